@@ -1,0 +1,170 @@
+/**
+ * Calls to workers. One multiplexer of our own, calls of one event-loop turn to one subject in one message, bodies
+ * beyond max_payload in parts (up to 80 MB). An answer with an error status resolves like any other: the edge forwards
+ * it. Only "no answer" rejects, with `unavailable`; whether the call was carried out is then unknown.
+ */
+import type { AnswerHead, CallHead } from '../schemas/calls.js'
+import { type ErrorCode, ERRORS, fail } from '../schemas/errors.js'
+import type { Link } from './connect.js'
+import { collector, decodeHead, type Entry, encodeHead, entriesOf, KIND, MAX_MESSAGE, messagesOf, NOTHING, partsOf, sizeOf, WINDOW } from './envelope.js'
+
+export interface Answer {
+  head: AnswerHead
+  body: Uint8Array
+}
+
+export interface CallOptions {
+  /** Milliseconds until the call rejects; 10,000 when absent. */
+  timeout?: number
+  /** Milliseconds to go on asking when nobody serves the subject; 1,500 when absent. */
+  patience?: number
+}
+
+export interface Caller {
+  call(subject: string, head: CallHead, body?: Uint8Array, options?: CallOptions): Promise<Answer>
+  /** As call, but an answer with an error status is thrown as a WeftError. */
+  ask(subject: string, head: CallHead, body?: Uint8Array, options?: CallOptions): Promise<Answer>
+  close(): void
+}
+
+interface Waiting {
+  subject: string
+  entry: Entry
+  body: Uint8Array
+  parts: Iterator<Entry> | null
+  message: number
+  due: number
+  retryUntil: number
+  answer: ReturnType<typeof collector> | null
+  answerHead: AnswerHead | null
+  resolve(answer: Answer): void
+  reject(error: Error): void
+}
+
+const SWEEP_MS = 100
+
+export function openCaller(link: Link): Caller {
+  const inbox = link.inbox()
+  const waiting = new Map<number, Waiting>()
+  let turn = new Map<string, Waiting[]>()
+  let lastId = 0
+  let lastMessage = 0
+
+  const subscription = link.nc.subscribe(`${inbox}.*`, {
+    callback: (error, message) => {
+      if (error) return
+      if (message.headers?.code === 503) return nobodyServes(Number(message.subject.slice(inbox.length + 1)))
+      for (const entry of entriesOf(message.data)) onEntry(entry)
+    },
+  })
+
+  function onEntry(entry: Entry): void {
+    const call = waiting.get(entry.id)
+    if (call === undefined) return
+    if (entry.kind === KIND.whole) {
+      waiting.delete(entry.id)
+      call.resolve({ head: decodeHead(entry.head), body: entry.body })
+    } else if (entry.kind === KIND.announce) {
+      call.answerHead = decodeHead(entry.head)
+      call.answer = collector(entry.time)
+    } else if (entry.kind === KIND.part && call.answer?.add(entry.body)) {
+      waiting.delete(entry.id)
+      call.resolve({ head: call.answerHead!, body: call.answer.bytes })
+    } else if (entry.kind === KIND.go) {
+      sendParts(call, decodeHead<{ inbox: string }>(entry.head).inbox)
+    }
+  }
+
+  function sendParts(call: Waiting, to: string): void {
+    call.parts ??= partsOf(call.entry.id, call.body)
+    for (let n = 0; n < WINDOW; n++) {
+      const { done, value } = call.parts.next()
+      if (done) return
+      for (const message of messagesOf([value])) link.nc.publish(to, message, { reply: `${inbox}.0` })
+    }
+  }
+
+  /** The server says so at once; a worker that starts or restarts is there again soon. */
+  function nobodyServes(message: number): void {
+    const now = Date.now()
+    for (const [id, call] of waiting) {
+      if (call.message !== message) continue
+      if (now < call.retryUntil) setTimeout(() => waiting.has(id) && enqueue(call), 50).unref()
+      else {
+        waiting.delete(id)
+        call.reject(fail('unavailable', 'No worker serves this request at the moment'))
+      }
+    }
+  }
+
+  function enqueue(call: Waiting): void {
+    if (turn.size === 0) setImmediate(flush)
+    const group = turn.get(call.subject)
+    if (group === undefined) turn.set(call.subject, [call])
+    else group.push(call)
+  }
+
+  function flush(): void {
+    const groups = turn
+    turn = new Map()
+    for (const [subject, calls] of groups) {
+      let from = 0
+      for (const message of messagesOf(calls.map(call => call.entry))) {
+        const number = ++lastMessage
+        for (const size = { left: message.length }; size.left > 0 && from < calls.length; from++) {
+          calls[from]!.message = number
+          size.left -= sizeOf(calls[from]!.entry)
+        }
+        try {
+          link.nc.publish(subject, message, { reply: `${inbox}.${number}` })
+        } catch (error) {
+          link.log.warn({ err: error, subject }, 'a call could not be sent')
+        }
+      }
+    }
+  }
+
+  const sweep = setInterval(() => {
+    const now = Date.now()
+    for (const [id, call] of waiting) {
+      if (call.due > now) continue
+      waiting.delete(id)
+      call.reject(fail('unavailable', `${call.subject} did not answer in time`))
+    }
+  }, SWEEP_MS)
+  sweep.unref()
+
+  function call(subject: string, head: CallHead, body: Uint8Array = NOTHING, { timeout = 10_000, patience = 1_500 }: CallOptions = {}): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const id = (lastId = (lastId + 1) % 0xffffffff)
+      const now = Date.now()
+      const bytes = encodeHead(head)
+      const fits = bytes.length + body.length < MAX_MESSAGE - 64
+      const entry: Entry = fits
+        ? { kind: KIND.whole, id, time: timeout, head: bytes, body }
+        : { kind: KIND.announce, id, time: body.length, head: encodeHead({ ...head, timeout }), body: NOTHING }
+      const one: Waiting = {
+        subject, entry, body, parts: null, message: 0, due: now + timeout, retryUntil: now + Math.min(patience, timeout),
+        answer: null, answerHead: null, resolve, reject,
+      }
+      waiting.set(id, one)
+      enqueue(one)
+    })
+  }
+
+  return {
+    call,
+    async ask(subject, head, body, options) {
+      const answer = await call(subject, head, body, options)
+      const { status, code, detail } = answer.head
+      if (status >= 400) throw fail(code !== undefined && code in ERRORS ? (code as ErrorCode) : 'internal', detail)
+      return answer
+    },
+    close() {
+      clearInterval(sweep)
+      subscription.unsubscribe()
+      for (const { reject } of waiting.values()) reject(fail('unavailable', 'the connection was closed'))
+      waiting.clear()
+    },
+  }
+}

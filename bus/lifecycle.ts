@@ -1,0 +1,54 @@
+/**
+ * Starting and stopping are one stack: whatever opens pushes its undo. Stop is two words: quiet (take nothing new),
+ * then stop by the deadline (finish or hand back, then close).
+ */
+import type { Log } from './log.js'
+
+export interface Part {
+  name: string
+  /** Take nothing new. */
+  quiet?: () => void | Promise<void>
+  /** Finish or hand back within `ms`, then close. */
+  stop?: (ms: number) => void | Promise<void>
+}
+
+export interface Lifecycle {
+  push(part: Part): void
+  /** Quiets every part in the order of opening, then stops them in the opposite order. Safe to call twice. */
+  stop(): Promise<void>
+}
+
+export function lifecycle(log: Log, stop_ms: number): Lifecycle {
+  const parts: Part[] = []
+  let stopping: Promise<void> | null = null
+  async function run() {
+    const deadline = Date.now() + stop_ms
+    for (const part of parts) await guard(log, part.name, part.quiet?.())
+    for (const part of [...parts].reverse()) {
+      const left = Math.max(100, deadline - Date.now())
+      await guard(log, part.name, Promise.race([part.stop?.(left), sleep(left)]))
+    }
+  }
+  return { push: part => void parts.push(part), stop: () => (stopping ??= run()) }
+}
+
+async function guard(log: Log, part: string, work: unknown): Promise<void> {
+  try {
+    await work
+  } catch (error) {
+    log.warn({ part, err: error }, 'a part did not stop cleanly')
+  }
+}
+
+const sleep = (ms: number) => new Promise<void>(done => setTimeout(done, ms).unref())
+
+/** Stops on SIGTERM and SIGINT, then leaves with code 0; when the parent's pipe or IPC ends, too. */
+export function stopOnSignals(life: Lifecycle, log: Log): void {
+  const leave = (why: string) => {
+    log.info({ why }, 'stopping')
+    void life.stop().then(() => process.exit(0))
+  }
+  process.once('SIGTERM', () => leave('SIGTERM'))
+  process.once('SIGINT', () => leave('SIGINT'))
+  process.once('disconnect', () => leave('parent gone'))
+}

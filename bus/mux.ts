@@ -1,0 +1,87 @@
+/**
+ * Raw requests with one subscription, one sweep timer and a counter as token: `nc.request()` makes a promise and a
+ * timer each and costs twice the CPU per call (measured 0.65–0.75 of the rate).
+ */
+import type { Msg, MsgHdrs } from 'nats'
+import { fail } from '../schemas/errors.js'
+import type { Link } from './connect.js'
+
+/** Called for each message; returns true when the request is over. */
+type OnMessage = (message: Msg) => boolean
+
+export interface Mux {
+  /** The first answer. Rejects with `unavailable` after `timeout` ms. */
+  ask(subject: string, payload: Uint8Array, options?: { timeout?: number; headers?: MsgHdrs }): Promise<Msg>
+  /** Every answer until `onMessage` says it was the last one. Rejects after `timeout` ms without any. */
+  many(subject: string, payload: Uint8Array, onMessage: OnMessage, timeout?: number): Promise<void>
+  close(): void
+}
+
+const SWEEP_MS = 250
+
+export function openMux(link: Link): Mux {
+  const inbox = link.inbox()
+  const waiting = new Map<string, { onMessage: OnMessage; reject: (error: Error) => void; due: number; patience: number; subject: string }>()
+  let token = 0
+  const subscription = link.nc.subscribe(`${inbox}.*`, {
+    callback: (error, message) => {
+      if (error) return
+      const key = message.subject.slice(inbox.length + 1)
+      const entry = waiting.get(key)
+      if (entry === undefined) return
+      entry.due = Date.now() + entry.patience
+      try {
+        if (entry.onMessage(message)) waiting.delete(key)
+      } catch (thrown) {
+        waiting.delete(key)
+        entry.reject(thrown as Error)
+      }
+    },
+  })
+  const sweep = setInterval(() => {
+    const now = Date.now()
+    for (const [key, entry] of waiting) {
+      if (entry.due > now) continue
+      waiting.delete(key)
+      entry.reject(fail('unavailable', `no answer on ${entry.subject} within ${entry.patience} ms`))
+    }
+  }, SWEEP_MS)
+  sweep.unref()
+
+  function send(subject: string, payload: Uint8Array, onMessage: OnMessage, reject: (error: Error) => void, patience: number, headers?: MsgHdrs) {
+    const key = (++token).toString(36)
+    waiting.set(key, { onMessage, reject, due: Date.now() + patience, patience, subject })
+    try {
+      link.nc.publish(subject, payload, { reply: `${inbox}.${key}`, ...(headers ? { headers } : {}) })
+    } catch (error) {
+      waiting.delete(key)
+      reject(fail('unavailable', (error as Error).message))
+    }
+  }
+
+  return {
+    ask: (subject, payload, { timeout = 2_000, headers } = {}) =>
+      new Promise((resolve, reject) => {
+        const first = (message: Msg) => {
+          resolve(message)
+          return true
+        }
+        send(subject, payload, first, reject, timeout, headers)
+      }),
+    many: (subject, payload, onMessage, timeout = 2_000) =>
+      new Promise((resolve, reject) => {
+        const each = (message: Msg) => {
+          const last = onMessage(message)
+          if (last) resolve()
+          return last
+        }
+        send(subject, payload, each, reject, timeout)
+      }),
+    close() {
+      clearInterval(sweep)
+      subscription.unsubscribe()
+      for (const { reject } of waiting.values()) reject(fail('unavailable', 'the connection was closed'))
+      waiting.clear()
+    },
+  }
+}

@@ -1,0 +1,47 @@
+/** Assistants on the wire (API: contract "Assistant", assistants-crons-store 2). */
+import typia, { type tags } from 'typia'
+
+export type Json = unknown
+export type JsonObject = { [key: string]: Json }
+export type Uuid = string & tags.Format<'uuid'>
+
+export interface Config {
+  tags?: string[] | null
+  recursion_limit?: number | null
+  configurable?: JsonObject | null
+  [key: string]: Json
+}
+
+export interface AssistantCreate {
+  graph_id: string
+  assistant_id?: Uuid | null
+  config?: Config | null
+  context?: JsonObject | null
+  metadata?: JsonObject | null
+  if_exists?: 'raise' | 'do_nothing' | null
+  name?: string | null
+  description?: string | null
+}
+
+export interface Assistant {
+  assistant_id: string
+  graph_id: string
+  name: string
+  description: string | null
+  config: JsonObject
+  context: JsonObject
+  metadata: JsonObject
+  version: number
+  created_at: string
+  updated_at: string
+}
+
+/** What a graph worker announces at start, repeatably. */
+export interface Registration {
+  app: string
+  pool: string
+  graphs: { graph_id: string; description?: string | null; config?: JsonObject; context?: JsonObject }[]
+}
+
+export const validateAssistantCreate = typia.createValidate<AssistantCreate>()
+export const validateRegistration = typia.createValidate<Registration>()

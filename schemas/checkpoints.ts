@@ -1,0 +1,73 @@
+/**
+ * Checkpoints as they travel: a packed head (schemas/packed.ts) with sizes, then the serialised values in the same
+ * order. Values are opaque bytes to everything but the host that wrote them. `type` is the serialiser's type name.
+ */
+export interface CheckpointEntry {
+  ns: string
+  id: string
+  parent: string | null
+  /** Orders the checkpoints of a thread: claim_no · 2²⁴ + n. Never a clock. */
+  seq: number
+  type: string
+  size: number
+  meta_type: string
+  meta_size: number
+  /** Channel → version of each channel that has a value: which blobs make up `channel_values`. */
+  refs: { [channel: string]: string }
+}
+
+export interface BlobEntry {
+  ns: string
+  channel: string
+  version: string
+  type: string
+  size: number
+}
+
+export interface WriteEntry {
+  ns: string
+  checkpoint_id: string
+  task_id: string
+  idx: number
+  channel: string
+  type: string
+  size: number
+}
+
+/** Head of `rpc.checkpoints.save`. Parts: per checkpoint its value and its metadata; then blobs; then writes. */
+export interface SaveHead {
+  checkpoints: CheckpointEntry[]
+  blobs: BlobEntry[]
+  writes: WriteEntry[]
+}
+
+/** Body of `rpc.checkpoints.get` and `.list` (JSON). No `checkpoint_id` in get: the latest of the namespace. */
+export interface CheckpointQuery {
+  thread_id: string
+  ns?: string
+  checkpoint_id?: string
+  /** Exclusive upper bound. */
+  before?: string
+  limit?: number
+}
+
+/** One checkpoint in an answer. Parts: value, metadata, then blobs, then writes. */
+export interface TupleEntry {
+  ns: string
+  id: string
+  parent: string | null
+  type: string
+  size: number
+  meta_type: string
+  meta_size: number
+  blobs: { channel: string; type: string; size: number }[]
+  writes: { task_id: string; idx: number; channel: string; type: string; size: number }[]
+}
+
+/** Head of the answer of get and list: newest first; empty when there is none. */
+export interface TuplesHead {
+  tuples: TupleEntry[]
+}
+
+/** 2²⁴ checkpoints or v2 events in one claim. */
+export const PER_CLAIM = 2 ** 24

@@ -1,0 +1,41 @@
+/**
+ * The closed table of errors: code → HTTP status and, where the caller gives none, the sentence.
+ * A known error keeps its code all the way to the client; an unknown one is logged whole and leaves as `internal`.
+ */
+export const ERRORS = {
+  bad_request: { status: 400, sentence: 'The request cannot be read' },
+  unauthorized: { status: 401, sentence: 'Authentication is required' },
+  forbidden: { status: 403, sentence: 'This is not allowed' },
+  not_found: { status: 404, sentence: 'Not found' },
+  method_not_allowed: { status: 405, sentence: 'Method not allowed' },
+  conflict: { status: 409, sentence: 'This conflicts with the present state' },
+  too_large: { status: 413, sentence: 'The request body is too large' },
+  unsupported_media_type: { status: 415, sentence: 'The content type must be application/json' },
+  invalid: { status: 422, sentence: 'The request is not valid' },
+  too_many: { status: 429, sentence: 'Too many requests' },
+  internal: { status: 500, sentence: 'Internal server error' },
+  unavailable: { status: 503, sentence: 'The service is not available at the moment' },
+  /** A later attempt holds the run: never leaves the cluster. */
+  fenced: { status: 409, sentence: 'A later attempt holds this run' },
+} as const
+
+export type ErrorCode = keyof typeof ERRORS
+
+export class WeftError extends Error {
+  constructor(
+    readonly code: ErrorCode,
+    detail?: string,
+  ) {
+    super(detail ?? ERRORS[code].sentence)
+    this.name = 'WeftError'
+  }
+  get status(): number {
+    return ERRORS[this.code].status
+  }
+}
+
+/** The error to throw: a code of the table and one sentence for the person who reads it. */
+export const fail = (code: ErrorCode, detail?: string): WeftError => new WeftError(code, detail)
+
+/** The body of every error of the run plane (API: threads-and-runs 2). */
+export const errorBody = (detail: string): string => JSON.stringify({ detail })

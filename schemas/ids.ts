@@ -1,0 +1,27 @@
+/**
+ * Tokens that may stand in a subject. Only `token()` makes one, so no user text ever becomes part of a subject.
+ */
+declare const brand: unique symbol
+export type Token<Kind extends string> = string & { readonly [brand]: Kind }
+export type RunId = Token<'run'>
+export type Pool = Token<'pool'>
+export type WorkerId = Token<'worker'>
+export type Noun = Token<'noun'>
+
+const TOKEN = /^[A-Za-z0-9_-]{1,64}$/
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** The value as a subject token; throws a RangeError on anything but 1–64 letters, digits, `_` or `-`. */
+export function token<Kind extends string>(kind: Kind, value: string): Token<Kind> {
+  if (!TOKEN.test(value)) throw new RangeError(`${kind} must be 1 to 64 letters, digits, "_" or "-"`)
+  return value as Token<Kind>
+}
+
+/** True for a hyphenated UUID of any version, in either case. */
+export const isUuid = (value: string): boolean => UUID.test(value)
+
+/** Namespace of the ids of system assistants (API: assistants 2.4): uuid5(graph id, this). */
+export const SYSTEM_ASSISTANT_NAMESPACE = '6ba7b821-9dad-11d1-80b4-00c04fd430c8'
+
+/** The application every unprefixed call goes to. */
+export const BUILT_IN_APP = 'built-in'

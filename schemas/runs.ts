@@ -1,0 +1,115 @@
+/** Runs on the wire (API: contract "POST /runs/stream", threads-and-runs 3, 7, 9). */
+import typia, { type tags } from 'typia'
+import type { Config, Json, JsonObject } from './assistants.js'
+import type { Checkpoint } from './threads.js'
+
+export type RunStatus = 'pending' | 'running' | 'error' | 'success' | 'timeout' | 'interrupted'
+export const TERMINAL: readonly RunStatus[] = ['error', 'success', 'timeout', 'interrupted']
+export const isTerminal = (status: string): boolean => (TERMINAL as readonly string[]).includes(status)
+
+export type StreamMode =
+  | 'values'
+  | 'messages'
+  | 'messages-tuple'
+  | 'tasks'
+  | 'checkpoints'
+  | 'updates'
+  | 'events'
+  | 'debug'
+  | 'custom'
+  | 'tools'
+export type Durability = 'sync' | 'async' | 'exit'
+export type MultitaskStrategy = 'reject' | 'rollback' | 'interrupt' | 'enqueue'
+export type OnDisconnect = 'cancel' | 'continue'
+
+export interface Send {
+  node: string
+  input?: Json
+}
+
+export interface Command {
+  update?: JsonObject | [string, Json][] | null
+  resume?: Json
+  goto?: string | Send | (string | Send)[] | null
+}
+
+export interface RunCreate {
+  assistant_id: string
+  input?: Json
+  command?: Command | null
+  metadata?: JsonObject | null
+  config?: Config | null
+  context?: Json
+  checkpoint?: Checkpoint | null
+  checkpoint_id?: string | null
+  interrupt_before?: '*' | string[] | null
+  interrupt_after?: '*' | string[] | null
+  stream_mode?: StreamMode | StreamMode[] | null
+  stream_subgraphs?: boolean | null
+  stream_resumable?: boolean | null
+  feedback_keys?: string[] | null
+  webhook?: (string & tags.MinLength<1> & tags.MaxLength<65536>) | null
+  multitask_strategy?: MultitaskStrategy | null
+  if_not_exists?: 'create' | 'reject' | null
+  on_disconnect?: OnDisconnect | null
+  /** The SDK's own type also says complete and continue (API: threads-and-runs 7): both keep. */
+  on_completion?: 'delete' | 'keep' | 'complete' | 'continue' | null
+  after_seconds?: (number & tags.Minimum<0>) | null
+  durability?: Durability | null
+  checkpoint_during?: boolean | null
+  langsmith_tracer?: JsonObject | null
+}
+
+export interface Run {
+  run_id: string
+  thread_id: string
+  assistant_id: string
+  created_at: string
+  updated_at: string
+  status: RunStatus
+  metadata: JsonObject
+  kwargs: JsonObject
+  multitask_strategy: MultitaskStrategy
+}
+
+/** How the run was asked for. */
+export type RunMode = 'stream' | 'wait' | 'background'
+
+/**
+ * The stored execution request (`kwargs` of a run): already merged with the assistant, so a claim resolves nothing.
+ * `command.resume` keeps the difference between absent and null.
+ */
+export interface RunKwargs {
+  input: Json
+  command: Command | null
+  config: JsonObject
+  context: Json
+  stream_mode: StreamMode[]
+  stream_subgraphs: boolean
+  resumable: boolean
+  durability: Durability
+  temporary: boolean
+  feedback_keys: string[] | null
+  interrupt_before: '*' | string[] | null
+  interrupt_after: '*' | string[] | null
+  webhook: string | null
+}
+
+/** What the edge must know of a run to stream it: travels in the head of an answer, never in its body. */
+export interface RunHead {
+  run_id: string
+  thread_id: string
+  /** Made by a stateless route: its URLs are /runs/{id}. */
+  stateless: boolean
+  resumable: boolean
+  on_disconnect: OnDisconnect
+  status: RunStatus
+  attempt: number
+  /** Id of the last event, once terminal. */
+  last_event_id: number | null
+  /** Join without Last-Event-ID: replay everything kept, or begin with what comes (design: section 7). */
+  from: 'start' | 'live'
+  stream_mode: StreamMode[]
+}
+
+export const validateRunCreate = typia.createValidate<RunCreate>()

@@ -1,0 +1,35 @@
+/**
+ * Every subject of the cluster. Nothing else spells one; arguments are branded tokens (schemas/ids.ts).
+ */
+import type { Pool, RunId } from './ids.js'
+
+export type RpcNoun = 'assistants' | 'threads' | 'runs' | 'checkpoints' | 'system'
+
+/** Request and reply with a resource worker; one queue group per noun. */
+export const rpc = (noun: RpcNoun, verb: string): string => `rpc.${noun}.${verb}`
+/** Wake-ups of one pool, in the work-queue stream. */
+export const queue = (pool: Pool): string => `queue.${pool}`
+/** Stored events of a resumable run; `block` = floor(first id / EVENTS_PER_BLOCK). */
+export const chunk = (run: RunId, block: number): string => `chunk.${run}.${block}`
+/** All stored events of a run, over its blocks and attempts. */
+export const chunks = (run: RunId): string => `chunk.${run}.*`
+/** Live events of a run: published directly, or by the republish of the stored stream. */
+export const live = (run: RunId): string => `live.${run}`
+/** The terminal event of a run; only resource workers may publish it. */
+export const end = (run: RunId): string => `end.${run}`
+/** Orders to whoever executes the run: cancel, replay from the ring. */
+export const control = (run: RunId): string => `ctl.run.${run}`
+/** Questions that need graph code (state with subgraphs); one queue group per pool. */
+export const host = (pool: Pool, verb: string): string => `host.${pool}.${verb}`
+
+export const EVENTS_PER_BLOCK = 1024
+export const blockOf = (id: number): number => Math.floor(id / EVENTS_PER_BLOCK)
+
+export const RUNS_STREAM = 'RUNS'
+export const EVENTS_STREAM = 'EVENTS'
+export const consumerOf = (pool: Pool): string => `pool_${pool}`
+
+/** Event ids of an attempt start at (attempt − 1) · 10⁹ (design: classic event id). */
+export const IDS_PER_ATTEMPT = 1_000_000_000
+export const firstIdOf = (attempt: number): number => (attempt - 1) * IDS_PER_ATTEMPT
+export const attemptOf = (id: number): number => Math.floor(id / IDS_PER_ATTEMPT) + 1

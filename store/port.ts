@@ -1,0 +1,212 @@
+/**
+ * The store: what an adapter must do, and nothing of how. User JSON is opaque text or bytes here; no user value ever
+ * becomes an operator, a path or a pattern. Times are Unix milliseconds.
+ *
+ * A write is a list of steps. An adapter with transactions does all or nothing; one without does them in order and
+ * stops at the first whose condition fails. Callers order their steps so that every prefix is safe to leave behind.
+ */
+import type { BlobEntry, CheckpointEntry, CheckpointQuery, WriteEntry } from '../schemas/checkpoints.js'
+import type { MultitaskStrategy, RunMode, RunStatus } from '../schemas/runs.js'
+import type { ThreadStatus } from '../schemas/threads.js'
+
+export interface AssistantRow {
+  app: string
+  assistant_id: string
+  graph_id: string
+  name: string
+  description: string | null
+  /** JSON text, as are context and metadata. */
+  config: string
+  context: string
+  metadata: string
+  version: number
+  created_at: number
+  updated_at: number
+}
+
+export interface Active {
+  run_id: string
+  attempt: number
+  token: string
+}
+
+export interface Queued {
+  run_id: string
+  no: number
+  due_at: number
+}
+
+/** The thread row is the lock of its runs: `rev` is the compare-and-set of everything but a save. */
+export interface ThreadRow {
+  app: string
+  thread_id: string
+  created_at: number
+  updated_at: number
+  state_updated_at: number
+  /** JSON text, as are config, interrupts and error. */
+  metadata: string
+  config: string
+  status: ThreadStatus
+  interrupts: string
+  error: string | null
+  /** Made by a stateless run: hidden from reads, swept after its end. */
+  temporary: boolean
+  rev: number
+  active: Active | null
+  queue: Queued[]
+  next_no: number
+  claim_no: number
+  /** The checkpoint that "latest" follows. */
+  head: string | null
+}
+
+/** The finished state of a thread, valid while `head` is the thread's head. `values` and `rest` are JSON text bytes. */
+export interface StateRow {
+  head: string | null
+  values: Uint8Array | null
+  /** The ThreadState without its first member: `"next":[…],…}`. Null: a host computes it. */
+  rest: Uint8Array | null
+}
+
+export interface RunRow {
+  app: string
+  run_id: string
+  thread_id: string
+  assistant_id: string
+  graph_id: string
+  pool: string
+  /** `accepting` until the thread row has taken it: invisible to reads. */
+  status: RunStatus | 'accepting'
+  created_at: number
+  updated_at: number
+  /** JSON text. */
+  metadata: string
+  /** JSON text (schemas/runs.ts RunKwargs), up to 64 MB. */
+  kwargs: string
+  multitask_strategy: MultitaskStrategy
+  mode: RunMode
+  resumable: boolean
+  temporary: boolean
+  on_disconnect: 'cancel' | 'continue'
+  due_at: number
+  attempt: number
+  token: string | null
+  /** Grows with every heartbeat of the worker that holds the run. */
+  hb: number
+  worker: string | null
+  cancel: 'interrupt' | 'rollback' | null
+  cancel_due_at: number | null
+  started_at: number | null
+  ended_at: number | null
+  last_event_id: number | null
+  /** JSON text {error, message}; null when there is none. */
+  error: string | null
+  /** What wait answers, for temporary runs only (a thread's run is answered from its thread). */
+  result: Uint8Array | null
+}
+
+/** What a reader needs of a run without its payload. */
+export type RunSummary = Omit<RunRow, 'kwargs' | 'result'>
+
+export interface RunWhere {
+  status?: readonly (RunStatus | 'accepting')[]
+  attempt?: number
+  token?: string
+}
+
+export interface CheckpointRow extends CheckpointEntry {
+  value: Uint8Array
+  metadata: Uint8Array
+}
+export interface BlobRow extends BlobEntry {
+  value: Uint8Array
+}
+export interface WriteRow extends WriteEntry {
+  value: Uint8Array
+}
+
+export type Step =
+  /** Fails when the id exists in the application. */
+  | { step: 'assistants.insert'; row: AssistantRow }
+  /** Fails when the id exists (in any application). */
+  | { step: 'threads.insert'; row: ThreadRow }
+  /** Fails unless the row exists and matches. `rev` grows by one when `where.rev` is given, else stays. */
+  | {
+      step: 'threads.patch'
+      thread_id: string
+      where: { rev?: number; token?: string }
+      set: Partial<Omit<ThreadRow, 'app' | 'thread_id' | 'rev' | 'created_at'>>
+    }
+  /** Replaces the finished state of the thread. */
+  | ({ step: 'threads.state'; thread_id: string } & StateRow)
+  /** Fails when the id exists, unless the stored row is the same run still `accepting` (a repeated create). */
+  | { step: 'runs.insert'; row: RunRow }
+  /** Fails unless the row exists and matches. */
+  | {
+      step: 'runs.patch'
+      run_id: string
+      where: RunWhere
+      set: Partial<Omit<RunRow, 'app' | 'run_id' | 'thread_id' | 'created_at'>>
+    }
+  /** hb + 1 on every run named that still has this token; never fails. */
+  | { step: 'runs.beat'; runs: { run_id: string; token: string }[] }
+  /**
+   * Inserts; never fails. A checkpoint or write with a known key is replaced (writes to a special channel, idx < 0,
+   * always; others keep the first). Blobs are never replaced.
+   */
+  | {
+      step: 'checkpoints.insert'
+      thread_id: string
+      run_id: string | null
+      attempt: number
+      checkpoints: CheckpointRow[]
+      blobs: BlobRow[]
+      writes: WriteRow[]
+    }
+  /** Removes the thread with its state, runs, checkpoints, blobs and writes; never fails. */
+  | { step: 'threads.remove'; thread_id: string }
+
+export interface Tuple {
+  ns: string
+  id: string
+  parent: string | null
+  type: string
+  value: Uint8Array
+  meta_type: string
+  metadata: Uint8Array
+  blobs: { channel: string; type: string; value: Uint8Array }[]
+  /** Ordered by task_id, idx. */
+  writes: { task_id: string; idx: number; channel: string; type: string; value: Uint8Array }[]
+}
+
+export interface Store {
+  /** Applies the steps; resolves to the index of the step that failed, or −1 when all were done. Durable on return. */
+  apply(steps: readonly Step[]): Promise<number>
+  assistants: {
+    get(app: string, assistant_id: string): Promise<AssistantRow | null>
+  }
+  threads: {
+    get(app: string, thread_id: string): Promise<ThreadRow | null>
+    state(thread_id: string): Promise<StateRow | null>
+  }
+  runs: {
+    get(run_id: string): Promise<RunRow | null>
+    summary(run_ids: readonly string[]): Promise<RunSummary[]>
+    /** Runs that are pending or running, oldest first: what a starting worker looks through. */
+    unsettled(limit: number): Promise<RunSummary[]>
+    /** Runs whose `cancel_due_at` is not later than `now`. */
+    cancelDue(now: number): Promise<RunSummary[]>
+    /** Thread ids of temporary runs that ended before `ended_before`. */
+    expired(ended_before: number, limit: number): Promise<string[]>
+  }
+  checkpoints: {
+    /** By id; without one the thread's head (namespace "") or the greatest seq of the namespace. */
+    get(query: CheckpointQuery): Promise<Tuple | null>
+    /** Newest first (by seq); all namespaces when `ns` is absent. */
+    list(query: CheckpointQuery): Promise<Tuple[]>
+  }
+  /** Resolves when the store answers; rejects otherwise. */
+  ping(): Promise<void>
+  /** Takes nothing new, finishes what was accepted, closes. */
+  close(): Promise<void>
+}

@@ -1,0 +1,172 @@
+/**
+ * Loads the application that langgraph.json describes (API: langgraph.json). One graph that fails is reported beside
+ * the others that work; a file that cannot be understood is one sentence for the person who wrote it.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { parseEnv } from 'node:util'
+import type { JsonObject } from '../../schemas/assistants.js'
+import { type Library, libraryOf, prepareLoading } from './loading.js'
+import type { Hello } from './protocol.js'
+
+/** What we use of a compiled graph. Never instanceof: the application may bring its own copy of the library. */
+export interface Graph {
+  lg_is_pregel: true
+  channels: { [name: string]: { lc_graph_name?: string } }
+  stream(input: unknown, options: JsonObject): Promise<AsyncIterable<unknown>>
+  getState(config: JsonObject, options?: { subgraphs?: boolean }): Promise<Snapshot>
+}
+
+/** The library's StateSnapshot. */
+export interface Snapshot {
+  values: unknown
+  next: string[]
+  config: { configurable?: JsonObject }
+  metadata?: JsonObject
+  createdAt?: string
+  parentConfig?: { configurable?: JsonObject }
+  tasks: {
+    id: string
+    name: string
+    path?: unknown[]
+    error?: unknown
+    interrupts?: { id?: string; value?: unknown }[]
+    state?: Snapshot | { configurable?: JsonObject }
+    result?: unknown
+  }[]
+}
+
+export type GraphOf = (config: JsonObject) => Graph | Promise<Graph>
+
+export interface Application {
+  hello: Hello
+  graphs: Map<string, GraphOf>
+  library: Library | null
+}
+
+/** Loads everything and never throws; what went wrong is in `hello`. */
+export async function loadApplication(path: string): Promise<Application> {
+  const graphs = new Map<string, GraphOf>()
+  try {
+    const { entries, folder } = readDescription(path)
+    const files = entries.flatMap(entry => entry.file ?? [])
+    await prepareLoading(folder, files)
+    const library = await libraryOf(folder, files)
+    const hello: Hello = { error: null, graphs: [] }
+    for (const { graph_id, description, file, name, error } of entries) {
+      const loaded = error === null ? await load(graph_id, file!, name) : error
+      if (typeof loaded === 'function') graphs.set(graph_id, loaded)
+      hello.graphs.push({ graph_id, description, error: typeof loaded === 'string' ? loaded : null })
+    }
+    return { hello, graphs, library }
+  } catch (error) {
+    return { hello: { error: (error as Error).message, graphs: [] }, graphs, library: null }
+  }
+}
+
+interface Entry {
+  graph_id: string
+  description: string | null
+  file: string | null
+  name: string
+  error: string | null
+}
+
+function readDescription(path: string): { folder: string; entries: Entry[] } {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch {
+    throw new Error(`The application description ${path} cannot be read.`)
+  }
+  let described: unknown
+  try {
+    described = JSON.parse(text)
+  } catch (error) {
+    throw new Error(`${path} is not valid JSON: ${(error as Error).message}.`)
+  }
+  if (!isObject(described)) throw new Error(`${path} must hold a JSON object.`)
+  if (!isObject(described.graphs) || Object.keys(described.graphs).length === 0)
+    throw new Error(`${path} names no graphs: "graphs" must map a name to "file:export".`)
+  const folder = dirname(path)
+  applyEnvironment(described.env, folder)
+  return { folder, entries: Object.entries(described.graphs).map(([id, value]) => entryOf(id, value, folder)) }
+}
+
+function entryOf(graph_id: string, value: unknown, folder: string): Entry {
+  const path = typeof value === 'string' ? value : isObject(value) ? value.path : null
+  const description = isObject(value) && typeof value.description === 'string' ? value.description : null
+  const entry: Entry = { graph_id, description, file: null, name: 'default', error: null }
+  if (typeof path !== 'string' || !path.includes(':')) {
+    entry.error = `Graph "${graph_id}" must be given as "file:export".`
+    return entry
+  }
+  const colon = path.lastIndexOf(':')
+  const file = resolve(folder, path.slice(0, colon))
+  entry.name = path.slice(colon + 1) || 'default'
+  if (/\.pyi?$/.test(file))
+    entry.error = `Graph "${graph_id}" is a Python graph (${path}): Weft runs JavaScript and TypeScript graphs only.`
+  else if (!existsSync(file)) entry.error = `Graph "${graph_id}": the file ${file} does not exist.`
+  else entry.file = file
+  return entry
+}
+
+/** Variables that the process already has win (API: langgraph.json, env). */
+function applyEnvironment(env: unknown, folder: string): void {
+  let variables: NodeJS.Dict<string> = {}
+  if (typeof env === 'string') {
+    const file = resolve(folder, env)
+    if (existsSync(file)) variables = parseEnv(readFileSync(file, 'utf8'))
+    else console.warn(`The environment file ${file} does not exist.`)
+  } else if (isObject(env)) {
+    for (const [name, value] of Object.entries(env)) variables[name] = String(value)
+  } else if (env !== undefined && env !== null) {
+    console.warn('"env" in langgraph.json must be a path or a map; it is ignored.')
+  }
+  for (const [name, value] of Object.entries(variables)) process.env[name] ??= value
+}
+
+/** The graph behind an export, or the sentence that says why there is none. */
+async function load(graph_id: string, file: string, name: string): Promise<GraphOf | string> {
+  try {
+    const module = (await import(pathToFileURL(file).href)) as JsonObject & { default?: JsonObject }
+    // A TypeScript file of a CommonJS package has its exports under `default` only.
+    const exported = await (module[name] ?? (name === 'default' ? undefined : module.default?.[name]))
+    if (exported === undefined || exported === null)
+      return `Graph "${graph_id}": ${file} has no export named "${name}".`
+    const graph = compiled(nested(exported, name))
+    if (graph !== null) return () => graph
+    if (typeof exported === 'function') return factory(graph_id, exported as (config: JsonObject) => unknown)
+    return `Graph "${graph_id}": the export "${name}" of ${file} is not a graph.`
+  } catch (error) {
+    console.error(error)
+    return `Graph "${graph_id}" cannot be loaded: ${error instanceof Error ? error.message : String(error)}`
+  }
+}
+
+/** `export default` of a CommonJS module stands one level deeper. */
+const nested = (exported: unknown, name: string): unknown =>
+  name === 'default' && isObject(exported) && compiled(exported) === null && exported.default !== undefined
+    ? exported.default
+    : exported
+
+function factory(graph_id: string, make: (config: JsonObject) => unknown): GraphOf {
+  return async config => {
+    const graph = compiled(await make(config))
+    if (graph === null) throw new TypeError(`The factory of graph "${graph_id}" returned no graph.`)
+    return graph
+  }
+}
+
+/** A compiled graph, a builder compiled, an agent unwrapped; null for anything else. */
+function compiled(value: unknown): Graph | null {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return null
+  const found = value as { lg_is_pregel?: boolean; compile?: unknown; graph?: unknown }
+  if (found.lg_is_pregel === true) return value as Graph
+  if (typeof found.compile === 'function') return compiled(found.compile())
+  return typeof value === 'object' && found.graph !== undefined ? compiled(found.graph) : null
+}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,0 +1,117 @@
+/** The host's side of the pipe: dispatches frames to runs and calls, and carries their questions. */
+import type { Duplex } from 'node:stream'
+import type { CheckpointQuery } from '../../schemas/checkpoints.js'
+import { unpack } from '../../schemas/packed.js'
+import type { Application } from './application.js'
+import { ASK, type Frame, FROM_HOST, frameWriter, readFrames, TO_HOST } from './frames.js'
+import { answerCall } from './host-call.js'
+import { type Run, startRun } from './host-run.js'
+import { turnEnd } from './host-stream.js'
+import type { Call, StartHead } from './protocol.js'
+import type { SaverTransport } from './saver.js'
+
+/** The store refused: a later attempt holds the run. */
+export class Refused extends Error {}
+
+export interface Host {
+  application: Application
+  send(frame: Partial<Frame> & { kind: number }): void
+  ask(slot: number, flags: number, body: Uint8Array): Promise<Uint8Array>
+  later(callback: () => void): void
+  /** Null while the pipe takes more; else resolves when it does again. */
+  drained(): Promise<void> | null
+}
+
+/** Bytes waiting in the pipe above which runs pause. */
+const FULL = 16 * 1024 * 1024
+/** The other side destroys the pipe of a host that sends more. */
+const LARGEST = 250 * 1024 * 1024
+
+const decoder = new TextDecoder()
+const encoder = new TextEncoder()
+
+/** Sends hello and serves until the stream ends. */
+export function serveHost(stream: Duplex, application: Application): void {
+  const write = frameWriter(stream)
+  const runs = new Map<number, Run>()
+  const asked = new Map<number, { resolve(body: Uint8Array): void; reject(error: Error): void }>()
+  let lastAsk = 0
+  let draining: Promise<void> | null = null
+  const host: Host = {
+    application,
+    send(frame) {
+      if ((frame.body?.length ?? 0) > LARGEST)
+        throw new RangeError(`${frame.body!.length} bytes in one piece are more than a run may send`)
+      write(frame)
+    },
+    ask(slot, flags, body) {
+      return new Promise((resolve, reject) => {
+        const id = ++lastAsk
+        host.send({ kind: FROM_HOST.ask, flags, slot, id, body })
+        asked.set(id, { resolve, reject })
+      })
+    },
+    later: turnEnd(),
+    drained() {
+      if (draining !== null || stream.writableLength <= FULL) return draining
+      draining = new Promise<void>(resolve => stream.once('drain', resolve)).finally(() => {
+        draining = null
+      })
+      return draining
+    },
+  }
+  const handlers: { [kind: number]: (frame: Frame) => void } = {
+    [TO_HOST.start]({ slot, body }) {
+      const { head, rest } = unpack<StartHead>(body)
+      runs.set(
+        slot,
+        startRun(host, slot, head, rest, () => runs.delete(slot)),
+      )
+    },
+    [TO_HOST.answer]({ id, flags, body }) {
+      const question = asked.get(id)
+      asked.delete(id)
+      if (flags === 0) question?.resolve(body)
+      else if (flags === 1) question?.reject(new Refused('A later attempt holds this run'))
+      else question?.reject(new Error(detailOf(body)))
+    },
+    [TO_HOST.cancel]: ({ slot }) => runs.get(slot)?.cancel(),
+    [TO_HOST.ping]() {
+      // One whole turn of the event loop: what a new event waits for now.
+      const asked = performance.now()
+      setImmediate(() =>
+        setImmediate(() => write({ kind: FROM_HOST.pong, count: Math.round(performance.now() - asked) })),
+      )
+    },
+    [TO_HOST.call]({ slot, id, body }) {
+      const call = JSON.parse(decoder.decode(body)) as Call
+      answerCall(host, slot, call).then(
+        json => write({ kind: FROM_HOST.called, slot, id, body: encoder.encode(json) }),
+        error => write({ kind: FROM_HOST.called, flags: 1, slot, id, body: encoder.encode(JSON.stringify(error)) }),
+      )
+    },
+  }
+  write({ kind: FROM_HOST.hello, body: encoder.encode(JSON.stringify(application.hello)) })
+  readFrames(stream, frame => handlers[frame.kind]?.(frame))
+}
+
+/** A saver's questions over the frames of a slot; the supervisor adds run, attempt and token. */
+export function transportOf(host: Host, slot: number): SaverTransport {
+  const query = (flags: number) => (question: CheckpointQuery) =>
+    host.ask(slot, flags, encoder.encode(JSON.stringify(question)))
+  return {
+    async save(_thread, body) {
+      await host.ask(slot, ASK.save, body)
+    },
+    get: query(ASK.get),
+    list: query(ASK.list),
+  }
+}
+
+function detailOf(body: Uint8Array): string {
+  try {
+    return String(JSON.parse(decoder.decode(body)).detail)
+  } catch {
+    return 'The store did not answer'
+  }
+}

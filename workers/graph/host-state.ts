@@ -1,0 +1,77 @@
+/** The library's snapshot as a ThreadState on the wire (API: ThreadState). */
+import type { JsonObject } from '../../schemas/assistants.js'
+import type { Checkpoint, Interrupt, Task, ThreadState } from '../../schemas/threads.js'
+import type { Snapshot } from './application.js'
+import { errorOf } from './render.js'
+
+/** The wire object; its members hold the graph's own values, so it goes through the renderer. */
+export function stateOf(snapshot: Snapshot): ThreadState {
+  const tasks = snapshot.tasks.map(taskOf)
+  return {
+    values: snapshot.values ?? {},
+    next: snapshot.next,
+    tasks,
+    checkpoint: referenceOf(snapshot.config),
+    parent_checkpoint: referenceOf(snapshot.parentConfig),
+    metadata: visible(snapshot.metadata),
+    created_at: snapshot.createdAt ?? null,
+    interrupts: tasks.flatMap(task => task.interrupts),
+  }
+}
+
+/** Task id → what it raised; only tasks that raised something. */
+export function interruptsOf(tasks: readonly Task[]): { [task_id: string]: Interrupt[] } {
+  return Object.fromEntries(tasks.filter(task => task.interrupts.length > 0).map(task => [task.id, task.interrupts]))
+}
+
+/** Hides what is ours: identity, request ids, the library's own keys. */
+export function visible(metadata: JsonObject | undefined): JsonObject {
+  const shown: JsonObject = {}
+  for (const [key, value] of Object.entries(metadata ?? {})) if (!isHidden(key)) shown[key] = value
+  return shown
+}
+
+const isHidden = (key: string): boolean =>
+  key.startsWith('__') || key.startsWith('langgraph_auth_') || key === 'langgraph_request_id'
+
+function taskOf({ id, name, path, error, interrupts, state, result }: Snapshot['tasks'][number]): Task {
+  const nested = state !== undefined && 'values' in state ? stateOf(state as Snapshot) : null
+  const { configurable } = (state ?? {}) as { configurable?: JsonObject }
+  return {
+    id,
+    name,
+    path: path ?? [],
+    error: error === undefined || error === null ? null : errorText(error),
+    interrupts: (interrupts ?? []).map(({ id, value }) => ({ id: id as string, value: value ?? null })),
+    checkpoint:
+      nested === null && configurable !== undefined
+        ? {
+            thread_id: configurable.thread_id as string,
+            checkpoint_ns: (configurable.checkpoint_ns as string) ?? '',
+            checkpoint_id: (configurable.checkpoint_id as string) ?? null,
+            checkpoint_map: (configurable.checkpoint_map as JsonObject) ?? null,
+          }
+        : null,
+    state: nested,
+    result: result ?? null,
+  }
+}
+
+function errorText(error: unknown): string {
+  if (typeof error === 'string') return error
+  const { name } = error as { name?: unknown }
+  const { error: type, message } = errorOf(error)
+  return `${typeof name === 'string' ? name : type}: ${message}`
+}
+
+/** Null when there is no checkpoint: clients take that for an empty thread. */
+function referenceOf(config: { configurable?: JsonObject } | undefined): Checkpoint | null {
+  const { thread_id, checkpoint_ns, checkpoint_id, checkpoint_map } = config?.configurable ?? {}
+  if (typeof checkpoint_id !== 'string') return null
+  return {
+    thread_id: thread_id as string,
+    checkpoint_ns: (checkpoint_ns as string) ?? '',
+    checkpoint_id,
+    checkpoint_map: (checkpoint_map as JsonObject) ?? null,
+  }
+}

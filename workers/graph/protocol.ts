@@ -1,0 +1,56 @@
+/** What the bodies of frames (frames.ts) say. Both ends are ours; nothing here reaches a client. */
+import type { JsonObject } from '../../schemas/assistants.js'
+import type { RunKwargs } from '../../schemas/runs.js'
+import type { Checkpoint, Interrupt } from '../../schemas/threads.js'
+
+export interface Hello {
+  /** The sentence to show when langgraph.json itself is bad: no graph is loaded. A graph that fails says so in its own row. */
+  error: string | null
+  graphs: { graph_id: string; description: string | null; error: string | null }[]
+}
+
+/** Head of `start`: everything a run needs. `kwargs.config` is merged and carries the system keys. */
+export interface StartHead {
+  run_id: string
+  thread_id: string
+  graph_id: string
+  attempt: number
+  /** First event id of this attempt. */
+  first_id: number
+  /** First `seq` of the checkpoints of this claim: claim_no · 2²⁴. */
+  first_seq: number
+  metadata: JsonObject
+  kwargs: RunKwargs
+  /** `values` must be in the finish although no mode streams it (wait, background). */
+  want_values: boolean
+}
+
+/**
+ * Head of `finish`. Parts in this order: `values` (JSON text of the root state), `rest` (the ThreadState without its
+ * first member, JSON text beginning `"next":` and ending `}`), `save` (packed SaveHead: the last saves, may be empty).
+ * A part of size 0 is absent.
+ */
+export interface FinishHead {
+  status: 'success' | 'error' | 'interrupted'
+  error: { error: string; message: string } | null
+  last_event_id: number
+  /** The newest checkpoint of the root namespace; null when nothing was saved. */
+  head: string | null
+  /** Nodes that would run next; not empty = the thread is interrupted. */
+  next: string[]
+  /** Task id → what it raised; only tasks that raised something. */
+  interrupts: { [task_id: string]: Interrupt[] }
+  values_size: number
+  rest_size: number
+  save_size: number
+}
+
+/** Body of `call`. Answer of `state`: the ThreadState as JSON text. */
+export interface Call {
+  verb: 'state'
+  graph_id: string
+  thread_id: string
+  checkpoint?: Checkpoint
+  subgraphs?: boolean
+  config: JsonObject
+}

@@ -1,0 +1,137 @@
+/**
+ * Values to the JSON text that a client sees. Two passes: `flatten` returns the same reference for what JSON.stringify
+ * already renders well and copies only the path to what it does not, then the native JSON.stringify runs once. A
+ * replacer function would be called for every value and costs several times as much.
+ *
+ * Messages are flat objects, never constructor envelopes (API: Messages in JSON). A cycle becomes "[Circular]", a
+ * BigInt its decimal text, a Map an object, a Set a list, bytes base64, an Error {error, message}.
+ */
+
+/** Deeper than this a value is walked again with a record of its ancestors, so that a cycle ends. */
+const SHALLOW = 200
+/** Deeper than this nothing is rendered: JSON.stringify would overflow the stack. */
+const DEEPEST = 2000
+
+type Plain = { [key: string]: unknown }
+class TooDeep extends Error {}
+
+/** JSON text of any value. `undefined` is null. Throws only when the value's own code (a getter, toJSON) throws. */
+export function render(value: unknown): string {
+  if (typeof value === 'string') return wellFormed(JSON.stringify(value))
+  if (typeof value !== 'object' || value === null) return scalar(value)
+  let flat: unknown
+  try {
+    flat = flatten(value, 0, null)
+  } catch (error) {
+    if (!(error instanceof TooDeep)) throw error
+    flat = flatten(value, 0, [])
+  }
+  return wellFormed(JSON.stringify(flat) ?? 'null')
+}
+
+/** JSON.stringify writes a lone surrogate as an escape, which strict readers refuse: it becomes U+FFFD. */
+function wellFormed(json: string): string {
+  if (!json.includes('\\ud')) return json
+  return json.replace(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g, found => (found === '\\\\' ? found : '\ufffd'))
+}
+
+function scalar(value: unknown): string {
+  if (typeof value === 'bigint') return `"${value}"`
+  return JSON.stringify(value) ?? 'null'
+}
+
+function flatten(value: unknown, depth: number, above: object[] | null): unknown {
+  if (typeof value === 'bigint') return String(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (above === null) {
+    if (depth > SHALLOW) throw new TooDeep()
+    return flattenObject(value, depth + 1, above)
+  }
+  if (above.includes(value)) return '[Circular]'
+  if (depth > DEEPEST) return '[Too deep]'
+  above.push(value)
+  const flat = flattenObject(value, depth + 1, above)
+  above.pop()
+  return flat
+}
+
+function flattenObject(value: object, depth: number, above: object[] | null): unknown {
+  if (Array.isArray(value)) return flattenList(value, depth, above)
+  const prototype = Object.getPrototypeOf(value)
+  if (prototype === Object.prototype || prototype === null) {
+    const { toJSON } = value as { toJSON?: unknown }
+    if (typeof toJSON !== 'function') return flattenPlain(value as Plain, depth, above)
+  }
+  if (isMessage(value)) return flattenPlain(flatMessage(value), depth, above)
+  if (value instanceof Map) {
+    const entries = Object.create(null) as Plain
+    for (const [key, item] of value) entries[String(key)] = flatten(item, depth, above)
+    return entries
+  }
+  if (value instanceof Set) return flattenList([...value], depth, above)
+  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.length).toString('base64')
+  if (typeof (value as { toJSON?: unknown }).toJSON === 'function')
+    return flatten((value as { toJSON(): unknown }).toJSON(), depth, above)
+  if (value instanceof Error) return { error: errorName(value), message: value.message }
+  return flattenPlain(value as Plain, depth, above)
+}
+
+function flattenList(list: unknown[], depth: number, above: object[] | null): unknown[] {
+  let copy: unknown[] | null = null
+  for (let i = 0; i < list.length; i++) {
+    const item = list[i]
+    if (typeof item === 'string' || typeof item === 'number') continue
+    const flat = flatten(item, depth, above)
+    if (flat === item) continue
+    copy ??= list.slice()
+    copy[i] = flat
+  }
+  return copy ?? list
+}
+
+function flattenPlain(object: Plain, depth: number, above: object[] | null): Plain {
+  let copy: Plain | null = null
+  for (const key of Object.keys(object)) {
+    const item = object[key]
+    if (typeof item === 'string' || typeof item === 'number') continue
+    const flat = flatten(item, depth, above)
+    if (flat === item) continue
+    // A copy without a prototype: a key named __proto__ stays a key.
+    copy ??= Object.assign(Object.create(null) as Plain, object)
+    copy[key] = flat
+  }
+  return copy ?? object
+}
+
+/** A message of any copy of the library: never instanceof, the application may bring its own. */
+function isMessage(value: object): value is Plain {
+  const message = value as { _getType?: unknown; lc_namespace?: unknown; toDict?: unknown }
+  return typeof message._getType === 'function' && 'lc_namespace' in message && typeof message.toDict === 'function'
+}
+
+/** Fields of the library's objects that mean nothing to a client. */
+const INNER = new Set(['lc_serializable', 'lc_kwargs', 'lc_namespace', 'lc_direct_tool_output', 'type'])
+
+/** From the message's own fields: `toDict` gives the same members and costs ten times as much for a token. */
+function flatMessage(message: Plain): Plain {
+  const flat: Plain = { type: (message as { _getType(): string })._getType() }
+  for (const key of Object.keys(message)) {
+    if (!INNER.has(key) && message[key] !== undefined) flat[key] = message[key]
+  }
+  return flat
+}
+
+/** The class name of an error: its `name` when it sets one, else that of its constructor. */
+export function errorName(error: Error): string {
+  if (error.name && error.name !== 'Error') return error.name
+  return error.constructor?.name || 'Error'
+}
+
+/** What the `error` event says (API: event catalogue): any thrown value as a class name and a message. */
+export function errorOf(thrown: unknown): { error: string; message: string } {
+  if (thrown instanceof Error || (typeof thrown === 'object' && thrown !== null && 'message' in thrown)) {
+    const error = thrown as Error
+    return { error: errorName(error), message: String(error.message) }
+  }
+  return { error: 'Error', message: typeof thrown === 'string' ? thrown : render(thrown) }
+}

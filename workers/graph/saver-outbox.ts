@@ -1,0 +1,114 @@
+/**
+ * What a run has put and not yet stored. Durability says when it leaves: `sync` waits for the answer of every put,
+ * `async` sends once per event-loop turn with at most one save in flight, `exit` sends nothing before the end. What is
+ * left at the end rides in the finish frame (`take`).
+ */
+import type { BlobEntry, CheckpointEntry, SaveHead, WriteEntry } from '../../schemas/checkpoints.js'
+import { pack } from '../../schemas/packed.js'
+import type { Durability } from '../../schemas/runs.js'
+
+export interface Part {
+  checkpoint?: { entry: CheckpointEntry; value: Uint8Array; metadata: Uint8Array }
+  blobs?: { entry: BlobEntry; value: Uint8Array }[]
+  writes?: { entry: WriteEntry; value: Uint8Array }[]
+}
+
+export interface Outbox {
+  /** Resolves when the part is as safe as the durability asks for; rejects when a save failed. */
+  add(thread_id: string, part: Part): Promise<void>
+  /** Resolves when everything added so far is stored. */
+  flush(): Promise<void>
+  /** Ends the outbox: waits for the save in flight and returns what was never sent (empty = nothing). */
+  take(): Promise<Uint8Array>
+}
+
+export interface OutboxOptions {
+  durability: Durability
+  save(thread_id: string, body: Uint8Array): Promise<void>
+  /** A save failed: the run must stop. Called once. */
+  failed(error: unknown): void
+}
+
+const NOTHING = new Uint8Array(0)
+
+export function outbox({ durability, save, failed }: OutboxOptions): Outbox {
+  let parts: Part[] = []
+  let thread: string | null = null
+  let flight: Promise<void> | null = null
+  let due: NodeJS.Immediate | null = null
+  let broken: { error: unknown } | null = null
+  let ended = false
+
+  const send = (): Promise<void> => {
+    const body = packParts(parts)
+    parts = []
+    const sent = save(thread!, body)
+    flight = sent
+      .catch(error => {
+        if (broken === null) failed(error)
+        broken ??= { error }
+      })
+      .finally(() => {
+        flight = null
+        if (parts.length > 0 && durability !== 'exit') soon()
+      })
+    return flight
+  }
+  const soon = () => {
+    due ??= setImmediate(() => {
+      due = null
+      if (!ended && parts.length > 0 && flight === null) send()
+    })
+  }
+  const flush = async () => {
+    while (parts.length > 0 || flight !== null) {
+      await (flight ?? send())
+      if (broken !== null) throw broken.error
+    }
+  }
+  return {
+    async add(thread_id, part) {
+      if (ended) return
+      if (broken !== null) throw broken.error
+      if (thread !== null && thread !== thread_id) await flush()
+      thread = thread_id
+      parts.push(part)
+      if (durability === 'exit') return
+      if (durability === 'async') return soon()
+      // End of the turn, so that a step's writes and its checkpoint travel together.
+      await new Promise(resolve => setImmediate(resolve))
+      await flush()
+    },
+    flush,
+    async take() {
+      ended = true
+      if (due !== null) clearImmediate(due)
+      await flight
+      const rest = broken === null && parts.length > 0 ? packParts(parts) : NOTHING
+      parts = []
+      return rest
+    },
+  }
+}
+
+function packParts(parts: readonly Part[]): Uint8Array {
+  const head: SaveHead = { checkpoints: [], blobs: [], writes: [] }
+  const first: Uint8Array[] = []
+  const second: Uint8Array[] = []
+  const third: Uint8Array[] = []
+  for (const { checkpoint, blobs = [], writes = [] } of parts) {
+    if (checkpoint !== undefined) {
+      head.checkpoints.push(checkpoint.entry)
+      first.push(checkpoint.value, checkpoint.metadata)
+    }
+    for (const { entry, value } of blobs) {
+      head.blobs.push(entry)
+      second.push(value)
+    }
+    for (const { entry, value } of writes) {
+      head.writes.push(entry)
+      third.push(value)
+    }
+  }
+  return pack(head, [...first, ...second, ...third])
+}

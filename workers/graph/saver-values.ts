@@ -1,0 +1,40 @@
+/**
+ * Channel values to bytes and back: the library's serialiser, with a shorter way for plain JSON, which is what most
+ * channels hold. Its own way walks a value with a replacer and revives it with a promise for each member.
+ */
+import type { BaseCheckpointSaver } from '@langchain/langgraph'
+
+type Serializer = BaseCheckpointSaver['serde']
+export type Dumped = [type: string, value: Uint8Array]
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+/** Deeper values take the library's way, which knows cycles. */
+const DEEP = 100
+
+/** The bytes are made before this returns, also when it returns a promise. */
+export function dump(serde: Serializer, value: unknown): Dumped | Promise<Dumped> {
+  if (!isPlain(value, 0)) return serde.dumpsTyped(value)
+  return ['json', encoder.encode(JSON.stringify(value))]
+}
+
+/** Text without any "lc" member holds nothing that the library would revive. */
+export function revive(serde: Serializer, type: string, bytes: Uint8Array): unknown {
+  if (type !== 'json') return serde.loadsTyped(type, bytes)
+  const text = decoder.decode(bytes)
+  return text.includes('"lc":') ? serde.loadsTyped(type, text) : JSON.parse(text)
+}
+
+function isPlain(value: unknown, depth: number): boolean {
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' || value === null)
+    return true
+  if (typeof value !== 'object' || depth > DEEP) return false
+  if (Array.isArray(value)) return value.every(item => isPlain(item, depth + 1))
+  const prototype = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== null) return false
+  if ('toJSON' in value || 'lg_name' in value) return false
+  for (const key of Object.keys(value)) {
+    if (!isPlain((value as { [key: string]: unknown })[key], depth + 1)) return false
+  }
+  return true
+}

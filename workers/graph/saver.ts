@@ -1,0 +1,336 @@
+/**
+ * The checkpointer of runs that last: BaseCheckpointSaver over questions to whoever holds the store. Channel values
+ * are blobs, stored once per version; a checkpoint refers to them.
+ *
+ * The newest checkpoint of each namespace that this run has put is kept by reference, so that the state at the end and
+ * a subgraph that comes back are read without a question and without reviving anything.
+ */
+import type { RunnableConfig } from '@langchain/core/runnables'
+import type { BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTuple } from '@langchain/langgraph'
+import type { CheckpointQuery, TupleEntry, TuplesHead } from '../../schemas/checkpoints.js'
+import { cutter, unpack } from '../../schemas/packed.js'
+import type { Durability } from '../../schemas/runs.js'
+import type { Library } from './loading.js'
+import { type Outbox, outbox } from './saver-outbox.js'
+import { nextVersion, type Place, placeOf, type Write, writeIndex } from './saver-parts.js'
+import { dump, revive } from './saver-values.js'
+
+export interface SaverTransport {
+  save(thread_id: string, body: Uint8Array): Promise<void>
+  /** Packed TuplesHead and parts. */
+  get(query: CheckpointQuery): Promise<Uint8Array>
+  list(query: CheckpointQuery): Promise<Uint8Array>
+  /** Absent where a saver may not do that: inside a run. */
+  remove?(thread_id: string): Promise<void>
+  /** Threads for a list that names none; absent inside a run, which has one. */
+  threads?(): Promise<string[]>
+}
+
+export interface SaverOptions {
+  transport: SaverTransport
+  durability: Durability
+  /** Orders the checkpoints of a thread. */
+  nextSeq(): number
+  /** The only thread this saver may touch. Without it nothing is kept by reference. */
+  thread_id?: string
+  /** Packed TuplesHead: the newest checkpoint of the root namespace. Empty: the thread has none at all. */
+  newest?: Uint8Array
+  /** Laid under the metadata of every checkpoint. */
+  metadata?: object
+  /** A save failed or was refused. */
+  failed?(error: unknown): void
+}
+
+export interface WeftSaver extends BaseCheckpointSaver {
+  readonly outbox: Outbox
+  /** Id of the newest checkpoint of the root namespace. */
+  head(): string | null
+}
+
+/** Puts of this run that are the newest of their namespace; `writes` may also belong to the checkpoint it began with. */
+interface Own {
+  id: string
+  checkpoint: Checkpoint
+  metadata: CheckpointMetadata
+  parent: string | null
+}
+
+const PAGE = 50
+const TASKS = '__pregel_tasks'
+
+/** A new saver of the given copy of the library. */
+export function createSaver(library: Library, options: SaverOptions): WeftSaver {
+  if (made?.library !== library) made = { library, Class: makeClass(library) }
+  return new made.Class(options)
+}
+
+let made: { library: Library; Class: ReturnType<typeof makeClass> } | null = null
+
+function makeClass(library: Library) {
+  return class Saver extends library.BaseCheckpointSaver implements WeftSaver {
+    readonly outbox: Outbox
+    readonly own = new Map<string, Own>()
+    /** Writes of this run by checkpoint id: laid over what the store knows of the newest checkpoint. */
+    readonly written = new Map<string, Map<string, Write>>()
+    readonly started: { entry: TupleEntry; rest: Uint8Array } | null
+    readonly fresh: boolean
+
+    constructor(readonly options: SaverOptions) {
+      super()
+      const { transport, durability, newest } = options
+      this.outbox = outbox({ durability, save: transport.save, failed: error => options.failed?.(error) })
+      this.fresh = newest !== undefined && newest.length === 0
+      this.started = newest === undefined || this.fresh ? null : firstOf(newest)
+    }
+
+    head(): string | null {
+      return this.own.get('')?.id ?? this.started?.entry.id ?? null
+    }
+
+    override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+      const place = this.placeOf(config)
+      const { thread_id, ns, id } = place
+      const own = this.own.get(ns)
+      if (own !== undefined && (id === null || id === own.id)) return this.ownTuple(place, own)
+      if (own === undefined && this.fresh) return undefined
+      if (ns === '' && this.started !== null && (id ?? this.started.entry.id) === this.started.entry.id)
+        return this.tupleOf(thread_id, this.started.entry, this.started.rest, this.written.get(this.started.entry.id))
+      await this.outbox.flush()
+      const { transport } = this.options
+      const answer = await transport.get({ thread_id, ns, ...(id === null ? {} : { checkpoint_id: id }) })
+      const found = firstOf(answer)
+      return found === null ? undefined : this.tupleOf(thread_id, found.entry, found.rest)
+    }
+
+    override async *list(
+      config: RunnableConfig,
+      options: { limit?: number; before?: RunnableConfig; filter?: Record<string, unknown> } = {},
+    ): AsyncGenerator<CheckpointTuple> {
+      const { transport } = this.options
+      await this.outbox.flush()
+      let left = options.limit ?? Number.POSITIVE_INFINITY
+      for (const thread_id of await this.threadsOf(config)) {
+        for await (const tuple of this.page(transport, thread_id, config, options)) {
+          if (left-- <= 0) return
+          yield tuple
+        }
+      }
+    }
+
+    override async put(
+      config: RunnableConfig,
+      checkpoint: Checkpoint,
+      metadata: CheckpointMetadata,
+      newVersions: Record<string, string | number>,
+    ) {
+      const { thread_id, ns, id: parent } = this.placeOf(config)
+      const { id, channel_values, channel_versions } = checkpoint
+      const full = { ...this.options.metadata, ...metadata }
+      const refs: { [channel: string]: string } = {}
+      const blobs: { channel: string; version: string; dumped: ReturnType<typeof dump> }[] = []
+      for (const channel of Object.keys(channel_values)) {
+        const version = channel_versions[channel] ?? newVersions[channel]
+        if (version === undefined || channel_values[channel] === undefined) continue
+        refs[channel] = String(version)
+        if (newVersions[channel] === undefined) continue
+        blobs.push({ channel, version: String(version), dumped: dump(this.serde, channel_values[channel]) })
+      }
+      if (this.options.thread_id !== undefined) this.own.set(ns, { id, checkpoint, metadata: full, parent })
+      const seq = this.options.nextSeq()
+      // Everything is serialised before the first await: the graph goes on and may change its values.
+      const dumped = [
+        dump(this.serde, { ...checkpoint, channel_values: {} }),
+        dump(this.serde, full),
+        ...blobs.map(blob => blob.dumped),
+      ]
+      const [value, meta, ...values] = await settled(dumped)
+      const [type, bytes] = value!
+      const [meta_type, metaBytes] = meta!
+      const sizes = { type, size: bytes.length, meta_type, meta_size: metaBytes.length }
+      await this.outbox.add(thread_id, {
+        checkpoint: { entry: { ns, id, parent, seq, ...sizes, refs }, value: bytes, metadata: metaBytes },
+        blobs: blobs.map(({ channel, version }, i) => {
+          const [type, value] = values[i]!
+          return { entry: { ns, channel, version, type, size: value.length }, value }
+        }),
+      })
+      return configOf(thread_id, ns, id)
+    }
+
+    override async putWrites(config: RunnableConfig, writes: [string, unknown][], taskId: string): Promise<void> {
+      const { thread_id, ns, id } = this.placeOf(config)
+      if (id === null) throw new Error('Writes need "checkpoint_id" in the "configurable" of their config.')
+      this.remember(ns, id, writes, taskId)
+      const values = await settled(writes.map(([, value]) => dump(this.serde, value)))
+      await this.outbox.add(thread_id, {
+        writes: writes.map(([channel], place) => {
+          const [type, value] = values[place]!
+          const idx = writeIndex(channel, place)
+          return { entry: { ns, checkpoint_id: id, task_id: taskId, idx, channel, type, size: value.length }, value }
+        }),
+      })
+    }
+
+    override async deleteThread(threadId: string): Promise<void> {
+      const { transport } = this.options
+      if (transport.remove === undefined) throw new Error('A run cannot delete its own thread.')
+      await this.outbox.flush()
+      this.own.clear()
+      this.written.clear()
+      await transport.remove(threadId)
+    }
+
+    override getNextVersion(current: number | undefined): number {
+      return nextVersion(current) as unknown as number
+    }
+
+    placeOf(config: RunnableConfig): Place {
+      const place = placeOf(config)
+      const { thread_id } = this.options
+      if (thread_id !== undefined && place.thread_id !== thread_id)
+        throw new Error(`A run of thread ${thread_id} cannot use the checkpoints of thread ${place.thread_id}.`)
+      return place
+    }
+
+    remember(ns: string, id: string, writes: [string, unknown][], taskId: string): void {
+      if (this.own.get(ns)?.id !== id && !(ns === '' && this.started?.entry.id === id)) return
+      const known = this.written.get(id) ?? new Map<string, Write>()
+      this.written.set(id, known)
+      writes.forEach(([channel, value], place) => {
+        const idx = writeIndex(channel, place)
+        const key = writeKey(taskId, idx)
+        if (idx < 0 || !known.has(key)) known.set(key, [taskId, channel, value])
+      })
+    }
+
+    ownTuple({ thread_id, ns }: Place, own: Own): CheckpointTuple {
+      return {
+        config: configOf(thread_id, ns, own.id),
+        // The library changes what it is given.
+        checkpoint: library.copyCheckpoint(own.checkpoint),
+        metadata: own.metadata,
+        ...(own.parent === null ? {} : { parentConfig: configOf(thread_id, ns, own.parent) }),
+        pendingWrites: ordered(this.written.get(own.id)),
+      }
+    }
+
+    async tupleOf(
+      thread_id: string,
+      entry: TupleEntry,
+      rest: Uint8Array,
+      over?: Map<string, Write>,
+    ): Promise<CheckpointTuple> {
+      const cut = cutter(rest)
+      const { ns, id, parent } = entry
+      const checkpoint = (await revive(this.serde, entry.type, cut(entry.size))) as Checkpoint
+      const metadata = (await revive(this.serde, entry.meta_type, cut(entry.meta_size))) as CheckpointMetadata
+      checkpoint.channel_values = {}
+      for (const { channel, type, size } of entry.blobs)
+        checkpoint.channel_values[channel] = await revive(this.serde, type, cut(size))
+      const writes = new Map<string, Write>()
+      for (const { task_id, idx, channel, type, size } of entry.writes)
+        writes.set(writeKey(task_id, idx), [task_id, channel, await revive(this.serde, type, cut(size))])
+      for (const [key, write] of over ?? []) if (key.includes(',-') || !writes.has(key)) writes.set(key, write)
+      if (checkpoint.v < 4 && parent !== null) await this.migrate(thread_id, ns, parent, checkpoint)
+      return {
+        config: configOf(thread_id, ns, id),
+        checkpoint,
+        metadata,
+        ...(parent === null ? {} : { parentConfig: configOf(thread_id, ns, parent) }),
+        pendingWrites: ordered(writes),
+      }
+    }
+
+    /** Before version 4 a checkpoint's sends were writes of its parent. */
+    async migrate(thread_id: string, ns: string, parent: string, checkpoint: Checkpoint): Promise<void> {
+      const before = firstOf(await this.options.transport.get({ thread_id, ns, checkpoint_id: parent }))
+      const sends: unknown[] = []
+      if (before !== null) {
+        const { entry } = before
+        const cut = cutter(before.rest)
+        for (const size of [entry.size, entry.meta_size, ...entry.blobs.map(blob => blob.size)]) cut(size)
+        for (const { channel, type, size } of entry.writes) {
+          const bytes = cut(size)
+          if (channel === TASKS) sends.push(await revive(this.serde, type, bytes))
+        }
+      }
+      checkpoint.channel_values[TASKS] = sends
+      const versions = Object.values(checkpoint.channel_versions)
+      checkpoint.channel_versions[TASKS] =
+        versions.length > 0 ? versions.reduce((a, b) => (isLater(a, b) ? a : b)) : this.getNextVersion(undefined)
+    }
+
+    async threadsOf({ configurable }: RunnableConfig): Promise<string[]> {
+      if (configurable?.thread_id) return [this.placeOf({ configurable }).thread_id]
+      if (this.options.thread_id !== undefined) return [this.options.thread_id]
+      return (await this.options.transport.threads?.()) ?? []
+    }
+
+    async *page(
+      transport: SaverTransport,
+      thread_id: string,
+      { configurable }: RunnableConfig,
+      { limit, before, filter }: { limit?: number; before?: RunnableConfig; filter?: Record<string, unknown> },
+    ): AsyncGenerator<CheckpointTuple> {
+      const only = configurable?.checkpoint_id
+      const wanted = Object.entries(filter ?? {})
+      const size = wanted.length > 0 || only ? PAGE : Math.min(limit ?? PAGE, PAGE)
+      let bound: string | undefined = before?.configurable?.checkpoint_id
+      for (;;) {
+        const query: CheckpointQuery = { thread_id, limit: size }
+        if (configurable?.checkpoint_ns !== undefined) query.ns = configurable.checkpoint_ns
+        if (bound !== undefined) query.before = bound
+        const { head, rest } = unpack<TuplesHead>(await transport.list(query))
+        const cut = cutter(rest)
+        for (const entry of head.tuples) {
+          const tuple = await this.tupleOf(thread_id, entry, cut(sizeOf(entry)))
+          const metadata = tuple.metadata as unknown as Record<string, unknown>
+          if (only && entry.id !== only) continue
+          if (wanted.every(([key, value]) => same(metadata?.[key], value))) yield tuple
+        }
+        if (head.tuples.length < size) return
+        bound = head.tuples.at(-1)!.id
+      }
+    }
+  }
+}
+
+const configOf = (thread_id: string, checkpoint_ns: string, checkpoint_id: string) => ({
+  configurable: { thread_id, checkpoint_ns, checkpoint_id },
+})
+
+const writeKey = (task_id: string, idx: number): string => `${task_id},${idx}`
+
+/** By task, then place, as the store answers them. */
+function ordered(writes: Map<string, Write> | undefined): Write[] {
+  if (writes === undefined) return []
+  const place = (key: string) => Number(key.slice(key.lastIndexOf(',') + 1))
+  return [...writes]
+    .sort(([a, [task]], [b, [other]]) => (task === other ? place(a) - place(b) : task < other ? -1 : 1))
+    .map(([, write]) => write)
+}
+
+function firstOf(packed: Uint8Array): { entry: TupleEntry; rest: Uint8Array } | null {
+  if (packed.length === 0) return null
+  const { head, rest } = unpack<TuplesHead>(packed)
+  const entry = head.tuples[0]
+  return entry === undefined ? null : { entry, rest }
+}
+
+function sizeOf({ size, meta_size, blobs, writes }: TupleEntry): number {
+  let all = size + meta_size
+  for (const blob of blobs) all += blob.size
+  for (const write of writes) all += write.size
+  return all
+}
+
+const isLater = (a: string | number, b: string | number): boolean =>
+  typeof a === 'number' && typeof b === 'number' ? a >= b : String(a).localeCompare(String(b)) >= 0
+
+const same = (a: unknown, b: unknown): boolean =>
+  a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))
+
+/** Without a turn of the microtask queue when nothing is pending. */
+function settled<T>(values: (T | Promise<T>)[]): T[] | Promise<T[]> {
+  return values.some(value => value instanceof Promise) ? Promise.all(values) : (values as T[])
+}
