@@ -2,6 +2,7 @@
  * The heads of calls between edge, workers and back: small JSON beside an opaque body. Everything here is made by our
  * own processes; user bytes travel in the body.
  */
+import typia from 'typia'
 import type { RunHead, RunMode, RunStatus } from './runs.js'
 
 export interface Identity {
@@ -35,7 +36,36 @@ export interface AnswerHead {
   code?: string
   detail?: string
   run?: RunHead
+  /** rpc.runs.claim: what became of it. `held` comes with the holder's heartbeat count: ask again in 6 s. */
+  claim?: 'taken' | 'waiting' | 'ended' | 'held'
+  lease?: Lease & { resumable: boolean; temporary: boolean; hb?: number }
   headers?: { [name: string]: string }
+}
+
+/** Body of rpc.runs.claim. `hb`: the count seen 6 s ago; when it still stands the holder is dead and is replaced. */
+export interface Claim {
+  run_id: string
+  thread_id: string
+  worker: string
+  hb?: number
+}
+
+/** Body of rpc.runs.heartbeat; answered by Beaten. */
+export interface Heartbeat {
+  worker: string
+  runs: { run_id: string; token: string }[]
+}
+export interface Beaten {
+  /** Runs to stop: somebody asked for it. */
+  cancel: string[]
+  /** Runs that a later attempt holds: stop and say nothing. */
+  lost: string[]
+}
+
+/** Body of rpc.runs.release: the run cannot go on here. `charge`: this attempt counts. */
+export interface Release {
+  charge: boolean
+  reason: string
 }
 
 /** Body of a wake-up: ids only. */
@@ -51,3 +81,17 @@ export interface Peek {
   attempt: number
   last_event_id: number | null
 }
+
+/** Body of rpc.runs.peek and, with one id, of rpc.runs.disconnect. */
+export interface RunIds {
+  run_ids: string[]
+}
+export interface RunRef {
+  run_id: string
+}
+
+export const validateClaim = typia.createValidate<Claim>()
+export const validateHeartbeat = typia.createValidate<Heartbeat>()
+export const validateRelease = typia.createValidate<Release>()
+export const validateRunIds = typia.createValidate<RunIds>()
+export const validateRunRef = typia.createValidate<RunRef>()

@@ -2,6 +2,8 @@
  * Checkpoints as they travel: a packed head (schemas/packed.ts) with sizes, then the serialised values in the same
  * order. Values are opaque bytes to everything but the host that wrote them. `type` is the serialiser's type name.
  */
+import typia from 'typia'
+
 export interface CheckpointEntry {
   ns: string
   id: string
@@ -68,6 +70,8 @@ export interface TupleEntry {
 export interface TuplesHead {
   tuples: TupleEntry[]
 }
+
+export const validateCheckpointQuery = typia.createValidate<CheckpointQuery>()
 
 /** 2²⁴ checkpoints or v2 events in one claim. */
 export const PER_CLAIM = 2 ** 24

@@ -5,8 +5,11 @@
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-export function pack(head: unknown, parts: readonly Uint8Array[] = []): Uint8Array {
-  const text = encoder.encode(JSON.stringify(head))
+export const pack = (head: unknown, parts: readonly Uint8Array[] = []): Uint8Array => packText(JSON.stringify(head), parts)
+
+/** As pack, for a head that is JSON text already. */
+export function packText(head: string, parts: readonly Uint8Array[] = []): Uint8Array {
+  const text = encoder.encode(head)
   let size = 4 + text.length
   for (const part of parts) size += part.length
   const out = new Uint8Array(size)

@@ -1,0 +1,205 @@
+/**
+ * The reading side of a run's events: live batches, the terminal event, and replay from where they are kept (the
+ * stored stream of a resumable run, else the ring of the supervisor that runs it). Never a consumer per reader.
+ *
+ * Ids have no gap within an attempt, so a reader needs only the last id it sent: what is not greater is dropped, a
+ * jump means replay.
+ */
+import type { Msg } from 'nats'
+import type { RunId } from '../schemas/ids.js'
+import type { RunStatus } from '../schemas/runs.js'
+import { attemptOf, blockOf, chunk, chunks, control, EVENTS_STREAM, end, firstIdOf, live } from '../schemas/subjects.js'
+import type { Link } from './connect.js'
+import type { Mux } from './mux.js'
+
+/** Whole SSE events with consecutive ids `first … first + count − 1`. */
+export interface Batch {
+  first: number
+  count: number
+  bytes: Uint8Array
+}
+
+/** The terminal event of a run. */
+export interface Ending {
+  status: RunStatus
+  last_event_id: number
+  /** What wait answers; null when it is too large to travel here: then it is asked for. */
+  result: Uint8Array | null
+  /** Set when nobody lived to write the error as an event: the reader renders it under `last_event_id`. */
+  error: { error: string; message: string } | null
+}
+
+export interface Listener {
+  onBatch?(batch: Batch): void
+  onEnd?(ending: Ending): void
+}
+
+export interface Follower {
+  /** Hears everything published from now on. The subscription is on its way to the server before any later publish. */
+  follow(run: RunId, listener: Listener): () => void
+  /**
+   * Hands over what is kept after id `after` (−1: all), in order; a first batch may begin at or before `after`.
+   * Resolves to `gone` when something after it is no longer kept, else `complete`. Rejects when the broker is silent.
+   */
+  replay(run: RunId, from: { resumable: boolean; after: number }, onBatch: (batch: Batch) => void): Promise<'complete' | 'gone'>
+}
+
+/** The part of a batch with ids greater than `after`; null when there is none. Events end with an empty line. */
+export function after(batch: Batch, id: number): Batch | null {
+  const skip = id - batch.first + 1
+  if (skip <= 0) return batch
+  if (skip >= batch.count) return null
+  return { first: id + 1, count: batch.count - skip, bytes: batch.bytes.subarray(offsetAfter(batch.bytes, skip)) }
+}
+
+/** Offset behind the n-th event. JSON has no raw line ends, so two in a row end an event and nothing else. */
+export function offsetAfter(bytes: Uint8Array, n: number): number {
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  let at = 0
+  for (let i = 0; i < n; i++) {
+    const found = view.indexOf('\n\n', at, 'latin1')
+    if (found < 0) return view.length
+    at = found + 2
+  }
+  return at
+}
+
+/** True when `next` may follow `last` directly: the next id, or the first of a later attempt. */
+export const follows = (last: number, next: number): boolean =>
+  next === last + 1 || (attemptOf(next) > attemptOf(Math.max(last, 0)) && next === firstIdOf(attemptOf(next)))
+
+/** Puts the parts of a large event together (headers `part`: "i/n"); hands whole batches on. */
+export function assembler(onBatch: (batch: Batch) => void): (message: Msg) => void {
+  let parts: Uint8Array[] = []
+  let expected = 0
+  let of = ''
+  return message => {
+    const headers = message.headers
+    if (headers === undefined) return
+    const first = Number(headers.get('first'))
+    const count = Number(headers.get('count'))
+    const part = headers.get('part')
+    if (part === '') return onBatch({ first, count, bytes: message.data })
+    const [i = 0, n = 0] = part.split('/').map(Number)
+    const key = `${first}/${n}`
+    if (i === 0) {
+      parts = []
+      expected = 0
+      of = key
+    }
+    // A part out of order belongs to an event that cannot be finished: its id is missing, so the reader replays.
+    if (key !== of || i !== expected) return
+    parts.push(message.data)
+    if (++expected < n) return
+    onBatch({ first, count, bytes: Buffer.concat(parts) })
+    parts = []
+    of = ''
+  }
+}
+
+const encoder = new TextEncoder()
+const PAGE = 256
+
+export function openFollower(link: Link, mux: Mux): Follower {
+  const runs = new Map<RunId, { listeners: Set<Listener>; close(): void }>()
+
+  function feed(run: RunId) {
+    const listeners = new Set<Listener>()
+    const onMessage = assembler(batch => {
+      for (const listener of listeners) listener.onBatch?.(batch)
+    })
+    const events = link.nc.subscribe(live(run), { callback: (error, message) => void (error ?? onMessage(message)) })
+    const ending = link.nc.subscribe(end(run), {
+      callback: (error, message) => {
+        if (error) return
+        const ended = readEnding(message)
+        for (const listener of [...listeners]) listener.onEnd?.(ended)
+      },
+    })
+    return {
+      listeners,
+      close() {
+        events.unsubscribe()
+        ending.unsubscribe()
+      },
+    }
+  }
+
+  async function replayRing(run: RunId, after: number, onBatch: (batch: Batch) => void): Promise<'complete' | 'gone'> {
+    let outcome: 'complete' | 'gone' = 'complete'
+    const onMessage = assembler(onBatch)
+    await mux.many(control(run), encoder.encode(JSON.stringify({ do: 'replay', after })), message => {
+      if (message.headers?.code === 503) outcome = 'gone'
+      else if (message.headers?.get('end')) outcome = message.headers.get('end') as 'complete' | 'gone'
+      else {
+        onMessage(message)
+        return false
+      }
+      return true
+    })
+    return outcome
+  }
+
+  /** Direct gets from the right block on; the wildcard crosses blocks and attempts by itself (reliability 2.4.1). */
+  async function replayStored(run: RunId, after: number, onBatch: (batch: Batch) => void): Promise<'complete' | 'gone'> {
+    const onMessage = assembler(onBatch)
+    const subject = `$JS.API.DIRECT.GET.${EVENTS_STREAM}`
+    let seq = 1
+    let reached = after
+    let outcome: 'complete' | 'gone' | null = null
+    const page = async (filter: string) => {
+      let pending = 0
+      let got = 0
+      await mux.many(subject, encoder.encode(JSON.stringify({ seq, batch: PAGE, next_by_subj: filter })), message => {
+        const code = message.headers?.code ?? 0
+        if (code === 204 || code === 404) return true
+        if (code >= 400) throw new Error(`replay of run ${run} was refused: ${message.headers?.description}`)
+        const first = Number(message.headers?.get('first'))
+        // A parted event repeats its id; anything else that jumps within an attempt is no longer kept.
+        if (outcome === null) outcome = reached >= 0 ? (first <= reached || follows(reached, first) ? 'complete' : 'gone') : first === 0 ? 'complete' : 'gone'
+        reached = Math.max(reached, first + Number(message.headers?.get('count')) - 1)
+        seq = Number(message.headers?.get('Nats-Sequence')) + 1
+        pending = Number(message.headers?.get('Nats-Num-Pending'))
+        got++
+        onMessage(message)
+        return false
+      })
+      return { pending, got }
+    }
+    if (after >= 0) {
+      let { pending, got } = await page(chunk(run, blockOf(after)))
+      while (pending > 0 && got > 0) ({ pending, got } = await page(chunk(run, blockOf(after))))
+    }
+    for (;;) {
+      const { pending, got } = await page(chunks(run))
+      if (pending === 0 || got === 0) break
+    }
+    return outcome ?? 'complete'
+  }
+
+  return {
+    follow(run, listener) {
+      let entry = runs.get(run)
+      if (entry === undefined) runs.set(run, (entry = feed(run)))
+      entry.listeners.add(listener)
+      return () => {
+        entry.listeners.delete(listener)
+        if (entry.listeners.size > 0 || runs.get(run) !== entry) return
+        runs.delete(run)
+        entry.close()
+      }
+    },
+    replay: (run, { resumable, after }, onBatch) => (resumable ? replayStored(run, after, onBatch) : replayRing(run, after, onBatch)),
+  }
+}
+
+function readEnding(message: Msg): Ending {
+  const headers = message.headers
+  const error = headers?.get('error')
+  return {
+    status: (headers?.get('status') ?? 'error') as RunStatus,
+    last_event_id: Number(headers?.get('last_event_id') ?? -1),
+    result: headers?.get('result') === '1' ? message.data : null,
+    error: error ? JSON.parse(Buffer.from(error, 'base64').toString()) : null,
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * The writing side of a run's events. Resumable runs publish to the stored stream, whose republish is the only way to
+ * `live.<run>`; others publish there directly and keep a ring. At most 256 messages are unconfirmed; a missing
+ * confirmation means: stop, and send again from that message on, in order (readers drop what they have).
+ */
+import type { RunId } from '../schemas/ids.js'
+import { blockOf, chunk, EVENTS_PER_BLOCK, live } from '../schemas/subjects.js'
+import type { Link } from './connect.js'
+import { offsetAfter } from './follow.js'
+import type { Mux } from './mux.js'
+import { headersOf, type Kept, type Rings } from './ring.js'
+
+/** Largest message of events; a larger event goes in parts. */
+export const MAX_EVENT_MESSAGE = 256 * 1024
+const MAX_UNCONFIRMED = 256
+const CONFIRM_MS = 2_000
+
+export interface Publisher {
+  /** `count` whole SSE events with consecutive ids from `first`. */
+  send(first: number, count: number, bytes: Uint8Array): void
+  /** Messages that are not confirmed or not yet sent; the sender of frames waits when it grows. */
+  backlog(): number
+  /** Resolves when everything is confirmed, at the latest after `ms`. */
+  settled(ms: number): Promise<void>
+  /** First id that is not kept because the run's byte budget was spent; null while everything is. */
+  keptUntil(): number | null
+}
+
+export interface PublisherOptions {
+  run: RunId
+  attempt: number
+  resumable: boolean
+  /** Bytes of stored stream allowed to this run. */
+  budget: number
+}
+
+export function openPublisher(link: Link, mux: Mux, rings: Rings, { run, attempt, resumable, budget }: PublisherOptions): Publisher {
+  /** Sent or not, in order; the head is the first unconfirmed. */
+  let line: Kept[] = []
+  let sent = 0
+  let stored = 0
+  let keptUntil: number | null = null
+  let generation = 0
+  const waiters = new Set<() => void>()
+
+  function direct(message: Kept): void {
+    link.nc.publish(live(run), message.bytes, { headers: headersOf(message) })
+    rings.push(run, message)
+  }
+
+  function store(message: Kept): void {
+    if (keptUntil === null && stored + message.bytes.length > budget && !message.part?.match(/^[1-9]/)) keptUntil = message.first
+    if (keptUntil !== null) return direct(message)
+    stored += message.bytes.length
+    line.push(message)
+    advance()
+  }
+
+  function advance(): void {
+    while (sent < line.length && sent < MAX_UNCONFIRMED) {
+      const message = line[sent++]!
+      const mine = generation
+      const subject = chunk(run, blockOf(message.first))
+      mux.ask(subject, message.bytes, { headers: headersOf(message), timeout: CONFIRM_MS }).then(
+        answer => (answer.headers?.code === 503 || Buffer.from(answer.data).includes('"error"') ? again(mine) : confirmed(mine, message)),
+        () => again(mine),
+      )
+    }
+  }
+
+  function confirmed(mine: number, message: Kept): void {
+    if (mine !== generation) return
+    const at = line.indexOf(message)
+    if (at < 0) return
+    // Confirmations of one stream come in order: one of a later message covers the earlier ones.
+    line = line.slice(at + 1)
+    sent -= at + 1
+    if (line.length === 0) for (const done of waiters) done()
+    else advance()
+  }
+
+  function again(mine: number): void {
+    if (mine !== generation) return
+    generation++
+    sent = 0
+    link.log.warn({ run_id: run, waiting: line.length }, 'stored events were not confirmed; sending again')
+    setTimeout(advance, 100).unref()
+  }
+
+  return {
+    send(first, count, bytes) {
+      for (const message of messagesOf(first, count, bytes, attempt)) resumable ? store(message) : direct(message)
+    },
+    backlog: () => line.length,
+    settled: ms =>
+      new Promise(resolve => {
+        if (line.length === 0) return resolve()
+        const done = () => {
+          clearTimeout(timer)
+          waiters.delete(done)
+          resolve()
+        }
+        const timer = setTimeout(done, ms)
+        waiters.add(done)
+      }),
+    keptUntil: () => keptUntil,
+  }
+}
+
+/** Cuts a batch so that no message crosses a block or exceeds 256 KB; a larger event goes in parts under its id. */
+export function* messagesOf(first: number, count: number, bytes: Uint8Array, attempt: number): Generator<Kept> {
+  const room = EVENTS_PER_BLOCK - (first % EVENTS_PER_BLOCK)
+  if (count > room) {
+    const cut = offsetAfter(bytes, room)
+    yield* messagesOf(first, room, bytes.subarray(0, cut), attempt)
+    yield* messagesOf(first + room, count - room, bytes.subarray(cut), attempt)
+  } else if (bytes.length <= MAX_EVENT_MESSAGE) {
+    yield { first, count, attempt, part: null, bytes }
+  } else if (count > 1) {
+    const half = count >> 1
+    const cut = offsetAfter(bytes, half)
+    yield* messagesOf(first, half, bytes.subarray(0, cut), attempt)
+    yield* messagesOf(first + half, count - half, bytes.subarray(cut), attempt)
+  } else {
+    const n = Math.ceil(bytes.length / MAX_EVENT_MESSAGE)
+    for (let i = 0; i < n; i++) {
+      yield { first, count, attempt, part: `${i}/${n}`, bytes: bytes.subarray(i * MAX_EVENT_MESSAGE, (i + 1) * MAX_EVENT_MESSAGE) }
+    }
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * What a supervisor keeps of the streams that are not stored: encoded batches, 1 MB per run and 64 MB in all, until
+ * 60 s after the end. Answers replay for readers that come back; what fell out is said, never skipped.
+ */
+import { headers, type Msg } from 'nats'
+import type { RunId } from '../schemas/ids.js'
+import { firstIdOf } from '../schemas/subjects.js'
+import type { Link } from './connect.js'
+
+export const RING_BYTES = 1024 * 1024
+export const RINGS_BYTES = 64 * 1024 * 1024
+
+/** One message as it was published. A large event lies in several, with `part` "i/n". */
+export interface Kept {
+  first: number
+  count: number
+  attempt: number
+  part: string | null
+  bytes: Uint8Array
+}
+
+interface Ring {
+  kept: Kept[]
+  bytes: number
+  ended: boolean
+}
+
+export interface Rings {
+  push(run: RunId, message: Kept): void
+  /** Answers a replay request: the kept messages after id `after`, then `end: complete | gone`. */
+  answer(run: RunId, after: number, request: Msg): void
+  /** The run has ended: what it keeps may be dropped when room is needed. */
+  ended(run: RunId): void
+  drop(run: RunId): void
+  bytes(): number
+}
+
+export function openRings(link: Link): Rings {
+  const rings = new Map<RunId, Ring>()
+  let total = 0
+
+  function shift(ring: Ring): void {
+    const gone = ring.kept.shift()
+    if (gone === undefined) return
+    ring.bytes -= gone.bytes.length
+    total -= gone.bytes.length
+  }
+
+  /** The oldest ended ring goes first, then the oldest of all: a Map keeps the order of insertion. */
+  function makeRoom(): void {
+    for (const [run, ring] of rings) {
+      if (total <= RINGS_BYTES) return
+      if (ring.ended) drop(run)
+    }
+    for (const ring of rings.values()) while (total > RINGS_BYTES && ring.kept.length > 0) shift(ring)
+  }
+
+  function drop(run: RunId): void {
+    total -= rings.get(run)?.bytes ?? 0
+    rings.delete(run)
+  }
+
+  return {
+    push(run, message) {
+      let ring = rings.get(run)
+      if (ring === undefined) rings.set(run, (ring = { kept: [], bytes: 0, ended: false }))
+      ring.kept.push(message)
+      ring.bytes += message.bytes.length
+      total += message.bytes.length
+      while (ring.bytes > RING_BYTES && ring.kept.length > 1) shift(ring)
+      if (total > RINGS_BYTES) makeRoom()
+    },
+    answer(run, after, request) {
+      const kept = rings.get(run)?.kept ?? []
+      const oldest = kept[0]
+      const whole = oldest !== undefined && (oldest.part === null || oldest.part.startsWith('0/')) && oldest.first <= Math.max(after + 1, after < 0 ? 0 : firstIdOf(oldest.attempt))
+      // Nothing was sent yet, or nothing is missing: complete.
+      const complete = oldest === undefined ? after < 0 && !(rings.get(run)?.ended ?? false) : whole
+      if (complete) for (const one of kept) if (one.first + one.count - 1 > after) request.respond(one.bytes, { headers: headersOf(one) })
+      const end = headers()
+      end.set('end', complete ? 'complete' : 'gone')
+      request.respond(undefined, { headers: end })
+    },
+    ended(run) {
+      const ring = rings.get(run)
+      if (ring !== undefined) ring.ended = true
+    },
+    drop,
+    bytes: () => total,
+  }
+}
+
+/** The headers of a message of events (design 2.6). */
+export function headersOf({ first, count, attempt, part }: Kept) {
+  const head = headers()
+  head.set('first', `${first}`)
+  head.set('count', `${count}`)
+  head.set('attempt', `${attempt}`)
+  if (part !== null) head.set('part', part)
+  return head
+}

@@ -1,0 +1,80 @@
+/**
+ * The two streams and the consumers, with the settings of reliability 2.3. What the server made of them is read back:
+ * an old one drops unknown fields silently.
+ */
+import { AckPolicy, type ConsumerConfig, DiscardPolicy, nanos, RetentionPolicy, StorageType, type StreamConfig } from 'nats'
+import type { Config } from '../schemas/config.js'
+import type { Pool } from '../schemas/ids.js'
+import { consumerOf, EVENTS_STREAM, queue, RUNS_STREAM } from '../schemas/subjects.js'
+import type { Link } from './connect.js'
+
+const GB = 1024 ** 3
+export const ACK_WAIT_MS = 15_000
+/** Cluster-wide cap of runs being executed; the default of 1,000 would stall the queue silently. */
+const MAX_ACK_PENDING = 20_000
+
+type Wanted = Partial<StreamConfig> & { name: string; persist_mode?: 'async' }
+
+const runs = (config: Config): Wanted => ({
+  name: RUNS_STREAM,
+  subjects: ['queue.*'],
+  retention: RetentionPolicy.Workqueue,
+  storage: StorageType.File,
+  discard: DiscardPolicy.New,
+  max_msgs: 1_000_000,
+  max_bytes: Math.min(2 * GB, Math.floor(config.max_file_store / 4)),
+  max_msg_size: 64 * 1024,
+  duplicate_window: nanos(120_000),
+  allow_direct: true,
+})
+
+const events = (config: Config): Wanted => ({
+  name: EVENTS_STREAM,
+  subjects: ['chunk.*.*'],
+  retention: RetentionPolicy.Limits,
+  storage: StorageType.File,
+  persist_mode: 'async',
+  discard: DiscardPolicy.Old,
+  max_age: nanos(config.resumable_ttl_ms),
+  max_bytes: Math.min(4 * GB, Math.floor(config.max_file_store / 2)),
+  max_msg_size: 1024 * 1024,
+  allow_direct: true,
+  republish: { src: 'chunk.*.*', dest: 'live.{{wildcard(1)}}' },
+  duplicate_window: nanos(100),
+})
+
+/** Creates or updates both streams; throws an Error with one sentence when the server does not keep a setting. */
+export async function ensureStreams(link: Link, config: Config): Promise<void> {
+  const manager = await link.nc.jetstreamManager()
+  for (const wanted of [runs(config), events(config)]) {
+    const exists = await manager.streams.info(wanted.name).then(
+      () => true,
+      () => false,
+    )
+    // nats@2.29 has no type for persist_mode: the one cast.
+    const { config: kept } = exists ? await manager.streams.update(wanted.name, wanted as StreamConfig) : await manager.streams.add(wanted as StreamConfig)
+    const got = kept as unknown as { [name: string]: unknown }
+    for (const [name, value] of Object.entries(wanted)) {
+      if (name === 'republish' || name === 'subjects') continue
+      if (JSON.stringify(got[name]) !== JSON.stringify(value)) throw new Error(`the NATS server keeps ${wanted.name}.${name} as ${JSON.stringify(got[name])}; Weft needs ${JSON.stringify(value)}`)
+    }
+    if (wanted.republish !== undefined && kept.republish?.dest !== wanted.republish.dest) throw new Error(`the NATS server keeps no republish on ${wanted.name}`)
+  }
+}
+
+/** The durable consumer of a pool. Attempts are counted in the store, so nothing is ever dropped after n deliveries. */
+export async function ensureConsumer(link: Link, pool: Pool): Promise<void> {
+  const manager = await link.nc.jetstreamManager()
+  const wanted: Partial<ConsumerConfig> = {
+    durable_name: consumerOf(pool),
+    filter_subject: queue(pool),
+    ack_policy: AckPolicy.Explicit,
+    ack_wait: nanos(ACK_WAIT_MS),
+    max_ack_pending: MAX_ACK_PENDING,
+    max_deliver: -1,
+    max_waiting: 512,
+  }
+  const known = await manager.consumers.info(RUNS_STREAM, consumerOf(pool)).catch(() => null)
+  if (known === null) await manager.consumers.add(RUNS_STREAM, wanted)
+  else await manager.consumers.update(RUNS_STREAM, consumerOf(pool), wanted)
+}

@@ -1,0 +1,37 @@
+/** Rows as the text that clients get. JSON that is text already is spliced in, never parsed and written again. */
+import type { AssistantRow, RunRow, StateRow, ThreadRow } from '../store/port.js'
+import { time } from './context.js'
+
+const decoder = new TextDecoder()
+const json = JSON.stringify
+
+export const assistantText = (row: AssistantRow): string =>
+  `{"assistant_id":"${row.assistant_id}","graph_id":${json(row.graph_id)},"name":${json(row.name)},"description":${json(row.description)},` +
+  `"config":${row.config},"context":${row.context},"metadata":${row.metadata},"version":${row.version},` +
+  `"created_at":"${time(row.created_at)}","updated_at":"${time(row.updated_at)}"}`
+
+export const threadText = (row: ThreadRow, state: StateRow | null): string =>
+  `{"thread_id":"${row.thread_id}","created_at":"${time(row.created_at)}","updated_at":"${time(row.updated_at)}",` +
+  `"state_updated_at":"${time(row.state_updated_at)}","metadata":${row.metadata},"config":${row.config},"status":"${row.status}",` +
+  `"values":${state?.values ? decoder.decode(state.values) : 'null'},"interrupts":${row.interrupts}${row.error === null ? '' : `,"error":${row.error}`}}`
+
+export const runText = (row: RunRow): string =>
+  `{"run_id":"${row.run_id}","thread_id":"${row.thread_id}","assistant_id":"${row.assistant_id}","created_at":"${time(row.created_at)}",` +
+  `"updated_at":"${time(row.updated_at)}","status":"${row.status}","metadata":${row.metadata},"kwargs":${row.kwargs},` +
+  `"multitask_strategy":"${row.multitask_strategy}"}`
+
+/** The state of a thread that has no checkpoint (API: threads-and-runs 6). */
+export const EMPTY_STATE = '{"values":{},"next":[],"tasks":[],"checkpoint":null,"parent_checkpoint":null,"metadata":{},"created_at":null,"interrupts":[]}'
+
+/** A ThreadState put together from its two stored halves. */
+export const stateText = (values: Uint8Array | null, rest: Uint8Array): string => `{"values":${values ? decoder.decode(values) : '{}'},${decoder.decode(rest)}`
+
+/** What wait and join answer (API: threads-and-runs 10): values, with `__interrupt__` or as `__error__`. */
+export function resultText(values: Uint8Array | null, interrupts: unknown[], error: string | null): string {
+  if (error !== null) return `{"__error__":${error}}`
+  const text = values === null ? '{}' : decoder.decode(values)
+  if (interrupts.length === 0) return text === 'null' ? '{}' : text
+  const more = `"__interrupt__":${json(interrupts)}}`
+  if (!text.endsWith('}')) return `{${more}`
+  return text.length === 2 ? `{${more}` : `${text.slice(0, -1)},${more}`
+}

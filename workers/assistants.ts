@@ -1,0 +1,91 @@
+/** Assistants: named, configured instances of a graph (API: assistants-crons-store 2). */
+import { v5, v7 } from 'uuid'
+import { door, open } from '../bus/serve.js'
+import { ensureConsumer } from '../bus/streams.js'
+import { type AssistantCreate, type Registration, validateAssistantCreate, validateRegistration } from '../schemas/assistants.js'
+import { fail } from '../schemas/errors.js'
+import { BUILT_IN_APP, isUuid, SYSTEM_ASSISTANT_NAMESPACE, token } from '../schemas/ids.js'
+import type { AssistantRow, Store } from '../store/port.js'
+import { assistantText } from './answers.js'
+import type { Tools } from './context.js'
+
+export const systemAssistantId = (graph_id: string): string => v5(graph_id, SYSTEM_ASSISTANT_NAMESPACE)
+
+export const assistants = (tools: Tools) => ({
+  create: door<AssistantCreate>(validateAssistantCreate, body => create(body, tools.store)),
+  get: open(async (_, { head }) => {
+    const given = head.params?.assistant_id ?? ''
+    const row = await find(tools.store, given)
+    if (row === null) {
+      if (!isUuid(given)) throw fail('invalid', `assistant_id: expected a uuid or the id of a graph, got "${given}"`)
+      throw fail('not_found', `Assistant with ID ${given} not found`)
+    }
+    return { body: assistantText(row) }
+  }),
+  register: door<Registration>(validateRegistration, body => register(body, tools)),
+})
+
+/** By id or by graph id: a graph's own name wins (API: assistants 2.4). Null when neither is known. */
+export async function find(store: Store, given: string): Promise<AssistantRow | null> {
+  if (isUuid(given)) {
+    const row = await store.assistants.get(BUILT_IN_APP, given.toLowerCase())
+    if (row !== null) return row
+  }
+  return store.assistants.get(BUILT_IN_APP, systemAssistantId(given))
+}
+
+async function create(body: AssistantCreate, store: Store) {
+  if ((await store.assistants.get(BUILT_IN_APP, systemAssistantId(body.graph_id))) === null) throw fail('not_found', `Graph '${body.graph_id}' not found`)
+  const context = body.context ?? {}
+  const configurable = body.config?.configurable ?? {}
+  const both = Object.keys(context).length > 0 && Object.keys(configurable).length > 0
+  // API: assistants 2.2: alternatives of each other; mirrored when one is given, refused when they differ.
+  if (both && JSON.stringify(context) !== JSON.stringify(configurable)) throw fail('bad_request', 'Give either config.configurable or context, or the same in both')
+  const now = Date.now()
+  const row: AssistantRow = {
+    app: BUILT_IN_APP,
+    assistant_id: (body.assistant_id ?? v7()).toLowerCase(),
+    graph_id: body.graph_id,
+    name: body.name ?? 'Untitled',
+    description: body.description ?? null,
+    config: JSON.stringify(Object.keys(context).length > 0 ? { ...body.config, configurable: context } : (body.config ?? {})),
+    context: JSON.stringify(Object.keys(context).length > 0 ? context : configurable),
+    metadata: JSON.stringify(withoutReserved(body.metadata ?? {})),
+    version: 1,
+    created_at: now,
+    updated_at: now,
+  }
+  if ((await store.apply([{ step: 'assistants.insert', row }])) === -1) return { body: assistantText(row) }
+  const stored = await store.assistants.get(BUILT_IN_APP, row.assistant_id)
+  if (body.if_exists !== 'do_nothing' || stored === null) throw fail('conflict', 'Assistant already exists')
+  return { body: assistantText(stored) }
+}
+
+/** `created_by: "system"` marks system assistants; a client cannot forge it. */
+const withoutReserved = (metadata: { [key: string]: unknown }) =>
+  metadata.created_by === 'system' ? Object.fromEntries(Object.entries(metadata).filter(([key]) => key !== 'created_by')) : metadata
+
+/** A graph worker announces itself: its pool's consumer and the system assistants of its graphs exist afterwards. */
+async function register({ app, pool, graphs }: Registration, { store, link, pools }: Tools) {
+  await ensureConsumer(link, token('pool', pool))
+  for (const { graph_id, description, config, context } of graphs) {
+    pools.set(graph_id, pool)
+    const now = Date.now()
+    const row: AssistantRow = {
+      app,
+      assistant_id: systemAssistantId(graph_id),
+      graph_id,
+      name: graph_id,
+      description: description ?? null,
+      config: JSON.stringify(config ?? {}),
+      context: JSON.stringify(context ?? {}),
+      metadata: '{"created_by":"system"}',
+      version: 1,
+      created_at: now,
+      updated_at: now,
+    }
+    // A known id stays as it is: what users made of it is never overwritten.
+    await store.apply([{ step: 'assistants.insert', row }])
+  }
+  return {}
+}

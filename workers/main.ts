@@ -1,0 +1,65 @@
+/** The resource worker: the rules, and the only way to the store. */
+import { mkdir } from 'node:fs/promises'
+import { openCaller } from '../bus/call.js'
+import type { Link } from '../bus/connect.js'
+import type { Lifecycle } from '../bus/lifecycle.js'
+import { openMux } from '../bus/mux.js'
+import { door, open, serve } from '../bus/serve.js'
+import { ensureStreams } from '../bus/streams.js'
+import { type CheckpointQuery, validateCheckpointQuery } from '../schemas/checkpoints.js'
+import type { Config } from '../schemas/config.js'
+import { fail } from '../schemas/errors.js'
+import { openSqlite } from '../store/sqlite.js'
+import { assistants } from './assistants.js'
+import { packTuples, rowsOf } from './checkpoints.js'
+import type { Tools } from './context.js'
+import { leaseOf, leases } from './run-lease.js'
+import { runs } from './runs.js'
+import { startSweeper } from './sweeper.js'
+import { system } from './system.js'
+import { threads } from './threads.js'
+
+/** Serves `rpc.*` on this link until the lifecycle stops it. Throws an Error with one sentence when it cannot. */
+export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
+  if (config.mongodb_url !== '') throw new Error('MONGODB_URL is set, but the MongoDB store is not available yet; leave it empty for the embedded store')
+  await mkdir(config.data, { recursive: true })
+  const store = await openSqlite({ folder: config.data, log: link.log })
+  life.push({ name: 'store', stop: () => store.close() })
+  await ensureStreams(link, config)
+  const mux = openMux(link)
+  const caller = openCaller(link)
+  const tools: Tools = { config, store, link, mux, caller, pools: new Map() }
+  const nouns = {
+    assistants: assistants(tools),
+    threads: threads(tools),
+    runs: { ...runs(tools), ...leases(tools) },
+    checkpoints: checkpoints(tools),
+    system: system(tools),
+  }
+  for (const [noun, doors] of Object.entries(nouns)) {
+    const served = serve(link, `rpc.${noun}`, noun, doors)
+    life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
+  }
+  const sweeper = startSweeper(tools)
+  life.push({ name: 'sweeper', quiet: () => sweeper.stop() })
+}
+
+/** Checkpoints for graph workers: reads by thread, saves under a lease. */
+const checkpoints = ({ store }: Tools) => ({
+  save: open(async (bytes, { head }) => {
+    const { run_id, thread_id, attempt, token } = leaseOf(head.lease)
+    const rows = rowsOf(bytes)
+    const newest = rows.checkpoints.filter(row => row.ns === '').at(-1)
+    const failed = await store.apply([
+      { step: 'checkpoints.insert', thread_id, run_id, attempt, ...rows },
+      { step: 'threads.patch', thread_id, where: { token }, set: newest === undefined ? {} : { head: newest.id } },
+    ])
+    if (failed !== -1) throw fail('fenced')
+    return {}
+  }),
+  get: door<CheckpointQuery>(validateCheckpointQuery, async query => {
+    const tuple = await store.checkpoints.get(query)
+    return { body: packTuples(tuple === null ? [] : [tuple]) }
+  }),
+  list: door<CheckpointQuery>(validateCheckpointQuery, async query => ({ body: packTuples(await store.checkpoints.list(query)) })),
+})

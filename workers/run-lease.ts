@@ -1,0 +1,127 @@
+/**
+ * The authority of a graph worker over a run: claim, heartbeat, save, release. A claim raises `attempt` and sets a
+ * random token; every later write carries both and is refused when stale, so an old attempt can change nothing.
+ */
+import { v4 } from 'uuid'
+import { wake } from '../bus/queue.js'
+import { door, open, type Reply } from '../bus/serve.js'
+import { type Claim, type Heartbeat, type Lease, type Release, validateClaim, validateHeartbeat, validateRelease } from '../schemas/calls.js'
+import { PER_CLAIM } from '../schemas/checkpoints.js'
+import { fail } from '../schemas/errors.js'
+import { BUILT_IN_APP, token } from '../schemas/ids.js'
+import { packText } from '../schemas/packed.js'
+import { isTerminal } from '../schemas/runs.js'
+import { firstIdOf } from '../schemas/subjects.js'
+import type { RunRow, ThreadRow } from '../store/port.js'
+import { packTuples } from './checkpoints.js'
+import type { Tools } from './context.js'
+import { finish, settle, wakeNext } from './run-settle.js'
+import { firstEligible } from './run-status.js'
+
+export const MAX_ATTEMPTS = 3
+
+export const leases = (tools: Tools) => ({
+  claim: door<Claim>(validateClaim, body => claim(tools, body)),
+  heartbeat: door<Heartbeat>(validateHeartbeat, body => heartbeat(tools, body)),
+  finish: open((bytes, { head }) => finish(tools, leaseOf(head.lease), bytes)),
+  release: door<Release>(validateRelease, (body, { head }) => release(tools, leaseOf(head.lease), body)),
+})
+
+export function leaseOf(lease: Lease | undefined): Lease {
+  if (lease === undefined) throw fail('bad_request', 'This call needs a lease')
+  return lease
+}
+
+async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Promise<Reply> {
+  const { store } = tools
+  for (;;) {
+    const [thread, run] = await Promise.all([store.threads.get(BUILT_IN_APP, thread_id), store.runs.get(run_id)])
+    if (thread === null || run === null || isTerminal(run.status)) return { head: { claim: 'ended' } }
+    const held = thread.active?.run_id === run_id
+    if (held && (hb === undefined || hb !== run.hb)) return { head: { claim: 'held', lease: { run_id, thread_id, attempt: run.attempt, token: '', resumable: run.resumable, temporary: run.temporary, hb: run.hb } } }
+    if (held) {
+      // Nobody beat for 6 s while we watched: the holder is dead, its attempt counts.
+      await release(tools, { ...thread.active!, thread_id }, { charge: true, reason: 'its worker was lost' }, false)
+      continue
+    }
+    const first = thread.active === null ? firstEligible(thread.queue, Date.now()) : null
+    if (first === null) return { head: { claim: 'waiting' } }
+    if (first.run_id !== run_id) {
+      await wakeNext(tools, thread.queue, thread_id)
+      return { head: { claim: 'waiting' } }
+    }
+    const taken = await take(tools, thread, run, worker)
+    if (taken !== null) return taken
+  }
+}
+
+async function take({ store }: Tools, thread: ThreadRow, run: RunRow, worker: string): Promise<Reply | null> {
+  const now = Date.now()
+  const attempt = run.attempt + 1
+  const key = v4()
+  const claim_no = thread.claim_no + 1
+  const [failed, tuple] = await Promise.all([
+    store.apply([
+      {
+        step: 'threads.patch',
+        thread_id: thread.thread_id,
+        where: { rev: thread.rev },
+        set: { active: { run_id: run.run_id, attempt, token: key }, queue: thread.queue.filter(one => one.run_id !== run.run_id), claim_no, status: 'busy' },
+      },
+      { step: 'runs.patch', run_id: run.run_id, where: { status: ['pending', 'running', 'accepting'] }, set: { status: 'running', attempt, token: key, worker, started_at: run.started_at ?? now, updated_at: now } },
+    ]),
+    run.temporary || thread.head === null ? null : store.checkpoints.get({ thread_id: thread.thread_id }),
+  ])
+  if (failed !== -1) return null
+  const start =
+    `{"run_id":"${run.run_id}","thread_id":"${run.thread_id}","graph_id":${JSON.stringify(run.graph_id)},"attempt":${attempt},"first_id":${firstIdOf(attempt)},` +
+    `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary}}`
+  const lease = { run_id: run.run_id, thread_id: run.thread_id, attempt, token: key, resumable: run.resumable, temporary: run.temporary }
+  return { head: { claim: 'taken', lease }, body: packText(start, tuple === null ? [] : [packTuples([tuple])]) }
+}
+
+async function heartbeat({ store }: Tools, { runs }: Heartbeat): Promise<Reply> {
+  if (runs.length === 0) return { body: '{"cancel":[],"lost":[]}' }
+  await store.apply([{ step: 'runs.beat', runs }])
+  const tokens = new Map(runs.map(one => [one.run_id, one.token]))
+  const rows = await store.runs.summary([...tokens.keys()])
+  const alive = new Set(rows.filter(row => row.token === tokens.get(row.run_id) && !isTerminal(row.status)).map(row => row.run_id))
+  return {
+    body: JSON.stringify({
+      cancel: rows.filter(row => row.cancel !== null && alive.has(row.run_id)).map(row => row.run_id),
+      lost: runs.filter(one => !alive.has(one.run_id)).map(one => one.run_id),
+    }),
+  }
+}
+
+/**
+ * Gives a run back: it waits again at its old place. After three charged attempts it ends as `error` instead, and the
+ * thread is released either way.
+ */
+async function release(tools: Tools, lease: Lease, { charge, reason }: Release, awake = true): Promise<Reply> {
+  const { store } = tools
+  for (;;) {
+    const [thread, [run]] = await Promise.all([store.threads.get(BUILT_IN_APP, lease.thread_id), store.runs.summary([lease.run_id])])
+    if (thread === null || run === undefined || thread.active?.token !== lease.token) throw fail('fenced')
+    if (run.cancel !== null || (charge && run.attempt >= MAX_ATTEMPTS)) {
+      const error = run.cancel !== null ? null : { error: 'WorkerLost', message: `The run was given up after ${run.attempt} attempts: ${reason}` }
+      const last = run.last_event_id ?? firstIdOf(run.attempt)
+      await settle(tools, lease, { status: error === null ? 'interrupted' : 'error', error, last_event_id: last, render: true })
+      return {}
+    }
+    const failed = await store.apply([
+      { step: 'runs.patch', run_id: run.run_id, where: { token: lease.token }, set: { status: 'pending', attempt: run.attempt } },
+      {
+        step: 'threads.patch',
+        thread_id: thread.thread_id,
+        where: { rev: thread.rev },
+        // Before everything that waits: it had been first already.
+        set: { active: null, queue: [{ run_id: run.run_id, no: Math.min(...thread.queue.map(one => one.no), thread.next_no) - 1, due_at: 0 }, ...thread.queue] },
+      },
+    ])
+    if (failed === 0) throw fail('fenced')
+    if (failed !== -1) continue
+    if (awake) void wake(tools.link, tools.mux, token('pool', run.pool), { run_id: run.run_id, thread_id: run.thread_id }, `${run.run_id}:${run.attempt + 1}`)
+    return {}
+  }
+}

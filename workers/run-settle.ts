@@ -1,0 +1,94 @@
+/**
+ * Ending a run: saves → run row terminal → thread row (releases the lock, writes status, values, interrupts) →
+ * terminal event → wake the next. Every step is repeatable by run id; a client that reads the thread right after its
+ * stream ended sees the final values, because the event comes after the commit.
+ */
+import { announceEnd } from '../bus/events.js'
+import { wake } from '../bus/queue.js'
+import type { Reply } from '../bus/serve.js'
+import type { Lease } from '../schemas/calls.js'
+import { fail } from '../schemas/errors.js'
+import { BUILT_IN_APP, token } from '../schemas/ids.js'
+import { cutter, unpack } from '../schemas/packed.js'
+import { isTerminal, type RunStatus } from '../schemas/runs.js'
+import type { Interrupt } from '../schemas/threads.js'
+import type { Queued, Step } from '../store/port.js'
+import { resultText } from './answers.js'
+import { rowsOf } from './checkpoints.js'
+import type { Tools } from './context.js'
+import type { FinishHead } from './graph/protocol.js'
+import { firstEligible, restingStatus } from './run-status.js'
+
+/** How a run ended. Without `state` the thread keeps the values it has. */
+interface Outcome {
+  status: RunStatus
+  error: { error: string; message: string } | null
+  last_event_id: number
+  /** No host lives to have written the error as an event: readers render it. */
+  render?: boolean
+  save?: Uint8Array
+  state?: { head: string | null; next: string[]; interrupts: { [task_id: string]: Interrupt[] }; values: Uint8Array | null; rest: Uint8Array | null }
+}
+
+/** The body of rpc.runs.finish: what the host sent, unread by the supervisor. */
+export async function finish(tools: Tools, lease: Lease, bytes: Uint8Array): Promise<Reply> {
+  const { head, rest: parts } = unpack<FinishHead>(bytes)
+  const cut = cutter(parts)
+  const part = (size: number) => (size > 0 ? cut(size) : null)
+  const values = part(head.values_size)
+  const rest = part(head.rest_size)
+  const save = part(head.save_size) ?? undefined
+  const { status, error, last_event_id, next, interrupts } = head
+  return settle(tools, lease, { status, error, last_event_id, save, state: { head: head.head, next, interrupts, values, rest } })
+}
+
+export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Promise<Reply> {
+  const { store, link } = tools
+  const { run_id, thread_id } = lease
+  for (;;) {
+    const [thread, [run]] = await Promise.all([store.threads.get(BUILT_IN_APP, thread_id), store.runs.summary([run_id])])
+    if (thread === null || run === undefined || run.token !== lease.token || run.attempt !== lease.attempt) throw fail('fenced')
+    const now = Date.now()
+    const state = outcome.state
+    const error = outcome.error === null ? null : JSON.stringify(outcome.error)
+    const interrupts = state === undefined ? thread.interrupts : JSON.stringify(state.interrupts)
+    const raised = Object.values(state?.interrupts ?? {}).flat()
+    const wanted = run.temporary || run.mode === 'wait'
+    const result = wanted ? Buffer.from(resultText(state?.values ?? null, raised, error)) : null
+    const steps: Step[] = []
+    if (outcome.save !== undefined) steps.push({ step: 'checkpoints.insert', thread_id, run_id, attempt: lease.attempt, ...rowsOf(outcome.save) })
+    steps.push({
+      step: 'runs.patch',
+      run_id,
+      where: { attempt: lease.attempt, token: lease.token },
+      set: { status: outcome.status, ended_at: now, updated_at: now, last_event_id: outcome.last_event_id, error, cancel_due_at: null, ...(run.temporary ? { result } : {}) },
+    })
+    const head = state?.head ?? thread.head
+    if (!run.temporary && state !== undefined && state.values !== null) steps.push({ step: 'threads.state', thread_id, head, values: state.values, rest: state.rest })
+    const after = { active: null, queue: thread.queue, error, interrupts, status: (state?.next.length ?? 0) > 0 ? ('interrupted' as const) : ('idle' as const) }
+    const set = { ...after, status: restingStatus(after), head, updated_at: now, state_updated_at: state === undefined && error === null ? thread.state_updated_at : now }
+    // A run that a crash left terminal with its thread still held comes here again: the condition is then the lock alone.
+    if (thread.active?.token === lease.token) steps.push({ step: 'threads.patch', thread_id, where: { rev: thread.rev, token: lease.token }, set })
+    const failed = await store.apply(steps)
+    if (failed >= 0 && steps[failed]!.step === 'runs.patch') throw fail('fenced')
+    if (failed !== -1) continue
+    announceEnd(link, token('run', run_id), {
+      status: outcome.status,
+      last_event_id: outcome.last_event_id,
+      result: run.mode === 'wait' ? result : null,
+      error: outcome.render ? outcome.error : null,
+    })
+    link.log.info({ run_id, thread_id, attempt: lease.attempt, status: outcome.status, ms: now - run.created_at }, 'run ended')
+    await wakeNext(tools, thread.queue, thread_id)
+    return {}
+  }
+}
+
+/** Publishes the wake-up of the first run in line. */
+export async function wakeNext({ store, link, mux }: Tools, queue: readonly Queued[], thread_id: string): Promise<void> {
+  const next = firstEligible(queue, Date.now())
+  if (next === null) return
+  const [run] = await store.runs.summary([next.run_id])
+  if (run === undefined || isTerminal(run.status)) return
+  void wake(link, mux, token('pool', run.pool), { run_id: next.run_id, thread_id }, `${next.run_id}:${run.attempt + 1}:next`)
+}

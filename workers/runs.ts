@@ -1,0 +1,84 @@
+/** Runs for clients: create, read, join, wait (API: threads-and-runs 7–10, 14). */
+import { door, open } from '../bus/serve.js'
+import { type RunIds, type RunRef, validateRunIds, validateRunRef } from '../schemas/calls.js'
+import { fail } from '../schemas/errors.js'
+import { isTerminal, type RunCreate, validateRunCreate } from '../schemas/runs.js'
+import type { RunRow, RunSummary } from '../store/port.js'
+import { resultText, runText } from './answers.js'
+import type { Tools } from './context.js'
+import { cancel } from './run-cancel.js'
+import { create, headOf } from './run-create.js'
+
+export const runs = (tools: Tools) => ({
+  create: door<RunCreate>(validateRunCreate, (body, context) => create(tools, body, context)),
+  get: open(async (_, { head }) => {
+    const row = await tools.store.runs.get(head.params?.run_id?.toLowerCase() ?? '')
+    check(row, head.params?.thread_id)
+    if (row.temporary && isTerminal(row.status)) throw fail('not_found', 'Run not found')
+    return { body: runText(row) }
+  }),
+  /** Authorises a reader, and says from where it may read. A reader clears a cancel that waits for its grace. */
+  join: open(async (_, { head }) => {
+    const { run_id = '', thread_id } = head.params ?? {}
+    const row = await summary(tools, run_id, thread_id)
+    if (isTerminal(row.status) && row.temporary && !row.resumable && (row.ended_at ?? 0) < Date.now() - tools.config.keep_ended_ms) throw fail('not_found', 'Run not found')
+    if (row.cancel_due_at !== null && !isTerminal(row.status)) {
+      await tools.store.apply([{ step: 'runs.patch', run_id: row.run_id, where: { status: ['pending', 'running'] }, set: { cancel_due_at: null } }])
+    }
+    const wants = head.run?.mode === 'wait' && isTerminal(row.status)
+    return { head: { run: headOf(row, thread_id === undefined) }, ...(wants ? { body: await result(tools, row) } : {}) }
+  }),
+  /** What wait answers for a run that has ended. */
+  result: open(async (_, { head }) => {
+    const row = await summary(tools, head.params?.run_id ?? '')
+    if (!isTerminal(row.status)) throw fail('conflict', 'The run has not ended')
+    return { body: await result(tools, row) }
+  }),
+  /** The state of many runs in one call: how an edge learns of ends whose message was lost. */
+  peek: door<RunIds>(validateRunIds, async ({ run_ids }) => {
+    const rows = await tools.store.runs.summary(run_ids)
+    return { body: JSON.stringify({ runs: rows.map(({ run_id, status, attempt, last_event_id }) => ({ run_id, status: status === 'accepting' ? 'pending' : status, attempt, last_event_id })) }) }
+  }),
+  /** The client that made the run went away. With cancel: at once, or after the grace when it may come back. */
+  disconnect: door<RunRef>(validateRunRef, async ({ run_id }) => {
+    const [row] = await tools.store.runs.summary([run_id])
+    if (row === undefined || isTerminal(row.status) || row.on_disconnect !== 'cancel') return {}
+    if (!row.resumable) {
+      await cancel(tools, run_id)
+      return {}
+    }
+    const due = Date.now() + tools.config.disconnect_grace_ms
+    await tools.store.apply([{ step: 'runs.patch', run_id, where: { status: ['pending', 'running'] }, set: { cancel_due_at: due } }])
+    setTimeout(() => void cancelDue(tools), tools.config.disconnect_grace_ms + 5).unref()
+    return {}
+  }),
+})
+
+/** Cancels every run whose grace is over. Also a row of the sweeper: a timer dies with its process. */
+export async function cancelDue(tools: Tools): Promise<void> {
+  for (const { run_id } of await tools.store.runs.cancelDue(Date.now())) {
+    await cancel(tools, run_id).catch(error => tools.link.log.warn({ err: error, run_id }, 'a cancel has to be repeated'))
+  }
+}
+
+async function summary({ store }: Tools, run_id: string, thread_id?: string): Promise<RunSummary> {
+  const [row] = await store.runs.summary([run_id.toLowerCase()])
+  check(row ?? null, thread_id)
+  return row!
+}
+
+function check<Row extends RunSummary>(row: Row | null, thread_id?: string): asserts row is Row {
+  if (row === null || row.status === 'accepting' || (thread_id !== undefined && row.thread_id !== thread_id.toLowerCase())) throw fail('not_found', 'Run not found')
+}
+
+/** API: threads-and-runs 10. A temporary run keeps its own result; a thread's run is answered from its thread. */
+async function result({ store }: Tools, row: RunSummary): Promise<string | Uint8Array> {
+  if (row.temporary) {
+    const whole: RunRow | null = await store.runs.get(row.run_id)
+    return whole?.result ?? resultText(null, [], row.error)
+  }
+  if (row.error !== null) return resultText(null, [], row.error)
+  const [thread, state] = await Promise.all([store.threads.get(row.app, row.thread_id), store.threads.state(row.thread_id)])
+  if (thread === null) return '{}'
+  return resultText(state?.values ?? null, Object.values(JSON.parse(thread.interrupts) as { [task: string]: unknown[] }).flat(), null)
+}

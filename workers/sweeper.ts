@@ -1,0 +1,55 @@
+/**
+ * What must be swept, with its period. Everything here is also done at once where it happens; the sweep finishes what
+ * a crash left.
+ */
+import { wake } from '../bus/queue.js'
+import { token } from '../schemas/ids.js'
+import type { Tools } from './context.js'
+import { cancelDue } from './runs.js'
+import { firstEligible } from './run-status.js'
+
+interface Row {
+  name: string
+  every_ms: number
+  /** Also right after the start. */
+  at_start: boolean
+  work: (tools: Tools) => Promise<void>
+}
+
+const STALE_MS = 30_000
+const BATCH = 1_000
+
+export const rows: readonly Row[] = [
+  // Runs that are pending for 30 s, or were when the process started, and first in the line of their thread.
+  { name: 'wake-ups', every_ms: 10_000, at_start: true, work: rewake },
+  // Runs whose cancel_due_at has passed.
+  { name: 'cancels', every_ms: 10_000, at_start: true, work: cancelDue },
+  // Temporary runs that ended longer ago than they can be joined.
+  { name: 'temporary runs', every_ms: 10_000, at_start: false, work: removeExpired },
+]
+
+export function startSweeper(tools: Tools): { stop(): void } {
+  const timers = rows.map(row => {
+    const run = () => void row.work(tools).catch(error => tools.link.log.warn({ err: error, sweep: row.name }, 'a sweep failed'))
+    if (row.at_start) run()
+    return setInterval(run, row.every_ms)
+  })
+  return { stop: () => timers.forEach(clearInterval) }
+}
+
+const started = Date.now()
+
+async function rewake({ store, link, mux }: Tools): Promise<void> {
+  const now = Date.now()
+  for (const run of await store.runs.unsettled(BATCH)) {
+    if (run.status !== 'pending' || (run.updated_at > now - STALE_MS && run.updated_at > started)) continue
+    const thread = await store.threads.get(run.app, run.thread_id)
+    if (thread === null || thread.active !== null || firstEligible(thread.queue, now)?.run_id !== run.run_id) continue
+    await wake(link, mux, token('pool', run.pool), run, `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`)
+  }
+}
+
+async function removeExpired({ store, config }: Tools): Promise<void> {
+  const threads = await store.runs.expired(Date.now() - config.keep_ended_ms, BATCH)
+  if (threads.length > 0) await store.apply(threads.map(thread_id => ({ step: 'threads.remove' as const, thread_id })))
+}
