@@ -2,6 +2,9 @@
  * The writing side of a run's events. Resumable runs publish to the stored stream, whose republish is the only way to
  * `live.<run>`; others publish there directly and keep a ring. At most 256 messages are unconfirmed; a missing
  * confirmation means: stop, and send again from that message on, in order (readers drop what they have).
+ *
+ * The stored stream persists asynchronously: a server killed right after it confirmed can have lost what it confirmed
+ * (seen on 2.15.1). So what was confirmed in the last seconds is kept, and sent again first after a reconnect.
  */
 import type { RunId } from '../schemas/ids.js'
 import { blockOf, chunk, EVENTS_PER_BLOCK, live } from '../schemas/subjects.js'
@@ -14,6 +17,9 @@ import { headersOf, type Kept, type Rings } from './ring.js'
 export const MAX_EVENT_MESSAGE = 256 * 1024
 const MAX_UNCONFIRMED = 256
 const CONFIRM_MS = 2_000
+/** How long and how much confirmed is kept for a broker that dies. */
+const RECENT_MS = 3_000
+const RECENT_BYTES = 4 * 1024 * 1024
 
 export interface Publisher {
   /** `count` whole SSE events with consecutive ids from `first`. */
@@ -24,6 +30,8 @@ export interface Publisher {
   settled(ms: number): Promise<void>
   /** First id that is not kept because the run's byte budget was spent; null while everything is. */
   keptUntil(): number | null
+  /** Nothing more comes; watches over what was confirmed for a few seconds more. */
+  end(): void
 }
 
 export interface PublisherOptions {
@@ -41,6 +49,8 @@ export function openPublisher(link: Link, mux: Mux, rings: Rings, { run, attempt
   let stored = 0
   let keptUntil: number | null = null
   let generation = 0
+  let recent: { message: Kept; at: number }[] = []
+  let recentBytes = 0
   const waiters = new Set<() => void>()
 
   function direct(message: Kept): void {
@@ -73,11 +83,32 @@ export function openPublisher(link: Link, mux: Mux, rings: Rings, { run, attempt
     const at = line.indexOf(message)
     if (at < 0) return
     // Confirmations of one stream come in order: one of a later message covers the earlier ones.
+    for (const done of line.slice(0, at + 1)) remember(done)
     line = line.slice(at + 1)
     sent -= at + 1
     if (line.length === 0) for (const done of waiters) done()
     else advance()
   }
+
+  function remember(message: Kept): void {
+    const now = Date.now()
+    recent.push({ message, at: now })
+    recentBytes += message.bytes.length
+    while (recent.length > 1 && (recent[0]!.at < now - RECENT_MS || recentBytes > RECENT_BYTES)) recentBytes -= recent.shift()!.message.bytes.length
+  }
+
+  /** The broker was away: what it may have lost goes first. */
+  const offReconnect = resumable
+    ? link.onReconnect(() => {
+        line = [...recent.map(one => one.message), ...line]
+        recent = []
+        recentBytes = 0
+        if (line.length === 0) return
+        generation++
+        sent = 0
+        advance()
+      })
+    : () => {}
 
   function again(mine: number): void {
     if (mine !== generation) return
@@ -104,6 +135,12 @@ export function openPublisher(link: Link, mux: Mux, rings: Rings, { run, attempt
         waiters.add(done)
       }),
     keptUntil: () => keptUntil,
+    end() {
+      setTimeout(() => {
+        offReconnect()
+        recent = []
+      }, RECENT_MS).unref()
+    },
   }
 }
 

@@ -1,8 +1,8 @@
 /** Questions that need graph code but no run. A failure is thrown as {code, detail}. */
 import type { JsonObject } from '../../schemas/assistants.js'
 import type { ErrorCode } from '../../schemas/errors.js'
+import { type Host, transportOf } from './host-port.js'
 import { withSaver } from './host-run.js'
-import { type Host, transportOf } from './host-server.js'
 import { stateOf } from './host-state.js'
 import type { Call } from './protocol.js'
 import { errorOf, render } from './render.js'

@@ -3,23 +3,20 @@
  * lost its authority: then the finish is empty and the supervisor, which no longer knows the slot, drops it.
  */
 import type { JsonObject } from '../../schemas/assistants.js'
-import { pack } from '../../schemas/packed.js'
-import type { ThreadState } from '../../schemas/threads.js'
-import type { Graph, Snapshot } from './application.js'
+import type { Graph } from './application.js'
 import { FROM_HOST } from './frames.js'
+import { finish, settle } from './host-finish.js'
 import { configOf, dropSelection, inputOf } from './host-input.js'
-import { type Host, Refused, transportOf } from './host-server.js'
-import { interruptsOf, stateOf } from './host-state.js'
+import { type Host, Refused, transportOf } from './host-port.js'
 import { type EventBuffer, eventBuffer, eventsOf } from './host-stream.js'
 import type { Library } from './loading.js'
 import { memorySaver } from './memory-saver.js'
-import type { FinishHead, StartHead } from './protocol.js'
+import type { StartHead } from './protocol.js'
 import { errorOf, render } from './render.js'
 import { createSaver, type WeftSaver } from './saver.js'
 
 /** How long a stopped run may take to unwind before its slot is given back without it. */
 const UNWIND_MS = 1000
-const NOTHING = new Uint8Array(0)
 
 /** The reason that a cancelled graph sees in its AbortSignal. */
 export class Stopped extends Error {
@@ -30,7 +27,7 @@ export interface Run {
   cancel(): void
 }
 
-interface State {
+export interface RunState {
   host: Host
   slot: number
   start: StartHead
@@ -58,7 +55,7 @@ export function startRun(host: Host, slot: number, start: StartHead, newest: Uin
     (id, count, body) => host.send({ kind: FROM_HOST.chunk, slot, id, count, body }),
     host.later,
   )
-  const run: State = {
+  const run: RunState = {
     host,
     slot,
     start,
@@ -72,11 +69,16 @@ export function startRun(host: Host, slot: number, start: StartHead, newest: Uin
     broken: null,
     over: false,
   }
-  execute(run, newest).finally(done)
+  execute(run, newest)
+    .catch(error => {
+      console.error(error)
+      return finish(run, { status: 'error', error: errorOf(error) })
+    })
+    .finally(done)
   return { cancel: () => abort.abort(new Stopped('The run was cancelled')) }
 }
 
-async function execute(run: State, newest: Uint8Array): Promise<void> {
+async function execute(run: RunState, newest: Uint8Array): Promise<void> {
   let failed: { error: unknown } | null = null
   try {
     announce(run)
@@ -92,7 +94,7 @@ async function execute(run: State, newest: Uint8Array): Promise<void> {
 }
 
 /** API: metadata is the first event of each attempt, with exactly these keys. */
-function announce({ events, start: { run_id, attempt } }: State): void {
+function announce({ events, start: { run_id, attempt } }: RunState): void {
   events.push('metadata', JSON.stringify({ run_id, attempt }))
 }
 
@@ -104,7 +106,7 @@ interface Job {
 }
 
 /** The graph with a checkpointer of this run, its input and its options. */
-async function prepare(run: State, newest: Uint8Array): Promise<Job> {
+async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
   const { host, start, abort } = run
   const { kwargs, graph_id, thread_id, attempt } = start
   const { library, graphs } = host.application
@@ -140,7 +142,7 @@ async function prepare(run: State, newest: Uint8Array): Promise<Job> {
   return { graph: run.graph, input, options, events: alone ? new Map() : events }
 }
 
-function saverOf(run: State, library: Library, newest: Uint8Array, metadata: JsonObject) {
+function saverOf(run: RunState, library: Library, newest: Uint8Array, metadata: JsonObject) {
   const { kwargs, thread_id, first_seq } = run.start
   if (kwargs.temporary) return memorySaver(library, metadata)
   let seq = first_seq
@@ -179,7 +181,7 @@ const pendingOf = (writes: readonly [string, string, unknown][] | undefined): st
     .flatMap(([, , value]) => value as { id?: string }[])
     .flatMap(({ id }) => id ?? [])
 
-function writerOf(run: State, library: Library): (chunk: unknown) => void {
+function writerOf(run: RunState, library: Library): (chunk: unknown) => void {
   const { events, start } = run
   if (!start.kwargs.stream_subgraphs)
     return chunk => {
@@ -195,9 +197,9 @@ function writerOf(run: State, library: Library): (chunk: unknown) => void {
 const nameOf = (event: string, ns: readonly string[]): string =>
   ns.length === 0 ? event : `${event}|${ns.join('|').replace(/[\r\n]/g, ' ')}`
 
-async function pump(run: State, { graph, input, options, events }: Job): Promise<void> {
+async function pump(run: RunState, { graph, input, options, events }: Job): Promise<void> {
   const subgraphs = options.subgraphs === true
-  for await (const chunk of await graph.stream(input, options)) {
+  for await (const chunk of await streamOf(graph, input, options)) {
     if (run.over) return
     const [ns, mode, payload] = (subgraphs ? chunk : [[], ...(chunk as unknown[])]) as [string[], string, unknown]
     if (mode === 'values' && ns.length === 0) {
@@ -210,6 +212,15 @@ async function pump(run: State, { graph, input, options, events }: Job): Promise
     const full = run.host.drained()
     if (full !== null) await full
   }
+}
+
+/**
+ * The generator under `stream`, which only wraps it into two more streams: 1.25 × the runs and 3 × the chunks per
+ * second (172,000 against 55,000). It is the method that every Runnable overrides, so it has been there from the
+ * start; a graph without it takes the usual way.
+ */
+function streamOf(graph: Graph, input: unknown, options: JsonObject) {
+  return graph._streamIterator?.(input, options) ?? graph.stream(input, options)
 }
 
 const isInterrupt = (payload: unknown): boolean =>
@@ -225,7 +236,7 @@ function withNulls(payload: unknown): unknown {
 }
 
 /** A node that ignores its signal does not hold the slot. */
-async function unlessStopped(run: State, work: Promise<void>): Promise<void> {
+async function unlessStopped(run: RunState, work: Promise<void>): Promise<void> {
   const { signal } = run.abort
   let stop = () => {}
   let timer: NodeJS.Timeout | undefined
@@ -244,59 +255,4 @@ async function unlessStopped(run: State, work: Promise<void>): Promise<void> {
     clearTimeout(timer)
     signal.removeEventListener('abort', stop)
   }
-}
-
-type Outcome = Pick<FinishHead, 'status'> & Partial<Pick<FinishHead, 'error'>>
-
-/** Computes the state that the run leaves behind, once, and ends. */
-async function settle(run: State, outcome: Outcome): Promise<void> {
-  let values = '{}'
-  let state: ThreadState | null = null
-  try {
-    if (run.saver !== null || run.values === null || run.paused) state = await stateAtEnd(run)
-    values = render(state?.checkpoint ? state.values : (run.values?.last ?? {}))
-  } catch (error) {
-    if (outcome.status === 'success') outcome = { status: 'error', error: errorOf(error) }
-  }
-  const rest = run.saver === null || state === null ? '' : restOf(state)
-  await finish(run, outcome, { values, rest, next: state?.next, interrupts: interruptsOf(state?.tasks ?? []) })
-}
-
-async function stateAtEnd({ graph, start, saver }: State): Promise<ThreadState | null> {
-  if (graph === null) return null
-  const snapshot: Snapshot = await graph.getState({ configurable: { thread_id: start.thread_id } })
-  return saver === null && snapshot.createdAt === undefined ? null : stateOf(snapshot)
-}
-
-/** The ThreadState without its first member. */
-function restOf({ values: _, ...rest }: ThreadState): string {
-  return render(rest).slice(1)
-}
-
-interface Left {
-  values?: string
-  rest?: string
-  next?: string[]
-  interrupts?: FinishHead['interrupts']
-}
-
-async function finish(run: State, { status, error }: Outcome, left: Left = {}): Promise<void> {
-  run.over = true
-  if (error && !run.lost) run.events.push('error', JSON.stringify(error))
-  const save = run.lost ? NOTHING : ((await run.saver?.outbox.take()) ?? NOTHING)
-  run.events.flush()
-  const values = Buffer.from(left.values ?? '')
-  const rest = Buffer.from(left.rest ?? '')
-  const head: FinishHead = {
-    status,
-    error: error ?? null,
-    last_event_id: run.events.lastId(),
-    head: run.saver?.head() ?? null,
-    next: left.next ?? [],
-    interrupts: left.interrupts ?? {},
-    values_size: values.length,
-    rest_size: rest.length,
-    save_size: save.length,
-  }
-  run.host.send({ kind: FROM_HOST.finish, slot: run.slot, body: pack(head, [values, rest, save]) })
 }

@@ -1,26 +1,13 @@
 /** The host's side of the pipe: dispatches frames to runs and calls, and carries their questions. */
 import type { Duplex } from 'node:stream'
-import type { CheckpointQuery } from '../../schemas/checkpoints.js'
 import { unpack } from '../../schemas/packed.js'
 import type { Application } from './application.js'
-import { ASK, type Frame, FROM_HOST, frameWriter, readFrames, TO_HOST } from './frames.js'
+import { FROM_HOST, type Frame, frameWriter, readFrames, TO_HOST } from './frames.js'
 import { answerCall } from './host-call.js'
+import { type Host, Refused } from './host-port.js'
 import { type Run, startRun } from './host-run.js'
 import { turnEnd } from './host-stream.js'
 import type { Call, StartHead } from './protocol.js'
-import type { SaverTransport } from './saver.js'
-
-/** The store refused: a later attempt holds the run. */
-export class Refused extends Error {}
-
-export interface Host {
-  application: Application
-  send(frame: Partial<Frame> & { kind: number }): void
-  ask(slot: number, flags: number, body: Uint8Array): Promise<Uint8Array>
-  later(callback: () => void): void
-  /** Null while the pipe takes more; else resolves when it does again. */
-  drained(): Promise<void> | null
-}
 
 /** Bytes waiting in the pipe above which runs pause. */
 const FULL = 16 * 1024 * 1024
@@ -93,19 +80,6 @@ export function serveHost(stream: Duplex, application: Application): void {
   }
   write({ kind: FROM_HOST.hello, body: encoder.encode(JSON.stringify(application.hello)) })
   readFrames(stream, frame => handlers[frame.kind]?.(frame))
-}
-
-/** A saver's questions over the frames of a slot; the supervisor adds run, attempt and token. */
-export function transportOf(host: Host, slot: number): SaverTransport {
-  const query = (flags: number) => (question: CheckpointQuery) =>
-    host.ask(slot, flags, encoder.encode(JSON.stringify(question)))
-  return {
-    async save(_thread, body) {
-      await host.ask(slot, ASK.save, body)
-    },
-    get: query(ASK.get),
-    list: query(ASK.list),
-  }
 }
 
 function detailOf(body: Uint8Array): string {

@@ -28,6 +28,8 @@ export function eventsOf(modes: readonly StreamMode[]): Map<string, string> {
 
 /** An event of more bytes goes alone in its frame. */
 const ALONE = 256 * 1024
+/** One event of more is an error of its run. */
+const LARGEST = 128 * 1024 * 1024
 /** Characters of a frame: at three bytes each it stays under 512 KB. */
 const FULL = Math.floor((512 * 1024) / 3)
 
@@ -59,7 +61,9 @@ export function eventBuffer(
   return {
     push(event, json) {
       const frame = `id: ${next}\nevent: ${event}\ndata: ${json}\n\n`
-      const large = frame.length * 3 > ALONE && Buffer.byteLength(frame) > ALONE
+      const bytes = frame.length * 3 > ALONE ? Buffer.byteLength(frame) : 0
+      if (bytes > LARGEST) throw new RangeError(`An event of ${bytes} bytes is larger than ${LARGEST}`)
+      const large = bytes > ALONE
       if (large || text.length + frame.length > FULL) flush()
       text += frame
       count++

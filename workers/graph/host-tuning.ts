@@ -59,5 +59,7 @@ function pooledFill(out: NodeJS.ArrayBufferView, offset?: number, size?: number)
   )
 }
 
-crypto.webcrypto.randomFillSync = pooledFill as never
+// `crypto.getRandomValues` of node:crypto reads this one.
+crypto.webcrypto.getRandomValues = pooledValues as never
+Object.assign(crypto, { randomFillSync: pooledFill })
 syncBuiltinESMExports()

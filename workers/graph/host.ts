@@ -24,6 +24,4 @@ if (path === undefined) {
   console.error('WEFT_APP must name the langgraph.json of the application.')
   process.exit(1)
 }
-// Reading from the start, so that the end of the parent is seen while the application loads.
-stream.pause()
 serveHost(stream, await loadApplication(path))

@@ -28,7 +28,8 @@ export async function prepareLoading(folder: string, files: readonly string[]): 
 /** The library that the application's graphs are made with: its own copy, else ours. */
 export async function libraryOf(folder: string, files: readonly string[]): Promise<Library> {
   const theirs = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY)
-  if (theirs === null || theirs === createRequire(import.meta.url).resolve(LIBRARY)) return import('@langchain/langgraph')
+  if (theirs === null || theirs === createRequire(import.meta.url).resolve(LIBRARY))
+    return import('@langchain/langgraph')
   return import(pathToFileURL(moduleEntry(theirs)).href) as Promise<Library>
 }
 

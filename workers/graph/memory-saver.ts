@@ -12,7 +12,6 @@ interface Kept {
   checkpoint: Checkpoint
   metadata: CheckpointMetadata
   parent: string | null
-  writes: Map<string, Write>
 }
 
 /** A new saver of the given copy of the library; `metadata` is laid under that of every checkpoint. */
@@ -30,6 +29,8 @@ function makeClass(library: Library) {
   return class extends library.BaseCheckpointSaver {
     /** Thread and namespace → checkpoints, oldest first. */
     readonly kept = new Map<string, Kept[]>()
+    /** Thread, namespace and checkpoint → writes. They may come before their checkpoint. */
+    readonly writes = new Map<string, Map<string, Write>>()
     constructor(readonly metadata: object) {
       super()
     }
@@ -38,7 +39,7 @@ function makeClass(library: Library) {
       const { thread_id, ns, id } = placeOf(config)
       const list = this.kept.get(keyOf(thread_id, ns))
       const found = id === null ? list?.at(-1) : list?.find(kept => kept.id === id)
-      return found && tupleOf(library, thread_id, ns, found)
+      return found && this.tupleOf(thread_id, ns, found)
     }
 
     override async *list(
@@ -54,7 +55,7 @@ function makeClass(library: Library) {
         const metadata = found.metadata as unknown as Record<string, unknown>
         if (!Object.entries(options?.filter ?? {}).every(([key, value]) => metadata[key] === value)) continue
         left--
-        yield tupleOf(library, thread_id, ns, found)
+        yield this.tupleOf(thread_id, ns, found)
       }
     }
 
@@ -67,7 +68,6 @@ function makeClass(library: Library) {
         checkpoint,
         metadata: { ...this.metadata, ...metadata },
         parent,
-        writes: new Map(),
       }
       if (list === undefined) this.kept.set(key, [kept])
       else list.push(kept)
@@ -76,36 +76,37 @@ function makeClass(library: Library) {
 
     override async putWrites(config: RunnableConfig, writes: [string, unknown][], taskId: string): Promise<void> {
       const { thread_id, ns, id } = placeOf(config)
-      // Writes may come before their checkpoint only in the stored saver; here put has always been called.
-      const found = this.kept.get(keyOf(thread_id, ns))?.findLast(kept => kept.id === id)
-      if (found === undefined) return
+      const outer = `${keyOf(thread_id, ns)}\n${id}`
+      const known = this.writes.get(outer) ?? new Map<string, Write>()
+      this.writes.set(outer, known)
       writes.forEach(([channel, value], place) => {
         const idx = writeIndex(channel, place)
         const key = `${taskId},${idx}`
-        if (idx < 0 || !found.writes.has(key)) found.writes.set(key, [taskId, channel, value])
+        if (idx < 0 || !known.has(key)) known.set(key, [taskId, channel, value])
       })
     }
 
     override async deleteThread(threadId: string): Promise<void> {
-      for (const key of this.kept.keys()) if (key.startsWith(`${threadId}\n`)) this.kept.delete(key)
+      for (const map of [this.kept, this.writes])
+        for (const key of map.keys()) if (key.startsWith(`${threadId}\n`)) map.delete(key)
     }
 
     override getNextVersion(current: number | undefined): number {
       return nextVersion(current) as unknown as number
     }
+
+    tupleOf(thread_id: string, ns: string, { id, checkpoint, metadata, parent }: Kept): CheckpointTuple {
+      const place = (checkpoint_id: string) => ({ configurable: { thread_id, checkpoint_ns: ns, checkpoint_id } })
+      return {
+        config: place(id),
+        // The library changes what it is given.
+        checkpoint: library.copyCheckpoint(checkpoint),
+        metadata,
+        ...(parent === null ? {} : { parentConfig: place(parent) }),
+        pendingWrites: [...(this.writes.get(`${keyOf(thread_id, ns)}\n${id}`)?.values() ?? [])],
+      }
+    }
   }
 }
 
 const keyOf = (thread_id: string, ns: string): string => `${thread_id}\n${ns}`
-
-function tupleOf(library: Library, thread_id: string, ns: string, found: Kept): CheckpointTuple {
-  const place = (checkpoint_id: string) => ({ configurable: { thread_id, checkpoint_ns: ns, checkpoint_id } })
-  return {
-    config: place(found.id),
-    // The library changes what it is given.
-    checkpoint: library.copyCheckpoint(found.checkpoint),
-    metadata: found.metadata,
-    ...(found.parent === null ? {} : { parentConfig: place(found.parent) }),
-    pendingWrites: [...found.writes.values()],
-  }
-}

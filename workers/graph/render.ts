@@ -9,8 +9,8 @@
 
 /** Deeper than this a value is walked again with a record of its ancestors, so that a cycle ends. */
 const SHALLOW = 200
-/** Deeper than this nothing is rendered: JSON.stringify would overflow the stack. */
-const DEEPEST = 2000
+/** Deeper than this nothing is rendered: the stack would overflow. */
+const DEEPEST = 1000
 
 type Plain = { [key: string]: unknown }
 class TooDeep extends Error {}

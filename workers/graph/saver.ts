@@ -7,13 +7,25 @@
  */
 import type { RunnableConfig } from '@langchain/core/runnables'
 import type { BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTuple } from '@langchain/langgraph'
-import type { CheckpointQuery, TupleEntry, TuplesHead } from '../../schemas/checkpoints.js'
+import type { CheckpointQuery, TuplesHead } from '../../schemas/checkpoints.js'
 import { cutter, unpack } from '../../schemas/packed.js'
 import type { Durability } from '../../schemas/runs.js'
 import type { Library } from './loading.js'
 import { type Outbox, outbox } from './saver-outbox.js'
 import { nextVersion, type Place, placeOf, type Write, writeIndex } from './saver-parts.js'
-import { dump, revive } from './saver-values.js'
+import {
+  configOf,
+  firstOf,
+  isLater,
+  ordered,
+  type Packed,
+  readTuple,
+  sendsOf,
+  sizeOf,
+  TASKS,
+  writeKey,
+} from './saver-tuples.js'
+import { dump } from './saver-values.js'
 
 export interface SaverTransport {
   save(thread_id: string, body: Uint8Array): Promise<void>
@@ -33,7 +45,7 @@ export interface SaverOptions {
   nextSeq(): number
   /** The only thread this saver may touch. Without it nothing is kept by reference. */
   thread_id?: string
-  /** Packed TuplesHead: the newest checkpoint of the root namespace. Empty: the thread has none at all. */
+  /** Packed TuplesHead: the newest checkpoint of the root namespace. Without a tuple the thread has none at all. */
   newest?: Uint8Array
   /** Laid under the metadata of every checkpoint. */
   metadata?: object
@@ -47,7 +59,7 @@ export interface WeftSaver extends BaseCheckpointSaver {
   head(): string | null
 }
 
-/** Puts of this run that are the newest of their namespace; `writes` may also belong to the checkpoint it began with. */
+/** What this run has put last in a namespace. */
 interface Own {
   id: string
   checkpoint: Checkpoint
@@ -56,7 +68,6 @@ interface Own {
 }
 
 const PAGE = 50
-const TASKS = '__pregel_tasks'
 
 /** A new saver of the given copy of the library. */
 export function createSaver(library: Library, options: SaverOptions): WeftSaver {
@@ -70,17 +81,20 @@ function makeClass(library: Library) {
   return class Saver extends library.BaseCheckpointSaver implements WeftSaver {
     readonly outbox: Outbox
     readonly own = new Map<string, Own>()
-    /** Writes of this run by checkpoint id: laid over what the store knows of the newest checkpoint. */
+    /**
+     * Writes of this run by namespace and checkpoint, laid over what the store knows. They may come before their
+     * checkpoint: the library chains its puts and does not wait for them.
+     */
     readonly written = new Map<string, Map<string, Write>>()
-    readonly started: { entry: TupleEntry; rest: Uint8Array } | null
+    readonly started: Packed | null
     readonly fresh: boolean
 
     constructor(readonly options: SaverOptions) {
       super()
       const { transport, durability, newest } = options
       this.outbox = outbox({ durability, save: transport.save, failed: error => options.failed?.(error) })
-      this.fresh = newest !== undefined && newest.length === 0
-      this.started = newest === undefined || this.fresh ? null : firstOf(newest)
+      this.started = newest === undefined ? null : firstOf(newest)
+      this.fresh = newest !== undefined && this.started === null
     }
 
     head(): string | null {
@@ -88,18 +102,19 @@ function makeClass(library: Library) {
     }
 
     override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+      if (config.configurable?.thread_id === undefined) return undefined
       const place = this.placeOf(config)
       const { thread_id, ns, id } = place
       const own = this.own.get(ns)
       if (own !== undefined && (id === null || id === own.id)) return this.ownTuple(place, own)
       if (own === undefined && this.fresh) return undefined
       if (ns === '' && this.started !== null && (id ?? this.started.entry.id) === this.started.entry.id)
-        return this.tupleOf(thread_id, this.started.entry, this.started.rest, this.written.get(this.started.entry.id))
+        return this.read(thread_id, this.started, this.written.get(checkpointKey('', this.started.entry.id)))
       await this.outbox.flush()
       const { transport } = this.options
       const answer = await transport.get({ thread_id, ns, ...(id === null ? {} : { checkpoint_id: id }) })
       const found = firstOf(answer)
-      return found === null ? undefined : this.tupleOf(thread_id, found.entry, found.rest)
+      return found === null ? undefined : this.read(thread_id, found)
     }
 
     override async *list(
@@ -135,7 +150,11 @@ function makeClass(library: Library) {
         if (newVersions[channel] === undefined) continue
         blobs.push({ channel, version: String(version), dumped: dump(this.serde, channel_values[channel]) })
       }
-      if (this.options.thread_id !== undefined) this.own.set(ns, { id, checkpoint, metadata: full, parent })
+      if (this.options.thread_id !== undefined) {
+        const last = this.own.get(ns)?.id ?? (ns === '' ? this.started?.entry.id : undefined)
+        if (last !== undefined && last !== id) this.written.delete(checkpointKey(ns, last))
+        this.own.set(ns, { id, checkpoint, metadata: full, parent })
+      }
       const seq = this.options.nextSeq()
       // Everything is serialised before the first await: the graph goes on and may change its values.
       const dumped = [
@@ -193,9 +212,10 @@ function makeClass(library: Library) {
     }
 
     remember(ns: string, id: string, writes: [string, unknown][], taskId: string): void {
-      if (this.own.get(ns)?.id !== id && !(ns === '' && this.started?.entry.id === id)) return
-      const known = this.written.get(id) ?? new Map<string, Write>()
-      this.written.set(id, known)
+      if (this.options.thread_id === undefined) return
+      const key = checkpointKey(ns, id)
+      const known = this.written.get(key) ?? new Map<string, Write>()
+      this.written.set(key, known)
       writes.forEach(([channel, value], place) => {
         const idx = writeIndex(channel, place)
         const key = writeKey(taskId, idx)
@@ -210,54 +230,21 @@ function makeClass(library: Library) {
         checkpoint: library.copyCheckpoint(own.checkpoint),
         metadata: own.metadata,
         ...(own.parent === null ? {} : { parentConfig: configOf(thread_id, ns, own.parent) }),
-        pendingWrites: ordered(this.written.get(own.id)),
+        pendingWrites: ordered(this.written.get(checkpointKey(ns, own.id))),
       }
     }
 
-    async tupleOf(
-      thread_id: string,
-      entry: TupleEntry,
-      rest: Uint8Array,
-      over?: Map<string, Write>,
-    ): Promise<CheckpointTuple> {
-      const cut = cutter(rest)
-      const { ns, id, parent } = entry
-      const checkpoint = (await revive(this.serde, entry.type, cut(entry.size))) as Checkpoint
-      const metadata = (await revive(this.serde, entry.meta_type, cut(entry.meta_size))) as CheckpointMetadata
-      checkpoint.channel_values = {}
-      for (const { channel, type, size } of entry.blobs)
-        checkpoint.channel_values[channel] = await revive(this.serde, type, cut(size))
-      const writes = new Map<string, Write>()
-      for (const { task_id, idx, channel, type, size } of entry.writes)
-        writes.set(writeKey(task_id, idx), [task_id, channel, await revive(this.serde, type, cut(size))])
-      for (const [key, write] of over ?? []) if (key.includes(',-') || !writes.has(key)) writes.set(key, write)
-      if (checkpoint.v < 4 && parent !== null) await this.migrate(thread_id, ns, parent, checkpoint)
-      return {
-        config: configOf(thread_id, ns, id),
-        checkpoint,
-        metadata,
-        ...(parent === null ? {} : { parentConfig: configOf(thread_id, ns, parent) }),
-        pendingWrites: ordered(writes),
-      }
-    }
-
-    /** Before version 4 a checkpoint's sends were writes of its parent. */
-    async migrate(thread_id: string, ns: string, parent: string, checkpoint: Checkpoint): Promise<void> {
-      const before = firstOf(await this.options.transport.get({ thread_id, ns, checkpoint_id: parent }))
-      const sends: unknown[] = []
-      if (before !== null) {
-        const { entry } = before
-        const cut = cutter(before.rest)
-        for (const size of [entry.size, entry.meta_size, ...entry.blobs.map(blob => blob.size)]) cut(size)
-        for (const { channel, type, size } of entry.writes) {
-          const bytes = cut(size)
-          if (channel === TASKS) sends.push(await revive(this.serde, type, bytes))
-        }
-      }
-      checkpoint.channel_values[TASKS] = sends
+    async read(thread_id: string, { entry, rest }: Packed, over?: Map<string, Write>): Promise<CheckpointTuple> {
+      const tuple = await readTuple(this.serde, thread_id, entry, rest, over)
+      const { checkpoint } = tuple
+      if (checkpoint.v >= 4 || entry.parent === null) return tuple
+      // Before version 4 a checkpoint's sends were writes of its parent.
+      const query = { thread_id, ns: entry.ns, checkpoint_id: entry.parent }
+      checkpoint.channel_values[TASKS] = await sendsOf(this.serde, await this.options.transport.get(query))
       const versions = Object.values(checkpoint.channel_versions)
       checkpoint.channel_versions[TASKS] =
         versions.length > 0 ? versions.reduce((a, b) => (isLater(a, b) ? a : b)) : this.getNextVersion(undefined)
+      return tuple
     }
 
     async threadsOf({ configurable }: RunnableConfig): Promise<string[]> {
@@ -283,7 +270,7 @@ function makeClass(library: Library) {
         const { head, rest } = unpack<TuplesHead>(await transport.list(query))
         const cut = cutter(rest)
         for (const entry of head.tuples) {
-          const tuple = await this.tupleOf(thread_id, entry, cut(sizeOf(entry)))
+          const tuple = await this.read(thread_id, { entry, rest: cut(sizeOf(entry)) })
           const metadata = tuple.metadata as unknown as Record<string, unknown>
           if (only && entry.id !== only) continue
           if (wanted.every(([key, value]) => same(metadata?.[key], value))) yield tuple
@@ -295,38 +282,7 @@ function makeClass(library: Library) {
   }
 }
 
-const configOf = (thread_id: string, checkpoint_ns: string, checkpoint_id: string) => ({
-  configurable: { thread_id, checkpoint_ns, checkpoint_id },
-})
-
-const writeKey = (task_id: string, idx: number): string => `${task_id},${idx}`
-
-/** By task, then place, as the store answers them. */
-function ordered(writes: Map<string, Write> | undefined): Write[] {
-  if (writes === undefined) return []
-  const place = (key: string) => Number(key.slice(key.lastIndexOf(',') + 1))
-  return [...writes]
-    .sort(([a, [task]], [b, [other]]) => (task === other ? place(a) - place(b) : task < other ? -1 : 1))
-    .map(([, write]) => write)
-}
-
-function firstOf(packed: Uint8Array): { entry: TupleEntry; rest: Uint8Array } | null {
-  if (packed.length === 0) return null
-  const { head, rest } = unpack<TuplesHead>(packed)
-  const entry = head.tuples[0]
-  return entry === undefined ? null : { entry, rest }
-}
-
-function sizeOf({ size, meta_size, blobs, writes }: TupleEntry): number {
-  let all = size + meta_size
-  for (const blob of blobs) all += blob.size
-  for (const write of writes) all += write.size
-  return all
-}
-
-const isLater = (a: string | number, b: string | number): boolean =>
-  typeof a === 'number' && typeof b === 'number' ? a >= b : String(a).localeCompare(String(b)) >= 0
-
+const checkpointKey = (ns: string, id: string): string => `${ns}\n${id}`
 const same = (a: unknown, b: unknown): boolean =>
   a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))
 

@@ -1,0 +1,86 @@
+import t from 'tap'
+import { openCaller } from '../../bus/call.js'
+import { openLink } from '../../bus/connect.js'
+import { openLog } from '../../bus/log.js'
+import { door, open, serve } from '../../bus/serve.js'
+import { type RunRef, validateRunRef } from '../../schemas/calls.js'
+import { fail } from '../../schemas/errors.js'
+import { startNats } from '../helpers/nats.js'
+
+t.test('calls', async t => {
+  const nats = await startNats()
+  t.teardown(() => nats.stop())
+  const log = openLog('test', 'silent')
+  const worker = await openLink({ url: nats.url('resources'), role: 'resources', log })
+  const edge = await openLink({ url: nats.url('edge'), role: 'edge', log })
+  t.teardown(async () => {
+    await edge.close()
+    await worker.close()
+  })
+  let slow = 0
+  const served = serve(worker, 'rpc.threads', 'threads', {
+    echo: open(bytes => ({ body: bytes })),
+    name: door<RunRef>(validateRunRef, ({ run_id }, { head }) => ({ body: `${run_id} ${head.request_id}`, head: { headers: { 'x-a': 'b' } } })),
+    known: open(() => {
+      throw fail('conflict', 'Already there')
+    }),
+    unknown: open(() => {
+      throw new Error('the password is hunter2')
+    }),
+    slow: open(async () => {
+      await new Promise(done => setTimeout(done, 300))
+      slow++
+      return { body: 'late' }
+    }),
+  })
+  const caller = openCaller(edge)
+  t.teardown(() => caller.close())
+  const text = async (verb: string, body: string | Uint8Array, options = {}) => {
+    const answer = await caller.call(`rpc.threads.${verb}`, { request_id: 'r1' }, Buffer.from(body), options)
+    return { ...answer.head, text: Buffer.from(answer.body).toString() }
+  }
+
+  t.match(await text('name', '{"run_id":"Ada"}'), { status: 200, text: 'Ada r1', headers: { 'x-a': 'b' } })
+  t.match(await text('known', ''), { status: 409, code: 'conflict', detail: 'Already there' })
+  const masked = await text('unknown', '')
+  t.match(masked, { status: 500, code: 'internal', detail: 'Internal server error' })
+  t.notMatch(JSON.stringify(masked), /hunter2/)
+  t.match(await text('nothing', ''), { status: 404 })
+
+  t.match(await text('name', new Uint8Array([0x22, 0xff, 0x22])), { status: 400, detail: /UTF-8/ })
+  t.match(await text('name', '{"run_id":'), { status: 400, detail: /not valid JSON/ })
+  t.match(await text('name', `${'['.repeat(101)}${']'.repeat(101)}`), { status: 400, detail: /deeper than 100/ })
+  t.match(await text('name', '{"run_id":5}'), { status: 422, detail: 'run_id: expected string, got 5' })
+  t.match(await text('name', '{}'), { status: 422, detail: 'run_id: expected string, got nothing' })
+  t.match(await text('name', '"[[[[{{{{\\"[["'), { status: 422 }, 'brackets in a string are no depth')
+
+  const many = await Promise.all(Array.from({ length: 5_000 }, (_, i) => text('echo', `${i}`)))
+  t.ok(many.every(({ text }, i) => text === `${i}`), 'five thousand calls at once, each its own answer')
+
+  for (const size of [900 * 1024, 1024 * 1024, 20 * 1024 * 1024, 64 * 1024 * 1024]) {
+    const body = Buffer.alloc(size, 'abcdefghijk')
+    const answer = await caller.call('rpc.threads.echo', { request_id: 'big' }, body, { timeout: 60_000 })
+    t.ok(body.equals(Buffer.from(answer.body)), `${size} bytes there and back`)
+  }
+  const several = await Promise.all([1, 2, 3, 4].map(n => caller.call('rpc.threads.echo', { request_id: 'big' }, Buffer.alloc(3_000_000, `${n}`), { timeout: 60_000 })))
+  t.ok(several.every(({ body }, i) => Buffer.alloc(3_000_000, `${i + 1}`).equals(Buffer.from(body))), 'several large ones at once')
+  t.match(await text('echo', Buffer.alloc(81 * 1024 * 1024), { timeout: 30_000 }), { status: 413 })
+
+  await t.rejects(text('slow', '', { timeout: 100 }), { code: 'unavailable' })
+  await t.rejects(caller.call('rpc.runs.get', { request_id: 'x' }, undefined, { patience: 200 }), { code: 'unavailable', message: /No worker serves/ })
+
+  const last = text('slow', '')
+  await new Promise(done => setTimeout(done, 50))
+  await served.quiet()
+  t.match(await last, { text: 'late' }, 'what was taken is answered before quiet ends')
+  t.ok(slow >= 1)
+  await t.rejects(text('echo', '', { patience: 100 }), { code: 'unavailable' })
+})
+
+t.test('a wrong password and a dead port are one sentence each', async t => {
+  const nats = await startNats()
+  t.teardown(() => nats.stop())
+  const log = openLog('test', 'silent')
+  await t.rejects(openLink({ url: `nats://edge:wrong@127.0.0.1:${nats.port}`, role: 'edge', log }), /no NATS server answers as "edge"/)
+  await t.rejects(openLink({ url: 'nats://edge:x@127.0.0.1:1', role: 'edge', log }), /no NATS server answers as "edge" at 127.0.0.1:1/)
+})

@@ -1,0 +1,198 @@
+import t from 'tap'
+import { type Link, openLink } from '../../bus/connect.js'
+import { announceEnd, readOrder } from '../../bus/events.js'
+import { after, type Batch, type Ending, follows, offsetAfter, openFollower } from '../../bus/follow.js'
+import { openLog } from '../../bus/log.js'
+import { openMux } from '../../bus/mux.js'
+import { messagesOf, openPublisher } from '../../bus/publish.js'
+import { type Job, pull, wake } from '../../bus/queue.js'
+import { openRings } from '../../bus/ring.js'
+import { ensureConsumer, ensureStreams } from '../../bus/streams.js'
+import { readConfig } from '../../schemas/config.js'
+import { type RunId, token } from '../../schemas/ids.js'
+import { control, firstIdOf } from '../../schemas/subjects.js'
+import { startNats } from '../helpers/nats.js'
+
+const run = (name: string): RunId => token('run', name)
+const event = (id: number, size = 10) => `id: ${id}\nevent: custom\ndata: "${'x'.repeat(size)}"\n\n`
+const events = (first: number, count: number, size?: number) => Buffer.from(Array.from({ length: count }, (_, i) => event(first + i, size)).join(''))
+const ids = (batches: Batch[]) => batches.flatMap(({ bytes }) => [...Buffer.from(bytes).toString().matchAll(/^id: (\d+)$/gm)].map(match => Number(match[1])))
+const until = async (done: () => boolean, ms = 5_000) => {
+  const end = Date.now() + ms
+  while (!done()) {
+    if (Date.now() > end) throw new Error('waited in vain')
+    await new Promise(next => setTimeout(next, 5))
+  }
+}
+const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i)
+
+t.test('cutting batches by id', async t => {
+  const batch = { first: 5, count: 4, bytes: events(5, 4) }
+  t.equal(after(batch, 4), batch)
+  t.equal(after(batch, 8), null)
+  t.same(ids([after(batch, 6)!]), [7, 8])
+  t.equal(offsetAfter(batch.bytes, 4), batch.bytes.length)
+  t.ok(follows(-1, 0) && follows(3, 4) && follows(17, firstIdOf(2)) && follows(firstIdOf(2), firstIdOf(3)))
+  t.notOk(follows(3, 5) || follows(-1, 1) || follows(17, firstIdOf(2) + 1))
+})
+
+t.test('messages keep to blocks and sizes', async t => {
+  const parts = [...messagesOf(1000, 100, events(1000, 100), 1)]
+  t.same(parts.map(({ first, count }) => [first, count]), [[1000, 24], [1024, 76]])
+  const big = [...messagesOf(7, 1, events(7, 1, 600_000), 1)]
+  t.same(big.map(({ part }) => part), ['0/3', '1/3', '2/3'])
+  const mixed = [...messagesOf(0, 3, events(0, 3, 200_000), 1)]
+  t.ok(mixed.every(({ bytes }) => bytes.length <= 256 * 1024))
+  t.same(ids(mixed), [0, 1, 2])
+})
+
+t.test('on a server', async t => {
+  const nats = await startNats()
+  t.teardown(() => nats.stop())
+  const log = openLog('test', 'silent')
+  const config = readConfig({}, { max_file_store: 1024 ** 3 })
+  const links: Link[] = []
+  const link = async (role: 'edge' | 'resources' | 'graphs') => {
+    const one = await openLink({ url: nats.url(role), role, log })
+    links.push(one)
+    return one
+  }
+  const [edge, resources, graphs] = [await link('edge'), await link('resources'), await link('graphs')]
+  t.teardown(() => Promise.all(links.map(one => one.close())))
+  await ensureStreams(resources, config)
+  await ensureStreams(resources, config)
+  const mux = openMux(graphs)
+  const edgeMux = openMux(edge)
+  const resourceMux = openMux(resources)
+  t.teardown(() => [mux, edgeMux, resourceMux].forEach(one => one.close()))
+  const rings = openRings(graphs)
+  const follower = openFollower(edge, edgeMux)
+  const serveRing = (id: RunId) => graphs.nc.subscribe(control(id), { callback: (_, message) => {
+    const order = readOrder(message.data)
+    if (order.do === 'replay') rings.answer(id, order.after, message)
+  } })
+
+  for (const resumable of [true, false]) {
+    await t.test(resumable ? 'a stored stream, live and replayed' : 'a ring, live and replayed', async t => {
+      const id = run(`r${resumable}`)
+      const live: Batch[] = []
+      const stop = follower.follow(id, { onBatch: batch => live.push(batch) })
+      await edge.nc.flush()
+      const publisher = openPublisher(graphs, mux, rings, { run: id, attempt: 1, resumable, budget: 1e9 })
+      if (!resumable) serveRing(id)
+      await graphs.nc.flush()
+      for (let first = 0; first < 3_000; first += 30) publisher.send(first, 30, events(first, 30))
+      publisher.send(3_000, 1, events(3_000, 1, 300_000))
+      publisher.send(3_001, 1, events(3_001, 1))
+      await publisher.settled(5_000)
+      await until(() => ids(live).at(-1) === 3_001)
+      t.same(ids(live), range(0, 3_002), 'live is complete and in order')
+      for (const from of [-1, 0, 5, 1_022, 1_023, 1_024, 2_999, 3_000, 3_001]) {
+        const again: Batch[] = []
+        t.equal(await follower.replay(id, { resumable, after: from }, batch => again.push(batch)), 'complete')
+        const got = ids(again.map(batch => after(batch, from)).filter(batch => batch !== null))
+        t.same(got, range(from + 1, 3_002), `after ${from}`)
+      }
+      t.equal(await follower.replay(run('nobody'), { resumable, after: 3 }, () => {}), resumable ? 'complete' : 'gone')
+      stop()
+    })
+  }
+
+  await t.test('a second attempt follows the first in the stored stream', async t => {
+    const id = run('retried')
+    for (const [attempt, count] of [[1, 5], [2, 3]] as const) {
+      const publisher = openPublisher(graphs, mux, rings, { run: id, attempt, resumable: true, budget: 1e9 })
+      publisher.send(firstIdOf(attempt), count, events(firstIdOf(attempt), count))
+      await publisher.settled(5_000)
+    }
+    const seen: Batch[] = []
+    await follower.replay(id, { resumable: true, after: 2 }, batch => seen.push(batch))
+    t.same(ids(seen.map(batch => after(batch, 2)!)), [3, 4, ...range(firstIdOf(2), firstIdOf(2) + 3)])
+  })
+
+  await t.test('what fell out of a ring is said', async t => {
+    const id = run('long')
+    serveRing(id)
+    const publisher = openPublisher(graphs, mux, rings, { run: id, attempt: 1, resumable: false, budget: 1e9 })
+    for (let first = 0; first < 100; first++) publisher.send(first, 1, events(first, 1, 50_000))
+    await graphs.nc.flush()
+    t.equal(await follower.replay(id, { resumable: false, after: 3 }, () => {}), 'gone')
+    const seen: Batch[] = []
+    t.equal(await follower.replay(id, { resumable: false, after: 90 }, batch => seen.push(batch)), 'complete')
+    t.same(ids(seen), range(91, 100))
+    t.ok(rings.bytes() <= 3 * 1024 * 1024)
+  })
+
+  await t.test('beyond its budget a run streams on, and says what is kept', async t => {
+    const id = run('budget')
+    const live: Batch[] = []
+    follower.follow(id, { onBatch: batch => live.push(batch) })
+    await edge.nc.flush()
+    const publisher = openPublisher(graphs, mux, rings, { run: id, attempt: 1, resumable: true, budget: 1_000 })
+    for (let first = 0; first < 100; first++) publisher.send(first, 1, events(first, 1, 30))
+    await publisher.settled(5_000)
+    await until(() => ids(live).length === 100)
+    t.ok((publisher.keptUntil() ?? 0) > 5)
+  })
+
+  await t.test('the terminal event', async t => {
+    const heard: Ending[] = []
+    follower.follow(run('end1'), { onEnd: ending => heard.push(ending) })
+    await edge.nc.flush()
+    announceEnd(resources, run('end1'), { status: 'success', last_event_id: 7, result: Buffer.from('{"a":1}'), error: null })
+    announceEnd(resources, run('end1'), { status: 'error', last_event_id: 8, result: Buffer.alloc(300_000), error: { error: 'X', message: 'é\n' } })
+    await until(() => heard.length === 2)
+    t.match(heard[0], { status: 'success', last_event_id: 7, error: null })
+    t.equal(Buffer.from(heard[0]!.result!).toString(), '{"a":1}')
+    t.match(heard[1], { status: 'error', last_event_id: 8, result: null, error: { error: 'X', message: 'é\n' } })
+  })
+
+  await t.test('the work queue gives exactly what was asked for', async t => {
+    const pool = token<'pool'>('pool', 'default')
+    await ensureConsumer(resources, pool)
+    await ensureConsumer(resources, pool)
+    const jobs: Job[] = []
+    let free = 3
+    const puller = pull(graphs, mux, pool, () => free, job => {
+      free--
+      jobs.push(job)
+    })
+    puller.fill()
+    for (let i = 0; i < 10; i++) t.equal(await wake(resources, resourceMux, pool, { run_id: `run-${i}`, thread_id: 't' }, `id-${i}`), true)
+    await until(() => jobs.length === 3)
+    await new Promise(done => setTimeout(done, 200))
+    t.equal(jobs.length, 3, 'not one more than there are slots')
+    for (const job of jobs.splice(0, 2)) {
+      t.equal(await job.done(), true)
+      free++
+    }
+    jobs.splice(0, 1)[0]!.back()
+    free++
+    puller.fill()
+    await until(() => jobs.length === 3)
+    free += 10
+    puller.fill()
+    await until(() => jobs.length === 8)
+    t.equal(new Set(jobs.map(job => job.run_id)).size, 8, 'what was given back came again, nothing was lost')
+    puller.quiet()
+    for (const job of jobs) t.equal(await job.done(), true)
+  })
+
+  await t.test('after the server was killed everything goes on', async t => {
+    const id = run('killed')
+    const publisher = openPublisher(graphs, mux, rings, { run: id, attempt: 1, resumable: true, budget: 1e9 })
+    publisher.send(0, 10, events(0, 10))
+    await publisher.settled(5_000)
+    nats.kill()
+    publisher.send(10, 10, events(10, 10))
+    await nats.restart()
+    await until(() => graphs.connected() && edge.connected(), 10_000)
+    await publisher.settled(15_000)
+    t.equal(publisher.backlog(), 0)
+    const seen: Batch[] = []
+    await follower.replay(id, { resumable: true, after: -1 }, batch => seen.push(batch))
+    let last = -1
+    const got = ids(seen.map(batch => { const rest = after(batch, last); if (rest) last = rest.first + rest.count - 1; return rest }).filter(batch => batch !== null))
+    t.same(got, range(0, 20))
+  })
+})

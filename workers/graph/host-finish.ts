@@ -1,0 +1,87 @@
+/** The end of a run in its host: the state that it leaves behind, computed once, and the finish frame. */
+import { pack } from '../../schemas/packed.js'
+import type { ThreadState } from '../../schemas/threads.js'
+import type { Snapshot } from './application.js'
+import { FROM_HOST } from './frames.js'
+import type { RunState } from './host-run.js'
+import { interruptsOf, stateOf } from './host-state.js'
+import type { FinishHead } from './protocol.js'
+import { errorOf, render } from './render.js'
+
+/** A finish of more bytes would be taken for garbage by the other side. */
+const LARGEST = 250 * 1024 * 1024
+const NOTHING = new Uint8Array(0)
+
+/** How a run ended. */
+export type Outcome = Pick<FinishHead, 'status'> & Partial<Pick<FinishHead, 'error'>>
+
+/** Computes the state that the run leaves behind, once, and ends. */
+export async function settle(run: RunState, outcome: Outcome): Promise<void> {
+  let values = '{}'
+  let rest = ''
+  let state: ThreadState | null = null
+  try {
+    if (run.saver !== null || run.values === null || run.paused) state = await stateAtEnd(run)
+    values = render(state?.checkpoint ? state.values : (run.values?.last ?? {}))
+    if (run.saver !== null && state !== null) rest = restOf(state)
+  } catch (error) {
+    if (outcome.status === 'success') outcome = { status: 'error', error: errorOf(error) }
+  }
+  await finish(run, outcome, { values, rest, next: state?.next, interrupts: interruptsOf(state?.tasks ?? []) })
+}
+
+async function stateAtEnd({ graph, start, saver }: RunState): Promise<ThreadState | null> {
+  if (graph === null) return null
+  const snapshot: Snapshot = await graph.getState({ configurable: { thread_id: start.thread_id } })
+  return saver === null && snapshot.createdAt === undefined ? null : stateOf(snapshot)
+}
+
+/** The ThreadState without its first member. */
+function restOf({ values: _, ...rest }: ThreadState): string {
+  return render(rest).slice(1)
+}
+
+interface Left {
+  values?: string
+  rest?: string
+  next?: string[]
+  interrupts?: FinishHead['interrupts']
+}
+
+export async function finish(run: RunState, outcome: Outcome, left: Left = {}): Promise<void> {
+  run.over = true
+  const save = (await run.saver?.outbox.take()) ?? NOTHING
+  // The last save in flight decides too.
+  if (run.lost) {
+    run.events.flush()
+    return send(run, headOf(run, { status: 'interrupted' }, {}), [])
+  }
+  if (run.broken !== null && outcome.status === 'success')
+    outcome = { status: 'error', error: errorOf(run.broken.error) }
+  if (outcome.error) run.events.push('error', render(outcome.error))
+  run.events.flush()
+  const parts = [Buffer.from(left.values ?? ''), Buffer.from(left.rest ?? ''), save]
+  const size = parts.reduce((all, part) => all + part.length, 0)
+  if (size <= LARGEST) return send(run, headOf(run, outcome, left), parts)
+  const error = { error: 'RangeError', message: `The state of ${size} bytes is larger than ${LARGEST}` }
+  send(run, { ...headOf(run, { status: 'error', error }, left), head: null }, [])
+}
+
+const headOf = (
+  { events, saver }: RunState,
+  { status, error }: Outcome,
+  left: Left,
+): Omit<FinishHead, 'values_size' | 'rest_size' | 'save_size'> => ({
+  status,
+  error: error ?? null,
+  last_event_id: events.lastId(),
+  head: saver?.head() ?? null,
+  next: left.next ?? [],
+  interrupts: left.interrupts ?? {},
+})
+
+function send({ host, slot }: RunState, head: ReturnType<typeof headOf>, parts: Uint8Array[]): void {
+  const [values_size = 0, rest_size = 0, save_size = 0] = parts.map(part => part.length)
+  const body = pack({ ...head, values_size, rest_size, save_size } satisfies FinishHead, parts)
+  host.send({ kind: FROM_HOST.finish, slot, body })
+}

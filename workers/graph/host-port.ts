@@ -1,0 +1,32 @@
+/** What runs and calls know of the host they live in. */
+import type { CheckpointQuery } from '../../schemas/checkpoints.js'
+import type { Application } from './application.js'
+import { ASK, type Frame } from './frames.js'
+import type { SaverTransport } from './saver.js'
+
+const encoder = new TextEncoder()
+
+/** The store refused: a later attempt holds the run. */
+export class Refused extends Error {}
+
+export interface Host {
+  application: Application
+  send(frame: Partial<Frame> & { kind: number }): void
+  ask(slot: number, flags: number, body: Uint8Array): Promise<Uint8Array>
+  later(callback: () => void): void
+  /** Null while the pipe takes more; else resolves when it does again. */
+  drained(): Promise<void> | null
+}
+
+/** A saver's questions over the frames of a slot; the supervisor adds run, attempt and token. */
+export function transportOf(host: Host, slot: number): SaverTransport {
+  const query = (flags: number) => (question: CheckpointQuery) =>
+    host.ask(slot, flags, encoder.encode(JSON.stringify(question)))
+  return {
+    async save(_thread, body) {
+      await host.ask(slot, ASK.save, body)
+    },
+    get: query(ASK.get),
+    list: query(ASK.list),
+  }
+}

@@ -1,0 +1,122 @@
+/** The graph worker of a pool: hosts, supervisor, and the questions that need graph code. */
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { openCaller } from '../../bus/call.js'
+import type { Link } from '../../bus/connect.js'
+import type { Lifecycle } from '../../bus/lifecycle.js'
+import { openMux } from '../../bus/mux.js'
+import { open, serve } from '../../bus/serve.js'
+import type { Config } from '../../schemas/config.js'
+import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
+import { token } from '../../schemas/ids.js'
+import { rpc } from '../../schemas/subjects.js'
+import { type Frame, TO_HOST } from './frames.js'
+import { startPool } from './pool.js'
+import type { Hello } from './protocol.js'
+import { openSupervisor, type Supervisor } from './supervisor.js'
+
+const CALL_MS = 30_000
+const REGISTER_MS = 250
+
+/**
+ * Loads the application in hosts, announces its graphs and takes runs. Throws an Error with one sentence when the
+ * application cannot be loaded.
+ */
+export async function startGraphs(config: Config, link: Link, life: Lifecycle): Promise<void> {
+  const app = applicationFile(config.app)
+  const pool = token<'pool'>('pool', config.pool)
+  const mux = openMux(link)
+  const caller = openCaller(link)
+  const supervisor = openSupervisor({ config, link, mux, caller, pool, worker: `${config.pool}-${process.pid}` })
+  const hosts = startPool({
+    app,
+    count: config.hosts,
+    log: link.log,
+    onFrame: supervisor.onFrame,
+    onLost: supervisor.onLost,
+    onReady: supervisor.fill,
+  })
+  life.push({ name: 'hosts', stop: () => hosts.stop() })
+  life.push({ name: 'supervisor', quiet: () => supervisor.quiet(), stop: ms => supervisor.stop(ms) })
+  const hello = await hosts.hello
+  if (hello.error !== null) throw new Error(hello.error)
+  for (const graph of hello.graphs)
+    if (graph.error !== null)
+      link.log.error({ graph_id: graph.graph_id, error: graph.error }, 'a graph could not be loaded')
+  const graphs = hello.graphs.filter(graph => graph.error === null)
+  if (graphs.length === 0)
+    throw new Error(`no graph of ${app} could be loaded: ${hello.graphs.map(graph => graph.error).join('; ')}`)
+  const register = () => announce(caller, link, pool, graphs)
+  await register()
+  life.push({ name: 'announcing', quiet: link.onReconnect(() => void register()) })
+  const served = serve(link, `host.${pool}`, 'graphs', {
+    state: open(bytes => question(supervisor, hosts.choose(), bytes)),
+  })
+  life.push({ name: 'host calls', quiet: () => served.quiet() })
+  supervisor.start(hosts)
+}
+
+/** The langgraph.json that `given` names: itself or in that folder. */
+export function applicationFile(given: string): string {
+  const path = resolve(given)
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found?.isDirectory()) return applicationFile(`${path}/langgraph.json`)
+  if (found === undefined)
+    throw new Error(`there is no application at ${path}; expected a langgraph.json or the folder that holds one`)
+  return path
+}
+
+/** Tells the resource workers what runs here, until one has heard it. */
+async function announce(
+  caller: ReturnType<typeof openCaller>,
+  link: Link,
+  pool: string,
+  graphs: Hello['graphs'],
+): Promise<void> {
+  const body = Buffer.from(
+    JSON.stringify({
+      app: 'built-in',
+      pool,
+      graphs: graphs.map(({ graph_id, description }) => ({ graph_id, description })),
+    }),
+  )
+  for (;;) {
+    try {
+      await caller.ask(rpc('assistants', 'register'), { request_id: 'register' }, body, {
+        timeout: 5_000,
+        patience: 5_000,
+      })
+      return
+    } catch (error) {
+      link.log.warn({ err: error }, 'the graphs could not be announced yet')
+      await new Promise(done => setTimeout(done, REGISTER_MS))
+    }
+  }
+}
+
+let calls = 0
+
+/** Passes a question to graph code and its answer back. */
+function question(supervisor: Supervisor, host: ReturnType<ReturnType<typeof startPool>['choose']>, body: Uint8Array) {
+  if (host === null) throw fail('unavailable', 'No graph host is up at the moment')
+  const id = ++calls
+  const { slot, back } = supervisor.lend(host)
+  return new Promise<{ body: Uint8Array }>((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer)
+      supervisor.onCalled.delete(id)
+      back()
+    }
+    const timer = setTimeout(() => {
+      end()
+      reject(fail('unavailable', 'The graph did not answer in time'))
+    }, CALL_MS)
+    supervisor.onCalled.set(id, (frame: Frame) => {
+      end()
+      if (frame.flags === 0) return resolve({ body: frame.body })
+      const { code, detail } = JSON.parse(Buffer.from(frame.body).toString()) as { code: string; detail: string }
+      reject(fail(code in ERRORS ? (code as ErrorCode) : 'internal', detail))
+    })
+    host.send({ kind: TO_HOST.call, id, slot, body })
+  })
+}
