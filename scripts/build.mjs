@@ -5,5 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 rmSync(`${root}dist`, { recursive: true, force: true })
-const { status } = spawnSync(process.execPath, [`${root}node_modules/ts-patch/bin/tspc.js`, '-p', root], { stdio: 'inherit' })
+const { status } = spawnSync(process.execPath, [`${root}node_modules/ts-patch/bin/tspc.js`, '-p', root], {
+  stdio: 'inherit',
+})
 process.exit(status ?? 1)

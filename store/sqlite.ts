@@ -1,0 +1,116 @@
+/**
+ * The store in one file of a folder: SQLite (libsql) with a writer thread and a reader thread. `apply` does all of its
+ * steps or none, and has them on disk when it resolves; a read issued after that sees them.
+ */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fail } from '../schemas/errors.js'
+import type { RunSummary, StateRow, Step, Store, Tuple } from './port.js'
+import type { Param, Row } from './sqlite/database.js'
+import type { ReaderData } from './sqlite/reader.js'
+import { ASSISTANT, decode, PAYLOAD, RUN, THREAD } from './sqlite/rows.js'
+import { statements } from './sqlite/statements.js'
+import { Thread } from './sqlite/thread.js'
+import type { Sent, WriterData, WriterStarted } from './sqlite/writer.js'
+
+export interface SqliteOptions {
+  /** The data folder; made when absent. Only one store at a time has it open. */
+  folder: string
+  log?: { info(data: object, message: string): void; warn(data: object, message: string): void }
+}
+
+/**
+ * Opens the store. Rejects with one sentence when another process has the folder, when a newer Weft has written the
+ * database, or when it is damaged.
+ *
+ * Calls of the store reject with `unavailable` when the database cannot be used now (lock, disk, closed, thread gone).
+ * Rows and bytes given to `apply` must stay unchanged until it resolves.
+ */
+export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store> {
+  mkdirSync(folder, { recursive: true })
+  const file = join(folder, 'weft.db')
+  const data: WriterData = { folder, file }
+  const { thread: writer, started } = await Thread.open<WriterStarted>(
+    new URL('./sqlite/writer.js', import.meta.url),
+    data,
+  )
+  if (started.checked_ms !== null)
+    log?.warn({ folder, ms: started.checked_ms }, 'the store was not closed last time; it was checked and is sound')
+  const { thread: reader } = await openReader(file).catch(async error => {
+    await writer.close()
+    throw error
+  })
+
+  const numbers = new Map<string, number>()
+  let closed: Promise<void> | null = null
+
+  return {
+    async apply(steps) {
+      if (closed) throw fail('unavailable', 'The store is closed')
+      const transfer: ArrayBuffer[] = []
+      const call = pack(steps, numbers, transfer)
+      return writer.call<number>(call, transfer)
+    },
+    assistants: {
+      get: async (...ids) => decode(ASSISTANT, await reader.call<Row>(['assistants.get', ...ids])),
+    },
+    threads: {
+      get: async (...ids) => decode(THREAD, await reader.call<Row>(['threads.get', ...ids])),
+      state: async id => decode<StateRow>(STATE, await reader.call<Row>(['threads.state', id])),
+    },
+    runs: {
+      get: async id => decode([...RUN, ...PAYLOAD], await reader.call<Row>(['runs.get', id])),
+      summary: async ids => summaries(await reader.call(['runs.summary', ids])),
+      unsettled: async limit => summaries(await reader.call(['runs.unsettled', limit])),
+      cancelDue: async now => summaries(await reader.call(['runs.cancelDue', now])),
+      expired: async (before, limit) =>
+        (await reader.call<[string][]>(['runs.expired', before, limit])).map(([thread_id]) => thread_id),
+    },
+    checkpoints: {
+      get: query => reader.call<Tuple | null>(['checkpoints.get', query]),
+      list: query => reader.call<Tuple[]>(['checkpoints.list', query]),
+    },
+    async ping() {
+      await Promise.all([writer.call([]), reader.call(['ping'])])
+    },
+    close() {
+      // The writer last: only the last connection can fold the log into the file.
+      closed ??= reader.close().then(() => writer.close())
+      return closed
+    },
+  }
+}
+
+const openReader = (file: string) =>
+  Thread.open<null>(new URL('./sqlite/reader.js', import.meta.url), { file } satisfies ReaderData)
+
+const STATE = ['head', 'values', 'rest'] as const
+const summaries = (rows: Row[]): RunSummary[] => rows.map(row => decode<RunSummary>(RUN, row)!)
+
+/** From this size on, a copy is given away rather than copied once more. */
+const LARGE = 65_536
+
+/** The steps as the writer wants them: each SQL text is sent once and has a number from then on. */
+function pack(steps: readonly Step[], numbers: Map<string, number>, transfer: ArrayBuffer[]): Sent[] {
+  const list = statements(steps)
+  for (const [, , params] of list) for (let i = 0; i < params.length; i++) params[i] = own(params[i], transfer)
+  return list.map(([sql, step, params]) => {
+    const number = numbers.get(sql)
+    if (number === undefined) numbers.set(sql, numbers.size)
+    return [number ?? sql, step, params]
+  })
+}
+
+/**
+ * A parameter that can travel. A part of a larger buffer is cut out, else the whole buffer would be copied with it.
+ * libsql ends the process on a boolean and refuses objects: nothing unknown passes here.
+ */
+function own(value: Param | undefined, transfer: ArrayBuffer[]): Param {
+  if (value === null || value === undefined) return null
+  if (typeof value === 'string' || typeof value === 'number') return value
+  if (!(value instanceof Uint8Array)) throw new TypeError(`a ${typeof value} cannot be stored in a column`)
+  if (value.length === value.buffer.byteLength) return value
+  const copy = new Uint8Array(value)
+  if (copy.length >= LARGE) transfer.push(copy.buffer)
+  return copy
+}

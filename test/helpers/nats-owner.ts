@@ -1,0 +1,10 @@
+/** Starts a NATS server on the folder given, prints its process id and waits to be killed. */
+import { startNatsProcess } from '../../scripts/nats-process.js'
+import { findNatsServer } from '../../scripts/nats-server.js'
+
+const nats = await startNatsProcess({
+  server: await findNatsServer(),
+  data: process.argv[2]!,
+  max_file_store: 1024 ** 2,
+})
+process.stdout.write(`${nats.pid()}\n`)

@@ -1,0 +1,39 @@
+/** A real NATS server on a random port and a fresh folder, with the users of production. Ends with the test process. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Role } from '../../bus/connect.js'
+import { startNatsProcess } from '../../scripts/nats-process.js'
+import { findNatsServer } from '../../scripts/nats-server.js'
+
+export interface TestNats {
+  port: number
+  data: string
+  url(role: Role): string
+  /** Process id of the server; null while it is down. */
+  pid(): number | null
+  /** kill -9; it stays down until `restart`. */
+  kill(): void
+  /** At the same port, on the same folder. */
+  restart(): Promise<void>
+  /** Ends it and removes the folder. */
+  stop(): Promise<void>
+}
+
+export async function startNats(): Promise<TestNats> {
+  const server = await findNatsServer()
+  const data = mkdtempSync(join(tmpdir(), 'weft-nats-'))
+  const nats = await startNatsProcess({ server, data, max_file_store: 1024 ** 3, restart: false })
+  return {
+    port: nats.port,
+    data,
+    url: nats.urlOf,
+    pid: nats.pid,
+    kill: nats.kill,
+    restart: nats.restart,
+    async stop() {
+      await nats.stop()
+      rmSync(data, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,90 @@
+// The published suite for checkpointers, run against ours on the embedded store (`npm run suite`).
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import * as library from '@langchain/langgraph'
+import { deltaChannelHistoryTests, specTest } from '@langchain/langgraph-checkpoint-validation'
+
+const dist = resolve(import.meta.dirname, process.env.WEFT_DIST ?? '../../dist')
+const load = file => import(pathToFileURL(join(dist, file)).href)
+const { createSaver } = await load('workers/graph/saver.js')
+const { packTuples, rowsOf } = await load('workers/checkpoints.js')
+const { openSqlite } = await load('store/sqlite.js')
+
+/** What a resource worker does with a saver's questions, without a run. */
+function transportTo(store) {
+  const threads = new Set()
+  const known = async thread_id => {
+    if (threads.has(thread_id)) return
+    threads.add(thread_id)
+    await store.apply([{ step: 'threads.insert', row: threadRow(thread_id) }])
+  }
+  return {
+    async save(thread_id, body) {
+      await known(thread_id)
+      const rows = rowsOf(body)
+      const steps = [{ step: 'checkpoints.insert', thread_id, run_id: null, attempt: 0, ...rows }]
+      const head = rows.checkpoints.filter(row => row.ns === '').at(-1)
+      if (head !== undefined) steps.push({ step: 'threads.patch', thread_id, where: {}, set: { head: head.id } })
+      const failed = await store.apply(steps)
+      if (failed !== -1) throw new Error(`step ${failed} failed`)
+    },
+    async get(query) {
+      const tuple = await store.checkpoints.get(query)
+      return packTuples(tuple === null ? [] : [tuple])
+    },
+    list: async query => packTuples(await store.checkpoints.list(query)),
+    async remove(thread_id) {
+      threads.delete(thread_id)
+      await store.apply([{ step: 'threads.remove', thread_id }])
+    },
+    threads: async () => [...threads],
+  }
+}
+
+const threadRow = thread_id => ({
+  app: 'built-in',
+  thread_id,
+  created_at: Date.now(),
+  updated_at: Date.now(),
+  state_updated_at: Date.now(),
+  metadata: '{}',
+  config: '{}',
+  status: 'idle',
+  interrupts: '{}',
+  error: null,
+  temporary: false,
+  rev: 0,
+  active: null,
+  queue: [],
+  next_no: 0,
+  claim_no: 0,
+  head: null,
+})
+
+const folder = mkdtempSync(join(tmpdir(), 'weft-saver-'))
+let store
+let seq = 0
+
+const initializer = {
+  checkpointerName: 'weft',
+  async beforeAll() {
+    store = await openSqlite({ folder })
+  },
+  async afterAll() {
+    await store.close()
+    rmSync(folder, { recursive: true, force: true })
+  },
+  createCheckpointer: async () => {
+    store ??= await openSqlite({ folder })
+    return createSaver(library, { transport: transportTo(store), durability: 'sync', nextSeq: () => ++seq })
+  },
+  /** Tests use the same thread ids again. */
+  async destroyCheckpointer(saver) {
+    for (const thread_id of await saver.options.transport.threads()) await saver.deleteThread(thread_id)
+  },
+}
+
+specTest(initializer)
+deltaChannelHistoryTests(initializer)

@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { connect, type NatsConnection } from 'nats'
+import t from 'tap'
+import type { Role } from '../../bus/connect.js'
+import { ROLES } from '../../scripts/nats-config.js'
+import { startNatsProcess } from '../../scripts/nats-process.js'
+import { findNatsServer } from '../../scripts/nats-server.js'
+import { startNats } from '../helpers/nats.js'
+
+const nats = await startNats()
+t.teardown(() => nats.stop())
+
+async function as(role: Role) {
+  const url = new URL(nats.url(role))
+  const refused: string[] = []
+  const nc = await connect({
+    servers: url.host,
+    user: url.username,
+    pass: decodeURIComponent(url.password),
+    inboxPrefix: `_INBOX_${role}`,
+  })
+  void (async () => {
+    for await (const { data } of nc.status()) refused.push(`${data}`)
+  })()
+  t.teardown(() => nc.close())
+  return { nc, refused }
+}
+
+/** Says it and waits until the server has judged it. */
+async function publish({ nc }: { nc: NatsConnection }, subject: string) {
+  nc.publish(subject, 'x')
+  await nc.flush()
+}
+
+t.test('a role may say what its code says and nothing else', async t => {
+  const resources = await as('resources')
+  const graphs = await as('graphs')
+  const edge = await as('edge')
+  const deployer = await as('deployer')
+  const heard: string[] = []
+  for (const subject of ['end.*', 'live.*'])
+    edge.nc.subscribe(subject, { callback: (_, { subject }) => void heard.push(subject) })
+  resources.nc.subscribe('rpc.>', { callback: (_, { subject }) => void heard.push(subject) })
+  await Promise.all([edge.nc.flush(), resources.nc.flush()])
+
+  await publish(graphs, 'end.a')
+  await publish(edge, 'chunk.a.0')
+  await publish(edge, 'queue.default')
+  await publish(edge, 'live.a')
+  await publish(deployer, 'queue.default')
+  await publish(resources, 'end.b')
+  await publish(graphs, 'live.b')
+  await publish(edge, 'rpc.threads.create')
+  await publish(deployer, 'rpc.deployments.claim')
+  await Promise.all([edge.nc.flush(), resources.nc.flush()])
+
+  t.same(heard.sort(), ['end.b', 'live.b', 'rpc.deployments.claim', 'rpc.threads.create'])
+  t.equal(graphs.refused.length, 1, 'end.a refused')
+  t.equal(edge.refused.length, 3, 'chunk, queue and live refused')
+  t.equal(deployer.refused.length, 1)
+  t.equal(resources.refused.length, 0)
+})
+
+t.test('no role may listen at the inbox of another', async t => {
+  for (const role of ROLES) {
+    const { nc } = await as(role)
+    const refused: string[] = []
+    const open = ['>', '_INBOX_*.>', ...ROLES.map(other => `_INBOX_${other}.>`)].filter(
+      subject => subject !== `_INBOX_${role}.>`,
+    )
+    for (const subject of open) nc.subscribe(subject, { callback: error => void (error && refused.push(subject)) })
+    await nc.flush()
+    t.same(refused.sort(), open.sort(), role)
+  }
+})
+
+t.test('nobody without a password', async t => {
+  await t.rejects(connect({ servers: `127.0.0.1:${nats.port}`, reconnect: false }))
+})
+
+t.test('what holds a password is readable by its owner only', async t => {
+  for (const file of ['nats-users.json', 'nats.conf'])
+    t.equal(statSync(join(nats.data, file)).mode & 0o777, 0o600, file)
+})
+
+t.test('after kill -9 it comes back at the same port, with what was stored', async t => {
+  const { nc } = await as('resources')
+  const streams = (await nc.jetstreamManager()).streams
+  await streams.add({ name: 'RUNS', subjects: ['queue.*'] })
+  nats.kill()
+  await nats.restart()
+  const again = await as('resources')
+  t.equal((await (await again.nc.jetstreamManager()).streams.info('RUNS')).config.name, 'RUNS')
+})
+
+t.test('in production it is started again by itself, within a second, at the same port', async t => {
+  const data = t.testdir()
+  const lines: string[] = []
+  const kept = await startNatsProcess({
+    server: await findNatsServer(),
+    data,
+    max_file_store: 1024 ** 2,
+    log: line => lines.push(line),
+  })
+  t.teardown(() => kept.stop())
+  const before = kept.pid()
+  kept.kill()
+  const since = Date.now()
+  while ((kept.pid() === null || kept.pid() === before) && Date.now() - since < 5_000) await sleep(10)
+  const url = new URL(kept.urlOf('edge'))
+  const nc = await connect({
+    servers: url.host,
+    user: 'edge',
+    pass: decodeURIComponent(url.password),
+    waitOnFirstConnect: true,
+    reconnectTimeWait: 20,
+  })
+  t.ok(Date.now() - since < 1_000, `up after ${Date.now() - since} ms`)
+  t.match(lines, [/died .* starting it again/])
+  t.notOk(readdirSync(data).some(name => name.endsWith('.ports')))
+  await nc.close()
+  await t.rejects(
+    startNatsProcess({ server: await findNatsServer(), data: nats.data, max_file_store: 1 }).then(p => p.stop()),
+    undefined,
+    'a second one on a folder in use',
+  )
+  t.ok(readFileSync(join(data, 'nats-server.json'), 'utf8'))
+})
