@@ -1,0 +1,206 @@
+/**
+ * Brings a whole Weft up and down: the real `weft start`, or a process per role for tests that kill them. Everything
+ * is on free ports and a fresh folder, and ends when the test process does.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Ready, RoleName } from '../../scripts/roles.js'
+import { root } from '../../scripts/root.js'
+import { startNats, type TestNats } from './nats.js'
+
+const weft = fileURLToPath(new URL('../../scripts/weft.js', import.meta.url))
+export const exampleApp = join(root, 'examples/chat/langgraph.json')
+const START_MS = 60_000
+const STOP_MS = 15_000
+
+export interface ClusterOptions {
+  app?: string
+  env?: { [name: string]: string }
+  /** Kept at the end when it is given. */
+  data?: string
+  flags?: string[]
+}
+
+export interface Proc {
+  child: ChildProcess
+  pid: number
+  port: number | null
+  /** What it wrote to stdout and stderr so far. */
+  output(): string
+  kill(signal: NodeJS.Signals): void
+  /** SIGTERM, waits; the exit code (null when a signal ended it). */
+  stop(): Promise<number | null>
+}
+
+export interface Cluster {
+  url: string
+  data: string
+  launcher: Proc
+  /** Processes below the launcher: the merged roles, hosts, the NATS server's shell, the NATS server. */
+  pids(): number[]
+  output(): string
+  /** SIGTERM; resolves when everything has ended. */
+  stop(): Promise<number | null>
+}
+
+/** `weft start` on a free port; resolves when it is ready. */
+export async function startCluster({
+  app = exampleApp,
+  env = {},
+  data,
+  flags = [],
+}: ClusterOptions = {}): Promise<Cluster> {
+  const folder = data ?? mkdtempSync(join(tmpdir(), 'weft-'))
+  const launcher = await launch(['start', '--port', '0', '--app', app, '--data', folder, ...flags], env)
+  return {
+    url: `http://127.0.0.1:${launcher.port}`,
+    data: folder,
+    launcher,
+    pids: () => below(launcher.pid),
+    output: launcher.output,
+    async stop() {
+      const children = below(launcher.pid)
+      const code = await launcher.stop()
+      await allGone(children)
+      if (data === undefined) rmSync(folder, { recursive: true, force: true })
+      return code
+    },
+  }
+}
+
+export interface Roles {
+  nats: TestNats
+  /** Base URLs of the edges. */
+  urls: string[]
+  edges: Proc[]
+  resources: Proc[]
+  graphs: Proc[]
+  /** One more process of a role. */
+  add(role: RoleName): Promise<Proc>
+  stop(): Promise<void>
+}
+
+/** Each role in processes of its own, around one NATS server and one data folder. */
+export async function startRoles({
+  edges = 1,
+  resources = 1,
+  graphs = 1,
+  app = exampleApp,
+  env = {},
+} = {}): Promise<Roles> {
+  const nats = await startNats()
+  const all: Proc[] = []
+  const add = async (role: RoleName) => {
+    const flags = { edge: ['--port', '0'], resources: [], graphs: ['--app', app] }[role]
+    const proc = await launch([role, '--data', nats.data, ...flags], env)
+    all.push(proc)
+    return proc
+  }
+  const several = async (role: RoleName, n: number) => {
+    const procs: Proc[] = []
+    for (let i = 0; i < n; i++) procs.push(await add(role))
+    return procs
+  }
+  try {
+    const up = {
+      resources: await several('resources', resources),
+      graphs: await several('graphs', graphs),
+      edges: await several('edge', edges),
+    }
+    return {
+      nats,
+      urls: up.edges.map(({ port }) => `http://127.0.0.1:${port}`),
+      ...up,
+      add,
+      async stop() {
+        for (const proc of [...all].reverse()) await proc.stop()
+        await nats.stop()
+      },
+    }
+  } catch (error) {
+    for (const { kill } of all) kill('SIGKILL')
+    await nats.stop()
+    throw error
+  }
+}
+
+/** Starts `weft` with these arguments; resolves when it says that it is ready, rejects with its output when it ends. */
+async function launch(args: string[], env: { [name: string]: string }): Promise<Proc> {
+  const child = spawnWeft(args, env)
+  let output = ''
+  for (const stream of [child.stdout!, child.stderr!]) stream.on('data', part => (output += part))
+  const port = await new Promise<number | null>((resolve, reject) => {
+    const fail = (why: string) => reject(new Error(`weft ${args.join(' ')} ${why}:\n${output}`))
+    const timer = setTimeout(() => {
+      child.kill('SIGTERM')
+      fail(`was not ready after ${START_MS} ms`)
+    }, START_MS)
+    child.once('close', code => {
+      clearTimeout(timer)
+      fail(`ended with code ${code}`)
+    })
+    child.once('message', message => {
+      clearTimeout(timer)
+      resolve((message as Ready).port)
+    })
+  })
+  return {
+    child,
+    pid: child.pid!,
+    port,
+    output: () => output,
+    kill: signal => void child.kill(signal),
+    async stop() {
+      if (child.exitCode === null && child.signalCode === null) {
+        const gone = new Promise(done => child.once('exit', done))
+        const killer = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+        child.kill('SIGTERM')
+        await gone
+        clearTimeout(killer)
+      }
+      return child.exitCode
+    },
+  }
+}
+
+/** `weft` as a child: it stops when we end, because the IPC channel closes. */
+export const spawnWeft = (args: string[], env: { [name: string]: string | undefined } = {}): ChildProcess =>
+  fork(weft, args, {
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    env: { ...process.env, NODE_OPTIONS: '', WEFT_TEST: '1', ...env },
+  })
+
+/** All processes below `pid`. */
+export function below(pid: number): number[] {
+  let children: number[] = []
+  try {
+    children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
+  } catch {
+    // Ended meanwhile, or a system without /proc: then nobody is waited for.
+  }
+  return children.flatMap(child => [child, ...below(child)])
+}
+
+export function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Waits until none of the processes is left. */
+export async function allGone(pids: readonly number[], ms = STOP_MS): Promise<void> {
+  const deadline = Date.now() + ms
+  for (;;) {
+    const left = pids.filter(alive)
+    if (left.length === 0) return
+    if (Date.now() > deadline) throw new Error(`processes ${left.join(', ')} are still there after ${ms} ms`)
+    await sleep(10)
+  }
+}

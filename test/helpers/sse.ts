@@ -1,0 +1,63 @@
+/** A plain reader of server-sent events that keeps every frame as it came: what a client without an SDK sees. */
+export interface Frame {
+  id: number
+  event: string
+  data: string
+}
+
+export interface Reading {
+  frames: Frame[]
+  headers: Headers
+  /** Comment lines, such as heartbeats. */
+  comments: number
+  /** The body ended by itself, not by `stopAfter`. */
+  ended: boolean
+}
+
+export interface ReadOptions {
+  method?: string
+  body?: unknown
+  headers?: { [name: string]: string }
+  /** Drop the connection once so many frames have come. */
+  stopAfter?: number
+}
+
+/** Reads a stream to its end or up to `stopAfter` frames. Throws an Error with status and body when it is not 200. */
+export async function readStream(
+  url: string,
+  { method = 'GET', body, headers = {}, stopAfter = Infinity }: ReadOptions = {},
+): Promise<Reading> {
+  const connection = new AbortController()
+  const response = await fetch(url, {
+    method,
+    headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: connection.signal,
+  })
+  if (response.status !== 200) throw new Error(`HTTP ${response.status}: ${await response.text()}`)
+  const reading: Reading = { frames: [], headers: response.headers, comments: 0, ended: false }
+  const decoder = new TextDecoder()
+  let rest = ''
+  let frame: { [field: string]: string } = {}
+  try {
+    if (stopAfter === 0) throw new Error('stop')
+    for await (const bytes of response.body!) {
+      const lines = (rest + decoder.decode(bytes as Uint8Array, { stream: true })).split('\n')
+      rest = lines.pop()!
+      for (const line of lines) {
+        if (line.startsWith(':')) reading.comments++
+        else if (line !== '') frame[line.slice(0, line.indexOf(':'))] = line.slice(line.indexOf(':') + 2)
+        else {
+          reading.frames.push({ id: Number(frame.id), event: frame.event!, data: frame.data! })
+          frame = {}
+          if (reading.frames.length >= stopAfter) throw new Error('stop')
+        }
+      }
+    }
+    reading.ended = true
+  } catch (error) {
+    if ((error as Error).message !== 'stop') throw error
+    connection.abort()
+  }
+  return reading
+}
