@@ -10,6 +10,7 @@ import type { Role } from '../../bus/connect.js'
 import { ROLES } from '../../scripts/nats-config.js'
 import { startNatsProcess } from '../../scripts/nats-process.js'
 import { findNatsServer } from '../../scripts/nats-server.js'
+import { alive, allGone } from '../helpers/cluster.js'
 import { startNats } from '../helpers/nats.js'
 
 const nats = await startNats()
@@ -124,10 +125,28 @@ t.test('in production it is started again by itself, within a second, at the sam
   t.match(lines, [/died .* starting it again/])
   t.notOk(readdirSync(data).some(name => name.endsWith('.ports')))
   await nc.close()
-  await t.rejects(
-    startNatsProcess({ server: await findNatsServer(), data: nats.data, max_file_store: 1 }).then(p => p.stop()),
-    undefined,
-    'a second one on a folder in use',
-  )
-  t.ok(readFileSync(join(data, 'nats-server.json'), 'utf8'))
+})
+
+t.test('a second server on a folder in use is refused', async t => {
+  await t.rejects(startNatsProcess({ server: await findNatsServer(), data: nats.data, max_file_store: 1 }), {
+    message: /in use by another/,
+  })
+  t.ok(nats.pid(), 'the first lives')
+})
+
+t.test('it ends when its owner is killed; one that was left behind is ended by the next start', async t => {
+  const data = t.testdir()
+  const ownerFile = fileURLToPath(new URL('../helpers/nats-owner.js', import.meta.url))
+  const owner = spawn(process.execPath, [ownerFile, data], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [part] = await once(owner.stdout!, 'data')
+  const pid = Number(`${part}`)
+  owner.kill('SIGKILL')
+  await allGone([pid])
+  t.pass('ended with its owner')
+
+  const orphan = spawn(await findNatsServer(), ['-c', join(data, 'nats.conf')], { stdio: 'ignore' })
+  writeFileSync(join(data, 'nats-server.json'), JSON.stringify({ owner: pid, pid: orphan.pid, port: 1 }))
+  const next = await startNatsProcess({ server: await findNatsServer(), data, max_file_store: 1024 ** 2 })
+  t.notOk(alive(orphan.pid!), 'the orphan is gone')
+  await next.stop()
 })

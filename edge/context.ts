@@ -1,0 +1,52 @@
+/** What every door of the edge works with; made once in edge.ts. */
+import type { Caller } from '../bus/call.js'
+import type { Link } from '../bus/connect.js'
+import type { Follower } from '../bus/follow.js'
+import type { Config } from '../schemas/config.js'
+import type { RunHead } from '../schemas/runs.js'
+import { rpc } from '../schemas/subjects.js'
+import type { Budget } from './body.js'
+import type { Exchange } from './exchange.js'
+import type { Stalls } from './outlet.js'
+import type { Versions } from './system.js'
+import type { Watch } from './watch.js'
+import type { Wheel } from './wheel.js'
+
+export interface Edge {
+  config: Config
+  link: Link
+  caller: Caller
+  follower: Follower
+  wheel: Wheel
+  watch: Watch
+  stalls: Stalls
+  bodies: Budget
+  versions: Versions
+  /** Requests without an answer yet, and open streams. */
+  open: Set<Exchange>
+  /** Once true, a closed connection says nothing about the client. */
+  stopping: boolean
+}
+
+const encoder = new TextEncoder()
+const TRIES = 3
+
+/** Tells that the connection which owns the run is gone; what follows from it is decided where the run is kept. */
+export async function reportDisconnect(edge: Edge, run: RunHead): Promise<void> {
+  const body = encoder.encode(JSON.stringify({ run_id: run.run_id }))
+  const head = { request_id: `disconnect-${run.run_id}`, params: { run_id: run.run_id } }
+  for (let i = 1; !edge.stopping; i++) {
+    try {
+      await edge.caller.ask(rpc('runs', 'disconnect'), head, body)
+      return
+    } catch (error) {
+      if (i < TRIES) continue
+      edge.link.log.warn({ err: error, run_id: run.run_id }, 'a disconnect could not be reported')
+      return
+    }
+  }
+}
+
+/** Path of a run, as the SDKs cut ids out of it: nothing behind the run id (API: threads-and-runs 9). */
+export const runPath = ({ run_id, thread_id, stateless }: RunHead): string =>
+  stateless ? `/runs/${run_id}` : `/threads/${thread_id}/runs/${run_id}`

@@ -1,0 +1,15 @@
+/** Where a joined stream begins (API: threads-and-runs 14; design 7). No text a client sends makes it fail. */
+
+/** `start`: everything kept; a number: strictly after it; null: nothing usable was given, the run's own default. */
+export type Cursor = 'start' | number | null
+
+/** The header `Last-Event-ID` wins over the query parameter. Foreign text sorts after the end, so it counts as absent. */
+export function readCursor(header: string, query: URLSearchParams): Cursor {
+  const text = (header || query.get('last_event_id') || '').trim()
+  if (text === '-1' || text === '-') return 'start'
+  if (!/^\d{1,15}$/.test(text)) return null
+  return Number(text)
+}
+
+/** Booleans as the SDKs write them (API: threads-and-runs 1). */
+export const isTrue = (text: string | null): boolean => text !== null && /^(1|true|yes)$/i.test(text)

@@ -1,0 +1,86 @@
+/** The edge: HTTP in, SSE out. Checks, calls, answers; holds no state worth saving. */
+import { openCaller } from '../bus/call.js'
+import type { Link } from '../bus/connect.js'
+import { openFollower } from '../bus/follow.js'
+import type { Lifecycle } from '../bus/lifecycle.js'
+import { openMux } from '../bus/mux.js'
+import type { Config } from '../schemas/config.js'
+import { callThrough } from './calls.js'
+import type { Edge } from './context.js'
+import { openStalls } from './outlet.js'
+import type { AnswerKind } from './routes.js'
+import { createRun, joinStream, joinWait } from './runs.js'
+import { type Answerer, listen } from './server.js'
+import { info, ok, readVersions, ready, root } from './system.js'
+import { openWatch } from './watch.js'
+import { openWheel } from './wheel.js'
+
+export interface EdgeOptions {
+  config: Config
+  link: Link
+  life: Lifecycle
+}
+
+/** Listens and serves until `life` stops. Throws an Error with one sentence when it cannot listen. */
+export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ port: number }> {
+  const mux = openMux(link)
+  const caller = openCaller(link)
+  const edge: Edge = {
+    config,
+    link,
+    caller,
+    follower: openFollower(link, mux),
+    wheel: openWheel(config.heartbeat_ms),
+    watch: openWatch(link, caller),
+    stalls: openStalls(config.stall_ms),
+    bodies: { held: 0, most: config.bodies_in_flight },
+    versions: readVersions(),
+    open: new Set(),
+    stopping: false,
+  }
+  const close = () => {
+    edge.wheel.close()
+    edge.watch.close()
+    edge.stalls.close()
+    caller.close()
+    mux.close()
+  }
+  const answers = answersOf(edge)
+  const server = await listen(edge, (exchange, route, body) => answers[route.answer](exchange, route, body)).catch(
+    error => {
+      close()
+      throw error
+    },
+  )
+  life.push({
+    name: 'edge',
+    quiet: server.quiet,
+    async stop(ms) {
+      edge.stopping = true
+      const until = Date.now() + ms - STOP_RESERVE_MS
+      // Streams are cut, not ended: a client that sees a network error resumes elsewhere.
+      for (const exchange of [...edge.open]) if (exchange.streaming) exchange.destroy()
+      while (edge.open.size > 0 && Date.now() < until) await new Promise(done => setTimeout(done, 20))
+      server.close()
+      close()
+    },
+  })
+  return { port: server.port }
+}
+
+/** The same, for a process that holds several roles. */
+export const startEdge = (config: Config, link: Link, life: Lifecycle): Promise<{ port: number }> =>
+  openEdge({ config, link, life })
+
+const STOP_RESERVE_MS = 500
+
+const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
+  json: (exchange, route, body) => callThrough(edge, exchange, route, body),
+  create: (exchange, route, body) => createRun(edge, exchange, route, body),
+  'join-stream': (exchange, route) => joinStream(edge, exchange, route),
+  'join-wait': (exchange, route) => joinWait(edge, exchange, route),
+  root: exchange => root(exchange),
+  ok: exchange => ok(edge, exchange),
+  ready: exchange => ready(edge, exchange),
+  info: exchange => info(edge, exchange),
+})

@@ -1,0 +1,116 @@
+/**
+ * The wrapper around uWebSockets.js, and the only place that knows it: a handler that throws, or that returns without
+ * an answer and an abort handler, ends the process, so every request comes through here. One catch-all, our own router.
+ */
+import * as uWS from 'uWebSockets.js'
+import { readBody } from './body.js'
+import type { Edge } from './context.js'
+import { openCors } from './cors.js'
+import { Exchange } from './exchange.js'
+import { framingFault, hostGuard, isJson, isLoopback } from './guards.js'
+import { decodeParams, openRouter } from './router.js'
+import { ROUTES, type Route } from './routes.js'
+
+export interface Server {
+  port: number
+  /** No new connections. */
+  quiet(): void
+  /** Closes every connection. */
+  close(): void
+}
+
+/** Answers one request; `body` is empty where the method has none. May throw or reject. */
+export type Answerer = (exchange: Exchange, route: Route, body: Uint8Array) => void | Promise<void>
+
+/** Listens, or throws an Error with one sentence. */
+export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
+  const { config, link } = edge
+  if (!isLoopback(config.host) && !config.insecure) {
+    throw new Error(`Weft has no keys yet, so it listens on other than loopback (${config.host}) only with --insecure`)
+  }
+  const router = openRouter(ROUTES)
+  const cors = openCors(config.cors_origins)
+  const hostAllowed = hostGuard(config)
+  let quiet = false
+
+  function onRequest(exchange: Exchange) {
+    const { received } = exchange
+    const fault = framingFault(received)
+    if (fault !== null) return exchange.refuseAndClose(400, fault)
+    if (quiet) received.close = true
+    if (!hostAllowed(received.host)) {
+      return exchange.error(403, 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones that are')
+    }
+    const found = router.find(exchange.method, exchange.path)
+    if (exchange.method === 'OPTIONS')
+      return onOptions(exchange, found === null ? null : router.find('', exchange.path))
+    if (found === null) return exchange.refuse('not_found')
+    if (typeof found === 'string') return exchange.refuse('method_not_allowed', undefined, { Allow: found })
+    exchange.params = decodeParams(found)
+    const { route } = found
+    // A GET is answered without waiting for a body: a reconnecting SDK repeats the headers of its POST.
+    if (route.method === 'GET') return run(exchange, route, NOTHING)
+    if (received.length !== 0 && !isJson(received.type)) return exchange.refuse('unsupported_media_type')
+    readBody(exchange, config.body_limit, edge.bodies, body => run(exchange, route, body))
+  }
+
+  function onOptions(exchange: Exchange, allow: unknown) {
+    const { origin, preflight, preflightHeaders } = exchange.received
+    if (origin !== '' && preflight) return exchange.reply(204, null, pairs(cors.preflight(origin, preflightHeaders)))
+    if (typeof allow !== 'string') return exchange.refuse('not_found')
+    exchange.reply(204, null, { Allow: allow })
+  }
+
+  function run(exchange: Exchange, route: Route, body: Uint8Array): void {
+    try {
+      void answer(exchange, route, body)?.catch(error => failed(exchange, error))
+    } catch (error) {
+      failed(exchange, error)
+    }
+  }
+
+  function failed(exchange: Exchange, error: unknown): void {
+    if (exchange.fail(error)) link.log.error({ err: error, request_id: exchange.requestId }, 'a request failed')
+  }
+
+  const app = uWS.App()
+  app.any('/*', (res, req) => {
+    let exchange: Exchange | null = null
+    try {
+      exchange = new Exchange(res, req, cors)
+      const one = exchange
+      edge.open.add(one)
+      one.onOver = () => edge.open.delete(one)
+      onRequest(one)
+    } catch (error) {
+      if (exchange !== null) failed(exchange, error)
+      else link.log.error({ err: error }, 'a request could not be read')
+    }
+  })
+
+  const socket = await new Promise<uWS.us_listen_socket | false>(done => {
+    // Exclusive: without it a second server on the port would silently get half of the connections.
+    const listen = app.listen as unknown as (host: string, port: number, options: number, done: unknown) => void
+    listen.call(app, config.host.replace(/^\[|\]$/g, ''), config.port, EXCLUSIVE, done)
+  })
+  if (socket === false) throw new Error(`port ${config.port} of ${config.host} cannot be listened on: is it in use?`)
+  const port = uWS.us_socket_local_port(socket as unknown as uWS.us_socket)
+
+  return {
+    port,
+    quiet() {
+      if (!quiet) uWS.us_listen_socket_close(socket)
+      quiet = true
+    },
+    close: () => void app.close(),
+  }
+}
+
+const EXCLUSIVE = 1
+const NOTHING = new Uint8Array(0)
+
+function pairs(flat: readonly string[]): { [name: string]: string } {
+  const headers: { [name: string]: string } = {}
+  for (let i = 0; i < flat.length; i += 2) headers[flat[i]!] = flat[i + 1]!
+  return headers
+}

@@ -1,0 +1,91 @@
+/**
+ * The edge does not wait for the broker to learn that a run is over: whoever has heard nothing for 5 s is asked about,
+ * all of them in one call, and everybody after a broker reconnect. So every stream ends even if its end message was lost.
+ */
+import type { Caller } from '../bus/call.js'
+import type { Link } from '../bus/connect.js'
+import type { Peek } from '../schemas/calls.js'
+import { rpc } from '../schemas/subjects.js'
+
+/** A stream or a wait that hangs on a run. */
+export interface Watched {
+  readonly run: string
+  /** Milliseconds since the epoch when something of the run was last heard. */
+  heardAt: number
+  /** The run's row, or null when there is none any more. */
+  onPeek(peek: Peek | null): void
+  /** The broker was away: events may have been missed. */
+  onReconnect(): void
+}
+
+export interface Watch {
+  add(one: Watched): void
+  remove(one: Watched): void
+  /** Asks about this one now. */
+  ask(one: Watched): void
+  close(): void
+}
+
+const IDLE_MS = 5_000
+const PER_CALL = 1_000
+const SPREAD_MS = 1_000
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+export function openWatch(link: Link, caller: Caller): Watch {
+  const all = new Set<Watched>()
+  let due = new Set<Watched>()
+
+  function ask(one: Watched): void {
+    if (due.size === 0) setImmediate(flush)
+    due.add(one)
+  }
+
+  function flush(): void {
+    const asked = [...due]
+    due = new Set()
+    for (let i = 0; i < asked.length; i += PER_CALL) void peek(asked.slice(i, i + PER_CALL))
+  }
+
+  async function peek(asked: Watched[]): Promise<void> {
+    const run_ids = [...new Set(asked.map(one => one.run))]
+    try {
+      const body = encoder.encode(JSON.stringify({ run_ids }))
+      const answer = await caller.ask(rpc('runs', 'peek'), { request_id: 'watch' }, body, { timeout: IDLE_MS })
+      const { runs } = JSON.parse(decoder.decode(answer.body)) as { runs: Peek[] }
+      const found = new Map(runs.map(run => [run.run_id, run]))
+      for (const one of asked) if (all.has(one)) one.onPeek(found.get(one.run) ?? null)
+    } catch (error) {
+      // Asked again in the next round.
+      link.log.debug({ err: error, runs: run_ids.length }, 'runs could not be looked up')
+    }
+  }
+
+  const timer = setInterval(() => {
+    const before = Date.now() - IDLE_MS
+    for (const one of all) if (one.heardAt <= before) ask(one)
+  }, IDLE_MS)
+  timer.unref()
+
+  const forget = link.onReconnect(() => {
+    for (const one of all) {
+      ask(one)
+      // Spread, so that the broker is not asked for every stream's replay at once.
+      setTimeout(() => all.has(one) && one.onReconnect(), Math.random() * SPREAD_MS).unref()
+    }
+  })
+
+  return {
+    add: one => void all.add(one),
+    remove: one => {
+      all.delete(one)
+      due.delete(one)
+    },
+    ask,
+    close() {
+      clearInterval(timer)
+      forget()
+      all.clear()
+    },
+  }
+}

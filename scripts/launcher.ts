@@ -1,0 +1,178 @@
+/**
+ * `weft start`: a thin parent that never works itself. It starts the NATS server and one process with the roles, starts
+ * again what dies, and ends both in order. Imports neither the HTTP server nor the broker's client nor a database.
+ */
+import { fork } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Config, SETTINGS } from '../schemas/config.js'
+import { type Kept, keep } from './keep.js'
+import { isFree, type NatsProcess, startNatsProcess } from './nats-process.js'
+import { findNatsServer } from './nats-server.js'
+import type { Ready } from './roles.js'
+import { Sentence } from './sentence.js'
+
+/** How long the roles may take to say that they are started. Large applications load for a while. */
+const START_MS = 60_000
+const READY_MS = 30_000
+const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/
+
+const steps = [checkApp, checkAddress, startBroker, startRoles, greet] as const
+
+interface Start {
+  config: Config
+  say(line: string): void
+  giveUp(error: Error): void
+  nats: NatsProcess | null
+  roles: Kept | null
+  port: number
+}
+
+/** Runs until SIGINT or SIGTERM; throws a Sentence when it cannot start. */
+export async function start(config: Config): Promise<void> {
+  let leave: (code: number) => void = () => {}
+  const left = new Promise<number>(done => (leave = done))
+  const given: Start = {
+    config,
+    say: line => void process.stderr.write(`weft: ${line}\n`),
+    giveUp(error) {
+      given.say(`giving up: ${error.message}`)
+      leave(1)
+    },
+    nats: null,
+    roles: null,
+    port: config.port,
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      given.say('stopping')
+      leave(0)
+      // A second one means: now.
+      process.once(signal, () => process.exit(1))
+    })
+  }
+  process.once('disconnect', () => leave(0))
+
+  const started = (async () => {
+    for (const step of steps) await step(given)
+  })()
+  const code = await Promise.race([left, started.then(() => left)]).catch(async error => {
+    await end(given)
+    throw error
+  })
+  started.catch(() => {})
+  await end(given)
+  process.exit(code)
+}
+
+async function end({ config, nats, roles }: Start): Promise<void> {
+  await roles?.stop(config.stop_ms + 2_000)
+  await nats?.stop()
+}
+
+/** A mistyped path is the most common mistake: said before anything is started. */
+function checkApp({ config }: Start): void {
+  const given = resolve(config.app)
+  const path = statSync(given, { throwIfNoEntry: false })?.isDirectory() ? join(given, 'langgraph.json') : given
+  if (!existsSync(path))
+    throw new Sentence(
+      `there is no application at ${path}: expected a langgraph.json (--app path/to/langgraph.json)`,
+      2,
+    )
+  let graphs: unknown
+  try {
+    graphs = (JSON.parse(readFileSync(path, 'utf8')) as { graphs?: unknown } | null)?.graphs
+  } catch (error) {
+    throw new Sentence(`${path} is not valid JSON: ${(error as Error).message}`, 2)
+  }
+  if (typeof graphs !== 'object' || graphs === null || Object.keys(graphs).length === 0)
+    throw new Sentence(`${path} names no graphs: expected {"graphs": {"agent": "./agent.ts:graph"}}`, 2)
+}
+
+/** The HTTP server shares a taken port with its owner silently, so it is tried here. */
+async function checkAddress({ config: { host, port, insecure } }: Start): Promise<void> {
+  if (!LOOPBACK.test(host) && !insecure)
+    throw new Sentence(
+      `${host} can be reached from other machines and no keys are configured: give --insecure if that is meant`,
+      2,
+    )
+  if (port !== 0 && !(await isFree(host, port)))
+    throw new Sentence(`port ${port} of ${host} is taken or may not be used: stop what uses it, or give another --port`)
+}
+
+async function startBroker(given: Start): Promise<void> {
+  const { config, say, giveUp } = given
+  mkdirSync(config.data, { recursive: true, mode: 0o700 })
+  if (config.nats_url !== '') return
+  const server = await findNatsServer({ log: say })
+  given.nats = await startNatsProcess({
+    server,
+    data: config.data,
+    max_file_store: config.max_file_store,
+    log: say,
+    onGivenUp: giveUp,
+  })
+}
+
+async function startRoles(given: Start): Promise<void> {
+  const { config, say, giveUp } = given
+  given.roles = keep({
+    name: 'server process',
+    log: say,
+    onGivenUp: giveUp,
+    spawn: () =>
+      fork(join(import.meta.dirname, 'roles-main.js'), ['edge', 'resources', 'graphs'], {
+        // After a restart at the same port, also when the system chose it. A group of its own: Ctrl-C is for us.
+        env: { ...process.env, ...variablesOf({ ...config, port: given.port }), UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
+        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+        detached: true,
+      }),
+    ready: child =>
+      new Promise((resolve, reject) => {
+        const timer = setTimeout(() => reject(new Error(`it did not start within ${START_MS / 1000} s`)), START_MS)
+        child.once('exit', () => clearTimeout(timer))
+        child.once('message', message => {
+          clearTimeout(timer)
+          given.port = (message as Ready).port ?? given.port
+          resolve()
+        })
+      }),
+  })
+  await given.roles.start()
+}
+
+/** The settings as a child process reads them. */
+function variablesOf(config: Config): { [name: string]: string } {
+  const names = Object.keys(SETTINGS) as (keyof Config)[]
+  return Object.fromEntries(names.map(name => [SETTINGS[name].env, `${config[name]}`]))
+}
+
+async function greet({ config, port, say }: Start): Promise<void> {
+  const { host } = config
+  const shown = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  const url = `http://${shown.includes(':') ? `[${shown}]` : shown}:${port}`
+  if (!(await answers(`${url}/ready`))) say(`${url}/ready does not say 200 yet; going on`)
+  process.send?.({ ready: true, port } satisfies Ready)
+  process.stdout.write(`
+Weft serves ${resolve(config.app)}
+at ${url} (data in ${resolve(config.data)}; Ctrl-C stops it)
+
+A streamed run:
+  curl -N ${url}/runs/stream -H 'content-type: application/json' -d '{"assistant_id":"agent","input":{"messages":[{"role":"user","content":"Tell me a story"}]},"stream_mode":"messages-tuple","stream_resumable":true,"on_disconnect":"continue"}'
+Interrupt it with Ctrl-C, then go on where you were (the run's id is in its first event):
+  curl -N ${url}/runs/<run_id>/stream -H 'last-event-id: <last id you saw>'
+
+`)
+}
+
+async function answers(url: string): Promise<boolean> {
+  const deadline = Date.now() + READY_MS
+  while (Date.now() < deadline) {
+    const answer = await fetch(url).catch(() => null)
+    await answer?.body?.cancel()
+    if (answer?.ok) return true
+    await sleep(50)
+  }
+  return false
+}

@@ -1,0 +1,64 @@
+/**
+ * Runs one or more roles in this process. Each has its own connection, user and log name, so that splitting a merged
+ * process changes nothing. `node roles.js edge resources graphs` is the child of `weft start`.
+ */
+import { openLink, type Role } from '../bus/connect.js'
+import { type Lifecycle, lifecycle, stopOnSignals } from '../bus/lifecycle.js'
+import { openLog } from '../bus/log.js'
+import type { Config } from '../schemas/config.js'
+import { natsUrlOf } from './nats-process.js'
+
+export type RoleName = Extract<Role, 'edge' | 'resources' | 'graphs'>
+
+/** What a role's process tells its parent when everything it runs is started. */
+export interface Ready {
+  ready: true
+  port: number | null
+}
+
+/** In the order of starting: who answers comes before who asks. Stopped in the opposite order. */
+const ORDER: readonly RoleName[] = ['resources', 'graphs', 'edge']
+/** Parts of the deadline of a stop: graphs have runs to finish or hand back. */
+const SHARE: { [role in RoleName]: number } = { edge: 0.2, graphs: 0.6, resources: 0.2 }
+
+export async function runRoles(roles: readonly RoleName[], config: Config): Promise<void> {
+  const log = openLog(roles.length === 1 ? roles[0]! : 'weft', config.log_level)
+  const lives: Lifecycle[] = []
+  let stopping = false
+  stopOnSignals(
+    {
+      push: () => {},
+      async stop() {
+        stopping = true
+        for (const life of [...lives].reverse()) await life.stop()
+      },
+    },
+    log,
+  )
+  let port: number | null = null
+  try {
+    for (const role of ORDER) {
+      if (!roles.includes(role)) continue
+      const life = lifecycle(log, config.stop_ms * SHARE[role])
+      lives.push(life)
+      const own = openLog(role, config.log_level)
+      const link = await openLink({ url: config.nats_url || natsUrlOf(config.data, role), role, log: own })
+      life.push({ name: 'broker connection', stop: () => link.close() })
+      void link.nc.closed().then(error => {
+        if (stopping) return
+        own.error({ err: error }, 'the broker connection was closed for good; leaving to be started again')
+        process.exit(1)
+      })
+      if (role === 'resources') await (await import('../workers/main.js')).startResources(config, link, life)
+      else if (role === 'graphs') await (await import('../workers/graph/main.js')).startGraphs(config, link, life)
+      else port = (await (await import('../edge/main.js')).startEdge(config, link, life)).port
+    }
+  } catch (error) {
+    // Stopped while it was starting: what failed then is no news.
+    if (stopping) return
+    throw error
+  }
+  if (stopping) return
+  log.info({ roles, ...(port === null ? {} : { port }) }, 'started')
+  process.send?.({ ready: true, port } satisfies Ready)
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env node
+/**
+ * The command `weft`. It imports nothing heavy: `weft start` stays thin, and the roles are loaded by the process that
+ * runs them. Exit code 2 = the command line or a setting is wrong, 1 = something failed.
+ */
+import { parseArgs } from 'node:util'
+import { type Config, readConfig, SETTINGS } from '../schemas/config.js'
+import { start } from './launcher.js'
+import type { RoleName } from './roles.js'
+import { version } from './root.js'
+import { Sentence } from './sentence.js'
+
+const OPTIONS = {
+  app: { type: 'string' },
+  port: { type: 'string' },
+  host: { type: 'string' },
+  data: { type: 'string' },
+  pool: { type: 'string' },
+  slots: { type: 'string' },
+  insecure: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'v' },
+} as const
+
+type Flag = keyof typeof OPTIONS
+const FLAGS: { [command: string]: readonly Flag[] } = {
+  start: ['app', 'port', 'host', 'data', 'pool', 'slots', 'insecure'],
+  edge: ['port', 'host', 'data', 'insecure'],
+  resources: ['data'],
+  graphs: ['app', 'pool', 'slots', 'data'],
+}
+
+const HELP = `weft: an open server for LangGraph applications
+
+  weft start [--app path] [--port n] [--host h] [--data dir] [--pool p] [--slots n] [--insecure]
+      Everything on this machine: edge, resource worker, graph worker, embedded store, NATS server.
+  weft edge [--port n] [--host h] [--insecure]
+  weft resources
+  weft graphs [--app path] [--pool p] [--slots n]
+      One role, at the NATS server of NATS_URL, or (--data) at that of a \`weft start\` on this machine.
+  weft help, weft --version
+
+Variables (a flag wins):
+${Object.values(SETTINGS)
+  .map(({ env, default: fallback, doc }) => `  ${env.padEnd(28)} ${doc}${fallback === '' ? '' : ` [${fallback}]`}`)
+  .join('\n')}
+  ${'WEFT_NATS_SERVER'.padEnd(28)} Path of the nats-server to start.
+`
+
+async function main(args: string[]): Promise<void> {
+  const { command, values } = read(args)
+  if (command === 'help') return void process.stdout.write(HELP)
+  if (command === 'version') return void process.stdout.write(`${version()}\n`)
+  const config = configOf(values)
+  if (command === 'start') return start(config)
+  // Read once, when the library is loaded (reliability 2.5).
+  process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
+  const { runRoles } = await import('./roles.js')
+  await runRoles([command as RoleName], config)
+}
+
+function read(args: string[]): { command: string; values: { [K in Flag]?: string | boolean } } {
+  let parsed: ReturnType<typeof parse>
+  try {
+    parsed = parse(args)
+  } catch (error) {
+    throw new Sentence(`${(error as Error).message.split('. ')[0]}; see \`weft help\``, 2)
+  }
+  const { values, positionals } = parsed
+  const [command = 'help', extra] = positionals
+  if (values.version) return { command: 'version', values }
+  if (values.help || command === 'help') return { command: 'help', values }
+  const allowed = FLAGS[command]
+  if (allowed === undefined) throw new Sentence(`there is no command "${command}"; see \`weft help\``, 2)
+  if (extra !== undefined) throw new Sentence(`weft ${command} takes no argument "${extra}"; see \`weft help\``, 2)
+  const foreign = Object.keys(values).find(flag => !allowed.includes(flag as Flag))
+  if (foreign !== undefined) throw new Sentence(`weft ${command} has no flag --${foreign}; see \`weft help\``, 2)
+  return { command, values }
+}
+
+const parse = (args: string[]) => parseArgs({ args, options: OPTIONS, allowPositionals: true })
+
+function configOf({ app, port, host, data, pool, slots, insecure }: { [K in Flag]?: string | boolean }): Config {
+  const text = (value: string | boolean | undefined) => (typeof value === 'string' ? value : undefined)
+  const number = (flag: string, value: string | boolean | undefined, most: number) => {
+    if (value === undefined) return undefined
+    const n = Number(value)
+    if (!Number.isInteger(n) || n < 0 || n > most || value === '')
+      throw new Sentence(`--${flag} must be a whole number from 0 to ${most}, not "${value}"`, 2)
+    return n
+  }
+  try {
+    return readConfig(process.env, {
+      app: text(app),
+      host: text(host),
+      data: text(data),
+      pool: text(pool),
+      port: number('port', port, 65_535),
+      slots: number('slots', slots, 1_000_000),
+      ...(insecure === true ? { insecure } : {}),
+    })
+  } catch (error) {
+    if (error instanceof RangeError) throw new Sentence(error.message, 2)
+    throw error
+  }
+}
+
+try {
+  await main(process.argv.slice(2))
+} catch (error) {
+  const known = error instanceof Sentence
+  process.stderr.write(`weft: ${(error as Error).message}\n`)
+  if (!known && process.env.LOG_LEVEL === 'debug') process.stderr.write(`${(error as Error).stack}\n`)
+  process.exit(known ? error.exitCode : 1)
+}

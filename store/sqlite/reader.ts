@@ -1,0 +1,34 @@
+/** The reader thread. The calls that wait share one read transaction, which sees all that was committed before. */
+import { workerData } from 'node:worker_threads'
+import { openDatabase } from './database.js'
+import { type Read, reads } from './reads.js'
+import { type Answers, failureOf, serve } from './serve.js'
+
+export interface ReaderData {
+  file: string
+}
+
+serve(() => {
+  const { file } = workerData as ReaderData
+  const db = openDatabase(file)
+  const ways: { [name: string]: Read } = reads(db)
+  const begin = db.prepare('BEGIN')
+  const commit = db.prepare('COMMIT')
+
+  function run(calls: [name: string, ...args: never[]][], transfer: ArrayBuffer[]): Answers {
+    const answers: Answers = { values: [], failures: null }
+    begin.run([])
+    for (const [name, ...args] of calls) {
+      try {
+        answers.values.push(ways[name]!(transfer, ...args))
+      } catch (error) {
+        answers.failures ??= new Map()
+        answers.failures.set(answers.values.push(null) - 1, failureOf(error))
+      }
+    }
+    if (db.inTransaction) commit.run([])
+    return answers
+  }
+
+  return { started: null, run, close: () => db.close() }
+})

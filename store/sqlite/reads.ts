@@ -1,0 +1,124 @@
+/** The queries. Each answers raw rows where the caller can name the columns; all of them go through an index. */
+import type { Database, Statement } from 'libsql'
+import type { CheckpointQuery } from '../../schemas/checkpoints.js'
+import type { Tuple } from '../port.js'
+import type { Param, Row } from './database.js'
+import { ASSISTANT, exact, plain, RUN, THREAD } from './rows.js'
+
+/** Buffers that the answer gives away are put into `transfer`. */
+export type Read = (transfer: ArrayBuffer[], ...args: never[]) => unknown
+
+export function reads(db: Database) {
+  const prepared = new Map<string, Statement<unknown[]>>()
+  const sql = (text: string): Statement<unknown[]> => {
+    let statement = prepared.get(text)
+    if (!statement) prepared.set(text, (statement = db.prepare(text).raw()))
+    return statement
+  }
+  const get = (text: string, params: Param[]) => sql(text).get(params) as Row | undefined
+  const all = (text: string, params: Param[]) => sql(text).all(params) as Row[]
+
+  return {
+    ping: () => get('SELECT 1', []) !== undefined,
+
+    'assistants.get': (_, app: string, id: string) =>
+      get(`SELECT ${ASSISTANT} FROM assistants WHERE app = ? AND assistant_id = ?`, [app, id]),
+
+    'threads.get': (_, app: string, id: string) =>
+      get(`SELECT ${THREAD} FROM threads WHERE thread_id = ? AND app = ?`, [id, app]),
+
+    'threads.state': (transfer, id: string) =>
+      give(transfer, get('SELECT head, "values", rest FROM states WHERE thread_id = ?', [id])),
+
+    'runs.get': (transfer, id: string) =>
+      give(
+        transfer,
+        get(
+          `SELECT ${RUN.map(name => `runs.${name}`)}, kwargs, result FROM runs JOIN payloads USING (run_id) WHERE run_id = ?`,
+          [id],
+        ),
+      ),
+
+    'runs.summary': (_, ids: readonly string[]) =>
+      ids.map(id => get(`SELECT ${RUN} FROM runs WHERE run_id = ?`, [id])).filter(row => row !== undefined),
+
+    'runs.unsettled': (_, limit: number) =>
+      all(`SELECT ${RUN} FROM runs WHERE status IN ('pending', 'running') ORDER BY created_at, run_id LIMIT ?`, [
+        limit,
+      ]),
+
+    'runs.cancelDue': (_, now: number) => all(`SELECT ${RUN} FROM runs WHERE cancel_due_at <= ?`, [now]),
+
+    'runs.expired': (_, before: number, limit: number) =>
+      all('SELECT DISTINCT thread_id FROM runs WHERE temporary = 1 AND ended_at < ? LIMIT ?', [before, limit]),
+
+    'checkpoints.get': (transfer, query: CheckpointQuery) => {
+      const { thread_id, ns = '', checkpoint_id } = query
+      let id: Param = checkpoint_id ?? null
+      if (id === null && ns === '') {
+        id = get('SELECT head FROM threads WHERE thread_id = ?', [thread_id])?.[0] ?? null
+        if (id === null) return null
+      }
+      const row =
+        id === null
+          ? get(`${TUPLE} AND ns = ? ORDER BY seq DESC LIMIT 1`, [thread_id, plain(ns)])
+          : get(`${TUPLE} AND id = ? AND ns = ?`, [thread_id, id, plain(ns)])
+      return row ? tuple(transfer, thread_id, row) : null
+    },
+
+    'checkpoints.list': (transfer, { thread_id, ns, checkpoint_id, before, limit }: CheckpointQuery) => {
+      const wheres = [TUPLE]
+      const params: Param[] = [thread_id]
+      if (ns !== undefined) {
+        wheres.push('ns = ?')
+        params.push(plain(ns))
+      }
+      if (checkpoint_id !== undefined) {
+        wheres.push('id = ?')
+        params.push(checkpoint_id)
+      }
+      if (before !== undefined) {
+        wheres.push('seq < (SELECT max(seq) FROM checkpoints WHERE thread_id = ? AND id = ?)')
+        params.push(thread_id, before)
+      }
+      params.push(limit ?? -1)
+      return all(`${wheres.join(' AND ')} ORDER BY seq DESC LIMIT ?`, params).map(row =>
+        tuple(transfer, thread_id, row),
+      )
+    },
+  } satisfies { [name: string]: Read }
+
+  function tuple(transfer: ArrayBuffer[], thread_id: string, row: Row): Tuple {
+    const [stored, id, parent, refs, type, meta_type, metadata, value] = give(transfer, row) as [
+      ...string[],
+      Uint8Array,
+      Uint8Array,
+    ] as never as [string, string, string | null, string, string, string, Uint8Array, Uint8Array]
+    const blobs: Tuple['blobs'] = []
+    for (const [channel, version] of Object.entries(JSON.parse(refs) as { [channel: string]: string })) {
+      const blob = get(BLOB, [thread_id, stored, plain(channel), version])
+      if (blob) blobs.push({ channel, type: blob[0] as string, value: give(transfer, blob)[1] as Uint8Array })
+    }
+    const writes = all(WRITES, [thread_id, stored, id]).map(write => {
+      const [task_id, idx, channel, type, value] = give(transfer, write) as [string, number, string, string, Uint8Array]
+      return { task_id: exact(task_id), idx, channel: exact(channel), type, value }
+    })
+    return { ns: exact(stored), id, parent, type, value, meta_type, metadata, blobs, writes }
+  }
+}
+
+const TUPLE = 'SELECT ns, id, parent, refs, type, meta_type, metadata, value FROM checkpoints WHERE thread_id = ?'
+const BLOB = 'SELECT type, value FROM blobs WHERE thread_id = ? AND ns = ? AND channel = ? AND version = ?'
+const WRITES = `SELECT task_id, idx, channel, type, value FROM writes
+  WHERE thread_id = ? AND ns = ? AND checkpoint_id = ? ORDER BY task_id, idx`
+
+/** From this size on, giving a buffer away is cheaper than copying it. */
+const LARGE = 65_536
+
+function give<T extends Row | undefined>(transfer: ArrayBuffer[], row: T): T {
+  if (row)
+    for (const value of row)
+      if (value instanceof Uint8Array && value.length >= LARGE && value.length === value.buffer.byteLength)
+        transfer.push(value.buffer as ArrayBuffer)
+  return row
+}

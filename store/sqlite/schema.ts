@@ -1,0 +1,85 @@
+/**
+ * The tables. What grows large (kwargs, results, finished states) stands in a table of its own, so that patching a
+ * run or a thread never rewrites it. Every query of the adapter has its index here.
+ */
+import type { Database } from 'libsql'
+
+/** One row per version of the schema, in order; an entry is never changed once it was released. */
+const VERSIONS = [
+  `
+  CREATE TABLE assistants (
+    app TEXT NOT NULL, assistant_id TEXT NOT NULL, graph_id TEXT NOT NULL, name TEXT NOT NULL, description TEXT,
+    config TEXT NOT NULL, context TEXT NOT NULL, metadata TEXT NOT NULL, version INTEGER NOT NULL,
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+    PRIMARY KEY (app, assistant_id)
+  );
+
+  CREATE TABLE threads (
+    app TEXT NOT NULL, thread_id TEXT NOT NULL PRIMARY KEY,
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, state_updated_at INTEGER NOT NULL,
+    status TEXT NOT NULL, temporary INTEGER NOT NULL, rev INTEGER NOT NULL, active TEXT, queue TEXT NOT NULL,
+    next_no INTEGER NOT NULL, claim_no INTEGER NOT NULL, head TEXT,
+    metadata TEXT NOT NULL, config TEXT NOT NULL, interrupts TEXT NOT NULL, error TEXT
+  );
+  CREATE TABLE states (
+    thread_id TEXT NOT NULL PRIMARY KEY REFERENCES threads ON DELETE CASCADE, head TEXT, "values" BLOB, rest BLOB
+  );
+
+  CREATE TABLE runs (
+    app TEXT NOT NULL, run_id TEXT NOT NULL PRIMARY KEY, thread_id TEXT NOT NULL, assistant_id TEXT NOT NULL,
+    graph_id TEXT NOT NULL, pool TEXT NOT NULL, status TEXT NOT NULL,
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+    multitask_strategy TEXT NOT NULL, mode TEXT NOT NULL, resumable INTEGER NOT NULL, temporary INTEGER NOT NULL,
+    on_disconnect TEXT NOT NULL, due_at INTEGER NOT NULL, attempt INTEGER NOT NULL, token TEXT, hb INTEGER NOT NULL,
+    worker TEXT, cancel TEXT, cancel_due_at INTEGER, started_at INTEGER, ended_at INTEGER, last_event_id INTEGER,
+    metadata TEXT NOT NULL, error TEXT
+  );
+  CREATE TABLE payloads (
+    run_id TEXT NOT NULL PRIMARY KEY REFERENCES runs ON DELETE CASCADE, kwargs TEXT NOT NULL, result BLOB
+  );
+  CREATE INDEX runs_by_thread ON runs (thread_id);
+  CREATE INDEX runs_unsettled ON runs (created_at, run_id) WHERE status IN ('pending', 'running');
+  CREATE INDEX runs_cancel_due ON runs (cancel_due_at) WHERE cancel_due_at IS NOT NULL;
+  CREATE INDEX runs_expired ON runs (ended_at, thread_id) WHERE temporary = 1 AND ended_at IS NOT NULL;
+
+  CREATE TABLE checkpoints (
+    thread_id TEXT NOT NULL, id TEXT NOT NULL, ns TEXT NOT NULL, parent TEXT, seq INTEGER NOT NULL,
+    run_id TEXT, attempt INTEGER NOT NULL, type TEXT NOT NULL, meta_type TEXT NOT NULL, refs TEXT NOT NULL,
+    metadata BLOB NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY (thread_id, id, ns)
+  );
+  CREATE INDEX checkpoints_by_seq ON checkpoints (thread_id, seq);
+  CREATE INDEX checkpoints_by_ns ON checkpoints (thread_id, ns, seq);
+  CREATE TABLE blobs (
+    thread_id TEXT NOT NULL, ns TEXT NOT NULL, channel TEXT NOT NULL, version TEXT NOT NULL,
+    type TEXT NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY (thread_id, ns, channel, version)
+  );
+  CREATE TABLE writes (
+    thread_id TEXT NOT NULL, ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL,
+    idx INTEGER NOT NULL, run_id TEXT, attempt INTEGER NOT NULL, channel TEXT NOT NULL, type TEXT NOT NULL,
+    value BLOB NOT NULL,
+    PRIMARY KEY (thread_id, ns, checkpoint_id, task_id, idx)
+  );
+  `,
+]
+
+/** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */
+export function migrate(db: Database): void {
+  const [found] = db.prepare('PRAGMA user_version').raw().get([]) as [number]
+  if (found > VERSIONS.length)
+    throw new Error(
+      `The database has schema version ${found}, this Weft knows up to ${VERSIONS.length}: start a newer Weft`,
+    )
+  for (let version = found; version < VERSIONS.length; version++) {
+    db.exec('BEGIN IMMEDIATE')
+    try {
+      db.exec(VERSIONS[version]!)
+      db.exec(`PRAGMA user_version = ${version + 1}`)
+      db.exec('COMMIT')
+    } catch (error) {
+      db.exec('ROLLBACK')
+      throw error
+    }
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * Steps as SQL statements. This side knows what a step means; the writer thread only runs statements and looks
+ * whether those with a condition have changed a row. Column names come from the fixed lists of rows.ts, all values
+ * are parameters.
+ */
+import type { Step } from '../port.js'
+import type { Param } from './database.js'
+import { ASSISTANT, encode, PAYLOAD, plain, RUN, THREAD } from './rows.js'
+
+/** SQL, the index of the step that fails when no row changes (−1: cannot fail), parameters. */
+export type Statement = [sql: string, step: number, params: Param[]]
+
+/** The statements of a list of steps, in order. */
+export function statements(steps: readonly Step[]): Statement[] {
+  const out: Statement[] = []
+  for (let i = 0; i < steps.length; i++) {
+    const step = steps[i]!
+    ;(WAYS[step.step] as (step: Step, i: number, out: Statement[]) => void)(step, i, out)
+  }
+  return out
+}
+
+type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
+
+const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement[]) => void } = {
+  'assistants.insert': ({ row }, i, out) => {
+    out.push([INSERT_ASSISTANT, i, values(ASSISTANT, row)])
+  },
+  'threads.insert': ({ row }, i, out) => {
+    out.push([INSERT_THREAD, i, values(THREAD, row)])
+  },
+  'threads.patch': ({ thread_id, where, set }, i, out) => {
+    const { sets, params } = assignments(THREAD_PATCHED, set)
+    const wheres = ['thread_id = ?']
+    params.push(thread_id)
+    if (where.rev !== undefined) {
+      sets.push('rev = rev + 1')
+      wheres.push('rev = ?')
+      params.push(where.rev)
+    }
+    if (where.token !== undefined) {
+      wheres.push("active ->> '$.token' = ?")
+      params.push(where.token)
+    }
+    out.push([update('threads', sets, wheres), i, params])
+  },
+  'threads.state': ({ thread_id, head, values, rest }, _i, out) => {
+    out.push([PUT_STATE, -1, [head, values, rest, thread_id]])
+  },
+  'runs.insert': ({ row }, i, out) => {
+    out.push([INSERT_RUN, i, values(RUN, row)])
+    out.push([INSERT_PAYLOAD, -1, [row.run_id, row.kwargs, row.result]])
+  },
+  'runs.patch': ({ run_id, where, set }, i, out) => {
+    const { sets, params } = assignments(RUN_PATCHED, set)
+    const wheres = ['run_id = ?']
+    params.push(run_id)
+    if (where.status !== undefined) {
+      wheres.push(`status IN (${where.status.map(() => '?').join()})`)
+      params.push(...where.status)
+    }
+    if (where.attempt !== undefined) {
+      wheres.push('attempt = ?')
+      params.push(where.attempt)
+    }
+    if (where.token !== undefined) {
+      wheres.push('token = ?')
+      params.push(where.token)
+    }
+    out.push([update('runs', sets, wheres), i, params])
+    const payload = assignments(PAYLOAD, set)
+    if (payload.sets.length > 0) {
+      payload.params.push(run_id)
+      out.push([update('payloads', payload.sets, ['run_id = ?']), -1, payload.params])
+    }
+  },
+  'runs.beat': ({ runs }, _i, out) => {
+    out.push([BEAT, -1, [JSON.stringify(runs.map(({ run_id, token }) => [run_id, token]))]])
+  },
+  'checkpoints.insert': ({ thread_id, run_id, attempt, checkpoints, blobs, writes }, _i, out) => {
+    for (const { ns, id, parent, seq, type, meta_type, refs, metadata, value } of checkpoints) {
+      const params = [thread_id, id, plain(ns), parent, seq, run_id, attempt]
+      out.push([PUT_CHECKPOINT, -1, [...params, type, meta_type, JSON.stringify(refs), metadata, value]])
+    }
+    for (const { ns, channel, version, type, value } of blobs)
+      out.push([PUT_BLOB, -1, [thread_id, plain(ns), plain(channel), version, type, value]])
+    for (const { ns, checkpoint_id, task_id, idx, channel, type, value } of writes) {
+      const params = [thread_id, plain(ns), checkpoint_id, plain(task_id), idx, run_id, attempt, plain(channel)]
+      out.push([idx < 0 ? REPLACE_WRITE : PUT_WRITE, -1, [...params, type, value]])
+    }
+  },
+  'threads.remove': ({ thread_id }, _i, out) => {
+    // States and payloads go with the rows they belong to (ON DELETE CASCADE).
+    for (const table of ['threads', 'runs', 'checkpoints', 'blobs', 'writes'])
+      out.push([`DELETE FROM ${table} WHERE thread_id = ?`, -1, [thread_id]])
+  },
+}
+
+const THREAD_PATCHED = THREAD.filter(column => !['app', 'thread_id', 'rev', 'created_at'].includes(column))
+const RUN_PATCHED = RUN.filter(column => !['app', 'run_id', 'thread_id', 'created_at'].includes(column))
+
+const insert = (table: string, columns: readonly string[]) =>
+  `INSERT INTO ${table} (${columns.join()}) VALUES (${columns.map(() => '?').join()})`
+const update = (table: string, sets: string[], wheres: string[]) =>
+  // A patch that sets nothing still tells whether its condition holds.
+  `UPDATE ${table} SET ${sets.join() || 'app = app'} WHERE ${wheres.join(' AND ')}`
+
+const INSERT_ASSISTANT = `${insert('assistants', ASSISTANT)} ON CONFLICT DO NOTHING`
+const INSERT_THREAD = `${insert('threads', THREAD)} ON CONFLICT DO NOTHING`
+/** A repeated create counts as done and keeps what is stored. */
+const INSERT_RUN = `${insert('runs', RUN)} ON CONFLICT (run_id) DO UPDATE SET hb = hb
+  WHERE status = 'accepting' AND app = excluded.app AND thread_id = excluded.thread_id`
+const INSERT_PAYLOAD = `${insert('payloads', ['run_id', ...PAYLOAD])} ON CONFLICT DO NOTHING`
+/** A thread that is gone has no state: nothing is inserted then. */
+const PUT_STATE = `INSERT OR REPLACE INTO states (head, "values", rest, thread_id)
+  SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM threads WHERE thread_id = ?4)`
+const BEAT = `UPDATE runs SET hb = hb + 1 FROM json_each(?) AS beat
+  WHERE run_id = beat.value ->> 0 AND token = beat.value ->> 1`
+const PUT_CHECKPOINT = insert('checkpoints', [
+  'thread_id',
+  'id',
+  'ns',
+  'parent',
+  'seq',
+  'run_id',
+  'attempt',
+  'type',
+  'meta_type',
+  'refs',
+  'metadata',
+  'value',
+]).replace('INSERT', 'INSERT OR REPLACE')
+const PUT_BLOB = `${insert('blobs', ['thread_id', 'ns', 'channel', 'version', 'type', 'value'])} ON CONFLICT DO NOTHING`
+const WRITE = insert('writes', [
+  'thread_id',
+  'ns',
+  'checkpoint_id',
+  'task_id',
+  'idx',
+  'run_id',
+  'attempt',
+  'channel',
+  'type',
+  'value',
+])
+const PUT_WRITE = `${WRITE} ON CONFLICT DO NOTHING`
+const REPLACE_WRITE = WRITE.replace('INSERT', 'INSERT OR REPLACE')
+
+const values = (columns: readonly string[], row: object): Param[] =>
+  columns.map(column => encode(column, (row as { [column: string]: unknown })[column]))
+
+/** `column = ?` for every column of the list that the patch has a value for. */
+function assignments(columns: readonly string[], set: object): { sets: string[]; params: Param[] } {
+  const sets: string[] = []
+  const params: Param[] = []
+  for (const column of columns) {
+    const value = (set as { [column: string]: unknown })[column]
+    if (value === undefined) continue
+    sets.push(`${column} = ?`)
+    params.push(encode(column, value))
+  }
+  return { sets, params }
+}

@@ -1,0 +1,130 @@
+/**
+ * The writer thread. All calls that wait make one transaction: one commit, one fsync, then all are answered. A call
+ * whose condition fails is undone alone.
+ *
+ * Claims, heartbeats and saves have no lane before other calls here: the group is one commit, so the order within it
+ * changes no waiting time.
+ */
+import { workerData } from 'node:worker_threads'
+import type { Statement as Prepared } from 'libsql'
+import { openDatabase, type Param } from './database.js'
+import { claimFolder } from './owner.js'
+import { migrate } from './schema.js'
+import { type Answers, type Failure, failureOf, serve } from './serve.js'
+
+export interface WriterData {
+  folder: string
+  file: string
+}
+export interface WriterStarted {
+  /** The last owner did not close: the database was checked, which took so long. */
+  checked_ms: number | null
+}
+
+/**
+ * Text or number of the SQL, index of the step that fails when no row changes (or −1), parameters.
+ * A text is numbered when it comes for the first time; later calls send its number.
+ */
+export type Sent = [sql: string | number, step: number, params: Param[]]
+
+serve<WriterStarted>(() => {
+  const { folder, file } = workerData as WriterData
+  const owner = claimFolder(folder, file)
+  try {
+    const db = openDatabase(file)
+    const checked_ms = owner.unclean ? check() : null
+    migrate(db)
+
+    const known: { sql: string; prepared?: Prepared<unknown[]> }[] = []
+    const [begin, commit, rollback] = ['BEGIN IMMEDIATE', 'COMMIT', 'ROLLBACK'].map(sql => db.prepare(sql)) as Three
+    const [save, undo, keep] = ['SAVEPOINT one', 'ROLLBACK TO one', 'RELEASE one'].map(sql => db.prepare(sql)) as Three
+
+    return { started: { checked_ms }, run, close }
+
+    function run(calls: Sent[][]): Answers {
+      number(calls)
+      try {
+        return { values: together(calls), failures: null }
+      } catch (error) {
+        if (calls.length === 1 || isBusy(error)) return all(calls, failureOf(error))
+      }
+      // One of them broke the transaction: each for itself, so that the others are done.
+      const values: number[] = []
+      const failures = new Map<number, Failure>()
+      for (const [i, call] of calls.entries()) {
+        try {
+          values.push(together([call])[0]!)
+        } catch (error) {
+          values.push(-1)
+          failures.set(i, failureOf(error))
+        }
+      }
+      return { values, failures }
+    }
+
+    function together(calls: Sent[][]): number[] {
+      begin.run([])
+      try {
+        const values = calls.length === 1 ? [steps(calls[0]!)] : calls.map(one)
+        // A single call that failed half-way takes the whole transaction back; it needs no savepoint.
+        if (calls.length === 1 && values[0]! >= 0) rollback.run([])
+        else commit.run([])
+        return values
+      } catch (error) {
+        if (db.inTransaction) rollback.run([])
+        throw error
+      }
+    }
+
+    function one(call: Sent[]): number {
+      // Without a condition after the first statement nothing is ever half done: no savepoint (saves 2 µs).
+      if (!call.some(([, step], i) => i > 0 && step >= 0)) return steps(call)
+      save.run([])
+      const failed = steps(call)
+      if (failed >= 0) undo.run([])
+      keep.run([])
+      return failed
+    }
+
+    function steps(call: Sent[]): number {
+      for (const [sql, step, params] of call) {
+        const statement = known[sql as number]!
+        statement.prepared ??= db.prepare(statement.sql)
+        const { changes } = statement.prepared.run(params)
+        if (step >= 0 && changes === 0) return step
+      }
+      return -1
+    }
+
+    function number(calls: Sent[][]): void {
+      for (const call of calls)
+        for (const statement of call)
+          if (typeof statement[0] === 'string') statement[0] = known.push({ sql: statement[0] }) - 1
+    }
+
+    function check(): number {
+      const started = performance.now()
+      const [answer] = db.prepare('PRAGMA quick_check(1)').raw().get([]) as [string]
+      if (answer !== 'ok') throw new Error(`The database ${file} is damaged (${answer}): restore it from a backup`)
+      return Math.round(performance.now() - started)
+    }
+
+    function close(): void {
+      db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').raw().all([])
+      db.close()
+      owner.release()
+    }
+  } catch (error) {
+    owner.release()
+    throw error
+  }
+})
+
+type Three = [Prepared<unknown[]>, Prepared<unknown[]>, Prepared<unknown[]>]
+
+const isBusy = (error: unknown) => (error as { code?: string }).code?.startsWith('SQLITE_BUSY') === true
+
+const all = (calls: unknown[], failure: Failure): Answers => ({
+  values: calls.map(() => -1),
+  failures: new Map(calls.map((_, i) => [i, failure])),
+})
