@@ -1,6 +1,6 @@
 /**
  * Calls to workers. One multiplexer of our own, calls of one event-loop turn to one subject in one message, bodies
- * beyond max_payload in parts (up to 80 MB). An answer with an error status resolves like any other: the edge forwards
+ * beyond max_payload in parts (up to 256 MB). An answer with an error status resolves like any other: the edge forwards
  * it. Only "no answer" rejects, with `unavailable`; whether the call was carried out is then unknown.
  */
 import type { AnswerHead, CallHead } from '../schemas/calls.js'

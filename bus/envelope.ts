@@ -27,7 +27,8 @@ const HEAD = 20
 export const MAX_MESSAGE = 900 * 1024
 /** Parts sent before the next `go`. */
 export const WINDOW = 8
-export const MAX_BODY = 80 * 1024 * 1024
+/** A 64 MB state with the saves and projections that travel with it; clients are held to their own limit at the edge. */
+export const MAX_BODY = 256 * 1024 * 1024
 export const NOTHING = new Uint8Array(0)
 
 const encoder = new TextEncoder()

@@ -50,7 +50,7 @@ interface Incoming {
 }
 
 /** Bodies being put together in this process, in bytes; beyond it calls are refused with 429. */
-const MAX_IN_FLIGHT = 512 * 1024 * 1024
+const MAX_IN_FLIGHT = 1024 * 1024 * 1024
 
 /** Serves `<prefix>.<verb>` for the verbs of the table, in one queue group. */
 export function serve(link: Link, prefix: string, group: string, doors: { [verb: string]: Door }): Served {

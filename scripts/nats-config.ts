@@ -107,8 +107,7 @@ export function writeNatsConfig({ data, port, max_file_store }: NatsConfig): str
     `listen: "127.0.0.1:${port}"
 server_name: weft
 pid_file: ${text(join(folder, 'nats-server.pid'))}
-ports_file_dir: ${text(folder)}
-log_file: ${text(join(folder, 'nats-server.log'))}
+${port === -1 ? `ports_file_dir: ${text(folder)}\n` : ''}log_file: ${text(join(folder, 'nats-server.log'))}
 logfile_size_limit: 10MB
 logfile_max_num: 2
 max_payload: 1MB

@@ -152,7 +152,7 @@ function readNote(folder: string): Note | null {
 /** A server of an earlier start on this folder: refused while its owner lives, ended when it was left behind. */
 async function endOrphan(folder: string, { owner, pid }: Note, log: (line: string) => void): Promise<void> {
   if (!runs(pid) || !(await commandOf(pid)).includes(join(folder, 'nats.conf'))) return
-  if (owner !== process.pid && runs(owner))
+  if (runs(owner))
     throw new Error(`${folder} is in use by another \`weft start\` (process ${owner}): stop it, or give another --data`)
   log(`ending the NATS server ${pid} that an earlier start left behind`)
   process.kill(pid, 'SIGTERM')

@@ -11,6 +11,7 @@ export interface ReaderData {
 serve(() => {
   const { file } = workerData as ReaderData
   const db = openDatabase(file)
+  db.pragma('query_only = ON')
   const ways: { [name: string]: Read } = reads(db)
   const begin = db.prepare('BEGIN')
   const commit = db.prepare('COMMIT')

@@ -64,7 +64,7 @@ t.test('calls', async t => {
   }
   const several = await Promise.all([1, 2, 3, 4].map(n => caller.call('rpc.threads.echo', { request_id: 'big' }, Buffer.alloc(3_000_000, `${n}`), { timeout: 60_000 })))
   t.ok(several.every(({ body }, i) => Buffer.alloc(3_000_000, `${i + 1}`).equals(Buffer.from(body))), 'several large ones at once')
-  t.match(await text('echo', Buffer.alloc(81 * 1024 * 1024), { timeout: 30_000 }), { status: 413 })
+  t.match(await text('echo', Buffer.alloc(257 * 1024 * 1024), { timeout: 30_000 }), { status: 413 })
 
   await t.rejects(text('slow', '', { timeout: 100 }), { code: 'unavailable' })
   await t.rejects(caller.call('rpc.runs.get', { request_id: 'x' }, undefined, { patience: 200 }), { code: 'unavailable', message: /No worker serves/ })

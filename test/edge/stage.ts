@@ -1,0 +1,260 @@
+/**
+ * An edge on a real broker, with workers that do what a test tells them: runs are rows in a map, their events are
+ * published by hand, and the replay of runs is answered from what was published.
+ */
+import net from 'node:net'
+import { headers as natsHeaders } from 'nats'
+import type { Test } from 'tap'
+import { type Link, openLink } from '../../bus/connect.js'
+import { type Lifecycle, lifecycle } from '../../bus/lifecycle.js'
+import { openLog } from '../../bus/log.js'
+import { type Door, open, serve } from '../../bus/serve.js'
+import { openEdge } from '../../edge/edge.js'
+import type { CallHead, Peek } from '../../schemas/calls.js'
+import { type Config, readConfig } from '../../schemas/config.js'
+import { type RunId, token } from '../../schemas/ids.js'
+import type { RunHead, RunStatus } from '../../schemas/runs.js'
+import { control, end, live } from '../../schemas/subjects.js'
+import { startNats, type TestNats } from '../helpers/nats.js'
+
+export const THREAD = '0198aaaa-0000-7000-8000-000000000001'
+
+/** A run of the fake workers. */
+export interface FakeRun {
+  head: RunHead
+  /** Events by id, as frames. */
+  kept: Map<number, Buffer>
+  /** When set, replay says so. */
+  gone: boolean
+  result: string
+}
+
+export interface Stage {
+  nats: TestNats
+  port: number
+  edge: Link
+  worker: Link
+  graph: Link
+  life: Lifecycle
+  runs: Map<string, FakeRun>
+  /** Calls that came, by verb. */
+  calls: { verb: string; head: CallHead; body: Buffer }[]
+  /** Replays that were asked for. */
+  replays: number[]
+  /** What the next runs are like. */
+  template: Partial<RunHead>
+  /** Replaces the door of a verb. */
+  doors: { [verb: string]: Door }
+  /** Resolves with the run of the next create. */
+  created(): Promise<FakeRun>
+  add(head?: Partial<RunHead>): FakeRun
+  publish(run: FakeRun, first: number, count: number, bytes?: Buffer, keep?: boolean): void
+  finish(run: FakeRun, status?: RunStatus, extra?: { result?: string; error?: object }): void
+  close(): Promise<void>
+}
+
+/** The frame of an event; `pad` makes it larger. */
+export const frame = (id: number, pad = 0, name = 'values'): Buffer =>
+  Buffer.from(`id: ${id}\nevent: ${name}\ndata: {"n":${id},"pad":"${'x'.repeat(pad)}"}\n\n`)
+export const frames = (first: number, count: number, pad = 0): Buffer =>
+  Buffer.concat(Array.from({ length: count }, (_, i) => frame(first + i, pad)))
+
+let lastRun = 0
+const runId = () => `0198bbbb-0000-7000-8000-${(++lastRun).toString().padStart(12, '0')}`
+
+export async function openStage(given: Partial<Config> = {}): Promise<Stage> {
+  const nats = await startNats()
+  const log = openLog('test', process.env.TEST_LOG ?? 'silent')
+  const link = (role: 'edge' | 'resources' | 'graphs') => openLink({ url: nats.url(role), role, log })
+  const [edge, worker, graph] = await Promise.all([link('edge'), link('resources'), link('graphs')])
+  const life = lifecycle(log, 3_000)
+  const config = readConfig({}, { port: 0, heartbeat_ms: 5_000, ...given })
+  const waiting: ((run: FakeRun) => void)[] = []
+
+  const stage: Stage = {
+    nats,
+    port: 0,
+    edge,
+    worker,
+    graph,
+    life,
+    runs: new Map(),
+    calls: [],
+    replays: [],
+    template: {},
+    doors: {},
+    created: () => new Promise(done => waiting.push(done)),
+    add(head = {}) {
+      const run: FakeRun = {
+        head: {
+          run_id: runId(),
+          thread_id: THREAD,
+          stateless: false,
+          resumable: false,
+          on_disconnect: 'continue',
+          status: 'running',
+          attempt: 1,
+          last_event_id: null,
+          from: 'live',
+          stream_mode: ['values'],
+          ...stage.template,
+          ...head,
+        },
+        kept: new Map(),
+        gone: false,
+        result: '{"done":true}',
+      }
+      stage.runs.set(run.head.run_id, run)
+      graph.nc.subscribe(control(idOf(run)), {
+        callback: (error, message) => {
+          if (error) return
+          const { after } = JSON.parse(message.string()) as { after: number }
+          stage.replays.push(after)
+          for (const [id, bytes] of run.gone ? [] : [...run.kept].sort(([a], [b]) => a - b)) {
+            if (id > after) message.respond(bytes, { headers: batchHeaders(id, 1) })
+          }
+          const last = natsHeaders()
+          last.set('end', run.gone ? 'gone' : 'complete')
+          message.respond(new Uint8Array(0), { headers: last })
+        },
+      })
+      return run
+    },
+    publish(run, first, count, bytes = frames(first, count), keep = true) {
+      if (keep) {
+        const texts = bytes.toString('latin1').split('\n\n')
+        for (let i = 0; i < count; i++) run.kept.set(first + i, Buffer.from(`${texts[i]}\n\n`, 'latin1'))
+      }
+      graph.nc.publish(live(idOf(run)), bytes, { headers: batchHeaders(first, count) })
+    },
+    finish(run, status = 'success', { result, error } = {}) {
+      run.head.status = status
+      run.head.last_event_id ??= Math.max(-1, ...run.kept.keys())
+      const headers = natsHeaders()
+      headers.set('status', status)
+      headers.set('last_event_id', String(run.head.last_event_id))
+      if (result !== undefined) headers.set('result', '1')
+      if (error !== undefined) headers.set('error', Buffer.from(JSON.stringify(error)).toString('base64'))
+      worker.nc.publish(end(idOf(run)), Buffer.from(result ?? ''), { headers })
+    },
+    async close() {
+      await life.stop()
+      await Promise.all([edge, worker, graph].map(one => one.close()))
+      await nats.stop()
+    },
+  }
+
+  const runs: { [verb: string]: Door } = {
+    create: open((_, { head }) => {
+      const { run_id, mode } = head.run!
+      const thread_id = head.params?.thread_id
+      const stateless = thread_id === undefined
+      const run = stage.runs.get(run_id) ?? stage.add({ run_id, stateless, thread_id: thread_id ?? THREAD })
+      for (const done of waiting.splice(0)) done(run)
+      return { body: JSON.stringify({ run_id, mode }), head: { run: run.head } }
+    }),
+    join: open((_, { head }) => {
+      const run = stage.runs.get(head.params!.run_id!)
+      if (run === undefined) return { head: { status: 404, detail: 'Run not found' } }
+      return { body: run.head.status === 'success' ? run.result : '', head: { run: run.head } }
+    }),
+    peek: open(bytes => {
+      const { run_ids } = JSON.parse(Buffer.from(bytes).toString()) as { run_ids: string[] }
+      const found: Peek[] = run_ids.flatMap(id => stage.runs.get(id)?.head ?? [])
+      return { body: JSON.stringify({ runs: found }) }
+    }),
+    result: open((_, { head }) => ({ body: stage.runs.get(head.params!.run_id!)!.result })),
+    disconnect: open(() => ({ head: { status: 204 } })),
+  }
+  const noun = (name: string, table: { [verb: string]: Door }, verbs: string[]) => {
+    const doors: { [verb: string]: Door } = {}
+    for (const verb of verbs) {
+      doors[verb] = open((bytes, context) => {
+        stage.calls.push({ verb: `${name}.${verb}`, head: context.head, body: Buffer.from(bytes) })
+        const door = stage.doors[`${name}.${verb}`] ?? table[verb] ?? echo
+        return (door.handle as (value: unknown, context: unknown) => ReturnType<typeof door.handle>)(bytes, context)
+      })
+    }
+    serve(worker, `rpc.${name}`, name, doors)
+  }
+  noun('runs', runs, ['create', 'join', 'peek', 'result', 'disconnect', 'get'])
+  noun('threads', {}, ['create', 'get', 'state'])
+  noun('assistants', {}, ['create', 'get'])
+  noun('system', {}, ['check', 'ready'])
+  await worker.nc.flush()
+  stage.port = (await openEdge({ config, link: edge, life })).port
+  return stage
+}
+
+const echo = open((bytes, { head }) => ({ body: JSON.stringify({ head, bytes: bytes.length }) }))
+export const idOf = (run: FakeRun): RunId => token<'run'>('run', run.head.run_id)
+
+function batchHeaders(first: number, count: number) {
+  const headers = natsHeaders()
+  headers.set('first', String(first))
+  headers.set('count', String(count))
+  headers.set('attempt', '1')
+  return headers
+}
+
+/** A socket that says what it is told and collects what comes. */
+export interface Raw {
+  socket: net.Socket
+  text(): string
+  /** Resolves once the text matches, or the connection is closed. */
+  until(pattern: RegExp | ((text: string) => boolean)): Promise<string>
+  closed: Promise<string>
+}
+
+export function openRaw(port: number, first?: string | Buffer): Raw {
+  const chunks: Buffer[] = []
+  let text: string | null = ''
+  const waiting = new Set<() => void>()
+  let over = false
+  const socket = net.connect(port, '127.0.0.1')
+  if (first !== undefined) socket.write(first)
+  const whole = () => (text ??= Buffer.concat(chunks).toString())
+  socket.on('data', chunk => {
+    chunks.push(chunk)
+    text = null
+    for (const check of [...waiting]) check()
+  })
+  socket.on('error', () => {})
+  const closed = new Promise<string>(done =>
+    socket.on('close', () => {
+      over = true
+      for (const check of [...waiting]) check()
+      done(whole())
+    }),
+  )
+  return {
+    socket,
+    text: whole,
+    closed,
+    until: pattern =>
+      new Promise(done => {
+        const check = () => {
+          if (!over && !(typeof pattern === 'function' ? pattern(whole()) : pattern.test(whole()))) return
+          waiting.delete(check)
+          done(whole())
+        }
+        waiting.add(check)
+        check()
+      }),
+  }
+}
+
+export const request = (method: string, path: string, extra = '', body = ''): string =>
+  `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n${body === '' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`}${extra}\r\n${body}`
+
+/** The ids of the events in a text, in order. */
+export const idsIn = (text: string): number[] => [...text.matchAll(/(?:^|\n)id: (\d+)\n/g)].map(([, id]) => Number(id))
+
+/** Polls a fact that no message tells of. */
+export async function eventually(t: Test, fact: () => boolean, what: string): Promise<void> {
+  for (let i = 0; i < 400; i++) {
+    if (fact()) return
+    await new Promise(done => setTimeout(done, 10))
+  }
+  t.fail(`never: ${what}`)
+}

@@ -1,0 +1,282 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import Libsql from 'libsql'
+import t from 'tap'
+import type { Step, Store } from '../../store/port.js'
+import { reads } from '../../store/sqlite/reads.js'
+import { migrate } from '../../store/sqlite/schema.js'
+import { statements } from '../../store/sqlite/statements.js'
+import { Thread } from '../../store/sqlite/thread.js'
+import { openSqlite } from '../../store/sqlite.js'
+import { conformance } from './conformance.js'
+import { APP, assistant, blob, checkpoint, run, save, thread, write } from './conformance-rows.js'
+
+const newFolder = () => mkdtempSync(join(tmpdir(), 'weft-store-'))
+
+conformance('SQLite', async () => {
+  const folder = newFolder()
+  let store: Store = await openSqlite({ folder })
+  return {
+    store,
+    async reopen() {
+      await store.close()
+      store = await openSqlite({ folder })
+      return store
+    },
+    async remove() {
+      await store.close()
+      rmSync(folder, { recursive: true })
+    },
+  }
+})
+
+/** A folder and a way to open it; what was opened is closed and removed after the test. */
+function place(t: { teardown(undo: () => Promise<void>): void }) {
+  const folder = newFolder()
+  const opened: Store[] = []
+  t.teardown(async () => {
+    for (const store of opened) await store.close()
+    rmSync(folder, { recursive: true })
+  })
+  const warnings: string[] = []
+  const log = { info() {}, warn: (_: object, message: string) => warnings.push(message) }
+  const open = async () => {
+    const store = await openSqlite({ folder, log })
+    opened.push(store)
+    return store
+  }
+  return { folder, open, warnings }
+}
+
+t.test('a second owner of a folder is refused with a sentence that names the first', async t => {
+  const { folder, open } = place(t)
+  const store = await open()
+  const sentence = `The data folder ${folder} is in use by another Weft (process ${process.pid})`
+  await t.rejects(open(), { message: sentence })
+
+  const script = fileURLToPath(new URL('./kill.child.js', import.meta.url))
+  const child = spawn(process.execPath, [script, folder], { stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  child.stderr.on('data', data => (said += data))
+  const [code] = await once(child, 'close')
+  t.not(code, 0)
+  t.match(said, sentence)
+
+  await store.ping()
+  await store.close()
+  await (await open()).ping()
+})
+
+t.test('a clean close leaves neither lock nor log behind', async t => {
+  const { folder, open, warnings } = place(t)
+  const store = await open()
+  t.equal(readFileSync(join(folder, 'weft.lock'), 'utf8'), `${process.pid}\n`)
+  await store.apply([{ step: 'threads.insert', row: thread() }])
+  await Promise.all([store.close(), store.close()])
+  t.same(readdirSync(folder).sort(), ['weft.db', 'weft.owner'])
+  await open()
+  t.same(warnings, [])
+})
+
+t.test('the lock of a process that is gone is taken over, even when its id lives again', async t => {
+  const { folder, open, warnings } = place(t)
+  // This process id is alive, but holds no lock.
+  writeFileSync(join(folder, 'weft.lock'), `${process.ppid}\n`)
+  const store = await open()
+  await store.ping()
+  t.equal(readFileSync(join(folder, 'weft.lock'), 'utf8'), `${process.pid}\n`)
+  t.match(warnings, [/was checked and is sound/])
+})
+
+t.test('what was answered survives a kill', async t => {
+  const { folder, open, warnings } = place(t)
+  const script = fileURLToPath(new URL('./kill.child.js', import.meta.url))
+  const child = spawn(process.execPath, [script, folder], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ids: string[] = []
+  for await (const line of createInterface({ input: child.stdout })) if (ids.push(line) === 500) child.kill('SIGKILL')
+  t.ok(ids.length >= 500)
+  t.ok(existsSync(join(folder, 'weft.lock')))
+  const store = await open()
+  t.match(warnings, [/was checked and is sound/])
+  // The last line may be cut by the kill.
+  const whole = ids.filter(id => id.length === 36)
+  const found = await Promise.all(whole.map(id => store.threads.get(APP, id)))
+  t.equal(found.filter(row => row === null).length, 0)
+})
+
+t.test('a damaged database is refused with a sentence', async t => {
+  const { folder, open } = place(t)
+  const store = await open()
+  await store.apply(Array.from({ length: 200 }, (): Step => ({ step: 'threads.insert', row: thread() })))
+  await store.close()
+  const file = join(folder, 'weft.db')
+  const content = readFileSync(file)
+  // Page 5 and on, so that the header and the schema stay readable.
+  content.fill(0xa5, 4096 * 4)
+  writeFileSync(file, content)
+  writeFileSync(join(folder, 'weft.lock'), '1\n')
+  await t.rejects(open(), { message: /is damaged .*restore it from a backup/ })
+})
+
+t.test('a newer schema is refused with a sentence', async t => {
+  const { folder, open } = place(t)
+  await (await open()).close()
+  const db = new Libsql(join(folder, 'weft.db'))
+  db.exec('PRAGMA user_version = 99')
+  db.close()
+  await t.rejects(open(), { message: /schema version 99.*start a newer Weft/ })
+  t.notOk(existsSync(join(folder, 'weft.lock')), 'the folder is free again')
+})
+
+t.test('the calls of one turn are one commit', async t => {
+  const { folder, open } = place(t)
+  const store = await open()
+  const before = commits(folder)
+  const outcomes = await Promise.all(
+    Array.from({ length: 400 }, () => store.apply([{ step: 'threads.insert', row: thread() }])),
+  )
+  t.ok(outcomes.every(failed => failed === -1))
+  t.equal(commits(folder) - before, 1)
+
+  const rows = Array.from({ length: 64 }, () => thread())
+  let left = 2_000
+  const beforeTurns = commits(folder)
+  await Promise.all(
+    rows.map(async () => {
+      while (left-- > 0) await store.apply([{ step: 'threads.insert', row: thread() }])
+    }),
+  )
+  t.ok(commits(folder) - beforeTurns < 200, 'callers that go on by themselves share commits, too')
+})
+
+t.test('a list that breaks the transaction is rejected alone', async t => {
+  const { open } = place(t)
+  const store = await open()
+  const good = [thread(), thread()]
+  const broken = { ...thread(), metadata: null as never }
+  const outcomes = await Promise.allSettled(
+    [good[0]!, broken, good[1]!].map(row => store.apply([{ step: 'threads.insert', row }])),
+  )
+  t.same(
+    outcomes.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  )
+  for (const { thread_id } of good) t.ok(await store.threads.get(APP, thread_id))
+  await t.rejects(store.apply([{ step: 'threads.insert', row: { ...thread(), head: {} as never } }]), TypeError)
+  await t.rejects(store.apply([{ step: 'threads.insert', row: { ...thread(), head: true as never } }]), TypeError)
+  await store.ping()
+})
+
+t.test('a list that fails takes its earlier steps back', async t => {
+  const { open } = place(t)
+  const store = await open()
+  const failing = (): [string, Step[]] => {
+    const row = thread()
+    const { thread_id } = row
+    return [
+      thread_id,
+      [
+        { step: 'threads.insert', row },
+        { step: 'threads.patch', thread_id, where: { rev: 9 }, set: {} },
+      ],
+    ]
+  }
+  const [alone, steps] = failing()
+  t.equal(await store.apply(steps), 1)
+  t.equal(await store.threads.get(APP, alone), null)
+  const many = Array.from({ length: 5 }, failing)
+  t.same(await Promise.all(many.map(([, steps]) => store.apply(steps))), [1, 1, 1, 1, 1])
+  for (const [thread_id] of many) t.equal(await store.threads.get(APP, thread_id), null)
+})
+
+t.test('when a database thread ends, nobody waits for ever', async t => {
+  for (const way of ['throw', 'exit']) {
+    const { thread } = await Thread.open(new URL('./ending.child.js', import.meta.url), way)
+    const waiting = await Promise.allSettled([thread.call('one'), thread.call('two')])
+    for (const outcome of waiting) t.match(outcome, { status: 'rejected', reason: { code: 'unavailable' } })
+    await t.rejects(thread.call('later'), { code: 'unavailable' })
+    await thread.close()
+  }
+})
+
+t.test('every statement goes through an index', async t => {
+  const db = new Libsql(':memory:')
+  migrate(db)
+  const plan = (sql: string) =>
+    (db.prepare(`EXPLAIN QUERY PLAN ${sql}`).raw().all([]) as [number, number, number, string][]).map(row => row[3])
+  const isScan = (line: string) =>
+    /^SCAN/.test(line) && !/VIRTUAL TABLE|CONSTANT ROW|USING (COVERING )?INDEX/.test(line)
+
+  const row = thread()
+  const { thread_id } = row
+  const runRow = run(thread_id)
+  const written = statements([
+    { step: 'assistants.insert', row: assistant() },
+    { step: 'threads.insert', row },
+    { step: 'threads.patch', thread_id, where: { rev: 0, token: 't' }, set: { head: 'h' } },
+    { step: 'threads.state', thread_id, head: null, values: null, rest: null },
+    { step: 'runs.insert', row: runRow },
+    { step: 'runs.patch', run_id: 'r', where: { status: ['pending'], attempt: 1, token: 't' }, set: { result: null } },
+    { step: 'runs.beat', runs: [{ run_id: 'r', token: 't' }] },
+    save(thread_id, {
+      checkpoints: [checkpoint('c', 1)],
+      blobs: [blob('m', '1', new Uint8Array(1))],
+      writes: [write('c', 't', 0, ''), write('c', 't', -1, '')],
+    }),
+    { step: 'threads.remove', thread_id },
+  ])
+  for (const [sql] of written) t.same(plan(sql).filter(isScan), [], sql)
+
+  const asked: string[] = []
+  const watched = Object.create(db, {
+    prepare: {
+      value: (sql: string) => {
+        asked.push(sql)
+        return db.prepare(sql)
+      },
+    },
+  })
+  const ways = reads(watched)
+  await withRows(db)
+  ways['assistants.get']([], APP, 'a')
+  ways['threads.get']([], APP, 'x')
+  ways['threads.state']([], 'x')
+  ways['runs.get']([], 'r')
+  ways['runs.summary']([], ['r'])
+  ways['runs.unsettled']([], 1)
+  ways['runs.cancelDue']([], 1)
+  ways['runs.expired']([], 1, 1)
+  for (const query of [{}, { ns: 'n' }, { ns: '' }, { checkpoint_id: 'c' }, { before: 'c', limit: 1 }]) {
+    ways['checkpoints.get']([], { thread_id: 'x', ...query })
+    ways['checkpoints.list']([], { thread_id: 'x', ...query })
+  }
+  t.ok(asked.length > 12)
+  for (const sql of asked) {
+    const lines = plan(sql)
+    t.same(lines.filter(isScan), [], sql)
+    // Order comes from an index, too; only the few writes of one checkpoint may be sorted.
+    if (!sql.includes('DISTINCT')) t.notMatch(lines.join(), /TEMP B-TREE/, sql)
+  }
+  db.close()
+
+  async function withRows(db: Libsql.Database) {
+    const steps: Step[] = [
+      { step: 'threads.insert', row: thread({ thread_id: 'x', head: 'c' }) },
+      save('x', { checkpoints: [checkpoint('c', 1, { refs: { m: '1' } })], blobs: [], writes: [] }),
+    ]
+    for (const [sql, , params] of statements(steps)) db.prepare(sql).run(params.map(value => value ?? null))
+  }
+})
+
+/** Commits since the log began: its frames that carry the size of the database. */
+function commits(folder: string): number {
+  const log = readFileSync(join(folder, 'weft.db-wal'))
+  let count = 0
+  for (let at = 32; at + 24 + 4096 <= log.length; at += 24 + 4096) if (log.readUInt32BE(at + 4) > 0) count++
+  return count
+}
