@@ -4,9 +4,10 @@
  */
 import { AckPolicy, type ConsumerConfig, DiscardPolicy, nanos, RetentionPolicy, StorageType, type StreamConfig } from 'nats'
 import type { Config } from '../schemas/config.js'
-import type { Pool } from '../schemas/ids.js'
-import { consumerOf, EVENTS_STREAM, queue, RUNS_STREAM } from '../schemas/subjects.js'
+import type { Pool, RunId } from '../schemas/ids.js'
+import { chunks, consumerOf, EVENTS_STREAM, queue, RUNS_STREAM } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
+import type { Mux } from './mux.js'
 
 const GB = 1024 ** 3
 export const ACK_WAIT_MS = 15_000
@@ -77,4 +78,10 @@ export async function ensureConsumer(link: Link, pool: Pool): Promise<void> {
   const known = await manager.consumers.info(RUNS_STREAM, consumerOf(pool)).catch(() => null)
   if (known === null) await manager.consumers.add(RUNS_STREAM, wanted)
   else await manager.consumers.update(RUNS_STREAM, consumerOf(pool), wanted)
+}
+
+/** Removes the stored events of a run. A broker that does not answer keeps them until they expire. */
+export async function purgeEvents(link: Link, mux: Mux, run: RunId): Promise<void> {
+  const body = Buffer.from(JSON.stringify({ filter: chunks(run) }))
+  await mux.ask(`$JS.API.STREAM.PURGE.${EVENTS_STREAM}`, body).catch(error => link.log.warn({ err: error, run_id: run }, 'the stored events of a run were not removed'))
 }

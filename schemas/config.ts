@@ -34,6 +34,8 @@ export const SETTINGS = {
   resumable_bytes: setting('WEFT_RESUMABLE_BYTES', 256 * 1024 * 1024, 'Bytes of stream kept per resumable run.'),
   max_file_store: setting('WEFT_MAX_FILE_STORE', 8 * 1024 * 1024 * 1024, 'Disk bytes the NATS server that Weft starts may use.'),
   stop_ms: setting('WEFT_STOP_MS', 10000, 'Deadline of an orderly stop.'),
+  allow_hosts: setting('WEFT_ALLOW_HOSTS', '', 'Comma list of hosts, host:port, addresses or CIDRs that webhooks may reach although they are not public.'),
+  webhook_secret: setting('WEFT_WEBHOOK_SECRET', '', 'Secret that webhooks are signed with; made at first start and kept in the data folder when empty.'),
   test: setting('WEFT_TEST', false, 'Test helpers (the route that empties the store). Never in production.'),
 } as const
 

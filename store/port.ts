@@ -47,6 +47,8 @@ export interface ThreadRow {
   metadata: string
   config: string
   status: ThreadStatus
+  /** What the last run that ended left: the status while nothing runs or waits. */
+  settled: 'idle' | 'interrupted' | 'error'
   interrupts: string
   error: string | null
   /** Made by a stateless run: hidden from reads, swept after its end. */
@@ -101,6 +103,12 @@ export interface RunRow {
   last_event_id: number | null
   /** JSON text {error, message}; null when there is none. */
   error: string | null
+  /** JSON text (workers/run-base.ts): the thread as its first attempt found it, for a rollback. */
+  base: string | null
+  webhook: string | null
+  /** When the webhook is to be tried next; null when there is nothing to deliver. */
+  webhook_due_at: number | null
+  webhook_tries: number
   /** What wait answers, for temporary runs only (a thread's run is answered from its thread). */
   result: Uint8Array | null
 }
@@ -148,6 +156,8 @@ export type Step =
       where: RunWhere
       set: Partial<Omit<RunRow, 'app' | 'run_id' | 'thread_id' | 'created_at'>>
     }
+  /** Fails unless the row exists and matches. Removes the run alone. */
+  | { step: 'runs.remove'; run_id: string; where: RunWhere }
   /** hb + 1 on every run named that still has this token; never fails. */
   | { step: 'runs.beat'; runs: { run_id: string; token: string }[] }
   /**
@@ -163,6 +173,8 @@ export type Step =
       blobs: BlobRow[]
       writes: WriteRow[]
     }
+  /** Removes the checkpoints and writes that this run made; never fails. Blobs stay: others may refer to them. */
+  | { step: 'checkpoints.rollback'; thread_id: string; run_id: string }
   /** Removes the thread with its state, runs, checkpoints, blobs and writes; never fails. */
   | { step: 'threads.remove'; thread_id: string }
 
@@ -188,15 +200,19 @@ export interface Store {
   threads: {
     get(app: string, thread_id: string): Promise<ThreadRow | null>
     state(thread_id: string): Promise<StateRow | null>
+    /** Busy threads last written before `before`, oldest first: where a crash may have left something half done. */
+    busy(before: number, limit: number): Promise<ThreadRow[]>
   }
   runs: {
     get(run_id: string): Promise<RunRow | null>
     summary(run_ids: readonly string[]): Promise<RunSummary[]>
-    /** Runs that are pending or running, oldest first: what a starting worker looks through. */
+    /** Runs that are accepting, pending or running, oldest first: what a starting worker looks through. */
     unsettled(limit: number): Promise<RunSummary[]>
     /** Runs whose `cancel_due_at` is not later than `now`. */
     cancelDue(now: number): Promise<RunSummary[]>
-    /** Thread ids of temporary runs that ended before `ended_before`. */
+    /** Runs whose webhook is due, earliest first. */
+    webhooksDue(now: number, limit: number): Promise<RunSummary[]>
+    /** Thread ids of temporary runs that ended before `ended_before` and owe no webhook. */
     expired(ended_before: number, limit: number): Promise<string[]>
   }
   checkpoints: {

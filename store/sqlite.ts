@@ -5,7 +5,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fail } from '../schemas/errors.js'
-import type { RunSummary, StateRow, Step, Store, Tuple } from './port.js'
+import type { RunSummary, StateRow, Step, Store, ThreadRow, Tuple } from './port.js'
 import type { Param, Row } from './sqlite/database.js'
 import type { ReaderData } from './sqlite/reader.js'
 import { ASSISTANT, decode, PAYLOAD, RUN, THREAD } from './sqlite/rows.js'
@@ -56,6 +56,8 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
     },
     threads: {
       get: async (...ids) => decode(THREAD, await reader.call<Row>(['threads.get', ...ids])),
+      busy: async (before, limit) =>
+        (await reader.call<Row[]>(['threads.busy', before, limit])).map(row => decode<ThreadRow>(THREAD, row)!),
       state: async id => decode<StateRow>(STATE, await reader.call<Row>(['threads.state', id])),
     },
     runs: {
@@ -63,6 +65,7 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       summary: async ids => summaries(await reader.call(['runs.summary', ids])),
       unsettled: async limit => summaries(await reader.call(['runs.unsettled', limit])),
       cancelDue: async now => summaries(await reader.call(['runs.cancelDue', now])),
+      webhooksDue: async (now, limit) => summaries(await reader.call(['runs.webhooksDue', now, limit])),
       expired: async (before, limit) =>
         (await reader.call<[string][]>(['runs.expired', before, limit])).map(([thread_id]) => thread_id),
     },

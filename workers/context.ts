@@ -4,6 +4,7 @@ import type { Caller } from '../bus/call.js'
 import type { Mux } from '../bus/mux.js'
 import type { Config } from '../schemas/config.js'
 import type { Store } from '../store/port.js'
+import type { Allowed } from './outbound.js'
 
 export interface Tools {
   config: Config
@@ -13,6 +14,9 @@ export interface Tools {
   caller: Caller
   /** Graph id → pool, as announced by graph workers. */
   pools: Map<string, string>
+  /** Addresses that users may name although they are not public. */
+  allowed: Allowed
+  webhookSecret: Buffer
 }
 
 /** Own keys of all objects, later ones win. `__proto__` stays data. */

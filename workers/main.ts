@@ -13,11 +13,13 @@ import { openSqlite } from '../store/sqlite.js'
 import { assistants } from './assistants.js'
 import { packTuples, rowsOf } from './checkpoints.js'
 import type { Tools } from './context.js'
+import { parseAllowed } from './outbound.js'
 import { leaseOf, leases } from './run-lease.js'
 import { runs } from './runs.js'
 import { startSweeper } from './sweeper.js'
 import { system } from './system.js'
 import { threads } from './threads.js'
+import { webhookSecret } from './webhooks.js'
 
 /** Serves `rpc.*` on this link until the lifecycle stops it. Throws an Error with one sentence when it cannot. */
 export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
@@ -28,7 +30,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   await ensureStreams(link, config)
   const mux = openMux(link)
   const caller = openCaller(link)
-  const tools: Tools = { config, store, link, mux, caller, pools: new Map() }
+  const tools: Tools = { config, store, link, mux, caller, pools: new Map(), allowed: parseAllowed(config.allow_hosts), webhookSecret: webhookSecret(config) }
   const nouns = {
     assistants: assistants(tools),
     threads: threads(tools),

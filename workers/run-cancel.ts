@@ -1,19 +1,30 @@
-/** Cancelling a run with action interrupt (API: threads-and-runs 11): a field of the row first, a message to be quick. */
+/** Cancelling runs (API: threads-and-runs 11): a field of the row first, so it is durable; a message to be quick. */
 import { announceEnd, sendCancel } from '../bus/events.js'
+import { fail } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
 import { isTerminal } from '../schemas/runs.js'
+import type { Step } from '../store/port.js'
 import type { Tools } from './context.js'
 import { wakeNext } from './run-settle.js'
-import { restingStatus } from './run-status.js'
+import { statusOf } from './run-status.js'
 
-/** Repeatable. A pending run ends at once; a running one is told to stop and settles as `interrupted`. */
-export async function cancel(tools: Tools, run_id: string): Promise<void> {
+export type Action = 'interrupt' | 'rollback'
+
+/**
+ * Repeatable. A pending run ends at once (rollback: is removed); a running one is told to stop and settles by itself.
+ * Throws conflict when the run has ended already.
+ */
+export async function cancel(tools: Tools, run_id: string, action: Action = 'interrupt'): Promise<void> {
   const { store, link } = tools
+  let marked = false
   for (;;) {
     const [run] = await store.runs.summary([run_id])
-    if (run === undefined || isTerminal(run.status)) return
+    if (run === undefined) return
+    if (isTerminal(run.status) && !marked) throw fail('conflict', `Run ${run_id} has already ended with status ${run.status}`)
     if (run.status === 'running') {
-      const failed = await store.apply([{ step: 'runs.patch', run_id, where: { status: ['running'] }, set: { cancel: 'interrupt', cancel_due_at: null } }])
+      // A rollback that was asked for once is not taken back by a later interrupt.
+      const wanted = run.cancel === 'rollback' ? 'rollback' : action
+      const failed = await store.apply([{ step: 'runs.patch', run_id, where: { status: ['running'] }, set: { cancel: wanted, cancel_due_at: null } }])
       if (failed !== -1) continue
       return sendCancel(link, token('run', run_id))
     }
@@ -21,15 +32,29 @@ export async function cancel(tools: Tools, run_id: string): Promise<void> {
     if (thread === null) return
     const now = Date.now()
     const queue = thread.queue.filter(one => one.run_id !== run_id)
-    const failed = await store.apply([
-      {
-        step: 'runs.patch',
-        run_id,
-        where: { status: ['accepting', 'pending'] },
-        set: { status: 'interrupted', cancel: 'interrupt', cancel_due_at: null, ended_at: now, updated_at: now, last_event_id: -1, ...(run.temporary ? { result: Buffer.from('{}') } : {}) },
-      },
-      { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set: { queue, status: restingStatus({ ...thread, queue }), updated_at: now } },
-    ])
+    const where = { status: ['accepting', 'pending'] as const }
+    const gone: Step =
+      action === 'rollback'
+        ? { step: 'runs.remove', run_id, where }
+        : {
+            step: 'runs.patch',
+            run_id,
+            where,
+            set: {
+              status: 'interrupted',
+              cancel: 'interrupt',
+              cancel_due_at: null,
+              ended_at: now,
+              updated_at: now,
+              last_event_id: -1,
+              ...(run.temporary ? { result: Buffer.from('{}') } : {}),
+              ...(run.webhook === null ? {} : { webhook_due_at: now }),
+            },
+          }
+    // The row of the run first: a run that has ended but stands in line is skipped, the other way round it were lost.
+    const place: Step = { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set: { queue, status: statusOf({ ...thread, queue }), updated_at: now } }
+    const failed = await store.apply(marked ? [place] : [gone, place])
+    if (failed === 1) marked = (await store.runs.summary([run_id]))[0]?.status !== run.status
     if (failed !== -1) continue
     announceEnd(link, token('run', run_id), { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })
     if (thread.active === null) await wakeNext(tools, queue, run.thread_id)

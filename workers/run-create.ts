@@ -5,94 +5,50 @@
 import { v7 } from 'uuid'
 import { wake } from '../bus/queue.js'
 import type { Context, Reply } from '../bus/serve.js'
-import type { Config as RunConfig, JsonObject } from '../schemas/assistants.js'
 import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP, token } from '../schemas/ids.js'
-import type { Durability, RunCreate, RunHead, RunKwargs, RunMode, StreamMode } from '../schemas/runs.js'
-import type { AssistantRow, Queued, RunRow, RunSummary, Step, ThreadRow } from '../store/port.js'
+import type { RunCreate, RunHead, RunMode, StreamMode } from '../schemas/runs.js'
+import type { AssistantRow, RunRow, RunSummary, Step, ThreadRow } from '../store/port.js'
 import { runText } from './answers.js'
 import { find } from './assistants.js'
 import { isObject, merge, type Tools } from './context.js'
+import { refusal } from './outbound.js'
+import { decide, type Decision, dropSteps, followUp } from './run-multitask.js'
+import { kwargsOf } from './run-payload.js'
 import { newThread } from './threads.js'
 
-/** A thread queues at most so many runs; the next is refused with 429. */
-const MAX_QUEUED = 1_000
-const BUILT_MODES: readonly StreamMode[] = ['values', 'updates', 'messages-tuple', 'custom']
-
-/** Documented fields whose time has not come: what they may say until then. */
-const unbuilt: { [field: string]: (body: RunCreate) => boolean } = {
-  checkpoint: body => given(body.checkpoint),
-  checkpoint_id: body => given(body.checkpoint_id),
-  'command.update': body => given(body.command?.update),
-  'command.goto': body => given(body.command?.goto),
-  interrupt_before: body => given(body.interrupt_before),
-  interrupt_after: body => given(body.interrupt_after),
-  stream_subgraphs: body => body.stream_subgraphs === true,
-  feedback_keys: body => given(body.feedback_keys),
-  webhook: body => given(body.webhook),
-  after_seconds: body => given(body.after_seconds) && body.after_seconds !== 0,
-  multitask_strategy: body => given(body.multitask_strategy) && body.multitask_strategy !== 'enqueue',
-  langsmith_tracer: body => given(body.langsmith_tracer),
-}
-
 export async function create(tools: Tools, body: RunCreate, { head }: Context): Promise<Reply> {
-  const modes = modesOf(body)
-  for (const [field, asks] of Object.entries(unbuilt)) {
-    if (asks(body)) throw fail('invalid', `${field}: expected nothing or its default, this is not available yet`)
-  }
   const mode = head.run?.mode ?? 'background'
   const run_id = head.run?.run_id ?? v7()
   const given_thread = head.params?.thread_id?.toLowerCase()
   const stateless = given_thread === undefined
+  if (body.webhook) {
+    const no = refusal(body.webhook, tools.allowed)
+    if (no !== null) throw fail('invalid', `webhook: ${no}`)
+  }
   const assistant = await find(tools.store, body.assistant_id)
   if (assistant === null) throw fail('not_found', `No assistant found for "${body.assistant_id}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`)
   const thread_id = given_thread ?? v7()
   const temporary = stateless && (body.on_completion ?? 'delete') === 'delete'
-  const run = runRow(tools, body, assistant, { run_id, thread_id, mode, modes, stateless, temporary })
-  const first = stateless ? await acceptNew(tools, run) : await accept(tools, run, body.if_not_exists === 'create')
-  if (first === 'known') return answerKnown(tools, run, stateless)
-  if (first) void wake(tools.link, tools.mux, token('pool', run.pool), { run_id, thread_id }, `${run_id}:1`)
+  const run = runRow(tools, body, assistant, { run_id, thread_id, mode, stateless, temporary })
+  const outcome = stateless ? await acceptNew(tools, run) : await accept(tools, run, body.if_not_exists === 'create')
+  if (outcome === 'known') return answerKnown(tools, run, stateless)
+  if (outcome === 'first') wakeWhenDue(tools, run)
   return answer(run, stateless)
-}
-
-function modesOf({ stream_mode }: RunCreate): StreamMode[] {
-  const modes = stream_mode === undefined || stream_mode === null ? [] : Array.isArray(stream_mode) ? stream_mode : [stream_mode]
-  for (const mode of modes) {
-    if (!BUILT_MODES.includes(mode)) throw fail('invalid', `stream_mode: expected one or several of ${BUILT_MODES.join(', ')}; ${mode} is not available yet`)
-  }
-  return modes.length === 0 ? ['values'] : [...new Set(modes)]
 }
 
 interface Given {
   run_id: string
   thread_id: string
   mode: RunMode
-  modes: StreamMode[]
   stateless: boolean
   temporary: boolean
 }
 
-function runRow(tools: Tools, body: RunCreate, assistant: AssistantRow, { run_id, thread_id, mode, modes, stateless, temporary }: Given): RunRow {
+function runRow(tools: Tools, body: RunCreate, assistant: AssistantRow, { run_id, thread_id, mode, stateless, temporary }: Given): RunRow {
   const now = Date.now()
   const ids = { graph_id: assistant.graph_id, assistant_id: assistant.assistant_id, thread_id, run_id }
   const metadata = merge(JSON.parse(assistant.metadata), body.metadata, ids)
-  const command = body.command && Object.keys(body.command).length > 0 ? body.command : null
-  const resumable = body.stream_resumable ?? false
-  const kwargs: RunKwargs = {
-    input: body.input ?? null,
-    command,
-    config: configOf(JSON.parse(assistant.config), body.config, ids, metadata),
-    context: contextOf(JSON.parse(assistant.context), body.context),
-    stream_mode: modes,
-    stream_subgraphs: false,
-    resumable,
-    durability: durabilityOf(body),
-    temporary,
-    feedback_keys: null,
-    interrupt_before: null,
-    interrupt_after: null,
-    webhook: null,
-  }
   return {
     app: BUILT_IN_APP,
     run_id,
@@ -104,13 +60,13 @@ function runRow(tools: Tools, body: RunCreate, assistant: AssistantRow, { run_id
     created_at: now,
     updated_at: now,
     metadata: JSON.stringify(metadata),
-    kwargs: JSON.stringify(kwargs),
-    multitask_strategy: 'enqueue',
+    kwargs: JSON.stringify(kwargsOf(body, assistant, { ids, metadata, temporary })),
+    multitask_strategy: body.multitask_strategy ?? 'enqueue',
     mode,
-    resumable,
+    resumable: body.stream_resumable ?? false,
     temporary,
     on_disconnect: mode === 'background' ? 'continue' : (body.on_disconnect ?? (stateless && mode === 'stream' ? 'cancel' : 'continue')),
-    due_at: 0,
+    due_at: body.after_seconds ? now + Math.ceil(body.after_seconds * 1000) : 0,
     attempt: 0,
     token: null,
     hb: 0,
@@ -121,61 +77,66 @@ function runRow(tools: Tools, body: RunCreate, assistant: AssistantRow, { run_id
     ended_at: null,
     last_event_id: null,
     error: null,
+    base: null,
+    webhook: body.webhook ?? null,
+    webhook_due_at: null,
+    webhook_tries: 0,
     result: null,
   }
 }
 
-/** API: threads-and-runs 8.3. Auth keys are ours to set; system keys win over whatever the client sent. */
-function configOf(base: RunConfig, given: RunConfig | null | undefined, ids: JsonObject, metadata: JsonObject): JsonObject {
-  const configurable = merge(base.configurable, given?.configurable)
-  for (const key of Object.keys(configurable)) if (key.startsWith('langgraph_auth_') || key.startsWith('__')) delete configurable[key]
-  const config = merge(base, given)
-  for (const [key, value] of Object.entries(config)) if (value === null) delete config[key]
-  return merge(config, { configurable: merge(configurable, ids), metadata: merge(isObject(config.metadata) ? config.metadata : null, metadata) })
-}
+/** first: nothing runs and this one is alone in line. waits: others go before it. known: the same create came before. */
+type Outcome = 'first' | 'waits' | 'known'
 
-const contextOf = (base: unknown, given: unknown): unknown => (given === undefined || given === null ? base : isObject(base) && isObject(given) ? merge(base, given) : given)
-
-/** Design 7: durability wins; without it, checkpoint_during false means exit. */
-const durabilityOf = ({ durability, checkpoint_during }: RunCreate): Durability => durability ?? (checkpoint_during === false ? 'exit' : 'async')
-
-const given = (value: unknown): boolean => value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)
-
-/** A stateless run brings its own thread row, so there is nothing to compare. Resolves to true: it is first in line. */
-async function acceptNew({ store }: Tools, run: RunRow): Promise<true | 'known'> {
+/** A stateless run brings its own thread row, so there is nothing to compare. */
+async function acceptNew({ store }: Tools, run: RunRow): Promise<Outcome> {
   const metadata = JSON.stringify({ graph_id: run.graph_id, assistant_id: run.assistant_id })
   const row: ThreadRow = { ...newThread(run.thread_id, metadata, run.temporary), status: 'busy', queue: [{ run_id: run.run_id, no: 0, due_at: run.due_at }], next_no: 1 }
   const failed = await store.apply([{ step: 'runs.insert', row: run }, { step: 'threads.insert', row }, pending(run)])
-  return failed === 0 ? 'known' : true
+  return failed === 0 ? 'known' : 'first'
 }
 
 /** One compare-and-set on the thread row takes the multitask decision and the place in the line. */
-async function accept({ store }: Tools, run: RunRow, mayCreate: boolean): Promise<boolean | 'known'> {
+async function accept(tools: Tools, run: RunRow, mayCreate: boolean): Promise<Outcome> {
+  const { store } = tools
   for (;;) {
     const thread = await store.threads.get(run.app, run.thread_id)
-    if (thread === null && !mayCreate) throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
-    if (thread?.temporary) throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
+    if ((thread === null && !mayCreate) || thread?.temporary) throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
     const base = thread ?? newThread(run.thread_id, '{}', false)
-    if (base.queue.length >= MAX_QUEUED) throw fail('too_many', `The thread has ${MAX_QUEUED} runs in line; wait for one of them to end`)
-    const queue: Queued[] = [...base.queue, { run_id: run.run_id, no: base.next_no, due_at: run.due_at }]
+    const decision: Decision = await decide(tools, run, base)
+    if (decision.known) return 'known'
+    const metadata: unknown = JSON.parse(base.metadata)
     const set = {
-      queue,
+      queue: decision.queue,
       next_no: base.next_no + 1,
       status: 'busy' as const,
       updated_at: run.created_at,
-      metadata: JSON.stringify(merge(JSON.parse(base.metadata), { graph_id: run.graph_id, assistant_id: run.assistant_id })),
+      metadata: JSON.stringify(merge(isObject(metadata) ? metadata : null, { graph_id: run.graph_id, assistant_id: run.assistant_id })),
     }
     const take: Step =
       thread === null ? { step: 'threads.insert', row: { ...base, ...set } } : { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set }
-    const failed = await store.apply([{ step: 'runs.insert', row: run }, take, pending(run)])
+    const failed = await store.apply([{ step: 'runs.insert', row: run }, take, pending(run), ...dropSteps(decision, run)])
     if (failed === 0) return 'known'
-    // Lost the race for the thread row: look again.
-    if (failed === 1) continue
-    return base.active === null && queue.length === 1
+    // Lost the race for the thread row, or what was to be dropped has moved on: look again.
+    if (failed !== -1) continue
+    followUp(tools, decision)
+    return base.active === null && decision.queue.length === 1 ? 'first' : 'waits'
   }
 }
 
 const pending = (run: RunRow): Step => ({ step: 'runs.patch', run_id: run.run_id, where: { status: ['accepting'] }, set: { status: 'pending' } })
+
+/** The longest wait of a timer; a later alarm is found by the sweep. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+/** Wakes a run when it is due. The due time stands in the row; the timer only makes it punctual. */
+export function wakeWhenDue(tools: Tools, run: Pick<RunSummary, 'run_id' | 'thread_id' | 'pool' | 'due_at' | 'attempt'>): void {
+  const { run_id, thread_id } = run
+  const now = () => void wake(tools.link, tools.mux, token('pool', run.pool), { run_id, thread_id }, `${run_id}:${run.attempt + 1}`)
+  const left = run.due_at - Date.now()
+  if (left <= 0) now()
+  else if (left < MAX_TIMER_MS) setTimeout(now, left + 1).unref()
+}
 
 async function answerKnown({ store }: Tools, run: RunRow, stateless: boolean): Promise<Reply> {
   const stored = await store.runs.get(run.run_id)

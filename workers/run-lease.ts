@@ -15,8 +15,9 @@ import { firstIdOf } from '../schemas/subjects.js'
 import type { RunRow, ThreadRow } from '../store/port.js'
 import { packTuples } from './checkpoints.js'
 import type { Tools } from './context.js'
+import { repair } from './repair.js'
 import { finish, settle, wakeNext } from './run-settle.js'
-import { firstEligible } from './run-status.js'
+import { baseText, firstEligible } from './run-status.js'
 
 export const MAX_ATTEMPTS = 3
 
@@ -36,7 +37,13 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
   const { store } = tools
   for (;;) {
     const [thread, run] = await Promise.all([store.threads.get(BUILT_IN_APP, thread_id), store.runs.get(run_id)])
-    if (thread === null || run === null || isTerminal(run.status)) return { head: { claim: 'ended' } }
+    if (thread === null || run === null) return { head: { claim: 'ended' } }
+    // Half done: ended with its thread still held, or claimed on the thread alone.
+    const mine = thread.active?.run_id === run_id
+    if (run.status === 'accepting' || (mine && run.token !== thread.active?.token) || (isTerminal(run.status) && (mine || thread.queue.some(one => one.run_id === run_id)))) {
+      if (await repair(tools, thread)) continue
+    }
+    if (isTerminal(run.status)) return { head: { claim: 'ended' } }
     const held = thread.active?.run_id === run_id
     if (held && (hb === undefined || hb !== run.hb)) return { head: { claim: 'held', lease: { run_id, thread_id, attempt: run.attempt, token: '', resumable: run.resumable, temporary: run.temporary, hb: run.hb } } }
     if (held) {
@@ -68,7 +75,7 @@ async function take({ store }: Tools, thread: ThreadRow, run: RunRow, worker: st
         where: { rev: thread.rev },
         set: { active: { run_id: run.run_id, attempt, token: key }, queue: thread.queue.filter(one => one.run_id !== run.run_id), claim_no, status: 'busy' },
       },
-      { step: 'runs.patch', run_id: run.run_id, where: { status: ['pending', 'running', 'accepting'] }, set: { status: 'running', attempt, token: key, worker, started_at: run.started_at ?? now, updated_at: now } },
+      { step: 'runs.patch', run_id: run.run_id, where: { status: ['pending', 'running', 'accepting'] }, set: { status: 'running', attempt, token: key, worker, started_at: run.started_at ?? now, updated_at: now, base: run.base ?? baseText(thread) } },
     ]),
     run.temporary || thread.head === null ? null : store.checkpoints.get({ thread_id: thread.thread_id }),
   ])

@@ -5,6 +5,7 @@
  */
 import { announceEnd } from '../bus/events.js'
 import { wake } from '../bus/queue.js'
+import { purgeEvents } from '../bus/streams.js'
 import type { Reply } from '../bus/serve.js'
 import type { Lease } from '../schemas/calls.js'
 import { fail } from '../schemas/errors.js'
@@ -12,12 +13,13 @@ import { BUILT_IN_APP, token } from '../schemas/ids.js'
 import { cutter, unpack } from '../schemas/packed.js'
 import { isTerminal, type RunStatus } from '../schemas/runs.js'
 import type { Interrupt } from '../schemas/threads.js'
-import type { Queued, Step } from '../store/port.js'
+import type { Queued, RunSummary, Step, ThreadRow } from '../store/port.js'
 import { resultText } from './answers.js'
 import { rowsOf } from './checkpoints.js'
 import type { Tools } from './context.js'
 import type { FinishHead } from './graph/protocol.js'
-import { firstEligible, restingStatus } from './run-status.js'
+import { firstEligible, readBase, statusOf } from './run-status.js'
+import { deliver } from './webhooks.js'
 
 /** How a run ended. Without `state` the thread keeps the values it has. */
 interface Outcome {
@@ -48,6 +50,10 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
   for (;;) {
     const [thread, [run]] = await Promise.all([store.threads.get(BUILT_IN_APP, thread_id), store.runs.summary([run_id])])
     if (thread === null || run === undefined || run.token !== lease.token || run.attempt !== lease.attempt) throw fail('fenced')
+    if (run.cancel === 'rollback') {
+      if (await rollback(tools, run, thread)) return {}
+      continue
+    }
     const now = Date.now()
     const state = outcome.state
     const error = outcome.error === null ? null : JSON.stringify(outcome.error)
@@ -61,12 +67,13 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
       step: 'runs.patch',
       run_id,
       where: { attempt: lease.attempt, token: lease.token },
-      set: { status: outcome.status, ended_at: now, updated_at: now, last_event_id: outcome.last_event_id, error, cancel_due_at: null, ...(run.temporary ? { result } : {}) },
+      set: { status: outcome.status, ended_at: now, updated_at: now, last_event_id: outcome.last_event_id, error, cancel_due_at: null, ...(run.temporary ? { result } : {}), ...(run.webhook === null ? {} : { webhook_due_at: now }) },
     })
     const head = state?.head ?? thread.head
     if (!run.temporary && state !== undefined && state.values !== null) steps.push({ step: 'threads.state', thread_id, head, values: state.values, rest: state.rest })
-    const after = { active: null, queue: thread.queue, error, interrupts, status: (state?.next.length ?? 0) > 0 ? ('interrupted' as const) : ('idle' as const) }
-    const set = { ...after, status: restingStatus(after), head, updated_at: now, state_updated_at: state === undefined && error === null ? thread.state_updated_at : now }
+    const settled = error !== null ? ('error' as const) : state === undefined ? thread.settled : state.next.length > 0 ? ('interrupted' as const) : ('idle' as const)
+    const after = { active: null, queue: thread.queue, settled }
+    const set = { active: null, settled, error, interrupts, status: statusOf(after), head, updated_at: now, state_updated_at: state === undefined && error === null ? thread.state_updated_at : now }
     // A run that a crash left terminal with its thread still held comes here again: the condition is then the lock alone.
     if (thread.active?.token === lease.token) steps.push({ step: 'threads.patch', thread_id, where: { rev: thread.rev, token: lease.token }, set })
     const failed = await store.apply(steps)
@@ -79,9 +86,35 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
       error: outcome.render ? outcome.error : null,
     })
     link.log.info({ run_id, thread_id, attempt: lease.attempt, status: outcome.status, ms: now - run.created_at }, 'run ended')
+    if (run.webhook !== null) void deliver(tools, run_id)
     await wakeNext(tools, thread.queue, thread_id)
     return {}
   }
+}
+
+/**
+ * Ends a run as if it had never been: its checkpoints, its events and its row are removed, the thread goes back to
+ * what the run found. Its values are computed again when somebody asks. False: the thread row has moved on meanwhile.
+ */
+async function rollback(tools: Tools, run: RunSummary, thread: ThreadRow): Promise<boolean> {
+  const { store, link, mux } = tools
+  const { run_id, thread_id } = run
+  const base = readBase(run.base)
+  const now = Date.now()
+  const after = { active: null, queue: thread.queue, settled: base.settled }
+  const failed = await store.apply([
+    { step: 'checkpoints.rollback', thread_id, run_id },
+    { step: 'threads.state', thread_id, head: base.head, values: null, rest: null },
+    { step: 'threads.patch', thread_id, where: { rev: thread.rev, token: run.token ?? '' }, set: { ...base, active: null, status: statusOf(after), updated_at: now, state_updated_at: now } },
+    { step: 'runs.remove', run_id, where: { token: run.token ?? '' } },
+  ])
+  if (failed !== -1) return false
+  const id = token<'run'>('run', run_id)
+  announceEnd(link, id, { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })
+  if (run.resumable) await purgeEvents(link, mux, id)
+  link.log.info({ run_id, thread_id, attempt: run.attempt }, 'run rolled back')
+  await wakeNext(tools, thread.queue, thread_id)
+  return true
 }
 
 /** Publishes the wake-up of the first run in line. */

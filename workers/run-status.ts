@@ -1,13 +1,9 @@
-/** The status of a thread after something happened to its runs (API: threads-and-runs 4). */
+/** The status of a thread (API: threads-and-runs 4), whose turn it is, and the thread as a run found it. */
 import type { ThreadStatus } from '../schemas/threads.js'
 import type { Queued, ThreadRow } from '../store/port.js'
 
-/** Busy while anything runs or waits, else what the last settled run left. */
-export function restingStatus(thread: Pick<ThreadRow, 'active' | 'queue' | 'error' | 'interrupts' | 'status'>): ThreadStatus {
-  if (thread.active !== null || thread.queue.length > 0) return 'busy'
-  if (thread.error !== null) return 'error'
-  return thread.interrupts !== '{}' || thread.status === 'interrupted' ? 'interrupted' : 'idle'
-}
+/** Busy while anything runs or waits, else what the last run that ended left. */
+export const statusOf = ({ active, queue, settled }: Pick<ThreadRow, 'active' | 'queue' | 'settled'>): ThreadStatus => (active !== null || queue.length > 0 ? 'busy' : settled)
 
 /** The first run that may start: due first, then in order of acceptance. Null when none is due. */
 export function firstEligible(queue: readonly Queued[], now: number): Queued | null {
@@ -18,3 +14,10 @@ export function firstEligible(queue: readonly Queued[], now: number): Queued | n
   }
   return best
 }
+
+/** What a rollback goes back to. */
+export type Base = Pick<ThreadRow, 'head' | 'settled' | 'interrupts' | 'error'>
+
+export const baseText = ({ head, settled, interrupts, error }: Base): string => JSON.stringify({ head, settled, interrupts, error })
+
+export const readBase = (text: string | null): Base => (text === null ? { head: null, settled: 'idle', interrupts: '{}', error: null } : (JSON.parse(text) as Base))

@@ -1,7 +1,7 @@
 /** Runs for clients: create, read, join, wait (API: threads-and-runs 7–10, 14). */
 import { door, open } from '../bus/serve.js'
 import { type RunIds, type RunRef, validateRunIds, validateRunRef } from '../schemas/calls.js'
-import { fail } from '../schemas/errors.js'
+import { fail, WeftError } from '../schemas/errors.js'
 import { isTerminal, type RunCreate, validateRunCreate } from '../schemas/runs.js'
 import type { RunRow, RunSummary } from '../store/port.js'
 import { resultText, runText } from './answers.js'
@@ -28,6 +28,15 @@ export const runs = (tools: Tools) => ({
     const wants = head.run?.mode === 'wait' && isTerminal(row.status)
     return { head: { run: headOf(row, thread_id === undefined) }, ...(wants ? { body: await result(tools, row) } : {}) }
   }),
+  /** Durable when it answers; the run stops soon after. The edge waits for the end when it was asked to. */
+  cancel: open(async (_, { head }) => {
+    const { run_id = '', thread_id } = head.params ?? {}
+    const row = await summary(tools, run_id, thread_id)
+    const action = new URLSearchParams(head.query).get('action') || 'interrupt'
+    if (action !== 'interrupt' && action !== 'rollback') throw fail('invalid', `action: expected interrupt or rollback, got "${action}"`)
+    await cancel(tools, row.run_id, action)
+    return { head: { status: 202, run: headOf(row, false) } }
+  }),
   /** What wait answers for a run that has ended. */
   result: open(async (_, { head }) => {
     const row = await summary(tools, head.params?.run_id ?? '')
@@ -44,7 +53,7 @@ export const runs = (tools: Tools) => ({
     const [row] = await tools.store.runs.summary([run_id])
     if (row === undefined || isTerminal(row.status) || row.on_disconnect !== 'cancel') return {}
     if (!row.resumable) {
-      await cancel(tools, run_id)
+      await cancel(tools, run_id).catch(ignoreEnded)
       return {}
     }
     const due = Date.now() + tools.config.disconnect_grace_ms
@@ -54,10 +63,14 @@ export const runs = (tools: Tools) => ({
   }),
 })
 
+const ignoreEnded = (error: unknown) => {
+  if (!(error instanceof WeftError) || error.code !== 'conflict') throw error
+}
+
 /** Cancels every run whose grace is over. Also a row of the sweeper: a timer dies with its process. */
 export async function cancelDue(tools: Tools): Promise<void> {
   for (const { run_id } of await tools.store.runs.cancelDue(Date.now())) {
-    await cancel(tools, run_id).catch(error => tools.link.log.warn({ err: error, run_id }, 'a cancel has to be repeated'))
+    await cancel(tools, run_id).catch(ignoreEnded).catch(error => tools.link.log.warn({ err: error, run_id }, 'a cancel has to be repeated'))
   }
 }
 

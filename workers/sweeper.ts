@@ -5,8 +5,11 @@
 import { wake } from '../bus/queue.js'
 import { token } from '../schemas/ids.js'
 import type { Tools } from './context.js'
-import { cancelDue } from './runs.js'
+import { dropUnaccepted, repair } from './repair.js'
+import { wakeWhenDue } from './run-create.js'
 import { firstEligible } from './run-status.js'
+import { cancelDue } from './runs.js'
+import { deliverDue } from './webhooks.js'
 
 interface Row {
   name: string
@@ -22,15 +25,27 @@ const BATCH = 1_000
 export const rows: readonly Row[] = [
   // Runs that are pending for 30 s, or were when the process started, and first in the line of their thread.
   { name: 'wake-ups', every_ms: 10_000, at_start: true, work: rewake },
+  // Busy threads that nobody has written for 30 s.
+  { name: 'half-done', every_ms: 10_000, at_start: true, work: repairStale },
   // Runs whose cancel_due_at has passed.
   { name: 'cancels', every_ms: 10_000, at_start: true, work: cancelDue },
+  // Runs whose webhook_due_at has passed.
+  { name: 'webhooks', every_ms: 10_000, at_start: true, work: deliverDue },
   // Temporary runs that ended longer ago than they can be joined.
   { name: 'temporary runs', every_ms: 10_000, at_start: false, work: removeExpired },
 ]
 
 export function startSweeper(tools: Tools): { stop(): void } {
   const timers = rows.map(row => {
-    const run = () => void row.work(tools).catch(error => tools.link.log.warn({ err: error, sweep: row.name }, 'a sweep failed'))
+    let running = false
+    const run = () => {
+      if (running) return
+      running = true
+      row
+        .work(tools)
+        .catch(error => tools.link.log.warn({ err: error, sweep: row.name }, 'a sweep failed'))
+        .finally(() => (running = false))
+    }
     if (row.at_start) run()
     return setInterval(run, row.every_ms)
   })
@@ -39,14 +54,29 @@ export function startSweeper(tools: Tools): { stop(): void } {
 
 const started = Date.now()
 
-async function rewake({ store, link, mux }: Tools): Promise<void> {
+async function rewake(tools: Tools): Promise<void> {
+  const { store, link, mux } = tools
   const now = Date.now()
+  const first = now - started < 10_000
   for (const run of await store.runs.unsettled(BATCH)) {
-    if (run.status !== 'pending' || (run.updated_at > now - STALE_MS && run.updated_at > started)) continue
+    if (run.status === 'running' || (run.updated_at > now - STALE_MS && run.updated_at > started)) continue
+    if (run.status === 'accepting') {
+      await dropUnaccepted(tools, run)
+      continue
+    }
+    // Timers died with the process that set them.
+    if (run.due_at > now) {
+      if (first || run.due_at < now + 20_000) wakeWhenDue(tools, run)
+      continue
+    }
     const thread = await store.threads.get(run.app, run.thread_id)
     if (thread === null || thread.active !== null || firstEligible(thread.queue, now)?.run_id !== run.run_id) continue
     await wake(link, mux, token('pool', run.pool), run, `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`)
   }
+}
+
+async function repairStale(tools: Tools): Promise<void> {
+  for (const thread of await tools.store.threads.busy(Date.now() - STALE_MS, BATCH)) await repair(tools, thread)
 }
 
 async function removeExpired({ store, config }: Tools): Promise<void> {

@@ -5,7 +5,7 @@ import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP, token } from '../schemas/ids.js'
 import { host } from '../schemas/subjects.js'
 import { type ThreadCreate, validateThreadCreate } from '../schemas/threads.js'
-import type { Store, ThreadRow } from '../store/port.js'
+import type { StateRow, Store, ThreadRow } from '../store/port.js'
 import { EMPTY_STATE, stateText, threadText } from './answers.js'
 import { isObject, type Tools } from './context.js'
 
@@ -13,8 +13,8 @@ export const threads = (tools: Tools) => ({
   create: door<ThreadCreate>(validateThreadCreate, body => create(body, tools.store)),
   get: open(async (_, { head }) => {
     const id = head.params?.thread_id ?? ''
-    const [row, state] = await Promise.all([visible(tools.store, id), tools.store.threads.state(id)])
-    return { body: threadText(row, state) }
+    const [row, kept] = await Promise.all([visible(tools.store, id), tools.store.threads.state(id)])
+    return { body: threadText(row, await projection(tools, row, kept)) }
   }),
   state: open((_, { head }) => state(tools, head.params?.thread_id ?? '', new URLSearchParams(head.query))),
 })
@@ -38,6 +38,7 @@ export function newThread(thread_id: string, metadata: string, temporary: boolea
     metadata,
     config: '{}',
     status: 'idle',
+    settled: 'idle',
     interrupts: '{}',
     error: null,
     temporary,
@@ -63,18 +64,42 @@ async function create(body: ThreadCreate, store: Store) {
 
 async function state(tools: Tools, thread_id: string, query: URLSearchParams) {
   const row = await visible(tools.store, thread_id)
-  if (row.head === null) return { body: EMPTY_STATE }
-  if (!isTrue(query.get('subgraphs'))) {
-    const kept = await tools.store.threads.state(row.thread_id)
-    if (kept !== null && kept.head === row.head && kept.rest !== null) return { body: stateText(kept.values, kept.rest) }
+  const subgraphs = isTrue(query.get('subgraphs'))
+  if (!subgraphs) {
+    const kept = await projection(tools, row, await tools.store.threads.state(row.thread_id))
+    return { body: kept?.rest ? stateText(kept.values, kept.rest) : EMPTY_STATE }
   }
+  return { body: (row.head === null ? null : await computed(tools, row, true)) ?? EMPTY_STATE }
+}
+
+/**
+ * The finished state of the thread: what is kept while it is of the thread's head, else a host computes it once (after
+ * a rollback, or when the run that made the head never finished). Null when the thread has no checkpoint.
+ */
+export async function projection(tools: Tools, row: ThreadRow, kept: StateRow | null): Promise<StateRow | null> {
+  if (row.head === null) return null
+  if (kept !== null && kept.head === row.head && kept.rest !== null) return kept
+  // A run is under way: what the last one left is the last known state.
+  if (row.active !== null && kept?.values) return kept
+  const text = await computed(tools, row, false).catch(error => {
+    tools.link.log.warn({ err: error, thread_id: row.thread_id }, 'no host could compute the state of a thread')
+    return null
+  })
+  if (text === null) return kept
+  const { values, ...rest } = JSON.parse(Buffer.from(text).toString()) as { values: unknown }
+  const state: StateRow = { head: row.head, values: Buffer.from(JSON.stringify(values)), rest: Buffer.from(JSON.stringify(rest).slice(1)) }
+  if (row.active === null) await tools.store.apply([{ step: 'threads.patch', thread_id: row.thread_id, where: { rev: row.rev }, set: {} }, { step: 'threads.state', thread_id: row.thread_id, ...state }])
+  return state
+}
+
+/** The ThreadState of the thread as a host renders it; null when no graph has run on it. */
+async function computed({ caller, pools }: Tools, row: ThreadRow, subgraphs: boolean): Promise<Uint8Array | null> {
   const metadata: unknown = JSON.parse(row.metadata)
   const graph_id = isObject(metadata) && typeof metadata.graph_id === 'string' ? metadata.graph_id : null
-  if (graph_id === null) return { body: EMPTY_STATE }
-  const call = { verb: 'state', graph_id, thread_id: row.thread_id, subgraphs: isTrue(query.get('subgraphs')), config: {} }
-  const pool = token<'pool'>('pool', tools.pools.get(graph_id) ?? 'default')
-  const answer = await tools.caller.ask(host(pool, 'state'), { request_id: '' }, Buffer.from(JSON.stringify(call)), { timeout: 30_000 })
-  return { body: answer.body }
+  if (graph_id === null) return null
+  const call = { verb: 'state', graph_id, thread_id: row.thread_id, subgraphs, config: {} }
+  const pool = token<'pool'>('pool', pools.get(graph_id) ?? 'default')
+  return (await caller.ask(host(pool, 'state'), { request_id: '' }, Buffer.from(JSON.stringify(call)), { timeout: 30_000 })).body
 }
 
 /** API: threads-and-runs 1, truthy strings. */

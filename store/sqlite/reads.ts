@@ -43,14 +43,23 @@ export function reads(db: Database) {
       ids.map(id => get(`SELECT ${RUN} FROM runs WHERE run_id = ?`, [id])).filter(row => row !== undefined),
 
     'runs.unsettled': (_, limit: number) =>
-      all(`SELECT ${RUN} FROM runs WHERE status IN ('pending', 'running') ORDER BY created_at, run_id LIMIT ?`, [
+      all(`SELECT ${RUN} FROM runs WHERE status IN ('accepting', 'pending', 'running') ORDER BY created_at, run_id LIMIT ?`, [
         limit,
       ]),
 
     'runs.cancelDue': (_, now: number) => all(`SELECT ${RUN} FROM runs WHERE cancel_due_at <= ?`, [now]),
 
+    'threads.busy': (_, before: number, limit: number) =>
+      all(`SELECT ${THREAD} FROM threads WHERE status = 'busy' AND updated_at < ? ORDER BY updated_at LIMIT ?`, [
+        before,
+        limit,
+      ]),
+
+    'runs.webhooksDue': (_, now: number, limit: number) =>
+      all(`SELECT ${RUN} FROM runs WHERE webhook_due_at <= ? ORDER BY webhook_due_at LIMIT ?`, [now, limit]),
+
     'runs.expired': (_, before: number, limit: number) =>
-      all('SELECT DISTINCT thread_id FROM runs WHERE temporary = 1 AND ended_at < ? LIMIT ?', [before, limit]),
+      all('SELECT DISTINCT thread_id FROM runs WHERE temporary = 1 AND ended_at < ? AND webhook_due_at IS NULL LIMIT ?', [before, limit]),
 
     'checkpoints.get': (transfer, query: CheckpointQuery) => {
       const { thread_id, ns = '', checkpoint_id } = query

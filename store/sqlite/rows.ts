@@ -32,6 +32,7 @@ export const THREAD = [
   'head',
   'metadata',
   'config',
+  'settled',
   'interrupts',
   'error',
 ] as const satisfies (keyof ThreadRow)[]
@@ -63,6 +64,10 @@ export const RUN = [
   'last_event_id',
   'metadata',
   'error',
+  'base',
+  'webhook',
+  'webhook_due_at',
+  'webhook_tries',
 ] as const satisfies (keyof RunSummary)[]
 
 /** The columns of a run that stand in `payloads`. */

@@ -19,8 +19,9 @@ const VERSIONS = [
     created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, state_updated_at INTEGER NOT NULL,
     status TEXT NOT NULL, temporary INTEGER NOT NULL, rev INTEGER NOT NULL, active TEXT, queue TEXT NOT NULL,
     next_no INTEGER NOT NULL, claim_no INTEGER NOT NULL, head TEXT,
-    metadata TEXT NOT NULL, config TEXT NOT NULL, interrupts TEXT NOT NULL, error TEXT
+    metadata TEXT NOT NULL, config TEXT NOT NULL, settled TEXT NOT NULL, interrupts TEXT NOT NULL, error TEXT
   );
+  CREATE INDEX threads_busy ON threads (updated_at) WHERE status = 'busy';
   CREATE TABLE states (
     thread_id TEXT NOT NULL PRIMARY KEY REFERENCES threads ON DELETE CASCADE, head TEXT, "values" BLOB, rest BLOB
   );
@@ -32,13 +33,14 @@ const VERSIONS = [
     multitask_strategy TEXT NOT NULL, mode TEXT NOT NULL, resumable INTEGER NOT NULL, temporary INTEGER NOT NULL,
     on_disconnect TEXT NOT NULL, due_at INTEGER NOT NULL, attempt INTEGER NOT NULL, token TEXT, hb INTEGER NOT NULL,
     worker TEXT, cancel TEXT, cancel_due_at INTEGER, started_at INTEGER, ended_at INTEGER, last_event_id INTEGER,
-    metadata TEXT NOT NULL, error TEXT
+    metadata TEXT NOT NULL, error TEXT, base TEXT, webhook TEXT, webhook_due_at INTEGER, webhook_tries INTEGER NOT NULL
   );
   CREATE TABLE payloads (
     run_id TEXT NOT NULL PRIMARY KEY REFERENCES runs ON DELETE CASCADE, kwargs TEXT NOT NULL, result BLOB
   );
   CREATE INDEX runs_by_thread ON runs (thread_id);
-  CREATE INDEX runs_unsettled ON runs (created_at, run_id) WHERE status IN ('pending', 'running');
+  CREATE INDEX runs_unsettled ON runs (created_at, run_id) WHERE status IN ('accepting', 'pending', 'running');
+  CREATE INDEX runs_webhook_due ON runs (webhook_due_at) WHERE webhook_due_at IS NOT NULL;
   CREATE INDEX runs_cancel_due ON runs (cancel_due_at) WHERE cancel_due_at IS NOT NULL;
   CREATE INDEX runs_expired ON runs (ended_at, thread_id) WHERE temporary = 1 AND ended_at IS NOT NULL;
 

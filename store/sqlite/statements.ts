@@ -3,7 +3,7 @@
  * whether those with a condition have changed a row. Column names come from the fixed lists of rows.ts, all values
  * are parameters.
  */
-import type { Step } from '../port.js'
+import type { RunWhere, Step } from '../port.js'
 import type { Param } from './database.js'
 import { ASSISTANT, encode, PAYLOAD, plain, RUN, THREAD } from './rows.js'
 
@@ -53,26 +53,17 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
   },
   'runs.patch': ({ run_id, where, set }, i, out) => {
     const { sets, params } = assignments(RUN_PATCHED, set)
-    const wheres = ['run_id = ?']
-    params.push(run_id)
-    if (where.status !== undefined) {
-      wheres.push(`status IN (${where.status.map(() => '?').join()})`)
-      params.push(...where.status)
-    }
-    if (where.attempt !== undefined) {
-      wheres.push('attempt = ?')
-      params.push(where.attempt)
-    }
-    if (where.token !== undefined) {
-      wheres.push('token = ?')
-      params.push(where.token)
-    }
-    out.push([update('runs', sets, wheres), i, params])
+    const found = runWhere(run_id, where)
+    out.push([update('runs', sets, found.wheres), i, [...params, ...found.params]])
     const payload = assignments(PAYLOAD, set)
     if (payload.sets.length > 0) {
       payload.params.push(run_id)
       out.push([update('payloads', payload.sets, ['run_id = ?']), -1, payload.params])
     }
+  },
+  'runs.remove': ({ run_id, where }, i, out) => {
+    const { wheres, params } = runWhere(run_id, where)
+    out.push([`DELETE FROM runs WHERE ${wheres.join(' AND ')}`, i, params])
   },
   'runs.beat': ({ runs }, _i, out) => {
     out.push([BEAT, -1, [JSON.stringify(runs.map(({ run_id, token }) => [run_id, token]))]])
@@ -89,11 +80,33 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
       out.push([idx < 0 ? REPLACE_WRITE : PUT_WRITE, -1, [...params, type, value]])
     }
   },
+  'checkpoints.rollback': ({ thread_id, run_id }, _i, out) => {
+    for (const table of ['checkpoints', 'writes'])
+      out.push([`DELETE FROM ${table} WHERE thread_id = ? AND run_id = ?`, -1, [thread_id, run_id]])
+  },
   'threads.remove': ({ thread_id }, _i, out) => {
     // States and payloads go with the rows they belong to (ON DELETE CASCADE).
     for (const table of ['threads', 'runs', 'checkpoints', 'blobs', 'writes'])
       out.push([`DELETE FROM ${table} WHERE thread_id = ?`, -1, [thread_id]])
   },
+}
+
+function runWhere(run_id: string, { status, attempt, token }: RunWhere): { wheres: string[]; params: Param[] } {
+  const wheres = ['run_id = ?']
+  const params: Param[] = [run_id]
+  if (status !== undefined) {
+    wheres.push(`status IN (${status.map(() => '?').join()})`)
+    params.push(...status)
+  }
+  if (attempt !== undefined) {
+    wheres.push('attempt = ?')
+    params.push(attempt)
+  }
+  if (token !== undefined) {
+    wheres.push('token = ?')
+    params.push(token)
+  }
+  return { wheres, params }
 }
 
 const THREAD_PATCHED = THREAD.filter(column => !['app', 'thread_id', 'rev', 'created_at'].includes(column))

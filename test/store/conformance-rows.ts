@@ -29,6 +29,7 @@ export const thread = (set: Partial<ThreadRow> = {}): ThreadRow => ({
   metadata: '{}',
   config: '{}',
   status: 'idle',
+  settled: 'idle',
   interrupts: '{}',
   error: null,
   temporary: false,
@@ -69,6 +70,10 @@ export const run = (thread_id: string, set: Partial<RunRow> = {}): RunRow => ({
   ended_at: null,
   last_event_id: null,
   error: null,
+  base: null,
+  webhook: null,
+  webhook_due_at: null,
+  webhook_tries: 0,
   result: null,
   ...set,
 })

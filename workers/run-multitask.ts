@@ -1,0 +1,66 @@
+/**
+ * What a new run does to the runs before it (API: threads-and-runs 8.6). The decision is taken on the thread row that
+ * is then compared and set, so two callers never both think they were first.
+ */
+import { announceEnd, sendCancel } from '../bus/events.js'
+import { fail } from '../schemas/errors.js'
+import { token } from '../schemas/ids.js'
+import type { Active, Queued, RunRow, Step, ThreadRow } from '../store/port.js'
+import type { Tools } from './context.js'
+
+/** A thread queues at most so many runs; the next is refused with 429. */
+const MAX_QUEUED = 1_000
+
+export interface Decision {
+  queue: Queued[]
+  /** Runs that wait and shall not run any more. */
+  dropped: Queued[]
+  /** The run that shall stop. */
+  stopped: Active | null
+  /** The run is in line already: a repeated create. */
+  known: boolean
+}
+
+export async function decide({ store }: Tools, run: RunRow, thread: ThreadRow): Promise<Decision> {
+  const known = thread.active?.run_id === run.run_id || thread.queue.some(one => one.run_id === run.run_id)
+  const mine: Queued = { run_id: run.run_id, no: thread.next_no, due_at: run.due_at }
+  const busy = thread.active !== null || thread.queue.length > 0
+  const strategy = run.multitask_strategy
+  if (known || !busy || strategy === 'enqueue') {
+    if (thread.queue.length >= MAX_QUEUED) throw fail('too_many', `The thread has ${MAX_QUEUED} runs in line; wait for one of them to end`)
+    return { queue: [...thread.queue, mine], dropped: [], stopped: null, known }
+  }
+  if (strategy === 'reject') {
+    // A repeat of a create that ended meanwhile is no second run.
+    const [stored] = await store.runs.summary([run.run_id])
+    if (stored !== undefined) return { queue: thread.queue, dropped: [], stopped: null, known: true }
+    throw fail('conflict', 'Thread is already running a task. Wait for it to finish or choose a different multitask strategy.')
+  }
+  return { queue: [mine], dropped: thread.queue, stopped: thread.active, known }
+}
+
+/** The steps that end or stop the earlier runs; they come after the new run is in line. */
+export function dropSteps({ dropped, stopped }: Decision, run: RunRow): Step[] {
+  const rollback = run.multitask_strategy === 'rollback'
+  const now = run.created_at
+  const steps = dropped.map(({ run_id }): Step =>
+    rollback
+      ? { step: 'runs.remove', run_id, where: { status: ['accepting', 'pending'] } }
+      : {
+          step: 'runs.patch',
+          run_id,
+          where: { status: ['accepting', 'pending'] },
+          set: { status: 'interrupted', cancel: 'interrupt', cancel_due_at: null, ended_at: now, updated_at: now, last_event_id: -1 },
+        },
+  )
+  if (stopped !== null) {
+    steps.push({ step: 'runs.patch', run_id: stopped.run_id, where: { token: stopped.token, status: ['running'] }, set: { cancel: rollback ? 'rollback' : 'interrupt' } })
+  }
+  return steps
+}
+
+/** Tells the readers of dropped runs that they ended, and the holder of the running one to stop. */
+export function followUp({ link }: Tools, { dropped, stopped }: Decision): void {
+  for (const { run_id } of dropped) announceEnd(link, token('run', run_id), { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })
+  if (stopped !== null) sendCancel(link, token('run', stopped.run_id))
+}
