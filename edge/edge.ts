@@ -6,6 +6,7 @@ import type { Lifecycle } from '../bus/lifecycle.js'
 import { openMux } from '../bus/mux.js'
 import type { Config } from '../schemas/config.js'
 import { callThrough } from './calls.js'
+import { cancelRun } from './cancel.js'
 import type { Edge } from './context.js'
 import { openStalls } from './outlet.js'
 import type { AnswerKind } from './routes.js'
@@ -79,6 +80,7 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   create: (exchange, route, body) => createRun(edge, exchange, route, body),
   'join-stream': (exchange, route) => joinStream(edge, exchange, route),
   'join-wait': (exchange, route) => joinWait(edge, exchange, route),
+  cancel: (exchange, route) => cancelRun(edge, exchange, route),
   root: exchange => root(exchange),
   ok: exchange => ok(edge, exchange),
   ready: exchange => ready(edge, exchange),

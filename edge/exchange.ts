@@ -14,6 +14,7 @@ export interface Received {
   host: string
   hosts: number
   lengths: number
+  /** NaN when it is no number, −1 when there is none. */
   length: number
   encodings: number
   encoding: string
@@ -49,6 +50,7 @@ const REASONS: { [status: number]: string } = {
   500: 'Internal Server Error',
   503: 'Service Unavailable',
 }
+const LENGTH = /^\d{1,15}$/
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 const RETRY: Headers = { 'Retry-After': '1' }
@@ -200,7 +202,8 @@ export class Exchange {
   }
 
   private endEmpty(): void {
-    if (this.received.close) this.res.endWithoutBody(undefined, true)
+    // endWithoutBody(undefined, true) would announce 2⁶³ bytes.
+    if (this.received.close) this.res.end(undefined, true)
     else this.res.endWithoutBody()
   }
 
@@ -238,7 +241,7 @@ function readHeaders(req: HttpRequest): Received {
         break
       case 'content-length':
         received.lengths++
-        received.length = Number(value)
+        received.length = LENGTH.test(value) ? Number(value) : NaN
         break
       case 'transfer-encoding':
         received.encodings++

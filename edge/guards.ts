@@ -11,6 +11,7 @@ import type { Received } from './exchange.js'
 export function framingFault(received: Received): string | null {
   if (received.hosts !== 1 || received.host === '') return 'Exactly one Host header is required'
   if (received.lengths > 1) return 'More than one Content-Length header'
+  if (Number.isNaN(received.length)) return 'Content-Length is not a number'
   if (received.encodings > 1 || (received.encodings === 1 && received.encoding !== 'chunked'))
     return 'The only Transfer-Encoding accepted is chunked'
   if (received.encodings === 1 && received.lengths === 1) return 'Content-Length and Transfer-Encoding together'

@@ -6,7 +6,7 @@ import { rpc } from '../schemas/subjects.js'
  * How a route is answered: `json` forwards a call and its answer; `create` makes a run; the joins attach to one;
  * the others are answered by the edge itself.
  */
-export type AnswerKind = 'json' | 'create' | 'join-stream' | 'join-wait' | 'root' | 'ok' | 'ready' | 'info'
+export type AnswerKind = 'json' | 'create' | 'join-stream' | 'join-wait' | 'cancel' | 'root' | 'ok' | 'ready' | 'info'
 
 export interface Row {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -55,6 +55,7 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/threads/:thread_id/runs/:run_id', answer: 'json', subject: get },
   { method: 'GET', path: '/threads/:thread_id/runs/:run_id/stream', answer: 'join-stream', subject: join },
   { method: 'GET', path: '/threads/:thread_id/runs/:run_id/join', answer: 'join-wait', subject: join },
+  { method: 'POST', path: '/threads/:thread_id/runs/:run_id/cancel', answer: 'cancel', subject: rpc('runs', 'cancel') },
 ]
 
 export const ROUTES: readonly Route[] = ROWS.map(row => ({

@@ -6,7 +6,7 @@ import { v7 as uuid } from 'uuid'
 import type { Answer } from '../bus/call.js'
 import type { CallHead } from '../schemas/calls.js'
 import { fail } from '../schemas/errors.js'
-import { isTerminal, type RunHead } from '../schemas/runs.js'
+import { isTerminal, type RunMode } from '../schemas/runs.js'
 import { forward } from './calls.js'
 import { type Edge, runPath } from './context.js'
 import { isTrue, readCursor } from './cursor.js'
@@ -65,7 +65,7 @@ async function insist(edge: Edge, subject: string, head: CallHead, body: Uint8Ar
 
 export async function joinStream(edge: Edge, exchange: Exchange, route: Route): Promise<void> {
   const query = new URLSearchParams(exchange.query)
-  const found = await join(edge, exchange, route)
+  const found = await join(edge, exchange, route, 'stream')
   if (found === null || exchange.over) return
   const { head } = found
   const stream = new RunStream(edge, exchange, head.run_id)
@@ -76,7 +76,7 @@ export async function joinStream(edge: Edge, exchange: Exchange, route: Route): 
 
 export async function joinWait(edge: Edge, exchange: Exchange, route: Route): Promise<void> {
   const query = new URLSearchParams(exchange.query)
-  const found = await join(edge, exchange, route)
+  const found = await join(edge, exchange, route, 'wait')
   if (found === null || exchange.over) return
   const { head, answer } = found
   if (isTerminal(head.status) && answer.body.length > 0) {
@@ -89,8 +89,9 @@ export async function joinWait(edge: Edge, exchange: Exchange, route: Route): Pr
 }
 
 /** Authorises, finds, and clears a cancel that was pending since the creator left. Null when it was refused: answered. */
-async function join(edge: Edge, exchange: Exchange, route: Route): Promise<{ head: RunHead; answer: Answer } | null> {
-  const answer = await edge.caller.call(route.subject, exchange.callHead())
+async function join(edge: Edge, exchange: Exchange, route: Route, mode: RunMode) {
+  const head = exchange.callHead()
+  const answer = await edge.caller.call(route.subject, { ...head, run: { run_id: head.params!.run_id!, mode } })
   const { run, status } = answer.head
   if (status >= 400) {
     forward(exchange, answer)
