@@ -2,6 +2,7 @@
  * The wrapper around uWebSockets.js, and the only place that knows it: a handler that throws, or that returns without
  * an answer and an abort handler, ends the process, so every request comes through here. One catch-all, our own router.
  */
+import { createServer } from 'node:net'
 import * as uWS from 'uWebSockets.js'
 import { readBody } from './body.js'
 import type { Edge } from './context.js'
@@ -88,11 +89,11 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
     }
   })
 
-  const socket = await new Promise<uWS.us_listen_socket | false>(done => {
-    // Exclusive: without it a second server on the port would silently get half of the connections.
-    const listen = app.listen as unknown as (host: string, port: number, options: number, done: unknown) => void
-    listen.call(app, config.host.replace(/^\[|\]$/g, ''), config.port, EXCLUSIVE, done)
-  })
+  // A shared listen takes a port whose last owner died a moment ago (its connections linger for a minute), but also
+  // one that another server has, and then gets half of its connections: so that is tried first.
+  const host = config.host.replace(/^\[|\]$/g, '')
+  const taken = config.port !== 0 && (await isTaken(host, config.port))
+  const socket = await new Promise<uWS.us_listen_socket | false>(done => (taken ? done(false) : app.listen(host, config.port, done)))
   if (socket === false) throw new Error(`port ${config.port} of ${config.host} cannot be listened on: is it in use?`)
   const port = uWS.us_socket_local_port(socket as unknown as uWS.us_socket)
 
@@ -106,8 +107,14 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
   }
 }
 
-const EXCLUSIVE = 1
 const NOTHING = new Uint8Array(0)
+
+const isTaken = (host: string, port: number): Promise<boolean> =>
+  new Promise(done => {
+    const probe = createServer()
+    probe.once('error', () => done(true))
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => done(false)))
+  })
 
 function pairs(flat: readonly string[]): { [name: string]: string } {
   const headers: { [name: string]: string } = {}

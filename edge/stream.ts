@@ -27,6 +27,8 @@ const FIRST_RETRY_MS = 50
 const LAST_RETRY_MS = 2_000
 /** How long something must be gone before we believe it: supervisors reconnect to a restarted broker, too. */
 const GONE_MS = 3_000
+/** After a reconnect of ours, replay is asked for until somebody answers, for so long. */
+const RECONNECT_MS = 5_000
 /** Tries to get the tail of an ended run before it counts as all there is. */
 const TAIL_TRIES = 4
 
@@ -71,6 +73,7 @@ export class RunStream implements Listener, Watched, Beating {
   private retry: NodeJS.Timeout | null = null
   private tries = 0
   private goneSince = 0
+  private reconnectedAt = 0
 
   constructor(
     private readonly edge: Edge,
@@ -160,6 +163,7 @@ export class RunStream implements Listener, Watched, Beating {
   }
 
   onReconnect(): void {
+    this.reconnectedAt = Date.now()
     if (this.opened && this.anchored) this.replay()
   }
 
@@ -279,7 +283,9 @@ export class RunStream implements Listener, Watched, Beating {
     if (this.end !== null) this.replayedSinceEnd++
     if (!this.hole && !(outcome === 'gone' && this.misses())) this.goneSince = 0
     else if (Date.now() - (this.goneSince ||= Date.now()) >= GONE_MS) return this.cut()
-    if (this.hole) this.replayLater()
+    // Whoever keeps the events may come back to the broker later than we do.
+    const early = outcome === 'gone' && Date.now() - this.reconnectedAt < RECONNECT_MS
+    if (early || this.hole) this.replayLater()
     else this.settle(true)
   }
 

@@ -14,7 +14,7 @@ export interface KeepOptions {
   restart?: boolean
   /** Called once when it is given up; `start` rejects with the same error when it still waits. */
   onGivenUp?: (error: Error) => void
-  /** Exit codes that say "again would not help". */
+  /** Exit codes of a first start that say "again would not help". */
   final?: readonly number[]
 }
 
@@ -35,6 +35,7 @@ export function keep({ name, spawn, ready, log, restart = true, onGivenUp, final
   let wanted = false
   let quick = 0
   let unready = 0
+  let wasReady = false
   let timer: NodeJS.Timeout | undefined
   let first: { resolve(): void; reject(error: Error): void } | null = null
 
@@ -52,7 +53,7 @@ export function keep({ name, spawn, ready, log, restart = true, onGivenUp, final
     ready(mine).then(
       () => {
         if (child !== mine) return
-        isReady = true
+        isReady = wasReady = true
         unready = 0
         first?.resolve()
         first = null
@@ -70,8 +71,8 @@ export function keep({ name, spawn, ready, log, restart = true, onGivenUp, final
       const how = why || (signal === null ? `it left with code ${code}` : `it was ended by ${signal}`)
       quick = Date.now() - started < QUICK_MS ? quick + 1 : 0
       if (!isReady) unready++
-      if (code !== null && final.includes(code)) giveUp(new Error(`the ${name} cannot start (code ${code})`))
-      else if (unready >= MAX_UNREADY || (!restart && !isReady))
+      const hopeless = !wasReady && code !== null && final.includes(code)
+      if (hopeless || unready >= MAX_UNREADY || (!restart && !isReady))
         giveUp(new Error(`the ${name} did not become ready: ${how}`))
       else if (restart) {
         const pause = PAUSES[Math.min(Math.max(quick - 1, 0), PAUSES.length - 1)]!

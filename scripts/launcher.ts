@@ -121,6 +121,7 @@ async function startRoles(given: Start): Promise<void> {
     name: 'server process',
     log: say,
     onGivenUp: giveUp,
+    final: [2],
     spawn: () =>
       fork(join(import.meta.dirname, 'roles-main.js'), ['edge', 'resources', 'graphs'], {
         // After a restart at the same port, also when the system chose it. A group of its own: Ctrl-C is for us.

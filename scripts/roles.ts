@@ -2,11 +2,12 @@
  * Runs one or more roles in this process. Each has its own connection, user and log name, so that splitting a merged
  * process changes nothing. `node roles.js edge resources graphs` is the child of `weft start`.
  */
-import { openLink, type Role } from '../bus/connect.js'
+import { type Link, openLink, type Role } from '../bus/connect.js'
 import { type Lifecycle, lifecycle, stopOnSignals } from '../bus/lifecycle.js'
 import { openLog } from '../bus/log.js'
 import type { Config } from '../schemas/config.js'
 import { natsUrlOf } from './nats-process.js'
+import { Sentence } from './sentence.js'
 
 export type RoleName = Extract<Role, 'edge' | 'resources' | 'graphs'>
 
@@ -50,7 +51,7 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
         process.exit(1)
       })
       if (role === 'resources') await (await import('../workers/main.js')).startResources(config, link, life)
-      else if (role === 'graphs') await (await import('../workers/graph/main.js')).startGraphs(config, link, life)
+      else if (role === 'graphs') await graphs(config, link, life)
       else port = (await (await import('../edge/main.js')).startEdge(config, link, life)).port
     }
   } catch (error) {
@@ -61,4 +62,12 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
   if (stopping) return
   log.info({ roles, ...(port === null ? {} : { port }) }, 'started')
   process.send?.({ ready: true, port } satisfies Ready)
+}
+
+/** An application that cannot be loaded will not load the next time either: exit code 2. */
+async function graphs(config: Config, link: Link, life: Lifecycle): Promise<void> {
+  const { startGraphs } = await import('../workers/graph/main.js')
+  await startGraphs(config, link, life).catch(error => {
+    throw new Sentence((error as Error).message, 2)
+  })
 }

@@ -25,6 +25,8 @@ const BATCH = 1_000
 export const rows: readonly Row[] = [
   // Runs that are pending for 30 s, or were when the process started, and first in the line of their thread.
   { name: 'wake-ups', every_ms: 10_000, at_start: true, work: rewake },
+  // Running runs whose heartbeat count is the same as 10 s ago: the claim looks again for 6 s and takes them over.
+  { name: 'lost holders', every_ms: 10_000, at_start: true, work: wakeLost },
   // Busy threads that nobody has written for 30 s.
   { name: 'half-done', every_ms: 10_000, at_start: true, work: repairStale },
   // Runs whose cancel_due_at has passed.
@@ -72,6 +74,19 @@ async function rewake(tools: Tools): Promise<void> {
     const thread = await store.threads.get(run.app, run.thread_id)
     if (thread === null || thread.active !== null || firstEligible(thread.queue, now)?.run_id !== run.run_id) continue
     await wake(link, mux, token('pool', run.pool), run, `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`)
+  }
+}
+
+let beats = new Map<string, number>()
+
+async function wakeLost({ store, link, mux }: Tools): Promise<void> {
+  const before = beats
+  beats = new Map()
+  for (const run of await store.runs.unsettled(BATCH * 20)) {
+    if (run.status !== 'running') continue
+    beats.set(run.run_id, run.hb)
+    if (before.get(run.run_id) !== run.hb) continue
+    await wake(link, mux, token('pool', run.pool), run, `${run.run_id}:${run.attempt}:lost${run.hb}`)
   }
 }
 

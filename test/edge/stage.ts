@@ -182,7 +182,12 @@ export async function openStage(given: Partial<Config> = {}): Promise<Stage> {
   noun('assistants', {}, ['create', 'get'])
   noun('system', {}, ['check', 'ready'])
   await worker.nc.flush()
-  stage.port = (await openEdge({ config, link: edge, life })).port
+  try {
+    stage.port = (await openEdge({ config, link: edge, life })).port
+  } catch (error) {
+    await stage.close()
+    throw error
+  }
   return stage
 }
 

@@ -1,0 +1,109 @@
+import t from 'tap'
+import { frame, frames, idsIn, openRaw, openStage, request } from './stage.js'
+
+const CHUNKS = 1_000
+const STREAMS = 50
+
+t.test('50 streams of 1,000 chunks arrive whole and in order', async t => {
+  const stage = await openStage({})
+  t.teardown(() => stage.close())
+  const url = `http://127.0.0.1:${stage.port}/runs/stream`
+  const streams = await Promise.all(
+    Array.from({ length: STREAMS }, async () => {
+      const created = stage.created()
+      const answer = await fetch(url, { method: 'POST', body: '{}' })
+      return { answer, run: await created }
+    }),
+  )
+  // Creates that met in one turn got the same run from `created`: take them from the answers.
+  const started = performance.now()
+  for (let first = 0; first < CHUNKS; first += 20) {
+    const bytes = frames(first, 20, 40)
+    for (const run of stage.runs.values()) stage.publish(run, first, 20, bytes, false)
+    if (first % 200 === 0) await stage.graph.nc.flush()
+  }
+  for (const run of stage.runs.values()) {
+    run.head.last_event_id = CHUNKS - 1
+    stage.finish(run)
+  }
+  const expected = `: connected\n${frames(0, CHUNKS, 40)}`
+  const texts = await Promise.all(streams.map(({ answer }) => answer.text()))
+  const ms = performance.now() - started
+  t.equal(stage.runs.size, STREAMS)
+  t.ok(
+    texts.every(text => text === expected),
+    'equal to the last byte',
+  )
+  t.comment(
+    `${Math.round((STREAMS * CHUNKS) / ms)},000 chunks/s, publisher, broker, edge and clients on the same cores`,
+  )
+})
+
+t.test('a client that does not read costs no memory, and gets everything when it reads', async t => {
+  const stage = await openStage({})
+  t.teardown(() => stage.close())
+  const created = stage.created()
+  const raw = openRaw(stage.port, request('POST', '/runs/stream', '', '{}'))
+  const run = await created
+  await raw.until(/connected/)
+  raw.socket.pause()
+  const count = 4_000
+  const before = process.memoryUsage.rss()
+  let most = 0
+  // 64 MB: kernel buffers take a few of them.
+  const bytes = frame(0, 16_000).length
+  for (let id = 0; id < count; id++) {
+    const one = frame(id, 16_000)
+    run.kept.set(id, Buffer.alloc(0))
+    stage.publish(run, id, 1, one, false)
+    if (id % 50 !== 49) continue
+    await stage.graph.nc.flush()
+    most = Math.max(most, process.memoryUsage.rss())
+  }
+  t.ok(
+    most - before < 48 * 1024 * 1024,
+    `${Math.round((most - before) / 1048576)} MB more for ${Math.round((count * bytes) / 1048576)} MB of events`,
+  )
+  run.head.last_event_id = count - 1
+  // Frames are made again only now, or the test itself would hold what it measures.
+  for (let id = 0; id < count; id++) run.kept.set(id, frame(id, 16_000))
+  stage.replays.length = 0
+  const started = performance.now()
+  raw.socket.resume()
+  stage.finish(run)
+  await raw.until(text => text.endsWith('\r\n0\r\n\r\n'))
+  const text = raw.text().replace(/\r\n[0-9a-f]+\r\n/g, '')
+  t.same(
+    idsIn(text),
+    Array.from({ length: count }, (_, i) => i),
+  )
+  t.ok(stage.replays.length > 0)
+  t.comment(`${stage.replays.length} replays, ${Math.round(performance.now() - started)} ms`)
+  raw.socket.destroy()
+})
+
+t.test('an event larger than what may be held arrives whole', async t => {
+  const stage = await openStage({})
+  t.teardown(() => stage.close())
+  const created = stage.created()
+  const answer = fetch(`http://127.0.0.1:${stage.port}/runs/stream`, { method: 'POST', body: '{}' })
+  const run = await created
+  for (let id = 0; id < 30; id++) stage.publish(run, id, 1, frame(id, 700_000))
+  stage.finish(run)
+  t.same(idsIn(await (await answer).text()).length, 30)
+})
+
+t.test('a client that takes nothing for the stall time is cut off', async t => {
+  const stage = await openStage({ stall_ms: 1_000 })
+  t.teardown(() => stage.close())
+  stage.template = { on_disconnect: 'cancel' }
+  const created = stage.created()
+  const raw = openRaw(stage.port, request('POST', '/runs/stream', '', '{}'))
+  const run = await created
+  await raw.until(/connected/)
+  raw.socket.pause()
+  for (let id = 0; id < 600; id++) stage.publish(run, id, 1, frame(id, 16_000), false)
+  await new Promise(done => setTimeout(done, 2_500))
+  t.equal(stage.calls.filter(call => call.verb === 'runs.disconnect').length, 1)
+  raw.socket.destroy()
+})

@@ -1,0 +1,265 @@
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { open } from '../../bus/serve.js'
+import { fail } from '../../schemas/errors.js'
+import { openRaw, openStage, request, THREAD } from './stage.js'
+
+const LIMIT = 1024 * 1024
+const stage = await openStage({ body_limit: LIMIT, bodies_in_flight: 3 * LIMIT })
+t.teardown(() => stage.close())
+const { port } = stage
+const url = `http://127.0.0.1:${port}`
+const statuses = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, code]) => Number(code))
+
+/** Sends and waits until the connection is closed, or until the answer is complete. */
+async function answered(text: string | Buffer): Promise<{ text: string; closed: boolean }> {
+  const raw = openRaw(port, text)
+  let closed = false
+  void raw.closed.then(() => (closed = true))
+  await Promise.race([raw.closed, raw.until(/\r\n\r\n[\s\S]*}$/).then(() => new Promise(done => setTimeout(done, 60)))])
+  raw.socket.destroy()
+  return { text: raw.text(), closed }
+}
+
+const smuggled = 'GET /threads/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n'
+const post = (headers: string, body = '', host = 'Host: localhost\r\n') =>
+  `POST /threads HTTP/1.1\r\n${host}${headers}\r\n${body}`
+
+t.test('ambiguous framing is refused and what lies behind it is never answered', async t => {
+  const cases: [string, string, number[]][] = [
+    ['two lengths', post('Content-Length: 2\r\nContent-Length: 4\r\n', '{}'), [400]],
+    ['two equal lengths', post('Content-Length: 2\r\nContent-Length: 2\r\n', '{}'), [400]],
+    ['two lengths, zero first', post('Content-Length: 0\r\nContent-Length: 60\r\n', smuggled), []],
+    ['a list of lengths', post('Content-Length: 2, 2\r\n', '{}'), [400]],
+    ['length and encoding', post('Content-Length: 2\r\nTransfer-Encoding: chunked\r\n', `0\r\n\r\n${smuggled}`), [400]],
+    ['gzip', post('Transfer-Encoding: gzip\r\n', smuggled), [400]],
+    ['gzip, chunked', post('Transfer-Encoding: gzip, chunked\r\n', `0\r\n\r\n${smuggled}`), []],
+    ['chunked, chunked', post('Transfer-Encoding: chunked, chunked\r\n', '0\r\n\r\n'), [400]],
+    ['chunked twice', post('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n', '0\r\n\r\n'), [400]],
+    ['Chunked', post('Transfer-Encoding: Chunked\r\n', '0\r\n\r\n'), [400]],
+    ['identity', post('Transfer-Encoding: identity\r\n'), [400]],
+    ['a bad chunk', post('Transfer-Encoding: chunked\r\n', `zz\r\n{}\r\n0\r\n\r\n${smuggled}`), [400]],
+    ['a chunk without end', post('Transfer-Encoding: chunked\r\n', 'fffffffffffffffff\r\n{}\r\n0\r\n\r\n'), [400]],
+    ['a negative length', post('Content-Length: -2\r\n', '{}'), [400]],
+    ['a length with a sign', post('Content-Length: +2\r\n', '{}'), [400]],
+    ['a length that is no number', post('Content-Length: 2a\r\n', '{}'), [400]],
+    ['a length beyond numbers', post('Content-Length: 99999999999999999999\r\n', '{}'), [400]],
+    ['two hosts', post('Content-Length: 2\r\nHost: other\r\n', '{}'), [400]],
+    ['an empty host', post('Content-Length: 2\r\n', '{}', 'Host: \r\n'), [400]],
+    ['HTTP/1.0', 'GET /ok HTTP/1.0\r\nHost: localhost\r\n\r\n', [505]],
+    ['bare line feeds', 'GET /ok HTTP/1.1\nHost: localhost\n\n', [505]],
+    ['an absolute target', 'GET http://localhost/ok HTTP/1.1\r\nHost: localhost\r\n\r\n', [505]],
+    ['more than a hundred headers', `GET /ok HTTP/1.1\r\nHost: localhost\r\n${'x: 1\r\n'.repeat(120)}\r\n`, [431]],
+    ['a header of 20 KB', `GET /ok HTTP/1.1\r\nHost: localhost\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`, [431]],
+  ]
+  for (const [name, text, expected] of cases) {
+    const before = stage.calls.length
+    const { text: answer, closed } = await answered(text)
+    const got = [...answer.matchAll(/HTTP\/1\.[01] (\d+)/g)].map(([, code]) => Number(code))
+    if (got.length > 0 || expected.length > 0) t.same(got, expected.length > 0 ? expected : [400], name)
+    t.ok(closed, `${name}: closed`)
+    t.equal(stage.calls.length, before, `${name}: nobody was called`)
+  }
+})
+
+t.test('a request without Host is never answered', async t => {
+  const raw = openRaw(port, `GET /ok HTTP/1.1\r\n\r\n${smuggled}`)
+  await Promise.race([raw.closed, new Promise(done => setTimeout(done, 300))])
+  t.equal(raw.text(), '')
+  raw.socket.destroy()
+})
+
+t.test('ambiguous framing gets a sentence when nothing lies behind it', async t => {
+  const { text } = await answered(post('Content-Length: 2\r\nContent-Length: 2\r\n', '{}'))
+  t.match(text, '{"detail":"More than one Content-Length header"}')
+})
+
+t.test('a proper chunked body travels', async t => {
+  const raw = openRaw(port, post('Transfer-Encoding: chunked\r\n', '2\r\n{"\r\n5\r\na":1}\r\n0\r\n\r\n'))
+  await raw.until(/bytes/)
+  t.match(raw.text(), '"bytes":7')
+  raw.socket.destroy()
+})
+
+t.test('pipelined requests that are answered at once come in order', async t => {
+  const raw = openRaw(port, request('GET', '/ok') + request('GET', '/info') + request('GET', '/nothing'))
+  await raw.until(/Not found/)
+  t.same(statuses(raw.text()), [200, 200, 404])
+  t.ok(raw.text().indexOf('"ok"') < raw.text().indexOf('langgraph_js_version'))
+  raw.socket.destroy()
+})
+
+t.test('a request sent before the answer to a call ends the connection, never mixes answers', async t => {
+  const raw = openRaw(port, request('GET', `/threads/${THREAD}`) + request('GET', '/ok'))
+  await raw.closed
+  t.notMatch(raw.text(), '"ok"')
+})
+
+t.test('limits: by length before the body, by count without one', async t => {
+  const early = openRaw(port, post(`Content-Length: ${LIMIT + 1}\r\n`))
+  await early.closed
+  t.same(statuses(early.text()), [413])
+  const late = openRaw(port, post('Transfer-Encoding: chunked\r\n'))
+  const piece = `10000\r\n${'x'.repeat(0x10000)}\r\n`
+  for (let i = 0; i < 17; i++) late.socket.write(piece)
+  await late.closed
+  t.same(statuses(late.text()), [413])
+  const exact = await fetch(`${url}/threads`, { method: 'POST', body: 'x'.repeat(LIMIT) })
+  t.equal(exact.status, 200)
+})
+
+t.test('bodies in flight have a budget that comes back', async t => {
+  const held = Array.from({ length: 3 }, () =>
+    openRaw(port, post(`Content-Length: ${LIMIT}\r\n`, 'x'.repeat(LIMIT - 10))),
+  )
+  await new Promise(done => setTimeout(done, 200))
+  const answer = await fetch(`${url}/threads`, { method: 'POST', body: 'x'.repeat(1000) })
+  t.equal(answer.status, 429)
+  t.equal(answer.headers.get('retry-after'), '1')
+  for (const one of held) one.socket.destroy()
+  await new Promise(done => setTimeout(done, 100))
+  t.equal((await fetch(`${url}/threads`, { method: 'POST', body: 'x'.repeat(1000) })).status, 200)
+})
+
+t.test('paths and methods', async t => {
+  const of = async (path: string, method = 'GET') => {
+    const raw = openRaw(port, request(method, path, 'Connection: close\r\n'))
+    const text = await raw.closed
+    return { status: statuses(text)[0], text }
+  }
+  t.equal((await of('/assistants/a%zz')).status, 400)
+  t.equal((await of('/assistants/a%00')).status, 400)
+  t.equal((await of('/threads/%00')).status, 400)
+  t.equal((await of('/threads/nope')).status, 422)
+  t.match((await of('/threads/nope')).text, '{"detail":"thread_id must be a UUID"}')
+  t.equal((await of('/nothing')).status, 404)
+  const wrong = await of('/threads', 'DELETE')
+  t.equal(wrong.status, 405)
+  t.match(wrong.text, 'Allow: POST, OPTIONS')
+  t.equal((await of('/threads', 'FOO')).status, 405)
+  const head = await of('/ok', 'HEAD')
+  t.equal(head.status, 200)
+  t.ok(head.text.endsWith('\r\n\r\n'), 'no body')
+  const options = await of('/threads', 'OPTIONS')
+  t.equal(options.status, 204)
+  t.match(options.text, 'Allow: POST, OPTIONS')
+  t.equal((await of('/nothing', 'OPTIONS')).status, 404)
+})
+
+t.test('a page of another name is not served', async t => {
+  const raw = openRaw(port, 'GET /ok HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n')
+  t.same(statuses(await raw.closed), [403])
+})
+
+t.test('a call carries body, params, query, request id and trace, and nothing else of the request', async t => {
+  stage.calls.length = 0
+  const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+  const answer = await fetch(`${url}/threads/${THREAD}/state?subgraphs=true&x=%zz`, {
+    headers: { 'x-request-id': 'mine-1', traceparent, 'x-weft-identity': 'root', origin: 'http://page.example' },
+  })
+  t.equal(answer.headers.get('x-request-id'), 'mine-1')
+  t.equal(answer.headers.get('access-control-allow-origin'), '*')
+  t.equal(answer.headers.get('content-type'), 'application/json')
+  t.same(stage.calls[0]!.head, {
+    request_id: 'mine-1',
+    params: { thread_id: THREAD },
+    query: 'subgraphs=true&x=%zz',
+    traceparent,
+  })
+  const other = await fetch(`${url}/threads`, {
+    method: 'POST',
+    body: '{"a":1}',
+    headers: { 'x-request-id': 'b d\u00e9' },
+  })
+  t.match(other.headers.get('x-request-id'), /^[0-9a-f-]{36}$/)
+  t.equal(stage.calls.at(-1)!.body.toString(), '{"a":1}')
+})
+
+t.test('content types and empty bodies', async t => {
+  const of = async (type: string, body: string) => {
+    const raw = openRaw(port, request('POST', '/threads', `${type}Connection: close\r\n`, body))
+    return statuses(await raw.closed)[0]
+  }
+  t.equal(await of('', ''), 200)
+  t.equal(await of('', '{}'), 200)
+  t.equal(await of('Content-Type: text/plain\r\n', '{}'), 200)
+  t.equal(await of('Content-Type: application/x-www-form-urlencoded\r\n', 'a=b'), 415)
+  t.equal(await of('Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 0\r\n', ''), 200)
+})
+
+t.test('a GET is answered without waiting for its body', async t => {
+  const raw = openRaw(port, request('GET', '/ok', 'Content-Length: 100\r\nContent-Type: application/json\r\n'))
+  await raw.until(/"ok":true/)
+  t.same(statuses(raw.text()), [200])
+  raw.socket.destroy()
+})
+
+t.test('errors, headers and statuses of workers are passed on', async t => {
+  stage.doors['threads.create'] = open(() => {
+    throw fail('conflict', 'Thread exists')
+  })
+  const refused = await fetch(`${url}/threads`, { method: 'POST', body: '{}' })
+  t.equal(refused.status, 409)
+  t.same(await refused.json(), { detail: 'Thread exists' })
+  stage.doors['threads.create'] = open(() => {
+    throw new Error('secret')
+  })
+  const broken = await fetch(`${url}/threads`, { method: 'POST', body: '{}' })
+  t.equal(broken.status, 500)
+  t.same(await broken.json(), { detail: 'Internal server error' })
+  stage.doors['threads.create'] = open(() => ({ head: { status: 204, headers: { 'X-Pagination-Total': '7' } } }))
+  const empty = await fetch(`${url}/threads`, { method: 'POST', body: '{}' })
+  t.equal(empty.status, 204)
+  t.equal(empty.headers.get('x-pagination-total'), '7')
+  delete stage.doors['threads.create']
+})
+
+t.test('a body of 20 MB and its answer travel', async t => {
+  const big = await openStage({})
+  t.teardown(() => big.close())
+  const body = randomBytes(10_000_000).toString('hex')
+  big.doors['threads.create'] = open(bytes => ({ body: bytes }))
+  const started = performance.now()
+  const answer = await fetch(`http://127.0.0.1:${big.port}/threads`, { method: 'POST', body })
+  t.ok((await answer.text()) === body, 'equal')
+  t.comment(`20 MB there and back in ${Math.round(performance.now() - started)} ms`)
+})
+
+t.test('a preflight is answered', async t => {
+  const answer = await fetch(`${url}/runs/stream`, {
+    method: 'OPTIONS',
+    headers: {
+      origin: 'http://page.example',
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'x-api-key',
+    },
+  })
+  t.equal(answer.status, 204)
+  t.equal(answer.headers.get('access-control-allow-headers'), 'x-api-key')
+})
+
+t.test('system routes', async t => {
+  const json = async (path: string) => {
+    const answer = await fetch(url + path)
+    return [answer.status, await answer.json()]
+  }
+  t.same(await json('/'), [200, { ok: true }])
+  t.same(await json('/ok'), [200, { ok: true }])
+  t.same(await json('/ok?check_db=1'), [200, { ok: true }])
+  t.same(await json('/ready'), [200, { ok: true }])
+  t.match(await json('/info'), [200, { context: 'js', version: /^\d/, langgraph_js_version: /^1\./, metadata: {} }])
+  stage.doors['system.check'] = stage.doors['system.ready'] = open(() => {
+    throw fail('unavailable', 'The store does not answer')
+  })
+  t.same(await json('/ok?check_db=1'), [500, { detail: 'The store does not answer' }])
+  t.same(await json('/ready'), [503, { detail: 'The store does not answer' }])
+  t.same(await json('/ok'), [200, { ok: true }])
+})
+
+t.test('a bind to other than loopback needs --insecure', async t => {
+  await t.rejects(openStage({ host: '0.0.0.0' }), /--insecure/)
+})
+
+t.test('a port in use is not shared silently', async t => {
+  await t.rejects(openStage({ port }), /in use/)
+})

@@ -1,0 +1,77 @@
+import t from 'tap'
+import { openWheel, SLOTS, Slots } from '../../edge/wheel.js'
+
+function beater() {
+  const one = { wroteAt: 0, beats: 0, beat: () => void one.beats++ }
+  return one
+}
+
+t.test('an idle one beats once per turn of the wheel', t => {
+  const wheel = new Slots()
+  const one = beater()
+  wheel.add(one)
+  for (let i = 0; i < SLOTS - 1; i++) wheel.turn()
+  t.equal(one.beats, 0)
+  wheel.turn()
+  t.equal(one.beats, 1)
+  for (let i = 0; i < SLOTS * 3; i++) wheel.turn()
+  t.equal(one.beats, 4)
+  t.end()
+})
+
+t.test('who wrote beats a whole period after its last write', t => {
+  const wheel = new Slots()
+  const one = beater()
+  wheel.add(one)
+  for (let i = 0; i < 20; i++) wheel.turn()
+  one.wroteAt = wheel.tick
+  for (let i = 0; i < SLOTS - 1; i++) wheel.turn()
+  t.equal(one.beats, 0)
+  wheel.turn()
+  t.equal(one.beats, 1)
+  t.end()
+})
+
+t.test('who left does not beat, even when it leaves during the turn', t => {
+  const wheel = new Slots()
+  const second = beater()
+  const first = beater()
+  first.beat = () => {
+    wheel.remove(second)
+    return undefined
+  }
+  wheel.add(first)
+  wheel.add(second)
+  for (let i = 0; i < SLOTS * 2; i++) wheel.turn()
+  t.equal(second.beats, 0)
+  wheel.remove(first)
+  wheel.remove(first)
+  t.end()
+})
+
+t.test('those added over a period are spread over the slots', t => {
+  const wheel = new Slots()
+  const ones = Array.from({ length: 500 }, () => beater())
+  ones.forEach((one, i) => {
+    wheel.add(one)
+    if (i % 10 === 0) wheel.turn()
+  })
+  let most = 0
+  for (let i = 0; i < SLOTS; i++) {
+    const before = ones.reduce((sum, one) => sum + one.beats, 0)
+    wheel.turn()
+    most = Math.max(most, ones.reduce((sum, one) => sum + one.beats, 0) - before)
+  }
+  t.ok(most <= 10, `${most} in one slot`)
+  t.end()
+})
+
+t.test('a real wheel turns in its period', async t => {
+  const wheel = openWheel(500)
+  const one = beater()
+  wheel.add(one)
+  const started = performance.now()
+  while (one.beats < 2) await new Promise(done => setTimeout(done, 10))
+  t.ok(performance.now() - started > 900, 'two periods')
+  wheel.close()
+})

@@ -1,0 +1,86 @@
+import t from 'tap'
+import { checkImports, importsOf } from '../../scripts/imports.js'
+
+t.test('every file keeps to its room', async t => {
+  t.same(checkImports(), [])
+})
+
+t.test('a planted violation of each rule is caught, with file and line', async t => {
+  const folder = t.testdir({
+    edge: {
+      'a.ts': "import { ok } from '../schemas/x.js'\nimport { rows } from '../store/rows.js'\n",
+      'b.ts': "import { connect } from 'nats'\nimport type { IValidation } from 'typia'\n",
+      'c.ts': 'const where = process.env.HOME\n// process.env in a comment\n',
+      'd.ts': 'link.publish(`queue.$' + "{pool}`)\nserve('rpc.threads')\nask('rpc.threads.create')\n",
+    },
+    store: { 'rows.ts': "import {\n  call,\n} from '../bus/call.js'\n" },
+    schemas: { 'x.ts': "export { call } from '../bus/call.js'\n" },
+    bus: { 'call.ts': "import '../test/helper.js'\n" },
+    workers: {
+      'checkpoints.ts': "import type { Rows } from '../store/port.js'\n",
+      graph: {
+        'pool.ts': "import type { Rows } from '../../store/port.js'\nimport { rows } from '../../store/rows.js'\n",
+        'host.ts': "import { run } from './host-run.js'\n",
+        'host-run.ts': "import type { Link } from '../../bus/connect.js'\nimport { log } from './log.js'\n",
+        'log.ts': "import { openLog } from '../../bus/log.js'\n",
+        'main.ts': "import './pool.js'\nconst { HOME } = process.env\n",
+      },
+    },
+    scripts: {
+      'weft.ts':
+        "import type { Role } from '../bus/connect.js'\nimport './launcher.js'\nawait import('../edge/main.js')\n",
+      'launcher.ts': "import { call } from '../bus/call.js'\n",
+    },
+    test: { 'x.test.ts': "import t from 'tap'\nimport 'libsql'\n" },
+  })
+  t.same(
+    checkImports(folder).sort(),
+    [
+      'bus/call.ts:1: bus/ does not import test/helper.ts',
+      'edge/a.ts:2: edge/ does not import store/rows.ts',
+      'edge/b.ts:1: nats lives in bus/ only',
+      'edge/c.ts:1: only a main reads process.env',
+      'edge/d.ts:1: a subject is spelled by schemas/subjects.ts only',
+      'edge/d.ts:3: a subject is spelled by schemas/subjects.ts only',
+      'schemas/x.ts:1: schemas/ does not import bus/call.ts',
+      'scripts/weft.ts reaches bus/call.ts: scripts/weft.ts → scripts/launcher.ts → bus/call.ts',
+      'store/rows.ts:1: store/ does not import bus/call.ts',
+      'workers/graph/main.ts reaches store/rows.ts: workers/graph/main.ts → workers/graph/pool.ts → store/rows.ts',
+      'workers/graph/host.ts reaches bus/log.ts: workers/graph/host.ts → workers/graph/host-run.ts → workers/graph/log.ts → bus/log.ts',
+      'workers/graph/pool.ts:2: workers/graph/ does not import store/rows.ts',
+    ].sort(),
+  )
+})
+
+t.test('all forms of an import are seen', async t => {
+  const source = `import a from './a.js'
+import * as b from './b.js'
+import c, { type d } from './c.js'
+import { type e, f } from './e.js'
+import { type g } from './g.js'
+import type { h } from './h.js'
+export * from './i.js'
+export type { j } from './j.js'
+import './k.js'
+const l = await import('./l.js')
+import m from '@scope/name/deep/file.js'
+`
+  t.same(
+    importsOf('bus/x.ts', source).map(
+      ({ target, typeOnly, late }) => `${target}${typeOnly ? ' type' : ''}${late ? ' late' : ''}`,
+    ),
+    [
+      'bus/a.ts',
+      'bus/b.ts',
+      'bus/c.ts',
+      'bus/e.ts',
+      'bus/g.ts type',
+      'bus/h.ts type',
+      'bus/i.ts',
+      'bus/j.ts type',
+      'bus/k.ts',
+      '@scope/name',
+      'bus/l.ts late',
+    ],
+  )
+})
