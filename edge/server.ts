@@ -2,7 +2,7 @@
  * The wrapper around uWebSockets.js, and the only place that knows it: a handler that throws, or that returns without
  * an answer and an abort handler, ends the process, so every request comes through here. One catch-all, our own router.
  */
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import * as uWS from 'uWebSockets.js'
 import { readBody } from './body.js'
 import type { Edge } from './context.js'
@@ -90,10 +90,13 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
   })
 
   // A shared listen takes a port whose last owner died a moment ago (its connections linger for a minute), but also
-  // one that another server has, and then gets half of its connections: so that is tried first.
-  const host = config.host.replace(/^\[|\]$/g, '')
-  const taken = config.port !== 0 && (await isTaken(host, config.port))
-  const socket = await new Promise<uWS.us_listen_socket | false>(done => (taken ? done(false) : app.listen(host, config.port, done)))
+  // one that another server has, and then gets half of its connections: so the port is tried first. And when the
+  // system chooses one, it is chosen here: uWebSockets.js shares named ports only, and a restart wants the same.
+  const wanted = await tryPort(config.host.replace(/^\[|\]$/g, ''), config.port)
+  const socket = await new Promise<uWS.us_listen_socket | false>(done => {
+    if (wanted === null) done(false)
+    else app.listen(wanted.host, wanted.port, done)
+  })
   if (socket === false) throw new Error(`port ${config.port} of ${config.host} cannot be listened on: is it in use?`)
   const port = uWS.us_socket_local_port(socket as unknown as uWS.us_socket)
 
@@ -109,11 +112,15 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
 
 const NOTHING = new Uint8Array(0)
 
-const isTaken = (host: string, port: number): Promise<boolean> =>
+/** The port, or one that the system chooses for 0; null when it cannot be had. */
+const tryPort = (host: string, port: number): Promise<{ host: string; port: number } | null> =>
   new Promise(done => {
     const probe = createServer()
-    probe.once('error', () => done(true))
-    probe.listen({ host, port, exclusive: true }, () => probe.close(() => done(false)))
+    probe.once('error', () => done(null))
+    probe.listen({ host, port, exclusive: true }, () => {
+      const { port } = probe.address() as AddressInfo
+      probe.close(() => done({ host, port }))
+    })
   })
 
 function pairs(flat: readonly string[]): { [name: string]: string } {
