@@ -4,9 +4,22 @@
  * it. Only "no answer" rejects, with `unavailable`; whether the call was carried out is then unknown.
  */
 import type { AnswerHead, CallHead } from '../schemas/calls.js'
-import { type ErrorCode, ERRORS, fail } from '../schemas/errors.js'
+import { ERRORS, type ErrorCode, fail } from '../schemas/errors.js'
 import type { Link } from './connect.js'
-import { collector, decodeHead, type Entry, encodeHead, entriesOf, KIND, MAX_MESSAGE, messagesOf, NOTHING, partsOf, sizeOf, WINDOW } from './envelope.js'
+import {
+  collector,
+  decodeHead,
+  type Entry,
+  encodeHead,
+  entriesOf,
+  KIND,
+  MAX_MESSAGE,
+  messagesOf,
+  NOTHING,
+  partsOf,
+  sizeOf,
+  WINDOW,
+} from './envelope.js'
 
 export interface Answer {
   head: AnswerHead
@@ -134,7 +147,12 @@ export function openCaller(link: Link): Caller {
   }, SWEEP_MS)
   sweep.unref()
 
-  function call(subject: string, head: CallHead, body: Uint8Array = NOTHING, { timeout = 10_000, patience = 1_500 }: CallOptions = {}): Promise<Answer> {
+  function call(
+    subject: string,
+    head: CallHead,
+    body: Uint8Array = NOTHING,
+    { timeout = 10_000, patience = 1_500 }: CallOptions = {},
+  ): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const id = (lastId = (lastId + 1) % 0xffffffff)
       const now = Date.now()
@@ -144,8 +162,17 @@ export function openCaller(link: Link): Caller {
         ? { kind: KIND.whole, id, time: timeout, head: bytes, body }
         : { kind: KIND.announce, id, time: body.length, head: encodeHead({ ...head, timeout }), body: NOTHING }
       const one: Waiting = {
-        subject, entry, body, parts: null, message: 0, due: now + timeout, retryUntil: now + Math.min(patience, timeout),
-        answer: null, answerHead: null, resolve, reject,
+        subject,
+        entry,
+        body,
+        parts: null,
+        message: 0,
+        due: now + timeout,
+        retryUntil: now + Math.min(patience, timeout),
+        answer: null,
+        answerHead: null,
+        resolve,
+        reject,
       }
       waiting.set(id, one)
       enqueue(one)

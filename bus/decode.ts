@@ -56,7 +56,11 @@ function checkDepth(bytes: Uint8Array): void {
 
 /** typia's type text for a person: without the parts that say "may be absent". */
 const readable = (expected: string): string =>
-  expected.replace(/^\((.*)\)$/, '$1').replace(/ \| (null|undefined)/g, '').replace(/ & Format<"uuid">/g, ' (uuid)').slice(0, 300)
+  expected
+    .replace(/^\((.*)\)$/, '$1')
+    .replace(/ \| (null|undefined)/g, '')
+    .replace(/ & Format<"uuid">/g, ' (uuid)')
+    .slice(0, 300)
 
 function show(value: unknown): string {
   if (value === undefined) return 'nothing'

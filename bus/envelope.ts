@@ -34,7 +34,8 @@ export const NOTHING = new Uint8Array(0)
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 export const encodeHead = (head: unknown): Uint8Array => encoder.encode(JSON.stringify(head))
-export const decodeHead = <T>(bytes: Uint8Array): T => (bytes.length === 0 ? {} : JSON.parse(decoder.decode(bytes))) as T
+export const decodeHead = <T>(bytes: Uint8Array): T =>
+  (bytes.length === 0 ? {} : JSON.parse(decoder.decode(bytes))) as T
 
 export const sizeOf = (entry: Entry): number => HEAD + entry.head.length + entry.body.length
 
@@ -44,7 +45,8 @@ export function* messagesOf(entries: readonly Entry[]): Generator<Uint8Array> {
   while (from < entries.length) {
     let to = from
     let size = 0
-    while (to < entries.length && (to === from || size + sizeOf(entries[to]!) <= MAX_MESSAGE)) size += sizeOf(entries[to++]!)
+    while (to < entries.length && (to === from || size + sizeOf(entries[to]!) <= MAX_MESSAGE))
+      size += sizeOf(entries[to++]!)
     const out = Buffer.allocUnsafe(size)
     let at = 0
     for (let i = from; i < to; i++) {

@@ -22,6 +22,7 @@ export function announceEnd(link: Link, run: RunId, { status, last_event_id, res
 /** What may be asked of the supervisor of a run. */
 export type Order = { do: 'replay'; after: number } | { do: 'cancel' }
 
-export const sendCancel = (link: Link, run: RunId): void => link.nc.publish(control(run), Buffer.from(JSON.stringify({ do: 'cancel' })))
+export const sendCancel = (link: Link, run: RunId): void =>
+  link.nc.publish(control(run), Buffer.from(JSON.stringify({ do: 'cancel' })))
 
 export const readOrder = (data: Uint8Array): Order => JSON.parse(Buffer.from(data).toString()) as Order

@@ -41,7 +41,11 @@ export interface Follower {
    * Hands over what is kept after id `after` (−1: all), in order; a first batch may begin at or before `after`.
    * Resolves to `gone` when something after it is no longer kept, else `complete`. Rejects when the broker is silent.
    */
-  replay(run: RunId, from: { resumable: boolean; after: number }, onBatch: (batch: Batch) => void): Promise<'complete' | 'gone'>
+  replay(
+    run: RunId,
+    from: { resumable: boolean; after: number },
+    onBatch: (batch: Batch) => void,
+  ): Promise<'complete' | 'gone'>
 }
 
 /** The part of a batch with ids greater than `after`; null when there is none. Events end with an empty line. */
@@ -141,7 +145,11 @@ export function openFollower(link: Link, mux: Mux): Follower {
   }
 
   /** Direct gets from the right block on; the wildcard crosses blocks and attempts by itself (reliability 2.4.1). */
-  async function replayStored(run: RunId, after: number, onBatch: (batch: Batch) => void): Promise<'complete' | 'gone'> {
+  async function replayStored(
+    run: RunId,
+    after: number,
+    onBatch: (batch: Batch) => void,
+  ): Promise<'complete' | 'gone'> {
     const onMessage = assembler(onBatch)
     const subject = `$JS.API.DIRECT.GET.${EVENTS_STREAM}`
     let seq = 1
@@ -156,7 +164,15 @@ export function openFollower(link: Link, mux: Mux): Follower {
         if (code >= 400) throw new Error(`replay of run ${run} was refused: ${message.headers?.description}`)
         const first = Number(message.headers?.get('first'))
         // A parted event repeats its id; anything else that jumps within an attempt is no longer kept.
-        if (outcome === null) outcome = reached >= 0 ? (first <= reached || follows(reached, first) ? 'complete' : 'gone') : first === 0 ? 'complete' : 'gone'
+        if (outcome === null)
+          outcome =
+            reached >= 0
+              ? first <= reached || follows(reached, first)
+                ? 'complete'
+                : 'gone'
+              : first === 0
+                ? 'complete'
+                : 'gone'
         reached = Math.max(reached, first + Number(message.headers?.get('count')) - 1)
         seq = Number(message.headers?.get('Nats-Sequence')) + 1
         pending = Number(message.headers?.get('Nats-Num-Pending'))
@@ -189,7 +205,8 @@ export function openFollower(link: Link, mux: Mux): Follower {
         entry.close()
       }
     },
-    replay: (run, { resumable, after }, onBatch) => (resumable ? replayStored(run, after, onBatch) : replayRing(run, after, onBatch)),
+    replay: (run, { resumable, after }, onBatch) =>
+      resumable ? replayStored(run, after, onBatch) : replayRing(run, after, onBatch),
   }
 }
 

@@ -21,7 +21,10 @@ const SWEEP_MS = 250
 
 export function openMux(link: Link): Mux {
   const inbox = link.inbox()
-  const waiting = new Map<string, { onMessage: OnMessage; reject: (error: Error) => void; due: number; patience: number; subject: string }>()
+  const waiting = new Map<
+    string,
+    { onMessage: OnMessage; reject: (error: Error) => void; due: number; patience: number; subject: string }
+  >()
   let token = 0
   const subscription = link.nc.subscribe(`${inbox}.*`, {
     callback: (error, message) => {
@@ -48,7 +51,14 @@ export function openMux(link: Link): Mux {
   }, SWEEP_MS)
   sweep.unref()
 
-  function send(subject: string, payload: Uint8Array, onMessage: OnMessage, reject: (error: Error) => void, patience: number, headers?: MsgHdrs) {
+  function send(
+    subject: string,
+    payload: Uint8Array,
+    onMessage: OnMessage,
+    reject: (error: Error) => void,
+    patience: number,
+    headers?: MsgHdrs,
+  ) {
     const key = (++token).toString(36)
     waiting.set(key, { onMessage, reject, due: Date.now() + patience, patience, subject })
     try {

@@ -42,7 +42,12 @@ export interface PublisherOptions {
   budget: number
 }
 
-export function openPublisher(link: Link, mux: Mux, rings: Rings, { run, attempt, resumable, budget }: PublisherOptions): Publisher {
+export function openPublisher(
+  link: Link,
+  mux: Mux,
+  rings: Rings,
+  { run, attempt, resumable, budget }: PublisherOptions,
+): Publisher {
   /** Sent or not, in order; the head is the first unconfirmed. */
   let line: Kept[] = []
   let sent = 0
@@ -59,7 +64,8 @@ export function openPublisher(link: Link, mux: Mux, rings: Rings, { run, attempt
   }
 
   function store(message: Kept): void {
-    if (keptUntil === null && stored + message.bytes.length > budget && !message.part?.match(/^[1-9]/)) keptUntil = message.first
+    if (keptUntil === null && stored + message.bytes.length > budget && !message.part?.match(/^[1-9]/))
+      keptUntil = message.first
     if (keptUntil !== null) return direct(message)
     stored += message.bytes.length
     line.push(message)
@@ -72,7 +78,10 @@ export function openPublisher(link: Link, mux: Mux, rings: Rings, { run, attempt
       const mine = generation
       const subject = chunk(run, blockOf(message.first))
       mux.ask(subject, message.bytes, { headers: headersOf(message), timeout: CONFIRM_MS }).then(
-        answer => (answer.headers?.code === 503 || Buffer.from(answer.data).includes('"error"') ? again(mine) : confirmed(mine, message)),
+        answer =>
+          answer.headers?.code === 503 || Buffer.from(answer.data).includes('"error"')
+            ? again(mine)
+            : confirmed(mine, message),
         () => again(mine),
       )
     }
@@ -94,7 +103,8 @@ export function openPublisher(link: Link, mux: Mux, rings: Rings, { run, attempt
     const now = Date.now()
     recent.push({ message, at: now })
     recentBytes += message.bytes.length
-    while (recent.length > 1 && (recent[0]!.at < now - RECENT_MS || recentBytes > RECENT_BYTES)) recentBytes -= recent.shift()!.message.bytes.length
+    while (recent.length > 1 && (recent[0]!.at < now - RECENT_MS || recentBytes > RECENT_BYTES))
+      recentBytes -= recent.shift()!.message.bytes.length
   }
 
   /** The broker was away: what it may have lost goes first. */
@@ -161,7 +171,13 @@ export function* messagesOf(first: number, count: number, bytes: Uint8Array, att
   } else {
     const n = Math.ceil(bytes.length / MAX_EVENT_MESSAGE)
     for (let i = 0; i < n; i++) {
-      yield { first, count, attempt, part: `${i}/${n}`, bytes: bytes.subarray(i * MAX_EVENT_MESSAGE, (i + 1) * MAX_EVENT_MESSAGE) }
+      yield {
+        first,
+        count,
+        attempt,
+        part: `${i}/${n}`,
+        bytes: bytes.subarray(i * MAX_EVENT_MESSAGE, (i + 1) * MAX_EVENT_MESSAGE),
+      }
     }
   }
 }

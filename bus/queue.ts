@@ -38,12 +38,20 @@ export async function wake(link: Link, mux: Mux, pool: Pool, wakeUp: WakeUp, id:
 }
 
 export interface Job extends WakeUp {
+  /** The number of the message: the same when it is delivered again. */
+  seq: number
   /** Still at work: the broker waits another 15 s. */
   working(): void
   /** Done, confirmed by the broker. False = it had given the job to somebody else. */
   done(): Promise<boolean>
   /** Give it back, to be delivered again after `delay_ms`. */
   back(delay_ms?: number): void
+}
+
+/** The stream's number of a message, out of its ack subject: `$JS.ACK.<stream>.<consumer>.<delivered>.<seq>…` or the later form. */
+function sequenceOf(ack: string): number {
+  const tokens = ack.split('.')
+  return Number(tokens.length > 9 ? tokens[7] : tokens[5])
 }
 
 const MAX_PULLS = 16
@@ -95,7 +103,8 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
   function onStatus(key: string, code: number, message: Msg): void {
     if (code === 100) return
     pulls.delete(key)
-    if (code !== 408 && code !== 404) log.debug({ pool, code, description: message.headers?.description }, 'a pull ended')
+    if (code !== 408 && code !== 404)
+      log.debug({ pool, code, description: message.headers?.description }, 'a pull ended')
     // 409 and 503 mean that the consumer or the server is not there: not again at once.
     if (code === 408 || code === 404) plan()
     else setTimeout(plan, 250).unref()
@@ -115,6 +124,7 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
     onJob({
       run_id,
       thread_id,
+      seq: sequenceOf(ack),
       working: () => say('+WPI'),
       done: () =>
         mux.ask(ack, encoder.encode('+ACK')).then(

@@ -73,10 +73,15 @@ export function openRings(link: Link): Rings {
     answer(run, after, request) {
       const kept = rings.get(run)?.kept ?? []
       const oldest = kept[0]
-      const whole = oldest !== undefined && (oldest.part === null || oldest.part.startsWith('0/')) && oldest.first <= Math.max(after + 1, after < 0 ? 0 : firstIdOf(oldest.attempt))
+      const whole =
+        oldest !== undefined &&
+        (oldest.part === null || oldest.part.startsWith('0/')) &&
+        oldest.first <= Math.max(after + 1, after < 0 ? 0 : firstIdOf(oldest.attempt))
       // Nothing was sent yet, or nothing is missing: complete.
       const complete = oldest === undefined ? after < 0 && !(rings.get(run)?.ended ?? false) : whole
-      if (complete) for (const one of kept) if (one.first + one.count - 1 > after) request.respond(one.bytes, { headers: headersOf(one) })
+      if (complete)
+        for (const one of kept)
+          if (one.first + one.count - 1 > after) request.respond(one.bytes, { headers: headersOf(one) })
       const end = headers()
       end.set('end', complete ? 'complete' : 'gone')
       request.respond(undefined, { headers: end })

@@ -8,7 +8,20 @@ import type { AnswerHead, CallHead } from '../schemas/calls.js'
 import { fail, WeftError } from '../schemas/errors.js'
 import type { Link } from './connect.js'
 import { decodeAs } from './decode.js'
-import { collector, decodeHead, type Entry, encodeHead, entriesOf, KIND, MAX_BODY, MAX_MESSAGE, messagesOf, NOTHING, partsOf, WINDOW } from './envelope.js'
+import {
+  collector,
+  decodeHead,
+  type Entry,
+  encodeHead,
+  entriesOf,
+  KIND,
+  MAX_BODY,
+  MAX_MESSAGE,
+  messagesOf,
+  NOTHING,
+  partsOf,
+  WINDOW,
+} from './envelope.js'
 import type { Log } from './log.js'
 
 export interface Context {
@@ -31,9 +44,13 @@ export interface Door<T = never> {
 }
 
 /** A door with a checked JSON body. */
-export const door = <T>(json: (value: unknown) => IValidation<T>, handle: (value: T, context: Context) => Promise<Reply> | Reply): Door => ({ json, handle }) as unknown as Door
+export const door = <T>(
+  json: (value: unknown) => IValidation<T>,
+  handle: (value: T, context: Context) => Promise<Reply> | Reply,
+): Door => ({ json, handle }) as unknown as Door
 /** A door that takes the bytes as they are. */
-export const open = (handle: (bytes: Uint8Array, context: Context) => Promise<Reply> | Reply): Door => ({ handle }) as unknown as Door
+export const open = (handle: (bytes: Uint8Array, context: Context) => Promise<Reply> | Reply): Door =>
+  ({ handle }) as unknown as Door
 
 export interface Served {
   /** Takes nothing new; resolves when what was taken is answered. */
@@ -89,7 +106,14 @@ export function serve(link: Link, prefix: string, group: string, doors: { [verb:
     }
     const given = decodeHead<Incoming['head']>(head)
     held += size
-    incoming.set(`${from} ${id}`, { verb, from, id, body: collector(size), head: given, due: Date.now() + (given.timeout ?? 10_000) })
+    incoming.set(`${from} ${id}`, {
+      verb,
+      from,
+      id,
+      body: collector(size),
+      head: given,
+      due: Date.now() + (given.timeout ?? 10_000),
+    })
     go(from, id)
   }
 
@@ -113,7 +137,14 @@ export function serve(link: Link, prefix: string, group: string, doors: { [verb:
   }, 1_000)
   sweep.unref()
 
-  async function run(verb: string, from: string, id: number, head: CallHead, bytes: Uint8Array, deadline: number): Promise<void> {
+  async function run(
+    verb: string,
+    from: string,
+    id: number,
+    head: CallHead,
+    bytes: Uint8Array,
+    deadline: number,
+  ): Promise<void> {
     inFlight++
     const started = performance.now()
     let status = 200
@@ -121,14 +152,27 @@ export function serve(link: Link, prefix: string, group: string, doors: { [verb:
       const found = doors[verb]
       if (found === undefined) throw fail('not_found', `No such call: ${prefix}.${verb}`)
       const value = found.json === undefined ? bytes : decodeAs(bytes, found.json)
-      const reply = await (found.handle as (value: unknown, context: Context) => Promise<Reply>)(value, { head, deadline, log })
+      const reply = await (found.handle as (value: unknown, context: Context) => Promise<Reply>)(value, {
+        head,
+        deadline,
+        log,
+      })
       status = reply.head?.status ?? 200
       answer(from, id, { status, ...reply.head }, reply.body)
     } catch (error) {
       status = refuse(from, id, error as Error, head)
     } finally {
       if (--inFlight === 0) idle?.()
-      if (log.isLevelEnabled('debug')) log.debug({ call: `${prefix}.${verb}`, status, ms: Math.round((performance.now() - started) * 10) / 10, request_id: head.request_id }, 'call')
+      if (log.isLevelEnabled('debug'))
+        log.debug(
+          {
+            call: `${prefix}.${verb}`,
+            status,
+            ms: Math.round((performance.now() - started) * 10) / 10,
+            request_id: head.request_id,
+          },
+          'call',
+        )
     }
   }
 
@@ -139,13 +183,17 @@ export function serve(link: Link, prefix: string, group: string, doors: { [verb:
     return known.status
   }
 
-  const go = (to: string, id: number) => enqueue(to, { kind: KIND.go, id, time: 0, head: encodeHead({ inbox: parts }), body: NOTHING })
+  const go = (to: string, id: number) =>
+    enqueue(to, { kind: KIND.go, id, time: 0, head: encodeHead({ inbox: parts }), body: NOTHING })
 
   function answer(to: string, id: number, head: AnswerHead, body: string | Uint8Array = NOTHING): void {
     const bytes = typeof body === 'string' ? Buffer.from(body) : body
     const encoded = encodeHead(head)
-    if (encoded.length + bytes.length < MAX_MESSAGE - 64) return enqueue(to, { kind: KIND.whole, id, time: 0, head: encoded, body: bytes })
-    void answerInParts(to, id, encoded, bytes).catch(error => log.warn({ err: error }, 'an answer in parts was not sent'))
+    if (encoded.length + bytes.length < MAX_MESSAGE - 64)
+      return enqueue(to, { kind: KIND.whole, id, time: 0, head: encoded, body: bytes })
+    void answerInParts(to, id, encoded, bytes).catch(error =>
+      log.warn({ err: error }, 'an answer in parts was not sent'),
+    )
   }
 
   async function answerInParts(to: string, id: number, head: Uint8Array, body: Uint8Array): Promise<void> {

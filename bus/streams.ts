@@ -2,7 +2,15 @@
  * The two streams and the consumers, with the settings of reliability 2.3. What the server made of them is read back:
  * an old one drops unknown fields silently.
  */
-import { AckPolicy, type ConsumerConfig, DiscardPolicy, nanos, RetentionPolicy, StorageType, type StreamConfig } from 'nats'
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DiscardPolicy,
+  nanos,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from 'nats'
 import type { Config } from '../schemas/config.js'
 import type { Pool, RunId } from '../schemas/ids.js'
 import { chunks, consumerOf, EVENTS_STREAM, queue, RUNS_STREAM } from '../schemas/subjects.js'
@@ -53,13 +61,19 @@ export async function ensureStreams(link: Link, config: Config): Promise<void> {
       () => false,
     )
     // nats@2.29 has no type for persist_mode: the one cast.
-    const { config: kept } = exists ? await manager.streams.update(wanted.name, wanted as StreamConfig) : await manager.streams.add(wanted as StreamConfig)
+    const { config: kept } = exists
+      ? await manager.streams.update(wanted.name, wanted as StreamConfig)
+      : await manager.streams.add(wanted as StreamConfig)
     const got = kept as unknown as { [name: string]: unknown }
     for (const [name, value] of Object.entries(wanted)) {
       if (name === 'republish' || name === 'subjects') continue
-      if (JSON.stringify(got[name]) !== JSON.stringify(value)) throw new Error(`the NATS server keeps ${wanted.name}.${name} as ${JSON.stringify(got[name])}; Weft needs ${JSON.stringify(value)}`)
+      if (JSON.stringify(got[name]) !== JSON.stringify(value))
+        throw new Error(
+          `the NATS server keeps ${wanted.name}.${name} as ${JSON.stringify(got[name])}; Weft needs ${JSON.stringify(value)}`,
+        )
     }
-    if (wanted.republish !== undefined && kept.republish?.dest !== wanted.republish.dest) throw new Error(`the NATS server keeps no republish on ${wanted.name}`)
+    if (wanted.republish !== undefined && kept.republish?.dest !== wanted.republish.dest)
+      throw new Error(`the NATS server keeps no republish on ${wanted.name}`)
   }
 }
 
@@ -83,5 +97,7 @@ export async function ensureConsumer(link: Link, pool: Pool): Promise<void> {
 /** Removes the stored events of a run. A broker that does not answer keeps them until they expire. */
 export async function purgeEvents(link: Link, mux: Mux, run: RunId): Promise<void> {
   const body = Buffer.from(JSON.stringify({ filter: chunks(run) }))
-  await mux.ask(`$JS.API.STREAM.PURGE.${EVENTS_STREAM}`, body).catch(error => link.log.warn({ err: error, run_id: run }, 'the stored events of a run were not removed'))
+  await mux
+    .ask(`$JS.API.STREAM.PURGE.${EVENTS_STREAM}`, body)
+    .catch(error => link.log.warn({ err: error, run_id: run }, 'the stored events of a run were not removed'))
 }

@@ -74,11 +74,14 @@ export class Exchange {
     private readonly res: HttpResponse,
     req: HttpRequest,
     private readonly cors: Cors,
+    private readonly onFault: (exchange: Exchange, error: unknown) => void,
   ) {
     res.onAborted(() => {
       const { onAbort } = this
-      this.close()
-      onAbort?.()
+      this.guard(() => {
+        this.close()
+        onAbort?.()
+      })
     })
     this.method = req.getCaseSensitiveMethod()
     this.path = req.getUrl()
@@ -125,7 +128,8 @@ export class Exchange {
 
   /** A thrown error: a known one as it is, any other as `internal` without its message. True when it was unknown. */
   fail(error: unknown): boolean {
-    if (error instanceof WeftError) this.error(error.status, error.message)
+    if (this.begun) this.destroy()
+    else if (error instanceof WeftError) this.error(error.status, error.message)
     else this.refuse('internal')
     return !(error instanceof WeftError)
   }
@@ -168,7 +172,7 @@ export class Exchange {
 
   onWritable(handler: () => void): void {
     this.res.onWritable(() => {
-      if (!this.over) handler()
+      if (!this.over) this.guard(handler)
       return true
     })
   }
@@ -188,7 +192,7 @@ export class Exchange {
   /** Bytes of the body as they come; the chunk is only valid during the call. */
   onData(handler: (chunk: ArrayBuffer, last: boolean) => void): void {
     this.res.onData((chunk, last) => {
-      if (!this.over) handler(chunk, last)
+      if (!this.over) this.guard(() => handler(chunk, last))
     })
   }
 
@@ -205,6 +209,15 @@ export class Exchange {
     // endWithoutBody(undefined, true) would announce 2⁶³ bytes.
     if (this.received.close) this.res.end(undefined, true)
     else this.res.endWithoutBody()
+  }
+
+  /** An exception that leaves a handler of uWebSockets.js ends the process. */
+  private guard(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.onFault(this, error)
+    }
   }
 
   private close(): void {

@@ -2,8 +2,9 @@
  * The wrapper around uWebSockets.js, and the only place that knows it: a handler that throws, or that returns without
  * an answer and an abort handler, ends the process, so every request comes through here. One catch-all, our own router.
  */
-import { type AddressInfo, createServer } from 'node:net'
+
 import * as uWS from 'uWebSockets.js'
+import { type AddressInfo, createServer } from 'node:net'
 import { readBody } from './body.js'
 import type { Edge } from './context.js'
 import { openCors } from './cors.js'
@@ -51,7 +52,8 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
     const { route } = found
     // A GET is answered without waiting for a body: a reconnecting SDK repeats the headers of its POST.
     if (route.method === 'GET') return run(exchange, route, NOTHING)
-    if (received.length !== 0 && !isJson(received.type)) return exchange.refuse('unsupported_media_type')
+    if ((received.length > 0 || received.encodings > 0) && !isJson(received.type))
+      return exchange.refuse('unsupported_media_type')
     readBody(exchange, config.body_limit, edge.bodies, body => run(exchange, route, body))
   }
 
@@ -78,7 +80,7 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
   app.any('/*', (res, req) => {
     let exchange: Exchange | null = null
     try {
-      exchange = new Exchange(res, req, cors)
+      exchange = new Exchange(res, req, cors, failed)
       const one = exchange
       edge.open.add(one)
       one.onOver = () => edge.open.delete(one)

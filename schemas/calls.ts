@@ -38,7 +38,7 @@ export interface AnswerHead {
   run?: RunHead
   /** rpc.runs.claim: what became of it. `held` comes with the holder's heartbeat count: ask again in 6 s. */
   claim?: 'taken' | 'waiting' | 'ended' | 'held'
-  lease?: Lease & { resumable: boolean; temporary: boolean; hb?: number }
+  lease?: Lease & { graph_id: string; resumable: boolean; temporary: boolean; hb?: number }
   headers?: { [name: string]: string }
 }
 
@@ -62,10 +62,20 @@ export interface Beaten {
   lost: string[]
 }
 
-/** Body of rpc.runs.release: the run cannot go on here. `charge`: this attempt counts. */
+/** Body of rpc.runs.release: the run cannot go on here, and waits again unless it ends. */
 export interface Release {
+  /** This attempt counts; the third that does ends the run as `error`. */
   charge: boolean
-  reason: string
+  /** Ends the run with this status, whatever the attempts. */
+  end: 'timeout' | null
+  /** Why: the error of the run when it ends. */
+  error: { error: string; message: string }
+  /** No event of this attempt has a greater id; null: nobody knows. */
+  last_event_id: number | null
+}
+/** The answer: the run is over, instead of waiting for its next attempt. */
+export interface Released {
+  ended: boolean
 }
 
 /** Body of a wake-up: ids only. */

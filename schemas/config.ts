@@ -11,31 +11,89 @@ export interface Setting<T> {
 const setting = <T>(env: string, fallback: T, doc: string): Setting<T> => ({ env, default: fallback, doc })
 
 export const SETTINGS = {
-  host: setting('WEFT_HOST', '127.0.0.1', 'Address the edge listens on. Any other than loopback needs `--insecure` until keys are configured.'),
+  host: setting(
+    'WEFT_HOST',
+    '127.0.0.1',
+    'Address the edge listens on. Any other than loopback needs `--insecure` until keys are configured.',
+  ),
   port: setting('PORT', 2024, 'Port of the edge; 0 lets the system choose.'),
   data: setting('WEFT_DATA', '.weft', 'Folder of the embedded store, the NATS server and generated keys.'),
   app: setting('WEFT_APP', 'langgraph.json', 'The application: a langgraph.json or the folder that holds one.'),
   pool: setting('WEFT_POOL', 'default', 'Pool of a graph worker.'),
   slots: setting('N_JOBS_PER_WORKER', 1000, 'Runs that one graph worker executes at the same time.'),
   hosts: setting('WEFT_HOSTS', 0, 'Graph hosts of a graph worker; 0 means one less than the cores, at least one.'),
-  nats_url: setting('NATS_URL', '', 'NATS server to use, with credentials if it wants them; `weft start` starts its own when empty.'),
+  host_memory_mb: setting(
+    'WEFT_HOST_MEMORY_MB',
+    512,
+    'JavaScript heap of a graph host in megabytes; a graph that wants more costs its run an attempt.',
+  ),
+  run_timeout_secs: setting(
+    'BG_JOB_TIMEOUT_SECS',
+    3600,
+    'Seconds that one attempt of a run may take; then it ends with status `timeout`.',
+  ),
+  nats_url: setting(
+    'NATS_URL',
+    '',
+    'NATS server to use, with credentials if it wants them; `weft start` starts its own when empty.',
+  ),
   mongodb_url: setting('MONGODB_URL', '', 'MongoDB to keep the store in; SQLite in the data folder when empty.'),
   log_level: setting('LOG_LEVEL', 'info', 'error, warn, info, debug or silent.'),
-  body_limit: setting('HTTP_MAX_REQUEST_BODY_BYTES', 64 * 1024 * 1024, 'Largest request body in bytes; larger ones are answered 413.'),
-  bodies_in_flight: setting('WEFT_BODY_BYTES_IN_FLIGHT', 256 * 1024 * 1024, 'Bytes of request bodies held at once; beyond it 429.'),
+  body_limit: setting(
+    'HTTP_MAX_REQUEST_BODY_BYTES',
+    64 * 1024 * 1024,
+    'Largest request body in bytes; larger ones are answered 413.',
+  ),
+  bodies_in_flight: setting(
+    'WEFT_BODY_BYTES_IN_FLIGHT',
+    256 * 1024 * 1024,
+    'Bytes of request bodies held at once; beyond it 429.',
+  ),
   heartbeat_ms: setting('WEFT_HEARTBEAT_MS', 5000, 'Milliseconds between heartbeat comments on an idle stream.'),
-  stall_ms: setting('WEFT_STALL_MS', 30000, 'A stream client that takes nothing for so many milliseconds is closed and may resume.'),
-  cors_origins: setting('CORS_ALLOW_ORIGINS', '*', 'Comma list of origins a browser may call from; `*` never allows credentials.'),
-  allowed_hosts: setting('WEFT_ALLOWED_HOSTS', '', 'Comma list of further Host names the edge answers to (DNS rebinding guard).'),
+  stall_ms: setting(
+    'WEFT_STALL_MS',
+    30000,
+    'A stream client that takes nothing for so many milliseconds is closed and may resume.',
+  ),
+  cors_origins: setting(
+    'CORS_ALLOW_ORIGINS',
+    '*',
+    'Comma list of origins a browser may call from; `*` never allows credentials.',
+  ),
+  allowed_hosts: setting(
+    'WEFT_ALLOWED_HOSTS',
+    '',
+    'Comma list of further Host names the edge answers to (DNS rebinding guard).',
+  ),
   insecure: setting('WEFT_INSECURE', false, 'Allow a bind to other than loopback without keys.'),
-  disconnect_grace_ms: setting('WEFT_DISCONNECT_GRACE_MS', 5000, 'Grace before on_disconnect=cancel takes effect on a resumable run.'),
-  keep_ended_ms: setting('WEFT_KEEP_ENDED_MS', 60000, 'How long an ended run can still be joined when its stream is not stored.'),
+  disconnect_grace_ms: setting(
+    'WEFT_DISCONNECT_GRACE_MS',
+    5000,
+    'Grace before on_disconnect=cancel takes effect on a resumable run.',
+  ),
+  keep_ended_ms: setting(
+    'WEFT_KEEP_ENDED_MS',
+    60000,
+    'How long an ended run can still be joined when its stream is not stored.',
+  ),
   resumable_ttl_ms: setting('WEFT_RESUMABLE_TTL_MS', 3600000, 'How long the stored stream of a resumable run is kept.'),
   resumable_bytes: setting('WEFT_RESUMABLE_BYTES', 256 * 1024 * 1024, 'Bytes of stream kept per resumable run.'),
-  max_file_store: setting('WEFT_MAX_FILE_STORE', 8 * 1024 * 1024 * 1024, 'Disk bytes the NATS server that Weft starts may use.'),
+  max_file_store: setting(
+    'WEFT_MAX_FILE_STORE',
+    8 * 1024 * 1024 * 1024,
+    'Disk bytes the NATS server that Weft starts may use.',
+  ),
   stop_ms: setting('WEFT_STOP_MS', 10000, 'Deadline of an orderly stop.'),
-  allow_hosts: setting('WEFT_ALLOW_HOSTS', '', 'Comma list of hosts, host:port, addresses or CIDRs that webhooks may reach although they are not public.'),
-  webhook_secret: setting('WEFT_WEBHOOK_SECRET', '', 'Secret that webhooks are signed with; made at first start and kept in the data folder when empty.'),
+  allow_hosts: setting(
+    'WEFT_ALLOW_HOSTS',
+    '',
+    'Comma list of hosts, host:port, addresses or CIDRs that webhooks may reach although they are not public.',
+  ),
+  webhook_secret: setting(
+    'WEFT_WEBHOOK_SECRET',
+    '',
+    'Secret that webhooks are signed with; made at first start and kept in the data folder when empty.',
+  ),
   test: setting('WEFT_TEST', false, 'Test helpers (the route that empties the store). Never in production.'),
 } as const
 
@@ -43,7 +101,10 @@ type Value<T> = T extends string ? string : T extends number ? number : boolean
 export type Config = { readonly [K in keyof typeof SETTINGS]: Value<(typeof SETTINGS)[K]['default']> }
 
 /** Reads all settings; throws a RangeError with one sentence when a value is not of its kind. */
-export function readConfig(env: { [name: string]: string | undefined }, given: { [K in keyof Config]?: Config[K] } = {}): Config {
+export function readConfig(
+  env: { [name: string]: string | undefined },
+  given: { [K in keyof Config]?: Config[K] } = {},
+): Config {
   const out: { [name: string]: unknown } = {}
   for (const [name, { env: variable, default: fallback }] of Object.entries(SETTINGS)) {
     const text = env[variable]
@@ -56,7 +117,8 @@ export function readConfig(env: { [name: string]: string | undefined }, given: {
 function parse(variable: string, text: string, fallback: unknown): unknown {
   if (typeof fallback === 'number') {
     const value = Number(text)
-    if (!Number.isFinite(value) || value < 0) throw new RangeError(`${variable} must be a number of at least 0, not "${text}"`)
+    if (!Number.isFinite(value) || value < 0)
+      throw new RangeError(`${variable} must be a number of at least 0, not "${text}"`)
     return value
   }
   if (typeof fallback === 'boolean') return ['1', 'true', 'yes'].includes(text.toLowerCase())

@@ -5,7 +5,8 @@
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-export const pack = (head: unknown, parts: readonly Uint8Array[] = []): Uint8Array => packText(JSON.stringify(head), parts)
+export const pack = (head: unknown, parts: readonly Uint8Array[] = []): Uint8Array =>
+  packText(JSON.stringify(head), parts)
 
 /** As pack, for a head that is JSON text already. */
 export function packText(head: string, parts: readonly Uint8Array[] = []): Uint8Array {

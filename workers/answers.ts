@@ -21,10 +21,12 @@ export const runText = (row: RunRow): string =>
   `"multitask_strategy":"${row.multitask_strategy}"}`
 
 /** The state of a thread that has no checkpoint (API: threads-and-runs 6). */
-export const EMPTY_STATE = '{"values":{},"next":[],"tasks":[],"checkpoint":null,"parent_checkpoint":null,"metadata":{},"created_at":null,"interrupts":[]}'
+export const EMPTY_STATE =
+  '{"values":{},"next":[],"tasks":[],"checkpoint":null,"parent_checkpoint":null,"metadata":{},"created_at":null,"interrupts":[]}'
 
 /** A ThreadState put together from its two stored halves. */
-export const stateText = (values: Uint8Array | null, rest: Uint8Array): string => `{"values":${values ? decoder.decode(values) : '{}'},${decoder.decode(rest)}`
+export const stateText = (values: Uint8Array | null, rest: Uint8Array): string =>
+  `{"values":${values ? decoder.decode(values) : '{}'},${decoder.decode(rest)}`
 
 /** What wait and join answer (API: threads-and-runs 10): values, with `__interrupt__` or as `__error__`. */
 export function resultText(values: Uint8Array | null, interrupts: unknown[], error: string | null): string {

@@ -2,7 +2,12 @@
 import { v5, v7 } from 'uuid'
 import { door, open } from '../bus/serve.js'
 import { ensureConsumer } from '../bus/streams.js'
-import { type AssistantCreate, type Registration, validateAssistantCreate, validateRegistration } from '../schemas/assistants.js'
+import {
+  type AssistantCreate,
+  type Registration,
+  validateAssistantCreate,
+  validateRegistration,
+} from '../schemas/assistants.js'
 import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP, isUuid, SYSTEM_ASSISTANT_NAMESPACE, token } from '../schemas/ids.js'
 import type { AssistantRow, Store } from '../store/port.js'
@@ -35,12 +40,14 @@ export async function find(store: Store, given: string): Promise<AssistantRow | 
 }
 
 async function create(body: AssistantCreate, store: Store) {
-  if ((await store.assistants.get(BUILT_IN_APP, systemAssistantId(body.graph_id))) === null) throw fail('not_found', `Graph '${body.graph_id}' not found`)
+  if ((await store.assistants.get(BUILT_IN_APP, systemAssistantId(body.graph_id))) === null)
+    throw fail('not_found', `Graph '${body.graph_id}' not found`)
   const context = body.context ?? {}
   const configurable = body.config?.configurable ?? {}
   const both = Object.keys(context).length > 0 && Object.keys(configurable).length > 0
   // API: assistants 2.2: alternatives of each other; mirrored when one is given, refused when they differ.
-  if (both && JSON.stringify(context) !== JSON.stringify(configurable)) throw fail('bad_request', 'Give either config.configurable or context, or the same in both')
+  if (both && JSON.stringify(context) !== JSON.stringify(configurable))
+    throw fail('bad_request', 'Give either config.configurable or context, or the same in both')
   const now = Date.now()
   const row: AssistantRow = {
     app: BUILT_IN_APP,
@@ -48,7 +55,9 @@ async function create(body: AssistantCreate, store: Store) {
     graph_id: body.graph_id,
     name: body.name ?? 'Untitled',
     description: body.description ?? null,
-    config: JSON.stringify(Object.keys(context).length > 0 ? { ...body.config, configurable: context } : (body.config ?? {})),
+    config: JSON.stringify(
+      Object.keys(context).length > 0 ? { ...body.config, configurable: context } : (body.config ?? {}),
+    ),
     context: JSON.stringify(Object.keys(context).length > 0 ? context : configurable),
     metadata: JSON.stringify(withoutReserved(body.metadata ?? {})),
     version: 1,
@@ -63,7 +72,9 @@ async function create(body: AssistantCreate, store: Store) {
 
 /** `created_by: "system"` marks system assistants; a client cannot forge it. */
 const withoutReserved = (metadata: { [key: string]: unknown }) =>
-  metadata.created_by === 'system' ? Object.fromEntries(Object.entries(metadata).filter(([key]) => key !== 'created_by')) : metadata
+  metadata.created_by === 'system'
+    ? Object.fromEntries(Object.entries(metadata).filter(([key]) => key !== 'created_by'))
+    : metadata
 
 /** A graph worker announces itself: its pool's consumer and the system assistants of its graphs exist afterwards. */
 async function register({ app, pool, graphs }: Registration, { store, link, pools }: Tools) {

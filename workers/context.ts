@@ -1,6 +1,7 @@
 /** What every handler of a resource worker is given, and the small things that all of them need. */
-import type { Link } from '../bus/connect.js'
+
 import type { Caller } from '../bus/call.js'
+import type { Link } from '../bus/connect.js'
 import type { Mux } from '../bus/mux.js'
 import type { Config } from '../schemas/config.js'
 import type { Store } from '../store/port.js'
@@ -25,13 +26,15 @@ export function merge(...objects: (object | null | undefined)[]): { [key: string
   for (const object of objects) {
     if (object === null || object === undefined) continue
     for (const [key, value] of Object.entries(object)) {
-      if (key === '__proto__') Object.defineProperty(out, key, { value, enumerable: true, writable: true, configurable: true })
+      if (key === '__proto__')
+        Object.defineProperty(out, key, { value, enumerable: true, writable: true, configurable: true })
       else out[key] = value
     }
   }
   return out
 }
 
-export const isObject = (value: unknown): value is { [key: string]: unknown } => typeof value === 'object' && value !== null && !Array.isArray(value)
+export const isObject = (value: unknown): value is { [key: string]: unknown } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 export const time = (ms: number): string => new Date(ms).toISOString()

@@ -23,14 +23,26 @@ import { webhookSecret } from './webhooks.js'
 
 /** Serves `rpc.*` on this link until the lifecycle stops it. Throws an Error with one sentence when it cannot. */
 export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
-  if (config.mongodb_url !== '') throw new Error('MONGODB_URL is set, but the MongoDB store is not available yet; leave it empty for the embedded store')
+  if (config.mongodb_url !== '')
+    throw new Error(
+      'MONGODB_URL is set, but the MongoDB store is not available yet; leave it empty for the embedded store',
+    )
   await mkdir(config.data, { recursive: true })
   const store = await openSqlite({ folder: config.data, log: link.log })
   life.push({ name: 'store', stop: () => store.close() })
   await ensureStreams(link, config)
   const mux = openMux(link)
   const caller = openCaller(link)
-  const tools: Tools = { config, store, link, mux, caller, pools: new Map(), allowed: parseAllowed(config.allow_hosts), webhookSecret: webhookSecret(config) }
+  const tools: Tools = {
+    config,
+    store,
+    link,
+    mux,
+    caller,
+    pools: new Map(),
+    allowed: parseAllowed(config.allow_hosts),
+    webhookSecret: webhookSecret(config),
+  }
   const nouns = {
     assistants: assistants(tools),
     threads: threads(tools),
@@ -63,5 +75,7 @@ const checkpoints = ({ store }: Tools) => ({
     const tuple = await store.checkpoints.get(query)
     return { body: packTuples(tuple === null ? [] : [tuple]) }
   }),
-  list: door<CheckpointQuery>(validateCheckpointQuery, async query => ({ body: packTuples(await store.checkpoints.list(query)) })),
+  list: door<CheckpointQuery>(validateCheckpointQuery, async query => ({
+    body: packTuples(await store.checkpoints.list(query)),
+  })),
 })

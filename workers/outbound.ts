@@ -15,17 +15,37 @@ const PORTS = new Set(['', '80', '443', '8080', '8443'])
 
 const inner = new BlockList()
 for (const [address, prefix] of [
-  ['0.0.0.0', 8], ['10.0.0.0', 8], ['100.64.0.0', 10], ['127.0.0.0', 8], ['169.254.0.0', 16], ['172.16.0.0', 12],
-  ['192.0.0.0', 24], ['192.168.0.0', 16], ['198.18.0.0', 15], ['224.0.0.0', 4], ['240.0.0.0', 4],
-] as const) inner.addSubnet(address, prefix, 'ipv4')
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['224.0.0.0', 4],
+  ['240.0.0.0', 4],
+] as const)
+  inner.addSubnet(address, prefix, 'ipv4')
 for (const [address, prefix] of [
-  ['::', 128], ['::1', 128], ['64:ff9b::', 96], ['64:ff9b:1::', 48], ['2002::', 16], ['fc00::', 7], ['fe80::', 10], ['ff00::', 8],
-] as const) inner.addSubnet(address, prefix, 'ipv6')
+  ['::', 128],
+  ['::1', 128],
+  ['64:ff9b::', 96],
+  ['64:ff9b:1::', 48],
+  ['2002::', 16],
+  ['fc00::', 7],
+  ['fe80::', 10],
+  ['ff00::', 8],
+] as const)
+  inner.addSubnet(address, prefix, 'ipv6')
 
 /** Metadata services of clouds: closed whatever is allowed. */
 const metadata = new BlockList()
-for (const address of ['169.254.169.254', '100.100.100.200', 'fd00:ec2::254']) metadata.addAddress(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')
-const isMetadata = (host: string): boolean => isIP(host) !== 0 && metadata.check(host, isIP(host) === 4 ? 'ipv4' : 'ipv6')
+for (const address of ['169.254.169.254', '100.100.100.200', 'fd00:ec2::254'])
+  metadata.addAddress(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')
+const isMetadata = (host: string): boolean =>
+  isIP(host) !== 0 && metadata.check(host, isIP(host) === 4 ? 'ipv4' : 'ipv6')
 
 /** What an operator opened: `host`, `host:port`, an address or a CIDR, comma-separated (WEFT_ALLOW_HOSTS). */
 export interface Allowed {
@@ -35,7 +55,10 @@ export interface Allowed {
 
 export function parseAllowed(text: string): Allowed {
   const allowed: Allowed = { hosts: new Set(), addresses: new BlockList() }
-  for (const entry of text.split(',').map(part => part.trim().toLowerCase()).filter(part => part !== '')) {
+  for (const entry of text
+    .split(',')
+    .map(part => part.trim().toLowerCase())
+    .filter(part => part !== '')) {
     const [address = '', prefix] = entry.split('/')
     const family = isIP(address)
     if (family === 0) allowed.hosts.add(entry)
@@ -62,7 +85,8 @@ export function refusal(text: string, allowed: Allowed): string | null {
   return isIP(host) !== 0 && !mayConnect(host, allowed) ? 'expected a public address' : null
 }
 
-const isNamed = (url: URL, { hosts }: Allowed): boolean => hosts.has(url.hostname.toLowerCase()) || hosts.has(url.host.toLowerCase())
+const isNamed = (url: URL, { hosts }: Allowed): boolean =>
+  hosts.has(url.hostname.toLowerCase()) || hosts.has(url.host.toLowerCase())
 
 /** True when this address may be connected to. */
 export function mayConnect(address: string, { addresses }: Allowed): boolean {
@@ -72,7 +96,12 @@ export function mayConnect(address: string, { addresses }: Allowed): boolean {
 }
 
 /** POSTs the body; resolves to the status. Throws an Error with one sentence: refused, unreachable, too slow. */
-export async function post(text: string, body: Uint8Array, headers: { [name: string]: string }, allowed: Allowed): Promise<number> {
+export async function post(
+  text: string,
+  body: Uint8Array,
+  headers: { [name: string]: string },
+  allowed: Allowed,
+): Promise<number> {
   const no = refusal(text, allowed)
   if (no !== null) throw new Error(`${text} is not called: ${no}`)
   const url = new URL(text)
@@ -80,7 +109,8 @@ export async function post(text: string, body: Uint8Array, headers: { [name: str
   const found = isIP(host) === 0 ? await lookup(host, { all: true }) : [{ address: host, family: isIP(host) }]
   const named = isNamed(url, allowed)
   const bad = found.find(({ address }) => (named ? isMetadata(address) : !mayConnect(address, allowed)))
-  if (found.length === 0 || bad !== undefined) throw new Error(`${text} is not called: it leads to an address that is not public`)
+  if (found.length === 0 || bad !== undefined)
+    throw new Error(`${text} is not called: it leads to an address that is not public`)
   const { address, family } = found[0]!
   return new Promise((resolve, reject) => {
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest
@@ -91,8 +121,14 @@ export async function post(text: string, body: Uint8Array, headers: { [name: str
       lookup: (_name, options, done) => (options.all ? done(null, [{ address, family }]) : done(null, address, family)),
       agent: false,
     })
-    const total = setTimeout(() => request.destroy(new Error(`${url.host} did not answer within ${TOTAL_MS / 1000} s`)), TOTAL_MS)
-    const connect = setTimeout(() => request.destroy(new Error(`${url.host} could not be reached within ${CONNECT_MS / 1000} s`)), CONNECT_MS)
+    const total = setTimeout(
+      () => request.destroy(new Error(`${url.host} did not answer within ${TOTAL_MS / 1000} s`)),
+      TOTAL_MS,
+    )
+    const connect = setTimeout(
+      () => request.destroy(new Error(`${url.host} could not be reached within ${CONNECT_MS / 1000} s`)),
+      CONNECT_MS,
+    )
     request.on('socket', socket => socket.once('connect', () => clearTimeout(connect)))
     request.on('close', () => {
       clearTimeout(total)

@@ -22,7 +22,10 @@ export async function repair(tools: Tools, thread: ThreadRow): Promise<boolean> 
     if (run === undefined || isTerminal(run.status)) active = null
     // Claimed on the thread, never on the run: nobody executes it.
     else if (run.token !== active.token) {
-      queue = [{ run_id: run.run_id, no: Math.min(thread.next_no, ...queue.map(one => one.no)) - 1, due_at: 0 }, ...queue]
+      queue = [
+        { run_id: run.run_id, no: Math.min(thread.next_no, ...queue.map(one => one.no)) - 1, due_at: 0 },
+        ...queue,
+      ]
       active = null
     }
   }
@@ -32,10 +35,18 @@ export async function repair(tools: Tools, thread: ThreadRow): Promise<boolean> 
     return run !== undefined && !isTerminal(run.status)
   })
   // Taken by the thread, but never shown.
-  for (const { run_id } of queue) if (runs.get(run_id)?.status === 'accepting') steps.push({ step: 'runs.patch', run_id, where: { status: ['accepting'] }, set: { status: 'pending' } })
+  for (const { run_id } of queue)
+    if (runs.get(run_id)?.status === 'accepting')
+      steps.push({ step: 'runs.patch', run_id, where: { status: ['accepting'] }, set: { status: 'pending' } })
   const changed = active !== thread.active || queue.length !== thread.queue.length
   const status = statusOf({ active, queue, settled: thread.settled })
-  if (changed || status !== thread.status) steps.push({ step: 'threads.patch', thread_id: thread.thread_id, where: { rev: thread.rev }, set: { active, queue, status, updated_at: Date.now() } })
+  if (changed || status !== thread.status)
+    steps.push({
+      step: 'threads.patch',
+      thread_id: thread.thread_id,
+      where: { rev: thread.rev },
+      set: { active, queue, status, updated_at: Date.now() },
+    })
   if (steps.length === 0) return false
   if ((await store.apply(steps)) !== -1) return false
   link.log.warn({ thread_id: thread.thread_id }, 'a thread was brought back into step with its runs')
@@ -46,12 +57,14 @@ export async function repair(tools: Tools, thread: ThreadRow): Promise<boolean> 
 async function wakeFirst({ link, mux }: Tools, thread: ThreadRow, runs: Map<string, RunSummary>): Promise<void> {
   const first = thread.active === null ? firstEligible(thread.queue, Date.now()) : null
   const run = first === null ? undefined : runs.get(first.run_id)
-  if (run !== undefined) await wake(link, mux, token('pool', run.pool), run, `${run.run_id}:${run.attempt}:repair${thread.rev}`)
+  if (run !== undefined)
+    await wake(link, mux, token('pool', run.pool), run, `${run.run_id}:${run.attempt}:repair${thread.rev}`)
 }
 
 /** A run that no thread row has taken within 30 s of its insert was never accepted: its client got no 2xx. */
 export async function dropUnaccepted({ store }: Tools, run: RunSummary): Promise<void> {
   const thread = await store.threads.get(run.app, run.thread_id)
-  const taken = thread !== null && (thread.active?.run_id === run.run_id || thread.queue.some(one => one.run_id === run.run_id))
+  const taken =
+    thread !== null && (thread.active?.run_id === run.run_id || thread.queue.some(one => one.run_id === run.run_id))
   if (!taken) await store.apply([{ step: 'runs.remove', run_id: run.run_id, where: { status: ['accepting'] } }])
 }

@@ -20,11 +20,14 @@ export async function cancel(tools: Tools, run_id: string, action: Action = 'int
   for (;;) {
     const [run] = await store.runs.summary([run_id])
     if (run === undefined) return
-    if (isTerminal(run.status) && !marked) throw fail('conflict', `Run ${run_id} has already ended with status ${run.status}`)
+    if (isTerminal(run.status) && !marked)
+      throw fail('conflict', `Run ${run_id} has already ended with status ${run.status}`)
     if (run.status === 'running') {
       // A rollback that was asked for once is not taken back by a later interrupt.
       const wanted = run.cancel === 'rollback' ? 'rollback' : action
-      const failed = await store.apply([{ step: 'runs.patch', run_id, where: { status: ['running'] }, set: { cancel: wanted, cancel_due_at: null } }])
+      const failed = await store.apply([
+        { step: 'runs.patch', run_id, where: { status: ['running'] }, set: { cancel: wanted, cancel_due_at: null } },
+      ])
       if (failed !== -1) continue
       return sendCancel(link, token('run', run_id))
     }
@@ -52,11 +55,21 @@ export async function cancel(tools: Tools, run_id: string, action: Action = 'int
             },
           }
     // The row of the run first: a run that has ended but stands in line is skipped, the other way round it were lost.
-    const place: Step = { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set: { queue, status: statusOf({ ...thread, queue }), updated_at: now } }
+    const place: Step = {
+      step: 'threads.patch',
+      thread_id: run.thread_id,
+      where: { rev: thread.rev },
+      set: { queue, status: statusOf({ ...thread, queue }), updated_at: now },
+    }
     const failed = await store.apply(marked ? [place] : [gone, place])
     if (failed === 1) marked = (await store.runs.summary([run_id]))[0]?.status !== run.status
     if (failed !== -1) continue
-    announceEnd(link, token('run', run_id), { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })
+    announceEnd(link, token('run', run_id), {
+      status: 'interrupted',
+      last_event_id: -1,
+      result: Buffer.from('{}'),
+      error: null,
+    })
     if (thread.active === null) await wakeNext(tools, queue, run.thread_id)
     return
   }

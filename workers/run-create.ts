@@ -13,7 +13,7 @@ import { runText } from './answers.js'
 import { find } from './assistants.js'
 import { isObject, merge, type Tools } from './context.js'
 import { refusal } from './outbound.js'
-import { decide, type Decision, dropSteps, followUp } from './run-multitask.js'
+import { type Decision, decide, dropSteps, followUp } from './run-multitask.js'
 import { kwargsOf } from './run-payload.js'
 import { newThread } from './threads.js'
 
@@ -27,7 +27,11 @@ export async function create(tools: Tools, body: RunCreate, { head }: Context): 
     if (no !== null) throw fail('invalid', `webhook: ${no}`)
   }
   const assistant = await find(tools.store, body.assistant_id)
-  if (assistant === null) throw fail('not_found', `No assistant found for "${body.assistant_id}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`)
+  if (assistant === null)
+    throw fail(
+      'not_found',
+      `No assistant found for "${body.assistant_id}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`,
+    )
   const thread_id = given_thread ?? v7()
   const temporary = stateless && (body.on_completion ?? 'delete') === 'delete'
   const run = runRow(tools, body, assistant, { run_id, thread_id, mode, stateless, temporary })
@@ -45,7 +49,12 @@ interface Given {
   temporary: boolean
 }
 
-function runRow(tools: Tools, body: RunCreate, assistant: AssistantRow, { run_id, thread_id, mode, stateless, temporary }: Given): RunRow {
+function runRow(
+  tools: Tools,
+  body: RunCreate,
+  assistant: AssistantRow,
+  { run_id, thread_id, mode, stateless, temporary }: Given,
+): RunRow {
   const now = Date.now()
   const ids = { graph_id: assistant.graph_id, assistant_id: assistant.assistant_id, thread_id, run_id }
   const metadata = merge(JSON.parse(assistant.metadata), body.metadata, ids)
@@ -65,7 +74,10 @@ function runRow(tools: Tools, body: RunCreate, assistant: AssistantRow, { run_id
     mode,
     resumable: body.stream_resumable ?? false,
     temporary,
-    on_disconnect: mode === 'background' ? 'continue' : (body.on_disconnect ?? (stateless && mode === 'stream' ? 'cancel' : 'continue')),
+    on_disconnect:
+      mode === 'background'
+        ? 'continue'
+        : (body.on_disconnect ?? (stateless && mode === 'stream' ? 'cancel' : 'continue')),
     due_at: body.after_seconds ? now + Math.ceil(body.after_seconds * 1000) : 0,
     attempt: 0,
     token: null,
@@ -91,7 +103,12 @@ type Outcome = 'first' | 'waits' | 'known'
 /** A stateless run brings its own thread row, so there is nothing to compare. */
 async function acceptNew({ store }: Tools, run: RunRow): Promise<Outcome> {
   const metadata = JSON.stringify({ graph_id: run.graph_id, assistant_id: run.assistant_id })
-  const row: ThreadRow = { ...newThread(run.thread_id, metadata, run.temporary), status: 'busy', queue: [{ run_id: run.run_id, no: 0, due_at: run.due_at }], next_no: 1 }
+  const row: ThreadRow = {
+    ...newThread(run.thread_id, metadata, run.temporary),
+    status: 'busy',
+    queue: [{ run_id: run.run_id, no: 0, due_at: run.due_at }],
+    next_no: 1,
+  }
   const failed = await store.apply([{ step: 'runs.insert', row: run }, { step: 'threads.insert', row }, pending(run)])
   return failed === 0 ? 'known' : 'first'
 }
@@ -101,7 +118,8 @@ async function accept(tools: Tools, run: RunRow, mayCreate: boolean): Promise<Ou
   const { store } = tools
   for (;;) {
     const thread = await store.threads.get(run.app, run.thread_id)
-    if ((thread === null && !mayCreate) || thread?.temporary) throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
+    if ((thread === null && !mayCreate) || thread?.temporary)
+      throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
     const base = thread ?? newThread(run.thread_id, '{}', false)
     const decision: Decision = await decide(tools, run, base)
     if (decision.known) return 'known'
@@ -111,11 +129,20 @@ async function accept(tools: Tools, run: RunRow, mayCreate: boolean): Promise<Ou
       next_no: base.next_no + 1,
       status: 'busy' as const,
       updated_at: run.created_at,
-      metadata: JSON.stringify(merge(isObject(metadata) ? metadata : null, { graph_id: run.graph_id, assistant_id: run.assistant_id })),
+      metadata: JSON.stringify(
+        merge(isObject(metadata) ? metadata : null, { graph_id: run.graph_id, assistant_id: run.assistant_id }),
+      ),
     }
     const take: Step =
-      thread === null ? { step: 'threads.insert', row: { ...base, ...set } } : { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set }
-    const failed = await store.apply([{ step: 'runs.insert', row: run }, take, pending(run), ...dropSteps(decision, run)])
+      thread === null
+        ? { step: 'threads.insert', row: { ...base, ...set } }
+        : { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set }
+    const failed = await store.apply([
+      { step: 'runs.insert', row: run },
+      take,
+      pending(run),
+      ...dropSteps(decision, run),
+    ])
     if (failed === 0) return 'known'
     // Lost the race for the thread row, or what was to be dropped has moved on: look again.
     if (failed !== -1) continue
@@ -124,15 +151,24 @@ async function accept(tools: Tools, run: RunRow, mayCreate: boolean): Promise<Ou
   }
 }
 
-const pending = (run: RunRow): Step => ({ step: 'runs.patch', run_id: run.run_id, where: { status: ['accepting'] }, set: { status: 'pending' } })
+const pending = (run: RunRow): Step => ({
+  step: 'runs.patch',
+  run_id: run.run_id,
+  where: { status: ['accepting'] },
+  set: { status: 'pending' },
+})
 
 /** The longest wait of a timer; a later alarm is found by the sweep. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** Wakes a run when it is due. The due time stands in the row; the timer only makes it punctual. */
-export function wakeWhenDue(tools: Tools, run: Pick<RunSummary, 'run_id' | 'thread_id' | 'pool' | 'due_at' | 'attempt'>): void {
+export function wakeWhenDue(
+  tools: Tools,
+  run: Pick<RunSummary, 'run_id' | 'thread_id' | 'pool' | 'due_at' | 'attempt'>,
+): void {
   const { run_id, thread_id } = run
-  const now = () => void wake(tools.link, tools.mux, token('pool', run.pool), { run_id, thread_id }, `${run_id}:${run.attempt + 1}`)
+  const now = () =>
+    void wake(tools.link, tools.mux, token('pool', run.pool), { run_id, thread_id }, `${run_id}:${run.attempt + 1}`)
   const left = run.due_at - Date.now()
   if (left <= 0) now()
   else if (left < MAX_TIMER_MS) setTimeout(now, left + 1).unref()
@@ -140,7 +176,8 @@ export function wakeWhenDue(tools: Tools, run: Pick<RunSummary, 'run_id' | 'thre
 
 async function answerKnown({ store }: Tools, run: RunRow, stateless: boolean): Promise<Reply> {
   const stored = await store.runs.get(run.run_id)
-  if (stored === null || stored.status === 'accepting') throw fail('unavailable', 'The run is being accepted; ask again')
+  if (stored === null || stored.status === 'accepting')
+    throw fail('unavailable', 'The run is being accepted; ask again')
   return answer(stored, stateless)
 }
 

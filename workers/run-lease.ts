@@ -5,7 +5,15 @@
 import { v4 } from 'uuid'
 import { wake } from '../bus/queue.js'
 import { door, open, type Reply } from '../bus/serve.js'
-import { type Claim, type Heartbeat, type Lease, type Release, validateClaim, validateHeartbeat, validateRelease } from '../schemas/calls.js'
+import {
+  type Claim,
+  type Heartbeat,
+  type Lease,
+  type Release,
+  validateClaim,
+  validateHeartbeat,
+  validateRelease,
+} from '../schemas/calls.js'
 import { PER_CLAIM } from '../schemas/checkpoints.js'
 import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP, token } from '../schemas/ids.js'
@@ -40,15 +48,44 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
     if (thread === null || run === null) return { head: { claim: 'ended' } }
     // Half done: ended with its thread still held, or claimed on the thread alone.
     const mine = thread.active?.run_id === run_id
-    if (run.status === 'accepting' || (mine && run.token !== thread.active?.token) || (isTerminal(run.status) && (mine || thread.queue.some(one => one.run_id === run_id)))) {
+    if (
+      run.status === 'accepting' ||
+      (mine && run.token !== thread.active?.token) ||
+      (isTerminal(run.status) && (mine || thread.queue.some(one => one.run_id === run_id)))
+    ) {
       if (await repair(tools, thread)) continue
     }
     if (isTerminal(run.status)) return { head: { claim: 'ended' } }
     const held = thread.active?.run_id === run_id
-    if (held && (hb === undefined || hb !== run.hb)) return { head: { claim: 'held', lease: { run_id, thread_id, attempt: run.attempt, token: '', resumable: run.resumable, temporary: run.temporary, hb: run.hb } } }
+    if (held && (hb === undefined || hb !== run.hb))
+      return {
+        head: {
+          claim: 'held',
+          lease: {
+            run_id,
+            thread_id,
+            graph_id: run.graph_id,
+            attempt: run.attempt,
+            token: '',
+            resumable: run.resumable,
+            temporary: run.temporary,
+            hb: run.hb,
+          },
+        },
+      }
     if (held) {
       // Nobody beat for 6 s while we watched: the holder is dead, its attempt counts.
-      await release(tools, { ...thread.active!, thread_id }, { charge: true, reason: 'its worker was lost' }, false)
+      await release(
+        tools,
+        { ...thread.active!, thread_id },
+        {
+          charge: true,
+          end: null,
+          error: { error: 'WorkerLost', message: 'its worker was lost' },
+          last_event_id: null,
+        },
+        false,
+      )
       continue
     }
     const first = thread.active === null ? firstEligible(thread.queue, Date.now()) : null
@@ -57,12 +94,27 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
       await wakeNext(tools, thread.queue, thread_id)
       return { head: { claim: 'waiting' } }
     }
-    const taken = await take(tools, thread, run, worker)
-    if (taken !== null) return taken
+    const taken = await take(tools, thread, run, worker, first.charges)
+    if (taken === null) continue
+    if (run.cancel === null) return taken
+    // Asked to stop while it was given back: it ends without a step more.
+    await release(tools, leaseOf(taken.head?.lease), {
+      charge: false,
+      end: null,
+      error: { error: 'Cancelled', message: 'the run was cancelled' },
+      last_event_id: null,
+    })
+    return { head: { claim: 'ended' } }
   }
 }
 
-async function take({ store }: Tools, thread: ThreadRow, run: RunRow, worker: string): Promise<Reply | null> {
+async function take(
+  { store }: Tools,
+  thread: ThreadRow,
+  run: RunRow,
+  worker: string,
+  charges = 0,
+): Promise<Reply | null> {
   const now = Date.now()
   const attempt = run.attempt + 1
   const key = v4()
@@ -73,9 +125,27 @@ async function take({ store }: Tools, thread: ThreadRow, run: RunRow, worker: st
         step: 'threads.patch',
         thread_id: thread.thread_id,
         where: { rev: thread.rev },
-        set: { active: { run_id: run.run_id, attempt, token: key }, queue: thread.queue.filter(one => one.run_id !== run.run_id), claim_no, status: 'busy' },
+        set: {
+          active: { run_id: run.run_id, attempt, token: key, charges },
+          queue: thread.queue.filter(one => one.run_id !== run.run_id),
+          claim_no,
+          status: 'busy',
+        },
       },
-      { step: 'runs.patch', run_id: run.run_id, where: { status: ['pending', 'running', 'accepting'] }, set: { status: 'running', attempt, token: key, worker, started_at: run.started_at ?? now, updated_at: now, base: run.base ?? baseText(thread) } },
+      {
+        step: 'runs.patch',
+        run_id: run.run_id,
+        where: { status: ['pending', 'running', 'accepting'] },
+        set: {
+          status: 'running',
+          attempt,
+          token: key,
+          worker,
+          started_at: run.started_at ?? now,
+          updated_at: now,
+          base: run.base ?? baseText(thread),
+        },
+      },
     ]),
     run.temporary || thread.head === null ? null : store.checkpoints.get({ thread_id: thread.thread_id }),
   ])
@@ -83,7 +153,15 @@ async function take({ store }: Tools, thread: ThreadRow, run: RunRow, worker: st
   const start =
     `{"run_id":"${run.run_id}","thread_id":"${run.thread_id}","graph_id":${JSON.stringify(run.graph_id)},"attempt":${attempt},"first_id":${firstIdOf(attempt)},` +
     `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary}}`
-  const lease = { run_id: run.run_id, thread_id: run.thread_id, attempt, token: key, resumable: run.resumable, temporary: run.temporary }
+  const lease = {
+    run_id: run.run_id,
+    thread_id: run.thread_id,
+    graph_id: run.graph_id,
+    attempt,
+    token: key,
+    resumable: run.resumable,
+    temporary: run.temporary,
+  }
   return { head: { claim: 'taken', lease }, body: packText(start, tuple === null ? [] : [packTuples([tuple])]) }
 }
 
@@ -92,7 +170,9 @@ async function heartbeat({ store }: Tools, { runs }: Heartbeat): Promise<Reply> 
   await store.apply([{ step: 'runs.beat', runs }])
   const tokens = new Map(runs.map(one => [one.run_id, one.token]))
   const rows = await store.runs.summary([...tokens.keys()])
-  const alive = new Set(rows.filter(row => row.token === tokens.get(row.run_id) && !isTerminal(row.status)).map(row => row.run_id))
+  const alive = new Set(
+    rows.filter(row => row.token === tokens.get(row.run_id) && !isTerminal(row.status)).map(row => row.run_id),
+  )
   return {
     body: JSON.stringify({
       cancel: rows.filter(row => row.cancel !== null && alive.has(row.run_id)).map(row => row.run_id),
@@ -103,32 +183,72 @@ async function heartbeat({ store }: Tools, { runs }: Heartbeat): Promise<Reply> 
 
 /**
  * Gives a run back: it waits again at its old place. After three charged attempts it ends as `error` instead, and the
- * thread is released either way.
+ * thread is released either way. The answer says whether it ended.
  */
-async function release(tools: Tools, lease: Lease, { charge, reason }: Release, awake = true): Promise<Reply> {
+async function release(
+  tools: Tools,
+  lease: Lease,
+  { charge, end, error, last_event_id }: Release,
+  awake = true,
+): Promise<Reply> {
   const { store } = tools
   for (;;) {
-    const [thread, [run]] = await Promise.all([store.threads.get(BUILT_IN_APP, lease.thread_id), store.runs.summary([lease.run_id])])
+    const [thread, [run]] = await Promise.all([
+      store.threads.get(BUILT_IN_APP, lease.thread_id),
+      store.runs.summary([lease.run_id]),
+    ])
     if (thread === null || run === undefined || thread.active?.token !== lease.token) throw fail('fenced')
-    if (run.cancel !== null || (charge && run.attempt >= MAX_ATTEMPTS)) {
-      const error = run.cancel !== null ? null : { error: 'WorkerLost', message: `The run was given up after ${run.attempt} attempts: ${reason}` }
-      const last = run.last_event_id ?? firstIdOf(run.attempt)
-      await settle(tools, lease, { status: error === null ? 'interrupted' : 'error', error, last_event_id: last, render: true })
-      return {}
+    const charges = (thread.active.charges ?? 0) + (charge ? 1 : 0)
+    // The greatest id that readers can have: of this attempt, else of an earlier one.
+    const sent = last_event_id !== null && last_event_id >= firstIdOf(run.attempt) ? last_event_id : run.last_event_id
+    if (run.cancel !== null) {
+      await settle(tools, lease, { status: 'interrupted', error: null, last_event_id: sent ?? -1, render: true })
+      return { body: '{"ended":true}' }
+    }
+    if (end !== null || charges >= MAX_ATTEMPTS) {
+      const why =
+        end !== null ? error : { ...error, message: `The run was given up after ${charges} attempts: ${error.message}` }
+      // Greater than everything sent, and next to it; where nobody knows, the first of an attempt that never was.
+      const id = last_event_id === null ? firstIdOf(run.attempt + 1) : last_event_id + 1
+      await settle(tools, lease, { status: end ?? 'error', error: why, last_event_id: id, render: true })
+      return { body: '{"ended":true}' }
     }
     const failed = await store.apply([
-      { step: 'runs.patch', run_id: run.run_id, where: { token: lease.token }, set: { status: 'pending', attempt: run.attempt } },
+      {
+        step: 'runs.patch',
+        run_id: run.run_id,
+        where: { token: lease.token },
+        set: { status: 'pending', last_event_id: sent },
+      },
       {
         step: 'threads.patch',
         thread_id: thread.thread_id,
         where: { rev: thread.rev },
         // Before everything that waits: it had been first already.
-        set: { active: null, queue: [{ run_id: run.run_id, no: Math.min(...thread.queue.map(one => one.no), thread.next_no) - 1, due_at: 0 }, ...thread.queue] },
+        set: {
+          active: null,
+          queue: [
+            {
+              run_id: run.run_id,
+              no: Math.min(...thread.queue.map(one => one.no), thread.next_no) - 1,
+              due_at: 0,
+              charges,
+            },
+            ...thread.queue,
+          ],
+        },
       },
     ])
     if (failed === 0) throw fail('fenced')
     if (failed !== -1) continue
-    if (awake) void wake(tools.link, tools.mux, token('pool', run.pool), { run_id: run.run_id, thread_id: run.thread_id }, `${run.run_id}:${run.attempt + 1}`)
-    return {}
+    if (awake)
+      void wake(
+        tools.link,
+        tools.mux,
+        token('pool', run.pool),
+        { run_id: run.run_id, thread_id: run.thread_id },
+        `${run.run_id}:${run.attempt + 1}`,
+      )
+    return { body: '{"ended":false}' }
   }
 }

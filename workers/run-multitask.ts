@@ -27,14 +27,18 @@ export async function decide({ store }: Tools, run: RunRow, thread: ThreadRow): 
   const busy = thread.active !== null || thread.queue.length > 0
   const strategy = run.multitask_strategy
   if (known || !busy || strategy === 'enqueue') {
-    if (thread.queue.length >= MAX_QUEUED) throw fail('too_many', `The thread has ${MAX_QUEUED} runs in line; wait for one of them to end`)
+    if (thread.queue.length >= MAX_QUEUED)
+      throw fail('too_many', `The thread has ${MAX_QUEUED} runs in line; wait for one of them to end`)
     return { queue: [...thread.queue, mine], dropped: [], stopped: null, known }
   }
   if (strategy === 'reject') {
     // A repeat of a create that ended meanwhile is no second run.
     const [stored] = await store.runs.summary([run.run_id])
     if (stored !== undefined) return { queue: thread.queue, dropped: [], stopped: null, known: true }
-    throw fail('conflict', 'Thread is already running a task. Wait for it to finish or choose a different multitask strategy.')
+    throw fail(
+      'conflict',
+      'Thread is already running a task. Wait for it to finish or choose a different multitask strategy.',
+    )
   }
   return { queue: [mine], dropped: thread.queue, stopped: thread.active, known }
 }
@@ -43,24 +47,43 @@ export async function decide({ store }: Tools, run: RunRow, thread: ThreadRow): 
 export function dropSteps({ dropped, stopped }: Decision, run: RunRow): Step[] {
   const rollback = run.multitask_strategy === 'rollback'
   const now = run.created_at
-  const steps = dropped.map(({ run_id }): Step =>
-    rollback
-      ? { step: 'runs.remove', run_id, where: { status: ['accepting', 'pending'] } }
-      : {
-          step: 'runs.patch',
-          run_id,
-          where: { status: ['accepting', 'pending'] },
-          set: { status: 'interrupted', cancel: 'interrupt', cancel_due_at: null, ended_at: now, updated_at: now, last_event_id: -1 },
-        },
+  const steps = dropped.map(
+    ({ run_id }): Step =>
+      rollback
+        ? { step: 'runs.remove', run_id, where: { status: ['accepting', 'pending'] } }
+        : {
+            step: 'runs.patch',
+            run_id,
+            where: { status: ['accepting', 'pending'] },
+            set: {
+              status: 'interrupted',
+              cancel: 'interrupt',
+              cancel_due_at: null,
+              ended_at: now,
+              updated_at: now,
+              last_event_id: -1,
+            },
+          },
   )
   if (stopped !== null) {
-    steps.push({ step: 'runs.patch', run_id: stopped.run_id, where: { token: stopped.token, status: ['running'] }, set: { cancel: rollback ? 'rollback' : 'interrupt' } })
+    steps.push({
+      step: 'runs.patch',
+      run_id: stopped.run_id,
+      where: { token: stopped.token, status: ['running'] },
+      set: { cancel: rollback ? 'rollback' : 'interrupt' },
+    })
   }
   return steps
 }
 
 /** Tells the readers of dropped runs that they ended, and the holder of the running one to stop. */
 export function followUp({ link }: Tools, { dropped, stopped }: Decision): void {
-  for (const { run_id } of dropped) announceEnd(link, token('run', run_id), { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })
+  for (const { run_id } of dropped)
+    announceEnd(link, token('run', run_id), {
+      status: 'interrupted',
+      last_event_id: -1,
+      result: Buffer.from('{}'),
+      error: null,
+    })
   if (stopped !== null) sendCancel(link, token('run', stopped.run_id))
 }

@@ -1,5 +1,5 @@
 /** The stored execution request: the body of a create merged with its assistant (API: threads-and-runs 7, 8.3, 8.8). */
-import type { Config as RunConfig, JsonObject } from '../schemas/assistants.js'
+import type { JsonObject, Config as RunConfig } from '../schemas/assistants.js'
 import type { Durability, RunCreate, RunKwargs, StreamMode } from '../schemas/runs.js'
 import type { AssistantRow } from '../store/port.js'
 import { isObject, merge } from './context.js'
@@ -11,7 +11,11 @@ export interface PayloadOptions {
   temporary: boolean
 }
 
-export function kwargsOf(body: RunCreate, assistant: AssistantRow, { ids, metadata, temporary }: PayloadOptions): RunKwargs {
+export function kwargsOf(
+  body: RunCreate,
+  assistant: AssistantRow,
+  { ids, metadata, temporary }: PayloadOptions,
+): RunKwargs {
   return {
     input: body.input ?? null,
     // SDKs strip absent members, so an empty command can arrive: it says nothing.
@@ -32,17 +36,22 @@ export function kwargsOf(body: RunCreate, assistant: AssistantRow, { ids, metada
 
 /** An empty list means the default: the React hook sends one when nothing is tracked. */
 function modesOf({ stream_mode }: RunCreate): StreamMode[] {
-  const modes = stream_mode === undefined || stream_mode === null ? [] : Array.isArray(stream_mode) ? stream_mode : [stream_mode]
+  const modes =
+    stream_mode === undefined || stream_mode === null ? [] : Array.isArray(stream_mode) ? stream_mode : [stream_mode]
   return modes.length === 0 ? ['values'] : [...new Set(modes)]
 }
 
 /** Later wins; auth keys are ours to set; system keys win over whatever the client sent. */
 function configOf(body: RunCreate, base: RunConfig, ids: JsonObject, metadata: JsonObject): JsonObject {
   const configurable = merge(base.configurable, body.config?.configurable, selectionOf(body), tracerOf(body))
-  for (const key of Object.keys(configurable)) if (key.startsWith('langgraph_auth_') || key.startsWith('__')) delete configurable[key]
+  for (const key of Object.keys(configurable))
+    if (key.startsWith('langgraph_auth_') || key.startsWith('__')) delete configurable[key]
   const config = merge(base, body.config)
   for (const [key, value] of Object.entries(config)) if (value === null) delete config[key]
-  return merge(config, { configurable: merge(configurable, ids), metadata: merge(isObject(config.metadata) ? config.metadata : null, metadata) })
+  return merge(config, {
+    configurable: merge(configurable, ids),
+    metadata: merge(isObject(config.metadata) ? config.metadata : null, metadata),
+  })
 }
 
 /** The checkpoint to start from, for this run only; `checkpoint` overrides the older `checkpoint_id`. */
@@ -62,7 +71,9 @@ function tracerOf({ langsmith_tracer: tracer }: RunCreate): JsonObject {
   return out
 }
 
-const contextOf = (base: unknown, given: unknown): unknown => (given === undefined || given === null ? base : isObject(base) && isObject(given) ? merge(base, given) : given)
+const contextOf = (base: unknown, given: unknown): unknown =>
+  given === undefined || given === null ? base : isObject(base) && isObject(given) ? merge(base, given) : given
 
 /** Design 7: durability wins; without it, checkpoint_during false means exit. */
-const durabilityOf = ({ durability, checkpoint_during }: RunCreate): Durability => durability ?? (checkpoint_during === false ? 'exit' : 'async')
+const durabilityOf = ({ durability, checkpoint_during }: RunCreate): Durability =>
+  durability ?? (checkpoint_during === false ? 'exit' : 'async')

@@ -5,8 +5,8 @@
  */
 import { announceEnd } from '../bus/events.js'
 import { wake } from '../bus/queue.js'
-import { purgeEvents } from '../bus/streams.js'
 import type { Reply } from '../bus/serve.js'
+import { purgeEvents } from '../bus/streams.js'
 import type { Lease } from '../schemas/calls.js'
 import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP, token } from '../schemas/ids.js'
@@ -29,7 +29,13 @@ interface Outcome {
   /** No host lives to have written the error as an event: readers render it. */
   render?: boolean
   save?: Uint8Array
-  state?: { head: string | null; next: string[]; interrupts: { [task_id: string]: Interrupt[] }; values: Uint8Array | null; rest: Uint8Array | null }
+  state?: {
+    head: string | null
+    next: string[]
+    interrupts: { [task_id: string]: Interrupt[] }
+    values: Uint8Array | null
+    rest: Uint8Array | null
+  }
 }
 
 /** The body of rpc.runs.finish: what the host sent, unread by the supervisor. */
@@ -41,15 +47,25 @@ export async function finish(tools: Tools, lease: Lease, bytes: Uint8Array): Pro
   const rest = part(head.rest_size)
   const save = part(head.save_size) ?? undefined
   const { status, error, last_event_id, next, interrupts } = head
-  return settle(tools, lease, { status, error, last_event_id, save, state: { head: head.head, next, interrupts, values, rest } })
+  return settle(tools, lease, {
+    status,
+    error,
+    last_event_id,
+    save,
+    state: { head: head.head, next, interrupts, values, rest },
+  })
 }
 
 export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Promise<Reply> {
   const { store, link } = tools
   const { run_id, thread_id } = lease
   for (;;) {
-    const [thread, [run]] = await Promise.all([store.threads.get(BUILT_IN_APP, thread_id), store.runs.summary([run_id])])
-    if (thread === null || run === undefined || run.token !== lease.token || run.attempt !== lease.attempt) throw fail('fenced')
+    const [thread, [run]] = await Promise.all([
+      store.threads.get(BUILT_IN_APP, thread_id),
+      store.runs.summary([run_id]),
+    ])
+    if (thread === null || run === undefined || run.token !== lease.token || run.attempt !== lease.attempt)
+      throw fail('fenced')
     if (run.cancel === 'rollback') {
       if (await rollback(tools, run, thread)) return {}
       continue
@@ -62,20 +78,48 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
     const wanted = run.temporary || run.mode === 'wait'
     const result = wanted ? Buffer.from(resultText(state?.values ?? null, raised, error)) : null
     const steps: Step[] = []
-    if (outcome.save !== undefined) steps.push({ step: 'checkpoints.insert', thread_id, run_id, attempt: lease.attempt, ...rowsOf(outcome.save) })
+    if (outcome.save !== undefined)
+      steps.push({ step: 'checkpoints.insert', thread_id, run_id, attempt: lease.attempt, ...rowsOf(outcome.save) })
     steps.push({
       step: 'runs.patch',
       run_id,
       where: { attempt: lease.attempt, token: lease.token },
-      set: { status: outcome.status, ended_at: now, updated_at: now, last_event_id: outcome.last_event_id, error, cancel_due_at: null, ...(run.temporary ? { result } : {}), ...(run.webhook === null ? {} : { webhook_due_at: now }) },
+      set: {
+        status: outcome.status,
+        ended_at: now,
+        updated_at: now,
+        last_event_id: outcome.last_event_id,
+        error,
+        cancel_due_at: null,
+        ...(run.temporary ? { result } : {}),
+        ...(run.webhook === null ? {} : { webhook_due_at: now }),
+      },
     })
     const head = state?.head ?? thread.head
-    if (!run.temporary && state !== undefined && state.values !== null) steps.push({ step: 'threads.state', thread_id, head, values: state.values, rest: state.rest })
-    const settled = error !== null ? ('error' as const) : state === undefined ? thread.settled : state.next.length > 0 ? ('interrupted' as const) : ('idle' as const)
+    if (!run.temporary && state !== undefined && state.values !== null)
+      steps.push({ step: 'threads.state', thread_id, head, values: state.values, rest: state.rest })
+    const settled =
+      error !== null
+        ? ('error' as const)
+        : state === undefined
+          ? thread.settled
+          : state.next.length > 0
+            ? ('interrupted' as const)
+            : ('idle' as const)
     const after = { active: null, queue: thread.queue, settled }
-    const set = { active: null, settled, error, interrupts, status: statusOf(after), head, updated_at: now, state_updated_at: state === undefined && error === null ? thread.state_updated_at : now }
+    const set = {
+      active: null,
+      settled,
+      error,
+      interrupts,
+      status: statusOf(after),
+      head,
+      updated_at: now,
+      state_updated_at: state === undefined && error === null ? thread.state_updated_at : now,
+    }
     // A run that a crash left terminal with its thread still held comes here again: the condition is then the lock alone.
-    if (thread.active?.token === lease.token) steps.push({ step: 'threads.patch', thread_id, where: { rev: thread.rev, token: lease.token }, set })
+    if (thread.active?.token === lease.token)
+      steps.push({ step: 'threads.patch', thread_id, where: { rev: thread.rev, token: lease.token }, set })
     const failed = await store.apply(steps)
     if (failed >= 0 && steps[failed]!.step === 'runs.patch') throw fail('fenced')
     if (failed !== -1) continue
@@ -85,7 +129,10 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
       result: run.mode === 'wait' ? result : null,
       error: outcome.render ? outcome.error : null,
     })
-    link.log.info({ run_id, thread_id, attempt: lease.attempt, status: outcome.status, ms: now - run.created_at }, 'run ended')
+    link.log.info(
+      { run_id, thread_id, attempt: lease.attempt, status: outcome.status, ms: now - run.created_at },
+      'run ended',
+    )
     if (run.webhook !== null) void deliver(tools, run_id)
     await wakeNext(tools, thread.queue, thread_id)
     return {}
@@ -105,7 +152,12 @@ async function rollback(tools: Tools, run: RunSummary, thread: ThreadRow): Promi
   const failed = await store.apply([
     { step: 'checkpoints.rollback', thread_id, run_id },
     { step: 'threads.state', thread_id, head: base.head, values: null, rest: null },
-    { step: 'threads.patch', thread_id, where: { rev: thread.rev, token: run.token ?? '' }, set: { ...base, active: null, status: statusOf(after), updated_at: now, state_updated_at: now } },
+    {
+      step: 'threads.patch',
+      thread_id,
+      where: { rev: thread.rev, token: run.token ?? '' },
+      set: { ...base, active: null, status: statusOf(after), updated_at: now, state_updated_at: now },
+    },
     { step: 'runs.remove', run_id, where: { token: run.token ?? '' } },
   ])
   if (failed !== -1) return false
@@ -118,10 +170,20 @@ async function rollback(tools: Tools, run: RunSummary, thread: ThreadRow): Promi
 }
 
 /** Publishes the wake-up of the first run in line. */
-export async function wakeNext({ store, link, mux }: Tools, queue: readonly Queued[], thread_id: string): Promise<void> {
+export async function wakeNext(
+  { store, link, mux }: Tools,
+  queue: readonly Queued[],
+  thread_id: string,
+): Promise<void> {
   const next = firstEligible(queue, Date.now())
   if (next === null) return
   const [run] = await store.runs.summary([next.run_id])
   if (run === undefined || isTerminal(run.status)) return
-  void wake(link, mux, token('pool', run.pool), { run_id: next.run_id, thread_id }, `${next.run_id}:${run.attempt + 1}:next`)
+  void wake(
+    link,
+    mux,
+    token('pool', run.pool),
+    { run_id: next.run_id, thread_id },
+    `${next.run_id}:${run.attempt + 1}:next`,
+  )
 }

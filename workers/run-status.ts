@@ -3,7 +3,8 @@ import type { ThreadStatus } from '../schemas/threads.js'
 import type { Queued, ThreadRow } from '../store/port.js'
 
 /** Busy while anything runs or waits, else what the last run that ended left. */
-export const statusOf = ({ active, queue, settled }: Pick<ThreadRow, 'active' | 'queue' | 'settled'>): ThreadStatus => (active !== null || queue.length > 0 ? 'busy' : settled)
+export const statusOf = ({ active, queue, settled }: Pick<ThreadRow, 'active' | 'queue' | 'settled'>): ThreadStatus =>
+  active !== null || queue.length > 0 ? 'busy' : settled
 
 /** The first run that may start: due first, then in order of acceptance. Null when none is due. */
 export function firstEligible(queue: readonly Queued[], now: number): Queued | null {
@@ -18,6 +19,8 @@ export function firstEligible(queue: readonly Queued[], now: number): Queued | n
 /** What a rollback goes back to. */
 export type Base = Pick<ThreadRow, 'head' | 'settled' | 'interrupts' | 'error'>
 
-export const baseText = ({ head, settled, interrupts, error }: Base): string => JSON.stringify({ head, settled, interrupts, error })
+export const baseText = ({ head, settled, interrupts, error }: Base): string =>
+  JSON.stringify({ head, settled, interrupts, error })
 
-export const readBase = (text: string | null): Base => (text === null ? { head: null, settled: 'idle', interrupts: '{}', error: null } : (JSON.parse(text) as Base))
+export const readBase = (text: string | null): Base =>
+  text === null ? { head: null, settled: 'idle', interrupts: '{}', error: null } : (JSON.parse(text) as Base)

@@ -21,9 +21,22 @@ export const runs = (tools: Tools) => ({
   join: open(async (_, { head }) => {
     const { run_id = '', thread_id } = head.params ?? {}
     const row = await summary(tools, run_id, thread_id)
-    if (isTerminal(row.status) && row.temporary && !row.resumable && (row.ended_at ?? 0) < Date.now() - tools.config.keep_ended_ms) throw fail('not_found', 'Run not found')
+    if (
+      isTerminal(row.status) &&
+      row.temporary &&
+      !row.resumable &&
+      (row.ended_at ?? 0) < Date.now() - tools.config.keep_ended_ms
+    )
+      throw fail('not_found', 'Run not found')
     if (row.cancel_due_at !== null && !isTerminal(row.status)) {
-      await tools.store.apply([{ step: 'runs.patch', run_id: row.run_id, where: { status: ['pending', 'running'] }, set: { cancel_due_at: null } }])
+      await tools.store.apply([
+        {
+          step: 'runs.patch',
+          run_id: row.run_id,
+          where: { status: ['pending', 'running'] },
+          set: { cancel_due_at: null },
+        },
+      ])
     }
     const wants = head.run?.mode === 'wait' && isTerminal(row.status)
     return { head: { run: headOf(row, thread_id === undefined) }, ...(wants ? { body: await result(tools, row) } : {}) }
@@ -33,7 +46,8 @@ export const runs = (tools: Tools) => ({
     const { run_id = '', thread_id } = head.params ?? {}
     const row = await summary(tools, run_id, thread_id)
     const action = new URLSearchParams(head.query).get('action') || 'interrupt'
-    if (action !== 'interrupt' && action !== 'rollback') throw fail('invalid', `action: expected interrupt or rollback, got "${action}"`)
+    if (action !== 'interrupt' && action !== 'rollback')
+      throw fail('invalid', `action: expected interrupt or rollback, got "${action}"`)
     await cancel(tools, row.run_id, action)
     return { head: { status: 202, run: headOf(row, false) } }
   }),
@@ -46,7 +60,16 @@ export const runs = (tools: Tools) => ({
   /** The state of many runs in one call: how an edge learns of ends whose message was lost. */
   peek: door<RunIds>(validateRunIds, async ({ run_ids }) => {
     const rows = await tools.store.runs.summary(run_ids)
-    return { body: JSON.stringify({ runs: rows.map(({ run_id, status, attempt, last_event_id }) => ({ run_id, status: status === 'accepting' ? 'pending' : status, attempt, last_event_id })) }) }
+    return {
+      body: JSON.stringify({
+        runs: rows.map(({ run_id, status, attempt, last_event_id }) => ({
+          run_id,
+          status: status === 'accepting' ? 'pending' : status,
+          attempt,
+          last_event_id,
+        })),
+      }),
+    }
   }),
   /** The client that made the run went away. With cancel: at once, or after the grace when it may come back. */
   disconnect: door<RunRef>(validateRunRef, async ({ run_id }) => {
@@ -57,7 +80,9 @@ export const runs = (tools: Tools) => ({
       return {}
     }
     const due = Date.now() + tools.config.disconnect_grace_ms
-    await tools.store.apply([{ step: 'runs.patch', run_id, where: { status: ['pending', 'running'] }, set: { cancel_due_at: due } }])
+    await tools.store.apply([
+      { step: 'runs.patch', run_id, where: { status: ['pending', 'running'] }, set: { cancel_due_at: due } },
+    ])
     setTimeout(() => void cancelDue(tools), tools.config.disconnect_grace_ms + 5).unref()
     return {}
   }),
@@ -70,7 +95,9 @@ const ignoreEnded = (error: unknown) => {
 /** Cancels every run whose grace is over. Also a row of the sweeper: a timer dies with its process. */
 export async function cancelDue(tools: Tools): Promise<void> {
   for (const { run_id } of await tools.store.runs.cancelDue(Date.now())) {
-    await cancel(tools, run_id).catch(ignoreEnded).catch(error => tools.link.log.warn({ err: error, run_id }, 'a cancel has to be repeated'))
+    await cancel(tools, run_id)
+      .catch(ignoreEnded)
+      .catch(error => tools.link.log.warn({ err: error, run_id }, 'a cancel has to be repeated'))
   }
 }
 
@@ -81,7 +108,12 @@ async function summary({ store }: Tools, run_id: string, thread_id?: string): Pr
 }
 
 function check<Row extends RunSummary>(row: Row | null, thread_id?: string): asserts row is Row {
-  if (row === null || row.status === 'accepting' || (thread_id !== undefined && row.thread_id !== thread_id.toLowerCase())) throw fail('not_found', 'Run not found')
+  if (
+    row === null ||
+    row.status === 'accepting' ||
+    (thread_id !== undefined && row.thread_id !== thread_id.toLowerCase())
+  )
+    throw fail('not_found', 'Run not found')
 }
 
 /** API: threads-and-runs 10. A temporary run keeps its own result; a thread's run is answered from its thread. */
@@ -91,7 +123,14 @@ async function result({ store }: Tools, row: RunSummary): Promise<string | Uint8
     return whole?.result ?? resultText(null, [], row.error)
   }
   if (row.error !== null) return resultText(null, [], row.error)
-  const [thread, state] = await Promise.all([store.threads.get(row.app, row.thread_id), store.threads.state(row.thread_id)])
+  const [thread, state] = await Promise.all([
+    store.threads.get(row.app, row.thread_id),
+    store.threads.state(row.thread_id),
+  ])
   if (thread === null) return '{}'
-  return resultText(state?.values ?? null, Object.values(JSON.parse(thread.interrupts) as { [task: string]: unknown[] }).flat(), null)
+  return resultText(
+    state?.values ?? null,
+    Object.values(JSON.parse(thread.interrupts) as { [task: string]: unknown[] }).flat(),
+    null,
+  )
 }

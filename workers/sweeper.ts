@@ -73,7 +73,13 @@ async function rewake(tools: Tools): Promise<void> {
     }
     const thread = await store.threads.get(run.app, run.thread_id)
     if (thread === null || thread.active !== null || firstEligible(thread.queue, now)?.run_id !== run.run_id) continue
-    await wake(link, mux, token('pool', run.pool), run, `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`)
+    await wake(
+      link,
+      mux,
+      token('pool', run.pool),
+      run,
+      `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`,
+    )
   }
 }
 

@@ -52,12 +52,17 @@ export function newThread(thread_id: string, metadata: string, temporary: boolea
 }
 
 async function create(body: ThreadCreate, store: Store) {
-  if (body.ttl !== undefined && body.ttl !== null) throw fail('invalid', 'ttl: expected nothing, thread expiry is not available yet')
-  if (body.supersteps && body.supersteps.length > 0) throw fail('invalid', 'supersteps: expected nothing, replaying a history is not available yet')
+  if (body.ttl !== undefined && body.ttl !== null)
+    throw fail('invalid', 'ttl: expected nothing, thread expiry is not available yet')
+  if (body.supersteps && body.supersteps.length > 0)
+    throw fail('invalid', 'supersteps: expected nothing, replaying a history is not available yet')
   const row = newThread((body.thread_id ?? v7()).toLowerCase(), JSON.stringify(body.metadata ?? {}), false)
   if ((await store.apply([{ step: 'threads.insert', row }])) === -1) return { body: threadText(row, null) }
   if (body.if_exists !== 'do_nothing') throw fail('conflict', 'Thread already exists')
-  const [stored, state] = await Promise.all([store.threads.get(BUILT_IN_APP, row.thread_id), store.threads.state(row.thread_id)])
+  const [stored, state] = await Promise.all([
+    store.threads.get(BUILT_IN_APP, row.thread_id),
+    store.threads.state(row.thread_id),
+  ])
   if (stored === null || stored.temporary) throw fail('conflict', 'Thread already exists')
   return { body: threadText(stored, state) }
 }
@@ -87,8 +92,16 @@ export async function projection(tools: Tools, row: ThreadRow, kept: StateRow | 
   })
   if (text === null) return kept
   const { values, ...rest } = JSON.parse(Buffer.from(text).toString()) as { values: unknown }
-  const state: StateRow = { head: row.head, values: Buffer.from(JSON.stringify(values)), rest: Buffer.from(JSON.stringify(rest).slice(1)) }
-  if (row.active === null) await tools.store.apply([{ step: 'threads.patch', thread_id: row.thread_id, where: { rev: row.rev }, set: {} }, { step: 'threads.state', thread_id: row.thread_id, ...state }])
+  const state: StateRow = {
+    head: row.head,
+    values: Buffer.from(JSON.stringify(values)),
+    rest: Buffer.from(JSON.stringify(rest).slice(1)),
+  }
+  if (row.active === null)
+    await tools.store.apply([
+      { step: 'threads.patch', thread_id: row.thread_id, where: { rev: row.rev }, set: {} },
+      { step: 'threads.state', thread_id: row.thread_id, ...state },
+    ])
   return state
 }
 
@@ -99,8 +112,11 @@ async function computed({ caller, pools }: Tools, row: ThreadRow, subgraphs: boo
   if (graph_id === null) return null
   const call = { verb: 'state', graph_id, thread_id: row.thread_id, subgraphs, config: {} }
   const pool = token<'pool'>('pool', pools.get(graph_id) ?? 'default')
-  return (await caller.ask(host(pool, 'state'), { request_id: '' }, Buffer.from(JSON.stringify(call)), { timeout: 30_000 })).body
+  return (
+    await caller.ask(host(pool, 'state'), { request_id: '' }, Buffer.from(JSON.stringify(call)), { timeout: 30_000 })
+  ).body
 }
 
 /** API: threads-and-runs 1, truthy strings. */
-export const isTrue = (text: string | null): boolean => text !== null && ['true', '1', 'yes'].includes(text.toLowerCase())
+export const isTrue = (text: string | null): boolean =>
+  text !== null && ['true', '1', 'yes'].includes(text.toLowerCase())

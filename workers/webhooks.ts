@@ -9,7 +9,7 @@ import type { Config } from '../schemas/config.js'
 import { isTerminal } from '../schemas/runs.js'
 import type { RunRow } from '../store/port.js'
 import { runText } from './answers.js'
-import { time, type Tools } from './context.js'
+import { type Tools, time } from './context.js'
 import { post } from './outbound.js'
 
 /** Pauses before the 2nd to 6th try. */
@@ -33,7 +33,9 @@ export async function deliver(tools: Tools, run_id: string): Promise<void> {
     const pause = PAUSES_MS[tries - 1]
     // Half to one and a half of the pause: those that failed together do not come back together.
     const due = good || pause === undefined ? null : Date.now() + Math.round(pause * (0.5 + Math.random()))
-    await tools.store.apply([{ step: 'runs.patch', run_id, where: {}, set: { webhook_due_at: due, webhook_tries: tries } }])
+    await tools.store.apply([
+      { step: 'runs.patch', run_id, where: {}, set: { webhook_due_at: due, webhook_tries: tries } },
+    ])
     if (good) tools.link.log.info({ run_id, tries }, 'webhook delivered')
     else tools.link.log.warn({ run_id, tries, status, given_up: due === null }, 'webhook not delivered')
     if (due !== null) setTimeout(() => void deliver(tools, run_id), due - Date.now()).unref()
@@ -57,7 +59,17 @@ async function attempt({ allowed, store, webhookSecret }: Tools, run: RunRow): P
   )
   const at = Math.floor(Date.now() / 1000)
   const signature = createHmac('sha256', webhookSecret).update(`${run.run_id}.${at}.`).update(body).digest('base64')
-  return post(run.webhook!, body, { 'content-type': 'application/json', 'webhook-id': run.run_id, 'webhook-timestamp': `${at}`, 'webhook-signature': `v1,${signature}` }, allowed)
+  return post(
+    run.webhook!,
+    body,
+    {
+      'content-type': 'application/json',
+      'webhook-id': run.run_id,
+      'webhook-timestamp': `${at}`,
+      'webhook-signature': `v1,${signature}`,
+    },
+    allowed,
+  )
 }
 
 async function valuesOf(store: Tools['store'], run: RunRow): Promise<string | null> {

@@ -19,14 +19,17 @@ t.test('several runs on one thread', async t => {
   for (const { name, connect } of lines) {
     await t.test(name, async t => {
       const client = connect(cluster.url)
-      const running = async (thread_id: string, run_id: string) => until(async () => (await client.runs.get(thread_id, run_id)).status === 'running')
+      const running = async (thread_id: string, run_id: string) =>
+        until(async () => (await client.runs.get(thread_id, run_id)).status === 'running')
 
       await t.test('reject: 409, nothing changed', async t => {
         const { thread_id } = await client.threads.create()
         const first = await client.runs.create(thread_id, 'slow', { input: { ms: 400 } })
         await t.rejects(client.runs.create(thread_id, 'slow', { input: {}, multitaskStrategy: 'reject' }), /HTTP 409/)
         await client.runs.join(thread_id, first.run_id)
-        t.match(await client.runs.wait(thread_id, 'echo', { input: { text: 'x' }, multitaskStrategy: 'reject' }), { seen: 'x' })
+        t.match(await client.runs.wait(thread_id, 'echo', { input: { text: 'x' }, multitaskStrategy: 'reject' }), {
+          seen: 'x',
+        })
       })
 
       await t.test('interrupt: the first is interrupted, the second runs after it', async t => {
@@ -34,7 +37,9 @@ t.test('several runs on one thread', async t => {
         const first = await client.runs.create(thread_id, 'slow', { input: { ms: 20_000 } })
         const waiting = await client.runs.create(thread_id, 'slow', { input: { ms: 20_000 } })
         await running(thread_id, first.run_id)
-        t.match(await client.runs.wait(thread_id, 'echo', { input: { text: 'now' }, multitaskStrategy: 'interrupt' }), { seen: 'now' })
+        t.match(await client.runs.wait(thread_id, 'echo', { input: { text: 'now' }, multitaskStrategy: 'interrupt' }), {
+          seen: 'now',
+        })
         t.equal((await client.runs.get(thread_id, first.run_id)).status, 'interrupted')
         t.equal((await client.runs.get(thread_id, waiting.run_id)).status, 'interrupted')
         t.equal((await client.threads.get(thread_id)).status, 'idle')
@@ -105,12 +110,32 @@ t.test('several runs on one thread', async t => {
         }),
       )
       const statuses = answers.map(answer => (answer.status === 'fulfilled' ? answer.value.status : 0))
-      t.ok(statuses.every(status => status === 200 || (strategy === 'reject' && status === 409)), `${strategy}: ${[...new Set(statuses)]}`)
+      t.ok(
+        statuses.every(status => status === 200 || (strategy === 'reject' && status === 409)),
+        `${strategy}: ${[...new Set(statuses)]}`,
+      )
       await until(async () => (await client.threads.get(thread_id)).status === 'idle', 30_000)
-      const runs = answers.flatMap(answer => (answer.status === 'fulfilled' && answer.value.status === 200 ? [answer.value.run.run_id] : []))
-      const ended = await Promise.all(runs.map(run_id => client.runs.get(thread_id, run_id).then(run => run.status, () => 'gone')))
-      const legal = { enqueue: ['success'], reject: ['success'], interrupt: ['success', 'interrupted'], rollback: ['success', 'gone'] }[strategy]
-      t.ok(ended.every(status => legal.includes(status)), `${strategy}: ${[...new Set(ended)]}`)
+      const runs = answers.flatMap(answer =>
+        answer.status === 'fulfilled' && answer.value.status === 200 ? [answer.value.run.run_id] : [],
+      )
+      const ended = await Promise.all(
+        runs.map(run_id =>
+          client.runs.get(thread_id, run_id).then(
+            run => run.status,
+            () => 'gone',
+          ),
+        ),
+      )
+      const legal = {
+        enqueue: ['success'],
+        reject: ['success'],
+        interrupt: ['success', 'interrupted'],
+        rollback: ['success', 'gone'],
+      }[strategy]
+      t.ok(
+        ended.every(status => legal.includes(status)),
+        `${strategy}: ${[...new Set(ended)]}`,
+      )
       t.ok(ended.includes('success'))
     }
   })
@@ -118,7 +143,10 @@ t.test('several runs on one thread', async t => {
   await t.test('readers of a superseded run see its stream end', async t => {
     const client = lines[0]!.connect(cluster.url)
     const { thread_id } = await client.threads.create()
-    const stream = readStream(`${cluster.url}/threads/${thread_id}/runs/stream`, { method: 'POST', body: { assistant_id: 'chunks', input: { count: 2_000, delay_ms: 10 }, stream_mode: 'custom' } })
+    const stream = readStream(`${cluster.url}/threads/${thread_id}/runs/stream`, {
+      method: 'POST',
+      body: { assistant_id: 'chunks', input: { count: 2_000, delay_ms: 10 }, stream_mode: 'custom' },
+    })
     await new Promise(done => setTimeout(done, 300))
     await client.runs.wait(thread_id, 'echo', { input: {}, multitaskStrategy: 'interrupt' })
     const { frames, ended } = await stream

@@ -15,11 +15,38 @@ t.test('through the official SDK', async t => {
 
       await t.test('assistants', async t => {
         const system = await client.assistants.get('echo')
-        t.match(system, { graph_id: 'echo', name: 'echo', version: 1, metadata: { created_by: 'system' }, config: {}, context: {}, description: null })
-        const made = await client.assistants.create({ graphId: 'echo', name: 'Mine', metadata: { a: { b: [1, null] }, __proto__x: 1 }, config: { configurable: { x: 1 } } })
-        t.match(made, { graph_id: 'echo', name: 'Mine', version: 1, metadata: { a: { b: [1, null] } }, config: { configurable: { x: 1 } }, context: { x: 1 } })
+        t.match(system, {
+          graph_id: 'echo',
+          name: 'echo',
+          version: 1,
+          metadata: { created_by: 'system' },
+          config: {},
+          context: {},
+          description: null,
+        })
+        const made = await client.assistants.create({
+          graphId: 'echo',
+          name: 'Mine',
+          metadata: { a: { b: [1, null] }, __proto__x: 1 },
+          config: { configurable: { x: 1 } },
+        })
+        t.match(made, {
+          graph_id: 'echo',
+          name: 'Mine',
+          version: 1,
+          metadata: { a: { b: [1, null] } },
+          config: { configurable: { x: 1 } },
+          context: { x: 1 },
+        })
         t.same(await client.assistants.get(made.assistant_id), made)
-        t.same(await client.assistants.create({ graphId: 'counter', assistantId: made.assistant_id, ifExists: 'do_nothing' }), made)
+        t.same(
+          await client.assistants.create({
+            graphId: 'counter',
+            assistantId: made.assistant_id,
+            ifExists: 'do_nothing',
+          }),
+          made,
+        )
         await t.rejects(client.assistants.create({ graphId: 'echo', assistantId: made.assistant_id }), /HTTP 409/)
         await t.rejects(client.assistants.create({ graphId: 'nope' }), /HTTP 404.*Graph 'nope' not found/)
         await t.rejects(client.assistants.get('0198f2a5-0000-7000-8000-000000000000'), /HTTP 404/)
@@ -33,7 +60,10 @@ t.test('through the official SDK', async t => {
         t.same(await client.threads.get(thread.thread_id), thread)
         t.match(await client.threads.getState(thread.thread_id), { values: {}, next: [], tasks: [], checkpoint: null })
         await t.rejects(client.threads.create({ threadId: thread.thread_id }), /HTTP 409/)
-        t.same(await client.threads.create({ threadId: thread.thread_id, ifExists: 'do_nothing', metadata: { other: 1 } }), thread)
+        t.same(
+          await client.threads.create({ threadId: thread.thread_id, ifExists: 'do_nothing', metadata: { other: 1 } }),
+          thread,
+        )
         await t.rejects(client.threads.get('0198f2a5-0000-7000-8000-000000000000'), /HTTP 404.*not found/)
       })
 
@@ -44,16 +74,28 @@ t.test('through the official SDK', async t => {
         const thread = await client.threads.get(thread_id)
         t.match(thread, { status: 'idle', values: { numbers: [1, 2, 3] }, metadata: { graph_id: 'counter' } })
         const state = await client.threads.getState(thread_id)
-        t.match(state, { values: { numbers: [1, 2, 3] }, next: [], checkpoint: { thread_id, checkpoint_ns: '' }, metadata: { source: 'loop', step: 3 } })
+        t.match(state, {
+          values: { numbers: [1, 2, 3] },
+          next: [],
+          checkpoint: { thread_id, checkpoint_ns: '' },
+          metadata: { source: 'loop', step: 3 },
+        })
         const more = await client.runs.wait(thread_id, 'counter', { input: { steps: 5 }, durability: 'sync' })
         t.match(more, { numbers: [1, 2, 3, 4, 5] }, 'the thread goes on from its last checkpoint')
-        t.match(await client.runs.wait(thread_id, 'counter', { input: { steps: 6 }, durability: 'exit' }), { numbers: [1, 2, 3, 4, 5, 6] })
+        t.match(await client.runs.wait(thread_id, 'counter', { input: { steps: 6 }, durability: 'exit' }), {
+          numbers: [1, 2, 3, 4, 5, 6],
+        })
       })
 
       await t.test('a background run: create, get, join, join its stream', async t => {
         const { thread_id } = await client.threads.create()
         const run = await client.runs.create(thread_id, 'counter', { input: { steps: 4 }, metadata: { mine: true } })
-        t.match(run, { thread_id, status: 'pending', multitask_strategy: 'enqueue', metadata: { mine: true, graph_id: 'counter' } })
+        t.match(run, {
+          thread_id,
+          status: 'pending',
+          multitask_strategy: 'enqueue',
+          metadata: { mine: true, graph_id: 'counter' },
+        })
         t.match(await client.runs.join(thread_id, run.run_id), { numbers: [1, 2, 3, 4] })
         t.match(await client.runs.get(thread_id, run.run_id), { run_id: run.run_id, status: 'success' })
         const parts = []
@@ -68,7 +110,11 @@ t.test('through the official SDK', async t => {
       await t.test('streams: metadata first, modes as asked, ids from 0', async t => {
         const { thread_id } = await client.threads.create()
         const parts = []
-        for await (const part of client.runs.stream(thread_id, 'counter', { input: { steps: 2 }, streamMode: ['values', 'updates'] })) parts.push(part)
+        for await (const part of client.runs.stream(thread_id, 'counter', {
+          input: { steps: 2 },
+          streamMode: ['values', 'updates'],
+        }))
+          parts.push(part)
         t.same(Object.keys(parts[0]!.data as Values).sort(), ['attempt', 'run_id'])
         t.same(
           parts.map(part => part.event),
@@ -79,8 +125,14 @@ t.test('through the official SDK', async t => {
           parts.map((_, i) => `${i}`),
         )
         const tokens = []
-        for await (const part of client.runs.stream(null, 'model', { input: { messages: [{ role: 'user', content: 'hi' }] }, streamMode: 'messages-tuple' })) tokens.push(part)
-        const text = tokens.filter(part => part.event === 'messages').map(part => (part.data as unknown as [{ content: string; type: string }])[0].content)
+        for await (const part of client.runs.stream(null, 'model', {
+          input: { messages: [{ role: 'user', content: 'hi' }] },
+          streamMode: 'messages-tuple',
+        }))
+          tokens.push(part)
+        const text = tokens
+          .filter(part => part.event === 'messages')
+          .map(part => (part.data as unknown as [{ content: string; type: string }])[0].content)
         t.equal(text.join(''), 'every token must arrive, also the last one.')
       })
 
@@ -114,12 +166,17 @@ t.test('through the official SDK', async t => {
       await t.test('errors reach stream, wait, join and thread', async t => {
         const { thread_id } = await client.threads.create()
         await t.rejects(client.runs.wait(thread_id, 'fail', { input: {} }), /TooBadError: too bad/)
-        t.match(await client.threads.get(thread_id), { status: 'error', error: { error: 'TooBadError', message: 'too bad' } })
+        t.match(await client.threads.get(thread_id), {
+          status: 'error',
+          error: { error: 'TooBadError', message: 'too bad' },
+        })
         const parts = []
         for await (const part of client.runs.stream(null, 'fail', { input: {} })) parts.push(part)
         t.match(parts.at(-1), { event: 'error', data: { error: 'TooBadError', message: 'too bad' } })
         const run = await client.runs.create(thread_id, 'fail', { input: { message: 'again' } })
-        t.match(await client.runs.join(thread_id, run.run_id), { __error__: { error: 'TooBadError', message: 'again' } })
+        t.match(await client.runs.join(thread_id, run.run_id), {
+          __error__: { error: 'TooBadError', message: 'again' },
+        })
         t.match(await client.runs.get(thread_id, run.run_id), { status: 'error' })
       })
 
@@ -128,7 +185,10 @@ t.test('through the official SDK', async t => {
         const runs = []
         for (let i = 1; i <= 10; i++) runs.push(await client.runs.create(thread_id, 'counter', { input: { steps: i } }))
         await client.runs.join(thread_id, runs.at(-1)!.run_id)
-        t.match(await client.threads.get(thread_id), { status: 'idle', values: { numbers: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] } })
+        t.match(await client.threads.get(thread_id), {
+          status: 'idle',
+          values: { numbers: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] },
+        })
         const all = await Promise.all(runs.map(run => client.runs.get(thread_id, run.run_id)))
         t.ok(all.every(run => run.status === 'success'))
       })
@@ -136,7 +196,10 @@ t.test('through the official SDK', async t => {
       await t.test('if_not_exists and on_completion', async t => {
         const thread_id = crypto.randomUUID()
         await t.rejects(client.runs.wait(thread_id, 'echo', { input: {} }), /HTTP 404/)
-        t.match(await client.runs.wait(thread_id, 'echo', { input: { text: 'x' }, ifNotExists: 'create' }), { text: 'x', seen: 'x' })
+        t.match(await client.runs.wait(thread_id, 'echo', { input: { text: 'x' }, ifNotExists: 'create' }), {
+          text: 'x',
+          seen: 'x',
+        })
         let created: { run_id: string; thread_id?: string } | undefined
         await client.runs.wait(null, 'echo', { input: { text: 'x' }, onRunCreated: run => void (created = run) })
         t.match(created?.run_id, /^[0-9a-f-]{36}$/)
@@ -145,19 +208,36 @@ t.test('through the official SDK', async t => {
       await t.test('an assistant brings its own config to its runs', async t => {
         const made = await client.assistants.create({ graphId: 'factory', config: { configurable: { who: 'grace' } } })
         t.match(await client.runs.wait(null, made.assistant_id, { input: {} }), { who: 'grace' })
-        t.match(await client.runs.wait(null, made.assistant_id, { input: {}, config: { configurable: { who: 'ada' } } }), { who: 'ada' })
+        t.match(
+          await client.runs.wait(null, made.assistant_id, { input: {}, config: { configurable: { who: 'ada' } } }),
+          { who: 'ada' },
+        )
       })
     })
   }
 
   await t.test('a documented field whose time has not come is refused, never ignored', async t => {
     const post = async (body: object) => {
-      const response = await fetch(`${cluster.url}/runs/wait`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ assistant_id: 'echo', input: {}, ...body }) })
+      const response = await fetch(`${cluster.url}/runs/wait`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ assistant_id: 'echo', input: {}, ...body }),
+      })
       return { status: response.status, ...((await response.json()) as object) }
     }
     t.match(await post({ webhook: 'http://127.0.0.1:1/' }), { status: 422, detail: /webhook/ })
     t.match(await post({ stream_mode: 'nonsense' }), { status: 422, detail: /stream_mode/ })
-    t.match(await post({ multitask_strategy: 'enqueue', after_seconds: 0, webhook: null, feedback_keys: [], stream_subgraphs: false, unknown: 1 }), { status: 200 })
+    t.match(
+      await post({
+        multitask_strategy: 'enqueue',
+        after_seconds: 0,
+        webhook: null,
+        feedback_keys: [],
+        stream_subgraphs: false,
+        unknown: 1,
+      }),
+      { status: 200 },
+    )
   })
 
   await t.test('on_disconnect: cancel stops the run, continue does not', async t => {
@@ -169,9 +249,17 @@ t.test('through the official SDK', async t => {
     }
     const cancelled = await readStream(`${cluster.url}/runs/stream`, { method: 'POST', body, stopAfter: 5 })
     t.ok((await ends(runOf(cancelled.frames[0]!))) < 150, 'stopped long before its end')
-    const goesOn = await readStream(`${cluster.url}/runs/stream`, { method: 'POST', body: { ...body, on_disconnect: 'continue' }, stopAfter: 5 })
+    const goesOn = await readStream(`${cluster.url}/runs/stream`, {
+      method: 'POST',
+      body: { ...body, on_disconnect: 'continue' },
+      stopAfter: 5,
+    })
     t.equal(await ends(runOf(goesOn.frames[0]!)), 201)
-    const graced = await readStream(`${cluster.url}/runs/stream`, { method: 'POST', body: { ...body, stream_resumable: true }, stopAfter: 5 })
+    const graced = await readStream(`${cluster.url}/runs/stream`, {
+      method: 'POST',
+      body: { ...body, stream_resumable: true },
+      stopAfter: 5,
+    })
     t.equal(await ends(runOf(graced.frames[0]!)), 201, 'who comes back within the grace loses nothing')
   })
 })

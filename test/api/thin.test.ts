@@ -17,7 +17,9 @@ t.test('start, the printed curl, tokens, pull the plug, resume', async t => {
   const { run_id } = JSON.parse(first.frames[0]!.data) as { run_id: string }
   t.equal(first.headers.get('content-location'), `/runs/${run_id}`)
   t.equal(first.headers.get('location'), `/runs/${run_id}/stream`)
-  const rest = await readStream(`${cluster.url}/runs/${run_id}/stream`, { headers: { 'last-event-id': `${first.frames.at(-1)!.id}` } })
+  const rest = await readStream(`${cluster.url}/runs/${run_id}/stream`, {
+    headers: { 'last-event-id': `${first.frames.at(-1)!.id}` },
+  })
   t.ok(rest.ended)
   const all = [...first.frames, ...rest.frames]
   t.same(
@@ -27,6 +29,8 @@ t.test('start, the printed curl, tokens, pull the plug, resume', async t => {
   )
   const again = await readStream(`${cluster.url}/runs/${run_id}/stream`, { headers: { 'last-event-id': '-1' } })
   t.same(again.frames, all, 'the whole stream again, byte for byte')
-  const tokens = all.filter(frame => frame.event === 'messages').map(frame => (JSON.parse(frame.data) as [{ content: string }])[0].content)
+  const tokens = all
+    .filter(frame => frame.event === 'messages')
+    .map(frame => (JSON.parse(frame.data) as [{ content: string }])[0].content)
   t.ok(tokens.length > 5 && tokens.join('').length > 20, tokens.join(''))
 })

@@ -20,7 +20,10 @@ t.test('calls', async t => {
   let slow = 0
   const served = serve(worker, 'rpc.threads', 'threads', {
     echo: open(bytes => ({ body: bytes })),
-    name: door<RunRef>(validateRunRef, ({ run_id }, { head }) => ({ body: `${run_id} ${head.request_id}`, head: { headers: { 'x-a': 'b' } } })),
+    name: door<RunRef>(validateRunRef, ({ run_id }, { head }) => ({
+      body: `${run_id} ${head.request_id}`,
+      head: { headers: { 'x-a': 'b' } },
+    })),
     known: open(() => {
       throw fail('conflict', 'Already there')
     }),
@@ -55,19 +58,32 @@ t.test('calls', async t => {
   t.match(await text('name', '"[[[[{{{{\\"[["'), { status: 422 }, 'brackets in a string are no depth')
 
   const many = await Promise.all(Array.from({ length: 5_000 }, (_, i) => text('echo', `${i}`)))
-  t.ok(many.every(({ text }, i) => text === `${i}`), 'five thousand calls at once, each its own answer')
+  t.ok(
+    many.every(({ text }, i) => text === `${i}`),
+    'five thousand calls at once, each its own answer',
+  )
 
   for (const size of [900 * 1024, 1024 * 1024, 20 * 1024 * 1024, 64 * 1024 * 1024]) {
     const body = Buffer.alloc(size, 'abcdefghijk')
     const answer = await caller.call('rpc.threads.echo', { request_id: 'big' }, body, { timeout: 60_000 })
     t.ok(body.equals(Buffer.from(answer.body)), `${size} bytes there and back`)
   }
-  const several = await Promise.all([1, 2, 3, 4].map(n => caller.call('rpc.threads.echo', { request_id: 'big' }, Buffer.alloc(3_000_000, `${n}`), { timeout: 60_000 })))
-  t.ok(several.every(({ body }, i) => Buffer.alloc(3_000_000, `${i + 1}`).equals(Buffer.from(body))), 'several large ones at once')
+  const several = await Promise.all(
+    [1, 2, 3, 4].map(n =>
+      caller.call('rpc.threads.echo', { request_id: 'big' }, Buffer.alloc(3_000_000, `${n}`), { timeout: 60_000 }),
+    ),
+  )
+  t.ok(
+    several.every(({ body }, i) => Buffer.alloc(3_000_000, `${i + 1}`).equals(Buffer.from(body))),
+    'several large ones at once',
+  )
   t.match(await text('echo', Buffer.alloc(257 * 1024 * 1024), { timeout: 30_000 }), { status: 413 })
 
   await t.rejects(text('slow', '', { timeout: 100 }), { code: 'unavailable' })
-  await t.rejects(caller.call('rpc.runs.get', { request_id: 'x' }, undefined, { patience: 200 }), { code: 'unavailable', message: /No worker serves/ })
+  await t.rejects(caller.call('rpc.runs.get', { request_id: 'x' }, undefined, { patience: 200 }), {
+    code: 'unavailable',
+    message: /No worker serves/,
+  })
 
   const last = text('slow', '')
   await new Promise(done => setTimeout(done, 50))
@@ -81,6 +97,12 @@ t.test('a wrong password and a dead port are one sentence each', async t => {
   const nats = await startNats()
   t.teardown(() => nats.stop())
   const log = openLog('test', 'silent')
-  await t.rejects(openLink({ url: `nats://edge:wrong@127.0.0.1:${nats.port}`, role: 'edge', log }), /no NATS server answers as "edge"/)
-  await t.rejects(openLink({ url: 'nats://edge:x@127.0.0.1:1', role: 'edge', log }), /no NATS server answers as "edge" at 127.0.0.1:1/)
+  await t.rejects(
+    openLink({ url: `nats://edge:wrong@127.0.0.1:${nats.port}`, role: 'edge', log }),
+    /no NATS server answers as "edge"/,
+  )
+  await t.rejects(
+    openLink({ url: 'nats://edge:x@127.0.0.1:1', role: 'edge', log }),
+    /no NATS server answers as "edge" at 127.0.0.1:1/,
+  )
 })

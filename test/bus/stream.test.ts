@@ -15,8 +15,16 @@ import { startNats } from '../helpers/nats.js'
 
 const run = (name: string): RunId => token('run', name)
 const event = (id: number, size = 10) => `id: ${id}\nevent: custom\ndata: "${'x'.repeat(size)}"\n\n`
-const events = (first: number, count: number, size?: number) => Buffer.from(Array.from({ length: count }, (_, i) => event(first + i, size)).join(''))
-const ids = (batches: Batch[]) => batches.flatMap(({ bytes }) => [...Buffer.from(bytes).toString().matchAll(/^id: (\d+)$/gm)].map(match => Number(match[1])))
+const events = (first: number, count: number, size?: number) =>
+  Buffer.from(Array.from({ length: count }, (_, i) => event(first + i, size)).join(''))
+const ids = (batches: Batch[]) =>
+  batches.flatMap(({ bytes }) =>
+    [
+      ...Buffer.from(bytes)
+        .toString()
+        .matchAll(/^id: (\d+)$/gm),
+    ].map(match => Number(match[1])),
+  )
 const until = async (done: () => boolean, ms = 5_000) => {
   const end = Date.now() + ms
   while (!done()) {
@@ -38,9 +46,18 @@ t.test('cutting batches by id', async t => {
 
 t.test('messages keep to blocks and sizes', async t => {
   const parts = [...messagesOf(1000, 100, events(1000, 100), 1)]
-  t.same(parts.map(({ first, count }) => [first, count]), [[1000, 24], [1024, 76]])
+  t.same(
+    parts.map(({ first, count }) => [first, count]),
+    [
+      [1000, 24],
+      [1024, 76],
+    ],
+  )
   const big = [...messagesOf(7, 1, events(7, 1, 600_000), 1)]
-  t.same(big.map(({ part }) => part), ['0/3', '1/3', '2/3'])
+  t.same(
+    big.map(({ part }) => part),
+    ['0/3', '1/3', '2/3'],
+  )
   const mixed = [...messagesOf(0, 3, events(0, 3, 200_000), 1)]
   t.ok(mixed.every(({ bytes }) => bytes.length <= 256 * 1024))
   t.same(ids(mixed), [0, 1, 2])
@@ -67,10 +84,13 @@ t.test('on a server', async t => {
   t.teardown(() => [mux, edgeMux, resourceMux].forEach(one => one.close()))
   const rings = openRings(graphs)
   const follower = openFollower(edge, edgeMux)
-  const serveRing = (id: RunId) => graphs.nc.subscribe(control(id), { callback: (_, message) => {
-    const order = readOrder(message.data)
-    if (order.do === 'replay') rings.answer(id, order.after, message)
-  } })
+  const serveRing = (id: RunId) =>
+    graphs.nc.subscribe(control(id), {
+      callback: (_, message) => {
+        const order = readOrder(message.data)
+        if (order.do === 'replay') rings.answer(id, order.after, message)
+      },
+    })
 
   for (const resumable of [true, false]) {
     await t.test(resumable ? 'a stored stream, live and replayed' : 'a ring, live and replayed', async t => {
@@ -100,7 +120,10 @@ t.test('on a server', async t => {
 
   await t.test('a second attempt follows the first in the stored stream', async t => {
     const id = run('retried')
-    for (const [attempt, count] of [[1, 5], [2, 3]] as const) {
+    for (const [attempt, count] of [
+      [1, 5],
+      [2, 3],
+    ] as const) {
       const publisher = openPublisher(graphs, mux, rings, { run: id, attempt, resumable: true, budget: 1e9 })
       publisher.send(firstIdOf(attempt), count, events(firstIdOf(attempt), count))
       await publisher.settled(5_000)
@@ -139,8 +162,18 @@ t.test('on a server', async t => {
     const heard: Ending[] = []
     follower.follow(run('end1'), { onEnd: ending => heard.push(ending) })
     await edge.nc.flush()
-    announceEnd(resources, run('end1'), { status: 'success', last_event_id: 7, result: Buffer.from('{"a":1}'), error: null })
-    announceEnd(resources, run('end1'), { status: 'error', last_event_id: 8, result: Buffer.alloc(300_000), error: { error: 'X', message: 'é\n' } })
+    announceEnd(resources, run('end1'), {
+      status: 'success',
+      last_event_id: 7,
+      result: Buffer.from('{"a":1}'),
+      error: null,
+    })
+    announceEnd(resources, run('end1'), {
+      status: 'error',
+      last_event_id: 8,
+      result: Buffer.alloc(300_000),
+      error: { error: 'X', message: 'é\n' },
+    })
     await until(() => heard.length === 2)
     t.match(heard[0], { status: 'success', last_event_id: 7, error: null })
     t.equal(Buffer.from(heard[0]!.result!).toString(), '{"a":1}')
@@ -153,12 +186,19 @@ t.test('on a server', async t => {
     await ensureConsumer(resources, pool)
     const jobs: Job[] = []
     let free = 3
-    const puller = pull(graphs, mux, pool, () => free, job => {
-      free--
-      jobs.push(job)
-    })
+    const puller = pull(
+      graphs,
+      mux,
+      pool,
+      () => free,
+      job => {
+        free--
+        jobs.push(job)
+      },
+    )
     puller.fill()
-    for (let i = 0; i < 10; i++) t.equal(await wake(resources, resourceMux, pool, { run_id: `run-${i}`, thread_id: 't' }, `id-${i}`), true)
+    for (let i = 0; i < 10; i++)
+      t.equal(await wake(resources, resourceMux, pool, { run_id: `run-${i}`, thread_id: 't' }, `id-${i}`), true)
     await until(() => jobs.length === 3)
     await new Promise(done => setTimeout(done, 200))
     t.equal(jobs.length, 3, 'not one more than there are slots')
@@ -192,7 +232,15 @@ t.test('on a server', async t => {
     const seen: Batch[] = []
     await follower.replay(id, { resumable: true, after: -1 }, batch => seen.push(batch))
     let last = -1
-    const got = ids(seen.map(batch => { const rest = after(batch, last); if (rest) last = rest.first + rest.count - 1; return rest }).filter(batch => batch !== null))
+    const got = ids(
+      seen
+        .map(batch => {
+          const rest = after(batch, last)
+          if (rest) last = rest.first + rest.count - 1
+          return rest
+        })
+        .filter(batch => batch !== null),
+    )
     t.same(got, range(0, 20))
   })
 })

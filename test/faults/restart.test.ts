@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, mkdtempSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -85,13 +85,25 @@ t.test('kill -9 of the NATS server: runs and streams go on', async t => {
   await survives(t, async cluster => {
     const url = cluster.url
     const streams = [true, false].map(resumable =>
-      readStream(`${url}/runs/stream`, { method: 'POST', body: { assistant_id: 'chunks', input: { count: 300, delay_ms: 10 }, stream_mode: 'custom', stream_resumable: resumable } }),
+      readStream(`${url}/runs/stream`, {
+        method: 'POST',
+        body: {
+          assistant_id: 'chunks',
+          input: { count: 300, delay_ms: 10 },
+          stream_mode: 'custom',
+          stream_resumable: resumable,
+        },
+      }),
     )
     await new Promise(done => setTimeout(done, 500))
     process.kill(pidOf(cluster, /nats-server .*-c|nats-server$|\/nats-server/), 'SIGKILL')
     for (const { frames, ended } of await Promise.all(streams)) {
       t.ok(ended)
-      t.same(frames.map(frame => frame.id), frames.map((_, i) => i), 'no gap, no repeat')
+      t.same(
+        frames.map(frame => frame.id),
+        frames.map((_, i) => i),
+        'no gap, no repeat',
+      )
       t.equal(frames.length, 301)
     }
     return cluster

@@ -8,7 +8,8 @@ import { validateRunCreate } from '../../schemas/runs.js'
 import { attemptOf, blockOf, chunk, firstIdOf, live } from '../../schemas/subjects.js'
 
 t.test('no text becomes part of a subject unless it is a token', async t => {
-  for (const bad of ['', '*', '>', 'a.b', 'a b', 'a\r\nb', '\0', 'é', 'x'.repeat(65)]) t.throws(() => token('run', bad), RangeError, JSON.stringify(bad))
+  for (const bad of ['', '*', '>', 'a.b', 'a b', 'a\r\nb', '\0', 'é', 'x'.repeat(65)])
+    t.throws(() => token('run', bad), RangeError, JSON.stringify(bad))
   t.equal(live(token('run', '0198-abc_D')), 'live.0198-abc_D')
   t.equal(chunk(token('run', 'r'), blockOf(2048)), 'chunk.r.2')
 })
@@ -30,7 +31,8 @@ t.test('head and parts come out as they went in', async t => {
       const { head: back, rest } = unpack(pack({ head }, parts))
       const cut = cutter(rest)
       t.strictSame(back, JSON.parse(JSON.stringify({ head })))
-      for (const part of parts) if (!Buffer.from(part).equals(Buffer.from(cut(part.length)))) throw new Error('a part differs')
+      for (const part of parts)
+        if (!Buffer.from(part).equals(Buffer.from(cut(part.length)))) throw new Error('a part differs')
       if (rest.length !== parts.reduce((sum, part) => sum + part.length, 0)) throw new Error('bytes left over')
     }),
     { numRuns: 50 },
@@ -43,7 +45,8 @@ t.test('head and parts come out as they went in', async t => {
 
 t.test('config: defaults, environment, what is given, and refusals', async t => {
   const plain = readConfig({})
-  for (const [name, { default: value }] of Object.entries(SETTINGS)) t.equal(plain[name as keyof typeof plain], value, name)
+  for (const [name, { default: value }] of Object.entries(SETTINGS))
+    t.equal(plain[name as keyof typeof plain], value, name)
   t.equal(readConfig({ PORT: '3000' }).port, 3000)
   t.equal(readConfig({ PORT: '3000' }, { port: 4000 }).port, 4000)
   t.equal(readConfig({ WEFT_INSECURE: 'yes' }).insecure, true)
@@ -53,13 +56,33 @@ t.test('config: defaults, environment, what is given, and refusals', async t => 
 
 t.test('ids', async t => {
   t.ok(isUuid('fe096781-5601-53d2-b2f6-0d3403f7e9ca'))
-  for (const bad of ['', 'x', 'fe096781-5601-53d2-b2f6-0d3403f7e9c', 'fe096781-5601-53d2-b2f6-0d3403f7e9ca ']) t.notOk(isUuid(bad), bad)
+  for (const bad of ['', 'x', 'fe096781-5601-53d2-b2f6-0d3403f7e9c', 'fe096781-5601-53d2-b2f6-0d3403f7e9ca '])
+    t.notOk(isUuid(bad), bad)
 })
 
 t.test('run payloads: null is absent, unknown fields pass, wrong types do not', async t => {
-  t.ok(validateRunCreate({ assistant_id: 'agent', input: null, command: null, config: null, stream_mode: null, streamMode: 1 }).success)
-  t.ok(validateRunCreate({ assistant_id: 'agent', stream_mode: ['values', 'custom'], command: { resume: null } }).success)
-  for (const bad of [{}, { assistant_id: 1 }, { assistant_id: 'a', stream_mode: 'x' }, { assistant_id: 'a', stream_resumable: 'yes' }, { assistant_id: 'a', metadata: [] }, { assistant_id: 'a', after_seconds: -1 }, { assistant_id: 'a', webhook: '' }]) {
+  t.ok(
+    validateRunCreate({
+      assistant_id: 'agent',
+      input: null,
+      command: null,
+      config: null,
+      stream_mode: null,
+      streamMode: 1,
+    }).success,
+  )
+  t.ok(
+    validateRunCreate({ assistant_id: 'agent', stream_mode: ['values', 'custom'], command: { resume: null } }).success,
+  )
+  for (const bad of [
+    {},
+    { assistant_id: 1 },
+    { assistant_id: 'a', stream_mode: 'x' },
+    { assistant_id: 'a', stream_resumable: 'yes' },
+    { assistant_id: 'a', metadata: [] },
+    { assistant_id: 'a', after_seconds: -1 },
+    { assistant_id: 'a', webhook: '' },
+  ]) {
     t.notOk(validateRunCreate(bad).success, JSON.stringify(bad))
   }
 })
