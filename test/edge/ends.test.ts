@@ -1,6 +1,6 @@
 import t from 'tap'
 import { open } from '../../bus/serve.js'
-import { eventually, frame, idsIn, openRaw, openStage, request, THREAD } from './stage.js'
+import { eventually, frame, idsIn, openRaw, openStage, request } from './stage.js'
 
 const stage = await openStage({ heartbeat_ms: 500 })
 t.teardown(() => stage.close())

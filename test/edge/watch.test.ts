@@ -1,14 +1,11 @@
 import t from 'tap'
-import { open } from '../../bus/serve.js'
-import { eventually, frame, idsIn, openRaw, openStage, request, THREAD } from './stage.js'
+import { openStage } from './stage.js'
 
 const stage = await openStage({ heartbeat_ms: 500 })
 t.teardown(() => stage.close())
 const url = `http://127.0.0.1:${stage.port}`
 const create = (path = '/runs/stream', init: RequestInit = {}) =>
   fetch(url + path, { method: 'POST', body: '{"assistant_id":"a"}', ...init })
-const upTo = (n: number) => Array.from({ length: n }, (_, i) => i)
-
 t.test('a stream ends although its end message was lost, with the error of the row', async t => {
   const created = stage.created()
   const answer = await create()

@@ -170,6 +170,7 @@ async function launch(args: string[], env: { [name: string]: string }): Promise<
 /** `weft` as a child: it stops when we end, because the IPC channel closes. */
 export const spawnWeft = (args: string[], env: { [name: string]: string | undefined } = {}): ChildProcess =>
   fork(weft, args, {
+    execArgv: [],
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     env: { ...process.env, NODE_OPTIONS: '', WEFT_TEST: '1', ...env },
   })

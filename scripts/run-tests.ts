@@ -1,0 +1,140 @@
+/**
+ * Runs what checks the project: linter, tests under tap, the published suite for checkpointers under vitest. Counts the
+ * tests that were really executed; a runner that reports none fails. The last line is "N passed, N failed".
+ */
+import { spawn } from 'node:child_process'
+import { createWriteStream, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { parseArgs } from 'node:util'
+import { findNatsServer } from './nats-server.js'
+import { root } from './root.js'
+import { type Counts, tapReader } from './tap-report.js'
+
+type Runner = { name: string; run(only: string | undefined): Promise<Counts | null> }
+
+const runners: readonly Runner[] = [
+  { name: 'lint', run: lint },
+  { name: 'tap', run: tap },
+  { name: 'suite', run: suite },
+]
+
+/** Settings of the person's shell are not for the servers that tests start. */
+const FOREIGN = /^(WEFT_(?!NATS_SERVER$)|NATS_URL$|MONGODB_URL$|PORT$|LOG_LEVEL$|HTTP_MAX_|CORS_|N_JOBS_)/
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name)))
+const out = join(root, '.tap')
+const say = (line: string) => void process.stdout.write(`${line}\n`)
+const bin = (path: string) => join(root, 'node_modules', path)
+
+/** Null = not meant by --only. The linter has no tests: it adds a failure or nothing. */
+async function lint(only: string | undefined): Promise<Counts | null> {
+  if (only !== undefined) return null
+  const code = await inherit(bin('@biomejs/biome/bin/biome'), ['check', '.'])
+  return { passed: 0, failed: code === 0 ? 0 : 1, skipped: 0 }
+}
+
+async function tap(only: string | undefined): Promise<Counts | null> {
+  const files = readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
+    .map(file => `dist/test/${file.replaceAll('\\', '/')}`)
+    .filter(file => file.endsWith('.test.js') && (only === undefined || file.includes(only)))
+    .sort()
+  if (only !== undefined && files.length === 0) return null
+  say(`getting a NATS server`)
+  say(`  ${await findNatsServer({ log: line => say(`  ${line}`) })}`)
+  const sum: Counts = { passed: 0, failed: 0, skipped: 0 }
+  const seen = new Set<string>()
+  const read = tapReader(report => {
+    seen.add(report.file)
+    for (const key of ['passed', 'failed', 'skipped'] as const) sum[key] += report[key]
+    const { file, passed, failed, skipped, seconds, failures } = report
+    say(
+      `${failed > 0 ? 'FAIL' : 'ok  '} ${file.replace('dist/', '')}: ${passed} passed${failed > 0 ? `, ${failed} failed` : ''}${skipped > 0 ? `, ${skipped} skipped` : ''} (${seconds.toFixed(1)} s)`,
+    )
+    for (const text of failures) say(text.replace(/^/gm, '     '))
+  })
+  mkdirSync(out, { recursive: true })
+  const log = createWriteStream(join(out, 'report.tap'))
+  const child = spawn(process.execPath, [bin('tap/dist/esm/main.js'), '--reporter=tap', '--jobs=2', ...files], {
+    cwd: root,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = new Promise<number | null>((done, failed) => child.once('error', failed).once('close', done))
+  for await (const line of createInterface({ input: child.stdout })) {
+    log.write(`${line}\n`)
+    read(line)
+  }
+  const code = await ended
+  log.end()
+  for (const file of files) {
+    if (seen.has(file)) continue
+    sum.failed++
+    say(`FAIL ${file.replace('dist/', '')}: it did not report an end`)
+  }
+  if (code !== 0 && sum.failed === 0) {
+    sum.failed++
+    say(`FAIL tap ended with code ${code}; see .tap/report.tap`)
+  }
+  return sum
+}
+
+interface VitestReport {
+  numPassedTests: number
+  numFailedTests: number
+  numPendingTests: number
+  testResults: {
+    message: string
+    assertionResults: { status: string; fullName: string; failureMessages: string[] }[]
+  }[]
+}
+
+async function suite(only: string | undefined): Promise<Counts | null> {
+  if (only !== undefined && !'suite'.includes(only)) return null
+  const file = join(out, 'suite.json')
+  rmSync(file, { force: true })
+  const args = ['run', '--config', 'test/saver/vitest.config.mjs', '--reporter=json', `--outputFile=${file}`]
+  const code = await inherit(process.execPath, [bin('vitest/vitest.mjs'), ...args])
+  const report = JSON.parse(readFileSync(file, 'utf8')) as VitestReport
+  for (const { message, assertionResults } of report.testResults) {
+    if (message) say(`FAIL ${message}`)
+    for (const { status, fullName, failureMessages } of assertionResults)
+      if (status === 'failed') say(`FAIL ${fullName}\n${failureMessages.join('\n').replace(/^/gm, '     ')}`)
+  }
+  const { numPassedTests: passed, numFailedTests: failed, numPendingTests: skipped } = report
+  return { passed, failed: code !== 0 && failed === 0 ? 1 : failed, skipped }
+}
+
+function inherit(command: string, args: string[]): Promise<number | null> {
+  const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'inherit', 'inherit'] })
+  return new Promise((done, failed) => child.once('error', failed).once('close', done))
+}
+
+async function main(): Promise<void> {
+  const { only } = parseArgs({ options: { only: { type: 'string' } } }).values
+  const sum: Counts = { passed: 0, failed: 0, skipped: 0 }
+  for (const { name, run } of runners) {
+    const since = Date.now()
+    const counts = await run(only).catch(error => {
+      say(`FAIL ${name}: ${(error as Error).message}`)
+      return { passed: 0, failed: 1, skipped: 0 }
+    })
+    if (counts === null) continue
+    if (name !== 'lint' && counts.passed + counts.failed === 0) {
+      say(`FAIL ${name} reported no tests`)
+      counts.failed++
+    }
+    for (const key of ['passed', 'failed', 'skipped'] as const) sum[key] += counts[key]
+    say(
+      `== ${name}: ${counts.failed > 0 ? `${counts.failed} failed` : 'fine'}${counts.passed > 0 ? `, ${counts.passed} passed` : ''} (${((Date.now() - since) / 1000).toFixed(1)} s)\n`,
+    )
+  }
+  if (sum.passed + sum.failed === 0) {
+    say(`no test matches "${only}"`)
+    sum.failed++
+  }
+  if (sum.skipped > 0) say(`${sum.skipped} skipped`)
+  say(`${sum.passed} passed, ${sum.failed} failed`)
+  process.exit(sum.failed > 0 ? 1 : 0)
+}
+
+await main()
