@@ -26,7 +26,8 @@ find_node() {
   export PATH
 }
 
-# install <folder> <what>: npm ci, unless what the lock file says is installed already.
+# install <folder> <what>: what the lock file says, unless it is installed already. Not `npm ci`: it refuses a lock file
+# that lacks a package for another platform, and not every registry serves all of them.
 install() {
   local folder="$1" mark="$1/node_modules/.installed-for" wanted
   wanted="$(cksum <"$folder/package-lock.json")"
@@ -34,8 +35,8 @@ install() {
   # Installed by hand after the lock file was written: that is fine, too.
   if ! [[ "$folder/node_modules/.package-lock.json" -nt "$folder/package-lock.json" ]]; then
     command -v npm >/dev/null || die "npm is not installed: install Node.js 22 with npm from https://nodejs.org"
-    say "installing $2 (npm ci)"
-    (cd "$folder" && npm ci --include=dev --no-audit --no-fund --loglevel=error) || die "npm ci failed in $folder: see its message above"
+    say "installing $2 (npm install)"
+    (cd "$folder" && npm install --no-save --include=dev --no-audit --no-fund --loglevel=error) || die "npm install failed in $folder: see its message above"
   fi
   printf '%s\n' "$wanted" >"$mark"
 }

@@ -32,12 +32,16 @@ export function tapReader(onFile: (report: FileReport) => void): (line: string) 
   let detail: { indent: number; lines: string[]; done(lines: string[]): void } | null = null
 
   function point(indent: number, ok: boolean, name: string, directive: string | undefined, ms: number): void {
+    // What was open deeper in died without an end of its own.
+    while (stack.length > 0 && stack.at(-1)!.indent > indent) closeUnended(stack.pop()!)
     const top = stack.at(-1)
     if (top?.indent === indent && top.name === name) return close(stack.pop()!, ok, directive, ms)
-    if (top === undefined) return
+    if (top?.indent === indent) closeUnended(stack.pop()!)
+    const open = stack.at(-1)
+    if (open === undefined) return
     if (directive === 'SKIP') report.skipped++
     else if (directive === undefined) {
-      top.assertions++
+      open.assertions++
       if (!ok) fail(indent, name)
     }
   }
@@ -48,6 +52,12 @@ export function tapReader(onFile: (report: FileReport) => void): (line: string) 
     const { failures } = report
     const at = failures.push(`${where} > ${name}`) - 1
     detail = { indent: indent + 2, lines: [], done: lines => (failures[at] += `\n${lines.join('\n')}`) }
+  }
+
+  function closeUnended(frame: Frame): void {
+    report.failed++
+    report.failures.push(`${[...stack, frame].map(({ name }) => name).join(' > ')} did not end`)
+    for (const one of stack) one.failures++
   }
 
   function close(frame: Frame, ok: boolean, directive: string | undefined, ms: number): void {
