@@ -14,6 +14,7 @@ import type { Exchange } from './exchange.js'
 import { openFilter, readModes } from './filter.js'
 import type { Route } from './routes.js'
 import { RunStream } from './stream.js'
+import { JoinedStream } from './stream-join.js'
 import { RunWait } from './wait.js'
 
 /** How long a create that nobody answers is repeated. */
@@ -68,10 +69,10 @@ export async function joinStream(edge: Edge, exchange: Exchange, route: Route): 
   const found = await join(edge, exchange, route, 'stream')
   if (found === null || exchange.over) return
   const { head } = found
-  const stream = new RunStream(edge, exchange, head.run_id)
+  const stream = new JoinedStream(edge, exchange, head.run_id)
   const cursor = readCursor(exchange.received.lastEventId, query)
   const filter = openFilter(readModes(query), head.stream_mode)
-  stream.openJoined(head, cursor, filter, isTrue(query.get('cancel_on_disconnect')))
+  stream.open(head, cursor, filter, isTrue(query.get('cancel_on_disconnect')))
 }
 
 export async function joinWait(edge: Edge, exchange: Exchange, route: Route): Promise<void> {

@@ -10,7 +10,6 @@ import { type RunId, token } from '../schemas/ids.js'
 import { isTerminal, type RunHead } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
 import { type Edge, reportDisconnect, runPath } from './context.js'
-import type { Cursor } from './cursor.js'
 import type { Exchange } from './exchange.js'
 import type { EventFilter } from './filter.js'
 import { Outlet } from './outlet.js'
@@ -32,8 +31,8 @@ const RECONNECT_MS = 5_000
 /** Tries to get the tail of an ended run before it counts as all there is. */
 const TAIL_TRIES = 4
 
-class Stop extends Error {}
-const STOP = new Stop('enough for now')
+/** Thrown to end a replay early. */
+export const STOP = new Error('enough for now')
 
 /** What is known of the end: the row's word. `last` null: nothing is known but that it is over. */
 interface End {
@@ -49,26 +48,26 @@ export class RunStream implements Listener, Watched, Beating {
   heardAt = 0
   /** The id it follows; the head comes with the answer to create or join. */
   run: RunId
-  private head: RunHead | null = null
-  private filter: EventFilter | null = null
-  private cancels = false
+  protected head: RunHead | null = null
+  protected filter: EventFilter | null = null
+  protected cancels = false
   private readonly outlet: Outlet
   private unfollow: () => void
 
   /** Last id that was sent, or that needs no sending. */
-  private sent = -1
+  protected sent = -1
   /** False: the first event that comes is the right one to begin with. */
-  private anchored = true
-  private opened = false
-  private closed = false
-  private replaying = false
+  protected anchored = true
+  protected opened = false
+  protected closed = false
+  protected replaying = false
   private held: Batch[] = []
   private heldBytes = 0
   /** Behind what is held something is missing: replay once it is written. */
   private overflow = false
   /** An event in the present replay did not follow the one before. */
-  private hole = false
-  private end: End | null = null
+  protected hole = false
+  protected end: End | null = null
   private replayedSinceEnd = 0
   private retry: NodeJS.Timeout | null = null
   private tries = 0
@@ -76,8 +75,8 @@ export class RunStream implements Listener, Watched, Beating {
   private reconnectedAt = 0
 
   constructor(
-    private readonly edge: Edge,
-    private readonly exchange: Exchange,
+    protected readonly edge: Edge,
+    protected readonly exchange: Exchange,
     run: string,
   ) {
     this.run = token<'run'>('run', run)
@@ -105,28 +104,6 @@ export class RunStream implements Listener, Watched, Beating {
     if (!this.begin()) return
     if (other || isTerminal(head.status)) this.replay()
     else this.settle(false)
-  }
-
-  /** A joined stream. The 200 waits for the first replayed event, because what is gone must be a 409. */
-  openJoined(head: RunHead, cursor: Cursor, filter: EventFilter | null, cancels: boolean) {
-    this.accept(head)
-    this.filter = filter
-    this.cancels = cancels
-    const ended = isTerminal(head.status)
-    if (typeof cursor === 'number' && ended && head.last_event_id !== null && cursor >= head.last_event_id) {
-      if (this.begin()) this.finish()
-      return
-    }
-    if (cursor === null && head.from === 'live') {
-      if (!this.begin()) return
-      if (ended) return this.finish()
-      this.anchored = false
-      this.edge.watch.ask(this)
-      return this.settle(false)
-    }
-    if (!ended) this.edge.watch.ask(this)
-    if (typeof cursor === 'number') void this.joinAfter(cursor)
-    else void this.joinFromStart(cursor === null)
   }
 
   /** Nothing was created: the caller answers. */
@@ -209,7 +186,7 @@ export class RunStream implements Listener, Watched, Beating {
   }
 
   /** Goes on with whatever is next: held events, a replay, the end. */
-  private settle(replayed: boolean): void {
+  protected settle(replayed: boolean): void {
     if (this.closed || !this.opened || !this.outlet.ready) return
     // During a replay that overflowed only replayed events are held; else they come after it.
     if (this.replaying && !this.overflow) return
@@ -257,7 +234,7 @@ export class RunStream implements Listener, Watched, Beating {
       )
   }
 
-  private onReplayed(batch: Batch): void {
+  protected onReplayed(batch: Batch): void {
     if (this.closed) throw STOP
     this.heardAt = this.edge.wheel.now
     if (batch.first + batch.count - 1 <= this.sent) return
@@ -274,7 +251,7 @@ export class RunStream implements Listener, Watched, Beating {
     this.heldBytes += batch.bytes.length
   }
 
-  private replayed(outcome: 'complete' | 'gone' | 'stopped' | 'silent') {
+  protected replayed(outcome: 'complete' | 'gone' | 'stopped' | 'silent') {
     this.replaying = false
     if (this.closed || !this.opened) return
     if (outcome === 'stopped') return this.settle(true)
@@ -348,7 +325,7 @@ export class RunStream implements Listener, Watched, Beating {
     this.finish()
   }
 
-  private finish(): void {
+  protected finish(): void {
     const { outlet } = this
     this.exchange.onAbort = () => outlet.drop()
     this.release()
@@ -364,7 +341,7 @@ export class RunStream implements Listener, Watched, Beating {
 
   // Opening and leaving.
 
-  private accept(head: RunHead): void {
+  protected accept(head: RunHead): void {
     this.head = head
     this.heardAt = Date.now()
     if (isTerminal(head.status)) {
@@ -375,7 +352,7 @@ export class RunStream implements Listener, Watched, Beating {
   }
 
   /** The head of the answer, at once: the SDKs count a request as open until then. */
-  private begin(): boolean {
+  protected begin(): boolean {
     const path = runPath(this.head!)
     const headers = {
       'Content-Type': 'text/event-stream',
@@ -388,82 +365,6 @@ export class RunStream implements Listener, Watched, Beating {
     this.opened = true
     this.edge.wheel.add(this)
     return true
-  }
-
-  /** Strictly after `cursor`. Asking from one before it tells an id of this run from a foreign one. */
-  private async joinAfter(cursor: number): Promise<void> {
-    this.replaying = true
-    this.sent = cursor
-    let seen = false
-    const outcome = await this.ask(Math.max(cursor - 1, -1), batch => {
-      seen = true
-      this.onJoined(batch)
-    })
-    if (this.closed) return
-    if (outcome === 'silent') return this.refuse('unavailable')
-    if (!seen && outcome === 'gone' && (await this.ask(cursor, batch => this.onJoined(batch))) !== 'complete') {
-      return this.refuse('conflict')
-    }
-    if (this.closed) return
-    if (!this.opened && this.hole) return this.refuse('conflict')
-    if (!seen && outcome === 'complete') {
-      // After the end of what there is: a foreign id, which counts as absent.
-      this.sent = -1
-      if (this.head!.from === 'start') return void this.joinFromStart(true)
-      this.anchored = false
-    }
-    this.joined(outcome)
-  }
-
-  /** `lenient`: what is kept, wherever it begins; else everything, or 409. */
-  private async joinFromStart(lenient: boolean): Promise<void> {
-    this.replaying = true
-    this.anchored = !lenient
-    const outcome = await this.ask(-1, batch => this.onJoined(batch))
-    if (this.closed) return
-    if (outcome === 'silent') return this.refuse('unavailable')
-    const pending = this.head!.status === 'pending'
-    if (!this.opened && !lenient && (this.hole || (outcome === 'gone' && !pending))) return this.refuse('conflict')
-    // Nothing was published yet: the first event to come is the first of all.
-    if (!this.opened && (outcome === 'complete' || pending)) this.anchored = true
-    this.joined(outcome)
-  }
-
-  private async ask(
-    from: number,
-    onBatch: (batch: Batch) => void,
-  ): Promise<'complete' | 'gone' | 'stopped' | 'silent'> {
-    try {
-      return await this.edge.follower.replay(this.run, { resumable: this.head!.resumable, after: from }, onBatch)
-    } catch (error) {
-      return error === STOP ? 'stopped' : 'silent'
-    }
-  }
-
-  private onJoined(batch: Batch): void {
-    if (this.closed) throw STOP
-    if (!this.opened && batch.first + batch.count - 1 > this.sent) {
-      const next = after(batch, this.sent)!
-      if (this.anchored && !follows(this.sent, next.first)) {
-        this.hole = true
-        return
-      }
-      if (!this.begin()) throw STOP
-    }
-    this.onReplayed(batch)
-  }
-
-  private joined(outcome: 'complete' | 'gone' | 'stopped' | 'silent'): void {
-    if (!this.opened && !this.begin()) return
-    if (this.end !== null && this.sent < 0 && outcome === 'gone') this.end.last = null
-    this.replayed(outcome)
-  }
-
-  private refuse(code: 'conflict' | 'unavailable'): void {
-    const { exchange } = this
-    this.drop()
-    if (code === 'conflict') exchange.refuse(code, 'The events after this id are no longer kept')
-    else exchange.refuse(code)
   }
 
   private release(): void {

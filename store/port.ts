@@ -28,12 +28,16 @@ export interface Active {
   run_id: string
   attempt: number
   token: string
+  /** Attempts that ended by the run's own doing; absent = 0. An attempt that was merely cut short is no charge. */
+  charges?: number
 }
 
 export interface Queued {
   run_id: string
   no: number
   due_at: number
+  /** As in Active: kept while the run waits for its next attempt. */
+  charges?: number
 }
 
 /** The thread row is the lock of its runs: `rev` is the compare-and-set of everything but a save. */

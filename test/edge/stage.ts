@@ -129,6 +129,7 @@ export async function openStage(given: Partial<Config> = {}): Promise<Stage> {
     },
     finish(run, status = 'success', { result, error } = {}) {
       run.head.status = status
+      run.result = result ?? run.result
       run.head.last_event_id ??= Math.max(-1, ...run.kept.keys())
       const headers = natsHeaders()
       headers.set('status', status)

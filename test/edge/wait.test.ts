@@ -52,7 +52,7 @@ t.test('joins: of a run that goes on, and of one that has ended', async t => {
   stage.finish(run, 'success', { result: '{"a":1}' })
   t.same(await answer.json(), { a: 1 })
   const again = await fetch(`${url}/runs/${run.head.run_id}/join`)
-  t.same(await again.json(), { done: true })
+  t.same(await again.json(), { a: 1 })
   t.equal((await fetch(`${url}/runs/${THREAD}/join`)).status, 404)
 })
 

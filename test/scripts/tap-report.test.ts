@@ -77,6 +77,15 @@ not ok 2 - late.test.js # time=5ms
   ---
   signal: SIGTERM
   ...
+# Subtest: killed.test.js
+    # Subtest: dies
+        ok 1 - a
+    1..0 # no tests found
+        # test count(1) != plan(null)
+not ok 3 - killed.test.js # time=487.065ms
+  ---
+  signal: SIGKILL
+  ...
 # Subtest: empty.test.js
     1..0 # no tests found
 ok 3 - empty.test.js # SKIP no tests found`)
@@ -85,6 +94,7 @@ ok 3 - empty.test.js # SKIP no tests found`)
     [
       ['crash.test.js', 0, true],
       ['late.test.js', 0, true],
+      ['killed.test.js', 0, true],
       ['empty.test.js', 0, true],
     ],
   )

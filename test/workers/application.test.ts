@@ -138,9 +138,13 @@ t.test("the application's own library is used when it has one", async t => {
 })
 
 t.test('an unhandled rejection of user code ends the host with 1', async t => {
+  const node = `async () => {
+    Promise.reject(new Error('lost'))
+    await new Promise(done => setTimeout(done, 10_000))
+  }`
   const path = application(
     { graphs: { g: './graph.mjs:graph' } },
-    { 'graph.mjs': graph('Promise.reject(new Error("lost")) && 1') },
+    { 'graph.mjs': graph('1').replace('() => ({ value: 1 })', node) },
   )
   const host = await startHost(path)
   await host.hello
@@ -148,4 +152,19 @@ t.test('an unhandled rejection of user code ends the host with 1', async t => {
   host.start({ graph_id: 'g', kwargs: { input: { value: 0 } } })
   t.equal(await code, 1)
   t.match(host.output.stderr, /Unhandled rejection: Error: lost/)
+})
+
+t.test('what a run rejects that has ended harms nobody', async t => {
+  const path = application(
+    { graphs: { g: './graph.mjs:graph' } },
+    { 'graph.mjs': graph('setTimeout(() => Promise.reject(new Error("late")), 50) && 1') },
+  )
+  const host = await startHost(path)
+  await host.hello
+  const logged = new Promise(resolve => host.child.stderr!.on('data', data => /late/.test(String(data)) && resolve(0)))
+  const spec = { graph_id: 'g', kwargs: { input: { value: 0 } } }
+  t.match(await host.run(spec), { status: 'success' })
+  await logged
+  t.match(await host.run(spec), { status: 'success' })
+  await host.stop()
 })

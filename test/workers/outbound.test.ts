@@ -7,12 +7,45 @@ const nothing = parseAllowed('')
 
 t.test('addresses that are not public are refused, in every spelling', async t => {
   for (const url of [
-    'http://127.0.0.1/', 'http://127.1/', 'http://0x7f.1/', 'http://2130706433/', 'http://0/', 'http://[::1]/', 'http://[::ffff:127.0.0.1]/', 'http://[::]/',
-    'http://10.1.2.3/', 'http://172.20.0.1/', 'http://192.168.1.1/', 'http://169.254.169.254/latest', 'http://100.64.0.1/', 'http://[fe80::1]/', 'http://[fd00::1]/',
-    'http://[64:ff9b::7f00:1]/', 'http://[2002:7f00:1::]/', 'http://localhost/', 'http://a.localhost:8080/', 'http://224.0.0.1/',
-  ]) t.not(refusal(url, nothing), null, url)
-  for (const url of ['ftp://example.org/', 'file:///etc/passwd', 'javascript:1', '/relative', 'http://user:pw@example.org/', 'http://example.org:22/', '']) t.not(refusal(url, nothing), null, url)
-  for (const url of ['http://example.org/', 'https://example.org:8443/x?y', 'http://93.184.216.34/', 'http://[2606:2800:220:1::1]/']) t.equal(refusal(url, nothing), null, url)
+    'http://127.0.0.1/',
+    'http://127.1/',
+    'http://0x7f.1/',
+    'http://2130706433/',
+    'http://0/',
+    'http://[::1]/',
+    'http://[::ffff:127.0.0.1]/',
+    'http://[::]/',
+    'http://10.1.2.3/',
+    'http://172.20.0.1/',
+    'http://192.168.1.1/',
+    'http://169.254.169.254/latest',
+    'http://100.64.0.1/',
+    'http://[fe80::1]/',
+    'http://[fd00::1]/',
+    'http://[64:ff9b::7f00:1]/',
+    'http://[2002:7f00:1::]/',
+    'http://localhost/',
+    'http://a.localhost:8080/',
+    'http://224.0.0.1/',
+  ])
+    t.not(refusal(url, nothing), null, url)
+  for (const url of [
+    'ftp://example.org/',
+    'file:///etc/passwd',
+    'javascript:1',
+    '/relative',
+    'http://user:pw@example.org/',
+    'http://example.org:22/',
+    '',
+  ])
+    t.not(refusal(url, nothing), null, url)
+  for (const url of [
+    'http://example.org/',
+    'https://example.org:8443/x?y',
+    'http://93.184.216.34/',
+    'http://[2606:2800:220:1::1]/',
+  ])
+    t.equal(refusal(url, nothing), null, url)
 })
 
 t.test('what an operator opens is open, metadata services never', async t => {
@@ -44,7 +77,10 @@ t.test('calls', async t => {
   t.equal(await post(`http://${host}/a`, Buffer.from('{"a":1}'), { 'content-type': 'application/json' }, allowed), 200)
   t.match(seen[0], { url: '/a', body: '{"a":1}', headers: { 'content-type': 'application/json' } })
   t.equal(await post(`http://${host}/redirect`, Buffer.from(''), {}, allowed), 302)
-  t.notOk(seen.some(one => one.url === '/elsewhere'), 'redirects are not followed')
+  t.notOk(
+    seen.some(one => one.url === '/elsewhere'),
+    'redirects are not followed',
+  )
   t.equal(await post(`http://${host}/long`, Buffer.from(''), {}, allowed), 200)
   await t.rejects(post(`http://${host}/a`, Buffer.from(''), {}, nothing), /not called/)
   await t.rejects(post('http://localhost/', Buffer.from(''), {}, parseAllowed('')), /not called/)

@@ -22,6 +22,13 @@ export const FROM_HOST = {
   pong: 5,
   /** Answers `call`: id is the call's; flags 0 = good (body: JSON text), 1 = error (body: JSON {code, detail}). */
   called: 6,
+  // These come over a pipe of their own, which also speaks while the event loop stands still (host-watchdog.ts).
+  /** The code of `slot` holds the event loop. count = milliseconds so far; repeated each second. */
+  held: 7,
+  /** It let go again. */
+  free: 8,
+  /** The process ends, by the doing of `slot` (0 = unknown). Body: LastWords as JSON. */
+  last: 9,
 } as const
 
 /** Supervisor to host. */
@@ -30,11 +37,19 @@ export const TO_HOST = {
   start: 16,
   /** Answers `ask`: flags 0 = good, 1 = refused (authority lost: stop the run), 2 = failed (body: JSON {detail}). */
   answer: 17,
-  /** Abort the run in `slot`; it finishes as `interrupted`. */
+  /** Abort the run in `slot`; flags = STOP says why, and how it finishes. */
   cancel: 18,
   ping: 19,
   /** Ask graph code. id = number of the call. Body: Call as JSON. `slot` is lent for its asks. */
   call: 20,
+} as const
+
+/** flags of a `cancel` frame. */
+export const STOP = {
+  /** Somebody asked for it: `interrupted`. */
+  cancelled: 0,
+  /** The run's time is up: `timeout`, with an error event. */
+  timeout: 1,
 } as const
 
 /** flags of an `ask` frame. */
@@ -72,17 +87,25 @@ export function frameWriter(stream: Duplex): (frame: Partial<Frame> & { kind: nu
     for (const part of out) stream.write(part)
     stream.uncork()
   }
-  return ({ kind, flags = 0, slot = 0, id = 0, count = 0, body = EMPTY }) => {
-    const head = Buffer.allocUnsafe(HEAD)
-    head.writeUInt32LE(kind | (flags << 8), 0)
-    head.writeUInt32LE(slot, 4)
-    head.writeBigUInt64LE(BigInt(id), 8)
-    head.writeUInt32LE(count, 16)
-    head.writeUInt32LE(body.length, 20)
+  return frame => {
     if (waiting.length === 0) setImmediate(flush)
-    waiting.push(head)
-    if (body.length > 0) waiting.push(body)
+    waiting.push(headOf(frame))
+    if (frame.body !== undefined && frame.body.length > 0) waiting.push(frame.body)
   }
+}
+
+/** One frame as bytes, for those who cannot wait for the end of the turn. */
+export const frameBytes = (frame: Partial<Frame> & { kind: number }): Uint8Array =>
+  Buffer.concat([headOf(frame), frame.body ?? EMPTY])
+
+function headOf({ kind, flags = 0, slot = 0, id = 0, count = 0, body = EMPTY }: Partial<Frame> & { kind: number }) {
+  const head = Buffer.allocUnsafe(HEAD)
+  head.writeUInt32LE(kind | (flags << 8), 0)
+  head.writeUInt32LE(slot, 4)
+  head.writeBigUInt64LE(BigInt(id), 8)
+  head.writeUInt32LE(count, 16)
+  head.writeUInt32LE(body.length, 20)
+  return head
 }
 
 /**

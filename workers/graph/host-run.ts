@@ -23,8 +23,12 @@ export class Stopped extends Error {
   override name = 'AbortError'
 }
 
+/** The same, because its time was up. */
+class TimedOut extends Stopped {}
+
 export interface Run {
-  cancel(): void
+  /** Aborts it: it finishes as `interrupted`, or as `timeout`. */
+  cancel(timeout: boolean): void
 }
 
 export interface RunState {
@@ -75,7 +79,10 @@ export function startRun(host: Host, slot: number, start: StartHead, newest: Uin
       return finish(run, { status: 'error', error: errorOf(error) })
     })
     .finally(done)
-  return { cancel: () => abort.abort(new Stopped('The run was cancelled')) }
+  return {
+    cancel: timeout =>
+      abort.abort(timeout ? new TimedOut('The time of the run is up') : new Stopped('The run was cancelled')),
+  }
 }
 
 async function execute(run: RunState, newest: Uint8Array): Promise<void> {
@@ -89,7 +96,10 @@ async function execute(run: RunState, newest: Uint8Array): Promise<void> {
   }
   if (run.lost) return finish(run, { status: 'interrupted' })
   if (failed === null) return settle(run, { status: 'success' })
-  if (run.abort.signal.aborted && run.broken === null) return settle(run, { status: 'interrupted' })
+  if (run.abort.signal.aborted && run.broken === null) {
+    if (!(run.abort.signal.reason instanceof TimedOut)) return settle(run, { status: 'interrupted' })
+    return settle(run, { status: 'timeout', error: { error: 'RunTimeout', message: 'The run took too long' } })
+  }
   return settle(run, { status: 'error', error: errorOf(failed.error) })
 }
 

@@ -2,11 +2,12 @@
 import type { Duplex } from 'node:stream'
 import { unpack } from '../../schemas/packed.js'
 import type { Application } from './application.js'
-import { FROM_HOST, type Frame, frameWriter, readFrames, TO_HOST } from './frames.js'
+import { FROM_HOST, type Frame, frameWriter, readFrames, STOP, TO_HOST } from './frames.js'
 import { answerCall } from './host-call.js'
 import { type Host, Refused } from './host-port.js'
 import { type Run, startRun } from './host-run.js'
 import { turnEnd } from './host-stream.js'
+import type { Watchdog } from './host-watchdog.js'
 import type { Call, StartHead } from './protocol.js'
 
 /** Bytes waiting in the pipe above which runs pause. */
@@ -17,10 +18,17 @@ const LARGEST = 250 * 1024 * 1024
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
+export interface Served {
+  /** The run in this slot has neither ended nor been told to stop. */
+  goesOn(slot: number): boolean
+}
+
 /** Sends hello and serves until the stream ends. */
-export function serveHost(stream: Duplex, application: Application): void {
+export function serveHost(stream: Duplex, application: Application, watchdog: Watchdog): Served {
   const write = frameWriter(stream)
   const runs = new Map<number, Run>()
+  /** Slots that were told to stop. */
+  const stopped = new Set<number>()
   const asked = new Map<number, { resolve(body: Uint8Array): void; reject(error: Error): void }>()
   let lastAsk = 0
   let draining: Promise<void> | null = null
@@ -47,12 +55,20 @@ export function serveHost(stream: Duplex, application: Application): void {
       return draining
     },
   }
+  let inUse = 0
+  const count = (change: number) => watchdog.busy((inUse += change))
   const handlers: { [kind: number]: (frame: Frame) => void } = {
     [TO_HOST.start]({ slot, body }) {
       const { head, rest } = unpack<StartHead>(body)
+      const done = () => {
+        runs.delete(slot)
+        stopped.delete(slot)
+        count(-1)
+      }
+      count(1)
       runs.set(
         slot,
-        startRun(host, slot, head, rest, () => runs.delete(slot)),
+        watchdog.enter(slot, () => startRun(host, slot, head, rest, done)),
       )
     },
     [TO_HOST.answer]({ id, flags, body }) {
@@ -62,7 +78,13 @@ export function serveHost(stream: Duplex, application: Application): void {
       else if (flags === 1) question?.reject(new Refused('A later attempt holds this run'))
       else question?.reject(new Error(detailOf(body)))
     },
-    [TO_HOST.cancel]: ({ slot }) => runs.get(slot)?.cancel(),
+    [TO_HOST.cancel]({ slot, flags }) {
+      const run = runs.get(slot)
+      if (run === undefined) return
+      stopped.add(slot)
+      // Listeners of the signal run here and now.
+      watchdog.enter(slot, () => run.cancel(flags === STOP.timeout))
+    },
     [TO_HOST.ping]() {
       // One whole turn of the event loop: what a new event waits for now.
       const asked = performance.now()
@@ -72,14 +94,19 @@ export function serveHost(stream: Duplex, application: Application): void {
     },
     [TO_HOST.call]({ slot, id, body }) {
       const call = JSON.parse(decoder.decode(body)) as Call
-      answerCall(host, slot, call).then(
-        json => write({ kind: FROM_HOST.called, slot, id, body: encoder.encode(json) }),
-        error => write({ kind: FROM_HOST.called, flags: 1, slot, id, body: encoder.encode(JSON.stringify(error)) }),
-      )
+      count(1)
+      watchdog
+        .enter(slot, () => answerCall(host, slot, call))
+        .then(
+          json => write({ kind: FROM_HOST.called, slot, id, body: encoder.encode(json) }),
+          error => write({ kind: FROM_HOST.called, flags: 1, slot, id, body: encoder.encode(JSON.stringify(error)) }),
+        )
+        .finally(() => count(-1))
     },
   }
   write({ kind: FROM_HOST.hello, body: encoder.encode(JSON.stringify(application.hello)) })
   readFrames(stream, frame => handlers[frame.kind]?.(frame))
+  return { goesOn: slot => runs.has(slot) && !stopped.has(slot) }
 }
 
 function detailOf(body: Uint8Array): string {

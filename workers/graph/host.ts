@@ -1,27 +1,59 @@
 /**
  * A graph host: a child process that loads the application named by WEFT_APP and runs its graphs. It speaks frames
- * with its supervisor over descriptor 3 and has no other connection, no lease token and no credential.
+ * with its supervisor over descriptor 3, its watchdog tells who holds the event loop over WEFT_NOTES_FD; it has no
+ * other connection, no lease token and no credential.
+ *
+ * What kills it (exit, an exception or a rejection that nobody caught) is said in its last words, with the run to
+ * charge: the other runs here are given back and lose nothing but time.
  */
 import './host-tuning.js'
 import { Socket } from 'node:net'
 import { loadApplication } from './application.js'
 import { Stopped } from './host-run.js'
 import { serveHost } from './host-server.js'
+import { startWatchdog } from './host-watchdog.js'
 
+const { WEFT_APP: path, WEFT_NOTES_FD: notes } = process.env
+const watchdog = startWatchdog(notes === undefined ? null : Number(notes))
 const stream = new Socket({ fd: 3 })
 // The parent is gone: nobody waits for anything here.
 for (const event of ['end', 'close', 'error']) stream.on(event, () => process.exit(0))
 
-// What a stopped graph rejects after its run has ended is no fault.
+/** Runs that still go on, once the host serves. */
+let goesOn: (slot: number) => boolean = () => true
+
 process.on('unhandledRejection', reason => {
+  // What a stopped graph, or one whose run has ended, rejects afterwards is no fault of the runs that are here now.
   if (reason instanceof Stopped) return
   console.error('Unhandled rejection:', reason)
+  const slot = watchdog.slot()
+  if (slot !== 0 && !goesOn(slot)) return
+  watchdog.last({ error: 'UnhandledRejection', message: sentenceOf(reason) })
   process.exit(1)
 })
+process.on('uncaughtException', error => {
+  console.error('Uncaught exception:', error)
+  watchdog.last({ error: 'UncaughtException', message: sentenceOf(error) })
+  process.exit(1)
+})
+process.on('exit', code => watchdog.last({ error: 'ProcessExit', message: `the process ended with exit code ${code}` }))
+// No event tells of this one.
+const abort = process.abort.bind(process)
+process.abort = () => {
+  watchdog.last({ error: 'ProcessExit', message: 'the process called abort()' })
+  return abort()
+}
 
-const path = process.env.WEFT_APP
+function sentenceOf(reason: unknown): string {
+  try {
+    return reason instanceof Error ? `${reason.name}: ${reason.message}` : String(reason)
+  } catch {
+    return 'something that cannot be shown'
+  }
+}
+
 if (path === undefined) {
   console.error('WEFT_APP must name the langgraph.json of the application.')
   process.exit(1)
 }
-serveHost(stream, await loadApplication(path))
+goesOn = serveHost(stream, await loadApplication(path), watchdog).goesOn

@@ -31,10 +31,12 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle): 
   const hosts = startPool({
     app,
     count: config.hosts,
+    memory_mb: config.host_memory_mb,
     log: link.log,
     onFrame: supervisor.onFrame,
+    onBlocked: supervisor.onBlocked,
     onLost: supervisor.onLost,
-    onReady: supervisor.fill,
+    onChange: supervisor.fill,
   })
   life.push({ name: 'hosts', stop: () => hosts.stop() })
   life.push({ name: 'supervisor', quiet: () => supervisor.quiet(), stop: ms => supervisor.stop(ms) })

@@ -31,7 +31,7 @@ export interface StartHead {
  * A part of size 0 is absent.
  */
 export interface FinishHead {
-  status: 'success' | 'error' | 'interrupted'
+  status: 'success' | 'error' | 'interrupted' | 'timeout'
   error: { error: string; message: string } | null
   last_event_id: number
   /** The newest checkpoint of the root namespace; null when nothing was saved. */
@@ -43,6 +43,12 @@ export interface FinishHead {
   values_size: number
   rest_size: number
   save_size: number
+}
+
+/** Body of `last`: why the process ends, as an error of whoever is charged. */
+export interface LastWords {
+  error: string
+  message: string
 }
 
 /** Body of `call`. Answer of `state`: the ThreadState as JSON text. */

@@ -1,46 +1,36 @@
 /**
  * The supervisor of a pool: takes wake-ups, claims runs, keeps leases, gives runs to hosts, stamps and publishes what
  * they send. It runs no user code, so its heartbeats never stop for a graph that blocks; a run whose authority is lost
- * is dropped without another word.
+ * is stopped without another word. A run is charged an attempt only for what it did itself: those that merely shared
+ * its host are given back and start again at once.
  */
 import type { Caller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
-import { readOrder } from '../../bus/events.js'
 import type { Mux } from '../../bus/mux.js'
-import { openPublisher, type Publisher } from '../../bus/publish.js'
+import { openPublisher } from '../../bus/publish.js'
 import { type Job, type Puller, pull } from '../../bus/queue.js'
 import { openRings } from '../../bus/ring.js'
-import type { Beaten, Lease } from '../../schemas/calls.js'
 import type { Config } from '../../schemas/config.js'
-import { WeftError } from '../../schemas/errors.js'
 import { type Pool, type RunId, token } from '../../schemas/ids.js'
-import { attemptOf, control, rpc } from '../../schemas/subjects.js'
+import { attemptOf } from '../../schemas/subjects.js'
+import { BEAT_MS, isFenced, isUnreachable, openAuthority, STORE_MS } from './authority.js'
+import { type Executing, executing, openTable, type Taken } from './executing.js'
 import { ASK, FROM_HOST, type Frame, TO_HOST } from './frames.js'
+import { openGiving } from './giving.js'
+import type { HostEnd } from './host-end.js'
 import type { GraphHost } from './host-process.js'
+import { openOrders } from './orders.js'
 import type { HostPool } from './pool.js'
+import { openStopping } from './stopping.js'
 
-const BEAT_MS = 5_000
 /** Time to see whether the holder of a redelivered run still beats (reliability 2.1.4). */
 const WATCH_MS = 6_000
-/** An unreachable store pauses a run; after so long it is given up here and taken over elsewhere. */
-const STORE_MS = 60_000
+/** A claimed run that no host could take goes back to the line. */
+const SEAT_MS = 30_000
 /** Unconfirmed messages of a run at which its host is held back. */
 const MAX_BACKLOG = 2_048
-/** Ended runs whose ring is kept, at most: the oldest goes first. */
-const MAX_ENDED = 10_000
-
-interface Executing {
-  host: GraphHost
-  slot: number
-  run: RunId
-  lease: Lease
-  resumable: boolean
-  job: Job
-  publisher: Publisher
-  /** The greatest event id taken from the host. */
-  last: number
-  paused: boolean
-}
+/** Kept of the time to stop, to give back what is left. */
+const HAND_BACK_MS = 1_500
 
 export interface SupervisorOptions {
   config: Config
@@ -54,8 +44,10 @@ export interface SupervisorOptions {
 export interface Supervisor {
   start(hosts: HostPool): void
   onFrame(host: GraphHost, frame: Frame): void
-  onLost(host: GraphHost, why: string): void
-  /** Asks for what the free slots allow. */
+  /** The code of a slot holds the event loop of its host. */
+  onBlocked(host: GraphHost, slot: number, ms: number): void
+  onLost(host: GraphHost, end: HostEnd): void
+  /** There may be a place for what waits, and for more. */
   fill(): void
   /** Lends a slot to a question about a thread; its asks may read and nothing else. */
   lend(host: GraphHost): { slot: number; back(): void }
@@ -67,156 +59,135 @@ export interface Supervisor {
   stop(ms: number): Promise<void>
 }
 
+/** A wake-up whose claim is on its way. */
+interface Claiming {
+  job: Job
+  cancelled: boolean
+}
+
 export function openSupervisor({ config, link, mux, caller, pool, worker }: SupervisorOptions): Supervisor {
-  const { log, nc } = link
+  const { log } = link
   const rings = openRings(link)
-  const executing = new Map<number, Executing>()
-  const byRun = new Map<RunId, Executing>()
-  const lent = new Map<number, GraphHost>()
-  const orders = new Map<RunId, { unsubscribe(): void }>()
-  const ended: { run: RunId; at: number }[] = []
+  const table = openTable()
+  const claims = new Map<RunId, Claiming>()
+  const authority = openAuthority(caller, worker)
+  const orders = openOrders(link, rings, config.keep_ended_ms, cancel)
+  const giving = openGiving({ log, table, authority, orders, onFree: () => fill() })
+  const stopping = openStopping({ log, table, giving, isolate: (graph, why) => hosts?.isolate(graph, why) })
   const onCalled = new Map<number, (frame: Frame) => void>()
+  const limit_ms = config.run_timeout_secs * 1000
   let hosts: HostPool | null = null
   let puller: Puller | null = null
-  let claiming = 0
-  let lastSlot = 0
   let foreign = 0
   let open = true
 
-  const free = () => (open && hosts?.choose() !== null ? Math.max(0, config.slots - executing.size - claiming) : 0)
+  const free = () => (open && hosts?.open() ? Math.max(0, config.slots - table.size() - claims.size) : 0)
 
-  async function onJob(job: Job): Promise<void> {
-    claiming++
-    const working = setInterval(() => job.working(), BEAT_MS)
+  // Taking work.
+
+  /** The broker may deliver a wake-up again, or hold two for one run: one of them stays, and none starts it twice. */
+  function onJob(job: Job): void {
+    const run = token<'run'>('run', job.run_id)
+    const known = table.runs.get(run)
+    if (known?.phase === 'ends' && known.job.seq !== job.seq) {
+      // The wake-up of its next attempt, maybe: not before this one is over.
+      void known.over.then(() => (open ? onJob(job) : job.back()))
+      return
+    }
+    const holder = known ?? claims.get(run)
+    if (holder === undefined) return void claim(run, job)
+    // The newer one counts; the same message again needs no second answer.
+    if (holder.job.seq !== job.seq) void holder.job.done()
+    holder.job = job
+  }
+
+  async function claim(run: RunId, job: Job): Promise<void> {
+    const claiming: Claiming = { job, cancelled: false }
+    claims.set(run, claiming)
+    orders.listen(run)
     try {
-      await take(job)
+      const taken = await take(claiming)
+      if (taken === null) orders.dismiss(run)
+      else execute(run, claiming, taken.lease, taken.start)
     } catch (error) {
-      log.warn({ err: error, run_id: job.run_id }, 'a wake-up could not be worked on; giving it back')
-      job.back(1_000)
+      log.warn({ err: error, run_id: run }, 'a wake-up could not be worked on; giving it back')
+      orders.dismiss(run)
+      claiming.job.back(1_000)
     } finally {
-      clearInterval(working)
-      claiming--
+      claims.delete(run)
       puller?.fill()
     }
   }
 
-  async function take(job: Job): Promise<void> {
+  async function take(claiming: Claiming): Promise<{ lease: Taken; start: Uint8Array } | null> {
     let hb: number | undefined
     for (;;) {
-      const body = Buffer.from(
-        JSON.stringify({ run_id: job.run_id, thread_id: job.thread_id, worker, ...(hb === undefined ? {} : { hb }) }),
-      )
-      const answer = await caller.ask(rpc('runs', 'claim'), { request_id: job.run_id }, body, {
-        timeout: 10_000,
-        patience: 5_000,
-      })
-      const { claim, lease } = answer.head
-      if (claim === 'taken' && lease !== undefined) return execute(job, lease, answer.body)
-      if (claim !== 'held' || byRun.has(token('run', job.run_id))) return void job.done()
-      if (hb !== undefined) return job.back(15_000)
-      hb = lease?.hb
+      const { head, body } = await authority.claim(claiming.job, hb)
+      if (head.claim === 'taken' && head.lease !== undefined) return { lease: head.lease, start: body }
+      if (head.claim !== 'held') void claiming.job.done()
+      else if (hb !== undefined) claiming.job.back(15_000)
+      if (head.claim !== 'held' || hb !== undefined) return null
+      hb = head.lease?.hb
       await new Promise(done => setTimeout(done, WATCH_MS))
     }
   }
 
-  function execute(job: Job, lease: Lease & { resumable: boolean }, start: Uint8Array): void {
-    const host = hosts?.choose() ?? null
-    const run = token<'run'>('run', lease.run_id)
-    if (host === null) {
-      void release(lease, false, 'no host is up')
-      return void job.done()
-    }
-    do lastSlot = (lastSlot + 1) % 0xffffffff
-    while (executing.has(lastSlot) || lent.has(lastSlot))
-    const publisher = openPublisher(link, mux, rings, {
-      run,
-      attempt: lease.attempt,
-      resumable: lease.resumable,
-      budget: config.resumable_bytes,
-    })
-    const one: Executing = {
-      host,
-      slot: lastSlot,
-      run,
-      lease,
-      resumable: lease.resumable,
-      job,
-      publisher,
-      last: -1,
-      paused: false,
-    }
-    executing.set(one.slot, one)
-    byRun.set(run, one)
-    host.slots.add(one.slot)
-    obey(run)
-    log.info({ run_id: run, thread_id: lease.thread_id, attempt: lease.attempt, host: host.pid }, 'run started')
-    host.send({ kind: TO_HOST.start, slot: one.slot, body: start })
+  function execute(run: RunId, { job, cancelled }: Claiming, lease: Taken, start: Uint8Array): void {
+    const { attempt, resumable } = lease
+    const publisher = openPublisher(link, mux, rings, { run, attempt, resumable, budget: config.resumable_bytes })
+    const one = executing(run, lease, job, publisher, start)
+    table.runs.set(run, one)
+    table.waits.add(one)
+    if (cancelled) stopping.stop(one, 'cancel')
+    else if (!open) giving.back(one, NOT_HERE)
+    else seat(one)
   }
 
-  /** Orders for the run: cancel while it runs, replay while its ring is kept. */
-  function obey(run: RunId): void {
-    if (orders.has(run)) return
-    const subscription = nc.subscribe(control(run), {
-      callback: (error, message) => {
-        if (error) return
-        const order = readOrder(message.data)
-        if (order.do === 'replay') rings.answer(run, order.after, message)
-        else cancel(run)
-      },
-    })
-    orders.set(run, subscription)
+  function seat(one: Executing): void {
+    const host = hosts?.place(one.lease.graph_id) ?? null
+    if (host === null || one.start === null) return
+    table.seat(one, host)
+    const { run_id, thread_id, attempt } = one.lease
+    log.info({ run_id, thread_id, attempt, host: host.pid }, 'run started')
+    host.send({ kind: TO_HOST.start, slot: one.slot, body: one.start })
+    one.start = null
+    // More than setTimeout can count is for ever.
+    if (limit_ms > 0 && limit_ms < 2 ** 31) one.limit = setTimeout(() => stopping.stop(one, 'timeout'), limit_ms)
   }
 
-  function cancel(run: RunId): void {
-    const one = byRun.get(run)
-    if (one !== undefined) one.host.send({ kind: TO_HOST.cancel, slot: one.slot })
-  }
-
-  function forget(one: Executing): void {
-    executing.delete(one.slot)
-    if (byRun.get(one.run) === one) byRun.delete(one.run)
-    one.host.slots.delete(one.slot)
-    if (one.paused) one.host.resume()
-    one.publisher.end()
-    rings.ended(one.run)
-    ended.push({ run: one.run, at: Date.now() })
+  function fill(): void {
+    for (const one of table.waits) seat(one)
     puller?.fill()
   }
 
-  function expire(now: number): void {
-    while (ended.length > 0 && (ended.length > MAX_ENDED || ended[0]!.at < now - config.keep_ended_ms)) {
-      const { run } = ended.shift()!
-      if (byRun.has(run)) continue
-      orders.get(run)?.unsubscribe()
-      orders.delete(run)
-      rings.drop(run)
-    }
+  function cancel(run: RunId): void {
+    const one = table.runs.get(run)
+    const claiming = claims.get(run)
+    if (claiming !== undefined) claiming.cancelled = true
+    if (one !== undefined) stopping.stop(one, 'cancel')
   }
+
+  // What hosts send.
 
   function onFrame(host: GraphHost, frame: Frame): void {
     if (frame.kind === FROM_HOST.called) return void onCalled.get(frame.id)?.(frame)
-    const one = executing.get(frame.slot)
-    if (one === undefined || one.host !== host) {
-      if (frame.kind === FROM_HOST.ask && lent.get(frame.slot) === host && frame.flags !== ASK.save)
-        return void ask(host, frame, null)
+    const one = table.at(host, frame.slot)
+    const isAsk = frame.kind === FROM_HOST.ask
+    if (one === undefined) {
+      if (isAsk && frame.flags !== ASK.save && table.isLent(host, frame.slot)) return void ask(host, frame, null)
       foreign++
-      return
-    }
-    if (frame.kind === FROM_HOST.chunk) chunk(one, frame)
-    else if (frame.kind === FROM_HOST.ask) void ask(host, frame, one)
-    else if (frame.kind === FROM_HOST.finish) void finish(one, frame)
+    } else if (isAsk) void ask(host, frame, one)
+    else if (frame.kind === FROM_HOST.chunk) chunk(one, frame)
+    else if (frame.kind === FROM_HOST.finish) finish(one, frame)
     else foreign++
   }
 
-  /** The host numbers its events; ids that are not this attempt's, or not the next, are not ours to pass on. */
+  /** The host numbers its events; ids that are not this attempt's, or not greater, are not ours to pass on. */
   function chunk(one: Executing, { id, count, body }: Frame): void {
+    if (isMute(one)) return
     const lastId = id + count - 1
-    if (
-      attemptOf(id) !== one.lease.attempt ||
-      attemptOf(lastId) !== one.lease.attempt ||
-      id <= one.last ||
-      count === 0
-    ) {
+    const { attempt } = one.lease
+    if (attemptOf(id) !== attempt || attemptOf(lastId) !== attempt || id <= one.last || count === 0) {
       foreign++
       return
     }
@@ -224,157 +195,116 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     one.publisher.send(id, count, body)
     if (one.paused || one.publisher.backlog() < MAX_BACKLOG) return
     one.paused = true
-    one.host.pause()
+    one.host?.pause()
     void one.publisher.settled(10_000).then(() => {
       one.paused = false
-      one.host.resume()
+      one.host?.resume()
     })
   }
 
-  async function ask(host: GraphHost, frame: Frame, one: Executing | null): Promise<void> {
-    const verb = frame.flags === ASK.save ? 'save' : frame.flags === ASK.get ? 'get' : 'list'
+  async function ask(host: GraphHost, { slot, id, flags, body }: Frame, one: Executing | null): Promise<void> {
+    const verb = flags === ASK.save ? 'save' : flags === ASK.get ? 'get' : 'list'
     const reply = (flags: number, body?: Uint8Array) =>
-      host.send({ kind: TO_HOST.answer, slot: frame.slot, id: frame.id, flags, ...(body ? { body } : {}) })
+      host.send({ kind: TO_HOST.answer, slot, id, flags, ...(body ? { body } : {}) })
+    if (one !== null && isMute(one)) return reply(REFUSED)
+    const answer = authority.checkpoints(verb, one?.lease ?? null, body)
+    if (verb === 'save') one?.saves.add(answer)
     try {
-      const head = { request_id: one?.run ?? '', ...(one === null ? {} : { lease: one.lease }) }
-      const { body } = await persist(() =>
-        caller.ask(rpc('checkpoints', verb), head, frame.body, { timeout: 15_000, patience: 5_000 }),
-      )
-      reply(0, body)
+      reply(GOOD, await answer)
     } catch (error) {
-      if (error instanceof WeftError && error.code === 'fenced') {
-        if (one !== null) lose(one)
-        reply(1)
-      } else reply(2, Buffer.from(JSON.stringify({ detail: (error as Error).message })))
-    }
-  }
-
-  async function finish(one: Executing, frame: Frame): Promise<void> {
-    forget(one)
-    const beating = setInterval(() => {
-      one.job.working()
-      void beat([one])
-    }, BEAT_MS)
-    try {
-      if (one.resumable) await one.publisher.settled(10_000)
-      await persist(() =>
-        caller.ask(rpc('runs', 'finish'), { request_id: one.run, lease: one.lease }, frame.body, {
-          timeout: 15_000,
-          patience: 5_000,
-        }),
-      )
-      if (!(await one.job.done())) log.warn({ run_id: one.run }, 'the broker had given the wake-up to somebody else')
-    } catch (error) {
-      if (error instanceof WeftError && error.code === 'fenced') {
-        log.warn({ run_id: one.run, attempt: one.lease.attempt }, 'a later attempt holds the run; its end was refused')
-        void one.job.done()
-      } else {
-        log.error({ err: error, run_id: one.run }, 'the end of a run could not be stored; it will be taken over')
-        one.job.back()
-      }
+      const why = isFenced(error) ? 'lost' : isUnreachable(error) ? 'store' : null
+      if (one === null || why === null)
+        return reply(FAILED, Buffer.from(JSON.stringify({ detail: (error as Error).message })))
+      stopping.stop(one, why)
+      reply(REFUSED)
     } finally {
-      clearInterval(beating)
+      one?.saves.delete(answer)
     }
   }
 
-  /** Repeats what nobody answered until the store has been away for a minute: refused is not unreachable. */
-  async function persist<T>(work: () => Promise<T>): Promise<T> {
-    const until = Date.now() + STORE_MS
-    for (;;) {
-      try {
-        return await work()
-      } catch (error) {
-        if (!(error instanceof WeftError) || error.code !== 'unavailable' || Date.now() > until || !open) throw error
-        await new Promise(done => setTimeout(done, 250))
-      }
-    }
+  function finish(one: Executing, frame: Frame): void {
+    if (isMute(one)) stopping.stopped(one)
+    else void giving.finish(one, frame.body)
   }
 
-  /** Another attempt holds the run: stop it here and say nothing more about it. */
-  function lose(one: Executing): void {
-    if (executing.get(one.slot) !== one) return
-    log.warn({ run_id: one.run, attempt: one.lease.attempt }, 'authority over a run was lost')
-    one.host.send({ kind: TO_HOST.cancel, slot: one.slot })
-    forget(one)
-    void one.job.done()
+  function onLost(host: GraphHost, end: HostEnd): void {
+    table.forget(host)
+    stopping.died(host, end)
   }
 
-  const release = (lease: Lease, charge: boolean, reason: string) =>
-    persist(() =>
-      caller.ask(
-        rpc('runs', 'release'),
-        { request_id: lease.run_id, lease },
-        Buffer.from(JSON.stringify({ charge, reason })),
-      ),
-    ).catch(error =>
-      log.warn({ err: error, run_id: lease.run_id }, 'a run could not be given back; it will be taken over'),
-    )
-
-  function onLost(host: GraphHost, why: string): void {
-    for (const [slot, owner] of lent) if (owner === host) lent.delete(slot)
-    for (const one of [...executing.values()]) {
-      if (one.host !== host) continue
-      forget(one)
-      void release(one.lease, true, `its host ended with ${why}`).then(() => one.job.done())
-    }
-  }
+  // Leases.
 
   async function beat(runs: Executing[]): Promise<void> {
     if (runs.length === 0) return
     try {
-      const body = Buffer.from(
-        JSON.stringify({ worker, runs: runs.map(one => ({ run_id: one.run, token: one.lease.token })) }),
-      )
-      const answer = await caller.ask(rpc('runs', 'heartbeat'), { request_id: worker }, body, { timeout: BEAT_MS })
-      const { cancel: stop, lost } = JSON.parse(Buffer.from(answer.body).toString()) as Beaten
+      const { cancel: stop, lost } = await authority.beat(runs.map(one => one.lease))
+      const now = Date.now()
+      for (const one of runs) one.confirmed = now
       for (const run of stop) cancel(token('run', run))
-      for (const run of lost) {
-        const one = byRun.get(token('run', run))
-        if (one !== undefined) lose(one)
-      }
+      const gone = new Set(lost)
+      for (const one of runs) if (gone.has(one.run)) stopping.stop(one, 'lost')
     } catch (error) {
       log.warn({ err: error, runs: runs.length }, 'a heartbeat was not confirmed')
     }
   }
 
   const beats = setInterval(() => {
-    const runs = [...executing.values()]
-    for (const one of runs) one.job.working()
+    const now = Date.now()
+    const runs = [...table.runs.values()]
+    for (const { job } of runs) job.working()
+    for (const { job } of claims.values()) job.working()
+    for (const one of runs) {
+      if (one.phase === 'waits' && one.since < now - SEAT_MS) giving.back(one, NOT_HERE)
+      else if (one.confirmed < now - STORE_MS) stopping.stop(one, 'store')
+    }
     void beat(runs)
   }, BEAT_MS)
-  const expiry = setInterval(() => expire(Date.now()), 1_000)
 
   return {
     start(pool_of_hosts) {
       hosts = pool_of_hosts
-      puller = pull(link, mux, pool, free, job => void onJob(job))
+      puller = pull(link, mux, pool, free, onJob)
       puller.fill()
     },
     onFrame,
+    onBlocked: stopping.blocked,
     onLost,
-    fill: () => puller?.fill(),
-    lend(host) {
-      do lastSlot = (lastSlot + 1) % 0xffffffff
-      while (executing.has(lastSlot) || lent.has(lastSlot))
-      const slot = lastSlot
-      lent.set(slot, host)
-      return { slot, back: () => void lent.delete(slot) }
-    },
+    fill,
+    lend: table.lend,
     onCalled,
     foreignFrames: () => foreign,
-    running: () => executing.size,
+    running: table.size,
     quiet() {
       open = false
       puller?.quiet()
     },
+    /** What has not finished by then is given back: its host is killed first, so that it runs nowhere twice. */
     async stop(ms) {
-      const until = Date.now() + Math.max(0, ms - 1_500)
-      while (executing.size > 0 && Date.now() < until) await new Promise(done => setTimeout(done, 50))
+      const until = Date.now() + ms
+      while ((table.runs.size > 0 || claims.size > 0) && Date.now() < until - HAND_BACK_MS)
+        await new Promise(done => setTimeout(done, 20))
+      authority.hurry()
+      hosts?.quiet()
+      const left = [...table.runs.values()]
+      for (const one of left) {
+        if (one.phase === 'waits') giving.back(one, NOT_HERE)
+        else if (one.phase === 'runs') one.host?.kill()
+      }
+      await Promise.all(left.map(one => one.over))
       clearInterval(beats)
-      clearInterval(expiry)
-      const left = [...executing.values()]
-      for (const one of left) forget(one)
-      await Promise.all(left.map(one => release(one.lease, false, 'its worker stops').then(() => one.job.done())))
+      orders.close()
     },
   }
 }
+
+/** flags of an answer frame. */
+const [GOOD, REFUSED, FAILED] = [0, 1, 2]
+
+const NOT_HERE = {
+  charge: false,
+  end: null,
+  error: { error: 'WorkerLost', message: 'its worker could not go on with it' },
+} as const
+
+/** Nothing more of it leaves this process. */
+const isMute = (one: Executing): boolean => one.stop === 'lost' || one.stop === 'store'

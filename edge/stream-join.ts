@@ -1,0 +1,108 @@
+/**
+ * Joining a run that exists (API: threads-and-runs 14). What is no longer kept is a 409 before the stream starts, so the
+ * 200 waits for the first replayed event, or for the word that there is none.
+ */
+import { after, type Batch, follows } from '../bus/follow.js'
+import { isTerminal, type RunHead } from '../schemas/runs.js'
+import type { Cursor } from './cursor.js'
+import type { EventFilter } from './filter.js'
+import { RunStream, STOP } from './stream.js'
+
+type Outcome = 'complete' | 'gone' | 'stopped' | 'silent'
+
+export class JoinedStream extends RunStream {
+  /** Begins where the cursor says; the run's own default is to replay all that is kept, or to begin with what comes. */
+  open(head: RunHead, cursor: Cursor, filter: EventFilter | null, cancels: boolean) {
+    this.accept(head)
+    this.filter = filter
+    this.cancels = cancels
+    const ended = isTerminal(head.status)
+    if (typeof cursor === 'number' && ended && head.last_event_id !== null && cursor >= head.last_event_id) {
+      if (this.begin()) this.finish()
+      return
+    }
+    if (cursor === null && head.from === 'live') {
+      if (!this.begin()) return
+      if (ended) return this.finish()
+      this.anchored = false
+      this.edge.watch.ask(this)
+      return this.settle(false)
+    }
+    if (!ended) this.edge.watch.ask(this)
+    if (typeof cursor === 'number') void this.fromCursor(cursor)
+    else void this.fromStart(cursor === null)
+  }
+
+  /** Strictly after `cursor`. Asking from one before it tells an id of this run from a foreign one. */
+  private async fromCursor(cursor: number): Promise<void> {
+    this.replaying = true
+    this.sent = cursor
+    let seen = false
+    const outcome = await this.ask(Math.max(cursor - 1, -1), batch => {
+      seen = true
+      this.onJoined(batch)
+    })
+    if (this.closed) return
+    if (outcome === 'silent') return this.refuse('unavailable')
+    if (!seen && outcome === 'gone' && (await this.ask(cursor, batch => this.onJoined(batch))) !== 'complete') {
+      return this.refuse('conflict')
+    }
+    if (this.closed) return
+    if (!this.opened && this.hole) return this.refuse('conflict')
+    if (!seen && outcome === 'complete') {
+      // After the end of what there is: a foreign id, which counts as absent.
+      this.sent = -1
+      if (this.head!.from === 'start') return void this.fromStart(true)
+      this.anchored = false
+    }
+    this.joined(outcome)
+  }
+
+  /** `lenient`: what is kept, wherever it begins; else everything, or 409. */
+  private async fromStart(lenient: boolean): Promise<void> {
+    this.replaying = true
+    this.anchored = !lenient
+    const outcome = await this.ask(-1, batch => this.onJoined(batch))
+    if (this.closed) return
+    if (outcome === 'silent') return this.refuse('unavailable')
+    const pending = this.head!.status === 'pending'
+    if (!this.opened && !lenient && (this.hole || (outcome === 'gone' && !pending))) return this.refuse('conflict')
+    // Nothing was published yet: the first event to come is the first of all.
+    if (!this.opened && (outcome === 'complete' || pending)) this.anchored = true
+    this.joined(outcome)
+  }
+
+  private async ask(from: number, onBatch: (batch: Batch) => void): Promise<Outcome> {
+    try {
+      return await this.edge.follower.replay(this.run, { resumable: this.head!.resumable, after: from }, onBatch)
+    } catch (error) {
+      return error === STOP ? 'stopped' : 'silent'
+    }
+  }
+
+  private onJoined(batch: Batch): void {
+    if (this.closed) throw STOP
+    if (!this.opened && batch.first + batch.count - 1 > this.sent) {
+      const next = after(batch, this.sent)!
+      if (this.anchored && !follows(this.sent, next.first)) {
+        this.hole = true
+        return
+      }
+      if (!this.begin()) throw STOP
+    }
+    this.onReplayed(batch)
+  }
+
+  private joined(outcome: Outcome): void {
+    if (!this.opened && !this.begin()) return
+    if (this.end !== null && this.sent < 0 && outcome === 'gone') this.end.last = null
+    this.replayed(outcome)
+  }
+
+  private refuse(code: 'conflict' | 'unavailable'): void {
+    const { exchange } = this
+    this.drop()
+    if (code === 'conflict') exchange.refuse(code, 'The events after this id are no longer kept')
+    else exchange.refuse(code)
+  }
+}

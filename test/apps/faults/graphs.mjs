@@ -1,0 +1,119 @@
+// Graphs that harm their host. Each writes what it does to an append-only file of its own (`log` of the input, one
+// line per node start: step, process id, monotonic time), so that a checker need not believe the server.
+import { appendFileSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Annotation, END, START, StateGraph } from '@langchain/langgraph'
+
+const append = (left, right) => left.concat(right)
+const note = (log, step) => {
+  if (log) appendFileSync(log, `${step} ${process.pid} ${process.hrtime.bigint()}\n`)
+}
+
+function busy(ms) {
+  const until = performance.now() + ms
+  while (performance.now() < until);
+}
+
+function eat() {
+  const kept = []
+  for (;;) kept.push(new Array(10_000).fill(kept.length))
+}
+
+async function eatSlowly() {
+  const kept = []
+  for (;;) {
+    for (let i = 0; i < 40; i++) kept.push(new Array(10_000).fill(kept.length))
+    await new Promise(done => setImmediate(done))
+  }
+}
+
+/** What a step may do to the process, by name. `ms` is how long. */
+const harms = {
+  none: () => {},
+  wait: (_, ms) => sleep(ms),
+  signal: (_, ms, config) => sleep(ms, undefined, { signal: config.signal }),
+  busy: (_, ms) => busy(ms),
+  exit: () => process.exit(3),
+  abort: () => process.abort(),
+  oom: () => eat(),
+  oomSlowly: () => eatSlowly(),
+  async exception(_, ms) {
+    setTimeout(() => {
+      throw new RangeError('thrown from a timer')
+    }, 1)
+    await sleep(ms)
+  },
+  async rejection(_, ms) {
+    void Promise.reject(new TypeError('nobody catches this'))
+    await sleep(ms)
+  },
+  kill: () => process.kill(process.pid, 'SIGKILL'),
+  spam(_, ms) {
+    const line = `${'spam '.repeat(2_000)}\n`
+    const until = performance.now() + ms
+    while (performance.now() < until) process.stderr.write(line)
+  },
+}
+
+const State = Annotation.Root({
+  log: Annotation(),
+  steps: Annotation(),
+  /** The step that harms; 0 = none. */
+  at: Annotation(),
+  harm: Annotation(),
+  ms: Annotation(),
+  /** Harm only while the log has fewer lines of that step than so: the attempt after succeeds. */
+  times: Annotation(),
+  done: Annotation({ reducer: append, default: () => [] }),
+  count: Annotation(),
+})
+
+/** How often a step was begun, over all attempts. */
+const seen = (log, step) =>
+  log ? readFileSync(log, 'utf8').split('\n').filter(line => line.startsWith(`${step} `)).length : 0
+
+function counting() {
+  return new StateGraph(State)
+    .addNode('step', async ({ log, at = 0, harm = 'none', ms = 60_000, times = 1_000, done }, config) => {
+      const step = done.length + 1
+      note(log, step)
+      if (step === at && seen(log, step) <= times) await harms[harm](log, ms, config)
+      else await sleep(5)
+      return { done: [step] }
+    })
+    .addEdge(START, 'step')
+    .addConditionalEdges('step', ({ done, steps = 3 }) => (done.length < steps ? 'step' : END))
+    .compile()
+}
+
+/** Counts its steps; one of them harms. */
+export const poison = counting()
+/** The same, and never to blame. */
+export const steps = counting()
+export const other = counting()
+
+/** One node that takes its time. */
+export const slow = new StateGraph(State)
+  .addNode('node', async ({ log, ms = 1_000 }) => {
+    note(log, 1)
+    await sleep(ms)
+    return { done: [1] }
+  })
+  .addEdge(START, 'node')
+  .addEdge('node', END)
+  .compile()
+
+/** Many events, then the end. */
+export const many = new StateGraph(State)
+  .addNode('node', async ({ log, count = 100, at = 0, harm = 'none', times = 1_000, ms = 0 }, config) => {
+    note(log, 1)
+    for (let i = 1; i <= count; i++) {
+      config.writer({ i })
+      if (i % 20 === 0) await sleep(2)
+      if (i === at && seen(log, 1) <= times) await harms[harm](log, ms, config)
+    }
+    return { done: [1] }
+  })
+  .addEdge(START, 'node')
+  .addEdge('node', END)
+  .compile()

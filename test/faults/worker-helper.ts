@@ -1,0 +1,252 @@
+/**
+ * A resource worker and a graph worker in this process, with real NATS, store and hosts; runs are created as the edge
+ * creates them. What a graph did is read from its own log (test/apps/faults), not from us.
+ */
+import { randomUUID } from 'node:crypto'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Caller, openCaller } from '../../bus/call.js'
+import { type Link, openLink, type Role } from '../../bus/connect.js'
+import { after, type Batch, type Ending, type Follower, follows, openFollower } from '../../bus/follow.js'
+import { type Lifecycle, lifecycle } from '../../bus/lifecycle.js'
+import { openLog } from '../../bus/log.js'
+import { type Mux, openMux } from '../../bus/mux.js'
+import { type Config, readConfig } from '../../schemas/config.js'
+import { type RunId, token } from '../../schemas/ids.js'
+import type { RunMode } from '../../schemas/runs.js'
+import { rpc } from '../../schemas/subjects.js'
+import { startGraphs } from '../../workers/graph/main.js'
+import { startResources } from '../../workers/main.js'
+import { startNats, type TestNats } from '../helpers/nats.js'
+import { appOf } from '../workers/host-helper.js'
+
+const log = openLog('test', process.env.WEFT_TEST_LOG ?? 'silent')
+
+export interface Step {
+  step: number
+  pid: number
+  at: bigint
+}
+
+export interface Event {
+  id: number
+  event: string
+  data: unknown
+}
+
+export interface Started {
+  run_id: string
+  thread_id: string
+  /** What the graph says it did. */
+  steps(): Step[]
+  /** Resolves when the graph has begun this many steps. */
+  begun(count: number): Promise<Step[]>
+  events: Event[]
+  ended: Promise<Ending>
+}
+
+export interface Workers {
+  nats: TestNats
+  caller: Caller
+  follower: Follower
+  edge: Link
+  /** Another graph worker. */
+  addGraphs(config?: Partial<Config>): Promise<Lifecycle>
+  graphs: Lifecycle
+  /** Creates a run as the edge does: follows it first. */
+  run(graph: string, input: object, options?: RunOptions): Promise<Started>
+  thread(): Promise<string>
+  row(run_id: string): Promise<{ status: string }>
+  threadRow(thread_id: string): Promise<{ status: string; values: { done?: number[] } | null }>
+  cancel(run_id: string): Promise<void>
+  stop(): Promise<void>
+}
+
+export interface RunOptions {
+  thread_id?: string
+  mode?: RunMode
+  body?: object
+}
+
+export async function startWorkers(settings: Partial<Config> = {}): Promise<Workers> {
+  const nats = await startNats()
+  const folder = mkdtempSync(join(tmpdir(), 'weft-faults-'))
+  const configOf = (more: Partial<Config>) =>
+    readConfig(
+      {},
+      { data: join(folder, 'data'), app: appOf('faults'), max_file_store: 1024 ** 3, stop_ms: 6_000, ...settings, ...more },
+    )
+  const config = configOf({})
+  const lives: Lifecycle[] = []
+  const links: Link[] = []
+  const open = async (role: Role) => {
+    const link = await openLink({ url: nats.url(role), role, log })
+    links.push(link)
+    return link
+  }
+  const edge = await open('edge')
+  const mux: Mux = openMux(edge)
+  const caller = openCaller(edge)
+  const follower = openFollower(edge, mux)
+  const resources = lifecycle(log, config.stop_ms)
+  lives.push(resources)
+  await startResources(config, await open('resources'), resources)
+  const addGraphs = async (more: Partial<Config> = {}) => {
+    const life = lifecycle(log, config.stop_ms)
+    lives.push(life)
+    await startGraphs(configOf(more), await open('graphs'), life)
+    return life
+  }
+  const graphs = await addGraphs()
+  const json = (body: Uint8Array) => JSON.parse(Buffer.from(body).toString())
+
+  return {
+    nats,
+    caller,
+    follower,
+    edge,
+    addGraphs,
+    graphs,
+    async run(graph, input, { thread_id, mode = 'stream', body = {} } = {}) {
+      const run_id = randomUUID()
+      const file = join(folder, `${run_id}.log`)
+      writeFileSync(file, '')
+      const events: Event[] = []
+      const ended = follow(follower, token('run', run_id), mode, 'stream_resumable' in body, events)
+      const answer = await caller.ask(
+        rpc('runs', 'create'),
+        {
+          request_id: run_id,
+          run: { run_id, mode },
+          ...(thread_id === undefined ? {} : { params: { thread_id } }),
+        },
+        Buffer.from(
+          JSON.stringify({
+            assistant_id: graph,
+            input: { log: file, ...input },
+            stream_mode: ['values', 'custom'],
+            on_disconnect: 'continue',
+            config: { recursion_limit: 1_000 },
+            ...body,
+          }),
+        ),
+      )
+      const steps = () => stepsIn(file)
+      return {
+        run_id,
+        thread_id: answer.head.run!.thread_id,
+        steps,
+        async begun(count) {
+          await until(() => steps().length >= count)
+          return steps()
+        },
+        events,
+        ended,
+      }
+    },
+    async thread() {
+      const thread_id = randomUUID()
+      await caller.ask(rpc('threads', 'create'), { request_id: 't' }, Buffer.from(JSON.stringify({ thread_id })))
+      return thread_id
+    },
+    row: async run_id =>
+      (json((await caller.ask(rpc('runs', 'peek'), { request_id: 't' }, Buffer.from(JSON.stringify({ run_ids: [run_id] })))).body) as { runs: { status: string }[] }).runs[0]!,
+    threadRow: async thread_id => json((await caller.ask(rpc('threads', 'get'), { request_id: 't', params: { thread_id } })).body),
+    async cancel(run_id) {
+      // The way there is today: the client that made the run went away.
+      await caller.ask(rpc('runs', 'disconnect'), { request_id: 't' }, Buffer.from(JSON.stringify({ run_id })))
+    },
+    async stop() {
+      for (const life of lives.reverse()) await life.stop()
+      for (const link of links) await link.close()
+      mux.close()
+      caller.close()
+      await nats.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Reads as the edge does: drops what is not greater, replays what is missing. Resolves at the end of the run. */
+function follow(follower: Follower, run: RunId, _mode: RunMode, resumable: boolean, events: Event[]): Promise<Ending> {
+  let sent = -1
+  let hole = false
+  const take = (batch: Batch) => {
+    const next = after(batch, sent)
+    if (next === null) return
+    if (!follows(sent, next.first)) {
+      hole = true
+      return
+    }
+    sent = next.first + next.count - 1
+    events.push(...eventsIn(Buffer.from(next.bytes).toString()))
+  }
+  return new Promise(resolve => {
+    const stop = follower.follow(run, {
+      onBatch: batch => {
+        take(batch)
+        if (hole) {
+          hole = false
+          void follower.replay(run, { resumable, after: sent }, take).catch(() => {})
+        }
+      },
+      onEnd: ending => {
+        stop()
+        const finish = async () => {
+          for (let n = 0; n < 20 && sent < ending.last_event_id - (ending.error === null ? 0 : 1); n++) {
+            await follower.replay(run, { resumable, after: sent }, take).catch(() => {})
+            await sleep(50)
+          }
+          const { error, last_event_id } = ending
+          if (error !== null && last_event_id > sent) events.push({ id: last_event_id, event: 'error', data: error })
+          resolve(ending)
+        }
+        setTimeout(() => void finish(), 50)
+      },
+    })
+  })
+}
+
+const eventsIn = (text: string): Event[] =>
+  text
+    .split('\n\n')
+    .slice(0, -1)
+    .map(part => {
+      const [id, event, data] = part.split('\n')
+      return { id: Number(id!.slice(4)), event: event!.slice(7), data: JSON.parse(data!.slice(6)) }
+    })
+
+const stepsIn = (file: string): Step[] =>
+  existsSync(file)
+    ? readFileSync(file, 'utf8')
+        .split('\n')
+        .filter(Boolean)
+        .map(line => {
+          const [step, pid, at] = line.split(' ')
+          return { step: Number(step), pid: Number(pid), at: BigInt(at!) }
+        })
+    : []
+
+export async function until(done: () => boolean | Promise<boolean>, ms = 20_000): Promise<void> {
+  const end = Date.now() + ms
+  while (!(await done())) {
+    if (Date.now() > end) throw new Error('waited in vain')
+    await sleep(10)
+  }
+}
+
+/** Rejects instead of hanging. */
+export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const stop = new AbortController()
+  const late = sleep(ms, undefined, { signal: stop.signal }).then(() => {
+    throw new Error(`nothing happened within ${ms} ms`)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    stop.abort()
+    late.catch(() => {})
+  }
+}

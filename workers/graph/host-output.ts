@@ -1,0 +1,45 @@
+/**
+ * What a graph writes to stdout and stderr goes on to ours, up to 1 MB/s per host: a graph that logs without end costs
+ * the reading, never the disk or the memory of the supervisor. What was dropped is said.
+ */
+import type { ChildProcess } from 'node:child_process'
+import type { Writable } from 'node:stream'
+
+export const OUTPUT_BYTES = 1024 * 1024
+const WINDOW_MS = 1_000
+/** Our own reader is slow: nothing is piled up for it. */
+const MAX_WAITING = 8 * 1024 * 1024
+const TAIL = 4_096
+
+/** Forwards the output of the child; `tail` is the end of its stderr, dropped or not. */
+export function forwardOutput({ pid, stdout, stderr }: ChildProcess, { out, err } = ours): { tail(): string } {
+  let room = OUTPUT_BYTES
+  let dropped = 0
+  let timer: NodeJS.Timeout | null = null
+  let tail = ''
+
+  function refill(): void {
+    timer = null
+    room = OUTPUT_BYTES
+    if (dropped === 0) return
+    err.write(`\n[graph host ${pid}: ${dropped} bytes of output dropped, the limit is ${OUTPUT_BYTES} bytes per second]\n`)
+    dropped = 0
+  }
+
+  function forward(data: Buffer, to: Writable): void {
+    timer ??= setTimeout(refill, WINDOW_MS)
+    const taken = to.writableLength > MAX_WAITING ? 0 : Math.min(room, data.length)
+    room -= taken
+    dropped += data.length - taken
+    if (taken > 0) to.write(taken === data.length ? data : data.subarray(0, taken))
+  }
+
+  stdout?.on('data', (data: Buffer) => forward(data, out))
+  stderr?.on('data', (data: Buffer) => {
+    tail = (tail + data.subarray(-TAIL).toString('latin1')).slice(-TAIL)
+    forward(data, err)
+  })
+  return { tail: () => tail }
+}
+
+const ours = { out: process.stdout as Writable, err: process.stderr as Writable }

@@ -1,0 +1,94 @@
+/**
+ * Stopping a run means that its work stops: it is aborted, and its host is killed when it goes on for the grace, or at
+ * once when it holds the event loop and so cannot even hear. What dies with the host and was not to blame is given back
+ * uncharged.
+ */
+import type { Log } from '../../bus/log.js'
+import { type Executing, type StopReason, type Table } from './executing.js'
+import { STOP, TO_HOST } from './frames.js'
+import type { Giving } from './giving.js'
+import type { HostEnd } from './host-end.js'
+import type { GraphHost } from './host-process.js'
+
+const GRACE_MS = 5_000
+/** The greater one overrules. */
+const WEIGHT: { readonly [reason in StopReason]: number } = { cancel: 1, timeout: 1, store: 2, lost: 3 }
+
+export interface Stopping {
+  /** Repeatable. */
+  stop(one: Executing, reason: StopReason): void
+  /** It has stopped and its host lives on. */
+  stopped(one: Executing): void
+  /** The code of this slot holds the event loop, for 1 s, 2 s … */
+  blocked(host: GraphHost, slot: number, ms: number): void
+  died(host: GraphHost, end: HostEnd): void
+}
+
+export interface StoppingOptions {
+  log: Log
+  table: Table
+  giving: Giving
+  isolate(graph_id: string, why: string): void
+}
+
+export function openStopping({ log, table, giving, isolate }: StoppingOptions): Stopping {
+  /** Hosts whose loop is held by a slot that no run has any more. */
+  const left = new WeakMap<GraphHost, number>()
+
+  function stop(one: Executing, reason: StopReason): void {
+    if (one.phase === 'ends' || (one.stop !== null && WEIGHT[reason] <= WEIGHT[one.stop])) return
+    one.stop = reason
+    const { host, slot, run, lease } = one
+    if (reason !== 'cancel') log.warn({ run_id: run, attempt: lease.attempt, reason }, 'a run is stopped')
+    if (host === null) return stopped(one)
+    host.send({ kind: TO_HOST.cancel, slot, flags: reason === 'timeout' ? STOP.timeout : STOP.cancelled })
+    one.grace ??= setTimeout(() => kill(host, one), GRACE_MS)
+    if (host.blocked && host.holder === slot) kill(host, one)
+  }
+
+  function kill(host: GraphHost, one: Executing | null): void {
+    log.warn({ host: host.pid, run_id: one?.run, reason: one?.stop }, 'a run did not stop; its host is killed')
+    host.kill()
+  }
+
+  function stopped(one: Executing): void {
+    if (one.stop === 'lost') giving.drop(one)
+    else giving.back(one, RELEASE[one.stop ?? 'cancel'])
+  }
+
+  function blocked(host: GraphHost, slot: number, ms: number): void {
+    const one = table.at(host, slot)
+    if (one !== undefined) {
+      if (one.stop !== null) kill(host, one)
+      else isolate(one.lease.graph_id, `it held the event loop for ${ms} ms`)
+    } else if (!table.isLent(host, slot)) {
+      // A node that ignored its cancel. Seen twice: the end of a run and this word come over different pipes.
+      if (left.get(host) === slot) kill(host, null)
+      left.set(host, slot)
+    }
+  }
+
+  function died(host: GraphHost, end: HostEnd): void {
+    const here = table.in(host)
+    const unknown = end.slot === null
+    if (unknown && here.length > 1)
+      log.warn({ host: host.pid, runs: here.length }, 'whose doing the end of a host was is unknown; all its runs are charged')
+    for (const one of here) {
+      if (one.stop !== null) stopped(one)
+      else if (unknown || end.slot === one.slot) {
+        isolate(one.lease.graph_id, 'its run ended a host')
+        giving.back(one, { charge: true, end: null, error: { error: end.error, message: end.message } })
+      } else giving.back(one, BYSTANDER)
+    }
+  }
+
+  return { stop, stopped, blocked, died }
+}
+
+const gone = (error: string, message: string) => ({ charge: false, end: null, error: { error, message } })
+const BYSTANDER = gone('WorkerLost', 'its graph host ended')
+const RELEASE = {
+  cancel: gone('Cancelled', 'the run was cancelled'),
+  store: gone('WorkerLost', 'the store was out of reach'),
+  timeout: { charge: false, end: 'timeout' as const, error: { error: 'RunTimeout', message: 'The run took too long' } },
+}
