@@ -43,9 +43,10 @@ export function reads(db: Database) {
       ids.map(id => get(`SELECT ${RUN} FROM runs WHERE run_id = ?`, [id])).filter(row => row !== undefined),
 
     'runs.unsettled': (_, limit: number) =>
-      all(`SELECT ${RUN} FROM runs WHERE status IN ('accepting', 'pending', 'running') ORDER BY created_at, run_id LIMIT ?`, [
-        limit,
-      ]),
+      all(
+        `SELECT ${RUN} FROM runs WHERE status IN ('accepting', 'pending', 'running') ORDER BY created_at, run_id LIMIT ?`,
+        [limit],
+      ),
 
     'runs.cancelDue': (_, now: number) => all(`SELECT ${RUN} FROM runs WHERE cancel_due_at <= ?`, [now]),
 
@@ -59,7 +60,10 @@ export function reads(db: Database) {
       all(`SELECT ${RUN} FROM runs WHERE webhook_due_at <= ? ORDER BY webhook_due_at LIMIT ?`, [now, limit]),
 
     'runs.expired': (_, before: number, limit: number) =>
-      all('SELECT DISTINCT thread_id FROM runs WHERE temporary = 1 AND ended_at < ? AND webhook_due_at IS NULL LIMIT ?', [before, limit]),
+      all(
+        'SELECT DISTINCT thread_id FROM runs WHERE temporary = 1 AND ended_at < ? AND webhook_due_at IS NULL LIMIT ?',
+        [before, limit],
+      ),
 
     'checkpoints.get': (transfer, query: CheckpointQuery) => {
       const { thread_id, ns = '', checkpoint_id } = query

@@ -116,6 +116,8 @@ serve<WriterStarted>(() => {
     }
   } catch (error) {
     owner.release()
+    if (/malformed|not a database/.test((error as Error).message))
+      throw new Error(`The database ${file} is damaged (${(error as Error).message}): restore it from a backup`)
     throw error
   }
 })

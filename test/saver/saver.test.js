@@ -52,6 +52,7 @@ const threadRow = thread_id => ({
   metadata: '{}',
   config: '{}',
   status: 'idle',
+  settled: 'idle',
   interrupts: '{}',
   error: null,
   temporary: false,
