@@ -48,6 +48,8 @@ t.test('a live join begins with what comes', async t => {
   for (let id = 0; id < 4; id++) run.kept.set(id, frame(id))
   const answer = await join(run)
   t.equal(answer.headers.get('content-location'), `/threads/${THREAD}/runs/${run.head.run_id}`)
+  // "Now" is when the subscription has reached the broker, on another connection than the worker's.
+  await new Promise(done => setTimeout(done, 100))
   stage.publish(run, 4, 1)
   stage.publish(run, 6, 1)
   run.kept.set(5, frame(5))
