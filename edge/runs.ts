@@ -72,7 +72,12 @@ export async function joinStream(edge: Edge, exchange: Exchange, route: Route): 
   const stream = new JoinedStream(edge, exchange, head.run_id)
   const cursor = readCursor(exchange.received.lastEventId, query)
   const filter = openFilter(readModes(query), head.stream_mode)
-  stream.open(head, cursor, filter, isTrue(query.get('cancel_on_disconnect')))
+  try {
+    await stream.open(head, cursor, filter, isTrue(query.get('cancel_on_disconnect')))
+  } catch (error) {
+    stream.drop()
+    throw error
+  }
 }
 
 export async function joinWait(edge: Edge, exchange: Exchange, route: Route): Promise<void> {

@@ -2,17 +2,21 @@
  * Joining a run that exists (API: threads-and-runs 14). What is no longer kept is a 409 before the stream starts, so the
  * 200 waits for the first replayed event, or for the word that there is none.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { after, type Batch, follows } from '../bus/follow.js'
 import { isTerminal, type RunHead } from '../schemas/runs.js'
 import type { Cursor } from './cursor.js'
 import type { EventFilter } from './filter.js'
 import { RunStream, STOP } from './stream.js'
 
+/** The longest a head waits for the broker's word that the subscription stands. */
+const SUBSCRIBED_MS = 500
+
 type Outcome = 'complete' | 'gone' | 'stopped' | 'silent'
 
 export class JoinedStream extends RunStream {
   /** Begins where the cursor says; the run's own default is to replay all that is kept, or to begin with what comes. */
-  open(head: RunHead, cursor: Cursor, filter: EventFilter | null, cancels: boolean) {
+  async open(head: RunHead, cursor: Cursor, filter: EventFilter | null, cancels: boolean): Promise<void> {
     this.accept(head)
     this.filter = filter
     this.cancels = cancels
@@ -22,15 +26,18 @@ export class JoinedStream extends RunStream {
       return
     }
     if (cursor === null && head.from === 'live') {
+      this.anchored = false
+      // Whoever sees the 200 may count on what happens from then on.
+      if (!ended)
+        await Promise.race([this.edge.link.nc.flush().catch(() => {}), sleep(SUBSCRIBED_MS, undefined, { ref: false })])
       if (!this.begin()) return
       if (ended) return this.finish()
-      this.anchored = false
       this.edge.watch.ask(this)
       return this.settle(false)
     }
     if (!ended) this.edge.watch.ask(this)
-    if (typeof cursor === 'number') void this.fromCursor(cursor)
-    else void this.fromStart(cursor === null)
+    if (typeof cursor === 'number') await this.fromCursor(cursor)
+    else await this.fromStart(cursor === null)
   }
 
   /** Strictly after `cursor`. Asking from one before it tells an id of this run from a foreign one. */
@@ -38,21 +45,21 @@ export class JoinedStream extends RunStream {
     this.replaying = true
     this.sent = cursor
     let seen = false
-    const outcome = await this.ask(Math.max(cursor - 1, -1), batch => {
+    const onBatch = (batch: Batch) => {
       seen = true
       this.onJoined(batch)
-    })
-    if (this.closed) return
-    if (outcome === 'silent') return this.refuse('unavailable')
-    if (!seen && outcome === 'gone' && (await this.ask(cursor, batch => this.onJoined(batch))) !== 'complete') {
-      return this.refuse('conflict')
     }
+    let outcome = await this.ask(Math.max(cursor - 1, -1), onBatch)
+    const foreign = !seen && outcome === 'complete'
+    // The event itself may be gone while all behind it is kept.
+    if (!seen && outcome === 'gone') outcome = await this.ask(cursor, onBatch)
     if (this.closed) return
-    if (!this.opened && this.hole) return this.refuse('conflict')
-    if (!seen && outcome === 'complete') {
-      // After the end of what there is: a foreign id, which counts as absent.
+    if (!this.opened && outcome === 'silent') return this.refuse('unavailable')
+    if (!this.opened && (this.hole || (!seen && outcome === 'gone'))) return this.refuse('conflict')
+    if (foreign) {
+      // It sorts after the end of what there is, so it counts as absent.
       this.sent = -1
-      if (this.head!.from === 'start') return void this.fromStart(true)
+      if (this.head!.from === 'start') return this.fromStart(true)
       this.anchored = false
     }
     this.joined(outcome)
@@ -64,7 +71,7 @@ export class JoinedStream extends RunStream {
     this.anchored = !lenient
     const outcome = await this.ask(-1, batch => this.onJoined(batch))
     if (this.closed) return
-    if (outcome === 'silent') return this.refuse('unavailable')
+    if (!this.opened && outcome === 'silent') return this.refuse('unavailable')
     const pending = this.head!.status === 'pending'
     if (!this.opened && !lenient && (this.hole || (outcome === 'gone' && !pending))) return this.refuse('conflict')
     // Nothing was published yet: the first event to come is the first of all.
