@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Role } from '../../bus/connect.js'
+import { SETTINGS } from '../../schemas/config.js'
 import { startNatsProcess } from '../../scripts/nats-process.js'
 import { findNatsServer } from '../../scripts/nats-server.js'
 
@@ -23,7 +24,7 @@ export interface TestNats {
 export async function startNats(): Promise<TestNats> {
   const server = await findNatsServer()
   const data = mkdtempSync(join(tmpdir(), 'weft-nats-'))
-  const nats = await startNatsProcess({ server, data, max_file_store: 1024 ** 3, restart: false })
+  const nats = await startNatsProcess({ server, data, max_file_store: SETTINGS.max_file_store.default, restart: false })
   return {
     port: nats.port,
     data,

@@ -1,0 +1,103 @@
+"""What a Python program does with Weft, through the official SDK. One line per check; any failure ends it with code 1."""
+
+import asyncio
+import os
+
+from langgraph_sdk import get_client
+from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
+
+client = get_client(url=os.environ["WEFT_URL"])
+done = 0
+
+
+def check(good, text):
+    global done
+    if not good:
+        raise AssertionError(text)
+    done += 1
+    print("ok", text, flush=True)
+
+
+async def refused(kind, work, text):
+    try:
+        await work
+    except kind:
+        return check(True, text)
+    check(False, text)
+
+
+async def assistants():
+    system = await client.assistants.get("echo")
+    check(system["graph_id"] == "echo" and system["metadata"] == {"created_by": "system"}, "a system assistant")
+    made = await client.assistants.create("factory", config={"configurable": {"who": "ada"}}, name="Mine")
+    check(made["name"] == "Mine" and made["version"] == 1, "an assistant of one's own")
+    values = await client.runs.wait(None, made["assistant_id"], input={})
+    check(values == {"who": "ada"}, "its config reaches its runs")
+    await refused(ConflictError, client.assistants.create("echo", assistant_id=made["assistant_id"]), "a second one of the id is 409")
+    await refused(NotFoundError, client.assistants.get("0198f2a5-0000-7000-8000-000000000000"), "an unknown one is 404")
+
+
+async def threads_and_runs():
+    thread = await client.threads.create(metadata={"user": "ada"})
+    tid = thread["thread_id"]
+    check(thread["status"] == "idle" and thread["metadata"] == {"user": "ada"}, "a thread")
+    check(await client.runs.wait(tid, "counter", input={"steps": 3}) == {"steps": 3, "numbers": [1, 2, 3]}, "wait")
+    state = await client.threads.get_state(tid)
+    check(state["values"]["numbers"] == [1, 2, 3] and state["next"] == [], "state")
+    run = await client.runs.create(tid, "counter", input={"steps": 5})
+    check((await client.runs.join(tid, run["run_id"]))["numbers"] == [1, 2, 3, 4, 5], "create and join")
+    check((await client.runs.get(tid, run["run_id"]))["status"] == "success", "the run's status")
+    await refused(NotFoundError, client.runs.get(tid, tid), "an unknown run is 404")
+    await refused(UnprocessableEntityError, client.threads.get("no-uuid"), "a malformed id is 422")
+
+
+async def streams():
+    tid = (await client.threads.create())["thread_id"]
+    created = []
+    parts = [
+        part
+        async for part in client.runs.stream(
+            tid, "counter", input={"steps": 2}, stream_mode=["values", "updates"], on_run_created=created.append
+        )
+    ]
+    check([p.event for p in parts] == ["metadata", "values", "updates", "values", "updates", "values"], "modes in order")
+    check(created[0]["run_id"] == parts[0].data["run_id"] and created[0]["thread_id"] == tid, "on_run_created has both ids")
+    again = [p async for p in client.runs.join_stream(tid, created[0]["run_id"], last_event_id="-1")]
+    check([(p.event, p.data) for p in again] == [(p.event, p.data) for p in parts], "a join from the start replays it")
+    parts = [p async for p in client.runs.stream(None, "fail", input={})]
+    check(parts[-1].event == "error" and parts[-1].data["error"] == "TooBadError", "an error is the last event")
+    try:
+        await client.runs.wait(None, "fail", input={})
+        check(False, "wait raises")
+    except Exception as error:
+        check("TooBadError" in str(error), "wait raises the error")
+
+
+async def interrupts():
+    tid = (await client.threads.create())["thread_id"]
+    values = await client.runs.wait(tid, "ask", input={"question": "sure?"})
+    check(values["__interrupt__"][0]["value"] == {"question": "sure?"}, "an interrupt in the answer of wait")
+    check((await client.threads.get(tid))["status"] == "interrupted", "the thread is interrupted")
+    values = await client.runs.wait(tid, "ask", command={"resume": "yes"})
+    check(values["answer"] == {"given": "yes"}, "resume")
+
+
+async def cancel_and_multitask():
+    tid = (await client.threads.create())["thread_id"]
+    run = await client.runs.create(tid, "slow", input={"ms": 20000})
+    await refused(ConflictError, client.runs.create(tid, "slow", input={}, multitask_strategy="reject"), "reject is 409")
+    await client.runs.cancel(tid, run["run_id"], wait=True)
+    check((await client.runs.get(tid, run["run_id"]))["status"] == "interrupted", "cancel with wait")
+    run = await client.runs.create(tid, "slow", input={"ms": 20000})
+    values = await client.runs.wait(tid, "echo", input={"text": "now"}, multitask_strategy="interrupt")
+    check(values["seen"] == "now", "interrupt")
+    check((await client.runs.get(tid, run["run_id"]))["status"] == "interrupted", "the first was interrupted")
+
+
+async def main():
+    for part in (assistants, threads_and_runs, streams, interrupts, cancel_and_multitask):
+        await part()
+    print(f"{done} checks")
+
+
+asyncio.run(main())
