@@ -21,7 +21,9 @@ async function python(): Promise<string> {
   if (existsSync(mark)) return program
   rmSync(venv, { recursive: true, force: true })
   await run('python3', ['-m', 'venv', venv]).catch(error => {
-    throw new Error(`the tests of the Python SDK need python3 with venv and pip: install them (Debian: python3-venv); ${error.message}`)
+    throw new Error(
+      `the tests of the Python SDK need python3 with venv and pip: install them (Debian: python3-venv); ${error.message}`,
+    )
   })
   await run(program, ['-m', 'pip', 'install', '--quiet', '-r', requirements], { timeout: 110_000 })
   writeFileSync(mark, '')
@@ -34,7 +36,10 @@ t.test('through the official Python SDK', async t => {
   const program = await python()
   const cluster = await startCluster({ app: 'test/apps/basic' })
   t.teardown(() => cluster.stop())
-  const { stdout } = await run(program, [join(folder, 'check.py')], { env: { ...process.env, WEFT_URL: cluster.url }, timeout: 60_000 })
+  const { stdout } = await run(program, [join(folder, 'check.py')], {
+    env: { ...process.env, WEFT_URL: cluster.url },
+    timeout: 60_000,
+  })
   t.match(stdout, /\d+ checks/)
   for (const line of stdout.split('\n').filter(line => line.startsWith('ok '))) t.pass(line.slice(3))
 })

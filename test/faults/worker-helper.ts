@@ -76,7 +76,14 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
   const configOf = (more: Partial<Config>) =>
     readConfig(
       {},
-      { data: join(folder, 'data'), app: appOf('faults'), max_file_store: 1024 ** 3, stop_ms: 6_000, ...settings, ...more },
+      {
+        data: join(folder, 'data'),
+        app: appOf('faults'),
+        max_file_store: 1024 ** 3,
+        stop_ms: 6_000,
+        ...settings,
+        ...more,
+      },
     )
   const config = configOf({})
   const lives: Lifecycle[] = []
@@ -152,8 +159,19 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
       return thread_id
     },
     row: async run_id =>
-      (json((await caller.ask(rpc('runs', 'peek'), { request_id: 't' }, Buffer.from(JSON.stringify({ run_ids: [run_id] })))).body) as { runs: { status: string }[] }).runs[0]!,
-    threadRow: async thread_id => json((await caller.ask(rpc('threads', 'get'), { request_id: 't', params: { thread_id } })).body),
+      (
+        json(
+          (
+            await caller.ask(
+              rpc('runs', 'peek'),
+              { request_id: 't' },
+              Buffer.from(JSON.stringify({ run_ids: [run_id] })),
+            )
+          ).body,
+        ) as { runs: { status: string }[] }
+      ).runs[0]!,
+    threadRow: async thread_id =>
+      json((await caller.ask(rpc('threads', 'get'), { request_id: 't', params: { thread_id } })).body),
     async cancel(run_id) {
       // The way there is today: the client that made the run went away.
       await caller.ask(rpc('runs', 'disconnect'), { request_id: 't' }, Buffer.from(JSON.stringify({ run_id })))

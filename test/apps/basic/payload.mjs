@@ -4,7 +4,7 @@ import { BaseChatModel } from '@langchain/core/language_models/chat_models'
 import { AIMessage, AIMessageChunk, ToolMessage } from '@langchain/core/messages'
 import { ChatGenerationChunk } from '@langchain/core/outputs'
 import { tool } from '@langchain/core/tools'
-import { Annotation, Command, END, interrupt, MessagesAnnotation, START, Send, StateGraph } from '@langchain/langgraph'
+import { Annotation, Command, END, interrupt, MessagesAnnotation, Send, START, StateGraph } from '@langchain/langgraph'
 import { z } from 'zod'
 
 const append = (left, right) => left.concat(right)

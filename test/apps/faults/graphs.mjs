@@ -70,7 +70,11 @@ const State = Annotation.Root({
 
 /** How often a step was begun, over all attempts. */
 const seen = (log, step) =>
-  log ? readFileSync(log, 'utf8').split('\n').filter(line => line.startsWith(`${step} `)).length : 0
+  log
+    ? readFileSync(log, 'utf8')
+        .split('\n')
+        .filter(line => line.startsWith(`${step} `)).length
+    : 0
 
 function counting() {
   return new StateGraph(State)

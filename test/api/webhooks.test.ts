@@ -1,0 +1,94 @@
+import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import { startCluster } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+
+interface Call {
+  path: string
+  headers: { [name: string]: string | string[] | undefined }
+  body: string
+}
+
+t.setTimeout(60_000)
+
+t.test('webhooks: one signed call after the run has settled, again when it failed', async t => {
+  const calls: Call[] = []
+  const answers: { [path: string]: number[] } = { '/flaky': [500] }
+  const server = createServer((request, response) => {
+    let body = ''
+    request.on('data', data => {
+      body += data
+    })
+    request.on('end', () => {
+      const path = request.url ?? ''
+      calls.push({ path, headers: request.headers, body })
+      response.writeHead(answers[path]?.shift() ?? 204).end()
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const secret = Buffer.from('a secret of our own').toString('base64')
+  const cluster = await startCluster({
+    app: 'test/apps/basic',
+    env: { WEFT_ALLOW_HOSTS: host, WEFT_WEBHOOK_SECRET: `whsec_${secret}` },
+  })
+  t.teardown(() => cluster.stop())
+  const client = lines[0]!.connect(cluster.url)
+  const called = async (path: string, n = 1) => {
+    for (const end = Date.now() + 20_000; Date.now() < end; await new Promise(done => setTimeout(done, 50))) {
+      const found = calls.filter(call => call.path === path)
+      if (found.length >= n) return found
+    }
+    throw new Error(`${path} was not called ${n} times`)
+  }
+
+  const { thread_id } = await client.threads.create()
+  await client.runs.wait(thread_id, 'counter', { input: { steps: 2 }, webhook: `http://${host}/good` })
+  const [call] = await called('/good')
+  const payload = JSON.parse(call!.body) as { [name: string]: unknown }
+  t.match(payload, {
+    thread_id,
+    status: 'success',
+    values: { steps: 2, numbers: [1, 2] },
+    metadata: { graph_id: 'counter' },
+  })
+  for (const name of [
+    'run_id',
+    'assistant_id',
+    'kwargs',
+    'created_at',
+    'run_started_at',
+    'run_ended_at',
+    'webhook_sent_at',
+  ])
+    t.ok(payload[name], name)
+  t.notOk('error' in payload)
+  const { 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': signature } = call!.headers
+  t.equal(id, payload.run_id)
+  t.equal(
+    signature,
+    `v1,${createHmac('sha256', Buffer.from(secret, 'base64')).update(`${id}.${at}.${call!.body}`).digest('base64')}`,
+  )
+
+  await client.runs.wait(null, 'fail', { input: {}, webhook: `http://${host}/failed`, raiseError: false })
+  const [failed] = await called('/failed')
+  t.match(JSON.parse(failed!.body), { status: 'error', error: { error: 'TooBadError', message: 'too bad' } })
+
+  await client.runs.wait(thread_id, 'echo', { input: {}, webhook: `http://${host}/flaky` })
+  const [first, second] = await called('/flaky', 2)
+  t.equal(first!.headers['webhook-id'], second!.headers['webhook-id'], 'the same id each time')
+
+  for (const url of [
+    'http://169.254.169.254/',
+    'http://10.0.0.1/',
+    'http://localhost/',
+    'ftp://example.org/',
+    '/relative',
+  ]) {
+    await t.rejects(client.runs.wait(thread_id, 'echo', { input: {}, webhook: url }), /HTTP 422.*webhook/, url)
+  }
+})

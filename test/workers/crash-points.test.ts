@@ -1,0 +1,264 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { v7 } from 'uuid'
+import { openCaller } from '../../bus/call.js'
+import { openLink } from '../../bus/connect.js'
+import { openLog } from '../../bus/log.js'
+import { openMux } from '../../bus/mux.js'
+import type { Context, Reply } from '../../bus/serve.js'
+import { ensureStreams } from '../../bus/streams.js'
+import type { CallHead, Lease } from '../../schemas/calls.js'
+import { readConfig } from '../../schemas/config.js'
+import { BUILT_IN_APP } from '../../schemas/ids.js'
+import { pack } from '../../schemas/packed.js'
+import { isTerminal, type RunCreate } from '../../schemas/runs.js'
+import type { Step, Store } from '../../store/port.js'
+import { openSqlite } from '../../store/sqlite.js'
+import { systemAssistantId } from '../../workers/assistants.js'
+import type { Tools } from '../../workers/context.js'
+import { parseAllowed } from '../../workers/outbound.js'
+import { dropUnaccepted, repair } from '../../workers/repair.js'
+import { cancel } from '../../workers/run-cancel.js'
+import { create } from '../../workers/run-create.js'
+import { leases } from '../../workers/run-lease.js'
+import { newThread } from '../../workers/threads.js'
+import { startNats } from '../helpers/nats.js'
+
+class Crash extends Error {}
+
+/** A store that does steps one by one, as one without transactions must, and dies before step `at` of the next list. */
+function stepwise(store: Store): Store & { crashBefore(at: number): void } {
+  let at = Number.POSITIVE_INFINITY
+  return {
+    ...store,
+    crashBefore: n => {
+      at = n
+    },
+    async apply(steps: readonly Step[]) {
+      for (let i = 0; i < steps.length; i++) {
+        if (i === at) {
+          at = Number.POSITIVE_INFINITY
+          throw new Crash()
+        }
+        if ((await store.apply([steps[i]!])) !== -1) return i
+      }
+      return -1
+    },
+  }
+}
+
+t.test('every crash point between the steps of create, claim, end and cancel', async t => {
+  const nats = await startNats()
+  const data = mkdtempSync(join(tmpdir(), 'weft-crash-'))
+  const log = openLog('test', 'silent')
+  const config = readConfig({}, { data, max_file_store: 1024 ** 3 })
+  const link = await openLink({ url: nats.url('resources'), role: 'resources', log })
+  await ensureStreams(link, config)
+  const real = await openSqlite({ folder: data })
+  const store = stepwise(real)
+  const mux = openMux(link)
+  const caller = openCaller(link)
+  const tools: Tools = {
+    config,
+    store,
+    link,
+    mux,
+    caller,
+    pools: new Map(),
+    allowed: parseAllowed(''),
+    webhookSecret: Buffer.from('x'),
+  }
+  t.teardown(async () => {
+    mux.close()
+    caller.close()
+    await link.close()
+    await real.close()
+    await nats.stop()
+    rmSync(data, { recursive: true, force: true })
+  })
+  const now = Date.now()
+  await real.apply([
+    {
+      step: 'assistants.insert',
+      row: {
+        app: BUILT_IN_APP,
+        assistant_id: systemAssistantId('g'),
+        graph_id: 'g',
+        name: 'g',
+        description: null,
+        config: '{}',
+        context: '{}',
+        metadata: '{}',
+        version: 1,
+        created_at: now,
+        updated_at: now,
+      },
+    },
+  ])
+  type Handler = { handle(value: unknown, context: Context): Promise<Reply> }
+  const doors = leases(tools) as unknown as { claim: Handler; finish: Handler }
+  const context = (head: Partial<CallHead>): Context => ({
+    head: { request_id: 'x', ...head },
+    deadline: Date.now() + 10_000,
+    log,
+  })
+  const make = async (thread_id: string, run_id = v7(), more: Partial<RunCreate> = {}) => {
+    await create(
+      tools,
+      { assistant_id: 'g', ...more },
+      context({ params: { thread_id }, run: { run_id, mode: 'background' } }),
+    )
+    return run_id
+  }
+  const claim = async (thread_id: string, run_id: string) => {
+    const { head } = await doors.claim.handle({ run_id, thread_id, worker: 'w' }, context({}))
+    return head?.claim === 'taken' ? (head.lease as Lease) : null
+  }
+  const finish = (lease: Lease) =>
+    doors.finish.handle(
+      pack(
+        {
+          status: 'success',
+          error: null,
+          last_event_id: 1,
+          head: null,
+          next: [],
+          interrupts: {},
+          values_size: 2,
+          rest_size: 0,
+          save_size: 0,
+        },
+        [Buffer.from('{}')],
+      ),
+      context({ lease }),
+    )
+  const thread = async () => {
+    const row = newThread(v7(), '{}', false)
+    await real.apply([{ step: 'threads.insert', row }])
+    return row.thread_id
+  }
+  const crashes = async (at: number, work: () => Promise<unknown>) => {
+    store.crashBefore(at)
+    const crashed = await work().then(
+      () => false,
+      error => {
+        if (error instanceof Crash) return true
+        throw error
+      },
+    )
+    store.crashBefore(Number.POSITIVE_INFINITY)
+    return crashed
+  }
+  /** What the sweeper does once things are 30 s old. */
+  const heal = async (thread_id: string) => {
+    for (const run of await real.runs.unsettled(1_000))
+      if (run.thread_id === thread_id && run.status === 'accepting') await dropUnaccepted(tools, run)
+    for (let i = 0; i < 3; i++) await repair(tools, (await real.threads.get(BUILT_IN_APP, thread_id))!)
+  }
+  /** Whatever is left goes through to its end, one at a time; then the thread rests. */
+  const drains = async (t: Test, thread_id: string) => {
+    for (let i = 0; i < 10; i++) {
+      const row = (await real.threads.get(BUILT_IN_APP, thread_id))!
+      if (row.active !== null) {
+        const [run] = await real.runs.summary([row.active.run_id])
+        t.match(
+          run,
+          { status: 'running', token: row.active.token, attempt: row.active.attempt },
+          'who holds the thread is running',
+        )
+        await finish({ ...row.active, thread_id })
+      } else if (row.queue.length > 0) {
+        const lease = await claim(thread_id, row.queue[0]!.run_id)
+        if (lease !== null) await finish(lease)
+      } else break
+    }
+    const row = (await real.threads.get(BUILT_IN_APP, thread_id))!
+    t.match(row, { active: null, queue: [], status: 'idle' }, 'the thread rests')
+    t.equal(
+      (await real.runs.unsettled(1_000)).filter(run => run.thread_id === thread_id).length,
+      0,
+      'no run is left behind',
+    )
+  }
+  const statusOf = async (run_id: string) => (await real.runs.summary([run_id]))[0]?.status ?? 'none'
+
+  for (let at = 0; at < 3; at++) {
+    await t.test(`create, before step ${at}`, async t => {
+      const thread_id = await thread()
+      const run_id = v7()
+      t.ok(await crashes(at, () => make(thread_id, run_id)))
+      if (at === 2) {
+        await make(thread_id, run_id).catch(() => {})
+      }
+      await heal(thread_id)
+      t.equal(await statusOf(run_id), at < 2 ? 'none' : 'pending', 'not taken: never accepted; taken: accepted')
+      await make(thread_id, run_id)
+      t.equal(await statusOf(run_id), 'pending', 'a repeated create with the same id makes it one run')
+      t.equal((await real.threads.get(BUILT_IN_APP, thread_id))!.queue.length, 1)
+      await drains(t, thread_id)
+      t.equal(await statusOf(run_id), 'success')
+    })
+  }
+
+  for (let at = 0; at < 2; at++) {
+    await t.test(`claim, before step ${at}`, async t => {
+      const thread_id = await thread()
+      const run_id = await make(thread_id)
+      const next = await make(thread_id)
+      t.ok(await crashes(at, () => claim(thread_id, run_id)))
+      await heal(thread_id)
+      await drains(t, thread_id)
+      t.same([await statusOf(run_id), await statusOf(next)], ['success', 'success'])
+    })
+  }
+
+  for (let at = 0; at < 3; at++) {
+    await t.test(`end, before step ${at}`, async t => {
+      const thread_id = await thread()
+      const run_id = await make(thread_id)
+      const next = await make(thread_id)
+      const lease = (await claim(thread_id, run_id))!
+      t.ok(await crashes(at, () => finish(lease)))
+      // The supervisor repeats its finish; or nobody does, and the sweeper finds it.
+      if (at === 1) await finish(lease)
+      else if (at > 0) await heal(thread_id)
+      await drains(t, thread_id)
+      t.same([await statusOf(run_id), await statusOf(next)], ['success', 'success'])
+    })
+  }
+
+  for (let at = 0; at < 2; at++) {
+    await t.test(`cancel of a pending run, before step ${at}`, async t => {
+      const thread_id = await thread()
+      const run_id = await make(thread_id)
+      const next = await make(thread_id)
+      t.ok(await crashes(at, () => cancel(tools, run_id)))
+      await heal(thread_id)
+      if (at === 0) await cancel(tools, run_id)
+      await drains(t, thread_id)
+      t.same([await statusOf(run_id), await statusOf(next)], ['interrupted', 'success'])
+    })
+  }
+
+  for (let at = 0; at < 5; at++) {
+    await t.test(`a run that interrupts the one before it, before step ${at}`, async t => {
+      const thread_id = await thread()
+      const run_id = await make(thread_id)
+      const lease = (await claim(thread_id, run_id))!
+      const second = v7()
+      await crashes(at, () => make(thread_id, second, { multitask_strategy: 'interrupt' }))
+      await heal(thread_id)
+      const again = await make(thread_id, second, { multitask_strategy: 'interrupt' }).then(
+        () => true,
+        () => false,
+      )
+      t.ok(again, 'the repeated create is answered')
+      await finish(lease)
+      await drains(t, thread_id)
+      t.ok(isTerminal(await statusOf(run_id)))
+      t.equal(await statusOf(second), 'success')
+    })
+  }
+})
