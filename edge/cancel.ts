@@ -3,10 +3,10 @@
  * follows its end before it asks.
  */
 import { token } from '../schemas/ids.js'
+import { isTrue } from '../schemas/query.js'
 import { isTerminal } from '../schemas/runs.js'
 import { forward } from './calls.js'
 import { type Edge, runPath } from './context.js'
-import { isTrue } from './cursor.js'
 import type { Exchange } from './exchange.js'
 import type { Route } from './routes.js'
 import type { Watched } from './watch.js'

@@ -10,6 +10,3 @@ export function readCursor(header: string, query: URLSearchParams): Cursor {
   if (!/^\d{1,15}$/.test(text)) return null
   return Number(text)
 }
-
-/** Booleans as the SDKs write them (API: threads-and-runs 1). */
-export const isTrue = (text: string | null): boolean => text !== null && /^(1|true|yes)$/i.test(text)

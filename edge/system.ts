@@ -1,8 +1,8 @@
 /** What the edge says of itself (API: assistants 5). Never needs credentials. */
 import { readFileSync } from 'node:fs'
+import { isTrue } from '../schemas/query.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Edge } from './context.js'
-import { isTrue } from './cursor.js'
 import type { Exchange } from './exchange.js'
 
 export interface Versions {

@@ -62,7 +62,10 @@ export async function findNatsServer({
     const folder = await mkdtemp(join(base, 'getting-'))
     try {
       log(`getting nats-server ${NATS_VERSION}: ${name}`)
-      if (!(await get(folder))) continue
+      if (!(await get(folder))) {
+        log('  not possible here')
+        continue
+      }
       const got = join(folder, 'nats-server')
       const version = await versionOf(got, env)
       if (version === null || !isNewEnough(version)) throw new Error('what was fetched does not run here')

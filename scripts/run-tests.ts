@@ -57,10 +57,11 @@ async function tap(only: string | undefined): Promise<Counts | null> {
   let code: number | null = 0
   // A file that runs into its timeout may end tap before the others had their turn: they get it in a further run.
   for (let left = files; left.length > 0; ) {
-    code ||= await runTap(left, line => {
+    const ended = await runTap(left, line => {
       log.write(`${line}\n`)
       read(line)
     })
+    code = code || ended
     const next = left.filter(file => !seen.has(file))
     if (next.length === left.length) break
     left = next

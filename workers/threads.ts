@@ -3,6 +3,7 @@ import { v7 } from 'uuid'
 import { door, open } from '../bus/serve.js'
 import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP, token } from '../schemas/ids.js'
+import { isTrue } from '../schemas/query.js'
 import { host } from '../schemas/subjects.js'
 import { type ThreadCreate, validateThreadCreate } from '../schemas/threads.js'
 import type { StateRow, Store, ThreadRow } from '../store/port.js'
@@ -116,7 +117,3 @@ async function computed({ caller, pools }: Tools, row: ThreadRow, subgraphs: boo
     await caller.ask(host(pool, 'state'), { request_id: '' }, Buffer.from(JSON.stringify(call)), { timeout: 30_000 })
   ).body
 }
-
-/** API: threads-and-runs 1, truthy strings. */
-export const isTrue = (text: string | null): boolean =>
-  text !== null && ['true', '1', 'yes'].includes(text.toLowerCase())

@@ -1,9 +1,10 @@
 import t from 'tap'
 import { openCors } from '../../edge/cors.js'
-import { isTrue, readCursor } from '../../edge/cursor.js'
+import { readCursor } from '../../edge/cursor.js'
 import { openFilter, readModes } from '../../edge/filter.js'
 import { hostGuard, isJson, isLoopback } from '../../edge/guards.js'
 import { readConfig } from '../../schemas/config.js'
+import { isTrue } from '../../schemas/query.js'
 import { frame } from './stage.js'
 
 const query = (text: string) => new URLSearchParams(text)
