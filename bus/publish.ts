@@ -57,6 +57,7 @@ export function openPublisher(
   let recent: { message: Kept; at: number }[] = []
   let recentBytes = 0
   const waiters = new Set<() => void>()
+  if (!resumable) rings.open(run)
 
   function direct(message: Kept): void {
     link.nc.publish(live(run), message.bytes, { headers: headersOf(message) })

@@ -26,6 +26,8 @@ interface Ring {
 }
 
 export interface Rings {
+  /** An attempt begins: until its first event an empty ring means that nothing is missing. */
+  open(run: RunId): void
   push(run: RunId, message: Kept): void
   /** Answers a replay request: the kept messages after id `after`, then `end: complete | gone`. */
   answer(run: RunId, after: number, request: Msg): void
@@ -61,6 +63,11 @@ export function openRings(link: Link): Rings {
   }
 
   return {
+    open(run) {
+      const ring = rings.get(run)
+      if (ring === undefined) rings.set(run, { kept: [], bytes: 0, ended: false })
+      else ring.ended = false
+    },
     push(run, message) {
       let ring = rings.get(run)
       if (ring === undefined) rings.set(run, (ring = { kept: [], bytes: 0, ended: false }))
@@ -71,14 +78,13 @@ export function openRings(link: Link): Rings {
       if (total > RINGS_BYTES) makeRoom()
     },
     answer(run, after, request) {
-      const kept = rings.get(run)?.kept ?? []
+      const ring = rings.get(run)
+      const kept = ring?.kept ?? []
       const oldest = kept[0]
-      const whole =
-        oldest !== undefined &&
-        (oldest.part === null || oldest.part.startsWith('0/')) &&
-        oldest.first <= Math.max(after + 1, after < 0 ? 0 : firstIdOf(oldest.attempt))
-      // Nothing was sent yet, or nothing is missing: complete.
-      const complete = oldest === undefined ? after < 0 && !(rings.get(run)?.ended ?? false) : whole
+      // From the start of an attempt on nothing is missing: what an older one wrote is superseded.
+      const starts = oldest !== undefined && (oldest.part === null || oldest.part.startsWith('0/'))
+      const whole = starts && oldest.first <= Math.max(after + 1, firstIdOf(oldest.attempt))
+      const complete = oldest === undefined ? ring !== undefined && !ring.ended : whole
       if (complete)
         for (const one of kept)
           if (one.first + one.count - 1 > after) request.respond(one.bytes, { headers: headersOf(one) })
