@@ -5,7 +5,6 @@
 import { headers, type Msg } from 'nats'
 import type { RunId } from '../schemas/ids.js'
 import { firstIdOf } from '../schemas/subjects.js'
-import type { Link } from './connect.js'
 
 export const RING_BYTES = 1024 * 1024
 export const RINGS_BYTES = 64 * 1024 * 1024
@@ -37,7 +36,7 @@ export interface Rings {
   bytes(): number
 }
 
-export function openRings(link: Link): Rings {
+export function openRings(): Rings {
   const rings = new Map<RunId, Ring>()
   let total = 0
 

@@ -81,8 +81,10 @@ t.test('on a server', async t => {
   const mux = openMux(graphs)
   const edgeMux = openMux(edge)
   const resourceMux = openMux(resources)
-  t.teardown(() => [mux, edgeMux, resourceMux].forEach(one => one.close()))
-  const rings = openRings(graphs)
+  t.teardown(() => {
+    for (const one of [mux, edgeMux, resourceMux]) one.close()
+  })
+  const rings = openRings()
   const follower = openFollower(edge, edgeMux)
   const serveRing = (id: RunId) =>
     graphs.nc.subscribe(control(id), {

@@ -67,7 +67,7 @@ interface Claiming {
 
 export function openSupervisor({ config, link, mux, caller, pool, worker }: SupervisorOptions): Supervisor {
   const { log } = link
-  const rings = openRings(link)
+  const rings = openRings()
   const table = openTable()
   const claims = new Map<RunId, Claiming>()
   const authority = openAuthority(caller, worker)
