@@ -17,7 +17,7 @@ t.teardown(async () => {
 const url = `http://127.0.0.1:${stage.port}`
 
 const publisher = (run: FakeRun, attempt = 1) =>
-  openPublisher(stage.graph, mux, openRings(stage.graph), {
+  openPublisher(stage.graph, mux, openRings(), {
     run: idOf(run),
     attempt,
     resumable: true,
