@@ -508,6 +508,85 @@ export function conformance(name: string, open: () => Promise<Opened>): void {
       )
     })
 
+    t.test('a run is removed alone, and only when it matches', async t => {
+      const { thread_id } = await newThread()
+      const row = await newRun(thread_id, { status: 'accepting', attempt: 1, token: 'tok' })
+      const other = await newRun(thread_id)
+      const remove = (where: Extract<Step, { step: 'runs.remove' }>['where'], run_id = row.run_id): Step => ({
+        step: 'runs.remove',
+        run_id,
+        where,
+      })
+      t.equal(await store.apply([remove({ status: ['pending'] })]), 0)
+      t.equal(await store.apply([remove({ attempt: 2 })]), 0)
+      t.equal(await store.apply([remove({ token: 'no' })]), 0)
+      t.equal(await store.apply([remove({}, 'absent')]), 0)
+      t.same(await store.runs.get(row.run_id), row)
+      await done(remove({ status: ['accepting'], attempt: 1, token: 'tok' }))
+      t.equal(await store.runs.get(row.run_id), null)
+      t.equal(await store.apply([remove({})]), 0, 'it is gone')
+      t.same(await store.runs.get(other.run_id), other)
+      t.ok(await store.threads.get(APP, thread_id))
+      await newRun(thread_id, { run_id: row.run_id, kwargs: '{"input":"new"}' })
+      t.equal((await store.runs.get(row.run_id))?.kwargs, '{"input":"new"}', 'no old payload comes back')
+    })
+
+    t.test('a rollback removes what the run saved and nothing else', async t => {
+      const { thread_id } = await newThread({ head: 'kept' })
+      const neighbour = await newThread({ head: 'c' })
+      const saved = (run_id: string | null, id: string, seq: number, on = thread_id): Step =>
+        ({
+          ...save(on, { checkpoints: [checkpoint(id, seq, { refs: { m: '1' } })], writes: [write('kept', id, 0, id)] }),
+          run_id,
+        }) as Step
+      await done(save(thread_id, { blobs: [blob('m', '1', bytes('shared'))] }))
+      await done(saved('a', 'kept', 1), saved('b', 'gone', 2), saved(null, 'update', 3))
+      await done(saved('b', 'c', 1, neighbour.thread_id))
+      const rollback: Step = { step: 'checkpoints.rollback', thread_id, run_id: 'b' }
+      await done(rollback)
+      await done(rollback, { ...rollback, run_id: 'absent' })
+      t.same(texts(await store.checkpoints.list({ thread_id })), ['update', 'kept'])
+      const tuple = await store.checkpoints.get({ thread_id })
+      t.same(
+        tuple?.writes.map(({ task_id }) => task_id),
+        ['kept', 'update'],
+      )
+      t.equal(tuple?.blobs.length, 1, 'blobs stay')
+      t.equal((await store.checkpoints.get({ thread_id: neighbour.thread_id }))?.id, 'c')
+    })
+
+    t.test('busy threads come longest untouched first', async t => {
+      const made: string[] = []
+      for (const [updated_at, status] of [
+        [300, 'busy'],
+        [100, 'busy'],
+        [200, 'idle'],
+        [1_000, 'busy'],
+        [200, 'busy'],
+      ] as const)
+        made.push((await newThread({ status, updated_at })).thread_id)
+      const busy = async (limit: number) => (await store.threads.busy(1_000, limit)).map(({ thread_id }) => thread_id)
+      t.same(await busy(100), [made[1], made[4], made[0]])
+      t.same(await busy(2), [made[1], made[4]])
+      t.same((await store.threads.busy(1_000, 1))[0], await store.threads.get(APP, made[1]!))
+      for (const thread_id of made) await done({ step: 'threads.remove', thread_id })
+    })
+
+    t.test('webhooks are due at their time, earliest first', async t => {
+      const { thread_id } = await newThread()
+      const due = async (webhook_due_at: number | null) =>
+        (await newRun(thread_id, { status: 'success', webhook: 'https://example.com/', webhook_due_at })).run_id
+      const [exact, early] = [await due(2_000), await due(1_000)]
+      await due(2_001)
+      await due(null)
+      const ids = async (limit: number) => (await store.runs.webhooksDue(2_000, limit)).map(({ run_id }) => run_id)
+      t.same(await ids(100), [early, exact])
+      t.same(await ids(1), [early])
+      await done({ step: 'runs.patch', run_id: early, where: {}, set: { webhook_due_at: null, webhook_tries: 1 } })
+      t.same(await ids(100), [exact])
+      t.match(await store.runs.get(early), { webhook: 'https://example.com/', webhook_tries: 1 })
+    })
+
     t.test('expired are the threads of temporary runs that ended before', async t => {
       const made = async (set: Partial<RunRow>) => {
         const { thread_id } = await newThread({ temporary: true })
@@ -519,6 +598,7 @@ export function conformance(name: string, open: () => Promise<Opened>): void {
       await made({ ended_at: 2_000 })
       await made({})
       await made({ temporary: false, ended_at: 1_000 })
+      await made({ ended_at: 1_000, webhook: 'https://example.com/', webhook_due_at: 5_000 })
       await newRun(old, { temporary: true, ended_at: 900 })
       t.same((await store.runs.expired(2_000, 100)).sort(), [old, older].sort(), 'each thread once')
       t.equal((await store.runs.expired(2_000, 1)).length, 1)

@@ -222,7 +222,9 @@ t.test('every statement goes through an index', async t => {
     { step: 'threads.state', thread_id, head: null, values: null, rest: null },
     { step: 'runs.insert', row: runRow },
     { step: 'runs.patch', run_id: 'r', where: { status: ['pending'], attempt: 1, token: 't' }, set: { result: null } },
+    { step: 'runs.remove', run_id: 'r', where: { status: ['accepting'] } },
     { step: 'runs.beat', runs: [{ run_id: 'r', token: 't' }] },
+    { step: 'checkpoints.rollback', thread_id, run_id: 'r' },
     save(thread_id, {
       checkpoints: [checkpoint('c', 1)],
       blobs: [blob('m', '1', new Uint8Array(1))],
@@ -250,6 +252,8 @@ t.test('every statement goes through an index', async t => {
   ways['runs.summary']([], ['r'])
   ways['runs.unsettled']([], 1)
   ways['runs.cancelDue']([], 1)
+  ways['runs.webhooksDue']([], 1, 1)
+  ways['threads.busy']([], 1, 1)
   ways['runs.expired']([], 1, 1)
   for (const query of [{}, { ns: 'n' }, { ns: '' }, { checkpoint_id: 'c' }, { before: 'c', limit: 1 }]) {
     ways['checkpoints.get']([], { thread_id: 'x', ...query })
