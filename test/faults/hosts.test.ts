@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { type Started, startWorkers, until, within } from './worker-helper.js'
+import { type Event, type Started, startWorkers, within } from './worker-helper.js'
 
 t.setTimeout(300_000)
 const weft = await startWorkers({ run_timeout_secs: 3_600 })
@@ -36,5 +36,119 @@ for (const [harm, error, message] of faults) {
     t.match(await within(20_000, next.ended), { status: 'success' }, 'the thread is free')
   })
 }
-void until
-void sleep
+
+const readers = (run: Started) => {
+  const events: Event[] = []
+  return { events, ended: weft.read(run.run_id, events) }
+}
+
+t.test('a stateful run goes on behind its last checkpoint, and two readers see the same', async t => {
+  const thread_id = await weft.thread()
+  const body = { durability: 'sync' }
+  const run = await weft.run('poison', { steps: 10, at: 4, harm: 'exit', times: 2 }, { thread_id, body })
+  const second = readers(run)
+  t.match(await within(30_000, run.ended), { status: 'success' })
+  await second.ended
+  t.same(stepsOf(run), [1, 2, 3, 4, 4, 4, 5, 6, 7, 8, 9, 10])
+  t.ok(increasing(idsOf(run)))
+  const begins = second.events[0]!.id
+  t.same(
+    second.events,
+    run.events.filter(({ id }) => id >= begins),
+  )
+  t.match(await weft.threadRow(thread_id), { status: 'idle', values: { done: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] } })
+})
+
+t.test('a temporary run starts from its input', async t => {
+  for (const body of [{}, { stream_resumable: true }]) {
+    const run = await weft.run('poison', { steps: 6, at: 4, harm: 'exit', times: 1 }, { body })
+    t.match(await within(30_000, run.ended), { status: 'success' })
+    t.same(stepsOf(run), [1, 2, 3, 4, 1, 2, 3, 4, 5, 6])
+    t.ok(increasing(idsOf(run)))
+    t.equal(run.events.filter(({ event }) => event === 'metadata').length, 2)
+  }
+})
+
+t.test('killed by nobody knows whom: the run that was there is charged', async t => {
+  const run = await weft.run('poison', { steps: 3, at: 2, harm: 'wait', times: 1 })
+  const { pid } = (await run.begun(2)).at(-1)!
+  process.kill(pid, 'SIGKILL')
+  t.match(await within(30_000, run.ended), { status: 'success' })
+  t.same(stepsOf(run), [1, 2, 1, 2, 3])
+})
+
+const cancelled = { body: { on_disconnect: 'cancel' } }
+
+t.test('cancel stops the work', async t => {
+  for (const [harm, ms, limit] of [
+    ['signal', 3_000, 2_000],
+    ['wait', 3_000, 3_000],
+    ['busy', 8_000, 7_500],
+  ] as const) {
+    const other = await weft.run('steps', { steps: 300 })
+    const run = await weft.run('poison', { steps: 5, at: 2, harm, ms }, cancelled)
+    await run.begun(2)
+    await sleep(100)
+    const from = performance.now()
+    await weft.cancel(run.run_id)
+    t.match(await within(20_000, run.ended), { status: 'interrupted' })
+    t.comment(`${harm}: ${Math.round(performance.now() - from)} ms`)
+    t.ok(performance.now() - from < limit, `${harm} ends in time`)
+    await sleep(ms + 500 - (performance.now() - from))
+    t.same(stepsOf(run), [1, 2], `${harm}: no step after the end`)
+    t.match(await within(30_000, other.ended), { status: 'success' }, 'a bystander finishes')
+  }
+})
+
+t.test('a cancel of a run that holds the event loop is not waited for', async t => {
+  const run = await weft.run('poison', { steps: 3, at: 2, harm: 'busy', ms: 20_000 }, cancelled)
+  await run.begun(2)
+  await sleep(1_500)
+  const from = performance.now()
+  await weft.cancel(run.run_id)
+  t.match(await within(20_000, run.ended), { status: 'interrupted' })
+  t.ok(performance.now() - from < 4_000)
+})
+
+t.test('cancel before pick-up, and before a host is there', async t => {
+  const thread_id = await weft.thread()
+  const first = await weft.run('slow', { ms: 1_500 }, { thread_id })
+  const queued = await weft.run('slow', {}, { thread_id, ...cancelled })
+  await weft.cancel(queued.run_id)
+  t.match(await within(10_000, queued.ended), { status: 'interrupted' })
+  // Its host dies when it starts: the next one of its graph has to wait for another.
+  const bad = await weft.run('poison', { at: 1, harm: 'exit', times: 1 }, {})
+  await bad.begun(1)
+  const waiting = await weft.run('poison', { steps: 2 }, cancelled)
+  await weft.cancel(waiting.run_id)
+  t.match(await within(10_000, waiting.ended), { status: 'interrupted' })
+  t.match(await within(10_000, first.ended), { status: 'success' })
+  t.match(await within(10_000, bad.ended), { status: 'success' })
+  await sleep(500)
+  t.same(queued.steps(), [])
+  t.ok(waiting.steps().length < 2)
+})
+
+t.test('a graph that blocks runs alone; others do not wait for it', async t => {
+  const blocking = await weft.run('many', { count: 2, at: 1, harm: 'busy', ms: 6_000 })
+  await blocking.begun(1)
+  await sleep(1_500)
+  const runs: Started[] = []
+  for (let n = 0; n < 5; n++) runs.push(await weft.run('other', { steps: 2 }))
+  for (const run of runs) t.match(await within(20_000, run.ended), { status: 'success' })
+  t.equal(blocking.events.at(-1)?.event === 'custom' || blocking.events.length < 4, true)
+  t.match(await within(20_000, blocking.ended), { status: 'success' }, 'long work is legal')
+  t.equal(blocking.steps().length, 1, 'and runs once')
+  const again = await weft.run('many', { count: 2, at: 1, harm: 'wait', ms: 1_000 })
+  const [next] = await again.begun(1)
+  const neighbour = await weft.run('other', { steps: 30 })
+  const [beside] = await neighbour.begun(1)
+  t.not(next!.pid, beside!.pid)
+  await within(20_000, Promise.all([again.ended, neighbour.ended]))
+})
+
+t.test('log spam costs nothing but its own time', async t => {
+  const run = await weft.run('other', { steps: 3, at: 1, harm: 'spam', ms: 2_000 })
+  t.match(await within(20_000, run.ended), { status: 'success' })
+  t.equal(run.steps().length, 3)
+})

@@ -55,8 +55,14 @@ export interface Workers {
   /** Another graph worker. */
   addGraphs(config?: Partial<Config>): Promise<Lifecycle>
   graphs: Lifecycle
+  /** A connection of a role, closed at the end. */
+  open(role: Role): Promise<Link>
+  /** The resource worker goes away for so long. */
+  storeAway(ms: number): Promise<void>
   /** Creates a run as the edge does: follows it first. */
   run(graph: string, input: object, options?: RunOptions): Promise<Started>
+  /** One more reader, from now on. */
+  read(run_id: string, events: Event[], resumable?: boolean): Promise<Ending>
   thread(): Promise<string>
   row(run_id: string): Promise<{ status: string }>
   threadRow(thread_id: string): Promise<{ status: string; values: { done?: number[] } | null }>
@@ -97,9 +103,13 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
   const mux: Mux = openMux(edge)
   const caller = openCaller(edge)
   const follower = openFollower(edge, mux)
-  const resources = lifecycle(log, config.stop_ms)
-  lives.push(resources)
-  await startResources(config, await open('resources'), resources)
+  const startStore = async () => {
+    const life = lifecycle(log, config.stop_ms)
+    lives.push(life)
+    await startResources(config, await open('resources'), life)
+    return life
+  }
+  let resources = await startStore()
   const addGraphs = async (more: Partial<Config> = {}) => {
     const life = lifecycle(log, config.stop_ms)
     lives.push(life)
@@ -116,12 +126,18 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
     edge,
     addGraphs,
     graphs,
+    open,
+    async storeAway(ms) {
+      await resources.stop()
+      await sleep(ms)
+      resources = await startStore()
+    },
     async run(graph, input, { thread_id, mode = 'stream', body = {} } = {}) {
       const run_id = randomUUID()
       const file = join(folder, `${run_id}.log`)
       writeFileSync(file, '')
       const events: Event[] = []
-      const ended = follow(follower, token('run', run_id), mode, 'stream_resumable' in body, events)
+      const ended = follow(follower, token('run', run_id), 'stream_resumable' in body, events)
       const answer = await caller.ask(
         rpc('runs', 'create'),
         {
@@ -153,6 +169,7 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
         ended,
       }
     },
+    read: (run_id, events, resumable = false) => follow(follower, token('run', run_id), resumable, events),
     async thread() {
       const thread_id = randomUUID()
       await caller.ask(rpc('threads', 'create'), { request_id: 't' }, Buffer.from(JSON.stringify({ thread_id })))
@@ -188,7 +205,7 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
 }
 
 /** Reads as the edge does: drops what is not greater, replays what is missing. Resolves at the end of the run. */
-function follow(follower: Follower, run: RunId, _mode: RunMode, resumable: boolean, events: Event[]): Promise<Ending> {
+function follow(follower: Follower, run: RunId, resumable: boolean, events: Event[]): Promise<Ending> {
   let sent = -1
   let hole = false
   const take = (batch: Batch) => {

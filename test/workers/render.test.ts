@@ -101,6 +101,23 @@ t.test('errors are a class name and a message', async t => {
   t.same(errorOf(new Mine('a')), { error: 'Mine', message: 'a' })
   t.same(errorOf(Object.assign(new Error('b'), { name: 'Named' })), { error: 'Named', message: 'b' })
   t.same(errorOf('text'), { error: 'Error', message: 'text' })
-  t.same(errorOf(undefined), { error: 'Error', message: 'null' })
+  t.same(errorOf(undefined), { error: 'Error', message: 'undefined' })
+  t.same(errorOf(7n), { error: 'Error', message: '7' })
+  class Strange {
+    code = 7
+    pregelTaskId = 'the mark of the library'
+  }
+  t.same(errorOf(new Strange()), { error: 'Strange', message: '{"code":7}' })
+  t.same(errorOf({ code: 7 }), { error: 'Error', message: '{"code":7}' })
+  t.same(errorOf(Object.create(null)), { error: 'Error', message: '{}' })
   t.same(errorOf({ message: 'like' }), { error: 'Object', message: 'like' })
+  const marked = (thrown: unknown) => {
+    try {
+      ;(thrown as { pregelTaskId: string }).pregelTaskId = 'id'
+    } catch (error) {
+      return errorOf(error)
+    }
+  }
+  for (const thrown of ['two\nlines', "it's", '', 0, false, null, undefined])
+    t.same(marked(thrown), { error: 'Error', message: String(thrown) }, 'what the library could not mark')
 })

@@ -15,6 +15,7 @@ export interface Graph {
   lg_is_pregel: true
   channels: { [name: string]: { lc_graph_name?: string } }
   stream(input: unknown, options: JsonObject): Promise<AsyncIterable<unknown>>
+  streamEvents(input: unknown, options: JsonObject): AsyncIterable<unknown>
   _streamIterator?(input: unknown, options: JsonObject): AsyncIterable<unknown>
   getState(config: JsonObject, options?: { subgraphs?: boolean }): Promise<Snapshot>
 }

@@ -68,6 +68,15 @@ export function executing(run: RunId, lease: Taken, job: Job, publisher: Publish
   }
 }
 
+export interface Past {
+  graph_id: string
+  /** It was told to stop. */
+  stopped: boolean
+}
+
+/** So many ended runs are remembered. */
+const MAX_PAST = 10_000
+
 export interface Table {
   runs: Map<RunId, Executing>
   /** Claimed and in no host yet, in order. */
@@ -83,6 +92,8 @@ export interface Table {
   /** A slot for a question about a thread. */
   lend(host: GraphHost): { slot: number; back(): void }
   isLent(host: GraphHost, slot: number): boolean
+  /** What had this slot before: code of it may still be there. */
+  before(slot: number): Past | undefined
   /** The host is gone. */
   forget(host: GraphHost): void
 }
@@ -92,6 +103,7 @@ export function openTable(): Table {
   const waits = new Set<Executing>()
   const slots = new Map<number, Executing>()
   const lent = new Map<number, GraphHost>()
+  const past = new Map<number, Past>()
   let last = 0
 
   /** 0 means no slot. A slot is used again only after four thousand million others. */
@@ -128,6 +140,8 @@ export function openTable(): Table {
       waits.delete(one)
       if (one.host === null) return
       slots.delete(one.slot)
+      past.set(one.slot, { graph_id: one.lease.graph_id, stopped: one.stop !== null })
+      if (past.size > MAX_PAST) past.delete(past.keys().next().value!)
       free(one.host, one.slot)
     },
     lend(host) {
@@ -140,6 +154,7 @@ export function openTable(): Table {
       return { slot, back }
     },
     isLent: (host, slot) => lent.get(slot) === host,
+    before: slot => past.get(slot),
     forget(host) {
       for (const [slot, owner] of lent) if (owner === host) lent.delete(slot)
     },

@@ -64,7 +64,10 @@ export function openGiving({ log, table, authority, orders, onFree }: GivingOpti
     const { run, lease } = one
     leave(one)
     let settled = false
-    log.warn({ run_id: run, attempt: lease.attempt, charge: release.charge, why: release.error.message }, 'run given back')
+    log.warn(
+      { run_id: run, attempt: lease.attempt, charge: release.charge, why: release.error.message },
+      'run given back',
+    )
     try {
       // What its host had still sent: a checkpoint that is stored is a step that is not repeated.
       await soon(Promise.allSettled(one.saves))

@@ -5,6 +5,7 @@ import type { Snapshot } from './application.js'
 import { FROM_HOST } from './frames.js'
 import type { RunState } from './host-run.js'
 import { interruptsOf, stateOf } from './host-state.js'
+import { LARGEST_STATE, StateTooLarge } from './limits.js'
 import type { FinishHead } from './protocol.js'
 import { errorOf, render } from './render.js'
 
@@ -20,6 +21,8 @@ export async function settle(run: RunState, outcome: Outcome): Promise<void> {
   let values = '{}'
   let rest = ''
   let state: ThreadState | null = null
+  // What the run has put since the store refused is not stored: it leaves no state, the thread keeps what it has.
+  if (run.saver?.outbox.isBroken()) return finish(run, outcome)
   try {
     if (run.saver !== null || run.values === null || run.paused) state = await stateAtEnd(run)
     values = render(state?.checkpoint ? state.values : (run.values?.last ?? {}))
@@ -58,13 +61,22 @@ export async function finish(run: RunState, outcome: Outcome, left: Left = {}): 
   }
   if (run.broken !== null && outcome.status === 'success')
     outcome = { status: 'error', error: errorOf(run.broken.error) }
+  const parts = [Buffer.from(left.values ?? ''), Buffer.from(left.rest ?? ''), save]
+  const excess = excessOf(parts)
+  if (excess !== null) outcome = { status: 'error', error: errorOf(excess) }
+  const isWhole = excess === null && !run.saver?.outbox.isBroken()
   if (outcome.error) run.events.push('error', render(outcome.error))
   run.events.flush()
-  const parts = [Buffer.from(left.values ?? ''), Buffer.from(left.rest ?? ''), save]
-  const size = parts.reduce((all, part) => all + part.length, 0)
-  if (size <= LARGEST) return send(run, headOf(run, outcome, left), parts)
-  const error = { error: 'RangeError', message: `The state of ${size} bytes is larger than ${LARGEST}` }
-  send(run, { ...headOf(run, { status: 'error', error }, left), head: null }, [])
+  if (isWhole) return send(run, headOf(run, outcome, left), parts)
+  // It says nothing of a state that is not stored, not even which checkpoint is the newest.
+  send(run, { ...headOf(run, outcome, {}), head: null }, [])
+}
+
+function excessOf(parts: readonly Uint8Array[]): StateTooLarge | null {
+  const values = parts[0]!.length
+  if (values > LARGEST_STATE) return new StateTooLarge('The values of the state', values)
+  const all = parts.reduce((sum, part) => sum + part.length, 0)
+  return all > LARGEST ? new StateTooLarge('The state and what is left to be saved', all) : null
 }
 
 const headOf = (

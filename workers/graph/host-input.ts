@@ -1,6 +1,6 @@
 /** What a run hands to the library: its input and its options, from the stored request (API: config, command). */
 import type { JsonObject } from '../../schemas/assistants.js'
-import type { Command, RunKwargs, Send } from '../../schemas/runs.js'
+import type { RunKwargs, Send } from '../../schemas/runs.js'
 import type { Library } from './loading.js'
 import type { StartHead } from './protocol.js'
 
@@ -53,6 +53,20 @@ function mirrored(configurable: JsonObject, context: unknown): { context?: unkno
   return { context }
 }
 
+/**
+ * Whether the client chose what is the newest anyway (API: checkpoint selection): then it is no fork. `newest` tells
+ * the newest checkpoint of a namespace.
+ */
+export async function isNewest(
+  { checkpoint_id, checkpoint_ns, checkpoint_map }: JsonObject,
+  newest: (ns: string) => Promise<string | null>,
+): Promise<boolean> {
+  const chosen = new Map(Object.entries((checkpoint_map ?? {}) as { [ns: string]: unknown }))
+  if (checkpoint_id) chosen.set((checkpoint_ns as string) ?? '', checkpoint_id)
+  for (const [ns, id] of chosen) if (id && id !== (await newest(ns))) return false
+  return true
+}
+
 /** Continue from the newest checkpoint instead of the one that the client chose. */
 export function dropSelection(configurable: JsonObject): void {
   for (const key of SELECTION) delete configurable[key]
@@ -67,18 +81,20 @@ export async function inputOf(
   library: Library,
   pending: () => Promise<string[]>,
 ): Promise<unknown> {
-  if (command === null || command === undefined || isEmpty(command)) return input ?? null
-  const { update, goto } = command
+  const { resume, update, goto } = command ?? {}
   const parts: { resume?: unknown; update?: never; goto?: never } = {}
-  if ('resume' in command && command.resume !== undefined) parts.resume = await answerOf(command.resume, pending)
-  if (update !== null && update !== undefined) parts.update = update as never
-  if (goto !== null && goto !== undefined) parts.goto = [goto].flat().map(each => target(each, library)) as never
-  if (Object.values(parts).every(part => part === undefined || part === null)) return null
-  return new library.Command(parts)
+  // Absent and null differ: null is an answer.
+  if (resume !== undefined) parts.resume = await answerOf(resume, pending)
+  if (isGiven(update)) parts.update = update as never
+  if (isGiven(goto)) parts.goto = [goto].flat().map(each => target(each, library)) as never
+  if (Object.keys(parts).length === 0) return input ?? null
+  // The library knows no null answer, and with nobody who waits for one there is nothing but to go on.
+  return Object.values(parts).every(part => part === null) ? null : new library.Command(parts)
 }
 
-const isEmpty = ({ update, goto, ...rest }: Command): boolean =>
-  !('resume' in rest && rest.resume !== undefined) && (update ?? null) === null && (goto ?? null) === null
+/** An empty update or goto orders nothing. */
+const isGiven = <T extends object | string>(order: T | null | undefined): order is T =>
+  order !== null && order !== undefined && (typeof order === 'string' || Object.keys(order).length > 0)
 
 /**
  * null, false, 0 and "" are answers (API: interrupts), but the library asks for truth: by the id of the interrupt
@@ -91,4 +107,4 @@ async function answerOf(resume: unknown, pending: () => Promise<string[]>): Prom
 }
 
 const target = (goto: string | Send, library: Library) =>
-  typeof goto === 'string' ? goto : new library.Send(goto.node, goto.input ?? null)
+  typeof goto === 'string' ? goto : new library.Send(goto.node, goto.input === undefined ? {} : goto.input)

@@ -15,19 +15,22 @@ const TAIL = 4_096
 export function forwardOutput({ pid, stdout, stderr }: ChildProcess, { out, err } = ours): { tail(): string } {
   let room = OUTPUT_BYTES
   let dropped = 0
-  let timer: NodeJS.Timeout | null = null
+  let refilling = false
   let tail = ''
 
   function refill(): void {
-    timer = null
+    refilling = false
     room = OUTPUT_BYTES
     if (dropped === 0) return
-    err.write(`\n[graph host ${pid}: ${dropped} bytes of output dropped, the limit is ${OUTPUT_BYTES} bytes per second]\n`)
+    err.write(
+      `\n[graph host ${pid}: ${dropped} bytes of output dropped, the limit is ${OUTPUT_BYTES} bytes per second]\n`,
+    )
     dropped = 0
   }
 
   function forward(data: Buffer, to: Writable): void {
-    timer ??= setTimeout(refill, WINDOW_MS)
+    if (!refilling) setTimeout(refill, WINDOW_MS)
+    refilling = true
     const taken = to.writableLength > MAX_WAITING ? 0 : Math.min(room, data.length)
     room -= taken
     dropped += data.length - taken

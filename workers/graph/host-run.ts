@@ -6,13 +6,15 @@ import type { JsonObject } from '../../schemas/assistants.js'
 import type { Graph } from './application.js'
 import { FROM_HOST } from './frames.js'
 import { finish, settle } from './host-finish.js'
-import { configOf, dropSelection, inputOf } from './host-input.js'
+import { configOf, dropSelection, inputOf, isNewest } from './host-input.js'
+import { modesOf } from './host-modes.js'
 import { type Host, Refused, transportOf } from './host-port.js'
-import { type EventBuffer, eventBuffer, eventsOf } from './host-stream.js'
+import { type Job, pump, writerOf } from './host-pump.js'
+import { type EventBuffer, eventBuffer } from './host-stream.js'
 import type { Library } from './loading.js'
 import { memorySaver } from './memory-saver.js'
 import type { StartHead } from './protocol.js'
-import { errorOf, render } from './render.js'
+import { errorOf } from './render.js'
 import { createSaver, type WeftSaver } from './saver.js'
 
 /** How long a stopped run may take to unwind before its slot is given back without it. */
@@ -46,7 +48,7 @@ export interface RunState {
   paused: boolean
   /** A later attempt holds the run. */
   lost: boolean
-  /** Why a save failed. */
+  /** Why the run cannot go on: a save failed, or something became too large. */
   broken: { error: unknown } | null
   over: boolean
 }
@@ -108,13 +110,6 @@ function announce({ events, start: { run_id, attempt } }: RunState): void {
   events.push('metadata', JSON.stringify({ run_id, attempt }))
 }
 
-interface Job {
-  graph: Graph
-  input: unknown
-  options: JsonObject
-  events: Map<string, string>
-}
-
 /** The graph with a checkpointer of this run, its input and its options. */
 async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
   const { host, start, abort } = run
@@ -126,30 +121,28 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
   const graph = await graphOf(config)
   const saver = saverOf(run, library, newest, config.metadata)
   run.graph = withSaver(graph, saver)
-  const tuple = async () => saver.getTuple({ configurable: { thread_id } })
+  const tuple = async (place: JsonObject = {}) => saver.getTuple({ configurable: { thread_id, ...place } })
   let input: unknown
   if (attempt > 1 && newest.length > 0 && isOwn(await tuple(), start)) {
     input = null
     dropSelection(config.configurable)
   } else {
-    input = await inputOf(kwargs, library, async () => pendingOf((await tuple())?.pendingWrites))
-    // The newest checkpoint, named by a client, is no fork (API: checkpoint selection).
+    const newestOf = async (ns: string) => (ns === '' ? run.saver!.head() : idOf(await tuple({ checkpoint_ns: ns })))
+    if (run.saver === null || (await isNewest(config.configurable, newestOf))) dropSelection(config.configurable)
     const { checkpoint_id, checkpoint_ns } = config.configurable
-    if (checkpoint_id !== undefined && !checkpoint_ns && checkpoint_id === run.saver?.head())
-      dropSelection(config.configurable)
+    const place = checkpoint_id && !checkpoint_ns ? { checkpoint_id } : {}
+    input = await inputOf(kwargs, library, async () => pendingOf((await tuple(place))?.pendingWrites))
   }
-  const events = eventsOf(kwargs.stream_mode)
-  const alone = events.size === 1 && events.has('custom')
+  const modes = modesOf(kwargs.stream_mode, kwargs.stream_subgraphs, run.events)
   const options: JsonObject = {
     ...config,
     signal: abort.signal,
     durability: kwargs.durability,
-    subgraphs: kwargs.stream_subgraphs,
-    streamMode: alone || events.size === 0 ? ['values'] : [...events.keys()],
+    subgraphs: modes.places,
+    streamMode: modes.direct ? ['values'] : modes.library,
   }
-  // With no other mode to keep order with, chunks go straight to the buffer: 10 × the rate of the iterator.
-  if (alone) options.writer = writerOf(run, library)
-  return { graph: run.graph, input, options, events: alone ? new Map() : events }
+  if (modes.direct) options.writer = writerOf(run, modes, library)
+  return { graph: run.graph, input, options, modes }
 }
 
 function saverOf(run: RunState, library: Library, newest: Uint8Array, metadata: JsonObject) {
@@ -184,66 +177,15 @@ const checkpointMetadata = (metadata: JsonObject): JsonObject =>
 const isOwn = (tuple: { metadata?: unknown } | undefined, { run_id }: StartHead): boolean =>
   (tuple?.metadata as JsonObject | undefined)?.run_id === run_id
 
+const idOf = (tuple: { config: { configurable?: JsonObject } } | undefined): string | null =>
+  (tuple?.config.configurable?.checkpoint_id as string | undefined) ?? null
+
 /** Ids of the interrupts that wait in a checkpoint. */
 const pendingOf = (writes: readonly [string, string, unknown][] | undefined): string[] =>
   (writes ?? [])
     .filter(([, channel]) => channel === '__interrupt__')
     .flatMap(([, , value]) => value as { id?: string }[])
     .flatMap(({ id }) => id ?? [])
-
-function writerOf(run: RunState, library: Library): (chunk: unknown) => void {
-  const { events, start } = run
-  if (!start.kwargs.stream_subgraphs)
-    return chunk => {
-      if (!run.over) events.push('custom', render(chunk))
-    }
-  return chunk => {
-    const ns = library.getConfig()?.configurable?.checkpoint_ns?.split('|').slice(0, -1) ?? []
-    if (!run.over) events.push(nameOf('custom', ns), render(chunk))
-  }
-}
-
-/** API: the namespace follows the name; root events have the bare name. */
-const nameOf = (event: string, ns: readonly string[]): string =>
-  ns.length === 0 ? event : `${event}|${ns.join('|').replace(/[\r\n]/g, ' ')}`
-
-async function pump(run: RunState, { graph, input, options, events }: Job): Promise<void> {
-  const subgraphs = options.subgraphs === true
-  for await (const chunk of await streamOf(graph, input, options)) {
-    if (run.over) return
-    const [ns, mode, payload] = (subgraphs ? chunk : [[], ...(chunk as unknown[])]) as [string[], string, unknown]
-    if (mode === 'values' && ns.length === 0) {
-      if (isInterrupt(payload)) run.paused = true
-      else run.values = { last: payload }
-    }
-    const event = events.get(mode)
-    if (event === undefined) continue
-    run.events.push(nameOf(event, ns), render(mode === 'updates' ? withNulls(payload) : payload))
-    const full = run.host.drained()
-    if (full !== null) await full
-  }
-}
-
-/**
- * The generator under `stream`, which only wraps it into two more streams: 1.25 × the runs and 3 × the chunks per
- * second (172,000 against 55,000). It is the method that every Runnable overrides, so it has been there from the
- * start; a graph without it takes the usual way.
- */
-function streamOf(graph: Graph, input: unknown, options: JsonObject) {
-  return graph._streamIterator?.(input, options) ?? graph.stream(input, options)
-}
-
-const isInterrupt = (payload: unknown): boolean =>
-  typeof payload === 'object' && payload !== null && '__interrupt__' in payload
-
-/** A node without writes is `{node: null}` (API: event catalogue). */
-function withNulls(payload: unknown): unknown {
-  if (typeof payload !== 'object' || payload === null) return payload
-  const updates = payload as JsonObject
-  return Object.values(updates).includes(undefined)
-    ? Object.fromEntries(Object.entries(updates).map(([node, update]) => [node, update ?? null]))
-    : payload
-}
 
 /** A node that ignores its signal does not hold the slot. */
 async function unlessStopped(run: RunState, work: Promise<void>): Promise<void> {

@@ -57,15 +57,18 @@ function taskOf({ id, name, path, error, interrupts, state, result }: Snapshot['
   }
 }
 
+/** Stored as {name, message}; both may be missing. */
 function errorText(error: unknown): string {
   if (typeof error === 'string') return error
-  const { name } = error as { name?: unknown }
-  const { error: type, message } = errorOf(error)
-  return `${typeof name === 'string' ? name : type}: ${message}`
+  const { name, message } = error as { name?: unknown; message?: unknown }
+  if (!(error instanceof Error) && message === undefined) return typeof name === 'string' ? name : 'Error'
+  const { error: found, message: text } = errorOf(error)
+  const type = found === 'Object' && typeof name === 'string' ? name : found
+  return text === '' ? type : `${type}: ${text}`
 }
 
 /** Null when there is no checkpoint: clients take that for an empty thread. */
-function referenceOf(config: { configurable?: JsonObject } | undefined): Checkpoint | null {
+export function referenceOf(config: { configurable?: JsonObject } | undefined): Checkpoint | null {
   const { thread_id, checkpoint_ns, checkpoint_id, checkpoint_map } = config?.configurable ?? {}
   if (typeof checkpoint_id !== 'string') return null
   return {

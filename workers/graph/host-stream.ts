@@ -2,34 +2,10 @@
  * Events of a run as the final bytes of its stream: encoded once, here, and never parsed again on their way. All
  * events of one event-loop turn leave as one frame (3 × the rate of one frame each). Ids have no gaps.
  */
-import type { StreamMode } from '../../schemas/runs.js'
-
-/** Wire mode → the library's mode and the event's name (API: event catalogue). `messages` and `events` are to come. */
-export const MODES: { [mode in StreamMode]?: { library: string; event: string } } = {
-  values: { library: 'values', event: 'values' },
-  updates: { library: 'updates', event: 'updates' },
-  'messages-tuple': { library: 'messages', event: 'messages' },
-  custom: { library: 'custom', event: 'custom' },
-  tasks: { library: 'tasks', event: 'tasks' },
-  checkpoints: { library: 'checkpoints', event: 'checkpoints' },
-  debug: { library: 'debug', event: 'debug' },
-  tools: { library: 'tools', event: 'tools' },
-}
-
-/** What is streamed: the library's mode → event name. An empty list means `values`. */
-export function eventsOf(modes: readonly StreamMode[]): Map<string, string> {
-  const events = new Map<string, string>()
-  for (const mode of modes.length > 0 ? modes : (['values'] as const)) {
-    const row = MODES[mode]
-    if (row !== undefined) events.set(row.library, row.event)
-  }
-  return events
-}
+import { LARGEST_STATE, StateTooLarge } from './limits.js'
 
 /** An event of more bytes goes alone in its frame. */
 const ALONE = 256 * 1024
-/** One event of more is an error of its run. */
-const LARGEST = 128 * 1024 * 1024
 /** Characters of a frame: at three bytes each it stays under 512 KB. */
 const FULL = Math.floor((512 * 1024) / 3)
 
@@ -62,7 +38,7 @@ export function eventBuffer(
     push(event, json) {
       const frame = `id: ${next}\nevent: ${event}\ndata: ${json}\n\n`
       const bytes = frame.length * 3 > ALONE ? Buffer.byteLength(frame) : 0
-      if (bytes > LARGEST) throw new RangeError(`An event of ${bytes} bytes is larger than ${LARGEST}`)
+      if (bytes > LARGEST_STATE) throw new StateTooLarge('The values of an event', bytes)
       const large = bytes > ALONE
       if (large || text.length + frame.length > FULL) flush()
       text += frame

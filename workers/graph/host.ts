@@ -36,6 +36,8 @@ process.on('uncaughtException', error => {
   watchdog.last({ error: 'UncaughtException', message: sentenceOf(error) })
   process.exit(1)
 })
+// More than the pipe takes is lost; that is no fault of a run.
+for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
 process.on('exit', code => watchdog.last({ error: 'ProcessExit', message: `the process ended with exit code ${code}` }))
 // No event tells of this one.
 const abort = process.abort.bind(process)

@@ -2,8 +2,9 @@
  * Orders for the runs of a supervisor: cancel, and replay while the ring of the run is kept. It listens before it
  * claims: a cancel is then seen either in the row or as a message.
  */
-import { readOrder } from '../../bus/events.js'
+
 import type { Link } from '../../bus/connect.js'
+import { readOrder } from '../../bus/events.js'
 import type { Rings } from '../../bus/ring.js'
 import type { RunId } from '../../schemas/ids.js'
 import { control } from '../../schemas/subjects.js'

@@ -53,6 +53,7 @@ export interface PoolOptions {
 
 export function startPool({ app, count, memory_mb, log, onFrame, onBlocked, onLost, onChange }: PoolOptions): HostPool {
   const hosts = new Set<GraphHost>()
+  const starting = new Set<GraphHost>()
   const ready = new Set<GraphHost>()
   const alone = new Set<string>()
   const wanted = count > 0 ? count : Math.max(1, availableParallelism() - 1)
@@ -65,7 +66,9 @@ export function startPool({ app, count, memory_mb, log, onFrame, onBlocked, onLo
   function start(): GraphHost {
     const host = startHost({ app, memory_mb, log, onFrame, onBlocked, onExit })
     hosts.add(host)
+    starting.add(host)
     void host.hello.then(hello => {
+      starting.delete(host)
       if (hello.error !== null || !hosts.has(host)) return
       graphs = hello.graphs.length
       ready.add(host)
@@ -93,9 +96,9 @@ export function startPool({ app, count, memory_mb, log, onFrame, onBlocked, onLo
     pause = Math.min(pause * 2, RESTART_MAX_MS)
   }
 
-  /** True when another host is on its way. */
-  function grow(): boolean {
-    if (hosts.size > ready.size) return true
+  /** True when another host is on its way, beside those that are spoken for. */
+  function grow(spoken = 0): boolean {
+    if (starting.size > spoken) return true
     if (stopping || hosts.size + waiting >= most) return false
     start()
     return true
@@ -128,7 +131,7 @@ export function startPool({ app, count, memory_mb, log, onFrame, onBlocked, onLo
       empty.only = graph_id
       return empty
     }
-    if (grow()) return null
+    if (grow(shared.length > 0 ? 0 : 1)) return null
     // More such graphs than hosts: they share among themselves.
     return least(own) ?? least(all.filter(host => kept(host) !== null))
   }

@@ -6,6 +6,7 @@
  * Messages are flat objects, never constructor envelopes (API: Messages in JSON). A cycle becomes "[Circular]", a
  * BigInt its decimal text, a Map an object, a Set a list, bytes base64, an Error {error, message}.
  */
+import { StateTooLarge } from './limits.js'
 
 /** Deeper than this a value is walked again with a record of its ancestors, so that a cycle ends. */
 const SHALLOW = 200
@@ -26,7 +27,17 @@ export function render(value: unknown): string {
     if (!(error instanceof TooDeep)) throw error
     flat = flatten(value, 0, [])
   }
-  return wellFormed(JSON.stringify(flat) ?? 'null')
+  return wellFormed(stringify(flat))
+}
+
+/** A text longer than the engine's longest string is no fault of ours. */
+function stringify(flat: unknown): string {
+  try {
+    return JSON.stringify(flat) ?? 'null'
+  } catch (error) {
+    if (error instanceof RangeError && error.message === 'Invalid string length') throw new StateTooLarge('The values')
+    throw error
+  }
 }
 
 /** JSON.stringify writes a lone surrogate as an escape, which strict readers refuse: it becomes U+FFFD. */
@@ -104,7 +115,7 @@ function flattenPlain(object: Plain, depth: number, above: object[] | null): Pla
 }
 
 /** A message of any copy of the library: never instanceof, the application may bring its own. */
-function isMessage(value: object): value is Plain {
+export function isMessage(value: object): value is Plain {
   const message = value as { _getType?: unknown; lc_namespace?: unknown; toDict?: unknown }
   return typeof message._getType === 'function' && 'lc_namespace' in message && typeof message.toDict === 'function'
 }
@@ -123,15 +134,28 @@ function flatMessage(message: Plain): Plain {
 
 /** The class name of an error: its `name` when it sets one, else that of its constructor. */
 export function errorName(error: Error): string {
-  if (error.name && error.name !== 'Error') return error.name
+  if (error.name && error.name !== 'Error') return String(error.name)
   return error.constructor?.name || 'Error'
 }
 
 /** What the `error` event says (API: event catalogue): any thrown value as a class name and a message. */
 export function errorOf(thrown: unknown): { error: string; message: string } {
-  if (thrown instanceof Error || (typeof thrown === 'object' && thrown !== null && 'message' in thrown)) {
-    const error = thrown as Error
-    return { error: errorName(error), message: String(error.message) }
-  }
-  return { error: 'Error', message: typeof thrown === 'string' ? thrown : render(thrown) }
+  if (typeof thrown !== 'object' || thrown === null) return { error: 'Error', message: String(thrown) }
+  const { message, pregelTaskId: _, ...rest } = thrown as { message?: unknown; pregelTaskId?: unknown }
+  if (thrown instanceof Error || message !== undefined)
+    return primitiveIn(String(message)) ?? { error: errorName(thrown as Error), message: String(message) }
+  const name: unknown = thrown.constructor?.name
+  return { error: typeof name === 'string' && name !== 'Object' ? name : 'Error', message: render(rest) }
+}
+
+/**
+ * The library writes the id of the task onto what a node throws. On a string, a number or nothing that fails, and its
+ * TypeError is all that is left of it; the message names what was thrown.
+ */
+function primitiveIn(message: string): { error: string; message: string } | null {
+  if (!message.includes('pregelTaskId')) return null
+  const found =
+    /^Cannot create property 'pregelTaskId' on \w+ '(.*)'$/s.exec(message) ??
+    /^Cannot set properties of (undefined|null) \(setting 'pregelTaskId'\)$/.exec(message)
+  return found === null ? null : { error: 'Error', message: found[1]! }
 }

@@ -2,10 +2,13 @@
  * What a run has put and not yet stored. Durability says when it leaves: `sync` waits for the answer of every put,
  * `async` sends once per event-loop turn with at most one save in flight, `exit` sends nothing before the end. What is
  * left at the end rides in the finish frame (`take`).
+ *
+ * What is too large closes it, as a failed save does: nothing that comes later may refer to what was never stored.
  */
 import type { BlobEntry, CheckpointEntry, SaveHead, WriteEntry } from '../../schemas/checkpoints.js'
 import { pack } from '../../schemas/packed.js'
 import type { Durability } from '../../schemas/runs.js'
+import { LARGEST_STATE, StateTooLarge } from './limits.js'
 
 export interface Part {
   checkpoint?: { entry: CheckpointEntry; value: Uint8Array; metadata: Uint8Array }
@@ -20,6 +23,10 @@ export interface Outbox {
   flush(): Promise<void>
   /** Ends the outbox: waits for the save in flight and returns what was never sent (empty = nothing). */
   take(): Promise<Uint8Array>
+  /** Takes nothing more, because of this error; what was added before still leaves. */
+  close(error: unknown): void
+  /** Closed, or a save failed: what the run has put since is not stored. */
+  isBroken(): boolean
 }
 
 export interface OutboxOptions {
@@ -39,14 +46,23 @@ export function outbox({ durability, save, failed }: OutboxOptions): Outbox {
   let broken: { error: unknown } | null = null
   let ended = false
 
+  const close = (error: unknown) => {
+    if (broken === null) failed(error)
+    broken ??= { error }
+  }
+  /** Not everything when it is much: a save has its limit, the steps that wait for it have none. */
   const send = (): Promise<void> => {
-    const body = packParts(parts)
-    parts = []
+    let count = 0
+    for (let size = 0; count < parts.length; count++) {
+      size += sizeOf(parts[count]!)
+      if (count > 0 && size > LARGEST_STATE) break
+    }
+    const body = packParts(parts.splice(0, count))
     const sent = save(thread!, body)
     flight = sent
       .catch(error => {
-        if (broken === null) failed(error)
-        broken ??= { error }
+        parts = []
+        close(error)
       })
       .finally(() => {
         flight = null
@@ -72,6 +88,12 @@ export function outbox({ durability, save, failed }: OutboxOptions): Outbox {
       if (broken !== null) throw broken.error
       if (thread !== null && thread !== thread_id) await flush()
       thread = thread_id
+      const size = sizeOf(part)
+      if (size > LARGEST_STATE) {
+        const error = new StateTooLarge('The values to be saved', size)
+        close(error)
+        throw error
+      }
       parts.push(part)
       if (durability === 'exit') return
       if (durability === 'async') return soon()
@@ -84,11 +106,24 @@ export function outbox({ durability, save, failed }: OutboxOptions): Outbox {
       ended = true
       if (due !== null) clearImmediate(due)
       await flight
-      const rest = broken === null && parts.length > 0 ? packParts(parts) : NOTHING
+      // An exit saves all or nothing.
+      if (broken !== null && durability === 'exit') parts = []
+      const most = broken === null ? LARGEST_STATE : 0
+      while (parts.reduce((all, part) => all + sizeOf(part), 0) > most) await send()
+      const rest = parts.length > 0 ? packParts(parts) : NOTHING
       parts = []
       return rest
     },
+    close,
+    isBroken: () => broken !== null,
   }
+}
+
+function sizeOf({ checkpoint, blobs = [], writes = [] }: Part): number {
+  let size = checkpoint === undefined ? 0 : checkpoint.value.length + checkpoint.metadata.length
+  for (const { value } of blobs) size += value.length
+  for (const { value } of writes) size += value.length
+  return size
 }
 
 function packParts(parts: readonly Part[]): Uint8Array {

@@ -10,6 +10,7 @@ import type { BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTup
 import type { CheckpointQuery, TuplesHead } from '../../schemas/checkpoints.js'
 import { cutter, unpack } from '../../schemas/packed.js'
 import type { Durability } from '../../schemas/runs.js'
+import { LARGEST_STATE, StateTooLarge } from './limits.js'
 import type { Library } from './loading.js'
 import { type Outbox, outbox } from './saver-outbox.js'
 import { nextVersion, type Place, placeOf, type Write, writeIndex } from './saver-parts.js'
@@ -86,6 +87,8 @@ function makeClass(library: Library) {
      * checkpoint: the library chains its puts and does not wait for them.
      */
     readonly written = new Map<string, Map<string, Write>>()
+    /** Bytes of the newest blob of each namespace and channel, as far as this run has seen it. */
+    readonly sizes = new Map<string, number>()
     readonly started: Packed | null
     readonly fresh: boolean
 
@@ -95,6 +98,7 @@ function makeClass(library: Library) {
       this.outbox = outbox({ durability, save: transport.save, failed: error => options.failed?.(error) })
       this.started = newest === undefined ? null : firstOf(newest)
       this.fresh = newest !== undefined && this.started === null
+      for (const { channel, size } of this.started?.entry.blobs ?? []) this.sizes.set(checkpointKey('', channel), size)
     }
 
     head(): string | null {
@@ -166,6 +170,13 @@ function makeClass(library: Library) {
       const [type, bytes] = value!
       const [meta_type, metaBytes] = meta!
       const sizes = { type, size: bytes.length, meta_type, meta_size: metaBytes.length }
+      for (const [i, { channel }] of blobs.entries()) this.sizes.set(checkpointKey(ns, channel), values[i]![1].length)
+      const all = Object.keys(refs).reduce((sum, channel) => sum + (this.sizes.get(checkpointKey(ns, channel)) ?? 0), 0)
+      if (all > LARGEST_STATE) {
+        const error = new StateTooLarge('The values of the state', all)
+        this.outbox.close(error)
+        throw error
+      }
       await this.outbox.add(thread_id, {
         checkpoint: { entry: { ns, id, parent, seq, ...sizes, refs }, value: bytes, metadata: metaBytes },
         blobs: blobs.map(({ channel, version }, i) => {

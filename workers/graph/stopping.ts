@@ -4,7 +4,7 @@
  * uncharged.
  */
 import type { Log } from '../../bus/log.js'
-import { type Executing, type StopReason, type Table } from './executing.js'
+import type { Executing, StopReason, Table } from './executing.js'
 import { STOP, TO_HOST } from './frames.js'
 import type { Giving } from './giving.js'
 import type { HostEnd } from './host-end.js'
@@ -58,26 +58,31 @@ export function openStopping({ log, table, giving, isolate }: StoppingOptions): 
 
   function blocked(host: GraphHost, slot: number, ms: number): void {
     const one = table.at(host, slot)
-    if (one !== undefined) {
-      if (one.stop !== null) kill(host, one)
-      else isolate(one.lease.graph_id, `it held the event loop for ${ms} ms`)
-    } else if (!table.isLent(host, slot)) {
+    if (one === undefined) {
       // A node that ignored its cancel. Seen twice: the end of a run and this word come over different pipes.
+      if (!table.before(slot)?.stopped) return
       if (left.get(host) === slot) kill(host, null)
       left.set(host, slot)
-    }
+    } else if (one.stop !== null) kill(host, one)
+    else isolate(one.lease.graph_id, `it held the event loop for ${ms} ms`)
   }
 
-  function died(host: GraphHost, end: HostEnd): void {
+  function died(host: GraphHost, { slot, error, message }: HostEnd): void {
     const here = table.in(host)
-    const unknown = end.slot === null
-    if (unknown && here.length > 1)
-      log.warn({ host: host.pid, runs: here.length }, 'whose doing the end of a host was is unknown; all its runs are charged')
+    const owner = slot === null || slot === 0 ? undefined : (table.at(host, slot) ?? table.before(slot))
+    if (slot === null && here.length > 1)
+      log.warn(
+        { host: host.pid, runs: here.length },
+        'whose doing the end of a host was is unknown; all its runs are charged',
+      )
+    // What an ended run left behind has done it: its graph is known, and its other runs do the same.
+    const rest = owner !== undefined && 'stopped' in owner ? owner.graph_id : null
+    if (rest !== null) isolate(rest, 'what a run of it left behind ended a host')
     for (const one of here) {
       if (one.stop !== null) stopped(one)
-      else if (unknown || end.slot === one.slot) {
+      else if (slot === null || one === owner || one.lease.graph_id === rest) {
         isolate(one.lease.graph_id, 'its run ended a host')
-        giving.back(one, { charge: true, end: null, error: { error: end.error, message: end.message } })
+        giving.back(one, { charge: true, end: null, error: { error, message } })
       } else giving.back(one, BYSTANDER)
     }
   }

@@ -136,7 +136,7 @@ export const twice = new StateGraph(Path)
         ],
       }),
   )
-  .addNode('right', () => ({}))
+  .addNode('right', () => {})
   .addEdge(START, 'left')
   .addEdge(START, 'right')
   .compile()
@@ -187,15 +187,16 @@ export const large = graphOf(
   .addEdge('node', 'later')
   .compile()
 
-const Seen = Annotation.Root({ ms: Annotation(), seen: Annotation(list()) })
-const started = (globalThis.weftStarted ??= [])
+const Seen = Annotation.Root({ name: Annotation(), ms: Annotation(), slow: Annotation(), seen: Annotation(list()) })
 const waiting =
-  name =>
-  async ({ ms }, { signal }) => {
-    started.push(name)
-    const began = Date.now()
-    await sleep(ms, undefined, { signal }).catch(() => console.log(`${name} stopped after ${Date.now() - began}`))
-    return { seen: [name] }
+  own =>
+  async ({ name, ms, slow }, { signal }) => {
+    console.log(`${name} ${own} starts`)
+    await sleep(own === slow ? 2000 : ms, undefined, { signal }).catch(error => {
+      console.log(`${name} ${own} hears it`)
+      throw error
+    })
+    return { seen: [own] }
   }
 const patient = new StateGraph(Seen)
   .addNode('inner', waiting('inner'))
@@ -203,7 +204,7 @@ const patient = new StateGraph(Seen)
   .addEdge(START, 'inner')
   .addEdge('inner', 'innerAfter')
   .compile()
-/** Nodes that wait, and hear their signal. */
+/** Nodes that wait, hear their signal, and say so on stdout. */
 export const signals = new StateGraph(Seen)
   .addNode('first', waiting('first'))
   .addNode('sub', patient)
@@ -236,3 +237,17 @@ export const told = graphOf(Annotation.Root({ ask: Annotation(), told: Annotatio
   const { context, tags, metadata, recursionLimit } = config
   return { told: { configurable, context, tags, metadata, recursionLimit } }
 }).compile()
+
+/** Writes what cannot be shown, and works on. */
+export const unshowable = graphOf(
+  Annotation.Root({ ms: Annotation(), done: Annotation() }),
+  async ({ ms }, { writer }) => {
+    writer({
+      toJSON() {
+        throw new RangeError('not to be shown')
+      },
+    })
+    await sleep(ms)
+    throw new Error('late')
+  },
+).compile()
