@@ -1,7 +1,7 @@
 /**
  * The hosts of one graph worker: as many as the cores allow, restarted when they die, chosen by load. A graph that
  * blocked an event loop, or whose run was charged with the death of a host, runs alone from then on: in a host without
- * runs of other graphs, of which more are started on demand.
+ * runs of other graphs, of which more are started on demand. A run that has ended a host gets its next ones to itself.
  */
 import { availableParallelism } from 'node:os'
 import type { Log } from '../../bus/log.js'
@@ -19,14 +19,19 @@ const RESTART_MAX_MS = 5_000
 /** A host beyond the wanted number that had nothing to do for so long is stopped. */
 const SPARE_MS = 30_000
 const REAP_MS = 10_000
+/** Kept for a single run: no graph has this name. */
+const SOLO = '\0'
 
 export interface HostPool {
   /** The first host's greeting: which graphs there are, or why there are none. */
   hello: Promise<Hello>
   /** At least one host takes runs. */
   open(): boolean
-  /** The host for the next run of this graph; null: none yet, and `onChange` will tell. */
-  place(graph_id: string): GraphHost | null
+  /**
+   * The host for the next run of this graph; null: none yet, and `onChange` will tell. `solo`: it shares with no other
+   * run, unless it waited long for that.
+   */
+  place(graph_id: string, solo: 'no' | 'yes' | 'given up'): GraphHost | null
   /** The host for a question; null when none is up. */
   choose(): GraphHost | null
   /** The graph runs alone from now on. */
@@ -105,12 +110,21 @@ export function startPool({ app, count, memory_mb, log, onFrame, onBlocked, onLo
   }
 
   const kept = (host: GraphHost) => (host.slots.size > 0 ? host.only : null)
+  /** A host that is free to be kept for somebody. One always stays for the others. */
+  const empty = (shared: GraphHost[]) =>
+    shared.length > 1 ? shared.find(host => host.slots.size === 0 && !host.blocked) : undefined
   const up = () => [...ready].filter(host => host.slots.size < MAX_SLOTS)
 
-  function place(graph_id: string): GraphHost | null {
+  function place(graph_id: string, solo: 'no' | 'yes' | 'given up'): GraphHost | null {
     const all = up()
     const shared = all.filter(host => kept(host) === null)
-    return alone.has(graph_id) ? apart(graph_id, all, shared) : among(shared)
+    if (solo === 'yes') {
+      const host = empty(shared)
+      if (host !== undefined) host.only = SOLO
+      else grow(shared.length > 0 ? 0 : 1)
+      return host ?? null
+    }
+    return alone.has(graph_id) || solo === 'given up' ? apart(graph_id, all, shared) : among(shared)
   }
 
   /** A blocked host gets nothing new while another is there or can be. */
@@ -125,15 +139,14 @@ export function startPool({ app, count, memory_mb, log, onFrame, onBlocked, onLo
     const own = all.filter(host => kept(host) === graph_id)
     const awake = least(own.filter(host => !host.blocked))
     if (awake !== null) return awake
-    // One host always stays for the others.
-    const empty = shared.length > 1 ? shared.find(host => host.slots.size === 0) : undefined
-    if (empty !== undefined) {
-      empty.only = graph_id
-      return empty
+    const host = empty(shared)
+    if (host !== undefined) {
+      host.only = graph_id
+      return host
     }
     if (grow(shared.length > 0 ? 0 : 1)) return null
     // More such graphs than hosts: they share among themselves.
-    return least(own) ?? least(all.filter(host => kept(host) !== null))
+    return least(own) ?? least(all.filter(host => kept(host) !== null && host.only !== SOLO))
   }
 
   const reaper = setInterval(() => {

@@ -4,6 +4,7 @@
  * uncharged.
  */
 import type { Log } from '../../bus/log.js'
+import type { RunId } from '../../schemas/ids.js'
 import type { Executing, StopReason, Table } from './executing.js'
 import { STOP, TO_HOST } from './frames.js'
 import type { Giving } from './giving.js'
@@ -29,9 +30,11 @@ export interface StoppingOptions {
   table: Table
   giving: Giving
   isolate(graph_id: string, why: string): void
+  /** It has ended a host. */
+  suspect(run: RunId): void
 }
 
-export function openStopping({ log, table, giving, isolate }: StoppingOptions): Stopping {
+export function openStopping({ log, table, giving, isolate, suspect }: StoppingOptions): Stopping {
   /** Hosts whose loop is held by a slot that no run has any more. */
   const left = new WeakMap<GraphHost, number>()
 
@@ -82,6 +85,7 @@ export function openStopping({ log, table, giving, isolate }: StoppingOptions): 
       if (one.stop !== null) stopped(one)
       else if (slot === null || one === owner || one.lease.graph_id === rest) {
         isolate(one.lease.graph_id, 'its run ended a host')
+        if (one === owner) suspect(one.run)
         giving.back(one, { charge: true, end: null, error: { error, message } })
       } else giving.back(one, BYSTANDER)
     }

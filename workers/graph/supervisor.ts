@@ -25,8 +25,11 @@ import { openStopping } from './stopping.js'
 
 /** Time to see whether the holder of a redelivered run still beats (reliability 2.1.4). */
 const WATCH_MS = 6_000
-/** A claimed run that no host could take goes back to the line. */
+/** A claimed run goes back to the line when no host was up for so long. */
 const SEAT_MS = 30_000
+/** So long a run that has ended a host waits for one to itself. */
+const SOLO_MS = 10_000
+const MAX_SUSPECTS = 10_000
 /** Unconfirmed messages of a run at which its host is held back. */
 const MAX_BACKLOG = 2_048
 /** Kept of the time to stop, to give back what is left. */
@@ -73,7 +76,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   const authority = openAuthority(caller, worker)
   const orders = openOrders(link, rings, config.keep_ended_ms, cancel)
   const giving = openGiving({ log, table, authority, orders, onFree: () => fill() })
-  const stopping = openStopping({ log, table, giving, isolate: (graph, why) => hosts?.isolate(graph, why) })
+  const suspects = new Set<RunId>()
+  const stopping = openStopping({ log, table, giving, isolate: (graph, why) => hosts?.isolate(graph, why), suspect })
   const onCalled = new Map<number, (frame: Frame) => void>()
   const limit_ms = config.run_timeout_secs * 1000
   let hosts: HostPool | null = null
@@ -144,7 +148,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   }
 
   function seat(one: Executing): void {
-    const host = hosts?.place(one.lease.graph_id) ?? null
+    const solo = !suspects.has(one.run) ? 'no' : Date.now() - one.since < SOLO_MS ? 'yes' : 'given up'
+    const host = hosts?.place(one.lease.graph_id, solo) ?? null
     if (host === null || one.start === null) return
     table.seat(one, host)
     const { run_id, thread_id, attempt } = one.lease
@@ -153,6 +158,11 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     one.start = null
     // More than setTimeout can count is for ever.
     if (limit_ms > 0 && limit_ms < 2 ** 31) one.limit = setTimeout(() => stopping.stop(one, 'timeout'), limit_ms)
+  }
+
+  function suspect(run: RunId): void {
+    suspects.add(run)
+    if (suspects.size > MAX_SUSPECTS) suspects.delete(suspects.values().next().value!)
   }
 
   function fill(): void {
@@ -253,8 +263,9 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     const runs = [...table.runs.values()]
     for (const { job } of runs) job.working()
     for (const { job } of claims.values()) job.working()
+    for (const one of table.waits) seat(one)
     for (const one of runs) {
-      if (one.phase === 'waits' && one.since < now - SEAT_MS) giving.back(one, NOT_HERE)
+      if (one.phase === 'waits' && one.since < now - SEAT_MS && !hosts?.open()) giving.back(one, NOT_HERE)
       else if (one.confirmed < now - STORE_MS) stopping.stop(one, 'store')
     }
     void beat(runs)
