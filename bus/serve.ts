@@ -66,6 +66,8 @@ interface Incoming {
   due: number
 }
 
+const MAX_DETAIL = 1_000
+
 /** Bodies being put together in this process, in bytes; beyond it calls are refused with 429. */
 const MAX_IN_FLIGHT = 1024 * 1024 * 1024
 
@@ -178,8 +180,10 @@ export function serve(link: Link, prefix: string, group: string, doors: { [verb:
 
   function refuse(from: string, id: number, error: Error, head?: CallHead): number {
     const known = error instanceof WeftError ? error : fail('internal')
+    // A sentence that quotes what it was given must fit into one message.
+    const detail = known.message.length > MAX_DETAIL ? `${known.message.slice(0, MAX_DETAIL)}…` : known.message
     if (!(error instanceof WeftError)) log.error({ err: error, request_id: head?.request_id }, 'a handler failed')
-    answer(from, id, { status: known.status, code: known.code, detail: known.message })
+    answer(from, id, { status: known.status, code: known.code, detail })
     return known.status
   }
 

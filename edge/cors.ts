@@ -5,7 +5,7 @@
 export interface Cors {
   /** Headers of an answer to this origin, flat; empty for an origin that is not allowed. */
   answer(origin: string): readonly string[]
-  /** Headers of the answer to a preflight. */
+  /** Further headers of the answer to a preflight. */
   preflight(origin: string, headers: string): readonly string[]
 }
 
@@ -37,11 +37,10 @@ export function openCors(list: string): Cors {
   return {
     answer,
     preflight(origin, headers) {
-      if (!any && !origins.has(origin)) return ['Vary', 'Origin']
+      if (!any && !origins.has(origin)) return NONE
       // Echoed, because `*` does not cover Authorization.
       const allowed = HEADER_LIST.test(headers) ? headers : 'Content-Type, X-Api-Key, Last-Event-ID'
       return [
-        ...answer(origin),
         ...['Access-Control-Allow-Methods', METHODS],
         ...['Access-Control-Allow-Headers', allowed],
         ...['Access-Control-Max-Age', '600'],

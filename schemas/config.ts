@@ -94,7 +94,6 @@ export const SETTINGS = {
     '',
     'Secret that webhooks are signed with; made at first start and kept in the data folder when empty.',
   ),
-  test: setting('WEFT_TEST', false, 'Test helpers (the route that empties the store). Never in production.'),
 } as const
 
 type Value<T> = T extends string ? string : T extends number ? number : boolean

@@ -19,6 +19,8 @@ export const live = (run: RunId): string => `live.${run}`
 export const end = (run: RunId): string => `end.${run}`
 /** Orders to whoever executes the run: cancel, replay from the ring. */
 export const control = (run: RunId): string => `ctl.run.${run}`
+/** Something happened that others may want to know; nobody has to listen. */
+export const event = (noun: string, what: string): string => `event.${noun}.${what}`
 /** Questions that need graph code (state with subgraphs); one queue group per pool. */
 export const host = (pool: Pool, verb: string): string => `host.${pool}.${verb}`
 

@@ -92,7 +92,9 @@ function checkApp({ config }: Start): void {
 }
 
 /** The HTTP server shares a taken port with its owner silently, so it is tried here. */
-async function checkAddress({ config: { host, port, insecure } }: Start): Promise<void> {
+async function checkAddress({ config: { host, port, insecure, mongodb_url } }: Start): Promise<void> {
+  if (mongodb_url !== '')
+    throw new Sentence('MONGODB_URL is set, but Weft keeps its store in SQLite only for now: leave it empty', 2)
   if (!LOOPBACK.test(host) && !insecure)
     throw new Sentence(
       `${host} can be reached from other machines and no keys are configured: give --insecure if that is meant`,
@@ -150,6 +152,17 @@ function variablesOf(config: Config): { [name: string]: string } {
   return Object.fromEntries(names.map(name => [SETTINGS[name].env, `${config[name]}`]))
 }
 
+/** The first graph of the application; the example's own when it cannot be told. */
+function firstGraph(app: string): string {
+  try {
+    const file = statSync(app).isDirectory() ? join(app, 'langgraph.json') : app
+    const { graphs } = JSON.parse(readFileSync(file, 'utf8')) as { graphs: object }
+    return Object.keys(graphs)[0] ?? 'agent'
+  } catch {
+    return 'agent'
+  }
+}
+
 async function greet({ config, port, say }: Start): Promise<void> {
   const { host } = config
   const shown = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
@@ -161,9 +174,9 @@ Weft serves ${resolve(config.app)}
 at ${url} (data in ${resolve(config.data)}; Ctrl-C stops it)
 
 A streamed run:
-  curl -N ${url}/runs/stream -H 'content-type: application/json' -d '{"assistant_id":"agent","input":{"messages":[{"role":"user","content":"Tell me a story"}]},"stream_mode":"messages-tuple","stream_resumable":true,"on_disconnect":"continue"}'
+  curl -N ${url}/runs/stream -H 'content-type: application/json' -d '{"assistant_id":${JSON.stringify(firstGraph(config.app))},"input":{"messages":[{"role":"user","content":"Tell me a story"}]},"stream_mode":"messages-tuple","stream_resumable":true,"on_disconnect":"continue"}'
 Interrupt it with Ctrl-C, then go on where you were (the run's id is in its first event):
-  curl -N ${url}/runs/<run_id>/stream -H 'last-event-id: <last id you saw>'
+  curl -N ${url}/runs/RUN_ID/stream -H 'last-event-id: LAST_ID_YOU_SAW'
 
 `)
 }

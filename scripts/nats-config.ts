@@ -48,7 +48,7 @@ export const RIGHTS: { [role in Role]: Rights } = {
       '$JS.API.CONSUMER.INFO.RUNS.*',
       '$JS.ACK.RUNS.>',
     ],
-    subscribe: ['_INBOX_graphs.>', 'ctl.run.*', 'ctl.worker.*', 'host.>'],
+    subscribe: ['_INBOX_graphs.>', 'ctl.run.*', 'ctl.worker.*', 'event.>', 'host.>'],
   },
   deployer: {
     publish: ['rpc.>', '_INBOX_resources.>'],

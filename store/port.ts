@@ -216,8 +216,8 @@ export interface Store {
     cancelDue(now: number): Promise<RunSummary[]>
     /** Runs whose webhook is due, earliest first. */
     webhooksDue(now: number, limit: number): Promise<RunSummary[]>
-    /** Thread ids of temporary runs that ended before `ended_before` and owe no webhook. */
-    expired(ended_before: number, limit: number): Promise<string[]>
+    /** Thread ids of temporary runs that ended before `ended_before` (resumable ones: `resumable_before`) and owe no webhook. */
+    expired(ended_before: number, resumable_before: number, limit: number): Promise<string[]>
   }
   checkpoints: {
     /** By id; without one the thread's head (namespace "") or the greatest seq of the namespace. */

@@ -66,8 +66,8 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       unsettled: async limit => summaries(await reader.call(['runs.unsettled', limit])),
       cancelDue: async now => summaries(await reader.call(['runs.cancelDue', now])),
       webhooksDue: async (now, limit) => summaries(await reader.call(['runs.webhooksDue', now, limit])),
-      expired: async (before, limit) =>
-        (await reader.call<[string][]>(['runs.expired', before, limit])).map(([thread_id]) => thread_id),
+      expired: async (before, resumable, limit) =>
+        (await reader.call<[string][]>(['runs.expired', before, resumable, limit])).map(([thread_id]) => thread_id),
     },
     checkpoints: {
       get: query => reader.call<Tuple | null>(['checkpoints.get', query]),

@@ -9,10 +9,11 @@ import { ensureStreams } from '../bus/streams.js'
 import { type CheckpointQuery, validateCheckpointQuery } from '../schemas/checkpoints.js'
 import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
+import { event } from '../schemas/subjects.js'
 import { openSqlite } from '../store/sqlite.js'
 import { assistants } from './assistants.js'
 import { packTuples, rowsOf } from './checkpoints.js'
-import type { Tools } from './context.js'
+import { type Tools, turns } from './context.js'
 import { parseAllowed } from './outbound.js'
 import { leaseOf, leases } from './run-lease.js'
 import { runs } from './runs.js'
@@ -42,6 +43,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     pools: new Map(),
     allowed: parseAllowed(config.allow_hosts),
     webhookSecret: webhookSecret(config),
+    inTurn: turns(),
   }
   const nouns = {
     assistants: assistants(tools),
@@ -54,6 +56,8 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     const served = serve(link, `rpc.${noun}`, noun, doors)
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
   }
+  // Graph workers that ran before this process did announce themselves again.
+  link.nc.publish(event('resources', 'started'))
   const sweeper = startSweeper(tools)
   life.push({ name: 'sweeper', quiet: () => sweeper.stop() })
 }

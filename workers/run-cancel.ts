@@ -15,6 +15,11 @@ export type Action = 'interrupt' | 'rollback'
  * Throws conflict when the run has ended already.
  */
 export async function cancel(tools: Tools, run_id: string, action: Action = 'interrupt'): Promise<void> {
+  const [run] = await tools.store.runs.summary([run_id])
+  if (run !== undefined) await tools.inTurn(run.thread_id, () => cancelNow(tools, run_id, action))
+}
+
+async function cancelNow(tools: Tools, run_id: string, action: Action): Promise<void> {
   const { store, link } = tools
   let marked = false
   for (;;) {
@@ -70,7 +75,7 @@ export async function cancel(tools: Tools, run_id: string, action: Action = 'int
       result: Buffer.from('{}'),
       error: null,
     })
-    if (thread.active === null) await wakeNext(tools, queue, run.thread_id)
+    if (thread.active === null) wakeNext(tools, queue, run.thread_id)
     return
   }
 }

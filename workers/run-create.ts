@@ -35,10 +35,22 @@ export async function create(tools: Tools, body: RunCreate, { head }: Context): 
   const thread_id = given_thread ?? v7()
   const temporary = stateless && (body.on_completion ?? 'delete') === 'delete'
   const run = runRow(tools, body, assistant, { run_id, thread_id, mode, stateless, temporary })
-  const outcome = stateless ? await acceptNew(tools, run) : await accept(tools, run, body.if_not_exists === 'create')
+  await checkSelection(tools, body, run)
+  const outcome = stateless
+    ? await acceptNew(tools, run)
+    : await tools.inTurn(run.thread_id, () => accept(tools, run, body.if_not_exists === 'create'))
   if (outcome === 'known') return answerKnown(tools, run, stateless)
   if (outcome === 'first') wakeWhenDue(tools, run)
   return answer(run, stateless)
+}
+
+/** A checkpoint that is named must be one of the thread: an unknown one would start from nothing, silently. */
+async function checkSelection({ store }: Tools, body: RunCreate, { thread_id, temporary }: RunRow): Promise<void> {
+  const checkpoint_id = body.checkpoint?.checkpoint_id ?? body.checkpoint_id
+  if (!checkpoint_id || temporary) return
+  const ns = body.checkpoint?.checkpoint_ns ?? ''
+  if ((await store.checkpoints.get({ thread_id, ns, checkpoint_id })) === null)
+    throw fail('not_found', `Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
 }
 
 interface Given {

@@ -30,10 +30,16 @@ import { baseText, firstEligible } from './run-status.js'
 export const MAX_ATTEMPTS = 3
 
 export const leases = (tools: Tools) => ({
-  claim: door<Claim>(validateClaim, body => claim(tools, body)),
+  claim: door<Claim>(validateClaim, body => tools.inTurn(body.thread_id, () => claim(tools, body))),
   heartbeat: door<Heartbeat>(validateHeartbeat, body => heartbeat(tools, body)),
-  finish: open((bytes, { head }) => finish(tools, leaseOf(head.lease), bytes)),
-  release: door<Release>(validateRelease, (body, { head }) => release(tools, leaseOf(head.lease), body)),
+  finish: open((bytes, { head }) => {
+    const lease = leaseOf(head.lease)
+    return tools.inTurn(lease.thread_id, () => finish(tools, lease, bytes))
+  }),
+  release: door<Release>(validateRelease, (body, { head }) => {
+    const lease = leaseOf(head.lease)
+    return tools.inTurn(lease.thread_id, () => release(tools, lease, body))
+  }),
 })
 
 export function leaseOf(lease: Lease | undefined): Lease {

@@ -45,7 +45,7 @@ function modesOf({ stream_mode }: RunCreate): StreamMode[] {
 function configOf(body: RunCreate, base: RunConfig, ids: JsonObject, metadata: JsonObject): JsonObject {
   const configurable = merge(base.configurable, body.config?.configurable, selectionOf(body), tracerOf(body))
   for (const key of Object.keys(configurable))
-    if (key.startsWith('langgraph_auth_') || key.startsWith('__')) delete configurable[key]
+    if (key.startsWith('langgraph_auth_') || key.startsWith('__pregel_')) delete configurable[key]
   const config = merge(base, body.config)
   for (const [key, value] of Object.entries(config)) if (value === null) delete config[key]
   return merge(config, {

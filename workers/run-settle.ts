@@ -134,7 +134,7 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
       'run ended',
     )
     if (run.webhook !== null) void deliver(tools, run_id)
-    await wakeNext(tools, thread.queue, thread_id)
+    wakeNext(tools, thread.queue, thread_id)
     return {}
   }
 }
@@ -165,25 +165,19 @@ async function rollback(tools: Tools, run: RunSummary, thread: ThreadRow): Promi
   announceEnd(link, id, { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })
   if (run.resumable) await purgeEvents(link, mux, id)
   link.log.info({ run_id, thread_id, attempt: run.attempt }, 'run rolled back')
-  await wakeNext(tools, thread.queue, thread_id)
+  wakeNext(tools, thread.queue, thread_id)
   return true
 }
 
-/** Publishes the wake-up of the first run in line. */
-export async function wakeNext(
-  { store, link, mux }: Tools,
-  queue: readonly Queued[],
-  thread_id: string,
-): Promise<void> {
+/** Publishes the wake-up of the first run in line, beside what waits for the caller: the sweeper repeats a lost one. */
+export function wakeNext({ store, link, mux }: Tools, queue: readonly Queued[], thread_id: string): void {
   const next = firstEligible(queue, Date.now())
   if (next === null) return
-  const [run] = await store.runs.summary([next.run_id])
-  if (run === undefined || isTerminal(run.status)) return
-  void wake(
-    link,
-    mux,
-    token('pool', run.pool),
-    { run_id: next.run_id, thread_id },
-    `${next.run_id}:${run.attempt + 1}:next`,
-  )
+  const publish = async () => {
+    const [run] = await store.runs.summary([next.run_id])
+    if (run === undefined || isTerminal(run.status)) return
+    const id = `${next.run_id}:${run.attempt + 1}:next`
+    await wake(link, mux, token('pool', run.pool), { run_id: next.run_id, thread_id }, id)
+  }
+  publish().catch(error => link.log.warn({ err: error, run_id: next.run_id }, 'a wake-up was not published'))
 }

@@ -2,7 +2,7 @@
 import { door, open } from '../bus/serve.js'
 import { type RunIds, type RunRef, validateRunIds, validateRunRef } from '../schemas/calls.js'
 import { fail, WeftError } from '../schemas/errors.js'
-import { isTerminal, type RunCreate, validateRunCreate } from '../schemas/runs.js'
+import { isTerminal, type RunCreate, type RunKwargs, type StreamMode, validateRunCreate } from '../schemas/runs.js'
 import type { RunRow, RunSummary } from '../store/port.js'
 import { resultText, runText } from './answers.js'
 import type { Tools } from './context.js'
@@ -39,7 +39,13 @@ export const runs = (tools: Tools) => ({
       ])
     }
     const wants = head.run?.mode === 'wait' && isTerminal(row.status)
-    return { head: { run: headOf(row, thread_id === undefined) }, ...(wants ? { body: await result(tools, row) } : {}) }
+    // Only who filters needs to know what there is to filter.
+    const filters = head.query?.includes('stream_mode') ?? false
+    const modes = filters ? await modesOf(tools, row.run_id) : []
+    return {
+      head: { run: headOf(row, thread_id === undefined, modes) },
+      ...(wants ? { body: await result(tools, row) } : {}),
+    }
   }),
   /** Durable when it answers; the run stops soon after. The edge waits for the end when it was asked to. */
   cancel: open(async (_, { head }) => {
@@ -87,6 +93,11 @@ export const runs = (tools: Tools) => ({
     return {}
   }),
 })
+
+async function modesOf({ store }: Tools, run_id: string): Promise<StreamMode[]> {
+  const run = await store.runs.get(run_id)
+  return run === null ? [] : (JSON.parse(run.kwargs) as RunKwargs).stream_mode
+}
 
 const ignoreEnded = (error: unknown) => {
   if (!(error instanceof WeftError) || error.code !== 'conflict') throw error

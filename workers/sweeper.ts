@@ -101,6 +101,7 @@ async function repairStale(tools: Tools): Promise<void> {
 }
 
 async function removeExpired({ store, config }: Tools): Promise<void> {
-  const threads = await store.runs.expired(Date.now() - config.keep_ended_ms, BATCH)
+  const now = Date.now()
+  const threads = await store.runs.expired(now - config.keep_ended_ms, now - config.resumable_ttl_ms, BATCH)
   if (threads.length > 0) await store.apply(threads.map(thread_id => ({ step: 'threads.remove' as const, thread_id })))
 }

@@ -7,6 +7,12 @@ import { ChatGenerationChunk, type ChatResult } from '@langchain/core/outputs'
 
 type Reply = { text: string } | { tool: string; args: { [name: string]: string } }
 
+const STORY =
+  'A weaver had a loom that never lost a thread. Every evening she sat down, and whatever had been torn during the day she ' +
+  'joined again, exactly where it had ended: not one knot too early and not one too late. One night the lamp went out in ' +
+  'the middle of a row. Her neighbours said that the cloth was ruined. She lit the lamp, asked the cloth for the number of ' +
+  'its last thread, and went on with the next one. Nobody has ever found the place where the light had gone.'
+
 /** Looks at the last message only. */
 function reply(messages: BaseMessage[]): Reply {
   const last = messages.at(-1)
@@ -21,6 +27,7 @@ function reply(messages: BaseMessage[]): Reply {
   if (action) return { tool: action[1]!.toLowerCase(), args: { what: action[2]!.replace(/[.?!]+$/, '') } }
   const topic = /\bresearch (.+)/i.exec(text)?.[1]
   if (topic) return { tool: 'research', args: { topic: topic.replace(/[.?!]+$/, '') } }
+  if (/\bstory\b/i.test(text)) return { text: STORY }
   return {
     text: `You said: "${text}". I am a scripted model, so I can only tell the weather, calculate, research, and book or send things when you approve.`,
   }

@@ -59,10 +59,10 @@ export function reads(db: Database) {
     'runs.webhooksDue': (_, now: number, limit: number) =>
       all(`SELECT ${RUN} FROM runs WHERE webhook_due_at <= ? ORDER BY webhook_due_at LIMIT ?`, [now, limit]),
 
-    'runs.expired': (_, before: number, limit: number) =>
+    'runs.expired': (_, before: number, resumable: number, limit: number) =>
       all(
-        'SELECT DISTINCT thread_id FROM runs WHERE temporary = 1 AND ended_at < ? AND webhook_due_at IS NULL LIMIT ?',
-        [before, limit],
+        'SELECT DISTINCT thread_id FROM runs WHERE temporary = 1 AND ended_at < ? AND (resumable = 0 OR ended_at < ?) AND webhook_due_at IS NULL LIMIT ?',
+        [before, resumable, limit],
       ),
 
     'checkpoints.get': (transfer, query: CheckpointQuery) => {

@@ -147,6 +147,18 @@ t.test('a graph that blocks runs alone; others do not wait for it', async t => {
   await within(20_000, Promise.all([again.ended, neighbour.ended]))
 })
 
+t.test('poison among many: good runs finish, the others pay each for itself', async t => {
+  const good: Started[] = []
+  const bad: Started[] = []
+  for (let n = 0; n < 66; n++) {
+    const harm = ['exit', 'rejection', 'exception'][n % 3]
+    if (n % 11 === 5) bad.push(await weft.run('poison', { steps: 3, at: 2, harm }))
+    else good.push(await weft.run('steps', { steps: 5 }))
+  }
+  for (const run of good) t.match(await within(60_000, run.ended), { status: 'success' })
+  for (const run of bad) t.match(await within(60_000, run.ended), { status: 'error', error: { message: /3 attempts/ } })
+})
+
 t.test('log spam costs nothing but its own time', async t => {
   const run = await weft.run('other', { steps: 3, at: 1, harm: 'spam', ms: 2_000 })
   t.match(await within(20_000, run.ended), { status: 'success' })

@@ -600,8 +600,9 @@ export function conformance(name: string, open: () => Promise<Opened>): void {
       await made({ temporary: false, ended_at: 1_000 })
       await made({ ended_at: 1_000, webhook: 'https://example.com/', webhook_due_at: 5_000 })
       await newRun(old, { temporary: true, ended_at: 900 })
-      t.same((await store.runs.expired(2_000, 100)).sort(), [old, older].sort(), 'each thread once')
-      t.equal((await store.runs.expired(2_000, 1)).length, 1)
+      t.same((await store.runs.expired(2_000, 2_000, 100)).sort(), [old, older].sort(), 'each thread once')
+      t.same(await store.runs.expired(2_000, 0, 100), [], 'a stored stream keeps its run')
+      t.equal((await store.runs.expired(2_000, 2_000, 1)).length, 1)
     })
 
     t.test('5,000 hostile JSON values come back byte for byte', async t => {

@@ -254,7 +254,7 @@ t.test('every statement goes through an index', async t => {
   ways['runs.cancelDue']([], 1)
   ways['runs.webhooksDue']([], 1, 1)
   ways['threads.busy']([], 1, 1)
-  ways['runs.expired']([], 1, 1)
+  ways['runs.expired']([], 1, 1, 1)
   for (const query of [{}, { ns: 'n' }, { ns: '' }, { checkpoint_id: 'c' }, { before: 'c', limit: 1 }]) {
     ways['checkpoints.get']([], { thread_id: 'x', ...query })
     ways['checkpoints.list']([], { thread_id: 'x', ...query })

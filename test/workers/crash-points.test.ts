@@ -17,7 +17,7 @@ import { isTerminal, type RunCreate } from '../../schemas/runs.js'
 import type { Step, Store } from '../../store/port.js'
 import { openSqlite } from '../../store/sqlite.js'
 import { systemAssistantId } from '../../workers/assistants.js'
-import type { Tools } from '../../workers/context.js'
+import { type Tools, turns } from '../../workers/context.js'
 import { parseAllowed } from '../../workers/outbound.js'
 import { dropUnaccepted, repair } from '../../workers/repair.js'
 import { cancel } from '../../workers/run-cancel.js'
@@ -69,6 +69,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     pools: new Map(),
     allowed: parseAllowed(''),
     webhookSecret: Buffer.from('x'),
+    inTurn: turns(),
   }
   t.teardown(async () => {
     mux.close()

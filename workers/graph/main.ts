@@ -9,7 +9,7 @@ import { open, serve } from '../../bus/serve.js'
 import type { Config } from '../../schemas/config.js'
 import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
 import { token } from '../../schemas/ids.js'
-import { rpc } from '../../schemas/subjects.js'
+import { event, rpc } from '../../schemas/subjects.js'
 import { type Frame, TO_HOST } from './frames.js'
 import { startPool } from './pool.js'
 import type { Hello } from './protocol.js'
@@ -50,6 +50,8 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle): 
     throw new Error(`no graph of ${app} could be loaded: ${hello.graphs.map(graph => graph.error).join('; ')}`)
   const register = () => announce(caller, link, pool, graphs)
   await register()
+  const again = link.nc.subscribe(event('resources', 'started'), { callback: () => void register() })
+  life.push({ name: 'hearing resource workers', quiet: () => again.unsubscribe() })
   life.push({ name: 'announcing', quiet: link.onReconnect(() => void register()) })
   const served = serve(link, `host.${pool}`, 'graphs', {
     state: open(bytes => question(supervisor, hosts.choose(), bytes)),

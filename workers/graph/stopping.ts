@@ -30,7 +30,7 @@ export interface StoppingOptions {
   table: Table
   giving: Giving
   isolate(graph_id: string, why: string): void
-  /** It has ended a host. */
+  /** It has ended or blocked a host: should it start again, then with none beside it. */
   suspect(run: RunId): void
 }
 
@@ -67,7 +67,10 @@ export function openStopping({ log, table, giving, isolate, suspect }: StoppingO
       if (left.get(host) === slot) kill(host, null)
       left.set(host, slot)
     } else if (one.stop !== null) kill(host, one)
-    else isolate(one.lease.graph_id, `it held the event loop for ${ms} ms`)
+    else {
+      isolate(one.lease.graph_id, `it held the event loop for ${ms} ms`)
+      suspect(one.run)
+    }
   }
 
   function died(host: GraphHost, { slot, error, message }: HostEnd): void {
