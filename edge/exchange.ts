@@ -110,7 +110,9 @@ export class Exchange {
     this.res.cork(() => {
       this.writeHead(status, headers)
       if (body !== null) this.res.writeHeader('Content-Type', 'application/json')
-      if (body === null || this.method === 'HEAD') this.endEmpty()
+      if (this.method === 'HEAD' || (body === null && status === 204)) this.endEmpty()
+      // Says Content-Length: 0; without it a client waits for the connection to close.
+      else if (body === null) this.res.end('', this.received.close)
       else this.res.end(body, this.received.close)
     })
     this.close()

@@ -79,6 +79,15 @@ t.test('several runs on one thread', async t => {
         await t.rejects(client.runs.cancel(thread_id, thread_id), /HTTP 404/)
       })
 
+      await t.test('the answer of a cancel is whole at once', async t => {
+        const { thread_id } = await client.threads.create()
+        const run = await client.runs.create(thread_id, 'echo', { input: {}, afterSeconds: 3600 })
+        const answer = await fetch(`${cluster.url}/threads/${thread_id}/runs/${run.run_id}/cancel`, { method: 'POST' })
+        t.equal(answer.status, 202)
+        t.equal(answer.headers.get('content-length'), '0')
+        t.equal(await answer.text(), '')
+      })
+
       await t.test('after_seconds: pending until due, cancellable, in order of due time', async t => {
         const { thread_id } = await client.threads.create()
         const late = await client.runs.create(thread_id, 'echo', { input: { text: 'late' }, afterSeconds: 0.8 })

@@ -36,14 +36,21 @@ process.on('uncaughtException', error => {
   watchdog.last({ error: 'UncaughtException', message: sentenceOf(error) })
   process.exit(1)
 })
-// More than the pipe takes is lost; that is no fault of a run.
-for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
+// A graph that logs faster than it is read waits, and piles nothing up here; what fails to be written is no fault of it.
+for (const output of [process.stdout, process.stderr] as (NodeJS.WriteStream & { _handle?: Blocking })[]) {
+  output._handle?.setBlocking?.(true)
+  output.on('error', () => {})
+}
 process.on('exit', code => watchdog.last({ error: 'ProcessExit', message: `the process ended with exit code ${code}` }))
 // No event tells of this one.
 const abort = process.abort.bind(process)
 process.abort = () => {
   watchdog.last({ error: 'ProcessExit', message: 'the process called abort()' })
   return abort()
+}
+
+interface Blocking {
+  setBlocking?(blocking: boolean): void
 }
 
 function sentenceOf(reason: unknown): string {
