@@ -34,6 +34,10 @@ t.test('a bad file is one sentence', async t => {
   t.match(await sentence('[]'), /must hold a JSON object\.$/)
   t.match(await sentence({}), /names no graphs: "graphs" must map a name to "file:export"\.$/)
   t.match(await sentence({ graphs: {} }), /names no graphs/)
+  t.match(
+    await sentence({ graphs: { a: './a.mjs:a' }, auth: { path: './auth.mjs:auth' } }),
+    /asks for "auth", which Weft does not have yet: it is not served without it\.$/,
+  )
   t.match((await loadApplication(join(root, 'none.json'))).hello.error, /none\.json cannot be read\.$/)
 })
 

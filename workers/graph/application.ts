@@ -75,6 +75,11 @@ interface Entry {
   error: string | null
 }
 
+/** An application that wants these must not be served without them. */
+const GUARDS = ['auth', 'encryption']
+/** Documented keys whose time has not come; others that are unknown mean nothing (API: langgraph.json). */
+const TO_COME = ['http', 'store', 'checkpointer', 'webhooks', 'ui']
+
 function readDescription(path: string): { folder: string; entries: Entry[] } {
   let text: string
   try {
@@ -91,6 +96,11 @@ function readDescription(path: string): { folder: string; entries: Entry[] } {
   if (!isObject(described)) throw new Error(`${path} must hold a JSON object.`)
   if (!isObject(described.graphs) || Object.keys(described.graphs).length === 0)
     throw new Error(`${path} names no graphs: "graphs" must map a name to "file:export".`)
+  for (const key of GUARDS)
+    if (key in described)
+      throw new Error(`${path} asks for "${key}", which Weft does not have yet: it is not served without it.`)
+  for (const key of TO_COME)
+    if (key in described) console.warn(`"${key}" in langgraph.json is not available yet; it is ignored.`)
   const folder = dirname(path)
   applyEnvironment(described.env, folder)
   return { folder, entries: Object.entries(described.graphs).map(([id, value]) => entryOf(id, value, folder)) }

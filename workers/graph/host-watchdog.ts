@@ -5,8 +5,8 @@
  * it learns goes to the supervisor over a pipe of its own: the event loop has no part in it.
  *
  * Measured: an async hook that writes the slot of each callback into shared memory also knows who blocks inside native
- * code, but it costs 8 to 20 % of a busy host; this costs nothing while the loop is on time. A native call that blocks
- * is attributed when it returns.
+ * code, but it costs 3 to 12 % of a busy host (most pairs; one noisy outlier was far above); this costs nothing while
+ * the loop is on time. A native call that blocks is attributed when it returns.
  *
  * Not known: who crashed in native code within 100 ms, or whose memory the kernel wanted back.
  */
