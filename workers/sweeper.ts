@@ -21,6 +21,8 @@ interface Row {
 
 const STALE_MS = 30_000
 const BATCH = 1_000
+/** Runs that are looked through at once: a thread holds 1,000 of them, a cluster many threads. */
+const UNSETTLED = 20_000
 
 export const rows: readonly Row[] = [
   // Runs that are pending for 30 s, or were when the process started, and first in the line of their thread.
@@ -60,7 +62,7 @@ async function rewake(tools: Tools): Promise<void> {
   const { store, link, mux } = tools
   const now = Date.now()
   const first = now - started < 10_000
-  for (const run of await store.runs.unsettled(BATCH)) {
+  for (const run of await store.runs.unsettled(UNSETTLED)) {
     if (run.status === 'running' || (run.updated_at > now - STALE_MS && run.updated_at > started)) continue
     if (run.status === 'accepting') {
       await dropUnaccepted(tools, run)
@@ -88,7 +90,7 @@ let beats = new Map<string, number>()
 async function wakeLost({ store, link, mux }: Tools): Promise<void> {
   const before = beats
   beats = new Map()
-  for (const run of await store.runs.unsettled(BATCH * 20)) {
+  for (const run of await store.runs.unsettled(UNSETTLED)) {
     if (run.status !== 'running') continue
     beats.set(run.run_id, run.hb)
     if (before.get(run.run_id) !== run.hb) continue

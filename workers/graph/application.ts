@@ -101,6 +101,9 @@ function readDescription(path: string): { folder: string; entries: Entry[] } {
       throw new Error(`${path} asks for "${key}", which Weft does not have yet: it is not served without it.`)
   for (const key of TO_COME)
     if (key in described) console.warn(`"${key}" in langgraph.json is not available yet; it is ignored.`)
+  const wanted = described.node_version
+  if (wanted !== undefined && `${wanted}` !== process.versions.node.split('.')[0])
+    console.warn(`langgraph.json asks for Node ${wanted}, this is ${process.versions.node}.`)
   const folder = dirname(path)
   applyEnvironment(described.env, folder)
   return { folder, entries: Object.entries(described.graphs).map(([id, value]) => entryOf(id, value, folder)) }
