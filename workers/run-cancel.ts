@@ -1,10 +1,11 @@
 /** Cancelling runs (API: threads-and-runs 11): a field of the row first, so it is durable; a message to be quick. */
-import { announceEnd, sendCancel } from '../bus/events.js'
+import { sendCancel } from '../bus/events.js'
 import { fail } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
 import { isTerminal } from '../schemas/runs.js'
 import type { Step } from '../store/port.js'
 import type { Tools } from './context.js'
+import { announceDropped, dropStep } from './run-drop.js'
 import { wakeNext } from './run-settle.js'
 import { statusOf } from './run-status.js'
 
@@ -40,25 +41,7 @@ async function cancelNow(tools: Tools, run_id: string, action: Action): Promise<
     if (thread === null) return
     const now = Date.now()
     const queue = thread.queue.filter(one => one.run_id !== run_id)
-    const where = { status: ['accepting', 'pending'] as const }
-    const gone: Step =
-      action === 'rollback'
-        ? { step: 'runs.remove', run_id, where }
-        : {
-            step: 'runs.patch',
-            run_id,
-            where,
-            set: {
-              status: 'interrupted',
-              cancel: 'interrupt',
-              cancel_due_at: null,
-              ended_at: now,
-              updated_at: now,
-              last_event_id: -1,
-              ...(run.temporary ? { result: Buffer.from('{}') } : {}),
-              ...(run.webhook === null ? {} : { webhook_due_at: now }),
-            },
-          }
+    const gone = dropStep(run, action, now)
     // The row of the run first: a run that has ended but stands in line is skipped, the other way round it were lost.
     const place: Step = {
       step: 'threads.patch',
@@ -69,12 +52,7 @@ async function cancelNow(tools: Tools, run_id: string, action: Action): Promise<
     const failed = await store.apply(marked ? [place] : [gone, place])
     if (failed === 1) marked = (await store.runs.summary([run_id]))[0]?.status !== run.status
     if (failed !== -1) continue
-    announceEnd(link, token('run', run_id), {
-      status: 'interrupted',
-      last_event_id: -1,
-      result: Buffer.from('{}'),
-      error: null,
-    })
+    announceDropped(tools, run)
     if (thread.active === null) wakeNext(tools, queue, run.thread_id)
     return
   }

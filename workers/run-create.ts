@@ -158,7 +158,7 @@ async function accept(tools: Tools, run: RunRow, mayCreate: boolean): Promise<Ou
     if (failed === 0) return 'known'
     // Lost the race for the thread row, or what was to be dropped has moved on: look again.
     if (failed !== -1) continue
-    followUp(tools, decision)
+    followUp(tools, decision, run)
     return base.active === null && decision.queue.length === 1 ? 'first' : 'waits'
   }
 }

@@ -2,11 +2,13 @@
  * What a new run does to the runs before it (API: threads-and-runs 8.6). The decision is taken on the thread row that
  * is then compared and set, so two callers never both think they were first.
  */
-import { announceEnd, sendCancel } from '../bus/events.js'
+import { sendCancel } from '../bus/events.js'
 import { fail } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
-import type { Active, Queued, RunRow, Step, ThreadRow } from '../store/port.js'
+import { isTerminal } from '../schemas/runs.js'
+import type { Active, Queued, RunRow, RunSummary, Step, ThreadRow } from '../store/port.js'
 import type { Tools } from './context.js'
+import { announceDropped, dropStep } from './run-drop.js'
 
 /** A thread queues at most so many runs; the next is refused with 429. */
 const MAX_QUEUED = 1_000
@@ -14,7 +16,7 @@ const MAX_QUEUED = 1_000
 export interface Decision {
   queue: Queued[]
   /** Runs that wait and shall not run any more. */
-  dropped: Queued[]
+  dropped: RunSummary[]
   /** The run that shall stop. */
   stopped: Active | null
   /** The run is in line already: a repeated create. */
@@ -40,50 +42,29 @@ export async function decide({ store }: Tools, run: RunRow, thread: ThreadRow): 
       'Thread is already running a task. Wait for it to finish or choose a different multitask strategy.',
     )
   }
-  return { queue: [mine], dropped: thread.queue, stopped: thread.active, known }
+  const dropped = (await store.runs.summary(thread.queue.map(one => one.run_id))).filter(one => !isTerminal(one.status))
+  return { queue: [mine], dropped, stopped: thread.active, known }
 }
 
 /** The steps that end or stop the earlier runs; they come after the new run is in line. */
 export function dropSteps({ dropped, stopped }: Decision, run: RunRow): Step[] {
-  const rollback = run.multitask_strategy === 'rollback'
-  const now = run.created_at
-  const steps = dropped.map(
-    ({ run_id }): Step =>
-      rollback
-        ? { step: 'runs.remove', run_id, where: { status: ['accepting', 'pending'] } }
-        : {
-            step: 'runs.patch',
-            run_id,
-            where: { status: ['accepting', 'pending'] },
-            set: {
-              status: 'interrupted',
-              cancel: 'interrupt',
-              cancel_due_at: null,
-              ended_at: now,
-              updated_at: now,
-              last_event_id: -1,
-            },
-          },
-  )
+  const action = run.multitask_strategy === 'rollback' ? 'rollback' : 'interrupt'
+  const steps = dropped.map(one => dropStep(one, action, run.created_at))
   if (stopped !== null) {
     steps.push({
       step: 'runs.patch',
       run_id: stopped.run_id,
       where: { token: stopped.token, status: ['running'] },
-      set: { cancel: rollback ? 'rollback' : 'interrupt' },
+      set: { cancel: action },
     })
   }
   return steps
 }
 
 /** Tells the readers of dropped runs that they ended, and the holder of the running one to stop. */
-export function followUp({ link }: Tools, { dropped, stopped }: Decision): void {
-  for (const { run_id } of dropped)
-    announceEnd(link, token('run', run_id), {
-      status: 'interrupted',
-      last_event_id: -1,
-      result: Buffer.from('{}'),
-      error: null,
-    })
-  if (stopped !== null) sendCancel(link, token('run', stopped.run_id))
+export function followUp(tools: Tools, { dropped, stopped }: Decision, run: RunRow): void {
+  // Rolled back runs have no webhook: their rows are gone.
+  const rollback = run.multitask_strategy === 'rollback'
+  for (const one of dropped) announceDropped(tools, rollback ? { ...one, webhook: null } : one)
+  if (stopped !== null) sendCancel(tools.link, token('run', stopped.run_id))
 }

@@ -82,6 +82,13 @@ t.test('webhooks: one signed call after the run has settled, again when it faile
   const [first, second] = await called('/flaky', 2)
   t.equal(first!.headers['webhook-id'], second!.headers['webhook-id'], 'the same id each time')
 
+  const busy = await client.threads.create()
+  await client.runs.create(busy.thread_id, 'slow', { input: { ms: 20_000 } })
+  await client.runs.create(busy.thread_id, 'echo', { input: {}, webhook: `http://${host}/dropped` })
+  await client.runs.wait(busy.thread_id, 'echo', { input: {}, multitaskStrategy: 'interrupt' })
+  const [dropped] = await called('/dropped')
+  t.match(JSON.parse(dropped!.body), { status: 'interrupted' }, 'a run that a newer one replaced has its webhook, too')
+
   for (const url of [
     'http://169.254.169.254/',
     'http://10.0.0.1/',

@@ -1,0 +1,34 @@
+/** Ending a run that waits and shall not run any more: a cancel of it, or a newer run that takes its place. */
+import { announceEnd } from '../bus/events.js'
+import { token } from '../schemas/ids.js'
+import type { RunSummary, Step } from '../store/port.js'
+import type { Tools } from './context.js'
+import { deliver } from './webhooks.js'
+
+/** The row of the run: interrupted with its webhook intent, or gone. Fails once it is no longer waiting. */
+export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', now: number): Step {
+  const where = { status: ['accepting', 'pending'] as const }
+  if (action === 'rollback') return { step: 'runs.remove', run_id: run.run_id, where }
+  return {
+    step: 'runs.patch',
+    run_id: run.run_id,
+    where,
+    set: {
+      status: 'interrupted',
+      cancel: 'interrupt',
+      cancel_due_at: null,
+      ended_at: now,
+      updated_at: now,
+      last_event_id: -1,
+      ...(run.temporary ? { result: Buffer.from('{}') } : {}),
+      ...(run.webhook === null ? {} : { webhook_due_at: now }),
+    },
+  }
+}
+
+/** Tells its readers, and whoever its webhook names. */
+export function announceDropped(tools: Tools, { run_id, webhook }: RunSummary): void {
+  const ending = { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null } as const
+  announceEnd(tools.link, token('run', run_id), ending)
+  if (webhook !== null) void deliver(tools, run_id)
+}
