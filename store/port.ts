@@ -137,6 +137,45 @@ export interface WriteRow extends WriteEntry {
   value: Uint8Array
 }
 
+/**
+ * An aggregate off the hot path (a cron, a deployment, a provider, a key …): its body as JSON text, and beside it what
+ * the store may look at.
+ */
+export interface RecordRow {
+  kind: string
+  app: string
+  id: string
+  /** What it belongs to: the thread of a cron, the deployment of a revision. '' = nothing. */
+  parent: string
+  /** Unique within kind and app; null = has none. */
+  name: string | null
+  rev: number
+  /** JSON text. */
+  body: string
+  /** What a search may narrow by (workers/contains.ts keysOf); each is a plain token of at most 64 characters. */
+  keys: string[]
+  /** When something is to be done about it; null = nothing. */
+  due_at: number | null
+  created_at: number
+  updated_at: number
+}
+
+/** The columns by which records are listed; equal values are ordered by id. */
+export type RecordSort = 'id' | 'created_at' | 'updated_at'
+
+export interface RecordQuery {
+  kind: string
+  app?: string
+  parent?: string
+  /** Only records that have all of these. */
+  keys?: readonly string[]
+  sort?: RecordSort
+  order?: 'asc' | 'desc'
+  /** Where the page before ended: its last row. */
+  after?: Pick<RecordRow, RecordSort>
+  limit: number
+}
+
 export type Step =
   /** Fails when the id exists in the application. */
   | { step: 'assistants.insert'; row: AssistantRow }
@@ -179,6 +218,20 @@ export type Step =
     }
   /** Removes the checkpoints and writes that this run made; never fails. Blobs stay: others may refer to them. */
   | { step: 'checkpoints.rollback'; thread_id: string; run_id: string }
+  /** Fails when (kind, id) exists or the name is taken in (kind, app). */
+  | { step: 'records.insert'; row: RecordRow }
+  /** Fails unless the record exists and matches, and when the new name is taken. `rev` grows by one. */
+  | {
+      step: 'records.patch'
+      kind: string
+      id: string
+      where: { rev?: number }
+      set: Partial<Omit<RecordRow, 'kind' | 'app' | 'id' | 'rev' | 'created_at'>>
+    }
+  /** Fails unless the record exists and matches. */
+  | { step: 'records.remove'; kind: string; id: string; where: { rev?: number } }
+  /** Removes all records of the kind that belong to `parent`; never fails. */
+  | { step: 'records.clear'; kind: string; parent: string }
   /** Removes the thread with its state, runs, checkpoints, blobs and writes; never fails. */
   | { step: 'threads.remove'; thread_id: string }
 
@@ -224,6 +277,14 @@ export interface Store {
     get(query: CheckpointQuery): Promise<Tuple | null>
     /** Newest first (by seq); all namespaces when `ns` is absent. */
     list(query: CheckpointQuery): Promise<Tuple[]>
+  }
+  records: {
+    get(kind: string, id: string): Promise<RecordRow | null>
+    named(kind: string, app: string, name: string): Promise<RecordRow | null>
+    /** Newest first by `created_at` unless the query says otherwise. */
+    list(query: RecordQuery): Promise<RecordRow[]>
+    /** Records whose `due_at` is not later than `now`, earliest first. */
+    due(kind: string, now: number, limit: number): Promise<RecordRow[]>
   }
   /** Resolves when the store answers; rejects otherwise. */
   ping(): Promise<void>

@@ -5,10 +5,10 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fail } from '../schemas/errors.js'
-import type { RunSummary, StateRow, Step, Store, ThreadRow, Tuple } from './port.js'
+import type { RecordRow, RunSummary, StateRow, Step, Store, ThreadRow, Tuple } from './port.js'
 import type { Param, Row } from './sqlite/database.js'
 import type { ReaderData } from './sqlite/reader.js'
-import { ASSISTANT, decode, PAYLOAD, RUN, THREAD } from './sqlite/rows.js'
+import { ASSISTANT, decode, PAYLOAD, RECORD, RUN, THREAD } from './sqlite/rows.js'
 import { statements } from './sqlite/statements.js'
 import { Thread } from './sqlite/thread.js'
 import type { Sent, WriterData, WriterStarted } from './sqlite/writer.js'
@@ -73,6 +73,12 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       get: query => reader.call<Tuple | null>(['checkpoints.get', query]),
       list: query => reader.call<Tuple[]>(['checkpoints.list', query]),
     },
+    records: {
+      get: async (kind, id) => decode(RECORD, await reader.call<Row>(['records.get', kind, id])),
+      named: async (...name) => decode(RECORD, await reader.call<Row>(['records.named', ...name])),
+      list: async query => records(await reader.call(['records.list', query])),
+      due: async (kind, now, limit) => records(await reader.call(['records.due', kind, now, limit])),
+    },
     async ping() {
       await Promise.all([writer.call([]), reader.call(['ping'])])
     },
@@ -88,6 +94,7 @@ const openReader = (file: string) =>
   Thread.open<null>(new URL('./sqlite/reader.js', import.meta.url), { file } satisfies ReaderData)
 
 const STATE = ['head', 'values', 'rest'] as const
+const records = (rows: Row[]): RecordRow[] => rows.map(row => decode<RecordRow>(RECORD, row)!)
 const summaries = (rows: Row[]): RunSummary[] => rows.map(row => decode<RunSummary>(RUN, row)!)
 
 /** From this size on, a copy is given away rather than copied once more. */

@@ -1,9 +1,9 @@
 /** The queries. Each answers raw rows where the caller can name the columns; all of them go through an index. */
 import type { Database, Statement } from 'libsql'
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
-import type { Tuple } from '../port.js'
+import type { RecordQuery, Tuple } from '../port.js'
 import type { Param, Row } from './database.js'
-import { ASSISTANT, exact, plain, RUN, THREAD } from './rows.js'
+import { ASSISTANT, exact, plain, RECORD, RUN, THREAD } from './rows.js'
 
 /** Buffers that the answer gives away are put into `transfer`. */
 export type Read = (transfer: ArrayBuffer[], ...args: never[]) => unknown
@@ -99,6 +99,38 @@ export function reads(db: Database) {
         tuple(transfer, thread_id, row),
       )
     },
+
+    'records.get': (_, kind: string, id: string) =>
+      get(`SELECT ${RECORD} FROM records WHERE kind = ? AND id = ?`, [kind, id]),
+
+    'records.named': (_, kind: string, app: string, name: string) =>
+      get(`SELECT ${RECORD} FROM records WHERE kind = ? AND app = ? AND name = ?`, [kind, app, plain(name)]),
+
+    'records.list': (_, { kind, app, parent, keys = [], sort = 'created_at', order, after, limit }: RecordQuery) => {
+      const wheres = ['kind = ?']
+      const params: Param[] = [kind]
+      const only = (where: string, ...values: Param[]) => {
+        wheres.push(where)
+        params.push(...values)
+      }
+      if (app !== undefined) only('app = ?', app)
+      if (parent !== undefined) only('parent = ?', parent)
+      for (const key of keys) only('EXISTS (SELECT 1 FROM json_each(keys) WHERE value = ?)', key)
+      const [way, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<']
+      if (after !== undefined) only(`(${sort}, id) ${beyond} (?, ?)`, after[sort], after.id)
+      params.push(limit)
+      return all(
+        `SELECT ${RECORD} FROM records WHERE ${wheres.join(' AND ')} ORDER BY ${sort} ${way}, id ${way} LIMIT ?`,
+        params,
+      )
+    },
+
+    'records.due': (_, kind: string, now: number, limit: number) =>
+      all(`SELECT ${RECORD} FROM records WHERE kind = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?`, [
+        kind,
+        now,
+        limit,
+      ]),
   } satisfies { [name: string]: Read }
 
   function tuple(transfer: ArrayBuffer[], thread_id: string, row: Row): Tuple {

@@ -1,5 +1,5 @@
 /** Rows as the tables hold them: the columns of each table, and the way of a value there and back. */
-import type { AssistantRow, RunRow, RunSummary, ThreadRow } from '../port.js'
+import type { AssistantRow, RecordRow, RunRow, RunSummary, ThreadRow } from '../port.js'
 import type { Param, Row } from './database.js'
 
 export const ASSISTANT = [
@@ -70,6 +70,20 @@ export const RUN = [
   'webhook_tries',
 ] as const satisfies (keyof RunSummary)[]
 
+export const RECORD = [
+  'kind',
+  'app',
+  'id',
+  'parent',
+  'name',
+  'rev',
+  'keys',
+  'due_at',
+  'created_at',
+  'updated_at',
+  'body',
+] as const satisfies (keyof RecordRow)[]
+
 /** The columns of a run that stand in `payloads`. */
 export const PAYLOAD = ['kwargs', 'result'] as const satisfies (keyof RunRow)[]
 
@@ -88,6 +102,7 @@ const CODECS: { readonly [column: string]: Codec | undefined } = {
   resumable: flag,
   active: json,
   queue: json,
+  keys: json,
   name: text,
   description: text,
   graph_id: text,

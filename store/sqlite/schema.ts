@@ -64,6 +64,18 @@ const VERSIONS = [
     PRIMARY KEY (thread_id, ns, checkpoint_id, task_id, idx)
   );
   `,
+  `
+  CREATE TABLE records (
+    kind TEXT NOT NULL, app TEXT NOT NULL, id TEXT NOT NULL, parent TEXT NOT NULL, name TEXT, rev INTEGER NOT NULL,
+    keys TEXT NOT NULL, due_at INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, body TEXT NOT NULL,
+    PRIMARY KEY (kind, id)
+  );
+  CREATE UNIQUE INDEX records_by_name ON records (kind, app, name) WHERE name IS NOT NULL;
+  CREATE INDEX records_by_parent ON records (kind, parent);
+  CREATE INDEX records_by_created ON records (kind, created_at, id);
+  CREATE INDEX records_by_updated ON records (kind, updated_at, id);
+  CREATE INDEX records_due ON records (kind, due_at) WHERE due_at IS NOT NULL;
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

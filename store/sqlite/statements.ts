@@ -5,7 +5,7 @@
  */
 import type { RunWhere, Step } from '../port.js'
 import type { Param } from './database.js'
-import { ASSISTANT, encode, PAYLOAD, plain, RUN, THREAD } from './rows.js'
+import { ASSISTANT, encode, PAYLOAD, plain, RECORD, RUN, THREAD } from './rows.js'
 
 /** SQL, the index of the step that fails when no row changes (−1: cannot fail), parameters. */
 export type Statement = [sql: string, step: number, params: Param[]]
@@ -84,6 +84,27 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
     for (const table of ['checkpoints', 'writes'])
       out.push([`DELETE FROM ${table} WHERE thread_id = ? AND run_id = ?`, -1, [thread_id, run_id]])
   },
+  'records.insert': ({ row }, i, out) => {
+    out.push([INSERT_RECORD, i, values(RECORD, row)])
+  },
+  'records.patch': ({ kind, id, where, set }, i, out) => {
+    const { sets, params } = assignments(RECORD_PATCHED, set)
+    sets.push('rev = rev + 1')
+    const wheres = ['kind = ?', 'id = ?']
+    params.push(kind, id)
+    if (where.rev !== undefined) {
+      wheres.push('rev = ?')
+      params.push(where.rev)
+    }
+    out.push([update('OR IGNORE records', sets, wheres), i, params])
+  },
+  'records.remove': ({ kind, id, where }, i, out) => {
+    const rev = where.rev === undefined ? '' : ' AND rev = ?'
+    out.push([`DELETE FROM records WHERE kind = ? AND id = ?${rev}`, i, rev ? [kind, id, where.rev!] : [kind, id]])
+  },
+  'records.clear': ({ kind, parent }, _i, out) => {
+    out.push(['DELETE FROM records WHERE kind = ? AND parent = ?', -1, [kind, parent]])
+  },
   'threads.remove': ({ thread_id }, _i, out) => {
     // States and payloads go with the rows they belong to (ON DELETE CASCADE).
     for (const table of ['threads', 'runs', 'checkpoints', 'blobs', 'writes'])
@@ -111,6 +132,8 @@ function runWhere(run_id: string, { status, attempt, token }: RunWhere): { where
 
 const THREAD_PATCHED = THREAD.filter(column => !['app', 'thread_id', 'rev', 'created_at'].includes(column))
 const RUN_PATCHED = RUN.filter(column => !['app', 'run_id', 'thread_id', 'created_at'].includes(column))
+
+const RECORD_PATCHED = RECORD.filter(column => !['kind', 'app', 'id', 'rev', 'created_at'].includes(column))
 
 const insert = (table: string, columns: readonly string[]) =>
   `INSERT INTO ${table} (${columns.join()}) VALUES (${columns.map(() => '?').join()})`
@@ -156,6 +179,7 @@ const WRITE = insert('writes', [
   'type',
   'value',
 ])
+const INSERT_RECORD = `${insert('records', RECORD)} ON CONFLICT DO NOTHING`
 const PUT_WRITE = `${WRITE} ON CONFLICT DO NOTHING`
 const REPLACE_WRITE = WRITE.replace('INSERT', 'INSERT OR REPLACE')
 

@@ -35,9 +35,11 @@ export class Thread {
    */
   static async open<Started>(file: URL, data: unknown): Promise<{ thread: Thread; started: Started }> {
     const worker = new Worker(file, { workerData: data })
+    // A thread that ends at once may tell both in one go: listen before waiting.
+    const exit = new Promise(resolve => worker.once('exit', resolve))
     const [first] = (await once(worker, 'message')) as [{ started: Started } | { failure: Failure }]
     if ('started' in first) return { thread: new Thread(worker), started: first.started }
-    await once(worker, 'exit')
+    await exit
     throw errorOf(first.failure)
   }
 

@@ -1,6 +1,15 @@
 /** Rows with plain values, for the tests of the store: say only what the test is about. */
 import { randomUUID } from 'node:crypto'
-import type { AssistantRow, BlobRow, CheckpointRow, RunRow, Step, ThreadRow, WriteRow } from '../../store/port.js'
+import type {
+  AssistantRow,
+  BlobRow,
+  CheckpointRow,
+  RecordRow,
+  RunRow,
+  Step,
+  ThreadRow,
+  WriteRow,
+} from '../../store/port.js'
 
 export const APP = 'built-in'
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -75,6 +84,21 @@ export const run = (thread_id: string, set: Partial<RunRow> = {}): RunRow => ({
   webhook_due_at: null,
   webhook_tries: 0,
   result: null,
+  ...set,
+})
+
+export const record = (set: Partial<RecordRow> = {}): RecordRow => ({
+  kind: 'cron',
+  app: APP,
+  id: randomUUID(),
+  parent: '',
+  name: null,
+  rev: 0,
+  body: '{}',
+  keys: [],
+  due_at: null,
+  created_at: 1_700_000_000_001,
+  updated_at: 1_700_000_000_002,
   ...set,
 })
 

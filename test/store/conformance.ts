@@ -5,6 +5,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { RunRow, Step, Store } from '../../store/port.js'
+import { recordConformance } from './conformance-records.js'
 import { APP, assistant, blob, bytes, checkpoint, run, save, thread, write } from './conformance-rows.js'
 
 export interface Opened {
@@ -604,6 +605,8 @@ export function conformance(name: string, open: () => Promise<Opened>): void {
       t.same(await store.runs.expired(2_000, 0, 100), [], 'a stored stream keeps its run')
       t.equal((await store.runs.expired(2_000, 2_000, 1)).length, 1)
     })
+
+    recordConformance(t, store)
 
     t.test('5,000 hostile JSON values come back byte for byte', async t => {
       const seed = 20_261_121

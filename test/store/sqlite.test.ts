@@ -14,7 +14,7 @@ import { statements } from '../../store/sqlite/statements.js'
 import { Thread } from '../../store/sqlite/thread.js'
 import { openSqlite } from '../../store/sqlite.js'
 import { conformance } from './conformance.js'
-import { APP, assistant, blob, checkpoint, run, save, thread, write } from './conformance-rows.js'
+import { APP, assistant, blob, checkpoint, record, run, save, thread, write } from './conformance-rows.js'
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'weft-store-'))
 
@@ -230,6 +230,10 @@ t.test('every statement goes through an index', async t => {
       blobs: [blob('m', '1', new Uint8Array(1))],
       writes: [write('c', 't', 0, ''), write('c', 't', -1, '')],
     }),
+    { step: 'records.insert', row: record() },
+    { step: 'records.patch', kind: 'cron', id: 'i', where: { rev: 1 }, set: { name: 'n' } },
+    { step: 'records.remove', kind: 'cron', id: 'i', where: { rev: 1 } },
+    { step: 'records.clear', kind: 'cron', parent: 'p' },
     { step: 'threads.remove', thread_id },
   ])
   for (const [sql] of written) t.same(plan(sql).filter(isScan), [], sql)
@@ -248,6 +252,13 @@ t.test('every statement goes through an index', async t => {
   ways['assistants.get']([], APP, 'a')
   ways['threads.get']([], APP, 'x')
   ways['threads.state']([], 'x')
+  ways['records.get']([], 'cron', 'i')
+  ways['records.named']([], 'cron', APP, 'n')
+  ways['records.due']([], 'cron', 0, 1)
+  for (const sort of ['id', 'created_at', 'updated_at'] as const) {
+    ways['records.list']([], { kind: 'cron', sort, limit: 1 })
+    ways['records.list']([], { kind: 'cron', app: APP, parent: 'p', keys: ['k'], sort, after: record(), limit: 1 })
+  }
   ways['runs.get']([], 'r')
   ways['runs.summary']([], ['r'])
   ways['runs.unsettled']([], 1)
