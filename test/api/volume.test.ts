@@ -1,6 +1,13 @@
-import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
-import { readStream } from '../helpers/sse.js'
+import { createHash } from 'node:crypto'
+import t, { type Test } from 'tap'
+import { alive, startCluster } from '../helpers/cluster.js'
+import { cuttingProxy } from '../helpers/cutting-proxy.js'
+import { lines } from '../helpers/sdk.js'
+import { type Frame, readStream } from '../helpers/sse.js'
+
+t.setTimeout(280_000)
+const MB = 1024 * 1024
+const json = { 'content-type': 'application/json' }
 
 t.test('50 streams of 1,000 chunks are complete and in order', async t => {
   const cluster = await startCluster({ app: 'test/apps/basic' })
@@ -24,31 +31,108 @@ t.test('50 streams of 1,000 chunks are complete and in order', async t => {
   }
 })
 
-t.test('large values travel whole', async t => {
+t.test('large things', async t => {
   const cluster = await startCluster({ app: 'test/apps/basic' })
   t.teardown(() => cluster.stop())
-  const text = 'abcdefghij'.repeat(1_700_000)
-  const wait = await fetch(`${cluster.url}/runs/wait`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ assistant_id: 'echo', input: { text } }),
-  })
-  t.ok(((await wait.json()) as { seen: string }).seen === text, '17 MB through wait')
-  const { thread_id } = (await (
-    await fetch(`${cluster.url}/threads`, {
+
+  await t.test('an input of 17 MB is an event, a result and a state', async t => {
+    const text = 'abcdefghij'.repeat(1_700_000)
+    const body = { assistant_id: 'echo', input: { text } }
+    const wait = await fetch(`${cluster.url}/runs/wait`, { method: 'POST', headers: json, body: JSON.stringify(body) })
+    t.ok(((await wait.json()) as { seen: string }).seen === text, '17 MB through wait')
+    const { thread_id } = await lines[0]!.connect(cluster.url).threads.create()
+    const { frames, ended } = await readStream(`${cluster.url}/threads/${thread_id}/runs/stream`, {
       method: 'POST',
-      body: '{}',
-      headers: { 'content-type': 'application/json' },
+      body: { ...body, stream_resumable: true },
     })
-  ).json()) as { thread_id: string }
-  const { frames, ended } = await readStream(`${cluster.url}/threads/${thread_id}/runs/stream`, {
-    method: 'POST',
-    body: { assistant_id: 'echo', input: { text }, stream_resumable: true },
+    t.ok(ended)
+    t.ok((JSON.parse(frames.at(-1)!.data) as { seen: string }).seen === text, '17 MB as one event')
+    const state = (await (await fetch(`${cluster.url}/threads/${thread_id}/state`)).json()) as {
+      values: { seen: string }
+    }
+    t.ok(state.values.seen === text, '17 MB as state')
   })
-  t.ok(ended)
-  t.ok((JSON.parse(frames.at(-1)!.data) as { seen: string }).seen === text, '17 MB as one event')
-  const state = (await (await fetch(`${cluster.url}/threads/${thread_id}/state`)).json()) as {
-    values: { seen: string }
+
+  // The graph's events: metadata, the input, then twice the state with 17 MB in it.
+  const run = { assistant_id: 'large', input: { size: 17 * MB }, stream_resumable: true, on_disconnect: 'continue' }
+
+  await t.test(
+    'a values event of 17 MB: streamed, resumed before it, joined from the start, byte for byte',
+    async t => {
+      const { thread_id } = await lines[0]!.connect(cluster.url).threads.create()
+      const runs = `${cluster.url}/threads/${thread_id}/runs`
+      const whole = await readStream(`${runs}/stream`, { method: 'POST', body: run })
+      t.ok(whole.ended)
+      t.same(shape(whole.frames), ['0 metadata', '1 values', '2 values', '3 values'])
+      t.ok(whole.frames[2]!.data.length > 17 * MB)
+      const first = await readStream(`${runs}/stream`, { method: 'POST', body: run, stopAfter: 2 })
+      const { run_id } = JSON.parse(first.frames[0]!.data) as { run_id: string }
+      const join = (id: string) => readStream(`${runs}/${run_id}/stream`, { headers: { 'last-event-id': id } })
+      const rest = await join('1')
+      t.same(shape(rest.frames), ['2 values', '3 values'], 'after the broken connection')
+      const again = await join('-1')
+      t.same(hashes(again.frames), hashes([...first.frames, ...rest.frames]), 'the same bytes from the start')
+      t.same(hashes((await join('2')).frames), hashes(again.frames.slice(3)), 'and between the two')
+    },
+  )
+
+  await t.test('a connection that is cut inside of a large event: the SDK goes on by itself', async t => {
+    const proxy = await cuttingProxy(cluster.url)
+    t.teardown(() => proxy.stop())
+    for (const { name, connect } of lines) {
+      const client = connect(proxy.url)
+      const { thread_id } = await client.threads.create()
+      const parts: { id?: string; event: string; data: unknown }[] = []
+      const input = { size: 17 * MB }
+      const before = proxy.cuts()
+      // Once inside of each of the two large events.
+      proxy.cutAfter(5 * MB, 25 * MB)
+      for await (const part of client.runs.stream(thread_id, 'large', { input, streamResumable: true }))
+        parts.push(part)
+      t.equal(proxy.cuts() - before, 2)
+      t.same(
+        parts.map(part => `${part.id} ${part.event}`),
+        ['0 metadata', '1 values', '2 values', '3 values'],
+        name,
+      )
+      t.ok((parts.at(-1)!.data as { a: string }).a === 'a'.repeat(17 * MB), `${name}: every byte`)
+      const { run_id } = parts[0]!.data as { run_id: string }
+      const joined = []
+      for await (const part of client.runs.joinStream(thread_id, run_id, { lastEventId: '-1' })) joined.push(part)
+      t.ok(JSON.stringify(joined) === JSON.stringify(parts), `${name}: a join from the start is equal`)
+    }
+  })
+
+  for (const { name, connect } of lines) {
+    await t.test(`60 MB is a state, 70 MB one clean error: ${name}`, async t => {
+      const client = connect(cluster.url)
+      const { thread_id } = await client.threads.create()
+      const values = (await client.runs.wait(thread_id, 'large', { input: { size: 60 * MB } })) as { a: string }
+      t.ok(values.a === 'a'.repeat(60 * MB), 'through wait')
+      const state = await client.threads.getState<{ a: string; after: boolean }>(thread_id)
+      t.ok(state.values.a === values.a && state.values.after, 'as state')
+      t.same(state.next, [])
+      const other = await client.threads.create()
+      const pids = cluster.pids()
+      await t.rejects(client.runs.wait(other.thread_id, 'large', { input: { size: 70 * MB } }), /StateTooLarge/)
+      await hasFailed(t, other.thread_id)
+      const parts = []
+      for await (const part of client.runs.stream(other.thread_id, 'large', { input: { size: 70 * MB } }))
+        parts.push(part)
+      t.match(parts.at(-1), { event: 'error', data: { error: 'StateTooLarge' } }, 'the last event says it')
+      t.equal(parts.filter(part => part.event === 'error').length, 1)
+      await hasFailed(t, other.thread_id)
+      t.ok(pids.every(alive), 'no process was lost')
+      t.match(await client.runs.wait(other.thread_id, 'echo', { input: { text: 'x' } }), { seen: 'x' })
+      t.match(await client.threads.get(other.thread_id), { status: 'idle' }, 'the thread goes on')
+
+      async function hasFailed(t: Test, thread_id: string) {
+        t.match(await client.threads.get(thread_id), { status: 'error', error: { error: 'StateTooLarge' } })
+      }
+    })
   }
-  t.ok(state.values.seen === text, '17 MB as state')
 })
+
+const shape = (frames: Frame[]) => frames.map(({ id, event }) => `${id} ${event}`)
+const hashes = (frames: Frame[]) =>
+  frames.map(({ id, event, data }) => `${id} ${event} ${createHash('sha256').update(data).digest('hex')}`)
