@@ -6,6 +6,7 @@ export type Token<Kind extends string> = string & { readonly [brand]: Kind }
 export type RunId = Token<'run'>
 export type Pool = Token<'pool'>
 export type WorkerId = Token<'worker'>
+export type DeploymentId = Token<'deployment'>
 export type Noun = Token<'noun'>
 
 const TOKEN = /^[A-Za-z0-9_-]{1,64}$/

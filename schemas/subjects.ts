@@ -1,9 +1,17 @@
 /**
  * Every subject of the cluster. Nothing else spells one; arguments are branded tokens (schemas/ids.ts).
  */
-import type { Pool, RunId } from './ids.js'
+import type { DeploymentId, Pool, RunId } from './ids.js'
 
-export type RpcNoun = 'assistants' | 'threads' | 'runs' | 'checkpoints' | 'system'
+export type RpcNoun =
+  | 'assistants'
+  | 'threads'
+  | 'runs'
+  | 'checkpoints'
+  | 'system'
+  | 'deployments'
+  | 'providers'
+  | 'control'
 
 /** Request and reply with a resource worker; one queue group per noun. */
 export const rpc = (noun: RpcNoun, verb: string): string => `rpc.${noun}.${verb}`
@@ -21,6 +29,11 @@ export const end = (run: RunId): string => `end.${run}`
 export const control = (run: RunId): string => `ctl.run.${run}`
 /** Something happened that others may want to know; nobody has to listen. */
 export const event = (noun: string, what: string): string => `event.${noun}.${what}`
+/** A deployment has work for deploy workers: ids only, the rows are the truth. */
+export const deployOrder = (kind: 'deploy' | 'delete' | 'interrupt', deployment: DeploymentId): string =>
+  `deploy.order.${kind}.${deployment}`
+/** All of them, for a deploy worker. */
+export const DEPLOY_ORDERS = 'deploy.order.*.*'
 /** Questions that need graph code (state with subgraphs); one queue group per pool. */
 export const host = (pool: Pool, verb: string): string => `host.${pool}.${verb}`
 

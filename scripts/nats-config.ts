@@ -29,6 +29,7 @@ export const RIGHTS: { [role in Role]: Rights } = {
       'end.*',
       'ctl.>',
       'event.>',
+      'deploy.order.*.*',
       'queue.*',
       'host.>',
       'rpc.>',
@@ -52,7 +53,7 @@ export const RIGHTS: { [role in Role]: Rights } = {
   },
   deployer: {
     publish: ['rpc.>', '_INBOX_resources.>'],
-    subscribe: ['_INBOX_deployer.>'],
+    subscribe: ['_INBOX_deployer.>', 'deploy.order.>', 'event.>'],
   },
 }
 
