@@ -1,0 +1,166 @@
+/**
+ * Every row of the route table with wrong input: the documented status, the documented form of the error, and no
+ * process that dies of it. The rows come from edge/routes.ts, so a new route is walked from its first day.
+ */
+import { randomUUID } from 'node:crypto'
+import { request } from 'node:http'
+import t, { type Test } from 'tap'
+import { ROUTES, type Route } from '../../edge/routes.js'
+import { type Cluster, startCluster } from '../helpers/cluster.js'
+
+t.setTimeout(180_000)
+const KEY = 'a-control-key-for-tests'
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+const JSON_TYPE = { 'content-type': 'application/json' }
+
+/** Bodies that pass the validators, where `{}` would not: what is wrong then is the id alone. */
+const BODIES: { readonly [row: string]: object } = {
+  'POST /assistants': { graph_id: 'absent' },
+  'POST /threads/:thread_id/runs': { assistant_id: 'echo' },
+  'POST /threads/:thread_id/runs/stream': { assistant_id: 'echo' },
+  'POST /threads/:thread_id/runs/wait': { assistant_id: 'echo' },
+  'POST /threads/:thread_id/runs/crons': { assistant_id: 'echo', schedule: '0 0 1 1 *' },
+  'POST /threads/:thread_id/state': { values: {} },
+  'POST /threads/:thread_id/state/checkpoint': { checkpoint: { checkpoint_id: randomUUID() } },
+  'POST /threads/:thread_id/stream/events': { channels: ['values'] },
+  'POST /threads/:thread_id/commands': { id: 1, method: 'state.get', params: { namespace: [] } },
+}
+/** Rows that answer an unknown id otherwise than 404, as their documents say. */
+const UNKNOWN: { readonly [row: string]: readonly number[] } = {
+  // A thread is made by its first command, and a client may open its events before that (threads-and-runs 17).
+  'POST /threads/:thread_id/stream/events': [200],
+  'GET /threads/:thread_id/stream/events': [200, 400, 404, 426],
+  'POST /threads/:thread_id/commands': [200, 404],
+}
+
+interface Answer {
+  status: number
+  headers: { [name: string]: string | string[] | undefined }
+  body: string
+}
+
+/** One request as given, nothing normalised on the way; an endless answer is read up to its head only. */
+function send(url: string, method: string, path: string, headers: object, body?: string | Buffer): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url)
+    const req = request({ hostname, port, path, method, headers: { 'x-api-key': KEY, ...headers }, agent: false })
+    req.on('error', reject)
+    req.on('response', res => {
+      const answer: Answer = { status: res.statusCode!, headers: res.headers, body: '' }
+      res.on('error', () => {})
+      if (res.headers['content-type']?.startsWith('text/event-stream')) {
+        resolve(answer)
+        req.destroy()
+        return
+      }
+      res.on('data', part => (answer.body += part))
+      res.on('end', () => resolve(answer))
+    })
+    req.end(body)
+  })
+}
+
+const name = ({ method, path }: Route) => `${method} ${path}`
+const fill = (route: Route, value: (param: string) => string) =>
+  route.path.replace(/:(\w+)/g, (_, param: string) => value(param))
+const takesBody = ({ method }: Route) => method !== 'GET' && method !== 'DELETE'
+const isControl = ({ path }: Route) => /^\/v[12]\//.test(path)
+
+/** `{"detail": string}`; on the control plane 422 is a list of {loc, msg, type} (control-plane 2.2). */
+function wellFormed(route: Route, { status, body, headers }: Answer): boolean {
+  if (status < 400) return true
+  if (!String(headers['content-type']).startsWith('application/json')) return false
+  const parsed = JSON.parse(body) as { detail?: unknown; type?: string; message?: unknown }
+  // The envelope of protocol v2 (threads-and-runs 17).
+  if (route.path.endsWith('/commands') && parsed.type === 'error') return typeof parsed.message === 'string'
+  if (status === 422 && isControl(route) && Array.isArray(parsed.detail))
+    return parsed.detail.every(item => Array.isArray(item.loc) && typeof item.msg === 'string')
+  return typeof parsed.detail === 'string' && parsed.detail !== ''
+}
+
+function check(t: Test, route: Route, answer: Answer, allowed: readonly number[], what: string): void {
+  const fine = allowed.includes(answer.status) && wellFormed(route, answer)
+  t.ok(fine, `${name(route)} ${what}: ${answer.status}`, fine ? {} : { allowed, ...answer, headers: undefined })
+}
+
+t.test('every door, with everything that can be wrong', async t => {
+  const cluster: Cluster = await startCluster({ app: 'test/apps/basic', env: { WEFT_CONTROL_KEY: KEY } })
+  t.teardown(() => cluster.stop())
+  const { url } = cluster
+  const before = cluster.pids()
+  const { thread_id } = JSON.parse((await send(url, 'POST', '/threads', JSON_TYPE, '{}')).body) as { thread_id: string }
+  const run = await send(url, 'POST', `/threads/${thread_id}/runs/wait`, JSON_TYPE, '{"assistant_id":"echo"}')
+  t.equal(run.status, 200)
+  const known = (param: string) => (param === 'thread_id' ? thread_id : randomUUID())
+
+  for (const route of ROUTES)
+    await t.test(name(route), async t => {
+      const body = takesBody(route) ? JSON.stringify(BODIES[name(route)] ?? {}) : undefined
+      const type = takesBody(route) ? JSON_TYPE : {}
+      const at = fill(route, known)
+
+      const others = ROUTES.filter(({ path }) => path === route.path).map(({ method }) => method)
+      for (const method of METHODS.filter(method => !others.includes(method))) {
+        const answer = await send(
+          url,
+          method,
+          fill(route, () => randomUUID()),
+          {},
+        )
+        if (answer.status === 404) continue // another row with a literal where this one has a parameter
+        check(t, route, answer, [405], `by ${method}`)
+        for (const other of others) t.match(answer.headers.allow, other)
+      }
+
+      if (route.params.length > 0) {
+        const unknown = await send(
+          url,
+          route.method,
+          fill(route, () => randomUUID()),
+          type,
+          body,
+        )
+        check(t, route, unknown, UNKNOWN[name(route)] ?? [404], 'with an unknown id')
+        for (const id of ['no-uuid', '*', '%3E', '%2e%2e%2f', '%00', '%0d%0aX:1', '%ff', 'a%20b', 'x'.repeat(2_000)])
+          for (const bad of route.params) {
+            const path = fill(route, param => (param === bad ? id : known(param)))
+            const answer = await send(url, route.method, path, type, body)
+            check(t, route, answer, [400, 404, 414, 422, 431], `with ${bad} = ${id.slice(0, 12)}`)
+          }
+      }
+
+      if (takesBody(route)) {
+        const refused = [400, 404, 405, 409, 422]
+        for (const text of ['{', '{"a":1,}', '\ufeff', 'NaN', `${'['.repeat(100_000)}`, '"\ud800"'])
+          check(
+            t,
+            route,
+            await send(url, route.method, at, JSON_TYPE, text),
+            refused,
+            `with the body ${text.slice(0, 8)}`,
+          )
+        const raw = Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d])
+        check(t, route, await send(url, route.method, at, JSON_TYPE, raw), refused, 'with a body that is no UTF-8')
+        for (const text of ['[]', '"text"', '17', 'true', '[{}]'])
+          check(t, route, await send(url, route.method, at, JSON_TYPE, text), refused, `with the body ${text}`)
+        // An empty body may be a whole request (copy, cancel): it must only never be a failure of ours.
+        const empty = await send(url, route.method, at, {})
+        t.ok(empty.status < 500 && wellFormed(route, empty), `${name(route)} with no body: ${empty.status}`)
+        const huge = { ...JSON_TYPE, 'content-length': String(65 * 1024 * 1024) }
+        check(t, route, await send(url, route.method, at, huge).catch(cut), [413], 'with 65 MB announced')
+      }
+
+      if (isControl(route)) {
+        const answer = await send(url, route.method, at, { ...type, 'x-api-key': 'wrong' }, body)
+        check(t, route, answer, [401, 403], 'with a wrong key')
+      }
+    })
+
+  t.same(cluster.pids().sort(), before.sort(), 'no process was started again')
+  t.equal((await send(url, 'POST', '/runs/wait', JSON_TYPE, '{"assistant_id":"echo"}')).status, 200)
+})
+
+/** The server may close before the client has sent what it announced. */
+const cut = (error: NodeJS.ErrnoException): Answer => {
+  throw new Error(`the connection was cut without an answer: ${error.code}`)
+}
