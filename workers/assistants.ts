@@ -14,7 +14,8 @@ import type { AssistantRow, Store } from '../store/port.js'
 import { assistantText } from './answers.js'
 import type { Tools } from './context.js'
 
-export const systemAssistantId = (graph_id: string): string => v5(graph_id, SYSTEM_ASSISTANT_NAMESPACE)
+/** A name with a lone surrogate has no UTF-8 and so no id of its own; no graph has such a name. */
+export const systemAssistantId = (graph_id: string): string => v5(graph_id.toWellFormed(), SYSTEM_ASSISTANT_NAMESPACE)
 
 export const assistants = (tools: Tools) => ({
   create: door<AssistantCreate>(validateAssistantCreate, body => create(body, tools.store)),
