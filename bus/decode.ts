@@ -3,15 +3,16 @@
  * JSON, then the type. Every refusal is one sentence that names the path and what was expected.
  */
 import type { IValidation } from 'typia'
-import { fail } from '../schemas/errors.js'
+import { fail, InvalidFields } from '../schemas/errors.js'
+import { problemsOf } from '../schemas/problems.js'
 
 export const MAX_DEPTH = 100
 export const MAX_KEYS = 100_000
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
-/** The JSON value in `bytes`; undefined when there are none. Throws bad_request (400). */
-export function decodeJson(bytes: Uint8Array): unknown {
+/** The JSON value in `bytes`; undefined when there are none. Throws bad_request (400), which may `quote` the text. */
+export function decodeJson(bytes: Uint8Array, quote = true): unknown {
   if (bytes.length === 0) return undefined
   let text: string
   try {
@@ -23,7 +24,7 @@ export function decodeJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw fail('bad_request', `The body is not valid JSON: ${(error as Error).message}`)
+    throw fail('bad_request', `The body is not valid JSON${quote ? `: ${(error as Error).message}` : ''}`)
   }
 }
 
@@ -35,6 +36,13 @@ export function decodeAs<T>(bytes: Uint8Array, validate: (value: unknown) => IVa
   const first = result.errors[0]!
   const path = first.path.replace(/^\$input\.?/, '') || 'the body'
   throw fail('invalid', `${path}: expected ${readable(first.expected)}, got ${show(first.value)}`)
+}
+
+/** As decodeAs, but throws all that is wrong as InvalidFields, and quotes nothing of the body: it may hold secrets. */
+export function decodeFields<T>(bytes: Uint8Array, validate: (value: unknown) => IValidation<T>): T {
+  const result = validate(decodeJson(bytes, false) ?? {})
+  if (result.success) return result.data
+  throw new InvalidFields(problemsOf(result.errors))
 }
 
 function checkDepth(bytes: Uint8Array): void {

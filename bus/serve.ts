@@ -5,9 +5,9 @@
  */
 import type { IValidation } from 'typia'
 import type { AnswerHead, CallHead } from '../schemas/calls.js'
-import { fail, WeftError } from '../schemas/errors.js'
+import { fail, InvalidFields, WeftError } from '../schemas/errors.js'
 import type { Link } from './connect.js'
-import { decodeAs } from './decode.js'
+import { decodeAs, decodeFields } from './decode.js'
 import {
   collector,
   decodeHead,
@@ -26,6 +26,8 @@ import type { Log } from './log.js'
 
 export interface Context {
   head: CallHead
+  /** The inbox that is answered. Its prefix tells the caller's role: nobody else can hear it. */
+  from: string
   /** Milliseconds since the epoch after which nobody waits for the answer. */
   deadline: number
   log: Log
@@ -51,6 +53,12 @@ export const door = <T>(
 /** A door that takes the bytes as they are. */
 export const open = (handle: (bytes: Uint8Array, context: Context) => Promise<Reply> | Reply): Door =>
   ({ handle }) as unknown as Door
+
+/** A door with a checked JSON body whose mistakes are answered as a list of fields (API: control-plane 2.2). */
+export const form = <T>(
+  json: (value: unknown) => IValidation<T>,
+  handle: (value: T, context: Context) => Promise<Reply> | Reply,
+): Door => open((bytes, context) => handle(decodeFields(bytes, json), context))
 
 export interface Served {
   /** Takes nothing new; resolves when what was taken is answered. */
@@ -156,6 +164,7 @@ export function serve(link: Link, prefix: string, group: string, doors: { [verb:
       const value = found.json === undefined ? bytes : decodeAs(bytes, found.json)
       const reply = await (found.handle as (value: unknown, context: Context) => Promise<Reply>)(value, {
         head,
+        from,
         deadline,
         log,
       })
@@ -183,7 +192,8 @@ export function serve(link: Link, prefix: string, group: string, doors: { [verb:
     // A sentence that quotes what it was given must fit into one message.
     const detail = known.message.length > MAX_DETAIL ? `${known.message.slice(0, MAX_DETAIL)}…` : known.message
     if (!(error instanceof WeftError)) log.error({ err: error, request_id: head?.request_id }, 'a handler failed')
-    answer(from, id, { status: known.status, code: known.code, detail })
+    const body = error instanceof InvalidFields ? error.body : undefined
+    answer(from, id, { status: known.status, code: known.code, detail }, body)
     return known.status
   }
 

@@ -6,6 +6,7 @@ import type { Config } from '../schemas/config.js'
 import type { RunHead } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Budget } from './body.js'
+import type { Control } from './control.js'
 import type { Exchange } from './exchange.js'
 import type { Stalls } from './outlet.js'
 import type { Versions } from './system.js'
@@ -22,6 +23,7 @@ export interface Edge {
   stalls: Stalls
   bodies: Budget
   versions: Versions
+  control: Control
   /** Requests without an answer yet, and open streams. */
   open: Set<Exchange>
   /** Once true, a closed connection says nothing about the client. */

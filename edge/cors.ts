@@ -14,10 +14,10 @@ const METHODS = 'GET, POST, PUT, PATCH, DELETE, OPTIONS, HEAD'
 const HEADER_LIST = /^[A-Za-z0-9_\-, ]{1,2048}$/
 const NONE: readonly string[] = []
 
-/** `list` is a comma list of origins, or `*`. */
-export function openCors(list: string): Cors {
+/** `list` is a comma list of origins, or `*`, which counts for nothing without `wildcards`. */
+export function openCors(list: string, wildcards = true): Cors {
   const origins = new Set(list.split(',').map(one => one.trim()))
-  const any = origins.has('*')
+  const any = wildcards && origins.has('*')
   const exposed = ['Access-Control-Expose-Headers', EXPOSE]
   const wildcard = ['Access-Control-Allow-Origin', '*', ...exposed]
   const answer = (origin: string): readonly string[] => {

@@ -8,6 +8,7 @@ import type { Config } from '../schemas/config.js'
 import { callThrough } from './calls.js'
 import { cancelRun } from './cancel.js'
 import type { Edge } from './context.js'
+import { controlled, openControl } from './control.js'
 import { openStalls } from './outlet.js'
 import type { AnswerKind } from './routes.js'
 import { createRun, joinStream, joinWait } from './runs.js'
@@ -36,6 +37,7 @@ export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ p
     stalls: openStalls(config.stall_ms),
     bodies: { held: 0, most: config.bodies_in_flight },
     versions: readVersions(),
+    control: openControl(config, caller),
     open: new Set(),
     stopping: false,
   }
@@ -47,12 +49,12 @@ export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ p
     mux.close()
   }
   const answers = answersOf(edge)
-  const server = await listen(edge, (exchange, route, body) => answers[route.answer](exchange, route, body)).catch(
-    error => {
-      close()
-      throw error
-    },
-  )
+  const server = await listen(edge, (exchange, route, body) =>
+    route.control ? controlled(edge, exchange, route, body) : answers[route.answer](exchange, route, body),
+  ).catch(error => {
+    close()
+    throw error
+  })
   life.push({
     name: 'edge',
     quiet: server.quiet,

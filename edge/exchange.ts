@@ -23,6 +23,10 @@ export interface Received {
   requestId: string
   traceparent: string
   lastEventId: string
+  /** What stands in X-Api-Key, or in Authorization as Bearer; '' when neither is there. */
+  key: string
+  ifMatch: string
+  idempotencyKey: string
   close: boolean
   preflight: boolean
   preflightHeaders: string
@@ -35,6 +39,7 @@ const REASONS: { [status: number]: string } = {
   201: 'Created',
   202: 'Accepted',
   204: 'No Content',
+  207: 'Multi-Status',
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',
@@ -42,6 +47,7 @@ const REASONS: { [status: number]: string } = {
   405: 'Method Not Allowed',
   408: 'Request Timeout',
   409: 'Conflict',
+  412: 'Precondition Failed',
   413: 'Payload Too Large',
   415: 'Unsupported Media Type',
   421: 'Misdirected Request',
@@ -73,7 +79,8 @@ export class Exchange {
   constructor(
     private readonly res: HttpResponse,
     req: HttpRequest,
-    private readonly cors: Cors,
+    /** Which pages may read the answer: a stricter one may take its place before the answer begins. */
+    public cors: Cors,
     private readonly onFault: (exchange: Exchange, error: unknown) => void,
   ) {
     res.onAborted(() => {
@@ -101,6 +108,7 @@ export class Exchange {
     const head: CallHead = { request_id: this.requestId, params: this.params }
     if (this.query !== '') head.query = this.query
     if (TRACEPARENT.test(this.received.traceparent)) head.traceparent = this.received.traceparent
+    if (this.received.idempotencyKey !== '') head.idempotency_key = this.received.idempotencyKey.slice(0, 256)
     return head
   }
 
@@ -244,6 +252,9 @@ function readHeaders(req: HttpRequest): Received {
     requestId: '',
     traceparent: '',
     lastEventId: '',
+    key: '',
+    ifMatch: '',
+    idempotencyKey: '',
     close: false,
     preflight: false,
     preflightHeaders: '',
@@ -276,6 +287,18 @@ function readHeaders(req: HttpRequest): Received {
         break
       case 'last-event-id':
         received.lastEventId = value
+        break
+      case 'x-api-key':
+        received.key = value
+        break
+      case 'authorization':
+        if (received.key === '' && /^bearer /i.test(value)) received.key = value.slice(7).trim()
+        break
+      case 'if-match':
+        received.ifMatch = value
+        break
+      case 'idempotency-key':
+        received.idempotencyKey = value
         break
       case 'connection':
         received.close = value.toLowerCase() === 'close'

@@ -25,6 +25,9 @@ export function isJson(type: string): boolean {
   return essence === 'application/json' || essence === 'text/plain' || essence === ''
 }
 
+/** JSON and nothing else: what a page can send without asking first is refused (API: control-plane 2.1). */
+export const isStrictJson = (type: string): boolean => /^application\/json\s*(;|$)/i.test(type.trim())
+
 const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|::1)$/
 export const isLoopback = (host: string): boolean => LOOPBACK.test(host.toLowerCase().replace(/^\[|\]$/g, ''))
 

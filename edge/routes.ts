@@ -17,9 +17,15 @@ export interface Row {
   mode?: RunMode
 }
 
+/** Below these the control plane is: needs its key, takes JSON only, and is closed to pages of other origins. */
+export const CONTROL = /^\/v[12]\//
+/** Clients of a self-hosted control plane put this before its paths (API: control-plane 2.1). */
+export const CONTROL_PREFIX = '/api-host'
+
 export interface Route extends Row {
   /** Names of the path's parameters, in order. */
   params: string[]
+  control: boolean
 }
 
 const { create, get, join, state } = {
@@ -56,9 +62,33 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/threads/:thread_id/runs/:run_id/stream', answer: 'join-stream', subject: join },
   { method: 'GET', path: '/threads/:thread_id/runs/:run_id/join', answer: 'join-wait', subject: join },
   { method: 'POST', path: '/threads/:thread_id/runs/:run_id/cancel', answer: 'cancel', subject: rpc('runs', 'cancel') },
+
+  { method: 'POST', path: '/v2/deployments', answer: 'json', subject: rpc('deployments', 'create') },
+  { method: 'GET', path: '/v2/deployments', answer: 'json', subject: rpc('deployments', 'search') },
+  { method: 'DELETE', path: '/v2/deployments', answer: 'json', subject: rpc('deployments', 'delete_all') },
+  { method: 'GET', path: '/v2/deployments/:deployment_id', answer: 'json', subject: rpc('deployments', 'get') },
+  { method: 'PATCH', path: '/v2/deployments/:deployment_id', answer: 'json', subject: rpc('deployments', 'update') },
+  { method: 'DELETE', path: '/v2/deployments/:deployment_id', answer: 'json', subject: rpc('deployments', 'delete') },
+  { method: 'GET', path: '/v2/deployments/:deployment_id/logs', answer: 'json', subject: rpc('deployments', 'logs') },
+  { method: 'GET', path: '/v2/deployments/:deployment_id/revisions', answer: 'json', subject: rpc('revisions', 'search') },
+  { method: 'POST', path: '/v2/deployments/:deployment_id/revisions', answer: 'json', subject: rpc('revisions', 'create') },
+  { method: 'GET', path: '/v2/deployments/:deployment_id/revisions/:revision_id', answer: 'json', subject: rpc('revisions', 'get') },
+  { method: 'GET', path: '/v2/deployments/:deployment_id/revisions/:revision_id/logs', answer: 'json', subject: rpc('deployments', 'logs') },
+  { method: 'POST', path: '/v2/deployments/:deployment_id/revisions/:revision_id/redeploy', answer: 'json', subject: rpc('revisions', 'redeploy') },
+  { method: 'POST', path: '/v2/deployments/:deployment_id/revisions/:revision_id/interrupt', answer: 'json', subject: rpc('revisions', 'interrupt') },
+  { method: 'POST', path: '/v1/projects/:deployment_id/revisions/:revision_id/build_logs', answer: 'json', subject: rpc('deployments', 'build_logs') },
+  { method: 'POST', path: '/v1/projects/:deployment_id/revisions/:revision_id/deploy_logs', answer: 'json', subject: rpc('deployments', 'deploy_logs') },
+  { method: 'POST', path: '/v1/projects/:deployment_id/deploy_logs', answer: 'json', subject: rpc('deployments', 'runtime_logs') },
+
+  { method: 'POST', path: '/v2/auth/providers', answer: 'json', subject: rpc('providers', 'create') },
+  { method: 'GET', path: '/v2/auth/providers', answer: 'json', subject: rpc('providers', 'search') },
+  { method: 'GET', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'get') },
+  { method: 'PATCH', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'update') },
+  { method: 'DELETE', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'delete') },
 ]
 
 export const ROUTES: readonly Route[] = ROWS.map(row => ({
   ...row,
   params: [...row.path.matchAll(/:(\w+)/g)].map(([, name]) => name!),
+  control: CONTROL.test(row.path),
 }))

@@ -7,11 +7,12 @@ import * as uWS from 'uWebSockets.js'
 import { type AddressInfo, createServer } from 'node:net'
 import { readBody } from './body.js'
 import type { Edge } from './context.js'
+import { CHALLENGE, NO_KEY } from './control.js'
 import { openCors } from './cors.js'
 import { Exchange } from './exchange.js'
-import { framingFault, hostGuard, isJson, isLoopback } from './guards.js'
+import { framingFault, hostGuard, isJson, isLoopback, isStrictJson } from './guards.js'
 import { decodeParams, openRouter } from './router.js'
-import { ROUTES, type Route } from './routes.js'
+import { CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
 
 export interface Server {
   port: number
@@ -32,6 +33,7 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
   }
   const router = openRouter(ROUTES)
   const cors = openCors(config.cors_origins)
+  const strictCors = openCors(config.cors_origins, false)
   const hostAllowed = hostGuard(config)
   let quiet = false
 
@@ -43,23 +45,28 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
     if (!hostAllowed(received.host)) {
       return exchange.error(403, 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones that are')
     }
-    const found = router.find(exchange.method, exchange.path)
-    if (exchange.method === 'OPTIONS')
-      return onOptions(exchange, found === null ? null : router.find('', exchange.path))
+    const path = pathOf(exchange)
+    if (CONTROL.test(path)) exchange.cors = strictCors
+    const found = router.find(exchange.method, path)
+    if (exchange.method === 'OPTIONS') return onOptions(exchange, found === null ? null : router.find('', path))
     if (found === null) return exchange.refuse('not_found')
     if (typeof found === 'string') return exchange.refuse('method_not_allowed', undefined, { Allow: found })
     exchange.params = decodeParams(found)
     const { route } = found
+    if (route.control && received.key === '') return exchange.refuse('unauthorized', NO_KEY, CHALLENGE)
     // A GET is answered without waiting for a body: a reconnecting SDK repeats the headers of its POST.
     if (route.method === 'GET') return run(exchange, route, NOTHING)
-    if ((received.length > 0 || received.encodings > 0) && !isJson(received.type))
+    const json = route.control ? isStrictJson : isJson
+    if ((received.length > 0 || received.encodings > 0) && !json(received.type))
       return exchange.refuse('unsupported_media_type')
-    readBody(exchange, config.body_limit, edge.bodies, body => run(exchange, route, body))
+    const limit = route.control ? Math.min(CONTROL_BODY, config.body_limit) : config.body_limit
+    readBody(exchange, limit, edge.bodies, body => run(exchange, route, body))
   }
 
   function onOptions(exchange: Exchange, allow: unknown) {
     const { origin, preflight, preflightHeaders } = exchange.received
-    if (origin !== '' && preflight) return exchange.reply(204, null, pairs(cors.preflight(origin, preflightHeaders)))
+    if (origin !== '' && preflight)
+      return exchange.reply(204, null, pairs(exchange.cors.preflight(origin, preflightHeaders)))
     if (typeof allow !== 'string') return exchange.refuse('not_found')
     exchange.reply(204, null, { Allow: allow })
   }
@@ -113,6 +120,15 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
 }
 
 const NOTHING = new Uint8Array(0)
+/** Largest body of the control plane: 512 KiB of secrets and a long resource_spec fit four times. */
+const CONTROL_BODY = 4 * 1024 * 1024
+
+/** The control plane also answers below its prefix; nothing else does. */
+function pathOf({ path }: Exchange): string {
+  if (!path.startsWith(CONTROL_PREFIX)) return path
+  const inner = path.slice(CONTROL_PREFIX.length)
+  return CONTROL.test(inner) ? inner : path
+}
 
 /** The port, or one that the system chooses for 0; null when it cannot be had. */
 const tryPort = (host: string, port: number): Promise<{ host: string; port: number } | null> =>

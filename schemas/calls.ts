@@ -17,6 +17,10 @@ export interface CallHead {
   query?: string
   identity?: Identity | null
   traceparent?: string
+  /** Control plane: where the client finds this server, and the headers of the same names. */
+  origin?: string
+  if_match?: string
+  idempotency_key?: string
   /** rpc.runs.create: the edge makes the id and follows the run before it exists. */
   run?: { run_id: string; mode: RunMode }
   /** rpc.runs.claim, save, finish …: the authority of a graph worker over a run. */

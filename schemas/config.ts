@@ -89,6 +89,32 @@ export const SETTINGS = {
     '',
     'Comma list of hosts, host:port, addresses or CIDRs that webhooks may reach although they are not public.',
   ),
+  control_key: setting(
+    'WEFT_CONTROL_KEY',
+    '',
+    'Key of the control plane (/v2), at least 16 characters; made at first start and kept in the data folder when empty.',
+  ),
+  encryption_key: setting(
+    'WEFT_ENCRYPTION_KEY',
+    '',
+    'Key that secrets are encrypted with; a comma list to rotate: the first encrypts, all decrypt. Made at first start and kept in the data folder when empty.',
+  ),
+  aes_key: setting('LANGGRAPH_AES_KEY', '', 'The same, when WEFT_ENCRYPTION_KEY is empty.'),
+  secrets_read: setting(
+    'WEFT_SECRETS_READ',
+    false,
+    'The control plane answers the values of secrets to who has its key, not `********`.',
+  ),
+  public_url: setting(
+    'WEFT_PUBLIC_URL',
+    '',
+    'Where clients reach this server: what the URLs of deployments begin with. The Host of the request when empty.',
+  ),
+  local_sources: setting(
+    'WEFT_LOCAL_SOURCES',
+    '',
+    'Comma list of folders below which deployments may be built from local paths and file:// URLs.',
+  ),
   webhook_secret: setting(
     'WEFT_WEBHOOK_SECRET',
     '',
@@ -110,6 +136,8 @@ export function readConfig(
     out[name] = text === undefined || text === '' ? fallback : parse(variable, text, fallback)
   }
   for (const [name, value] of Object.entries(given)) if (value !== undefined) out[name] = value
+  if (typeof out.control_key === 'string' && out.control_key !== '' && out.control_key.length < 16)
+    throw new RangeError('WEFT_CONTROL_KEY must have at least 16 characters')
   return Object.freeze(out) as Config
 }
 

@@ -3,7 +3,7 @@
  * objects that are free in form keep their names and meaning: nothing here re-cases or reorders what is inside.
  */
 import typia, { type tags } from 'typia'
-import type { JsonObject, Uuid } from './assistants.js'
+import type { JsonObject } from './assistants.js'
 
 export type Source = 'github' | 'external_docker'
 /** Sources that clients know but this server does not build: refused with 400 (API: control-plane 1). */
@@ -30,6 +30,7 @@ export const REVISION_STATUSES = [
 ] as const
 export type RevisionStatus = (typeof REVISION_STATUSES)[number]
 
+type Id = string & tags.Pattern<'^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'>
 type Whole = number & tags.Type<'uint32'>
 type Scale = Whole & tags.Maximum<100>
 type Cpu = number & tags.Minimum<0.1> & tags.Maximum<8>
@@ -121,13 +122,13 @@ export interface ListenerConfig {
 }
 
 export interface SourceConfigInput {
-  integration_id?: Uuid | null
+  integration_id?: Id | null
   repo_url?: (string & tags.MaxLength<2048>) | null
   deployment_type?: DeploymentType | null
   build_on_push?: boolean | null
   custom_url?: (string & tags.MaxLength<2048>) | null
   resource_spec?: ResourceSpec | null
-  listener_id?: Uuid | null
+  listener_id?: Id | null
   listener_config?: ListenerConfig | null
   install_command?: Text | null
   build_command?: Text | null

@@ -9,6 +9,7 @@ export const ERRORS = {
   not_found: { status: 404, sentence: 'Not found' },
   method_not_allowed: { status: 405, sentence: 'Method not allowed' },
   conflict: { status: 409, sentence: 'This conflicts with the present state' },
+  precondition_failed: { status: 412, sentence: 'This has changed meanwhile' },
   too_large: { status: 413, sentence: 'The request body is too large' },
   unsupported_media_type: { status: 415, sentence: 'The content type must be application/json' },
   invalid: { status: 422, sentence: 'The request is not valid' },
@@ -31,6 +32,24 @@ export class WeftError extends Error {
   }
   get status(): number {
     return ERRORS[this.code].status
+  }
+}
+
+/** One mistake in a request, where it is and what was expected; never what was given, which may be a secret. */
+export interface Problem {
+  /** Begins with body, query or path. */
+  loc: (string | number)[]
+  msg: string
+  type: string
+}
+
+/** `invalid`, answered as a list of problems (API: control-plane 2.2). */
+export class InvalidFields extends WeftError {
+  constructor(readonly problems: readonly Problem[]) {
+    super('invalid', problems.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; '))
+  }
+  get body(): string {
+    return JSON.stringify({ detail: this.problems })
   }
 }
 

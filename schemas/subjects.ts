@@ -10,6 +10,7 @@ export type RpcNoun =
   | 'checkpoints'
   | 'system'
   | 'deployments'
+  | 'revisions'
   | 'providers'
   | 'control'
 

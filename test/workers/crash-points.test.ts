@@ -102,6 +102,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
   const doors = leases(tools) as unknown as { claim: Handler; finish: Handler }
   const context = (head: Partial<CallHead>): Context => ({
     head: { request_id: 'x', ...head },
+    from: '',
     deadline: Date.now() + 10_000,
     log,
   })

@@ -19,7 +19,7 @@ const STOP_MS = 3_000
 const DRAIN_MS = 1_000
 const BLOCKED_MS = 1_000
 /** The application may need what the operator set; our own credentials it does not. */
-const OURS = /^(NATS_|MONGODB_URL$|WEFT_)/
+const OURS = /^(NATS_|MONGODB_URL$|LANGGRAPH_AES_KEY$|WEFT_)/
 
 export interface GraphHost {
   pid: number
