@@ -83,7 +83,7 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   'join-stream': (exchange, route) => joinStream(edge, exchange, route),
   'join-wait': (exchange, route) => joinWait(edge, exchange, route),
   cancel: (exchange, route) => cancelRun(edge, exchange, route),
-  root: exchange => root(exchange),
+  root: exchange => root(edge, exchange),
   ok: exchange => ok(edge, exchange),
   ready: exchange => ready(edge, exchange),
   info: exchange => info(edge, exchange),

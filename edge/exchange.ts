@@ -8,6 +8,7 @@ import { v7 as uuid } from 'uuid'
 import type { CallHead } from '../schemas/calls.js'
 import { ERRORS, type ErrorCode, errorBody, WeftError } from '../schemas/errors.js'
 import type { Cors } from './cors.js'
+import { type Mount, unmount } from './mount.js'
 
 /** The headers the edge looks at; everything else stays outside, x-weft-* above all. */
 export interface Received {
@@ -27,6 +28,8 @@ export interface Received {
   key: string
   ifMatch: string
   idempotencyKey: string
+  /** X-Deployment-Id. */
+  deployment: string
   close: boolean
   preflight: boolean
   preflightHeaders: string
@@ -63,7 +66,9 @@ const RETRY: Headers = { 'Retry-After': '1' }
 
 export class Exchange {
   readonly method: string
+  /** Within the deployment that is asked for. */
   readonly path: string
+  readonly mount: Mount | null
   readonly query: string
   readonly received: Received
   readonly requestId: string
@@ -91,9 +96,11 @@ export class Exchange {
       })
     })
     this.method = req.getCaseSensitiveMethod()
-    this.path = req.getUrl()
     this.query = req.getQuery()
     this.received = readHeaders(req)
+    const { path, mount } = unmount(req.getUrl(), this.received.deployment)
+    this.path = path
+    this.mount = mount
     const { requestId } = this.received
     this.requestId = REQUEST_ID.test(requestId) ? requestId : uuid()
   }
@@ -106,6 +113,7 @@ export class Exchange {
   /** The head of a call made for this request. */
   callHead(): CallHead {
     const head: CallHead = { request_id: this.requestId, params: this.params }
+    if (this.mount !== null) head.deployment = this.mount
     if (this.query !== '') head.query = this.query
     if (TRACEPARENT.test(this.received.traceparent)) head.traceparent = this.received.traceparent
     if (this.received.idempotencyKey !== '') head.idempotency_key = this.received.idempotencyKey.slice(0, 256)
@@ -255,6 +263,7 @@ function readHeaders(req: HttpRequest): Received {
     key: '',
     ifMatch: '',
     idempotencyKey: '',
+    deployment: '',
     close: false,
     preflight: false,
     preflightHeaders: '',
@@ -299,6 +308,9 @@ function readHeaders(req: HttpRequest): Received {
         break
       case 'idempotency-key':
         received.idempotencyKey = value
+        break
+      case 'x-deployment-id':
+        received.deployment = value
         break
       case 'connection':
         received.close = value.toLowerCase() === 'close'

@@ -1,5 +1,6 @@
 /** What the edge says of itself (API: assistants 5). Never needs credentials. */
 import { readFileSync } from 'node:fs'
+import { ERRORS } from '../schemas/errors.js'
 import { isTrue } from '../schemas/query.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Edge } from './context.js'
@@ -21,39 +22,55 @@ const OK = '{"ok":true}'
 const CHECK_MS = 5_000
 const READY_MS = 2_000
 
-export const root = (exchange: Exchange): void => exchange.reply(200, OK)
+export const root = (edge: Edge, exchange: Exchange): void | Promise<void> =>
+  exchange.mount === null ? exchange.reply(200, OK) : check(edge, exchange, () => exchange.reply(200, OK))
 
-/** 200 while the edge lives; with check_db=1 only while the store answers. */
-export async function ok(edge: Edge, exchange: Exchange): Promise<void> {
-  if (!isTrue(new URLSearchParams(exchange.query).get('check_db'))) return exchange.reply(200, OK)
-  const fault = await ask(edge, exchange, rpc('system', 'check'), CHECK_MS)
-  if (fault === null) exchange.reply(200, OK)
-  else exchange.error(500, fault)
+/** 200 while the edge lives; with check_db=1 only while the store answers. Below a deployment: while it serves. */
+export function ok(edge: Edge, exchange: Exchange): void | Promise<void> {
+  const asks = exchange.mount !== null || isTrue(new URLSearchParams(exchange.query).get('check_db'))
+  const good = () => exchange.reply(200, OK)
+  return asks ? check(edge, exchange, good) : good()
 }
 
 /** 503 until broker, store and a worker answer. */
 export async function ready(edge: Edge, exchange: Exchange): Promise<void> {
   const fault = edge.stopping
-    ? 'The edge is stopping'
+    ? NOT('The edge is stopping')
     : edge.link.connected()
       ? await ask(edge, exchange, rpc('system', 'ready'), READY_MS)
-      : 'The broker cannot be reached'
+      : NOT('The broker cannot be reached')
   if (fault === null) exchange.reply(200, OK)
-  else exchange.refuse('unavailable', fault)
+  else exchange.error(fault.status, fault.detail)
 }
 
-export function info({ versions }: Edge, exchange: Exchange): void {
+export function info(edge: Edge, exchange: Exchange): void | Promise<void> {
+  const { versions } = edge
   const flags = { assistants: true, crons: false, langsmith: false }
   const body = { version: versions.weft, langgraph_js_version: versions.langgraph, context: 'js', flags, metadata: {} }
-  exchange.reply(200, JSON.stringify(body))
+  const tell = () => exchange.reply(200, JSON.stringify(body))
+  return exchange.mount === null ? tell() : check(edge, exchange, tell)
 }
 
-/** Null when all is well, else a sentence. */
-async function ask(edge: Edge, exchange: Exchange, subject: string, timeout: number): Promise<string | null> {
+interface Fault {
+  status: number
+  detail: string
+}
+
+const NOT = (detail: string): Fault => ({ status: ERRORS.unavailable.status, detail })
+
+/** Answers `good` when the store answers and knows the deployment; a deployment that does not serve says why. */
+async function check(edge: Edge, exchange: Exchange, good: () => void): Promise<void> {
+  const fault = await ask(edge, exchange, rpc('system', 'check'), CHECK_MS)
+  if (fault === null) good()
+  else exchange.error(exchange.mount === null ? 500 : fault.status, fault.detail)
+}
+
+/** Null when all is well. */
+async function ask(edge: Edge, exchange: Exchange, subject: string, timeout: number): Promise<Fault | null> {
   try {
     const { head } = await edge.caller.call(subject, exchange.callHead(), undefined, { timeout, patience: 0 })
-    return head.status < 400 ? null : (head.detail ?? 'Not ready')
+    return head.status < 400 ? null : { status: head.status, detail: head.detail ?? 'Not ready' }
   } catch (error) {
-    return (error as Error).message
+    return NOT((error as Error).message)
   }
 }

@@ -39,6 +39,8 @@ export interface Assistant {
 /** What a graph worker announces at start, repeatably. */
 export interface Registration {
   app: string
+  /** The revision that runs there: then its graphs are served from its cutover on. Absent: they are served at once. */
+  revision?: string
   pool: string
   graphs: { graph_id: string; description?: string | null; config?: JsonObject; context?: JsonObject }[]
 }

@@ -16,6 +16,10 @@ export interface CallHead {
   params?: { [name: string]: string }
   query?: string
   identity?: Identity | null
+  /** The deployment that the client addressed, by the slug of the path or by its id; absent: the built-in application. */
+  deployment?: { slug: string } | { id: string }
+  /** The application that the call is for: what a worker's door made of `deployment`. Read with `appOf`. */
+  app?: string
   traceparent?: string
   /** Control plane: where the client finds this server, and the headers of the same names. */
   origin?: string

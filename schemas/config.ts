@@ -19,6 +19,11 @@ export const SETTINGS = {
   port: setting('PORT', 2024, 'Port of the edge; 0 lets the system choose.'),
   data: setting('WEFT_DATA', '.weft', 'Folder of the embedded store, the NATS server and generated keys.'),
   app: setting('WEFT_APP', 'langgraph.json', 'The application: a langgraph.json or the folder that holds one.'),
+  app_id: setting(
+    'WEFT_APP_ID',
+    'built-in',
+    'Name of the application that a graph worker serves; any other than `built-in` is reached under `/deployments/<name>`.',
+  ),
   pool: setting('WEFT_POOL', 'default', 'Pool of a graph worker.'),
   slots: setting('N_JOBS_PER_WORKER', 1000, 'Runs that one graph worker executes at the same time.'),
   hosts: setting('WEFT_HOSTS', 0, 'Graph hosts of a graph worker; 0 means one less than the cores, at least one.'),

@@ -12,6 +12,7 @@ import { Sentence } from './sentence.js'
 
 const OPTIONS = {
   app: { type: 'string' },
+  'app-id': { type: 'string' },
   port: { type: 'string' },
   host: { type: 'string' },
   data: { type: 'string' },
@@ -27,7 +28,7 @@ const FLAGS: { [command: string]: readonly Flag[] } = {
   start: ['app', 'port', 'host', 'data', 'pool', 'slots', 'insecure'],
   edge: ['port', 'host', 'data', 'insecure'],
   resources: ['data'],
-  graphs: ['app', 'pool', 'slots', 'data'],
+  graphs: ['app', 'app-id', 'pool', 'slots', 'data'],
 }
 
 const HELP = `weft: an open server for LangGraph applications
@@ -36,7 +37,7 @@ const HELP = `weft: an open server for LangGraph applications
       Everything on this machine: edge, resource worker, graph worker, embedded store, NATS server.
   weft edge [--port n] [--host h] [--insecure]
   weft resources
-  weft graphs [--app path] [--pool p] [--slots n]
+  weft graphs [--app path] [--app-id name] [--pool p] [--slots n]
       One role, at the NATS server of NATS_URL, or (--data) at that of a \`weft start\` on this machine.
   weft help, weft --version
 
@@ -80,7 +81,16 @@ function read(args: string[]): { command: string; values: { [K in Flag]?: string
 
 const parse = (args: string[]) => parseArgs({ args, options: OPTIONS, allowPositionals: true })
 
-function configOf({ app, port, host, data, pool, slots, insecure }: { [K in Flag]?: string | boolean }): Config {
+function configOf({
+  app,
+  'app-id': app_id,
+  port,
+  host,
+  data,
+  pool,
+  slots,
+  insecure,
+}: { [K in Flag]?: string | boolean }): Config {
   const text = (value: string | boolean | undefined) => (typeof value === 'string' ? value : undefined)
   const number = (flag: string, value: string | boolean | undefined, most: number) => {
     if (value === undefined) return undefined
@@ -92,6 +102,7 @@ function configOf({ app, port, host, data, pool, slots, insecure }: { [K in Flag
   try {
     return readConfig(process.env, {
       app: text(app),
+      app_id: text(app_id),
       host: text(host),
       data: text(data),
       pool: text(pool),

@@ -255,7 +255,8 @@ export interface Store {
     get(app: string, assistant_id: string): Promise<AssistantRow | null>
   }
   threads: {
-    get(app: string, thread_id: string): Promise<ThreadRow | null>
+    /** `null`: whatever its application, for work on a run that is known already (ids are unique over all of them). */
+    get(app: string | null, thread_id: string): Promise<ThreadRow | null>
     state(thread_id: string): Promise<StateRow | null>
     /** Busy threads last written before `before`, oldest first: where a crash may have left something half done. */
     busy(before: number, limit: number): Promise<ThreadRow[]>

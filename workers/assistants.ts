@@ -9,19 +9,20 @@ import {
   validateRegistration,
 } from '../schemas/assistants.js'
 import { fail } from '../schemas/errors.js'
-import { BUILT_IN_APP, isUuid, SYSTEM_ASSISTANT_NAMESPACE, token } from '../schemas/ids.js'
+import { isUuid, SYSTEM_ASSISTANT_NAMESPACE, token } from '../schemas/ids.js'
 import type { AssistantRow, Store } from '../store/port.js'
 import { assistantText } from './answers.js'
+import { appOf } from './apps.js'
 import type { Tools } from './context.js'
 
 /** A name with a lone surrogate has no UTF-8 and so no id of its own; no graph has such a name. */
 export const systemAssistantId = (graph_id: string): string => v5(graph_id.toWellFormed(), SYSTEM_ASSISTANT_NAMESPACE)
 
 export const assistants = (tools: Tools) => ({
-  create: door<AssistantCreate>(validateAssistantCreate, body => create(body, tools.store)),
+  create: door<AssistantCreate>(validateAssistantCreate, (body, { head }) => create(body, appOf(head), tools.store)),
   get: open(async (_, { head }) => {
     const given = head.params?.assistant_id ?? ''
-    const row = await find(tools.store, given)
+    const row = await find(tools.store, appOf(head), given)
     if (row === null) {
       if (!isUuid(given)) throw fail('invalid', `assistant_id: expected a uuid or the id of a graph, got "${given}"`)
       throw fail('not_found', `Assistant with ID ${given} not found`)
@@ -32,16 +33,16 @@ export const assistants = (tools: Tools) => ({
 })
 
 /** By id or by graph id: a graph's own name wins (API: assistants 2.4). Null when neither is known. */
-export async function find(store: Store, given: string): Promise<AssistantRow | null> {
+export async function find(store: Store, app: string, given: string): Promise<AssistantRow | null> {
   if (isUuid(given)) {
-    const row = await store.assistants.get(BUILT_IN_APP, given.toLowerCase())
+    const row = await store.assistants.get(app, given.toLowerCase())
     if (row !== null) return row
   }
-  return store.assistants.get(BUILT_IN_APP, systemAssistantId(given))
+  return store.assistants.get(app, systemAssistantId(given))
 }
 
-async function create(body: AssistantCreate, store: Store) {
-  if ((await store.assistants.get(BUILT_IN_APP, systemAssistantId(body.graph_id))) === null)
+async function create(body: AssistantCreate, app: string, store: Store) {
+  if ((await store.assistants.get(app, systemAssistantId(body.graph_id))) === null)
     throw fail('not_found', `Graph '${body.graph_id}' not found`)
   const context = body.context ?? {}
   const configurable = body.config?.configurable ?? {}
@@ -51,7 +52,7 @@ async function create(body: AssistantCreate, store: Store) {
     throw fail('bad_request', 'Give either config.configurable or context, or the same in both')
   const now = Date.now()
   const row: AssistantRow = {
-    app: BUILT_IN_APP,
+    app,
     assistant_id: (body.assistant_id ?? v7()).toLowerCase(),
     graph_id: body.graph_id,
     name: body.name ?? 'Untitled',
@@ -66,7 +67,7 @@ async function create(body: AssistantCreate, store: Store) {
     updated_at: now,
   }
   if ((await store.apply([{ step: 'assistants.insert', row }])) === -1) return { body: assistantText(row) }
-  const stored = await store.assistants.get(BUILT_IN_APP, row.assistant_id)
+  const stored = await store.assistants.get(app, row.assistant_id)
   if (body.if_exists !== 'do_nothing' || stored === null) throw fail('conflict', 'Assistant already exists')
   return { body: assistantText(stored) }
 }
@@ -78,10 +79,17 @@ const withoutReserved = (metadata: { [key: string]: unknown }) =>
     : metadata
 
 /** A graph worker announces itself: its pool's consumer and the system assistants of its graphs exist afterwards. */
-async function register({ app, pool, graphs }: Registration, { store, link, pools }: Tools) {
+async function register({ app, revision, pool, graphs }: Registration, { store, link, apps }: Tools) {
   await ensureConsumer(link, token('pool', pool))
+  if (revision !== undefined) return {}
+  for (const { graph_id } of graphs) apps.announce(app, graph_id, pool)
+  await ensureSystemAssistants(store, app, graphs)
+  return {}
+}
+
+/** One assistant per graph, whose id follows from the graph's. A known one stays: what users made of it is theirs. */
+export async function ensureSystemAssistants(store: Store, app: string, graphs: Registration['graphs']): Promise<void> {
   for (const { graph_id, description, config, context } of graphs) {
-    pools.set(graph_id, pool)
     const now = Date.now()
     const row: AssistantRow = {
       app,
@@ -96,8 +104,6 @@ async function register({ app, pool, graphs }: Registration, { store, link, pool
       created_at: now,
       updated_at: now,
     }
-    // A known id stays as it is: what users made of it is never overwritten.
     await store.apply([{ step: 'assistants.insert', row }])
   }
-  return {}
 }

@@ -5,6 +5,7 @@ import type { Link } from '../bus/connect.js'
 import type { Mux } from '../bus/mux.js'
 import type { Config } from '../schemas/config.js'
 import type { Store } from '../store/port.js'
+import type { Apps } from './apps.js'
 import type { Allowed } from './outbound.js'
 
 export interface Tools {
@@ -13,8 +14,7 @@ export interface Tools {
   link: Link
   mux: Mux
   caller: Caller
-  /** Graph id → pool, as announced by graph workers. */
-  pools: Map<string, string>
+  apps: Apps
   /** Addresses that users may name although they are not public. */
   allowed: Allowed
   webhookSecret: Buffer

@@ -11,6 +11,7 @@ import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
 import { event } from '../schemas/subjects.js'
 import { openSqlite } from '../store/sqlite.js'
+import { openApps, within } from './apps.js'
 import { assistants } from './assistants.js'
 import { packTuples, rowsOf } from './checkpoints.js'
 import { type Tools, turns } from './context.js'
@@ -40,7 +41,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     link,
     mux,
     caller,
-    pools: new Map(),
+    apps: openApps(async () => null),
     allowed: parseAllowed(config.allow_hosts),
     webhookSecret: webhookSecret(config),
     inTurn: turns(),
@@ -53,7 +54,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     system: system(tools),
   }
   for (const [noun, doors] of Object.entries(nouns)) {
-    const served = serve(link, `rpc.${noun}`, noun, doors)
+    const served = serve(link, `rpc.${noun}`, noun, within(tools.apps, doors))
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
   }
   // Graph workers that ran before this process did announce themselves again.

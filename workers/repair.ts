@@ -2,12 +2,11 @@
  * What a crash between two steps of a create, claim or end leaves half done, and how it is finished (design 2.3). A
  * store that applies steps all or none never needs it; it is called all the same, because the port allows the other.
  */
-import { wake } from '../bus/queue.js'
-import { token } from '../schemas/ids.js'
 import { isTerminal } from '../schemas/runs.js'
 import type { RunSummary, Step, ThreadRow } from '../store/port.js'
 import type { Tools } from './context.js'
 import { firstEligible, statusOf } from './run-status.js'
+import { wakeRun } from './wake.js'
 
 /** Brings one thread and its runs back into step. True when something was changed. */
 export async function repair(tools: Tools, thread: ThreadRow): Promise<boolean> {
@@ -54,11 +53,10 @@ export async function repair(tools: Tools, thread: ThreadRow): Promise<boolean> 
   return true
 }
 
-async function wakeFirst({ link, mux }: Tools, thread: ThreadRow, runs: Map<string, RunSummary>): Promise<void> {
+async function wakeFirst(tools: Tools, thread: ThreadRow, runs: Map<string, RunSummary>): Promise<void> {
   const first = thread.active === null ? firstEligible(thread.queue, Date.now()) : null
   const run = first === null ? undefined : runs.get(first.run_id)
-  if (run !== undefined)
-    await wake(link, mux, token('pool', run.pool), run, `${run.run_id}:${run.attempt}:repair${thread.rev}`)
+  if (run !== undefined) await wakeRun(tools, run, `${run.run_id}:${run.attempt}:repair${thread.rev}`)
 }
 
 /** A run that no thread row has taken within 30 s of its insert was never accepted: its client got no 2xx. */

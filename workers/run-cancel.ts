@@ -53,7 +53,7 @@ async function cancelNow(tools: Tools, run_id: string, action: Action): Promise<
     if (failed === 1) marked = (await store.runs.summary([run_id]))[0]?.status !== run.status
     if (failed !== -1) continue
     announceDropped(tools, run)
-    if (thread.active === null) wakeNext(tools, queue, run.thread_id)
+    if (thread.active === null) wakeNext(tools, queue)
     return
   }
 }

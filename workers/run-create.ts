@@ -3,19 +3,19 @@
  * Order of checks: API threads-and-runs 8.1. Repeatable by run id: a repeated create answers the stored run.
  */
 import { v7 } from 'uuid'
-import { wake } from '../bus/queue.js'
 import type { Context, Reply } from '../bus/serve.js'
 import { fail } from '../schemas/errors.js'
-import { BUILT_IN_APP, token } from '../schemas/ids.js'
 import type { RunCreate, RunHead, RunMode, StreamMode } from '../schemas/runs.js'
 import type { AssistantRow, RunRow, RunSummary, Step, ThreadRow } from '../store/port.js'
 import { runText } from './answers.js'
+import { appOf } from './apps.js'
 import { find } from './assistants.js'
 import { isObject, merge, type Tools } from './context.js'
 import { refusal } from './outbound.js'
 import { type Decision, decide, dropSteps, followUp } from './run-multitask.js'
 import { kwargsOf } from './run-payload.js'
 import { newThread } from './threads.js'
+import { wakeRun } from './wake.js'
 
 export async function create(tools: Tools, body: RunCreate, { head }: Context): Promise<Reply> {
   const mode = head.run?.mode ?? 'background'
@@ -26,15 +26,19 @@ export async function create(tools: Tools, body: RunCreate, { head }: Context): 
     const no = refusal(body.webhook, tools.allowed)
     if (no !== null) throw fail('invalid', `webhook: ${no}`)
   }
-  const assistant = await find(tools.store, body.assistant_id)
+  const app = appOf(head)
+  const assistant = await find(tools.store, app, body.assistant_id)
   if (assistant === null)
     throw fail(
       'not_found',
       `No assistant found for "${body.assistant_id}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`,
     )
+  const pool = await tools.apps.pool(app, assistant.graph_id)
+  if (pool === null)
+    throw fail('not_found', `Graph '${assistant.graph_id}' is not one of those that this application serves now`)
   const thread_id = given_thread ?? v7()
   const temporary = stateless && (body.on_completion ?? 'delete') === 'delete'
-  const run = runRow(tools, body, assistant, { run_id, thread_id, mode, stateless, temporary })
+  const run = runRow(body, assistant, { pool, run_id, thread_id, mode, stateless, temporary })
   await checkSelection(tools, body, run)
   const outcome = stateless
     ? await acceptNew(tools, run)
@@ -54,6 +58,7 @@ async function checkSelection({ store }: Tools, body: RunCreate, { thread_id, te
 }
 
 interface Given {
+  pool: string
   run_id: string
   thread_id: string
   mode: RunMode
@@ -62,21 +67,20 @@ interface Given {
 }
 
 function runRow(
-  tools: Tools,
   body: RunCreate,
   assistant: AssistantRow,
-  { run_id, thread_id, mode, stateless, temporary }: Given,
+  { pool, run_id, thread_id, mode, stateless, temporary }: Given,
 ): RunRow {
   const now = Date.now()
   const ids = { graph_id: assistant.graph_id, assistant_id: assistant.assistant_id, thread_id, run_id }
   const metadata = merge(JSON.parse(assistant.metadata), body.metadata, ids)
   return {
-    app: BUILT_IN_APP,
+    app: assistant.app,
     run_id,
     thread_id,
     assistant_id: assistant.assistant_id,
     graph_id: assistant.graph_id,
-    pool: tools.pools.get(assistant.graph_id) ?? 'default',
+    pool,
     status: 'accepting',
     created_at: now,
     updated_at: now,
@@ -116,7 +120,7 @@ type Outcome = 'first' | 'waits' | 'known'
 async function acceptNew({ store }: Tools, run: RunRow): Promise<Outcome> {
   const metadata = JSON.stringify({ graph_id: run.graph_id, assistant_id: run.assistant_id })
   const row: ThreadRow = {
-    ...newThread(run.thread_id, metadata, run.temporary),
+    ...newThread(run.app, run.thread_id, metadata, run.temporary),
     status: 'busy',
     queue: [{ run_id: run.run_id, no: 0, due_at: run.due_at }],
     next_no: 1,
@@ -132,7 +136,7 @@ async function accept(tools: Tools, run: RunRow, mayCreate: boolean): Promise<Ou
     const thread = await store.threads.get(run.app, run.thread_id)
     if ((thread === null && !mayCreate) || thread?.temporary)
       throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
-    const base = thread ?? newThread(run.thread_id, '{}', false)
+    const base = thread ?? newThread(run.app, run.thread_id, '{}', false)
     const decision: Decision = await decide(tools, run, base)
     if (decision.known) return 'known'
     const metadata: unknown = JSON.parse(base.metadata)
@@ -156,6 +160,11 @@ async function accept(tools: Tools, run: RunRow, mayCreate: boolean): Promise<Ou
       ...dropSteps(decision, run),
     ])
     if (failed === 0) return 'known'
+    // Taken by a thread of another application: it never shows here.
+    if (failed === 1 && thread === null && (await store.threads.get(run.app, run.thread_id)) === null) {
+      await store.apply([{ step: 'runs.remove', run_id: run.run_id, where: { status: ['accepting'] } }])
+      throw fail('conflict', `Thread ID ${run.thread_id} is taken`)
+    }
     // Lost the race for the thread row, or what was to be dropped has moved on: look again.
     if (failed !== -1) continue
     followUp(tools, decision, run)
@@ -176,11 +185,9 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 /** Wakes a run when it is due. The due time stands in the row; the timer only makes it punctual. */
 export function wakeWhenDue(
   tools: Tools,
-  run: Pick<RunSummary, 'run_id' | 'thread_id' | 'pool' | 'due_at' | 'attempt'>,
+  run: Pick<RunSummary, 'app' | 'run_id' | 'thread_id' | 'pool' | 'due_at' | 'attempt'>,
 ): void {
-  const { run_id, thread_id } = run
-  const now = () =>
-    void wake(tools.link, tools.mux, token('pool', run.pool), { run_id, thread_id }, `${run_id}:${run.attempt + 1}`)
+  const now = () => void wakeRun(tools, run, `${run.run_id}:${run.attempt + 1}`)
   const left = run.due_at - Date.now()
   if (left <= 0) now()
   else if (left < MAX_TIMER_MS) setTimeout(now, left + 1).unref()

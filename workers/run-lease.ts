@@ -3,7 +3,6 @@
  * random token; every later write carries both and is refused when stale, so an old attempt can change nothing.
  */
 import { v4 } from 'uuid'
-import { wake } from '../bus/queue.js'
 import { door, open, type Reply } from '../bus/serve.js'
 import {
   type Claim,
@@ -16,7 +15,6 @@ import {
 } from '../schemas/calls.js'
 import { PER_CLAIM } from '../schemas/checkpoints.js'
 import { fail } from '../schemas/errors.js'
-import { BUILT_IN_APP, token } from '../schemas/ids.js'
 import { packText } from '../schemas/packed.js'
 import { isTerminal } from '../schemas/runs.js'
 import { firstIdOf } from '../schemas/subjects.js'
@@ -26,6 +24,7 @@ import type { Tools } from './context.js'
 import { repair } from './repair.js'
 import { finish, settle, wakeNext } from './run-settle.js'
 import { baseText, firstEligible } from './run-status.js'
+import { wakeRun } from './wake.js'
 
 export const MAX_ATTEMPTS = 3
 
@@ -50,7 +49,7 @@ export function leaseOf(lease: Lease | undefined): Lease {
 async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Promise<Reply> {
   const { store } = tools
   for (;;) {
-    const [thread, run] = await Promise.all([store.threads.get(BUILT_IN_APP, thread_id), store.runs.get(run_id)])
+    const [thread, run] = await Promise.all([store.threads.get(null, thread_id), store.runs.get(run_id)])
     if (thread === null || run === null) return { head: { claim: 'ended' } }
     // Half done: ended with its thread still held, or claimed on the thread alone.
     const mine = thread.active?.run_id === run_id
@@ -97,7 +96,7 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
     const first = thread.active === null ? firstEligible(thread.queue, Date.now()) : null
     if (first === null) return { head: { claim: 'waiting' } }
     if (first.run_id !== run_id) {
-      await wakeNext(tools, thread.queue, thread_id)
+      await wakeNext(tools, thread.queue)
       return { head: { claim: 'waiting' } }
     }
     const taken = await take(tools, thread, run, worker, first.charges)
@@ -200,7 +199,7 @@ async function release(
   const { store } = tools
   for (;;) {
     const [thread, [run]] = await Promise.all([
-      store.threads.get(BUILT_IN_APP, lease.thread_id),
+      store.threads.get(null, lease.thread_id),
       store.runs.summary([lease.run_id]),
     ])
     if (thread === null || run === undefined || thread.active?.token !== lease.token) throw fail('fenced')
@@ -247,14 +246,7 @@ async function release(
     ])
     if (failed === 0) throw fail('fenced')
     if (failed !== -1) continue
-    if (awake)
-      void wake(
-        tools.link,
-        tools.mux,
-        token('pool', run.pool),
-        { run_id: run.run_id, thread_id: run.thread_id },
-        `${run.run_id}:${run.attempt + 1}`,
-      )
+    if (awake) void wakeRun(tools, run, `${run.run_id}:${run.attempt + 1}`)
     return { body: '{"ended":false}' }
   }
 }

@@ -4,12 +4,11 @@
  * stream ended sees the final values, because the event comes after the commit.
  */
 import { announceEnd } from '../bus/events.js'
-import { wake } from '../bus/queue.js'
 import type { Reply } from '../bus/serve.js'
 import { purgeEvents } from '../bus/streams.js'
 import type { Lease } from '../schemas/calls.js'
 import { fail } from '../schemas/errors.js'
-import { BUILT_IN_APP, token } from '../schemas/ids.js'
+import { token } from '../schemas/ids.js'
 import { cutter, unpack } from '../schemas/packed.js'
 import { isTerminal, type RunStatus } from '../schemas/runs.js'
 import type { Interrupt } from '../schemas/threads.js'
@@ -19,6 +18,7 @@ import { rowsOf } from './checkpoints.js'
 import type { Tools } from './context.js'
 import type { FinishHead } from './graph/protocol.js'
 import { firstEligible, readBase, statusOf } from './run-status.js'
+import { wakeRun } from './wake.js'
 import { deliver } from './webhooks.js'
 
 /** How a run ended. Without `state` the thread keeps the values it has. */
@@ -60,10 +60,7 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
   const { store, link } = tools
   const { run_id, thread_id } = lease
   for (;;) {
-    const [thread, [run]] = await Promise.all([
-      store.threads.get(BUILT_IN_APP, thread_id),
-      store.runs.summary([run_id]),
-    ])
+    const [thread, [run]] = await Promise.all([store.threads.get(null, thread_id), store.runs.summary([run_id])])
     if (thread === null || run === undefined || run.token !== lease.token || run.attempt !== lease.attempt)
       throw fail('fenced')
     if (run.cancel === 'rollback') {
@@ -134,7 +131,7 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
       'run ended',
     )
     if (run.webhook !== null) void deliver(tools, run_id)
-    wakeNext(tools, thread.queue, thread_id)
+    wakeNext(tools, thread.queue)
     return {}
   }
 }
@@ -165,19 +162,19 @@ async function rollback(tools: Tools, run: RunSummary, thread: ThreadRow): Promi
   announceEnd(link, id, { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })
   if (run.resumable) await purgeEvents(link, mux, id)
   link.log.info({ run_id, thread_id, attempt: run.attempt }, 'run rolled back')
-  wakeNext(tools, thread.queue, thread_id)
+  wakeNext(tools, thread.queue)
   return true
 }
 
 /** Publishes the wake-up of the first run in line, beside what waits for the caller: the sweeper repeats a lost one. */
-export function wakeNext({ store, link, mux }: Tools, queue: readonly Queued[], thread_id: string): void {
+export function wakeNext(tools: Tools, queue: readonly Queued[]): void {
   const next = firstEligible(queue, Date.now())
   if (next === null) return
   const publish = async () => {
-    const [run] = await store.runs.summary([next.run_id])
+    const [run] = await tools.store.runs.summary([next.run_id])
     if (run === undefined || isTerminal(run.status)) return
     const id = `${next.run_id}:${run.attempt + 1}:next`
-    await wake(link, mux, token('pool', run.pool), { run_id: next.run_id, thread_id }, id)
+    await wakeRun(tools, run, id)
   }
-  publish().catch(error => link.log.warn({ err: error, run_id: next.run_id }, 'a wake-up was not published'))
+  publish().catch(error => tools.link.log.warn({ err: error, run_id: next.run_id }, 'a wake-up was not published'))
 }

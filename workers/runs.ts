@@ -1,10 +1,11 @@
 /** Runs for clients: create, read, join, wait (API: threads-and-runs 7–10, 14). */
 import { door, open } from '../bus/serve.js'
-import { type RunIds, type RunRef, validateRunIds, validateRunRef } from '../schemas/calls.js'
+import { type CallHead, type RunIds, type RunRef, validateRunIds, validateRunRef } from '../schemas/calls.js'
 import { fail, WeftError } from '../schemas/errors.js'
 import { isTerminal, type RunCreate, type RunKwargs, type StreamMode, validateRunCreate } from '../schemas/runs.js'
 import type { RunRow, RunSummary } from '../store/port.js'
 import { resultText, runText } from './answers.js'
+import { appOf } from './apps.js'
 import type { Tools } from './context.js'
 import { cancel } from './run-cancel.js'
 import { create, headOf } from './run-create.js'
@@ -13,14 +14,13 @@ export const runs = (tools: Tools) => ({
   create: door<RunCreate>(validateRunCreate, (body, context) => create(tools, body, context)),
   get: open(async (_, { head }) => {
     const row = await tools.store.runs.get(head.params?.run_id?.toLowerCase() ?? '')
-    check(row, head.params?.thread_id)
+    check(row, head)
     if (row.temporary && isTerminal(row.status)) throw fail('not_found', 'Run not found')
     return { body: runText(row) }
   }),
   /** Authorises a reader, and says from where it may read. A reader clears a cancel that waits for its grace. */
   join: open(async (_, { head }) => {
-    const { run_id = '', thread_id } = head.params ?? {}
-    const row = await summary(tools, run_id, thread_id)
+    const row = await summary(tools, head)
     if (
       isTerminal(row.status) &&
       row.temporary &&
@@ -43,14 +43,13 @@ export const runs = (tools: Tools) => ({
     const filters = head.query?.includes('stream_mode') ?? false
     const modes = filters ? await modesOf(tools, row.run_id) : []
     return {
-      head: { run: headOf(row, thread_id === undefined, modes) },
+      head: { run: headOf(row, head.params?.thread_id === undefined, modes) },
       ...(wants ? { body: await result(tools, row) } : {}),
     }
   }),
   /** Durable when it answers; the run stops soon after. The edge waits for the end when it was asked to. */
   cancel: open(async (_, { head }) => {
-    const { run_id = '', thread_id } = head.params ?? {}
-    const row = await summary(tools, run_id, thread_id)
+    const row = await summary(tools, head)
     const action = new URLSearchParams(head.query).get('action') || 'interrupt'
     if (action !== 'interrupt' && action !== 'rollback')
       throw fail('invalid', `action: expected interrupt or rollback, got "${action}"`)
@@ -59,7 +58,8 @@ export const runs = (tools: Tools) => ({
   }),
   /** What wait answers for a run that has ended. */
   result: open(async (_, { head }) => {
-    const row = await summary(tools, head.params?.run_id ?? '')
+    const [row] = await tools.store.runs.summary([head.params?.run_id ?? ''])
+    if (row === undefined) throw fail('not_found', 'Run not found')
     if (!isTerminal(row.status)) throw fail('conflict', 'The run has not ended')
     return { body: await result(tools, row) }
   }),
@@ -112,15 +112,18 @@ export async function cancelDue(tools: Tools): Promise<void> {
   }
 }
 
-async function summary({ store }: Tools, run_id: string, thread_id?: string): Promise<RunSummary> {
-  const [row] = await store.runs.summary([run_id.toLowerCase()])
-  check(row ?? null, thread_id)
+async function summary({ store }: Tools, head: CallHead): Promise<RunSummary> {
+  const [row] = await store.runs.summary([head.params?.run_id?.toLowerCase() ?? ''])
+  check(row ?? null, head)
   return row!
 }
 
-function check<Row extends RunSummary>(row: Row | null, thread_id?: string): asserts row is Row {
+/** The run of the path, within its application. */
+function check<Row extends RunSummary>(row: Row | null, head: CallHead): asserts row is Row {
+  const thread_id = head.params?.thread_id
   if (
     row === null ||
+    row.app !== appOf(head) ||
     row.status === 'accepting' ||
     (thread_id !== undefined && row.thread_id !== thread_id.toLowerCase())
   )

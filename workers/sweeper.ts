@@ -2,13 +2,12 @@
  * What must be swept, with its period. Everything here is also done at once where it happens; the sweep finishes what
  * a crash left.
  */
-import { wake } from '../bus/queue.js'
-import { token } from '../schemas/ids.js'
 import type { Tools } from './context.js'
 import { dropUnaccepted, repair } from './repair.js'
 import { wakeWhenDue } from './run-create.js'
 import { firstEligible } from './run-status.js'
 import { cancelDue } from './runs.js'
+import { wakeRun } from './wake.js'
 import { deliverDue } from './webhooks.js'
 
 interface Row {
@@ -59,7 +58,7 @@ export function startSweeper(tools: Tools): { stop(): void } {
 const started = Date.now()
 
 async function rewake(tools: Tools): Promise<void> {
-  const { store, link, mux } = tools
+  const { store } = tools
   const now = Date.now()
   const first = now - started < 10_000
   for (const run of await store.runs.unsettled(UNSETTLED)) {
@@ -75,26 +74,20 @@ async function rewake(tools: Tools): Promise<void> {
     }
     const thread = await store.threads.get(run.app, run.thread_id)
     if (thread === null || thread.active !== null || firstEligible(thread.queue, now)?.run_id !== run.run_id) continue
-    await wake(
-      link,
-      mux,
-      token('pool', run.pool),
-      run,
-      `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`,
-    )
+    await wakeRun(tools, run, `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`)
   }
 }
 
 let beats = new Map<string, number>()
 
-async function wakeLost({ store, link, mux }: Tools): Promise<void> {
+async function wakeLost(tools: Tools): Promise<void> {
   const before = beats
   beats = new Map()
-  for (const run of await store.runs.unsettled(UNSETTLED)) {
+  for (const run of await tools.store.runs.unsettled(UNSETTLED)) {
     if (run.status !== 'running') continue
     beats.set(run.run_id, run.hb)
     if (before.get(run.run_id) !== run.hb) continue
-    await wake(link, mux, token('pool', run.pool), run, `${run.run_id}:${run.attempt}:lost${run.hb}`)
+    await wakeRun(tools, run, `${run.run_id}:${run.attempt}:lost${run.hb}`)
   }
 }
 

@@ -1,17 +1,18 @@
 /** What load balancers and people ask first (API: assistants-crons-store 5). */
 import { open } from '../bus/serve.js'
 import { fail } from '../schemas/errors.js'
+import { appOf } from './apps.js'
 import type { Tools } from './context.js'
 
-export const system = ({ store, pools }: Tools) => ({
+export const system = ({ store, apps }: Tools) => ({
   check: open(async () => {
     await store.ping()
     return { body: '{"ok":true}' }
   }),
   /** Ready once the store answers and a graph worker has announced itself. */
-  ready: open(async () => {
+  ready: open(async (_, { head }) => {
     await store.ping()
-    if (pools.size === 0) throw fail('unavailable', 'No graph worker has announced itself yet')
+    if (!(await apps.ready(appOf(head)))) throw fail('unavailable', 'No graph worker has announced itself yet')
     return { body: '{"ok":true}' }
   }),
 })

@@ -2,36 +2,39 @@
 import { v7 } from 'uuid'
 import { door, open } from '../bus/serve.js'
 import { fail } from '../schemas/errors.js'
-import { BUILT_IN_APP, token } from '../schemas/ids.js'
+import { token } from '../schemas/ids.js'
 import { isTrue } from '../schemas/query.js'
 import { host } from '../schemas/subjects.js'
 import { type ThreadCreate, validateThreadCreate } from '../schemas/threads.js'
 import type { StateRow, Store, ThreadRow } from '../store/port.js'
 import { EMPTY_STATE, stateText, threadText } from './answers.js'
+import { appOf } from './apps.js'
 import { isObject, type Tools } from './context.js'
 
 export const threads = (tools: Tools) => ({
-  create: door<ThreadCreate>(validateThreadCreate, body => create(body, tools.store)),
+  create: door<ThreadCreate>(validateThreadCreate, (body, { head }) => create(body, appOf(head), tools.store)),
   get: open(async (_, { head }) => {
     const id = head.params?.thread_id ?? ''
-    const [row, kept] = await Promise.all([visible(tools.store, id), tools.store.threads.state(id)])
+    const [row, kept] = await Promise.all([visible(tools.store, appOf(head), id), tools.store.threads.state(id)])
     return { body: threadText(row, await projection(tools, row, kept)) }
   }),
-  state: open((_, { head }) => state(tools, head.params?.thread_id ?? '', new URLSearchParams(head.query))),
+  state: open((_, { head }) =>
+    state(tools, appOf(head), head.params?.thread_id ?? '', new URLSearchParams(head.query)),
+  ),
 })
 
 /** The thread, unless it is unknown or the hidden one of a stateless run. */
-export async function visible(store: Store, thread_id: string): Promise<ThreadRow> {
-  const row = await store.threads.get(BUILT_IN_APP, thread_id.toLowerCase())
+export async function visible(store: Store, app: string, thread_id: string): Promise<ThreadRow> {
+  const row = await store.threads.get(app, thread_id.toLowerCase())
   if (row === null || row.temporary) throw fail('not_found', `Thread with ID ${thread_id} not found`)
   return row
 }
 
 /** A thread row as it is first written. */
-export function newThread(thread_id: string, metadata: string, temporary: boolean): ThreadRow {
+export function newThread(app: string, thread_id: string, metadata: string, temporary: boolean): ThreadRow {
   const now = Date.now()
   return {
-    app: BUILT_IN_APP,
+    app,
     thread_id,
     created_at: now,
     updated_at: now,
@@ -52,24 +55,21 @@ export function newThread(thread_id: string, metadata: string, temporary: boolea
   }
 }
 
-async function create(body: ThreadCreate, store: Store) {
+async function create(body: ThreadCreate, app: string, store: Store) {
   if (body.ttl !== undefined && body.ttl !== null)
     throw fail('invalid', 'ttl: expected nothing, thread expiry is not available yet')
   if (body.supersteps && body.supersteps.length > 0)
     throw fail('invalid', 'supersteps: expected nothing, replaying a history is not available yet')
-  const row = newThread((body.thread_id ?? v7()).toLowerCase(), JSON.stringify(body.metadata ?? {}), false)
+  const row = newThread(app, (body.thread_id ?? v7()).toLowerCase(), JSON.stringify(body.metadata ?? {}), false)
   if ((await store.apply([{ step: 'threads.insert', row }])) === -1) return { body: threadText(row, null) }
   if (body.if_exists !== 'do_nothing') throw fail('conflict', 'Thread already exists')
-  const [stored, state] = await Promise.all([
-    store.threads.get(BUILT_IN_APP, row.thread_id),
-    store.threads.state(row.thread_id),
-  ])
+  const [stored, state] = await Promise.all([store.threads.get(app, row.thread_id), store.threads.state(row.thread_id)])
   if (stored === null || stored.temporary) throw fail('conflict', 'Thread already exists')
   return { body: threadText(stored, state) }
 }
 
-async function state(tools: Tools, thread_id: string, query: URLSearchParams) {
-  const row = await visible(tools.store, thread_id)
+async function state(tools: Tools, app: string, thread_id: string, query: URLSearchParams) {
+  const row = await visible(tools.store, app, thread_id)
   const subgraphs = isTrue(query.get('subgraphs'))
   if (!subgraphs) {
     const kept = await projection(tools, row, await tools.store.threads.state(row.thread_id))
@@ -107,13 +107,16 @@ export async function projection(tools: Tools, row: ThreadRow, kept: StateRow | 
 }
 
 /** The ThreadState of the thread as a host renders it; null when no graph has run on it. */
-async function computed({ caller, pools }: Tools, row: ThreadRow, subgraphs: boolean): Promise<Uint8Array | null> {
+async function computed({ caller, apps }: Tools, row: ThreadRow, subgraphs: boolean): Promise<Uint8Array | null> {
   const metadata: unknown = JSON.parse(row.metadata)
   const graph_id = isObject(metadata) && typeof metadata.graph_id === 'string' ? metadata.graph_id : null
   if (graph_id === null) return null
   const call = { verb: 'state', graph_id, thread_id: row.thread_id, subgraphs, config: {} }
-  const pool = token<'pool'>('pool', pools.get(graph_id) ?? 'default')
+  const pool = await apps.pool(row.app, graph_id)
+  if (pool === null) return null
   return (
-    await caller.ask(host(pool, 'state'), { request_id: '' }, Buffer.from(JSON.stringify(call)), { timeout: 30_000 })
+    await caller.ask(host(token('pool', pool), 'state'), { request_id: '' }, Buffer.from(JSON.stringify(call)), {
+      timeout: 30_000,
+    })
   ).body
 }

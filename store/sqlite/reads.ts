@@ -24,8 +24,8 @@ export function reads(db: Database) {
     'assistants.get': (_, app: string, id: string) =>
       get(`SELECT ${ASSISTANT} FROM assistants WHERE app = ? AND assistant_id = ?`, [app, id]),
 
-    'threads.get': (_, app: string, id: string) =>
-      get(`SELECT ${THREAD} FROM threads WHERE thread_id = ? AND app = ?`, [id, app]),
+    'threads.get': (_, app: string | null, id: string) =>
+      get(`SELECT ${THREAD} FROM threads WHERE thread_id = ? AND app = coalesce(?, app)`, [id, app]),
 
     'threads.state': (transfer, id: string) =>
       give(transfer, get('SELECT head, "values", rest FROM states WHERE thread_id = ?', [id])),

@@ -79,8 +79,10 @@ export interface Roles {
   edges: Proc[]
   resources: Proc[]
   graphs: Proc[]
-  /** One more process of a role. */
-  add(role: RoleName): Promise<Proc>
+  /** One more process of a role; `flags` replace the usual ones. */
+  add(role: RoleName, flags?: string[]): Promise<Proc>
+  /** What `add` has started, in order. */
+  added: Proc[]
   stop(): Promise<void>
 }
 
@@ -94,8 +96,8 @@ export async function startRoles({
 } = {}): Promise<Roles> {
   const nats = await startNats()
   const all: Proc[] = []
-  const add = async (role: RoleName) => {
-    const flags = { edge: ['--port', '0'], resources: [], graphs: ['--app', app] }[role]
+  const usual = { edge: ['--port', '0'], resources: [], graphs: ['--app', app] }
+  const add = async (role: RoleName, flags: string[] = usual[role]) => {
     const proc = await launch([role, '--data', nats.data, ...flags], env)
     all.push(proc)
     return proc
@@ -111,8 +113,12 @@ export async function startRoles({
       graphs: await several('graphs', graphs),
       edges: await several('edge', edges),
     }
+    const first = all.length
     return {
       nats,
+      get added() {
+        return all.slice(first)
+      },
       urls: up.edges.map(({ port }) => `http://127.0.0.1:${port}`),
       ...up,
       add,

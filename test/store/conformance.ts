@@ -73,6 +73,8 @@ export function conformance(name: string, open: () => Promise<Opened>): void {
       })
       t.same(await store.threads.get(APP, row.thread_id), row)
       t.equal(await store.threads.get('other', row.thread_id), null)
+      t.same(await store.threads.get(null, row.thread_id), row)
+      t.equal(await store.threads.get(null, 'absent'), null)
       t.equal(await store.apply([{ step: 'threads.insert', row: { ...row, app: 'other' } }]), 0)
       t.same(await store.threads.get(APP, row.thread_id), row)
       t.equal(await store.threads.get(APP, 'absent'), null)

@@ -16,6 +16,7 @@ import { pack } from '../../schemas/packed.js'
 import { isTerminal, type RunCreate } from '../../schemas/runs.js'
 import type { Step, Store } from '../../store/port.js'
 import { openSqlite } from '../../store/sqlite.js'
+import { openApps } from '../../workers/apps.js'
 import { systemAssistantId } from '../../workers/assistants.js'
 import { type Tools, turns } from '../../workers/context.js'
 import { parseAllowed } from '../../workers/outbound.js'
@@ -66,7 +67,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     link,
     mux,
     caller,
-    pools: new Map(),
+    apps: openApps(async () => null),
     allowed: parseAllowed(''),
     webhookSecret: Buffer.from('x'),
     inTurn: turns(),
@@ -137,7 +138,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
       context({ lease }),
     )
   const thread = async () => {
-    const row = newThread(v7(), '{}', false)
+    const row = newThread(BUILT_IN_APP, v7(), '{}', false)
     await real.apply([{ step: 'threads.insert', row }])
     return row.thread_id
   }

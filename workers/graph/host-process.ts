@@ -47,6 +47,8 @@ export interface GraphHost {
 export interface HostOptions {
   /** Absolute path of langgraph.json. */
   app: string
+  /** The variables that it sees; our own, without credentials and settings of ours, when absent. */
+  env?: { [name: string]: string | undefined }
   memory_mb: number
   log: Log
   onFrame: (host: GraphHost, frame: Frame) => void
@@ -56,8 +58,15 @@ export interface HostOptions {
   onExit: (host: GraphHost, end: HostEnd) => void
 }
 
-export function startHost({ app, memory_mb, log, onFrame, onBlocked, onExit }: HostOptions): GraphHost {
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OURS.test(name)))
+export function startHost({
+  app,
+  env = inherited(),
+  memory_mb,
+  log,
+  onFrame,
+  onBlocked,
+  onExit,
+}: HostOptions): GraphHost {
   const flags = ['--enable-source-maps', `--max-old-space-size=${memory_mb}`]
   const child: ChildProcess = spawn(process.execPath, [...flags, PROGRAM], {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
@@ -152,6 +161,8 @@ export function startHost({ app, memory_mb, log, onFrame, onBlocked, onExit }: H
   }
   return host
 }
+
+const inherited = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !OURS.test(name)))
 
 /** Everything that was sent is read: what a run said before its host died counts. */
 function ended(stream: Duplex): Promise<void> {

@@ -6,32 +6,45 @@ import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { openMux } from '../../bus/mux.js'
 import { open, serve } from '../../bus/serve.js'
-import type { Config } from '../../schemas/config.js'
+import type { Registration } from '../../schemas/assistants.js'
+import { type Config, SETTINGS } from '../../schemas/config.js'
 import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
-import { token } from '../../schemas/ids.js'
+import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, rpc } from '../../schemas/subjects.js'
 import { type Frame, TO_HOST } from './frames.js'
 import { startPool } from './pool.js'
-import type { Hello } from './protocol.js'
 import { openSupervisor, type Supervisor } from './supervisor.js'
 
 const CALL_MS = 30_000
 const REGISTER_MS = 250
 
+/** A revision of a deployment: its graphs are served from its cutover on, its hosts see these variables alone. */
+export interface Deployed {
+  revision: string
+  env: { [name: string]: string }
+}
+
+export interface Graphs {
+  graphs: Registration['graphs']
+  /** Runs that this worker executes at the moment. */
+  running(): number
+}
+
 /**
- * Loads the application in hosts, announces its graphs and takes runs. Throws an Error with one sentence when the
- * application cannot be loaded.
+ * Loads the application in hosts, announces its graphs and takes runs; resolves to the graphs. Throws an Error with
+ * one sentence when the application cannot be loaded.
  */
-export async function startGraphs(config: Config, link: Link, life: Lifecycle): Promise<void> {
+export async function startGraphs(config: Config, link: Link, life: Lifecycle, deployed?: Deployed): Promise<Graphs> {
   const app = applicationFile(config.app)
-  const pool = token<'pool'>('pool', config.pool)
+  const pool = poolOf(config)
   const mux = openMux(link)
   const caller = openCaller(link)
-  const supervisor = openSupervisor({ config, link, mux, caller, pool, worker: `${config.pool}-${process.pid}` })
+  const supervisor = openSupervisor({ config, link, mux, caller, pool, worker: `${pool}-${process.pid}` })
   const hosts = startPool({
     app,
     count: config.hosts,
     memory_mb: config.host_memory_mb,
+    ...(deployed === undefined ? {} : { env: deployed.env }),
     log: link.log,
     onFrame: supervisor.onFrame,
     onBlocked: supervisor.onBlocked,
@@ -48,7 +61,9 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle): 
   const graphs = hello.graphs.filter(graph => graph.error === null)
   if (graphs.length === 0)
     throw new Error(`no graph of ${app} could be loaded: ${hello.graphs.map(graph => graph.error).join('; ')}`)
-  const register = () => announce(caller, link, pool, graphs)
+  const shown = graphs.map(({ graph_id, description }) => ({ graph_id, description }))
+  const revision = deployed === undefined ? {} : { revision: deployed.revision }
+  const register = () => announce(caller, link, { app: config.app_id, ...revision, pool, graphs: shown })
   await register()
   const again = link.nc.subscribe(event('resources', 'started'), { callback: () => void register() })
   life.push({ name: 'hearing resource workers', quiet: () => again.unsubscribe() })
@@ -58,6 +73,13 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle): 
   })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
   supervisor.start(hosts)
+  return { graphs: shown, running: supervisor.running }
+}
+
+/** An application of another name has a pool of its own, unless it is told otherwise: it has other graphs. */
+function poolOf({ app_id, pool }: Config) {
+  const own = app_id !== BUILT_IN_APP && pool === SETTINGS.pool.default
+  return token<'pool'>('pool', own ? app_id : pool)
 }
 
 /** The langgraph.json that `given` names: itself or in that folder. */
@@ -71,19 +93,8 @@ export function applicationFile(given: string): string {
 }
 
 /** Tells the resource workers what runs here, until one has heard it. */
-async function announce(
-  caller: ReturnType<typeof openCaller>,
-  link: Link,
-  pool: string,
-  graphs: Hello['graphs'],
-): Promise<void> {
-  const body = Buffer.from(
-    JSON.stringify({
-      app: 'built-in',
-      pool,
-      graphs: graphs.map(({ graph_id, description }) => ({ graph_id, description })),
-    }),
-  )
+async function announce(caller: ReturnType<typeof openCaller>, link: Link, registration: Registration): Promise<void> {
+  const body = Buffer.from(JSON.stringify(registration))
   for (;;) {
     try {
       await caller.ask(rpc('assistants', 'register'), { request_id: 'register' }, body, {

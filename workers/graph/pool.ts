@@ -44,6 +44,8 @@ export interface HostPool {
 
 export interface PoolOptions {
   app: string
+  /** The variables that hosts see; this process's own, without what is ours, when absent. */
+  env?: { [name: string]: string | undefined }
   /** 0 = one less than the cores, at least one. */
   count: number
   memory_mb: number
@@ -56,7 +58,17 @@ export interface PoolOptions {
   onChange: () => void
 }
 
-export function startPool({ app, count, memory_mb, log, onFrame, onBlocked, onLost, onChange }: PoolOptions): HostPool {
+export function startPool({
+  app,
+  env,
+  count,
+  memory_mb,
+  log,
+  onFrame,
+  onBlocked,
+  onLost,
+  onChange,
+}: PoolOptions): HostPool {
   const hosts = new Set<GraphHost>()
   const starting = new Set<GraphHost>()
   const ready = new Set<GraphHost>()
@@ -69,7 +81,7 @@ export function startPool({ app, count, memory_mb, log, onFrame, onBlocked, onLo
   let pause = RESTART_MS
 
   function start(): GraphHost {
-    const host = startHost({ app, memory_mb, log, onFrame, onBlocked, onExit })
+    const host = startHost({ app, ...(env === undefined ? {} : { env }), memory_mb, log, onFrame, onBlocked, onExit })
     hosts.add(host)
     starting.add(host)
     void host.hello.then(hello => {

@@ -1,0 +1,147 @@
+/** Two applications in one Weft: what belongs to one of them does not exist in the other. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { startRoles } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+import { readStream } from '../helpers/sse.js'
+
+const send = async (url: string, body?: unknown, headers: { [name: string]: string } = {}, method = 'POST') => {
+  const given = body === undefined ? {} : { body: JSON.stringify(body) }
+  const answer = await fetch(url, { method, headers: { 'content-type': 'application/json', ...headers }, ...given })
+  const text = await answer.text()
+  return { status: answer.status, headers: answer.headers, body: text === '' ? null : JSON.parse(text) }
+}
+
+t.test('a second application under its own prefix', async t => {
+  const roles = await startRoles({ app: 'test/apps/basic' })
+  t.teardown(() => roles.stop())
+  await roles.add('graphs', ['--app', 'test/apps/other', '--app-id', 'second'])
+  const first = roles.urls[0]!
+  const second = `${first}/deployments/second`
+
+  for (const { name, connect } of lines) {
+    await t.test(`${name} with the prefix in its base URL`, async t => {
+      const client = connect(second)
+      const thread = await client.threads.create({ metadata: { mine: true } })
+      const input = { text: 'hello' }
+      t.match(await client.runs.wait(thread.thread_id, 'echo', { input }), { seen: 'other hello' })
+      t.match(await connect(first).runs.wait(null, 'echo', { input }), { seen: 'hello' })
+      t.match((await client.threads.getState(thread.thread_id)).values, { seen: 'other hello' })
+      t.match(await client.runs.wait(null, 'only', { input }), { seen: 'other hello' })
+
+      const mine = await client.assistants.create({ graphId: 'only', name: 'Mine' })
+      t.equal((await client.assistants.get(mine.assistant_id)).name, 'Mine')
+      t.equal(
+        (await client.assistants.get('echo')).assistant_id,
+        (await connect(first).assistants.get('echo')).assistant_id,
+      )
+
+      let created: unknown
+      const streamed: unknown[] = []
+      for await (const part of client.runs.stream(thread.thread_id, 'slow', {
+        input: { count: 3 },
+        streamMode: 'custom',
+        onRunCreated: run => void (created = run),
+      }))
+        streamed.push(part.data)
+      t.match(created, { thread_id: thread.thread_id, run_id: /^[0-9a-f-]{36}$/ })
+      t.same(streamed.slice(1), [{ i: 0 }, { i: 1 }, { i: 2 }])
+      const run = await client.runs.create(thread.thread_id, 'slow', { input: { count: 2 } })
+      t.match(await client.runs.join(thread.thread_id, run.run_id), { done: 2 })
+      t.equal((await client.runs.get(thread.thread_id, run.run_id)).status, 'success')
+      const long = await client.runs.create(thread.thread_id, 'slow', { input: { count: 2_000 } })
+      await client.runs.cancel(thread.thread_id, long.run_id, true)
+      t.equal((await client.runs.get(thread.thread_id, long.run_id)).status, 'interrupted')
+    })
+  }
+
+  await t.test('is chosen by X-Deployment-Id as well', async t => {
+    const body = { assistant_id: 'echo', input: { text: 'x' } }
+    t.match((await send(`${first}/runs/wait`, body, { 'x-deployment-id': 'second' })).body, { seen: 'other x' })
+    t.match(await send(`${first}/runs/wait`, body, { 'x-deployment-id': 'none' }), { status: 404 })
+  })
+
+  await t.test('paths in headers are relative to the base URL of the client', async t => {
+    const made = await send(`${second}/runs/wait`, { assistant_id: 'echo', input: {} })
+    t.match(made.headers.get('content-location'), /^\/runs\/[0-9a-f-]{36}$/)
+    t.match(made.headers.get('location'), /^\/runs\/[0-9a-f-]{36}\/join$/)
+    const again = await send(`${second}${made.headers.get('location')}`, undefined, {}, 'GET')
+    t.match(again, { status: 200, body: { seen: 'other undefined' } })
+  })
+
+  await t.test('a dropped stream is joined again under the prefix', async t => {
+    const request = {
+      assistant_id: 'slow',
+      input: { count: 20 },
+      stream_mode: 'custom',
+      stream_resumable: true,
+      on_disconnect: 'continue',
+    }
+    const part = await readStream(`${second}/runs/stream`, { method: 'POST', body: request, stopAfter: 4 })
+    const path = part.headers.get('location')!
+    const headers = { 'last-event-id': `${part.frames.at(-1)!.id}` }
+    const rest = await readStream(`${second}${path}`, { headers })
+    t.same(
+      [...part.frames, ...rest.frames].map(frame => frame.id),
+      Array.from({ length: 21 }, (_, i) => i),
+    )
+    await t.rejects(readStream(`${first}${path}`, { headers }), /HTTP 404/, 'the other application has no such run')
+  })
+
+  await t.test('ids of the other application are unknown', async t => {
+    const thread_id = (await send(`${second}/threads`, {})).body.thread_id as string
+    const run = (await send(`${second}/threads/${thread_id}/runs`, { assistant_id: 'slow', input: { count: 500 } }))
+      .body
+    for (const path of [
+      `/threads/${thread_id}`,
+      `/threads/${thread_id}/state`,
+      `/threads/${thread_id}/runs/${run.run_id}`,
+      `/threads/${thread_id}/runs/${run.run_id}/join`,
+      `/threads/${thread_id}/runs/${run.run_id}/stream`,
+      `/runs/${run.run_id}/stream`,
+      `/runs/${run.run_id}/join`,
+      `/assistants/${(await send(`${second}/assistants`, { graph_id: 'only' })).body.assistant_id}`,
+      '/assistants/00000000-0000-4000-8000-000000000000',
+    ])
+      t.equal((await send(`${first}${path}`, undefined, {}, 'GET')).status, 404, path)
+    t.equal((await send(`${first}/threads/${thread_id}/runs/${run.run_id}/cancel`)).status, 404)
+    t.equal((await send(`${first}/threads/${thread_id}/runs`, { assistant_id: 'echo' })).status, 404)
+    t.equal((await send(`${first}/runs`, { assistant_id: 'only' })).status, 404, 'a graph of the other application')
+    const taken = { assistant_id: 'echo', if_not_exists: 'create' }
+    t.equal((await send(`${first}/threads/${thread_id}/runs`, taken)).status, 409, 'its thread id is taken')
+    t.equal((await send(`${first}/threads`, { thread_id, if_exists: 'do_nothing' })).status, 409)
+    t.equal((await send(`${second}/threads/${thread_id}/runs/${run.run_id}/cancel?wait=1`)).status, 204)
+  })
+
+  await t.test('what is no deployment', async t => {
+    for (const path of [
+      '',
+      '/',
+      '/ok',
+      '/ready',
+      '/info',
+      '/threads/0198f2a5-0000-7000-8000-000000000000',
+      '/assistants/echo',
+    ])
+      t.equal((await send(`${first}/deployments/none${path}`, undefined, {}, 'GET')).status, 404, path)
+    t.equal((await send(`${first}/deployments/built-in/ok`, undefined, {}, 'GET')).status, 404)
+    t.equal((await send(`${first}/deployments/none/runs`, { assistant_id: 'echo' })).status, 404)
+    t.equal((await send(`${first}/deployments`, undefined, {}, 'GET')).status, 404)
+    for (const path of ['', '/', '/ok', '/ready', '/info'])
+      t.equal((await send(`${second}${path}`, undefined, {}, 'GET')).status, 200, path)
+  })
+
+  await t.test('a run goes on with another worker of its application', async t => {
+    const thread_id = (await send(`${second}/threads`, {})).body.thread_id as string
+    const body = { assistant_id: 'slow', input: { count: 150 } }
+    const run = (await send(`${second}/threads/${thread_id}/runs`, body)).body
+    while (
+      (await send(`${second}/threads/${thread_id}/runs/${run.run_id}`, undefined, {}, 'GET')).body.status !== 'running'
+    )
+      await sleep(20)
+    await roles.add('graphs', ['--app', 'test/apps/other', '--app-id', 'second'])
+    await roles.added[0]!.stop()
+    const joined = await send(`${second}/threads/${thread_id}/runs/${run.run_id}/join`, undefined, {}, 'GET')
+    t.match(joined.body, { done: 150 })
+  })
+})
