@@ -109,10 +109,12 @@ async function startBroker(given: Start): Promise<void> {
   mkdirSync(config.data, { recursive: true, mode: 0o700 })
   if (config.nats_url !== '') return
   const server = await findNatsServer({ log: say })
+  const { WEFT_NATS_MONITOR: monitor } = process.env
   given.nats = await startNatsProcess({
     server,
     data: config.data,
     max_file_store: config.max_file_store,
+    ...(monitor ? { monitor: Number(monitor) } : {}),
     log: say,
     onGivenUp: giveUp,
   })

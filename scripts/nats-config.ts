@@ -90,10 +90,12 @@ export interface NatsConfig {
   /** −1 lets the server choose; it then writes the port into a file in `data`. */
   port: number
   max_file_store: number
+  /** Port of the server's monitoring pages, which anybody on this machine may read; none when absent. */
+  monitor?: number
 }
 
 /** Writes `<data>/nats.conf` (it holds the passwords: mode 0600) and returns its path. */
-export function writeNatsConfig({ data, port, max_file_store }: NatsConfig): string {
+export function writeNatsConfig({ data, port, max_file_store, monitor }: NatsConfig): string {
   const folder = resolve(data)
   const passwords = passwordsOf(folder)
   const users = ROLES.map(role => {
@@ -111,7 +113,7 @@ pid_file: ${text(join(folder, 'nats-server.pid'))}
 ${port === -1 ? `ports_file_dir: ${text(folder)}\n` : ''}log_file: ${text(join(folder, 'nats-server.log'))}
 logfile_size_limit: 10MB
 logfile_max_num: 2
-max_payload: 1MB
+${monitor === undefined ? '' : `http: "127.0.0.1:${monitor}"\n`}max_payload: 1MB
 max_pending: 64MB
 write_deadline: "10s"
 ping_interval: "20s"

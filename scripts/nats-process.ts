@@ -18,6 +18,8 @@ export interface NatsOptions {
   max_file_store: number
   /** Port to take; the one of the last start with this folder when it is free, else any, when absent. */
   port?: number
+  /** Port of its monitoring pages; none when absent. */
+  monitor?: number
   /** False: no restart by itself. */
   restart?: boolean
   log?: (line: string) => void
@@ -67,6 +69,7 @@ export async function startNatsProcess({
   data,
   max_file_store,
   port,
+  monitor,
   restart = true,
   log = () => {},
   onGivenUp,
@@ -85,7 +88,7 @@ export async function startNatsProcess({
     ...(onGivenUp ? { onGivenUp } : {}),
     spawn: () => {
       pid = null
-      const path = writeNatsConfig({ data: folder, port: taken, max_file_store })
+      const path = writeNatsConfig({ data: folder, port: taken, max_file_store, monitor })
       // A group of its own: Ctrl-C in a terminal is for the launcher, which stops things in order.
       return spawn('sh', ['-c', SHELL, 'weft-nats', server, path], {
         stdio: ['pipe', 'pipe', 'ignore'],

@@ -46,6 +46,7 @@ ${Object.values(SETTINGS)
   .map(({ env, default: fallback, doc }) => `  ${env.padEnd(28)} ${doc}${fallback === '' ? '' : ` [${fallback}]`}`)
   .join('\n')}
   ${'WEFT_NATS_SERVER'.padEnd(28)} Path of the nats-server to start.
+  ${'WEFT_NATS_MONITOR'.padEnd(28)} Port of its monitoring pages on 127.0.0.1; none when empty.
 `
 
 async function main(args: string[]): Promise<void> {

@@ -1,0 +1,88 @@
+/**
+ * `npm run bench`: measures a server of this API, side by side with its peers, and checks every answer. Talks to
+ * 127.0.0.1 only, ends what it has started. Exit code 1 = a scenario failed on the server that is measured.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { root } from '../root.js'
+import { Sentence } from '../sentence.js'
+import { type Measured, measure, measureClient, measureInProcess } from './measure.js'
+import { HELP, type Options, optionsOf } from './options.js'
+import { devServer } from './peer-js.js'
+import { blockOf, linesOf, machine, short } from './report.js'
+import type { Scenario } from './scenario.js'
+import { type Kind, type Server, serverAt, weft, weftApart } from './server.js'
+
+interface Subject {
+  kind: Kind | null
+  server: Server
+}
+
+async function main(args: string[]): Promise<void> {
+  const options = optionsOf(args)
+  if (options === null) return void process.stdout.write(HELP)
+  const { url, apart, peers, scenarios } = options
+  const subjects: Subject[] = []
+  const stop = async () => {
+    for (const { server } of subjects.splice(0)) await server.stop()
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void stop().finally(() => process.exit(130)))
+  try {
+    const client = await measureClient(options)
+    say(`this client alone: ${short(client.perSecond)} requests/s, ${short(client.cpu_us)} µs each`)
+    const kinds = url === null ? [apart ? weftApart() : weft()] : []
+    if (peers.includes('dev-server')) {
+      const peer = await devServer(say).catch(error => say(`without a peer: ${(error as Error).message}`))
+      if (peer) kinds.push(peer)
+    }
+    if (url !== null) subjects.push({ kind: null, server: await serverAt(url) })
+    for (const kind of kinds) subjects.push({ kind, server: await kind.start() })
+    const all: Measured[] = []
+    for (const scenario of scenarios) {
+      all.push(...(await inTurns(scenario, subjects, options)))
+      say(blockOf(scenario, linesOf([scenario], all, options)))
+    }
+    const lines = linesOf(scenarios, all, options)
+    const at = new Date().toISOString()
+    const file = options.json ?? join(root, 'bench', `${at.replaceAll(':', '-')}.json`)
+    mkdirSync(dirname(file), { recursive: true })
+    const { scenarios: _, ...settings } = options
+    const written = { at, machine: machine(), settings, client, lines, rounds: all }
+    writeFileSync(file, `${JSON.stringify(written, null, 1)}\n`)
+    say(`\nwritten to ${file}`)
+    const main = subjects[0]!.server.name
+    const failed = lines.filter(({ server, failure }) => server === main && failure !== null)
+    if (failed.length > 0) {
+      say(`FAILED: ${failed.map(({ scenario }) => scenario).join(', ')}`)
+      process.exitCode = 1
+    }
+  } finally {
+    await stop()
+  }
+}
+
+/** Round by round, one server after the other, so that what else the machine does meets all of them. */
+async function inTurns(scenario: Scenario, subjects: readonly Subject[], options: Options): Promise<Measured[]> {
+  const all: Measured[] = []
+  for (let round = 0; round < options.rounds; round++) {
+    for (const subject of subjects) {
+      if (all.some(({ server, failure }) => server === subject.server.name && failure !== undefined)) continue
+      all.push(await measure(scenario, subject, options, round))
+    }
+    if (!options.peers.includes('in-process')) continue
+    const limit = await measureInProcess(scenario, options, round)
+    if (limit !== null) all.push(limit)
+  }
+  return all
+}
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
+
+try {
+  await main(process.argv.slice(2))
+} catch (error) {
+  if (!(error instanceof Sentence)) throw error
+  process.stderr.write(`bench: ${error.message}\n`)
+  process.exitCode = error.exitCode
+}

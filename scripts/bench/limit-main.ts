@@ -1,0 +1,106 @@
+/** Child of limit.ts: invokes one graph of the bench application in a closed loop and answers what it reached. */
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { MemorySaver } from '@langchain/langgraph'
+import { v7 } from 'uuid'
+import type { LimitAnswer, LimitKind, LimitOrder } from './limit.js'
+import { spreadOf } from './load.js'
+import { check } from './wrong.js'
+
+interface Graph {
+  checkpointer?: unknown
+  invoke(input: unknown, config?: unknown): Promise<{ seen?: string; done?: number }>
+  stream(input: unknown, config?: unknown): Promise<AsyncIterable<unknown>>
+}
+type Graphs = { [name in 'echo' | 'custom' | 'steps' | 'chat']: Graph }
+
+/** One operation; answers how many units it did and, when it is not the whole, its latency in ms. */
+type Work = (client: number, n: number) => Promise<{ units: number; latency?: number }>
+
+const CLIENTS: { [kind in LimitKind]: number } = {
+  invoke: 64,
+  'invoke-saver': 64,
+  'steps-saver': 64,
+  'first-event': 1,
+  'first-event-16': 16,
+  tokens: 16,
+  custom: 50,
+}
+
+function workOf(kind: LimitKind, { echo, custom, steps, chat }: Graphs): Work {
+  const threads = Array.from({ length: CLIENTS[kind] }, () => v7())
+  const configOf = (client: number) => ({ configurable: { thread_id: threads[client] } })
+  if (kind === 'invoke' || kind === 'invoke-saver') {
+    if (kind === 'invoke-saver') echo.checkpointer = new MemorySaver()
+    return async (client, n) => {
+      const { seen } = await echo.invoke({ text: `text ${n}` }, configOf(client))
+      check(seen === `text ${n}`, 'another text came back')
+      return { units: 1 }
+    }
+  }
+  if (kind === 'steps-saver') {
+    steps.checkpointer = new MemorySaver()
+    const done = threads.map(() => 0)
+    return async client => {
+      done[client]! += 4
+      check((await steps.invoke({ count: 4 }, configOf(client))).done === done[client], 'another state came back')
+      return { units: 1 }
+    }
+  }
+  if (kind === 'tokens' || kind === 'custom') {
+    const [graph, count, streamMode] = kind === 'tokens' ? [chat, 100, 'messages'] : [custom, 1_000, 'custom']
+    const input = kind === 'tokens' ? { messages: [{ role: 'user', content: '100' }] } : { count }
+    return async () => {
+      let units = 0
+      for await (const _ of await graph.stream(input, { streamMode })) units++
+      check(units === count, `${units} of ${count} came`)
+      return { units }
+    }
+  }
+  return async (_, n) => {
+    const since = performance.now()
+    let latency: number | undefined
+    for await (const _ of await echo.stream({ text: `text ${n}` }, { streamMode: 'updates' }))
+      latency ??= performance.now() - since
+    return { units: 1, latency: latency! }
+  }
+}
+
+async function measure({ kind, app, warm, seconds }: LimitOrder): Promise<LimitAnswer> {
+  const graphs = (await import(pathToFileURL(join(app, 'graphs.mjs')).href)) as Graphs
+  const work = workOf(kind, graphs)
+  const samples: number[] = []
+  let units = 0
+  let from = Number.POSITIVE_INFINITY
+  let to = Number.POSITIVE_INFINITY
+  let n = 0
+  const clients = Array.from({ length: CLIENTS[kind] }, async (_, client) => {
+    for (;;) {
+      const since = performance.now()
+      if (since >= to) return
+      const { units: did, latency } = await work(client, n++)
+      const now = performance.now()
+      if (now < from || now > to) continue
+      units += did
+      samples.push(latency ?? now - since)
+    }
+  })
+  await new Promise(done => setTimeout(done, warm * 1000))
+  const cpu = process.cpuUsage()
+  from = performance.now()
+  to = from + seconds * 1000
+  await Promise.all(clients)
+  const { user, system } = process.cpuUsage(cpu)
+  return { perSecond: units / seconds, latency: spreadOf(samples), cpu: (user + system) / 1e6, count: units }
+}
+
+process.once('message', order => {
+  measure(order as LimitOrder).then(
+    answer => process.send!(answer),
+    error => {
+      console.error(error)
+      process.exit(1)
+    },
+  )
+})
+process.once('disconnect', () => process.exit(0))

@@ -1,0 +1,116 @@
+/** Clients that ask again as soon as they are answered, and what that took. */
+import type { Connection } from './http.js'
+import { openConnection } from './http.js'
+import { Wrong } from './wrong.js'
+
+const LATE_MS = 30_000
+
+/** Milliseconds. */
+export interface Spread {
+  count: number
+  p50: number
+  p99: number
+  max: number
+}
+
+export function spreadOf(samples: readonly number[]): Spread {
+  const sorted = Float64Array.from(samples).sort()
+  const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN
+  return { count: sorted.length, p50: at(0.5), p99: at(0.99), max: at(1) }
+}
+
+/** Accounting starts after the warm-up and ends with the window. */
+export interface Meter {
+  begin(): Promise<void>
+  end(): Promise<void>
+}
+
+export interface Client {
+  index: number
+  connection: Connection
+  signal: AbortSignal
+}
+
+/** One operation with its check. A number that it answers is its latency in ms, else that of the whole counts. */
+export type Operation = (client: Client, n: number) => Promise<unknown>
+
+export interface Loop {
+  port: number
+  clients: number
+  /** Seconds that do not count. */
+  warm: number
+  seconds: number
+  meter: Meter
+  /** Done by each client before the clock starts. */
+  prepare?(client: Client): Promise<void>
+}
+
+export interface Rate {
+  /** Operations that ended within the window. */
+  count: number
+  seconds: number
+  perSecond: number
+  latency: Spread
+}
+
+/** Each client with a connection of its own. The first failure ends all of them and is thrown. */
+export async function closedLoop(
+  { port, clients, warm, seconds, meter, prepare }: Loop,
+  operation: Operation,
+): Promise<Rate> {
+  const stop = new AbortController()
+  const samples: number[] = []
+  let counting = false
+  let n = 0
+  let failure: unknown
+  const all = Array.from({ length: clients }, (_, index) => ({
+    index,
+    connection: openConnection(port),
+    signal: stop.signal,
+  }))
+  const fail = (error: unknown) => {
+    failure ??= error
+    stop.abort()
+  }
+  try {
+    await Promise.all(all.map(client => prepare?.(client)))
+    const looping = all.map(async client => {
+      while (!stop.signal.aborted) {
+        const since = performance.now()
+        const latency = await operation(client, n++)
+        if (counting) samples.push(typeof latency === 'number' ? latency : performance.now() - since)
+      }
+    })
+    const over = Promise.all(looping.map(loop => loop.catch(fail)))
+    await pause(warm, stop.signal)
+    await meter.begin()
+    counting = true
+    const since = performance.now()
+    await pause(seconds, stop.signal)
+    counting = false
+    const took = (performance.now() - since) / 1000
+    await meter.end()
+    stop.abort()
+    // What is under way ends, and is checked.
+    const cut = setTimeout(() => {
+      fail(new Wrong(`an answer was not complete ${LATE_MS / 1000} s after the window`))
+      for (const { connection } of all) connection.close()
+    }, LATE_MS)
+    await over
+    clearTimeout(cut)
+    if (failure !== undefined) throw failure
+    return { count: samples.length, seconds: took, perSecond: samples.length / took, latency: spreadOf(samples) }
+  } finally {
+    for (const { connection } of all) connection.close()
+  }
+}
+
+/** Seconds, or until a failure. */
+const pause = (seconds: number, signal: AbortSignal): Promise<void> =>
+  new Promise(done => {
+    const timer = setTimeout(done, seconds * 1000)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      done()
+    })
+  })

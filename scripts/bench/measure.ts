@@ -1,0 +1,84 @@
+/** Runs one scenario against one server and keeps what came of it. */
+import { fork } from 'node:child_process'
+import { join } from 'node:path'
+import { type Budget, budgetMeter } from './budget.js'
+import { requestText } from './http.js'
+import { measureLimit } from './limit.js'
+import { closedLoop } from './load.js'
+import type { Bench, Outcome, Scenario } from './scenario.js'
+import { askJson } from './scenarios-resources.js'
+import type { Kind, Server } from './server.js'
+import { check, Wrong } from './wrong.js'
+
+export interface Measured extends Partial<Outcome> {
+  scenario: string
+  server: string
+  round: number
+  budget?: Budget | null
+  /** Why there is no value: an answer that was not what it must be. */
+  failure?: string
+}
+
+export interface Windows {
+  warm: number
+  seconds: number
+  quick: boolean
+}
+
+export async function measure(
+  scenario: Scenario,
+  { server, kind }: { server: Server; kind: Kind | null },
+  windows: Windows,
+  round: number,
+): Promise<Measured> {
+  const meter = budgetMeter(server)
+  const bench: Bench = { server, kind, ...windows, meter }
+  const of = { scenario: scenario.name, server: server.name, round }
+  try {
+    return { ...of, ...(await scenario.run(bench)), budget: meter.budget() }
+  } catch (error) {
+    const { message, stack } = error as Error
+    return { ...of, failure: error instanceof Wrong ? message : (stack ?? message) }
+  }
+}
+
+/** The same graph without a server; null when the scenario has no such limit. */
+export async function measureInProcess(
+  { name, limit, unit }: Scenario,
+  { warm, seconds }: Windows,
+  round: number,
+): Promise<Measured | null> {
+  if (limit === undefined) return null
+  const of = { scenario: name, server: 'in-process', round }
+  try {
+    const { perSecond, latency, cpu, count } = await measureLimit({ kind: limit, warm, seconds })
+    const none = { written: {}, rss: {}, pss: {}, client: 0, broker: null, commits: null }
+    const value = unit === ' ms' ? latency.p50 : perSecond
+    return { ...of, value, latency, operations: count, budget: { ...none, cpu: { process: cpu }, seconds } }
+  } catch (error) {
+    return { ...of, failure: (error as Error).message }
+  }
+}
+
+/** What the bench's client reaches against a server that does nothing: requests per second and its own CPU for each. */
+export async function measureClient({ seconds }: Windows): Promise<{ perSecond: number; cpu_us: number }> {
+  const child = fork(join(import.meta.dirname, 'trivial-main.js'), [], { execArgv: [] })
+  try {
+    const port = await new Promise<number>((resolve, reject) => {
+      child.once('message', message => resolve(message as number))
+      child.once('exit', code => reject(new Error(`the server that does nothing ended with code ${code}`)))
+    })
+    const meter = budgetMeter({ pids: () => [], data: null, monitor: null })
+    const request = requestText('GET', '/')
+    const { perSecond, count } = await closedLoop(
+      { port, clients: 64, warm: 0.5, seconds: Math.min(seconds, 3), meter },
+      async ({ connection }) => {
+        const { n } = await askJson<{ n?: number }>(connection, request)
+        check(n === 1, 'another answer came')
+      },
+    )
+    return { perSecond, cpu_us: (meter.budget()!.client / count) * 1e6 }
+  } finally {
+    child.kill('SIGTERM')
+  }
+}

@@ -1,0 +1,70 @@
+/** The command line of the bench. */
+import { parseArgs } from 'node:util'
+import { Sentence } from '../sentence.js'
+import type { Windows } from './measure.js'
+import type { Scenario } from './scenario.js'
+import { SCENARIOS } from './scenarios.js'
+
+export const HELP = `npm run bench -- [--only pattern] [--seconds n] [--rounds n] [--quick] [--json file]
+                 [--url http://127.0.0.1:PORT | --apart] [--peer in-process|dev-server|none]…
+
+Measures a Weft that it starts from the build on a throw-away folder (--apart: each role in a process of its own), or
+the server at --url. Peers take turns with it: the graph without a server (in-process) and the JavaScript development
+server (dev-server, installed into the cache); with --quick or --url none unless named. --only is a pattern over:
+  ${SCENARIOS.map(({ name }) => name).join(' ')}
+`
+
+export interface Options extends Windows {
+  scenarios: readonly Scenario[]
+  rounds: number
+  json: string | null
+  url: string | null
+  apart: boolean
+  peers: readonly string[]
+}
+
+const PEERS = ['in-process', 'dev-server']
+
+/** Throws a Sentence when the command line is wrong; null = help is asked for. */
+export function optionsOf(args: string[]): Options | null {
+  const { values } = parseArgs({
+    args,
+    options: {
+      only: { type: 'string' },
+      seconds: { type: 'string' },
+      rounds: { type: 'string' },
+      quick: { type: 'boolean', default: false },
+      json: { type: 'string' },
+      url: { type: 'string' },
+      apart: { type: 'boolean', default: false },
+      peer: { type: 'string', multiple: true },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  if (values.help) return null
+  const { quick, url = null, apart } = values
+  const number = (name: 'seconds' | 'rounds', fallback: number, most: number) => {
+    const value = Number(values[name] ?? fallback)
+    if (!(value > 0) || value > most) throw new Sentence(`--${name} must be a number up to ${most}`, 2)
+    return value
+  }
+  const peers = values.peer ?? (quick || url !== null ? [] : PEERS)
+  const foreign = peers.find(peer => peer !== 'none' && !PEERS.includes(peer))
+  if (foreign !== undefined)
+    throw new Sentence(`there is no peer "${foreign}": expected ${PEERS.join(', ')} or none`, 2)
+  const pattern = new RegExp(values.only ?? '')
+  const scenarios = SCENARIOS.filter(({ name, starts }) => pattern.test(name) && !(starts && url !== null))
+  if (scenarios.length === 0) throw new Sentence(`no scenario matches "${values.only}"; see --help`, 2)
+  const seconds = number('seconds', quick ? 1 : 5, 60)
+  return {
+    scenarios,
+    seconds,
+    warm: quick ? 0.3 : Math.min(3, seconds),
+    quick,
+    rounds: Math.ceil(number('rounds', quick ? 1 : 3, 20)),
+    json: values.json ?? null,
+    url,
+    apart,
+    peers: peers.filter(peer => peer !== 'none'),
+  }
+}

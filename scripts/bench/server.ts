@@ -1,0 +1,190 @@
+/** The servers that are measured: a Weft of our own from the build, or one that runs already. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startNatsProcess } from '../nats-process.js'
+import { findNatsServer } from '../nats-server.js'
+import { root } from '../root.js'
+import type { Watched } from './budget.js'
+import { openConnection, requestText } from './http.js'
+import { withBelow } from './proc.js'
+
+export const benchApp = join(root, 'test/apps/bench')
+
+export interface Server extends Watched {
+  name: string
+  port: number
+  /** Events are numbered from 0 without gaps, as Weft promises; otherwise ids need only grow where there are any. */
+  gapless: boolean
+  stop(): Promise<void>
+}
+
+/** A kind of server that can be started again and again, each time with nothing kept. */
+export interface Kind {
+  name: string
+  /** Resolves as soon as the processes are spawned when `wait` is false, else when runs are served. */
+  start(options?: { wait?: boolean }): Promise<Server>
+}
+
+const READY_MS = 60_000
+const STOP_MS = 20_000
+
+/** A server at an address: nothing is known of its processes. */
+export async function serverAt(url: string): Promise<Server> {
+  const { hostname, port, protocol } = new URL(url)
+  if (protocol !== 'http:' || !/^(127\.\d+\.\d+\.\d+|localhost)$/.test(hostname))
+    throw new Error(`--url must be http://127.0.0.1:PORT, not ${url}: the bench talks to this machine only`)
+  return {
+    name: 'url',
+    port: Number(port || 80),
+    gapless: true,
+    pids: () => [],
+    data: null,
+    monitor: null,
+    stop: async () => {},
+  }
+}
+
+/** `weft start` from this build with default settings, in a throw-away folder. */
+export function weft({ app = benchApp, env = {} }: { app?: string; env?: { [name: string]: string } } = {}): Kind {
+  return {
+    name: 'weft',
+    async start({ wait = true } = {}) {
+      const folder = mkdtempSync(join(tmpdir(), 'weft-bench-'))
+      const [port, monitor] = [await freePort(), await freePort()]
+      const args = ['start', '--port', `${port}`, '--app', app, '--data', folder]
+      const child = spawnWeft(args, folder, { ...env, WEFT_NATS_MONITOR: `${monitor}` })
+      const server: Server = {
+        name: 'weft',
+        port,
+        gapless: true,
+        pids: () => [child.pid!],
+        data: folder,
+        monitor,
+        stop: () => stopAll([child], folder),
+      }
+      if (wait) await untilServed(server, child, join(folder, 'bench.log'))
+      return server
+    },
+  }
+}
+
+/** The same with each role in a process of its own: shows what each one uses. */
+export function weftApart({ app = benchApp }: { app?: string } = {}): Kind {
+  return {
+    name: 'weft-apart',
+    async start({ wait = true } = {}) {
+      const folder = mkdtempSync(join(tmpdir(), 'weft-bench-'))
+      const [port, monitor] = [await freePort(), await freePort()]
+      const nats = await startNatsProcess({
+        server: await findNatsServer(),
+        data: folder,
+        max_file_store: 8 * 1024 ** 3,
+        restart: false,
+        monitor,
+      })
+      const rows = [['resources'], ['graphs', '--app', app], ['edge', '--port', `${port}`]]
+      const children: ChildProcess[] = []
+      const server: Server = {
+        name: 'weft-apart',
+        port,
+        gapless: true,
+        pids: () => [nats.pid() ?? 0, ...children.map(({ pid }) => pid!)],
+        data: folder,
+        monitor,
+        async stop() {
+          await stopAll(children.toReversed(), null)
+          await nats.stop()
+          rmSync(folder, { recursive: true, force: true })
+        },
+      }
+      for (const [role, ...flags] of rows) children.push(spawnWeft([role!, '--data', folder, ...flags], folder, {}))
+      if (wait) await untilServed(server, children[2]!, join(folder, 'bench.log'))
+      return server
+    },
+  }
+}
+
+/** Settings of the person's shell are not for the servers that are measured. */
+const FOREIGN =
+  /^(WEFT_(?!NATS_SERVER$)|NATS_|MONGODB_URL$|PORT$|LOG_LEVEL$|HTTP_MAX_|CORS_|N_JOBS_|BG_JOB_|LANGSMITH_|LANGCHAIN_)/
+export const plainEnv = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name)))
+
+/** What it says goes into a file: a pipe would make the bench pay for it. */
+function spawnWeft(args: string[], folder: string, env: { [name: string]: string }): ChildProcess {
+  const log = openSync(join(folder, 'bench.log'), 'a')
+  return fork(join(import.meta.dirname, '../weft.js'), args, {
+    execArgv: [],
+    stdio: ['ignore', log, log, 'ipc'],
+    env: { ...plainEnv(), ...env },
+  })
+}
+
+/** Resolves when a run was answered; rejects with what the server wrote when it ends before. */
+export async function untilServed(server: Server, child: ChildProcess, log: string): Promise<void> {
+  const deadline = Date.now() + READY_MS
+  const run = requestText('POST', '/runs/wait', { assistant_id: 'echo', input: { text: 'ready' } })
+  for (;;) {
+    if ((await statusOf(server.port, run)) === 200) return
+    const ended = child.exitCode !== null || child.signalCode !== null
+    if (ended || Date.now() > deadline) {
+      const why = ended ? 'ended' : `was not ready after ${READY_MS / 1000} s`
+      const said = readFileSync(log, 'utf8').slice(-2_000)
+      await server.stop()
+      throw new Error(`${server.name} ${why}: ${said}`)
+    }
+    await sleep(20)
+  }
+}
+
+/** Status of the answer; 0 when there is none. */
+export async function statusOf(port: number, request: string): Promise<number> {
+  const connection = openConnection(port)
+  try {
+    return (await connection.ask(request)).status
+  } catch {
+    return 0
+  } finally {
+    connection.close()
+  }
+}
+
+/** Ends the processes in order and everything below them, then removes the folder. */
+export async function stopAll(children: readonly ChildProcess[], folder: string | null): Promise<void> {
+  const all = children.flatMap(({ pid }) => (pid === undefined ? [] : withBelow(pid)))
+  for (const child of children) {
+    if (child.exitCode !== null || child.signalCode !== null) continue
+    const gone = new Promise(done => child.once('exit', done))
+    child.kill('SIGTERM')
+    const killer = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+    await gone
+    clearTimeout(killer)
+  }
+  const deadline = Date.now() + STOP_MS
+  while (all.some(runs) && Date.now() < deadline) await sleep(20)
+  for (const pid of all.filter(runs)) process.kill(pid, 'SIGKILL')
+  if (folder !== null) rmSync(folder, { recursive: true, force: true })
+}
+
+function runs(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
