@@ -71,10 +71,12 @@ const VERSIONS = [
     PRIMARY KEY (kind, id)
   );
   CREATE UNIQUE INDEX records_by_name ON records (kind, app, name) WHERE name IS NOT NULL;
-  CREATE INDEX records_by_parent ON records (kind, parent);
+  CREATE INDEX records_by_parent ON records (kind, parent, created_at, id);
+  CREATE INDEX records_by_parent_id ON records (kind, parent, id);
+  CREATE INDEX records_by_parent_updated ON records (kind, parent, updated_at, id);
   CREATE INDEX records_by_created ON records (kind, created_at, id);
   CREATE INDEX records_by_updated ON records (kind, updated_at, id);
-  CREATE INDEX records_due ON records (kind, due_at) WHERE due_at IS NOT NULL;
+  CREATE INDEX records_due ON records (kind, due_at, id) WHERE due_at IS NOT NULL;
   `,
 ]
 
