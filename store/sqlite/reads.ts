@@ -120,7 +120,7 @@ export function reads(db: Database) {
       if (after !== undefined) only(`(${sort}, id) ${beyond} (?, ?)`, after[sort], after.id)
       params.push(limit)
       return all(
-        `SELECT ${RECORD} FROM records WHERE ${wheres.join(' AND ')} ORDER BY ${sort} ${way}, id ${way} LIMIT ?`,
+        `SELECT ${RECORD} FROM records ${parent === undefined ? '' : OF_PARENT[sort]} WHERE ${wheres.join(' AND ')} ORDER BY ${sort} ${way}, id ${way} LIMIT ?`,
         params,
       )
     },
@@ -150,6 +150,13 @@ export function reads(db: Database) {
     })
     return { ns: exact(stored), id, parent, type, value, meta_type, metadata, blobs, writes }
   }
+}
+
+/** Without statistics SQLite would walk the whole kind for a list of one parent's records. */
+const OF_PARENT = {
+  id: 'INDEXED BY records_by_parent_id',
+  created_at: 'INDEXED BY records_by_parent',
+  updated_at: 'INDEXED BY records_by_parent_updated',
 }
 
 const TUPLE = 'SELECT ns, id, parent, refs, type, meta_type, metadata, value FROM checkpoints WHERE thread_id = ?'
