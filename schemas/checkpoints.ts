@@ -51,6 +51,8 @@ export interface CheckpointQuery {
   /** Exclusive upper bound. */
   before?: string
   limit?: number
+  /** Leaves out what this run made. */
+  without_run?: string
 }
 
 /** One checkpoint in an answer. Parts: value, metadata, then blobs, then writes. */

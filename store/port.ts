@@ -120,6 +120,18 @@ export interface RunRow {
 /** What a reader needs of a run without its payload. */
 export type RunSummary = Omit<RunRow, 'kwargs' | 'result'>
 
+/** Where a page of runs ended: its last row. */
+export type RunPlace = Pick<RunRow, 'created_at' | 'run_id'>
+
+export interface RunQuery {
+  thread_id: string
+  /** Absent: of any status. Runs that are accepting are never listed. */
+  status?: readonly RunStatus[]
+  after?: RunPlace
+  skip?: number
+  limit: number
+}
+
 export interface RunWhere {
   status?: readonly (RunStatus | 'accepting')[]
   attempt?: number
@@ -266,6 +278,15 @@ export interface Store {
     summary(run_ids: readonly string[]): Promise<RunSummary[]>
     /** Runs that are accepting, pending or running, oldest first: what a starting worker looks through. */
     unsettled(limit: number): Promise<RunSummary[]>
+    /** Runs of a thread, newest first; equal times are ordered by id. */
+    list(query: RunQuery): Promise<RunSummary[]>
+    /** Pending or running runs of an application, oldest first. */
+    active(
+      app: string,
+      status: readonly ('pending' | 'running')[],
+      limit: number,
+      after?: RunPlace,
+    ): Promise<RunSummary[]>
     /** Runs whose `cancel_due_at` is not later than `now`. */
     cancelDue(now: number): Promise<RunSummary[]>
     /** Runs whose webhook is due, earliest first. */

@@ -64,6 +64,8 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       get: async id => decode([...RUN, ...PAYLOAD], await reader.call<Row>(['runs.get', id])),
       summary: async ids => summaries(await reader.call(['runs.summary', ids])),
       unsettled: async limit => summaries(await reader.call(['runs.unsettled', limit])),
+      list: async query => summaries(await reader.call(['runs.list', query])),
+      active: async (...query) => summaries(await reader.call(['runs.active', ...query])),
       cancelDue: async now => summaries(await reader.call(['runs.cancelDue', now])),
       webhooksDue: async (now, limit) => summaries(await reader.call(['runs.webhooksDue', now, limit])),
       expired: async (before, resumable, limit) =>

@@ -5,6 +5,8 @@
 import { isTerminal } from '../schemas/runs.js'
 import type { RunSummary, Step, ThreadRow } from '../store/port.js'
 import type { Tools } from './context.js'
+import { settledOf } from './projection.js'
+import { leftOf, refreshLater } from './run-left.js'
 import { firstEligible, statusOf } from './run-status.js'
 import { wakeRun } from './wake.js'
 
@@ -15,10 +17,15 @@ export async function repair(tools: Tools, thread: ThreadRow): Promise<boolean> 
   const runs = new Map((await store.runs.summary(ids)).map(run => [run.run_id, run]))
   const steps: Step[] = []
   let { active, queue } = thread
+  let after: Pick<ThreadRow, 'settled' | 'interrupts' | 'error'> = thread
   if (active !== null) {
     const run = runs.get(active.run_id)
     // Ended, but the thread was not released: the run row went first.
-    if (run === undefined || isTerminal(run.status)) active = null
+    if (run === undefined) active = null
+    else if (isTerminal(run.status)) {
+      active = null
+      after = await settledBy(tools, thread, run)
+    }
     // Claimed on the thread, never on the run: nobody executes it.
     else if (run.token !== active.token) {
       queue = [
@@ -38,19 +45,28 @@ export async function repair(tools: Tools, thread: ThreadRow): Promise<boolean> 
     if (runs.get(run_id)?.status === 'accepting')
       steps.push({ step: 'runs.patch', run_id, where: { status: ['accepting'] }, set: { status: 'pending' } })
   const changed = active !== thread.active || queue.length !== thread.queue.length
-  const status = statusOf({ active, queue, settled: thread.settled })
+  const { settled, interrupts, error } = after
+  const status = statusOf({ active, queue, settled })
   if (changed || status !== thread.status)
     steps.push({
       step: 'threads.patch',
       thread_id: thread.thread_id,
       where: { rev: thread.rev },
-      set: { active, queue, status, updated_at: Date.now() },
+      set: { active, queue, status, settled, interrupts, error, updated_at: Date.now() },
     })
   if (steps.length === 0) return false
   if ((await store.apply(steps)) !== -1) return false
   link.log.warn({ thread_id: thread.thread_id }, 'a thread was brought back into step with its runs')
   await wakeFirst(tools, { ...thread, active, queue }, runs)
   return true
+}
+
+/** What the thread would say, had the end of the run come through. */
+async function settledBy(tools: Tools, thread: ThreadRow, run: RunSummary) {
+  const left = await leftOf(tools, thread, run)
+  if (left === null) refreshLater(tools, thread)
+  const interrupts = left === null ? thread.interrupts : JSON.stringify(left.interrupts)
+  return { settled: settledOf(run.error, left, thread.settled), interrupts, error: run.error }
 }
 
 async function wakeFirst(tools: Tools, thread: ThreadRow, runs: Map<string, RunSummary>): Promise<void> {

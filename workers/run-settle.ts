@@ -17,11 +17,13 @@ import { resultText } from './answers.js'
 import { rowsOf } from './checkpoints.js'
 import type { Tools } from './context.js'
 import type { FinishHead } from './graph/protocol.js'
+import { settledOf } from './projection.js'
+import { type Left, leftOf, refreshLater } from './run-left.js'
 import { firstEligible, readBase, statusOf } from './run-status.js'
 import { wakeRun } from './wake.js'
 import { deliver } from './webhooks.js'
 
-/** How a run ended. Without `state` the thread keeps the values it has. */
+/** How a run ended. Without `state` no host lived to tell what it left: then it is computed (run-left.ts). */
 interface Outcome {
   status: RunStatus
   error: { error: string; message: string } | null
@@ -67,16 +69,21 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
       if (await rollback(tools, run, thread)) return {}
       continue
     }
+    const holds = thread.active?.token === lease.token
+    const head = outcome.state?.head ?? thread.head
+    const left = await leftBehind(tools, thread, run, outcome)
     const now = Date.now()
-    const state = outcome.state
     const error = outcome.error === null ? null : JSON.stringify(outcome.error)
-    const interrupts = state === undefined ? thread.interrupts : JSON.stringify(state.interrupts)
-    const raised = Object.values(state?.interrupts ?? {}).flat()
+    const interrupts = left === null ? thread.interrupts : JSON.stringify(left.interrupts)
+    const raised = Object.values(left?.interrupts ?? {}).flat()
     const wanted = run.temporary || run.mode === 'wait'
-    const result = wanted ? Buffer.from(resultText(state?.values ?? null, raised, error)) : null
+    const result = wanted ? Buffer.from(resultText(left?.values ?? null, raised, error)) : null
     const steps: Step[] = []
-    if (outcome.save !== undefined)
+    if (outcome.save !== undefined) {
       steps.push({ step: 'checkpoints.insert', thread_id, run_id, attempt: lease.attempt, ...rowsOf(outcome.save) })
+      // Before the run row: once that is terminal, nobody brings these checkpoints again.
+      if (holds) steps.push({ step: 'threads.patch', thread_id, where: { token: lease.token }, set: { head } })
+    }
     steps.push({
       step: 'runs.patch',
       run_id,
@@ -92,17 +99,9 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
         ...(run.webhook === null ? {} : { webhook_due_at: now }),
       },
     })
-    const head = state?.head ?? thread.head
-    if (!run.temporary && state !== undefined && state.values !== null)
-      steps.push({ step: 'threads.state', thread_id, head, values: state.values, rest: state.rest })
-    const settled =
-      error !== null
-        ? ('error' as const)
-        : state === undefined
-          ? thread.settled
-          : state.next.length > 0
-            ? ('interrupted' as const)
-            : ('idle' as const)
+    if (!run.temporary && left !== null && left.fresh && left.values !== null)
+      steps.push({ step: 'threads.state', thread_id, head, values: left.values, rest: left.rest })
+    const settled = settledOf(error, left, thread.settled)
     const after = { active: null, queue: thread.queue, settled }
     const set = {
       active: null,
@@ -112,14 +111,14 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
       status: statusOf(after),
       head,
       updated_at: now,
-      state_updated_at: state === undefined && error === null ? thread.state_updated_at : now,
+      state_updated_at: now,
     }
     // A run that a crash left terminal with its thread still held comes here again: the condition is then the lock alone.
-    if (thread.active?.token === lease.token)
-      steps.push({ step: 'threads.patch', thread_id, where: { rev: thread.rev, token: lease.token }, set })
+    if (holds) steps.push({ step: 'threads.patch', thread_id, where: { rev: thread.rev, token: lease.token }, set })
     const failed = await store.apply(steps)
     if (failed >= 0 && steps[failed]!.step === 'runs.patch') throw fail('fenced')
     if (failed !== -1) continue
+    if (left === null) refreshLater(tools, thread)
     announceEnd(link, token('run', run_id), {
       status: outcome.status,
       last_event_id: outcome.last_event_id,
@@ -134,6 +133,23 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
     wakeNext(tools, thread.queue)
     return {}
   }
+}
+
+/** What decides the thread's values, interrupts and status. Null: nobody can tell now. */
+type LeftBehind = Pick<Left, 'next' | 'interrupts' | 'fresh'> & { values: Uint8Array | null; rest: Uint8Array | null }
+
+async function leftBehind(
+  tools: Tools,
+  thread: ThreadRow,
+  run: RunSummary,
+  { state }: Outcome,
+): Promise<LeftBehind | null> {
+  if (state !== undefined && (run.temporary || state.rest !== null)) return { ...state, fresh: true }
+  if (run.temporary) return { next: [], interrupts: {}, values: null, rest: null, fresh: false }
+  // Its last checkpoints are not stored before it ends: until then nobody can read them.
+  if (state !== undefined && state.head !== null && state.head !== thread.head) return null
+  const left = await leftOf(tools, thread, run)
+  return left && { ...left, values: left.state?.values ?? null, rest: left.state?.rest ?? null }
 }
 
 /**

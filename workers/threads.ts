@@ -2,21 +2,21 @@
 import { v7 } from 'uuid'
 import { door, open } from '../bus/serve.js'
 import { fail } from '../schemas/errors.js'
-import { token } from '../schemas/ids.js'
 import { isTrue } from '../schemas/query.js'
-import { host } from '../schemas/subjects.js'
 import { type ThreadCreate, validateThreadCreate } from '../schemas/threads.js'
-import type { StateRow, Store, ThreadRow } from '../store/port.js'
+import type { Store, ThreadRow } from '../store/port.js'
 import { EMPTY_STATE, stateText, threadText } from './answers.js'
 import { appOf } from './apps.js'
-import { isObject, type Tools } from './context.js'
+import type { Tools } from './context.js'
+import { computed, graphOf, projection, refreshed } from './projection.js'
 
 export const threads = (tools: Tools) => ({
   create: door<ThreadCreate>(validateThreadCreate, (body, { head }) => create(body, appOf(head), tools.store)),
   get: open(async (_, { head }) => {
     const id = head.params?.thread_id ?? ''
     const [row, kept] = await Promise.all([visible(tools.store, appOf(head), id), tools.store.threads.state(id)])
-    return { body: threadText(row, await projection(tools, row, kept)) }
+    const { row: fresh, state } = await refreshed(tools, row, kept)
+    return { body: threadText(fresh, state) }
   }),
   state: open((_, { head }) =>
     state(tools, appOf(head), head.params?.thread_id ?? '', new URLSearchParams(head.query)),
@@ -75,48 +75,7 @@ async function state(tools: Tools, app: string, thread_id: string, query: URLSea
     const kept = await projection(tools, row, await tools.store.threads.state(row.thread_id))
     return { body: kept?.rest ? stateText(kept.values, kept.rest) : EMPTY_STATE }
   }
-  return { body: (row.head === null ? null : await computed(tools, row, true)) ?? EMPTY_STATE }
-}
-
-/**
- * The finished state of the thread: what is kept while it is of the thread's head, else a host computes it once (after
- * a rollback, or when the run that made the head never finished). Null when the thread has no checkpoint.
- */
-export async function projection(tools: Tools, row: ThreadRow, kept: StateRow | null): Promise<StateRow | null> {
-  if (row.head === null) return null
-  if (kept !== null && kept.head === row.head && kept.rest !== null) return kept
-  // A run is under way: what the last one left is the last known state.
-  if (row.active !== null && kept?.values) return kept
-  const text = await computed(tools, row, false).catch(error => {
-    tools.link.log.warn({ err: error, thread_id: row.thread_id }, 'no host could compute the state of a thread')
-    return null
-  })
-  if (text === null) return kept
-  const { values, ...rest } = JSON.parse(Buffer.from(text).toString()) as { values: unknown }
-  const state: StateRow = {
-    head: row.head,
-    values: Buffer.from(JSON.stringify(values)),
-    rest: Buffer.from(JSON.stringify(rest).slice(1)),
-  }
-  if (row.active === null)
-    await tools.store.apply([
-      { step: 'threads.patch', thread_id: row.thread_id, where: { rev: row.rev }, set: {} },
-      { step: 'threads.state', thread_id: row.thread_id, ...state },
-    ])
-  return state
-}
-
-/** The ThreadState of the thread as a host renders it; null when no graph has run on it. */
-async function computed({ caller, apps }: Tools, row: ThreadRow, subgraphs: boolean): Promise<Uint8Array | null> {
-  const metadata: unknown = JSON.parse(row.metadata)
-  const graph_id = isObject(metadata) && typeof metadata.graph_id === 'string' ? metadata.graph_id : null
-  if (graph_id === null) return null
-  const call = { verb: 'state', graph_id, thread_id: row.thread_id, subgraphs, config: {} }
-  const pool = await apps.pool(row.app, graph_id)
-  if (pool === null) return null
-  return (
-    await caller.ask(host(token('pool', pool), 'state'), { request_id: '' }, Buffer.from(JSON.stringify(call)), {
-      timeout: 30_000,
-    })
-  ).body
+  const graph_id = row.head === null ? null : graphOf(row)
+  if (graph_id === null) return { body: EMPTY_STATE }
+  return { body: await computed(tools, { app, thread_id: row.thread_id, graph_id, subgraphs: true }) }
 }

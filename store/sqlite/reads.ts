@@ -1,7 +1,7 @@
 /** The queries. Each answers raw rows where the caller can name the columns; all of them go through an index. */
 import type { Database, Statement } from 'libsql'
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
-import type { RecordQuery, Tuple } from '../port.js'
+import type { RecordQuery, RunPlace, RunQuery, Tuple } from '../port.js'
 import type { Param, Row } from './database.js'
 import { ASSISTANT, exact, plain, RECORD, RUN, THREAD } from './rows.js'
 
@@ -48,6 +48,31 @@ export function reads(db: Database) {
         [limit],
       ),
 
+    'runs.list': (_, { thread_id, status, after, skip = 0, limit }: RunQuery) => {
+      const wheres = ['thread_id = ?', "status <> 'accepting'"]
+      const params: Param[] = [thread_id]
+      if (status !== undefined) {
+        wheres.push(`status IN (${status.map(() => '?')})`)
+        params.push(...status)
+      }
+      if (after !== undefined) {
+        wheres.push('(created_at, run_id) < (?, ?)')
+        params.push(after.created_at, after.run_id)
+      }
+      return all(
+        `SELECT ${RUN} FROM runs WHERE ${wheres.join(' AND ')} ORDER BY created_at DESC, run_id DESC LIMIT ? OFFSET ?`,
+        [...params, limit, skip],
+      )
+    },
+
+    'runs.active': (_, app: string, status: readonly string[], limit: number, after?: RunPlace) =>
+      all(
+        // The first condition is that of the index.
+        `SELECT ${RUN} FROM runs WHERE status IN ('accepting', 'pending', 'running') AND app = ?
+          AND status IN (${status.map(() => '?')}) AND (created_at, run_id) > (?, ?) ORDER BY created_at, run_id LIMIT ?`,
+        [app, ...status, after?.created_at ?? 0, after?.run_id ?? '', limit],
+      ),
+
     'runs.cancelDue': (_, now: number) => all(`SELECT ${RUN} FROM runs WHERE cancel_due_at <= ?`, [now]),
 
     'threads.busy': (_, before: number, limit: number) =>
@@ -66,20 +91,21 @@ export function reads(db: Database) {
       ),
 
     'checkpoints.get': (transfer, query: CheckpointQuery) => {
-      const { thread_id, ns = '', checkpoint_id } = query
+      const { thread_id, ns = '', checkpoint_id, without_run = null } = query
       let id: Param = checkpoint_id ?? null
-      if (id === null && ns === '') {
+      if (id === null && ns === '' && without_run === null) {
         id = get('SELECT head FROM threads WHERE thread_id = ?', [thread_id])?.[0] ?? null
         if (id === null) return null
       }
+      const others = [without_run, without_run]
       const row =
         id === null
-          ? get(`${TUPLE} AND ns = ? ORDER BY seq DESC LIMIT 1`, [thread_id, plain(ns)])
-          : get(`${TUPLE} AND id = ? AND ns = ?`, [thread_id, id, plain(ns)])
+          ? get(`${TUPLE} AND ns = ? AND ${OTHERS} ORDER BY seq DESC LIMIT 1`, [thread_id, plain(ns), ...others])
+          : get(`${TUPLE} AND id = ? AND ns = ? AND ${OTHERS}`, [thread_id, id, plain(ns), ...others])
       return row ? tuple(transfer, thread_id, row) : null
     },
 
-    'checkpoints.list': (transfer, { thread_id, ns, checkpoint_id, before, limit }: CheckpointQuery) => {
+    'checkpoints.list': (transfer, { thread_id, ns, checkpoint_id, before, limit, without_run }: CheckpointQuery) => {
       const wheres = [TUPLE]
       const params: Param[] = [thread_id]
       if (ns !== undefined) {
@@ -93,6 +119,10 @@ export function reads(db: Database) {
       if (before !== undefined) {
         wheres.push('seq < (SELECT max(seq) FROM checkpoints WHERE thread_id = ? AND id = ?)')
         params.push(thread_id, before)
+      }
+      if (without_run !== undefined) {
+        wheres.push(OTHERS)
+        params.push(without_run, without_run)
       }
       params.push(limit ?? -1)
       return all(`${wheres.join(' AND ')} ORDER BY seq DESC LIMIT ?`, params).map(row =>
@@ -160,6 +190,8 @@ const OF_PARENT = {
 }
 
 const TUPLE = 'SELECT ns, id, parent, refs, type, meta_type, metadata, value FROM checkpoints WHERE thread_id = ?'
+/** All when it is null; else those that this run did not make. */
+const OTHERS = '(? IS NULL OR run_id IS NOT ?)'
 const BLOB = 'SELECT type, value FROM blobs WHERE thread_id = ? AND ns = ? AND channel = ? AND version = ?'
 const WRITES = `SELECT task_id, idx, channel, type, value FROM writes
   WHERE thread_id = ? AND ns = ? AND checkpoint_id = ? ORDER BY task_id, idx`

@@ -38,7 +38,7 @@ const VERSIONS = [
   CREATE TABLE payloads (
     run_id TEXT NOT NULL PRIMARY KEY REFERENCES runs ON DELETE CASCADE, kwargs TEXT NOT NULL, result BLOB
   );
-  CREATE INDEX runs_by_thread ON runs (thread_id);
+  CREATE INDEX runs_by_thread ON runs (thread_id, created_at, run_id);
   CREATE INDEX runs_unsettled ON runs (created_at, run_id) WHERE status IN ('accepting', 'pending', 'running');
   CREATE INDEX runs_webhook_due ON runs (webhook_due_at) WHERE webhook_due_at IS NOT NULL;
   CREATE INDEX runs_cancel_due ON runs (cancel_due_at) WHERE cancel_due_at IS NOT NULL;

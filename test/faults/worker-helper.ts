@@ -3,7 +3,7 @@
  * creates them. What a graph did is read from its own log (test/apps/faults), not from us.
  */
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,15 +20,12 @@ import { rpc } from '../../schemas/subjects.js'
 import { startGraphs } from '../../workers/graph/main.js'
 import { startResources } from '../../workers/main.js'
 import { startNats, type TestNats } from '../helpers/nats.js'
+import { type Step, stepsIn, until } from '../helpers/steps.js'
 import { appOf } from '../workers/host-helper.js'
 
-const log = openLog('test', process.env.WEFT_TEST_LOG ?? 'silent')
+export { until }
 
-export interface Step {
-  step: number
-  pid: number
-  at: bigint
-}
+const log = openLog('test', process.env.WEFT_TEST_LOG ?? 'silent')
 
 export interface Event {
   id: number
@@ -252,25 +249,6 @@ const eventsIn = (text: string): Event[] =>
       const [id, event, data] = part.split('\n')
       return { id: Number(id!.slice(4)), event: event!.slice(7), data: JSON.parse(data!.slice(6)) }
     })
-
-const stepsIn = (file: string): Step[] =>
-  existsSync(file)
-    ? readFileSync(file, 'utf8')
-        .split('\n')
-        .filter(Boolean)
-        .map(line => {
-          const [step, pid, at] = line.split(' ')
-          return { step: Number(step), pid: Number(pid), at: BigInt(at!) }
-        })
-    : []
-
-export async function until(done: () => boolean | Promise<boolean>, ms = 20_000): Promise<void> {
-  const end = Date.now() + ms
-  while (!(await done())) {
-    if (Date.now() > end) throw new Error('waited in vain')
-    await sleep(10)
-  }
-}
 
 /** Rejects instead of hanging. */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {

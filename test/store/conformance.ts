@@ -8,6 +8,8 @@ import type { RunRow, Step, Store } from '../../store/port.js'
 import { recordConformance } from './conformance-records.js'
 import { APP, assistant, blob, bytes, checkpoint, run, save, thread, write } from './conformance-rows.js'
 
+type SaveStep = Extract<Step, { step: 'checkpoints.insert' }>
+
 export interface Opened {
   store: Store
   /** Closes the store and opens it again over the same data. */
@@ -494,6 +496,65 @@ export function conformance(name: string, open: () => Promise<Opened>): void {
         ['pending5', 'accepting2'].map(name => made.get(name)!.run_id),
         'the oldest of all',
       )
+    })
+
+    t.test('the runs of a thread, newest first, by status and by page', async t => {
+      const { thread_id } = await newThread()
+      const other = await newThread()
+      await newRun(other.thread_id)
+      const made: RunRow[] = []
+      for (const [i, status] of (['success', 'pending', 'error', 'accepting', 'success', 'running'] as const).entries())
+        made.push(await newRun(thread_id, { status, created_at: 100 + i, error: '{"x":1}' }))
+      // Made in the same millisecond: their ids decide.
+      const [a, b] = ['a', 'b'].map(end => `0198f2a5-0000-7000-8000-${thread_id.slice(-11)}${end}`)
+      for (const run_id of [b!, a!]) made.push(await newRun(thread_id, { status: 'pending', run_id, created_at: 50 }))
+      const ids = (rows: { run_id: string }[]) => rows.map(({ run_id }) => run_id)
+      const order = [5, 4, 2, 1, 0].map(i => made[i]!.run_id).concat(b!, a!)
+      const all = await store.runs.list({ thread_id, limit: 100 })
+      t.same(ids(all), order)
+      t.notOk('kwargs' in all[0]!)
+      t.equal(all[0]!.error, '{"x":1}')
+      t.same(ids(await store.runs.list({ thread_id, limit: 3 })), order.slice(0, 3))
+      t.same(ids(await store.runs.list({ thread_id, skip: 5, limit: 3 })), order.slice(5))
+      t.same(ids(await store.runs.list({ thread_id, skip: 50, limit: 3 })), [])
+      for (const at of [0, 2, 5])
+        t.same(ids(await store.runs.list({ thread_id, after: all[at]!, limit: 2 })), order.slice(at + 1, at + 3))
+      t.same(ids(await store.runs.list({ thread_id, status: ['success'], limit: 9 })), [order[1], order[4]])
+      t.same(ids(await store.runs.list({ thread_id, status: ['pending', 'error'], skip: 1, limit: 2 })), [order[3], b])
+      t.same(await store.runs.list({ thread_id, status: [], limit: 9 }), [])
+      t.same(await store.runs.list({ thread_id: 'absent', limit: 9 }), [])
+    })
+
+    t.test('pending and running runs of an application, oldest first, by page', async t => {
+      const app = `app-${Math.random()}`
+      const { thread_id } = await newThread({ app })
+      const made: string[] = []
+      for (const [i, status] of (['running', 'pending', 'accepting', 'success', 'pending'] as const).entries())
+        made.push((await newRun(thread_id, { app, status, created_at: 100 - i })).run_id)
+      const ids = (rows: { run_id: string }[]) => rows.map(({ run_id }) => run_id)
+      const both = await store.runs.active(app, ['pending', 'running'], 10)
+      t.same(ids(both), [made[4], made[1], made[0]])
+      t.same(ids(await store.runs.active(app, ['pending'], 10)), [made[4], made[1]])
+      t.same(ids(await store.runs.active(app, ['running'], 10)), [made[0]])
+      t.same(ids(await store.runs.active(app, ['pending', 'running'], 1)), [made[4]])
+      t.same(ids(await store.runs.active(app, ['pending', 'running'], 10, both[0]!)), [made[1], made[0]])
+      t.same(await store.runs.active('another', ['pending', 'running'], 10), [])
+    })
+
+    t.test('checkpoints without those of a run', async t => {
+      const { thread_id } = await newThread({ head: 'c3' })
+      const insert = (run_id: string | null, id: string): Step => ({
+        ...(save(thread_id, { checkpoints: [checkpoint(id, Number(id.slice(1)))] }) as SaveStep),
+        run_id,
+      })
+      await done(insert(null, 'c1'), insert('one', 'c2'), insert('two', 'c3'))
+      const newest = async (without_run?: string) =>
+        (await store.checkpoints.get({ thread_id, ...(without_run === undefined ? {} : { without_run }) }))?.id
+      t.same([await newest(), await newest('two'), await newest('one')], ['c3', 'c2', 'c3'])
+      t.equal(await store.checkpoints.get({ thread_id, checkpoint_id: 'c3', without_run: 'two' }), null)
+      t.equal((await store.checkpoints.get({ thread_id, checkpoint_id: 'c3', without_run: 'one' }))?.id, 'c3')
+      t.same(texts(await store.checkpoints.list({ thread_id, without_run: 'one' })), ['c3', 'c1'])
+      t.same(texts(await store.checkpoints.list({ thread_id, without_run: 'two', limit: 1 })), ['c2'])
     })
 
     t.test('cancels are due at their time, not before', async t => {

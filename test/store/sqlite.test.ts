@@ -262,11 +262,23 @@ t.test('every statement goes through an index', async t => {
   ways['runs.get']([], 'r')
   ways['runs.summary']([], ['r'])
   ways['runs.unsettled']([], 1)
+  const place = { created_at: 1, run_id: 'r' }
+  ways['runs.list']([], { thread_id: 'x', limit: 1 })
+  ways['runs.list']([], { thread_id: 'x', status: ['error'], after: place, skip: 1, limit: 1 })
+  ways['runs.active']([], APP, ['pending', 'running'], 1)
+  ways['runs.active']([], APP, ['pending'], 1, place)
   ways['runs.cancelDue']([], 1)
   ways['runs.webhooksDue']([], 1, 1)
   ways['threads.busy']([], 1, 1)
   ways['runs.expired']([], 1, 1, 1)
-  for (const query of [{}, { ns: 'n' }, { ns: '' }, { checkpoint_id: 'c' }, { before: 'c', limit: 1 }]) {
+  for (const query of [
+    {},
+    { ns: 'n' },
+    { ns: '' },
+    { checkpoint_id: 'c' },
+    { before: 'c', limit: 1 },
+    { without_run: 'r' },
+  ]) {
     ways['checkpoints.get']([], { thread_id: 'x', ...query })
     ways['checkpoints.list']([], { thread_id: 'x', ...query })
   }

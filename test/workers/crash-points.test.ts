@@ -10,6 +10,7 @@ import { openMux } from '../../bus/mux.js'
 import type { Context, Reply } from '../../bus/serve.js'
 import { ensureStreams } from '../../bus/streams.js'
 import type { CallHead, Lease } from '../../schemas/calls.js'
+import type { SaveHead } from '../../schemas/checkpoints.js'
 import { readConfig } from '../../schemas/config.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { pack } from '../../schemas/packed.js'
@@ -19,6 +20,7 @@ import { openSqlite } from '../../store/sqlite.js'
 import { openApps } from '../../workers/apps.js'
 import { systemAssistantId } from '../../workers/assistants.js'
 import { type Tools, turns } from '../../workers/context.js'
+import type { FinishHead } from '../../workers/graph/protocol.js'
 import { parseAllowed } from '../../workers/outbound.js'
 import { dropUnaccepted, repair } from '../../workers/repair.js'
 import { cancel } from '../../workers/run-cancel.js'
@@ -26,6 +28,7 @@ import { create } from '../../workers/run-create.js'
 import { leases } from '../../workers/run-lease.js'
 import { newThread } from '../../workers/threads.js'
 import { startNats } from '../helpers/nats.js'
+import { bytes, checkpoint } from '../store/conformance-rows.js'
 
 class Crash extends Error {}
 
@@ -119,24 +122,26 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     const { head } = await doors.claim.handle({ run_id, thread_id, worker: 'w' }, context({}))
     return head?.claim === 'taken' ? (head.lease as Lease) : null
   }
-  const finish = (lease: Lease) =>
-    doors.finish.handle(
-      pack(
-        {
-          status: 'success',
-          error: null,
-          last_event_id: 1,
-          head: null,
-          next: [],
-          interrupts: {},
-          values_size: 2,
-          rest_size: 0,
-          save_size: 0,
-        },
-        [Buffer.from('{}')],
-      ),
-      context({ lease }),
-    )
+  /** With a last save: the checkpoint `head`, and the state that it is. */
+  const finish = (lease: Lease, head = `end of ${lease.run_id}`) => {
+    const values = Buffer.from('{}')
+    const rest = Buffer.from('"next":[],"tasks":[]}')
+    const save = pack({ checkpoints: [checkpoint(head, lease.attempt)], blobs: [], writes: [] } satisfies SaveHead, [
+      bytes(`value of ${head}`),
+      bytes(`metadata of ${head}`),
+    ])
+    const sizes = { values_size: values.length, rest_size: rest.length, save_size: save.length }
+    const ending = {
+      status: 'success' as const,
+      error: null,
+      last_event_id: 1,
+      head,
+      next: [],
+      interrupts: {},
+      ...sizes,
+    }
+    return doors.finish.handle(pack(ending satisfies FinishHead, [values, rest, save]), context({ lease }))
+  }
   const thread = async () => {
     const row = newThread(BUILT_IN_APP, v7(), '{}', false)
     await real.apply([{ step: 'threads.insert', row }])
@@ -217,16 +222,22 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     })
   }
 
-  for (let at = 0; at < 3; at++) {
-    await t.test(`end, before step ${at}`, async t => {
+  // Its steps: the save, the head, the run row, the state, the thread row.
+  for (const [at, repeated] of [0, 1, 2, 3, 4].flatMap(at => [[at, true] as const, [at, false] as const])) {
+    await t.test(`end, before step ${at}, ${repeated ? 'repeated' : 'found by the sweeper'}`, async t => {
       const thread_id = await thread()
       const run_id = await make(thread_id)
       const next = await make(thread_id)
       const lease = (await claim(thread_id, run_id))!
       t.ok(await crashes(at, () => finish(lease)))
-      // The supervisor repeats its finish; or nobody does, and the sweeper finds it.
-      if (at === 1) await finish(lease)
-      else if (at > 0) await heal(thread_id)
+      if (repeated) await finish(lease)
+      else await heal(thread_id)
+      if (repeated || at > 2)
+        t.match(
+          await real.threads.get(BUILT_IN_APP, thread_id),
+          { active: null, head: `end of ${run_id}`, settled: 'idle' },
+          'what it saved last is the head',
+        )
       await drains(t, thread_id)
       t.same([await statusOf(run_id), await statusOf(next)], ['success', 'success'])
     })

@@ -12,6 +12,7 @@ import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, rpc } from '../../schemas/subjects.js'
 import { type Frame, TO_HOST } from './frames.js'
+import type { GraphHost } from './host-process.js'
 import { startPool } from './pool.js'
 import { openSupervisor, type Supervisor } from './supervisor.js'
 
@@ -48,7 +49,10 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     log: link.log,
     onFrame: supervisor.onFrame,
     onBlocked: supervisor.onBlocked,
-    onLost: supervisor.onLost,
+    onLost(host, end) {
+      for (const lost of questions.get(host) ?? []) lost()
+      supervisor.onLost(host, end)
+    },
     onChange: supervisor.fill,
   })
   life.push({ name: 'hosts', stop: () => hosts.stop() })
@@ -110,9 +114,11 @@ async function announce(caller: ReturnType<typeof openCaller>, link: Link, regis
 }
 
 let calls = 0
+/** What to do about the questions that a host holds when it ends. */
+const questions = new Map<GraphHost, Set<() => void>>()
 
 /** Passes a question to graph code and its answer back. */
-function question(supervisor: Supervisor, host: ReturnType<ReturnType<typeof startPool>['choose']>, body: Uint8Array) {
+function question(supervisor: Supervisor, host: GraphHost | null, body: Uint8Array) {
   if (host === null) throw fail('unavailable', 'No graph host is up at the moment')
   const id = ++calls
   const { slot, back } = supervisor.lend(host)
@@ -120,8 +126,16 @@ function question(supervisor: Supervisor, host: ReturnType<ReturnType<typeof sta
     const end = () => {
       clearTimeout(timer)
       supervisor.onCalled.delete(id)
+      asked.delete(lost)
+      if (asked.size === 0) questions.delete(host)
       back()
     }
+    const lost = () => {
+      end()
+      reject(fail('unavailable', 'The graph host ended before it answered'))
+    }
+    const asked = questions.get(host) ?? new Set()
+    questions.set(host, asked.add(lost))
     const timer = setTimeout(() => {
       end()
       reject(fail('unavailable', 'The graph did not answer in time'))
