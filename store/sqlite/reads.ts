@@ -147,10 +147,12 @@ export function reads(db: Database) {
       if (parent !== undefined) only('parent = ?', parent)
       for (const key of keys) only('EXISTS (SELECT 1 FROM json_each(keys) WHERE value = ?)', key)
       const [way, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<']
-      if (after !== undefined) only(`(${sort}, id) ${beyond} (?, ?)`, after[sort], after.id)
+      const by = sort === 'id' ? ['id'] : [sort, 'id']
+      if (after !== undefined)
+        only(`(${by}) ${beyond} (${by.map(() => '?')})`, ...by.map(column => after[column as typeof sort]))
       params.push(limit)
       return all(
-        `SELECT ${RECORD} FROM records ${parent === undefined ? '' : OF_PARENT[sort]} WHERE ${wheres.join(' AND ')} ORDER BY ${sort} ${way}, id ${way} LIMIT ?`,
+        `SELECT ${RECORD} FROM records ${parent === undefined ? '' : OF_PARENT[sort]} WHERE ${wheres.join(' AND ')} ORDER BY ${by.map(column => `${column} ${way}`)} LIMIT ?`,
         params,
       )
     },
