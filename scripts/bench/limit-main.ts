@@ -14,8 +14,8 @@ interface Graph {
 }
 type Graphs = { [name in 'echo' | 'custom' | 'steps' | 'chat']: Graph }
 
-/** One operation; answers how many units it did and, when it is not the whole, its latency in ms. */
-type Work = (client: number, n: number) => Promise<{ units: number; latency?: number }>
+/** One operation. Calls `unit` for each unit that it did; may answer its latency in ms. */
+type Work = (client: number, n: number, unit: () => void) => Promise<number | undefined>
 
 const CLIENTS: { [kind in LimitKind]: number } = {
   invoke: 64,
@@ -32,37 +32,43 @@ function workOf(kind: LimitKind, { echo, custom, steps, chat }: Graphs): Work {
   const configOf = (client: number) => ({ configurable: { thread_id: threads[client] } })
   if (kind === 'invoke' || kind === 'invoke-saver') {
     if (kind === 'invoke-saver') echo.checkpointer = new MemorySaver()
-    return async (client, n) => {
+    return async (client, n, unit) => {
       const { seen } = await echo.invoke({ text: `text ${n}` }, configOf(client))
       check(seen === `text ${n}`, 'another text came back')
-      return { units: 1 }
+      unit()
+      return undefined
     }
   }
   if (kind === 'steps-saver') {
     steps.checkpointer = new MemorySaver()
     const done = threads.map(() => 0)
-    return async client => {
+    return async (client, _, unit) => {
       done[client]! += 4
       check((await steps.invoke({ count: 4 }, configOf(client))).done === done[client], 'another state came back')
-      return { units: 1 }
+      unit()
+      return undefined
     }
   }
   if (kind === 'tokens' || kind === 'custom') {
     const [graph, count, streamMode] = kind === 'tokens' ? [chat, 100, 'messages'] : [custom, 1_000, 'custom']
     const input = kind === 'tokens' ? { messages: [{ role: 'user', content: '100' }] } : { count }
-    return async () => {
+    return async (_client, _n, unit) => {
       let units = 0
-      for await (const _ of await graph.stream(input, { streamMode })) units++
+      for await (const _ of await graph.stream(input, { streamMode })) {
+        units++
+        unit()
+      }
       check(units === count, `${units} of ${count} came`)
-      return { units }
+      return undefined
     }
   }
-  return async (_, n) => {
+  return async (_, n, unit) => {
     const since = performance.now()
     let latency: number | undefined
     for await (const _ of await echo.stream({ text: `text ${n}` }, { streamMode: 'updates' }))
       latency ??= performance.now() - since
-    return { units: 1, latency: latency! }
+    unit()
+    return latency
   }
 }
 
@@ -71,25 +77,28 @@ async function measure({ kind, app, warm, seconds }: LimitOrder): Promise<LimitA
   const work = workOf(kind, graphs)
   const samples: number[] = []
   let units = 0
-  let from = Number.POSITIVE_INFINITY
-  let to = Number.POSITIVE_INFINITY
   let n = 0
+  const from = performance.now() + warm * 1000
+  const to = from + seconds * 1000
+  let cpu: NodeJS.CpuUsage | null = null
+  /** No timer: a graph that waits for nothing never lets one come. */
+  const counts = (now: number) => {
+    if (now < from || now > to) return false
+    cpu ??= process.cpuUsage()
+    return true
+  }
+  const unit = () => {
+    if (counts(performance.now())) units++
+  }
   const clients = Array.from({ length: CLIENTS[kind] }, async (_, client) => {
-    for (;;) {
-      const since = performance.now()
-      if (since >= to) return
-      const { units: did, latency } = await work(client, n++)
+    for (let since = performance.now(); since < to; since = performance.now()) {
+      const latency = await work(client, n++, unit)
       const now = performance.now()
-      if (now < from || now > to) continue
-      units += did
-      samples.push(latency ?? now - since)
+      if (counts(now)) samples.push(latency ?? now - since)
     }
   })
-  await new Promise(done => setTimeout(done, warm * 1000))
-  const cpu = process.cpuUsage()
-  from = performance.now()
-  to = from + seconds * 1000
   await Promise.all(clients)
+  check(cpu !== null, 'nothing was done within the window')
   const { user, system } = process.cpuUsage(cpu)
   return { perSecond: units / seconds, latency: spreadOf(samples), cpu: (user + system) / 1e6, count: units }
 }

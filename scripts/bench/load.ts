@@ -1,4 +1,5 @@
 /** Clients that ask again as soon as they are answered, and what that took. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Connection } from './http.js'
 import { openConnection } from './http.js'
 import { Wrong } from './wrong.js'
@@ -87,6 +88,9 @@ export async function closedLoop(
     counting = true
     const since = performance.now()
     await pause(seconds, stop.signal)
+    // A window in which nothing ended would say nothing: it lasts until something does.
+    for (let i = 0; i < LATE_MS / 50 && samples.length === 0; i++) await pause(0.05, stop.signal)
+    if (samples.length === 0) fail(new Wrong(`nothing was complete within ${seconds + LATE_MS / 1000} s`))
     counting = false
     const took = (performance.now() - since) / 1000
     await meter.end()
@@ -107,10 +111,4 @@ export async function closedLoop(
 
 /** Seconds, or until a failure. */
 const pause = (seconds: number, signal: AbortSignal): Promise<void> =>
-  new Promise(done => {
-    const timer = setTimeout(done, seconds * 1000)
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer)
-      done()
-    })
-  })
+  sleep(seconds * 1000, undefined, { signal }).catch(() => {})
