@@ -45,7 +45,7 @@ async function main(args: string[]): Promise<void> {
     }
     const lines = linesOf(scenarios, all, options)
     const at = new Date().toISOString()
-    const file = options.json ?? join(root, 'bench', `${at.replaceAll(':', '-')}.json`)
+    const file = options.json ?? join(root, '.bench', `${at.replaceAll(':', '-')}.json`)
     mkdirSync(dirname(file), { recursive: true })
     const { scenarios: _, ...settings } = options
     const written = { at, machine: machine(), settings, client, lines, rounds: all }
