@@ -124,7 +124,9 @@ const NOTHING = new Uint8Array(0)
 const CONTROL_BODY = 4 * 1024 * 1024
 
 /** The control plane also answers below its prefix; nothing else does. */
-function pathOf({ path }: Exchange): string {
+function pathOf({ path, mount }: Exchange): string {
+  // A deployment has no control plane of its own.
+  if (mount !== null && 'slug' in mount && CONTROL.test(path)) return '//'
   if (!path.startsWith(CONTROL_PREFIX)) return path
   const inner = path.slice(CONTROL_PREFIX.length)
   return CONTROL.test(inner) ? inner : path

@@ -10,6 +10,9 @@
 import typia, { type tags } from 'typia'
 import type { Deployment, ResourceSpec, Revision, RevisionStatus, SecretReference, Source } from './deployments.js'
 
+/** The pool of a revision's graph workers: its runs go nowhere else, so a cutover is a change of pool. */
+export const poolOf = (revision_id: string): string => `rev_${revision_id}`
+
 /** How long a claim or a renewal holds; renew about every 10 s. */
 export const LEASE_MS = 30_000
 
@@ -47,6 +50,7 @@ export interface Order {
   seq: number
   /** Grows when resource_spec changes. */
   generation: number
+  /** Of this revision alone (poolOf): what runs it serves no run before the cutover. */
   pool: string
   /** `secrets` is empty here: their values are in `env`. */
   deployment: Deployment
@@ -137,6 +141,7 @@ export interface ActiveDeployment {
   graphs: Graph[]
   resource_spec: ResourceSpec | null
   generation: number
+  /** Of the active revision: new runs go there. */
   pool: string
 }
 

@@ -189,6 +189,8 @@ export interface SourceRevisionConfig {
   graph_config_path: string | null
   image_uri: string | null
   repo_commit_sha: string | null
+  /** In answers only, beside graph_config_path. */
+  langgraph_config_path?: string | null
 }
 
 export interface Deployment {

@@ -23,6 +23,8 @@ const steps = [checkApp, checkAddress, startBroker, startRoles, greet] as const
 
 interface Start {
   config: Config
+  /** There was a key of the control plane before this start. */
+  hadKey: boolean
   say(line: string): void
   giveUp(error: Error): void
   nats: NatsProcess | null
@@ -36,6 +38,7 @@ export async function start(config: Config): Promise<void> {
   const left = new Promise<number>(done => (leave = done))
   const given: Start = {
     config,
+    hadKey: config.control_key !== '' || existsSync(keyFile(config)),
     say: line => void process.stderr.write(`weft: ${line}\n`),
     giveUp(error) {
       given.say(`giving up: ${error.message}`)
@@ -165,7 +168,9 @@ function firstGraph(app: string): string {
   }
 }
 
-async function greet({ config, port, say }: Start): Promise<void> {
+const keyFile = ({ data }: Config): string => join(data, 'control.key')
+
+async function greet({ config, hadKey, port, say }: Start): Promise<void> {
   const { host } = config
   const shown = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
   const url = `http://${shown.includes(':') ? `[${shown}]` : shown}:${port}`
@@ -179,6 +184,12 @@ A streamed run:
   curl -N ${url}/runs/stream -H 'content-type: application/json' -d '{"assistant_id":${JSON.stringify(firstGraph(config.app))},"input":{"messages":[{"role":"user","content":"Tell me a story"}]},"stream_mode":"messages-tuple","stream_resumable":true,"on_disconnect":"continue"}'
 Interrupt it with Ctrl-C, then go on where you were (the run's id is in its first event):
   curl -N ${url}/runs/RUN_ID/stream -H 'last-event-id: LAST_ID_YOU_SAW'
+
+`)
+  // Once: whoever can read the terminal's history later needs no key in it.
+  if (!hadKey && existsSync(keyFile(config)))
+    process.stdout.write(`Key of the control plane (/v2), made now and kept in ${resolve(keyFile(config))}:
+  ${readFileSync(keyFile(config), 'utf8').trim()}
 
 `)
 }

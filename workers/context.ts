@@ -6,7 +6,9 @@ import type { Mux } from '../bus/mux.js'
 import type { Config } from '../schemas/config.js'
 import type { Store } from '../store/port.js'
 import type { Apps } from './apps.js'
+import type { Workspace } from './control.js'
 import type { Allowed } from './outbound.js'
+import type { KeyRing } from './secrets.js'
 
 export interface Tools {
   config: Config
@@ -18,6 +20,9 @@ export interface Tools {
   /** Addresses that users may name although they are not public. */
   allowed: Allowed
   webhookSecret: Buffer
+  /** What secrets at rest are encrypted with. */
+  ring: KeyRing
+  workspace: Workspace
   inTurn: ReturnType<typeof turns>
 }
 

@@ -15,7 +15,11 @@ import { openApps, within } from './apps.js'
 import { assistants } from './assistants.js'
 import { packTuples, rowsOf } from './checkpoints.js'
 import { type Tools, turns } from './context.js'
+import { control, provedRing, renewSecrets, workspaceOf } from './control.js'
+import { findServed } from './deployment-served.js'
+import { deployments, revisions } from './deployments.js'
 import { parseAllowed } from './outbound.js'
+import { providers } from './providers.js'
 import { leaseOf, leases } from './run-lease.js'
 import { runs } from './runs.js'
 import { startSweeper } from './sweeper.js'
@@ -41,9 +45,11 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     link,
     mux,
     caller,
-    apps: openApps(async () => null),
+    apps: openApps(findServed(store)),
     allowed: parseAllowed(config.allow_hosts),
     webhookSecret: webhookSecret(config),
+    ring: await provedRing(config, store, link.log),
+    workspace: await workspaceOf(store),
     inTurn: turns(),
   }
   const nouns = {
@@ -52,13 +58,21 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     runs: { ...runs(tools), ...leases(tools) },
     checkpoints: checkpoints(tools),
     system: system(tools),
+    deployments: deployments(tools),
+    revisions: revisions(tools),
+    providers: providers(tools),
+    control: control(tools),
   }
   for (const [noun, doors] of Object.entries(nouns)) {
     const served = serve(link, `rpc.${noun}`, noun, within(tools.apps, doors))
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
   }
+  // What another worker changed is not known here any more.
+  const changed = link.nc.subscribe(event('deployments', 'changed'), { callback: () => tools.apps.forget() })
+  life.push({ name: 'deployments changed', quiet: () => changed.unsubscribe() })
   // Graph workers that ran before this process did announce themselves again.
   link.nc.publish(event('resources', 'started'))
+  void renewSecrets(tools).catch(error => link.log.warn({ err: error }, 'secrets could not be looked through'))
   const sweeper = startSweeper(tools)
   life.push({ name: 'sweeper', quiet: () => sweeper.stop() })
 }

@@ -3,6 +3,8 @@
  * a crash left.
  */
 import type { Tools } from './context.js'
+import { sweepLogs } from './deployment-logs.js'
+import { sweepOrders, sweepOrphans } from './deployment-orders.js'
 import { dropUnaccepted, repair } from './repair.js'
 import { wakeWhenDue } from './run-create.js'
 import { firstEligible } from './run-status.js'
@@ -34,6 +36,12 @@ export const rows: readonly Row[] = [
   { name: 'cancels', every_ms: 10_000, at_start: true, work: cancelDue },
   // Runs whose webhook_due_at has passed.
   { name: 'webhooks', every_ms: 10_000, at_start: true, work: deliverDue },
+  // Deployments with an order that nobody holds, and those that waited for a deploy worker too long.
+  { name: 'deploy orders', every_ms: 10_000, at_start: true, work: sweepOrders },
+  // Revisions, secrets and projects of changes that were never made.
+  { name: 'orphans', every_ms: 60_000, at_start: true, work: sweepOrphans },
+  // Log lines older than 14 days.
+  { name: 'logs', every_ms: 60_000, at_start: true, work: sweepLogs },
   // Temporary runs that ended longer ago than they can be joined.
   { name: 'temporary runs', every_ms: 10_000, at_start: false, work: removeExpired },
 ]

@@ -3,13 +3,13 @@
  * the run (`webhook_due_at`), so a crash loses none; at least once, with the same id each time. Never affects the run.
  */
 import { createHmac, randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../schemas/config.js'
 import { isTerminal } from '../schemas/runs.js'
 import type { RunRow } from '../store/port.js'
 import { runText } from './answers.js'
 import { type Tools, time } from './context.js'
+import { kept } from './kept.js'
 import { post } from './outbound.js'
 
 /** Pauses before the 2nd to 6th try. */
@@ -80,16 +80,6 @@ async function valuesOf(store: Tools['store'], run: RunRow): Promise<string | nu
 
 /** The secret of the signatures: given, else made once and kept in the data folder (mode 0600). */
 export function webhookSecret({ webhook_secret, data }: Config): Buffer {
-  const text = webhook_secret || keptSecret(join(data, 'webhook.secret'))
+  const text = webhook_secret || kept(join(data, 'webhook.secret'), () => `whsec_${randomBytes(32).toString('base64')}`)
   return Buffer.from(text.replace(/^whsec_/, ''), 'base64')
-}
-
-function keptSecret(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim()
-  } catch {
-    const made = `whsec_${randomBytes(32).toString('base64')}`
-    writeFileSync(path, `${made}\n`, { mode: 0o600 })
-    return made
-  }
 }

@@ -26,6 +26,7 @@ import { dropUnaccepted, repair } from '../../workers/repair.js'
 import { cancel } from '../../workers/run-cancel.js'
 import { create } from '../../workers/run-create.js'
 import { leases } from '../../workers/run-lease.js'
+import { openRing } from '../../workers/secrets.js'
 import { newThread } from '../../workers/threads.js'
 import { startNats } from '../helpers/nats.js'
 import { bytes, checkpoint } from '../store/conformance-rows.js'
@@ -74,6 +75,8 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     allowed: parseAllowed(''),
     webhookSecret: Buffer.from('x'),
     inTurn: turns(),
+    ring: openRing('a key of a test that is long'),
+    workspace: { tenant_id: v7(), organization_id: v7() },
   }
   t.teardown(async () => {
     mux.close()

@@ -1,0 +1,53 @@
+/** OAuth providers on the wire (API: contract "OAuth provider", control-plane 9.1). */
+import typia, { type tags } from 'typia'
+
+type Name = string & tags.MinLength<1> & tags.MaxLength<255>
+type ClientId = string & tags.MinLength<1> & tags.MaxLength<2048>
+type ClientSecret = string & tags.MinLength<1> & tags.MaxLength<16384>
+type Url = string & tags.MinLength<1> & tags.MaxLength<2048>
+export type ChallengeMethod = 'S256' | 'plain'
+export type ProviderType = 'microsoft' | 'salesforce' | 'slack' | 'custom'
+export type ClientAuthentication = 'none' | 'client_secret_basic' | 'client_secret_post'
+
+export interface ProviderPatch {
+  name?: Name | null
+  client_id?: ClientId | null
+  client_secret?: ClientSecret | null
+  auth_url?: Url | null
+  token_url?: Url | null
+  uses_pkce?: boolean | null
+  code_challenge_method?: ChallengeMethod | null
+}
+
+export interface ProviderCreate {
+  provider_id: string & tags.Pattern<'^[a-z0-9][a-z0-9_-]{0,62}$'>
+  name: Name
+  client_id: ClientId
+  client_secret?: ClientSecret | null
+  auth_url: Url
+  token_url: Url
+  uses_pkce?: boolean | null
+  code_challenge_method?: ChallengeMethod | null
+  provider_type?: ProviderType | null
+  token_endpoint_auth_method?: ClientAuthentication | null
+}
+
+/** The answer; `client_secret` is never part of it. */
+export interface Provider {
+  id: string
+  organization_id: string
+  provider_id: string
+  name: string
+  client_id: string
+  auth_url: string
+  token_url: string
+  uses_pkce: boolean
+  code_challenge_method: ChallengeMethod
+  created_at: string
+  updated_at: string
+  provider_type: ProviderType
+  token_endpoint_auth_method: ClientAuthentication
+}
+
+export const validateProviderCreate = typia.createValidate<ProviderCreate>()
+export const validateProviderPatch = typia.createValidate<ProviderPatch>()
