@@ -14,14 +14,16 @@ import type { Watched } from './watch.js'
 export async function cancelRun(edge: Edge, exchange: Exchange, route: Route): Promise<void> {
   const head = exchange.callHead()
   const run = token<'run'>('run', head.params!.run_id!)
-  const waits = isTrue(new URLSearchParams(exchange.query).get('wait'))
+  // A run that is deleted by force has to stop first.
+  const waits = isTrue(new URLSearchParams(exchange.query).get(route.method === 'DELETE' ? 'force' : 'wait'))
   const { ended, release } = waits ? untilEnded(edge, exchange, run) : { ended: null, release: () => {} }
   try {
     const answer = await edge.caller.call(route.subject, head)
     const { status, run: found } = answer.head
     if (status >= 400 || ended === null || found === undefined) return forward(exchange, answer)
     await ended
-    if (!exchange.over) exchange.reply(204, null, { Location: `${runPath(found)}/join` })
+    const headers = route.method === 'DELETE' ? undefined : { Location: `${runPath(found)}/join` }
+    if (!exchange.over) exchange.reply(204, null, headers)
   } finally {
     release()
   }

@@ -2,6 +2,7 @@
  * A joined stream may ask for fewer modes than the run produces. Only then are event names looked at, in the bytes:
  * `messages-tuple` selects `messages`, `messages` selects `messages/…`, namespaces included; metadata and error pass.
  */
+import { readList } from '../schemas/query.js'
 import type { StreamMode } from '../schemas/runs.js'
 
 export type EventFilter = (bytes: Uint8Array) => Uint8Array
@@ -9,18 +10,8 @@ export type EventFilter = (bytes: Uint8Array) => Uint8Array
 const ALWAYS = ['metadata', 'error', 'feedback']
 const NAME = '\nevent: '
 
-/** Modes of the query in all the forms of the SDKs: a JSON array, repeated, comma-separated, plain; [] when absent. */
-export function readModes(query: URLSearchParams): string[] {
-  return query.getAll('stream_mode').flatMap(text => {
-    if (!text.trim().startsWith('[')) return text.split(',').flatMap(one => one.trim() || [])
-    try {
-      const list: unknown = JSON.parse(text)
-      return Array.isArray(list) ? list.filter(one => typeof one === 'string') : []
-    } catch {
-      return []
-    }
-  })
-}
+/** Modes of the query; [] when absent. */
+export const readModes = (query: URLSearchParams): string[] => readList(query, 'stream_mode')
 
 /** Null when everything the run produces is wanted. */
 export function openFilter(wanted: readonly string[], produced: readonly StreamMode[]): EventFilter | null {

@@ -1,6 +1,6 @@
 /** Runs on the wire (API: contract "POST /runs/stream", threads-and-runs 3, 7, 9). */
 import typia, { type tags } from 'typia'
-import type { Config, Json, JsonObject } from './assistants.js'
+import type { Config, Json, JsonObject, Uuid } from './assistants.js'
 import type { Checkpoint } from './threads.js'
 
 export type RunStatus = 'pending' | 'running' | 'error' | 'success' | 'timeout' | 'interrupted'
@@ -60,6 +60,16 @@ export interface RunCreate {
   langsmith_tracer?: JsonObject | null
 }
 
+/** API: threads-and-runs 9: stateless payloads; what else an element has, such as a thread_id, is ignored. */
+export type RunBatch = RunCreate[] & tags.MinItems<1>
+
+/** API: threads-and-runs 11: either `status`, or `thread_id` with `run_ids`. */
+export interface RunsCancel {
+  status?: 'pending' | 'running' | 'all' | null
+  thread_id?: Uuid | null
+  run_ids?: (Uuid[] & tags.MinItems<1> & tags.MaxItems<10000>) | null
+}
+
 export interface Run {
   run_id: string
   thread_id: string
@@ -112,4 +122,19 @@ export interface RunHead {
   stream_mode: StreamMode[]
 }
 
+/** Members of a run that a client can select (API: threads-and-runs 9, list). */
+export const RUN_FIELDS = [
+  'run_id',
+  'thread_id',
+  'assistant_id',
+  'created_at',
+  'updated_at',
+  'status',
+  'metadata',
+  'kwargs',
+  'multitask_strategy',
+] as const satisfies (keyof Run)[]
+
 export const validateRunCreate = typia.createValidate<RunCreate>()
+export const validateRunBatch = typia.createValidate<RunBatch>()
+export const validateRunsCancel = typia.createValidate<RunsCancel>()

@@ -113,6 +113,8 @@ export interface RunRow {
   /** When the webhook is to be tried next; null when there is nothing to deliver. */
   webhook_due_at: number | null
   webhook_tries: number
+  /** The record of the Idempotency-Key that made it; goes when the run is never accepted. */
+  idempotency_id: string | null
   /** What wait answers, for temporary runs only (a thread's run is answered from its thread). */
   result: Uint8Array | null
 }

@@ -18,12 +18,15 @@ import { statusOf } from './run-status.js'
 export const projection = async (tools: Tools, row: ThreadRow, kept: StateRow | null): Promise<StateRow | null> =>
   (await refreshed(tools, row, kept)).state
 
+export interface Refreshed {
+  row: ThreadRow
+  state: StateRow | null
+  /** No host could say it now: `state` is of an earlier checkpoint, or nothing. */
+  stale?: true
+}
+
 /** As `projection`; the row with it, because what a host computes decides the status of the thread, too. */
-export async function refreshed(
-  tools: Tools,
-  row: ThreadRow,
-  kept: StateRow | null,
-): Promise<{ row: ThreadRow; state: StateRow | null }> {
+export async function refreshed(tools: Tools, row: ThreadRow, kept: StateRow | null): Promise<Refreshed> {
   if (row.head === null) return { row, state: null }
   if (kept !== null && kept.head === row.head && kept.rest !== null) return { row, state: kept }
   // A run is under way: what the last one left is the last known state.
@@ -37,7 +40,7 @@ export async function refreshed(
           tools.link.log.warn({ err: error, thread_id }, 'no host could compute the state of a thread')
           return null
         })
-  if (text === null) return { row, state: kept }
+  if (text === null) return { row, state: kept, stale: true }
   const state = splitState(head, text)
   if (row.active !== null) return { row, state }
   const { next, interrupts } = readLeft(state.rest)

@@ -7,6 +7,7 @@ import type { RunSummary, Step, ThreadRow } from '../store/port.js'
 import type { Tools } from './context.js'
 import { settledOf } from './projection.js'
 import { leftOf, refreshLater } from './run-left.js'
+import { forgetKey } from './run-once.js'
 import { firstEligible, statusOf } from './run-status.js'
 import { wakeRun } from './wake.js'
 
@@ -80,5 +81,7 @@ export async function dropUnaccepted({ store }: Tools, run: RunSummary): Promise
   const thread = await store.threads.get(run.app, run.thread_id)
   const taken =
     thread !== null && (thread.active?.run_id === run.run_id || thread.queue.some(one => one.run_id === run.run_id))
-  if (!taken) await store.apply([{ step: 'runs.remove', run_id: run.run_id, where: { status: ['accepting'] } }])
+  if (taken) return
+  await forgetKey(store, run)
+  await store.apply([{ step: 'runs.remove', run_id: run.run_id, where: { status: ['accepting'] } }])
 }

@@ -1,5 +1,6 @@
 /** Cancelling runs (API: threads-and-runs 11): a field of the row first, so it is durable; a message to be quick. */
 import { sendCancel } from '../bus/events.js'
+import type { CallHead } from '../schemas/calls.js'
 import { fail } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
 import { isTerminal } from '../schemas/runs.js'
@@ -10,6 +11,14 @@ import { wakeNext } from './run-settle.js'
 import { statusOf } from './run-status.js'
 
 export type Action = 'interrupt' | 'rollback'
+
+/** The query's; throws invalid. */
+export function actionOf({ query }: CallHead): Action {
+  const action = new URLSearchParams(query).get('action') || 'interrupt'
+  if (action !== 'interrupt' && action !== 'rollback')
+    throw fail('invalid', `action: expected interrupt or rollback, got "${action.slice(0, 80)}"`)
+  return action
+}
 
 /**
  * Repeatable. A pending run ends at once (rollback: is removed); a running one is told to stop and settles by itself.

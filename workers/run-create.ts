@@ -4,24 +4,44 @@
  */
 import { v7 } from 'uuid'
 import type { Context, Reply } from '../bus/serve.js'
+import type { CallHead } from '../schemas/calls.js'
 import { fail } from '../schemas/errors.js'
-import type { RunCreate, RunHead, RunMode, StreamMode } from '../schemas/runs.js'
-import type { AssistantRow, RunRow, RunSummary, Step, ThreadRow } from '../store/port.js'
-import { runText } from './answers.js'
+import type { RunCreate, RunMode } from '../schemas/runs.js'
+import type { AssistantRow, RecordRow, RunRow, RunSummary, Step, Store, ThreadRow } from '../store/port.js'
 import { appOf } from './apps.js'
 import { find } from './assistants.js'
 import { isObject, merge, type Tools } from './context.js'
 import { refusal } from './outbound.js'
+import { answer } from './run-answer.js'
 import { type Decision, decide, dropSteps, followUp } from './run-multitask.js'
+import { forgetKey, holds, type Once, recall, recordOf, shortText } from './run-once.js'
 import { kwargsOf } from './run-payload.js'
 import { newThread } from './threads.js'
 import { wakeRun } from './wake.js'
 
-export async function create(tools: Tools, body: RunCreate, { head }: Context): Promise<Reply> {
-  const mode = head.run?.mode ?? 'background'
+/** `once`: what its Idempotency-Key stands for. */
+export async function create(tools: Tools, body: RunCreate, { head }: Context, once?: Once): Promise<Reply> {
   const run_id = head.run?.run_id ?? v7()
-  const given_thread = head.params?.thread_id?.toLowerCase()
-  const stateless = given_thread === undefined
+  const stored = once === undefined ? null : await recall(tools, once, run_id)
+  if (stored !== null) return stored
+  const run = { ...(await prepare(tools, body, head, run_id)), idempotency_id: once?.id ?? null }
+  const stateless = isStateless(head)
+  const record = once === undefined ? null : recordOf(once, run, { run_id, stateless, text: shortText(run) })
+  const outcome = stateless
+    ? await acceptNew(tools, run, record)
+    : await tools.inTurn(run.thread_id, () => accept(tools, run, body.if_not_exists === 'create', record))
+  if (outcome === 'taken') return (await recall(tools, once!, run_id)) ?? create(tools, body, { head } as Context, once)
+  if (outcome === 'known') return answerKnown(tools, run, stateless)
+  if (outcome === 'first') wakeWhenDue(tools, run)
+  return answer(run, stateless)
+}
+
+const isStateless = (head: CallHead): boolean => head.params?.thread_id === undefined
+
+/** The row of a new run, after the checks that do not look at its thread. Nothing is stored yet. */
+export async function prepare(tools: Tools, body: RunCreate, head: CallHead, run_id: string): Promise<RunRow> {
+  const mode = head.run?.mode ?? 'background'
+  const stateless = isStateless(head)
   if (body.webhook) {
     const no = refusal(body.webhook, tools.allowed)
     if (no !== null) throw fail('invalid', `webhook: ${no}`)
@@ -36,16 +56,11 @@ export async function create(tools: Tools, body: RunCreate, { head }: Context): 
   const pool = await tools.apps.pool(app, assistant.graph_id)
   if (pool === null)
     throw fail('not_found', `Graph '${assistant.graph_id}' is not one of those that this application serves now`)
-  const thread_id = given_thread ?? v7()
+  const thread_id = head.params?.thread_id?.toLowerCase() ?? v7()
   const temporary = stateless && (body.on_completion ?? 'delete') === 'delete'
   const run = runRow(body, assistant, { pool, run_id, thread_id, mode, stateless, temporary })
   await checkSelection(tools, body, run)
-  const outcome = stateless
-    ? await acceptNew(tools, run)
-    : await tools.inTurn(run.thread_id, () => accept(tools, run, body.if_not_exists === 'create'))
-  if (outcome === 'known') return answerKnown(tools, run, stateless)
-  if (outcome === 'first') wakeWhenDue(tools, run)
-  return answer(run, stateless)
+  return run
 }
 
 /** A checkpoint that is named must be one of the thread: an unknown one would start from nothing, silently. */
@@ -109,15 +124,19 @@ function runRow(
     webhook: body.webhook ?? null,
     webhook_due_at: null,
     webhook_tries: 0,
+    idempotency_id: null,
     result: null,
   }
 }
 
-/** first: nothing runs and this one is alone in line. waits: others go before it. known: the same create came before. */
-type Outcome = 'first' | 'waits' | 'known'
+/**
+ * first: nothing runs and this one is alone in line. waits: others go before it. known: the same create came before.
+ * taken: another create has its Idempotency-Key.
+ */
+type Outcome = 'first' | 'waits' | 'known' | 'taken'
 
 /** A stateless run brings its own thread row, so there is nothing to compare. */
-async function acceptNew({ store }: Tools, run: RunRow): Promise<Outcome> {
+export async function acceptNew({ store }: Tools, run: RunRow, record: RecordRow | null = null): Promise<Outcome> {
   const metadata = JSON.stringify({ graph_id: run.graph_id, assistant_id: run.assistant_id })
   const row: ThreadRow = {
     ...newThread(run.app, run.thread_id, metadata, run.temporary),
@@ -125,14 +144,28 @@ async function acceptNew({ store }: Tools, run: RunRow): Promise<Outcome> {
     queue: [{ run_id: run.run_id, no: 0, due_at: run.due_at }],
     next_no: 1,
   }
-  const failed = await store.apply([{ step: 'runs.insert', row: run }, { step: 'threads.insert', row }, pending(run)])
+  const failed = await store.apply([
+    { step: 'runs.insert', row: run },
+    ...claimKey(record),
+    { step: 'threads.insert', row },
+    pending(run),
+  ])
+  if (record !== null && failed === 1) return lost(store, run)
   return failed === 0 ? 'known' : 'first'
 }
 
+/** After the row of the run, which goes with it when the create comes to nothing (dropUnaccepted). */
+const claimKey = (row: RecordRow | null): Step[] => (row === null ? [] : [{ step: 'records.insert', row }])
+
+async function lost(store: Store, { run_id }: RunRow): Promise<'taken'> {
+  await store.apply([{ step: 'runs.remove', run_id, where: { status: ['accepting'] } }])
+  return 'taken'
+}
+
 /** One compare-and-set on the thread row takes the multitask decision and the place in the line. */
-async function accept(tools: Tools, run: RunRow, mayCreate: boolean): Promise<Outcome> {
+async function accept(tools: Tools, run: RunRow, mayCreate: boolean, record: RecordRow | null): Promise<Outcome> {
   const { store } = tools
-  for (;;) {
+  for (let key = record; ; ) {
     const thread = await store.threads.get(run.app, run.thread_id)
     if ((thread === null && !mayCreate) || thread?.temporary)
       throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
@@ -153,16 +186,25 @@ async function accept(tools: Tools, run: RunRow, mayCreate: boolean): Promise<Ou
       thread === null
         ? { step: 'threads.insert', row: { ...base, ...set } }
         : { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set }
-    const failed = await store.apply([
-      { step: 'runs.insert', row: run },
+    const steps = [
+      { step: 'runs.insert', row: run } as const,
+      ...claimKey(key),
       take,
       pending(run),
       ...dropSteps(decision, run),
-    ])
+    ]
+    const failed = await store.apply(steps)
     if (failed === 0) return 'known'
+    if (steps[failed]?.step === 'records.insert') {
+      // Ours already, where the steps of a try that came to nothing are not taken back.
+      if (!(await holds(store, record!, run.run_id))) return lost(store, run)
+      key = null
+      continue
+    }
     // Taken by a thread of another application: it never shows here.
-    if (failed === 1 && thread === null && (await store.threads.get(run.app, run.thread_id)) === null) {
-      await store.apply([{ step: 'runs.remove', run_id: run.run_id, where: { status: ['accepting'] } }])
+    if (steps[failed] === take && thread === null && (await store.threads.get(run.app, run.thread_id)) === null) {
+      await forgetKey(store, run)
+      await lost(store, run)
       throw fail('conflict', `Thread ID ${run.thread_id} is taken`)
     }
     // Lost the race for the thread row, or what was to be dropped has moved on: look again.
@@ -199,23 +241,3 @@ async function answerKnown({ store }: Tools, run: RunRow, stateless: boolean): P
     throw fail('unavailable', 'The run is being accepted; ask again')
   return answer(stored, stateless)
 }
-
-/** Stream and wait need the head alone; the body would be thrown away at the edge. */
-const answer = (run: RunRow, stateless: boolean): Reply => {
-  const shown: RunRow = run.status === 'accepting' ? { ...run, status: 'pending' } : run
-  return { head: { run: headOf(shown, stateless) }, ...(run.mode === 'background' ? { body: runText(shown) } : {}) }
-}
-
-/** What the edge must know of a run. */
-export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] = []): RunHead => ({
-  run_id: run.run_id,
-  thread_id: run.thread_id,
-  stateless,
-  resumable: run.resumable,
-  on_disconnect: run.on_disconnect,
-  status: run.status === 'accepting' ? 'pending' : run.status,
-  attempt: run.attempt,
-  last_event_id: run.last_event_id,
-  from: run.mode === 'background' || run.status === 'pending' ? 'start' : 'live',
-  stream_mode: modes,
-})

@@ -57,7 +57,7 @@ export function refreshLater(tools: Tools, { app, thread_id }: ThreadRow, tries 
     const row = await tools.store.threads.get(app, thread_id)
     if (row === null || row.active !== null) return
     const { state } = await refreshed(tools, row, await tools.store.threads.state(thread_id))
-    if (row.head !== null && state?.head !== row.head) refreshLater(tools, row, tries + 1)
+    if (row.head !== null && (state?.head !== row.head || state.rest === null)) refreshLater(tools, row, tries + 1)
   }
   setTimeout(() => {
     refresh().catch(error => tools.link.log.warn({ err: error, thread_id }, 'a thread could not be brought up to date'))

@@ -160,11 +160,13 @@ async function rollback(tools: Tools, run: RunSummary, thread: ThreadRow): Promi
   const { store, link, mux } = tools
   const { run_id, thread_id } = run
   const base = readBase(run.base)
+  const kept = await store.threads.state(thread_id)
   const now = Date.now()
   const after = { active: null, queue: thread.queue, settled: base.settled }
   const failed = await store.apply([
     { step: 'checkpoints.rollback', thread_id, run_id },
-    { step: 'threads.state', thread_id, head: base.head, values: null, rest: null },
+    // What is kept is mostly that of the base still: the run has not ended, so it has left none.
+    ...(kept?.head === base.head ? [] : [noState(thread_id, base.head)]),
     {
       step: 'threads.patch',
       thread_id,
@@ -181,6 +183,14 @@ async function rollback(tools: Tools, run: RunSummary, thread: ThreadRow): Promi
   wakeNext(tools, thread.queue)
   return true
 }
+
+const noState = (thread_id: string, head: string | null): Step => ({
+  step: 'threads.state',
+  thread_id,
+  head,
+  values: null,
+  rest: null,
+})
 
 /** Publishes the wake-up of the first run in line, beside what waits for the caller: the sweeper repeats a lost one. */
 export function wakeNext(tools: Tools, queue: readonly Queued[]): void {

@@ -1,17 +1,43 @@
 /** Runs for clients: create, read, join, wait (API: threads-and-runs 7–10, 14). */
+import { decodeAs } from '../bus/decode.js'
 import { door, open } from '../bus/serve.js'
 import { type CallHead, type RunIds, type RunRef, validateRunIds, validateRunRef } from '../schemas/calls.js'
 import { fail, WeftError } from '../schemas/errors.js'
-import { isTerminal, type RunCreate, type RunKwargs, type StreamMode, validateRunCreate } from '../schemas/runs.js'
+import {
+  isTerminal,
+  type RunBatch,
+  type RunCreate,
+  type RunKwargs,
+  type RunsCancel,
+  type StreamMode,
+  validateRunBatch,
+  validateRunCreate,
+  validateRunsCancel,
+} from '../schemas/runs.js'
 import type { RunRow, RunSummary } from '../store/port.js'
 import { resultText, runText } from './answers.js'
 import { appOf } from './apps.js'
 import type { Tools } from './context.js'
-import { cancel } from './run-cancel.js'
-import { create, headOf } from './run-create.js'
+import { headOf } from './run-answer.js'
+import { createBatch } from './run-batch.js'
+import { actionOf, cancel } from './run-cancel.js'
+import { cancelMany } from './run-cancel-many.js'
+import { create } from './run-create.js'
+import { list } from './run-list.js'
+import { onceOf } from './run-once.js'
+import { remove } from './run-remove.js'
 
 export const runs = (tools: Tools) => ({
-  create: door<RunCreate>(validateRunCreate, (body, context) => create(tools, body, context)),
+  // The bytes, because an Idempotency-Key stands for exactly them.
+  create: open((bytes, context) =>
+    create(tools, decodeAs<RunCreate>(bytes, validateRunCreate), context, onceOf(context.head, bytes)),
+  ),
+  batch: open((bytes, context) =>
+    createBatch(tools, decodeAs<RunBatch>(bytes, validateRunBatch), context, onceOf(context.head, bytes)),
+  ),
+  list: open((_, context) => list(tools, context)),
+  delete: open(async (_, context) => remove(tools, await summary(tools, context.head), context)),
+  cancel_many: door<RunsCancel>(validateRunsCancel, (body, context) => cancelMany(tools, body, context)),
   get: open(async (_, { head }) => {
     const row = await tools.store.runs.get(head.params?.run_id?.toLowerCase() ?? '')
     check(row, head)
@@ -50,10 +76,7 @@ export const runs = (tools: Tools) => ({
   /** Durable when it answers; the run stops soon after. The edge waits for the end when it was asked to. */
   cancel: open(async (_, { head }) => {
     const row = await summary(tools, head)
-    const action = new URLSearchParams(head.query).get('action') || 'interrupt'
-    if (action !== 'interrupt' && action !== 'rollback')
-      throw fail('invalid', `action: expected interrupt or rollback, got "${action}"`)
-    await cancel(tools, row.run_id, action)
+    await cancel(tools, row.run_id, actionOf(head))
     return { head: { status: 202, run: headOf(row, false) } }
   }),
   /** What wait answers for a run that has ended. */

@@ -7,6 +7,7 @@ import { sweepLogs } from './deployment-logs.js'
 import { sweepOrders, sweepOrphans } from './deployment-orders.js'
 import { dropUnaccepted, repair } from './repair.js'
 import { wakeWhenDue } from './run-create.js'
+import { forgetExpired } from './run-once.js'
 import { firstEligible } from './run-status.js'
 import { cancelDue } from './runs.js'
 import { wakeRun } from './wake.js'
@@ -43,6 +44,8 @@ export const rows: readonly Row[] = [
   // Log lines older than 14 days.
   { name: 'logs', every_ms: 60_000, at_start: true, work: sweepLogs },
   // Temporary runs that ended longer ago than they can be joined.
+  // Idempotency keys whose 24 hours are over.
+  { name: 'idempotency keys', every_ms: 600_000, at_start: true, work: forgetExpired },
   { name: 'temporary runs', every_ms: 10_000, at_start: false, work: removeExpired },
 ]
 

@@ -8,7 +8,7 @@ import type { Store, ThreadRow } from '../store/port.js'
 import { EMPTY_STATE, stateText, threadText } from './answers.js'
 import { appOf } from './apps.js'
 import type { Tools } from './context.js'
-import { computed, graphOf, projection, refreshed } from './projection.js'
+import { computed, graphOf, refreshed } from './projection.js'
 
 export const threads = (tools: Tools) => ({
   create: door<ThreadCreate>(validateThreadCreate, (body, { head }) => create(body, appOf(head), tools.store)),
@@ -72,8 +72,9 @@ async function state(tools: Tools, app: string, thread_id: string, query: URLSea
   const row = await visible(tools.store, app, thread_id)
   const subgraphs = isTrue(query.get('subgraphs'))
   if (!subgraphs) {
-    const kept = await projection(tools, row, await tools.store.threads.state(row.thread_id))
-    return { body: kept?.rest ? stateText(kept.values, kept.rest) : EMPTY_STATE }
+    const { state, stale } = await refreshed(tools, row, await tools.store.threads.state(row.thread_id))
+    if (stale) throw fail('unavailable', 'No graph host can tell the state of this thread at the moment')
+    return { body: state?.rest ? stateText(state.values, state.rest) : EMPTY_STATE }
   }
   const graph_id = row.head === null ? null : graphOf(row)
   if (graph_id === null) return { body: EMPTY_STATE }

@@ -68,6 +68,7 @@ export const RUN = [
   'webhook',
   'webhook_due_at',
   'webhook_tries',
+  'idempotency_id',
 ] as const satisfies (keyof RunSummary)[]
 
 export const RECORD = [

@@ -33,7 +33,8 @@ const VERSIONS = [
     multitask_strategy TEXT NOT NULL, mode TEXT NOT NULL, resumable INTEGER NOT NULL, temporary INTEGER NOT NULL,
     on_disconnect TEXT NOT NULL, due_at INTEGER NOT NULL, attempt INTEGER NOT NULL, token TEXT, hb INTEGER NOT NULL,
     worker TEXT, cancel TEXT, cancel_due_at INTEGER, started_at INTEGER, ended_at INTEGER, last_event_id INTEGER,
-    metadata TEXT NOT NULL, error TEXT, base TEXT, webhook TEXT, webhook_due_at INTEGER, webhook_tries INTEGER NOT NULL
+    metadata TEXT NOT NULL, error TEXT, base TEXT, webhook TEXT, webhook_due_at INTEGER, webhook_tries INTEGER NOT NULL,
+    idempotency_id TEXT
   );
   CREATE TABLE payloads (
     run_id TEXT NOT NULL PRIMARY KEY REFERENCES runs ON DELETE CASCADE, kwargs TEXT NOT NULL, result BLOB

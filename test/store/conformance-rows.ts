@@ -83,6 +83,7 @@ export const run = (thread_id: string, set: Partial<RunRow> = {}): RunRow => ({
   webhook: null,
   webhook_due_at: null,
   webhook_tries: 0,
+  idempotency_id: null,
   result: null,
   ...set,
 })

@@ -1,0 +1,25 @@
+/** What a client and its edge are told of a run. */
+import type { Reply } from '../bus/serve.js'
+import type { RunHead, StreamMode } from '../schemas/runs.js'
+import type { RunRow, RunSummary } from '../store/port.js'
+import { runText } from './answers.js'
+
+/** Stream and wait need the head alone; the body would be thrown away at the edge. */
+export const answer = (run: RunRow, stateless: boolean): Reply => {
+  const shown: RunRow = run.status === 'accepting' ? { ...run, status: 'pending' } : run
+  return { head: { run: headOf(shown, stateless) }, ...(run.mode === 'background' ? { body: runText(shown) } : {}) }
+}
+
+/** What the edge must know of a run. */
+export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] = []): RunHead => ({
+  run_id: run.run_id,
+  thread_id: run.thread_id,
+  stateless,
+  resumable: run.resumable,
+  on_disconnect: run.on_disconnect,
+  status: run.status === 'accepting' ? 'pending' : run.status,
+  attempt: run.attempt,
+  last_event_id: run.last_event_id,
+  from: run.mode === 'background' || run.status === 'pending' ? 'start' : 'live',
+  stream_mode: modes,
+})
