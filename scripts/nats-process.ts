@@ -1,7 +1,4 @@
-/**
- * The NATS server that we start, as a child that ends with us, however we end: a shell holds a pipe of ours and ends
- * the server when the pipe closes. Started again within a second at the same port when it dies.
- */
+/** The NATS server that we start, as a child that ends with us. Started again within a second at the same port when it dies. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
@@ -10,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Role } from '../bus/connect.js'
 import { keep } from './keep.js'
 import { readPasswords, writeNatsConfig } from './nats-config.js'
+import { spawnTied } from './tied.js'
 
 export interface NatsOptions {
   /** Path of the server, from findNatsServer. */
@@ -44,20 +42,6 @@ interface Note {
   port: number
 }
 
-/** stdin is ours: when it closes, the server goes. `read` is built in, so no further process hangs on the pipe. */
-const SHELL = `exec 3<&0
-"$1" -c "$2" </dev/null 3<&- &
-server=$!
-echo $server
-( while read -r _ <&3; do :; done; kill $server 2>/dev/null; sleep 5; kill -9 $server 2>/dev/null ) >/dev/null 2>&1 &
-watcher=$!
-trap 'kill $server' TERM
-wait $server
-code=$?
-if kill -0 $server 2>/dev/null; then wait $server; code=$?; fi
-kill -9 $watcher 2>/dev/null
-exit $code`
-
 const READY_MS = 20_000
 const STOP_MS = 5_000
 
@@ -89,11 +73,7 @@ export async function startNatsProcess({
     spawn: () => {
       pid = null
       const path = writeNatsConfig({ data: folder, port: taken, max_file_store, monitor })
-      // A group of its own: Ctrl-C in a terminal is for the launcher, which stops things in order.
-      return spawn('sh', ['-c', SHELL, 'weft-nats', server, path], {
-        stdio: ['pipe', 'pipe', 'ignore'],
-        detached: true,
-      })
+      return spawnTied([server, '-c', path])
     },
     ready: async child => {
       child.once('exit', () => {

@@ -1,0 +1,81 @@
+/**
+ * The store in MongoDB (4.4 or newer), shared by any number of resource workers. `apply` does its steps one by one,
+ * each atomic by itself, and stops at the first whose condition fails; what it has done is on the disks of a majority
+ * when it resolves. No transactions, so a single server will do where losing it is acceptable.
+ */
+import { fail } from '../schemas/errors.js'
+import { collections, ensureIndexes } from './mongo/collections.js'
+import { connect, hostsOf, known } from './mongo/connection.js'
+import { reads } from './mongo/reads.js'
+import { finishRemovals } from './mongo/removal.js'
+import { ensureVersion } from './mongo/schema.js'
+import { applySteps } from './mongo/steps.js'
+import type { Store } from './port.js'
+
+export interface MongoOptions {
+  /** mongodb://… or mongodb+srv://…; the database `weft` when it names none. */
+  url: string
+  log?: { info(data: object, message: string): void; warn(data: object, message: string): void }
+  /** Sees every command that is sent; for tests. */
+  onCommand?: (name: string, command: { [field: string]: unknown }) => void
+}
+
+/**
+ * Opens the store and makes its indexes. Rejects with one sentence when no server answers, when a newer Weft has
+ * written the database, or when an index cannot be made.
+ *
+ * Calls of the store reject with `unavailable` when the database cannot be used now; whether a write was done is then
+ * not known, and it can be repeated.
+ */
+export async function openMongo(options: MongoOptions): Promise<Store> {
+  const { client, db, standalone } = await connect(options)
+  const all = collections(db)
+  try {
+    await ensureVersion(db)
+    await ensureIndexes(db)
+    await finishRemovals(all, 1_000)
+  } catch (error) {
+    await client.close()
+    throw error
+  }
+  if (standalone)
+    options.log?.warn(
+      { hosts: hostsOf(options.url) },
+      'MongoDB is a single server without a replica set: a write that its restart interrupts is not retried by the driver, and runs are lost with its disk; use a replica set in production',
+    )
+
+  const underWay = new Set<Promise<unknown>>()
+  let closed: Promise<void> | null = null
+  const call = async <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
+    if (closed) throw fail('unavailable', 'The store is closed')
+    const answer = work()
+    underWay.add(answer)
+    try {
+      return await answer
+    } catch (error) {
+      throw known(error)
+    } finally {
+      underWay.delete(answer)
+    }
+  }
+
+  return {
+    ...guarded(reads(all), call),
+    apply: steps => call(() => applySteps(steps, all)),
+    ping: () => call(async () => void (await db.command({ ping: 1 }))),
+    close() {
+      closed ??= Promise.allSettled(underWay).then(() => client.close())
+      return closed
+    },
+  }
+}
+
+/** The same functions, each behind `call`. */
+function guarded<Groups extends object>(groups: Groups, call: <T>(work: () => Promise<T>) => Promise<T>): Groups {
+  type Group = { [name: string]: (...args: unknown[]) => Promise<unknown> }
+  const behind = (group: Group) =>
+    Object.fromEntries(
+      Object.entries(group).map(([name, read]) => [name, (...args: unknown[]) => call(() => read(...args))]),
+    )
+  return Object.fromEntries(Object.entries(groups).map(([name, group]) => [name, behind(group)])) as Groups
+}

@@ -1,0 +1,88 @@
+/**
+ * The collections and their indexes: every query of the adapter has its index here, beside `_id`. Names and keys are a
+ * promise: an index is never changed under its name.
+ */
+import type { Collection, CreateIndexesOptions, Db, IndexSpecification } from 'mongodb'
+import type { Doc } from './documents.js'
+
+export const COLLECTIONS = [
+  'assistants',
+  'threads',
+  'states',
+  'runs',
+  'checkpoints',
+  'blobs',
+  'writes',
+  'records',
+  'parts',
+] as const
+export type CollectionName = (typeof COLLECTIONS)[number]
+export type Collections = { readonly [name in CollectionName]: Collection<Doc> }
+
+export interface IndexRow {
+  on: CollectionName
+  name: string
+  key: { [field: string]: 1 | -1 }
+  options?: CreateIndexesOptions
+}
+
+const index = (on: CollectionName, name: string, key: IndexRow['key'], options?: CreateIndexesOptions): IndexRow => ({
+  on,
+  name,
+  key,
+  ...(options ? { options } : {}),
+})
+const some = (partialFilterExpression: object): CreateIndexesOptions => ({ partialFilterExpression })
+
+export const INDEXES: readonly IndexRow[] = [
+  index('threads', 'busy', { updated_at: 1 }, some({ status: 'busy' })),
+  index('threads', 'removing', { _removing: 1 }, some({ _removing: { $gt: 0 } })),
+  index('runs', 'by_thread', { thread_id: 1 }),
+  index('runs', 'unsettled', { created_at: 1, _id: 1 }, some({ _open: true })),
+  index('runs', 'webhook_due', { webhook_due_at: 1 }, some({ webhook_due_at: { $gt: 0 } })),
+  index('runs', 'cancel_due', { cancel_due_at: 1 }, some({ cancel_due_at: { $gt: 0 } })),
+  index('runs', 'expired', { ended_at: 1 }, some({ temporary: true, ended_at: { $gt: 0 } })),
+  index('checkpoints', 'by_seq', { thread_id: 1, seq: -1 }),
+  index('checkpoints', 'by_ns', { thread_id: 1, ns: 1, seq: -1 }),
+  index('checkpoints', 'by_id', { thread_id: 1, id: 1, seq: -1 }),
+  index('blobs', 'by_thread', { thread_id: 1 }),
+  index('writes', 'by_thread', { thread_id: 1, run_id: 1 }),
+  index('writes', 'by_checkpoint', { of: 1 }),
+  index('records', 'by_name', { kind: 1, app: 1, name: 1 }, { unique: true }),
+  index('records', 'by_id', { kind: 1, id: 1 }),
+  index('records', 'by_parent', { kind: 1, parent: 1 }),
+  index('records', 'by_key', { kind: 1, keys: 1 }),
+  index('records', 'by_created', { kind: 1, created_at: 1, id: 1 }),
+  index('records', 'by_updated', { kind: 1, updated_at: 1, id: 1 }),
+  index('records', 'due', { kind: 1, due_at: 1, id: 1 }, some({ due_at: { $gt: 0 } })),
+  index('parts', 'by_thread', { thread_id: 1, run_id: 1 }),
+]
+
+export const collections = (db: Db): Collections =>
+  Object.fromEntries(COLLECTIONS.map(name => [name, db.collection<Doc>(name)])) as never
+
+/** On large collections that an older Weft has filled, making an index takes its time. */
+const INDEX_MS = 30 * 60_000
+
+/** Makes the indexes that are missing and checks that they are what they should be; throws one sentence when not. */
+export async function ensureIndexes(db: Db): Promise<void> {
+  for (const on of COLLECTIONS) {
+    const wanted = INDEXES.filter(row => row.on === on)
+    const collection = db.collection(on)
+    if (wanted.length === 0) continue
+    await collection
+      .createIndexes(
+        wanted.map(({ name, key, options }) => ({ name, key: key as IndexSpecification as never, ...options })),
+        { timeoutMS: INDEX_MS },
+      )
+      .catch(error => {
+        throw new Error(`The indexes of ${db.databaseName}.${on} cannot be made: ${(error as Error).message}`)
+      })
+    const found = new Map((await collection.listIndexes().toArray()).map(row => [row.name as string, row]))
+    for (const { name, key } of wanted)
+      if (JSON.stringify(found.get(name)?.key) !== JSON.stringify(key))
+        throw new Error(
+          `The index ${name} of ${db.databaseName}.${on} is not the one Weft needs: drop it, Weft makes it again`,
+        )
+  }
+}

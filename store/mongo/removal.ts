@@ -1,0 +1,32 @@
+/**
+ * Removing a thread with all that belongs to it. The thread is marked first and goes last: while the mark is there it
+ * reads as gone, its id is not free, and a removal that was cut short is finished later.
+ */
+import type { Collections } from './collections.js'
+
+/** A long thread has many documents; a removal that is cut short is repeated. */
+const REMOVE_MS = 60_000
+/** A mark this old belongs to nobody who is still at it. */
+const ABANDONED_MS = 2 * REMOVE_MS
+
+export async function removeThread(all: Collections, thread_id: string): Promise<void> {
+  const options = { timeoutMS: REMOVE_MS }
+  await all.threads.updateOne({ _id: thread_id, _removing: null }, { $set: { _removing: Date.now() } })
+  await Promise.all([
+    all.states.deleteOne({ _id: thread_id }),
+    ...[all.runs, all.checkpoints, all.blobs, all.writes, all.parts].map(collection =>
+      collection.deleteMany({ thread_id }, options),
+    ),
+  ])
+  await all.threads.deleteOne({ _id: thread_id, _removing: { $gt: 0 } })
+}
+
+/** Finishes removals that a crash has cut short. */
+export async function finishRemovals(all: Collections, limit: number): Promise<void> {
+  const filter = { _removing: { $gt: 0, $lt: Date.now() - ABANDONED_MS } }
+  const marked = await all.threads
+    .find(filter, { projection: { _id: 1 } })
+    .limit(limit)
+    .toArray()
+  for (const { _id } of marked) await removeThread(all, _id)
+}

@@ -1,0 +1,157 @@
+/**
+ * Steps as writes to single documents: each is atomic by itself, and its condition is part of its filter. Repeating a
+ * step whose outcome is unknown is safe: inserts have their ids, patches their conditions.
+ */
+import type { Filter, UpdateFilter } from 'mongodb'
+import type { RunWhere, Step } from '../port.js'
+import type { Collections } from './collections.js'
+import { type Doc, fields, key, plain } from './documents.js'
+import { insert, NOBODY, patch, put, remove } from './parts.js'
+import { removeThread } from './removal.js'
+import { rollback, save } from './saves.js'
+
+type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
+/** False = its condition does not hold, nothing was done. A function takes back what a step did that cannot fail. */
+type Done = boolean | (() => Promise<void>)
+type Ways = { readonly [Name in Step['step']]: (step: Of<Name>, all: Collections) => Promise<Done> }
+
+/** Does the steps in order; the index of the first that fails, or −1. */
+export async function applySteps(steps: readonly Step[], all: Collections): Promise<number> {
+  const undo: (() => Promise<void>)[] = []
+  for (const [i, step] of steps.entries()) {
+    const done = await (WAYS[step.step] as (step: Step, all: Collections) => Promise<Done>)(step, all)
+    if (typeof done === 'function') undo.push(done)
+    if (done !== false) continue
+    // A save of a stale attempt comes before the condition that tells: without this it would show in the history.
+    for (const back of undo.reverse()) await back()
+    return i
+  }
+  return -1
+}
+
+const WAYS: Ways = {
+  'assistants.insert': ({ row }, all) =>
+    insert(all, 'assistants', NOBODY, { ...fields(row), _id: key(row.app, row.assistant_id) }),
+
+  'threads.insert': async ({ row }, all) => {
+    const doc = { ...fields(row), _id: row.thread_id }
+    if (await insert(all, 'threads', owner(row.thread_id), doc)) return true
+    // The id of a thread whose removal was cut short is free again.
+    if ((await all.threads.findOne({ _id: row.thread_id }, { projection: { _removing: 1 } }))?._removing === undefined)
+      return false
+    await removeThread(all, row.thread_id)
+    return insert(all, 'threads', owner(row.thread_id), doc)
+  },
+
+  'threads.patch': ({ thread_id, where, set }, all) => {
+    const filter: Filter<Doc> = { _id: thread_id }
+    if (where.rev !== undefined) filter.rev = where.rev
+    if (where.token !== undefined) filter['active.token'] = where.token
+    const more: UpdateFilter<Doc> = where.rev === undefined ? {} : { $inc: { rev: 1 } }
+    return patch(all, 'threads', owner(thread_id), filter, fields(set), more)
+  },
+
+  'threads.state': async ({ thread_id, head, values, rest }, all) => {
+    await put(all, 'states', owner(thread_id), { _id: thread_id, head, values, rest })
+    return true
+  },
+
+  'runs.insert': async ({ row }, all) => {
+    const doc = { ...fields(row), ...openOf(row.status), _id: row.run_id }
+    if (await insert(all, 'runs', owner(row.thread_id), doc)) return true
+    // A repeated create counts as done and keeps what is stored.
+    const same: Filter<Doc> = { _id: row.run_id, status: 'accepting', app: row.app, thread_id: row.thread_id }
+    return (await all.runs.findOne(same, { projection: { _id: 1 } })) !== null
+  },
+
+  'runs.patch': async ({ run_id, where, set }, all) => {
+    const more: UpdateFilter<Doc> =
+      set.status === undefined ? {} : isOpen(set.status) ? { $set: { _open: true } } : { $unset: { _open: '' } }
+    return patch(all, 'runs', owner(await threadOf(all, run_id, set)), runFilter(run_id, where), fields(set), more)
+  },
+
+  'runs.remove': async ({ run_id, where }, all) => {
+    const gone = await all.runs.findOneAndDelete(runFilter(run_id, where), { projection: { _parts: 1 } })
+    if (gone === null) return false
+    await remove(all, gone._parts)
+    return true
+  },
+
+  'runs.beat': async ({ runs }, all) => {
+    if (runs.length === 0) return true
+    await all.runs.bulkWrite(
+      runs.map(({ run_id, token }) => ({ updateOne: { filter: { _id: run_id, token }, update: { $inc: { hb: 1 } } } })),
+      { ordered: false },
+    )
+    return true
+  },
+
+  'checkpoints.insert': (step, all) => save(all, step),
+
+  'checkpoints.rollback': async ({ thread_id, run_id }, all) => {
+    await rollback(all, thread_id, run_id)
+    return true
+  },
+
+  'threads.remove': async ({ thread_id }, all) => {
+    await removeThread(all, thread_id)
+    return true
+  },
+
+  'records.insert': ({ row }, all) =>
+    insert(all, 'records', NOBODY, {
+      ...fields(row),
+      name: nameOf(row.name, row.id),
+      _id: key(row.kind, row.id),
+    }),
+
+  'records.patch': ({ kind, id, where, set }, all) => {
+    const filter: Filter<Doc> = { _id: key(kind, id) }
+    if (where.rev !== undefined) filter.rev = where.rev
+    const name = set.name === undefined ? {} : { name: nameOf(set.name, id) }
+    return patch(all, 'records', NOBODY, filter, { ...fields(set), ...name }, { $inc: { rev: 1 } })
+  },
+
+  'records.remove': async ({ kind, id, where }, all) => {
+    const filter: Filter<Doc> = { _id: key(kind, id) }
+    if (where.rev !== undefined) filter.rev = where.rev
+    const gone = await all.records.findOneAndDelete(filter, { projection: { _parts: 1 } })
+    if (gone === null) return false
+    await remove(all, gone._parts)
+    return true
+  },
+
+  'records.clear': async ({ kind, parent }, all) => {
+    const filter: Filter<Doc> = { kind, parent }
+    const large = all.records.find({ ...filter, _parts: { $ne: null } }, { projection: { _parts: 1 } })
+    const parts = (await large.toArray()).map(doc => doc._parts)
+    await all.records.deleteMany(filter)
+    for (const refs of parts) await remove(all, refs)
+    return true
+  },
+}
+
+const owner = (thread_id: string | null) => ({ thread_id, run_id: null })
+
+/** What is not over yet stands in an index of its own. */
+const isOpen = (status: string): boolean => status === 'accepting' || status === 'pending' || status === 'running'
+const openOf = (status: string) => (isOpen(status) ? { _open: true } : {})
+
+/** Names are unique by an index that knows no exception: who has none gets one that nobody can give. */
+const NONE = '\uffff:'
+const nameOf = (name: string | null, id: string): string => (name === null ? NONE + id : plain(name))
+export const nameFrom = (stored: string): string | null => (stored.startsWith(NONE) ? null : stored)
+
+function runFilter(run_id: string, { status, attempt, token }: RunWhere): Filter<Doc> {
+  const filter: Filter<Doc> = { _id: run_id }
+  if (status !== undefined) filter.status = { $in: [...status] }
+  if (attempt !== undefined) filter.attempt = attempt
+  if (token !== undefined) filter.token = token
+  return filter
+}
+
+/** Whose parts they will be; only a patch that brings large values needs to know. */
+async function threadOf(all: Collections, run_id: string, { kwargs, result }: { kwargs?: unknown; result?: unknown }) {
+  if (kwargs === undefined && (result === undefined || result === null)) return null
+  return ((await all.runs.findOne({ _id: run_id }, { projection: { thread_id: 1 } }))?.thread_id as string) ?? null
+}

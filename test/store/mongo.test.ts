@@ -1,0 +1,22 @@
+import t from 'tap'
+import { openMongo } from '../../store/mongo.js'
+import type { Store } from '../../store/port.js'
+import { startMongo } from '../helpers/mongo.js'
+import { conformance } from './conformance.js'
+
+const mongo = await startMongo()
+t.teardown(() => mongo.stop())
+
+conformance('MongoDB', async () => {
+  const url = mongo.url()
+  let store: Store = await openMongo({ url })
+  return {
+    store,
+    async reopen() {
+      await store.close()
+      store = await openMongo({ url })
+      return store
+    },
+    remove: () => store.close(),
+  }
+})
