@@ -7,7 +7,8 @@ import { after, type Batch, follows } from '../bus/follow.js'
 import { isTerminal, type RunHead } from '../schemas/runs.js'
 import type { Cursor } from './cursor.js'
 import type { EventFilter } from './filter.js'
-import { RunStream, STOP } from './stream.js'
+import { STOP } from './reader.js'
+import { RunStream } from './stream.js'
 
 /** The longest a head waits for the broker's word that the subscription stands. */
 const SUBSCRIBED_MS = 500

@@ -107,6 +107,8 @@ export interface RunRow {
   last_event_id: number | null
   /** JSON text {error, message}; null when there is none. */
   error: string | null
+  /** The claim of its thread that began the newest attempt: orders the runs of a thread; null before the first. */
+  claim_no: number | null
   /** JSON text (workers/run-base.ts): the thread as its first attempt found it, for a rollback. */
   base: string | null
   webhook: string | null
@@ -289,6 +291,8 @@ export interface Store {
       limit: number,
       after?: RunPlace,
     ): Promise<RunSummary[]>
+    /** Runs of the thread with a `claim_no` of at least `from`, in its order. */
+    claimed(thread_id: string, from: number, limit: number): Promise<RunSummary[]>
     /** Runs whose `cancel_due_at` is not later than `now`. */
     cancelDue(now: number): Promise<RunSummary[]>
     /** Runs whose webhook is due, earliest first. */

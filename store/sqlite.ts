@@ -66,6 +66,7 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       unsettled: async limit => summaries(await reader.call(['runs.unsettled', limit])),
       list: async query => summaries(await reader.call(['runs.list', query])),
       active: async (...query) => summaries(await reader.call(['runs.active', ...query])),
+      claimed: async (thread_id, from, limit) => summaries(await reader.call(['runs.claimed', thread_id, from, limit])),
       cancelDue: async now => summaries(await reader.call(['runs.cancelDue', now])),
       webhooksDue: async (now, limit) => summaries(await reader.call(['runs.webhooksDue', now, limit])),
       expired: async (before, resumable, limit) =>

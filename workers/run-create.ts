@@ -119,6 +119,7 @@ function runRow(
     started_at: null,
     ended_at: null,
     last_event_id: null,
+    claim_no: null,
     error: null,
     base: null,
     webhook: body.webhook ?? null,

@@ -73,6 +73,13 @@ export function reads(db: Database) {
         [app, ...status, after?.created_at ?? 0, after?.run_id ?? '', limit],
       ),
 
+    'runs.claimed': (_, thread_id: string, from: number, limit: number) =>
+      all(`SELECT ${RUN} FROM runs WHERE thread_id = ? AND claim_no >= ? ORDER BY claim_no LIMIT ?`, [
+        thread_id,
+        from,
+        limit,
+      ]),
+
     'runs.cancelDue': (_, now: number) => all(`SELECT ${RUN} FROM runs WHERE cancel_due_at <= ?`, [now]),
 
     'threads.busy': (_, before: number, limit: number) =>

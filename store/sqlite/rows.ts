@@ -69,6 +69,7 @@ export const RUN = [
   'webhook_due_at',
   'webhook_tries',
   'idempotency_id',
+  'claim_no',
 ] as const satisfies (keyof RunSummary)[]
 
 export const RECORD = [

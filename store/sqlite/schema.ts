@@ -79,6 +79,10 @@ const VERSIONS = [
   CREATE INDEX records_by_updated ON records (kind, updated_at, id);
   CREATE INDEX records_due ON records (kind, due_at, id) WHERE due_at IS NOT NULL;
   `,
+  `
+  ALTER TABLE runs ADD COLUMN claim_no INTEGER;
+  CREATE INDEX runs_claimed ON runs (thread_id, claim_no) WHERE claim_no IS NOT NULL;
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

@@ -78,6 +78,7 @@ export const run = (thread_id: string, set: Partial<RunRow> = {}): RunRow => ({
   started_at: null,
   ended_at: null,
   last_event_id: null,
+  claim_no: null,
   error: null,
   base: null,
   webhook: null,

@@ -557,6 +557,22 @@ export function conformance(name: string, open: () => Promise<Opened>): void {
       t.same(texts(await store.checkpoints.list({ thread_id, without_run: 'two', limit: 1 })), ['c2'])
     })
 
+    t.test('claimed runs of a thread come in the order of their claims', async t => {
+      const { thread_id } = thread()
+      const rows = [5, 3, null, 9, 4].map(claim_no => run(thread_id, { claim_no }))
+      const other = run(thread().thread_id, { claim_no: 4 })
+      await store.apply([...rows, other].map(row => ({ step: 'runs.insert' as const, row })))
+      const claims = async (from: number, limit: number) =>
+        (await store.runs.claimed(thread_id, from, limit)).map(one => one.claim_no)
+      t.same(await claims(0, 10), [3, 4, 5, 9])
+      t.same(await claims(4, 10), [4, 5, 9])
+      t.same(await claims(4, 2), [4, 5])
+      t.same(await claims(10, 10), [])
+      const { run_id } = rows[2]!
+      await store.apply([{ step: 'runs.patch', run_id, where: {}, set: { claim_no: 10 } }])
+      t.same(await claims(9, 10), [9, 10])
+    })
+
     t.test('cancels are due at their time, not before', async t => {
       const { thread_id } = await newThread()
       const early = await newRun(thread_id, { cancel_due_at: 1_000 })
