@@ -1,7 +1,8 @@
-/** The terminal event of a run and orders to whoever executes it. Neither is stored: the row is their truth. */
+/** The terminal event of a run, news of a thread, orders to whoever executes a run. None is stored: the rows are the truth. */
 import { headers } from 'nats'
-import type { RunId } from '../schemas/ids.js'
-import { control, end } from '../schemas/subjects.js'
+import { type RunId, token } from '../schemas/ids.js'
+import { control, end, threadNews } from '../schemas/subjects.js'
+import type { ThreadNews } from '../schemas/thread-stream.js'
 import type { Link } from './connect.js'
 import type { Ending } from './follow.js'
 
@@ -26,3 +27,15 @@ export const sendCancel = (link: Link, run: RunId): void =>
   link.nc.publish(control(run), Buffer.from(JSON.stringify({ do: 'cancel' })))
 
 export const readOrder = (data: Uint8Array): Order => JSON.parse(Buffer.from(data).toString()) as Order
+
+/** Tells those who follow a thread over its runs. */
+export const announceNews = (link: Link, thread_id: string, news: ThreadNews): void =>
+  link.nc.publish(threadNews(token('thread', thread_id)), Buffer.from(JSON.stringify(news)))
+
+/** Hears what is announced from now on. */
+export function followThread(link: Link, thread_id: string, onNews: (news: ThreadNews) => void): () => void {
+  const subscription = link.nc.subscribe(threadNews(token('thread', thread_id)), {
+    callback: (error, message) => void (error ?? onNews(JSON.parse(Buffer.from(message.data).toString()))),
+  })
+  return () => subscription.unsubscribe()
+}

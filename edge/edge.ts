@@ -14,6 +14,7 @@ import type { AnswerKind } from './routes.js'
 import { createRun, joinStream, joinWait } from './runs.js'
 import { type Answerer, listen } from './server.js'
 import { info, ok, readVersions, ready, root } from './system.js'
+import { joinThread } from './thread-stream.js'
 import { openWatch } from './watch.js'
 import { openWheel } from './wheel.js'
 
@@ -82,6 +83,7 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   create: (exchange, route, body) => createRun(edge, exchange, route, body),
   'join-stream': (exchange, route) => joinStream(edge, exchange, route),
   'join-wait': (exchange, route) => joinWait(edge, exchange, route),
+  'join-thread': (exchange, route) => joinThread(edge, exchange, route),
   cancel: (exchange, route) => cancelRun(edge, exchange, route),
   root: exchange => root(edge, exchange),
   ok: exchange => ok(edge, exchange),

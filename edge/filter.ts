@@ -22,6 +22,12 @@ export function openFilter(wanted: readonly string[], produced: readonly StreamM
   return bytes => pick(bytes, name => names.has(baseOf(name)))
 }
 
+/** Events of these names and no others. */
+export const onlyEvents = (names: readonly string[]): EventFilter => {
+  const wanted = new Set(names)
+  return bytes => pick(bytes, name => wanted.has(name))
+}
+
 /** `messages/partial|ns` → `messages/`; `values|ns` → `values`. */
 function baseOf(name: string): string {
   const bare = name.split('|', 1)[0]!

@@ -6,7 +6,17 @@ import { rpc } from '../schemas/subjects.js'
  * How a route is answered: `json` forwards a call and its answer; `create` makes a run; the joins attach to one;
  * the others are answered by the edge itself.
  */
-export type AnswerKind = 'json' | 'create' | 'join-stream' | 'join-wait' | 'cancel' | 'root' | 'ok' | 'ready' | 'info'
+export type AnswerKind =
+  | 'json'
+  | 'create'
+  | 'join-stream'
+  | 'join-wait'
+  | 'join-thread'
+  | 'cancel'
+  | 'root'
+  | 'ok'
+  | 'ready'
+  | 'info'
 
 export interface Row {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -48,6 +58,7 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/threads', answer: 'json', subject: rpc('threads', 'create') },
   { method: 'GET', path: '/threads/:thread_id', answer: 'json', subject: rpc('threads', 'get') },
   { method: 'GET', path: '/threads/:thread_id/state', answer: 'json', subject: state },
+  { method: 'GET', path: '/threads/:thread_id/stream', answer: 'join-thread', subject: rpc('threads', 'follow') },
 
   { method: 'POST', path: '/runs', answer: 'create', subject: create, mode: 'background' },
   { method: 'POST', path: '/runs/batch', answer: 'create', subject: rpc('runs', 'batch'), mode: 'background' },

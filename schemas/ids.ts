@@ -4,6 +4,7 @@
 declare const brand: unique symbol
 export type Token<Kind extends string> = string & { readonly [brand]: Kind }
 export type RunId = Token<'run'>
+export type ThreadId = Token<'thread'>
 export type Pool = Token<'pool'>
 export type WorkerId = Token<'worker'>
 export type DeploymentId = Token<'deployment'>

@@ -4,9 +4,10 @@ import { fail } from './errors.js'
 /** true, 1 and yes in any case; everything else is false. */
 export const isTrue = (text: string | null): boolean => text !== null && /^(1|true|yes)$/i.test(text)
 
-/** A list in all the forms of the SDKs: a JSON array of texts, repeated, comma-separated, plain; [] when absent. */
-export function readList(query: URLSearchParams, name: string): string[] {
-  return query.getAll(name).flatMap(text => {
+/** A list under any of these names, in all the forms of the SDKs: a JSON array of texts, repeated, comma-separated, plain; [] when absent. */
+export function readList(query: URLSearchParams, ...names: string[]): string[] {
+  const texts = names.flatMap(name => query.getAll(name))
+  return texts.flatMap(text => {
     if (!text.trim().startsWith('[')) return text.split(',').flatMap(one => one.trim() || [])
     try {
       const list: unknown = JSON.parse(text)

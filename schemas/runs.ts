@@ -82,8 +82,8 @@ export interface Run {
   multitask_strategy: MultitaskStrategy
 }
 
-/** How the run was asked for. */
-export type RunMode = 'stream' | 'wait' | 'background'
+/** How the run was asked for; `events`: by a command of protocol v2. */
+export type RunMode = 'stream' | 'wait' | 'background' | 'events'
 
 /**
  * The stored execution request (`kwargs` of a run): already merged with the assistant, so a claim resolves nothing.

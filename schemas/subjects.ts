@@ -1,7 +1,7 @@
 /**
  * Every subject of the cluster. Nothing else spells one; arguments are branded tokens (schemas/ids.ts).
  */
-import type { DeploymentId, Pool, RunId } from './ids.js'
+import type { DeploymentId, Pool, RunId, ThreadId } from './ids.js'
 
 export type RpcNoun =
   | 'assistants'
@@ -30,6 +30,8 @@ export const end = (run: RunId): string => `end.${run}`
 export const control = (run: RunId): string => `ctl.run.${run}`
 /** Something happened that others may want to know; nobody has to listen. */
 export const event = (noun: string, what: string): string => `event.${noun}.${what}`
+/** What happens to the runs of a thread; not stored: the rows are its truth. */
+export const threadNews = (thread: ThreadId): string => `event.threads.${thread}`
 /** A deployment has work for deploy workers: ids only, the rows are the truth. */
 export const deployOrder = (kind: 'deploy' | 'delete' | 'interrupt', deployment: DeploymentId): string =>
   `deploy.order.${kind}.${deployment}`

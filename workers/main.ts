@@ -24,6 +24,7 @@ import { leaseOf, leases } from './run-lease.js'
 import { runs } from './runs.js'
 import { startSweeper } from './sweeper.js'
 import { system } from './system.js'
+import { threadStreams } from './thread-stream.js'
 import { threads } from './threads.js'
 import { webhookSecret } from './webhooks.js'
 
@@ -54,7 +55,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   }
   const nouns = {
     assistants: assistants(tools),
-    threads: threads(tools),
+    threads: { ...threads(tools), ...threadStreams(tools) },
     runs: { ...runs(tools), ...leases(tools) },
     checkpoints: checkpoints(tools),
     system: system(tools),

@@ -20,6 +20,6 @@ export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] 
   status: run.status === 'accepting' ? 'pending' : run.status,
   attempt: run.attempt,
   last_event_id: run.last_event_id,
-  from: run.mode === 'background' || run.status === 'pending' ? 'start' : 'live',
+  from: run.mode === 'background' || run.mode === 'events' || run.status === 'pending' ? 'start' : 'live',
   stream_mode: modes,
 })

@@ -106,7 +106,7 @@ function runRow(
     resumable: body.stream_resumable ?? false,
     temporary,
     on_disconnect:
-      mode === 'background'
+      mode === 'background' || mode === 'events'
         ? 'continue'
         : (body.on_disconnect ?? (stateless && mode === 'stream' ? 'cancel' : 'continue')),
     due_at: body.after_seconds ? now + Math.ceil(body.after_seconds * 1000) : 0,

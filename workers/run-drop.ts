@@ -1,5 +1,5 @@
 /** Ending a run that waits and shall not run any more: a cancel of it, or a newer run that takes its place. */
-import { announceEnd } from '../bus/events.js'
+import { announceEnd, announceNews } from '../bus/events.js'
 import { token } from '../schemas/ids.js'
 import type { RunSummary, Step } from '../store/port.js'
 import type { Tools } from './context.js'
@@ -27,8 +27,9 @@ export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', now:
 }
 
 /** Tells its readers, and whoever its webhook names. */
-export function announceDropped(tools: Tools, { run_id, webhook }: RunSummary): void {
+export function announceDropped(tools: Tools, { run_id, thread_id, temporary, webhook }: RunSummary): void {
   const ending = { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null } as const
   announceEnd(tools.link, token('run', run_id), ending)
+  if (!temporary) announceNews(tools.link, thread_id, { dropped: { run_id, status: 'interrupted' } })
   if (webhook !== null) void deliver(tools, run_id)
 }

@@ -24,6 +24,7 @@ import type { Tools } from './context.js'
 import { repair } from './repair.js'
 import { finish, settle, wakeNext } from './run-settle.js'
 import { baseText, firstEligible } from './run-status.js'
+import { announceClaim } from './thread-stream.js'
 import { wakeRun } from './wake.js'
 
 export const MAX_ATTEMPTS = 3
@@ -113,13 +114,8 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
   }
 }
 
-async function take(
-  { store }: Tools,
-  thread: ThreadRow,
-  run: RunRow,
-  worker: string,
-  charges = 0,
-): Promise<Reply | null> {
+async function take(tools: Tools, thread: ThreadRow, run: RunRow, worker: string, charges = 0): Promise<Reply | null> {
+  const { store } = tools
   const now = Date.now()
   const attempt = run.attempt + 1
   const key = v4()
@@ -148,6 +144,7 @@ async function take(
           worker,
           started_at: run.started_at ?? now,
           updated_at: now,
+          claim_no,
           base: run.base ?? baseText(thread),
         },
       },
@@ -155,6 +152,7 @@ async function take(
     run.temporary || thread.head === null ? null : store.checkpoints.get({ thread_id: thread.thread_id }),
   ])
   if (failed !== -1) return null
+  announceClaim(tools, { ...run, status: 'running', attempt, claim_no })
   const start =
     `{"run_id":"${run.run_id}","thread_id":"${run.thread_id}","graph_id":${JSON.stringify(run.graph_id)},"attempt":${attempt},"first_id":${firstIdOf(attempt)},` +
     `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary}}`

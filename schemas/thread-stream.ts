@@ -1,0 +1,79 @@
+/**
+ * Following a thread over its runs (API: threads-and-runs 15, 17): what edges and resource workers tell each other.
+ * Runs of a thread never overlap and each attempt is one claim, so `claim_no · 2²⁴ + n` orders everything that
+ * happens on a thread, over restarts too.
+ */
+import typia from 'typia'
+import { PER_CLAIM } from './checkpoints.js'
+import type { RunHead, RunStatus } from './runs.js'
+import { attemptOf, firstIdOf } from './subjects.js'
+
+/**
+ * Where to begin. start: all that is kept. now: with what comes. current: with the first event of the run that is
+ * under way or due, else of the last one. A number: after this seq.
+ */
+export type From = 'start' | 'now' | 'current' | number
+
+/** Body of rpc.threads.follow. */
+export interface Follow {
+  from: From
+  /** A thread that does not exist is one without runs. */
+  may_miss: boolean
+}
+
+export interface FollowedRun extends RunHead {
+  /** Of its newest attempt. */
+  claim_no: number
+  /** It renders events of protocol v2. */
+  events: boolean
+}
+
+/** The answer. */
+export interface Followed {
+  /** Claims up to this one need no further word. */
+  known: number
+  /** In the order of their claims. */
+  runs: FollowedRun[]
+  /** There are more behind these. */
+  more: boolean
+  /** Something after `from` is no longer kept. */
+  gone: boolean
+}
+
+/** What is published while a thread lives. */
+export type ThreadNews =
+  | { claimed: FollowedRun }
+  | { dropped: { run_id: string; status: RunStatus } }
+  | { removed: true }
+
+export const validateFollow = typia.createValidate<Follow>()
+
+/** The last of a claim: an error that no host lived to write, the end of the run, the state that it left. */
+const RESERVED = 3
+const LAST = PER_CLAIM - RESERVED - 1
+
+export const claimOf = (seq: number): number => Math.floor(seq / PER_CLAIM)
+
+type Claimed = { claim_no: number; attempt: number }
+
+/** The seq of an event of a run, whose attempts are claims one after the other. */
+export function seqOf(id: number, { claim_no, attempt }: Claimed): number {
+  const of = attemptOf(id)
+  // The first of an attempt that never was: nobody knew the last id when the run was given up.
+  if (of > attempt) return claim_no * PER_CLAIM + LAST + 1
+  return (claim_no - (attempt - of)) * PER_CLAIM + Math.min(id - firstIdOf(of), LAST)
+}
+
+/** The id behind which to go on in a run: the last that a reader of `seq` has seen; −1 when it has seen nothing. */
+export function idBefore(seq: number, { claim_no, attempt }: Claimed): number {
+  const of = attempt - (claim_no - claimOf(seq))
+  if (of < 1) return -1
+  const n = seq % PER_CLAIM
+  return of > attempt || n > LAST ? Number.MAX_SAFE_INTEGER : firstIdOf(of) + n
+}
+
+/** The seq of what is said after the last event of a run: 0 its end, 1 the state that it left. */
+export function markOf(i: 0 | 1, last: number | null, run: Claimed): number {
+  const base = last === null || last < firstIdOf(run.attempt) ? run.claim_no * PER_CLAIM - 1 : seqOf(last, run)
+  return base + 1 + i
+}
