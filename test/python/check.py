@@ -99,14 +99,14 @@ async def thread_stream():
     for text in ("one", "two"):
         await client.runs.wait(tid, "echo", input={"text": text})
     seen = []
-    async for part in client.threads.join_stream(tid, last_event_id="-", stream_mode=["run_modes", "state_update"]):
+    async for part in await client.threads.join_stream(tid, last_event_id="-", stream_mode=["run_modes", "state_update"]):
         seen.append(part)
         if [p.event for p in seen].count("state_update") == 2:
             break
     one = ["metadata", "values", "values", "run_done", "state_update"]
     check([p.event for p in seen] == one * 2, "the stream of a thread goes over its runs")
     check(seen[-1].data["values"]["seen"] == "two" and seen[-1].data["status"] == "idle", "and says what each has left")
-    async for part in client.threads.join_stream(tid, last_event_id=seen[4].id):
+    async for part in await client.threads.join_stream(tid, last_event_id=seen[4].id):
         check(part.data == seen[5].data, "and is resumed from any of its ids")
         break
 
