@@ -11,7 +11,7 @@ import { findNatsServer } from './nats-server.js'
 import { root } from './root.js'
 import { type Counts, tapReader } from './tap-report.js'
 
-type Runner = { name: string; run(only: string | undefined): Promise<Counts | null> }
+type Runner = { name: string; run(): Promise<Counts | null> }
 
 const runners: readonly Runner[] = [
   { name: 'lint', run: lint },
@@ -22,21 +22,31 @@ const runners: readonly Runner[] = [
 /** Settings of the person's shell are not for the servers that tests start. */
 const FOREIGN = /^(WEFT_(?!NATS_SERVER$)|NATS_URL$|MONGODB_URL$|PORT$|LOG_LEVEL$|HTTP_MAX_|CORS_|N_JOBS_)/
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name)))
+/** What needs a browser on this machine. */
+const BROWSER = 'dist/test/browser/'
 const out = join(root, '.tap')
+const { only, 'without-browser': without = false } = parseArgs({
+  options: { only: { type: 'string' }, 'without-browser': { type: 'boolean' } },
+}).values
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 const bin = (path: string) => join(root, 'node_modules', path)
 
 /** Null = not meant by --only. The linter has no tests: it adds a failure or nothing. */
-async function lint(only: string | undefined): Promise<Counts | null> {
+async function lint(): Promise<Counts | null> {
   if (only !== undefined) return null
   const code = await inherit(process.execPath, [bin('@biomejs/biome/bin/biome'), 'check', '.'])
   return { passed: 0, failed: code === 0 ? 0 : 1, skipped: 0 }
 }
 
-async function tap(only: string | undefined): Promise<Counts | null> {
+async function tap(): Promise<Counts | null> {
   const files = readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
     .map(file => `dist/test/${file.replaceAll('\\', '/')}`)
-    .filter(file => file.endsWith('.test.js') && (only === undefined || file.includes(only)))
+    .filter(
+      file =>
+        file.endsWith('.test.js') &&
+        !(without && file.startsWith(BROWSER)) &&
+        (only === undefined || file.includes(only)),
+    )
     .sort()
   if (only !== undefined && files.length === 0) return null
   say(`getting a NATS server`)
@@ -100,7 +110,7 @@ interface VitestReport {
   }[]
 }
 
-async function suite(only: string | undefined): Promise<Counts | null> {
+async function suite(): Promise<Counts | null> {
   if (only !== undefined && !'suite'.includes(only)) return null
   const file = join(out, 'suite.json')
   rmSync(file, { force: true })
@@ -122,11 +132,10 @@ function inherit(command: string, args: string[]): Promise<number | null> {
 }
 
 async function main(): Promise<void> {
-  const { only } = parseArgs({ options: { only: { type: 'string' } } }).values
   const sum: Counts = { passed: 0, failed: 0, skipped: 0 }
   for (const { name, run } of runners) {
     const since = Date.now()
-    const counts = await run(only).catch(error => {
+    const counts = await run().catch(error => {
       say(`FAIL ${name}: ${(error as Error).message}`)
       return { passed: 0, failed: 1, skipped: 0 }
     })

@@ -15,8 +15,8 @@ export function projectRoot(): string {
 const require = createRequire(join(projectRoot(), 'test', 'sdk', 'package.json'))
 type Sdk = { Client: new (options: { apiUrl: string }) => Client }
 
-export const lines: { name: string; connect(url: string): Client }[] = ['sdk1', 'sdk2'].map(alias => {
+export const lines: { name: string; alias: string; connect(url: string): Client }[] = ['sdk1', 'sdk2'].map(alias => {
   const { version } = require(`${alias}/package.json`) as { version: string }
   const { Client } = require(alias) as Sdk
-  return { name: `SDK ${version}`, connect: url => new Client({ apiUrl: url }) }
+  return { name: `SDK ${version}`, alias, connect: url => new Client({ apiUrl: url }) }
 })
