@@ -4,7 +4,7 @@ import { openCaller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Lifecycle } from '../bus/lifecycle.js'
 import { openMux } from '../bus/mux.js'
-import { door, open, serve } from '../bus/serve.js'
+import { type Door, door, open, serve } from '../bus/serve.js'
 import { ensureStreams } from '../bus/streams.js'
 import { type CheckpointQuery, validateCheckpointQuery } from '../schemas/checkpoints.js'
 import type { Config } from '../schemas/config.js'
@@ -59,13 +59,16 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     runs: { ...runs(tools), ...leases(tools) },
     checkpoints: checkpoints(tools),
     system: system(tools),
+  }
+  const all: { [noun: string]: { [verb: string]: Door } } = {
     deployments: deployments(tools),
     revisions: revisions(tools),
     providers: providers(tools),
     control: control(tools),
   }
-  for (const [noun, doors] of Object.entries(nouns)) {
-    const served = serve(link, `rpc.${noun}`, noun, within(tools.apps, doors))
+  for (const noun in nouns) all[noun] = within(tools.apps, nouns[noun as keyof typeof nouns])
+  for (const [noun, doors] of Object.entries(all)) {
+    const served = serve(link, `rpc.${noun}`, noun, doors)
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
   }
   // What another worker changed is not known here any more.
