@@ -176,3 +176,20 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
     },
   }
 }
+
+/** What waits in a pool, as the broker knows it. */
+export interface PoolView {
+  /** Nothing waits and nothing is being worked on. Rejects when the broker does not answer. */
+  empty(): Promise<boolean>
+}
+
+export function openPoolView(mux: Mux, pool: Pool): PoolView {
+  const subject = `$JS.API.CONSUMER.INFO.${RUNS_STREAM}.${consumerOf(pool)}`
+  return {
+    async empty() {
+      const { data } = await mux.ask(subject, encoder.encode('{}'))
+      const info = JSON.parse(decoder.decode(data)) as { num_pending?: number; num_ack_pending?: number }
+      return info.num_pending === 0 && info.num_ack_pending === 0
+    },
+  }
+}

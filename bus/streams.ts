@@ -94,6 +94,15 @@ export async function ensureConsumer(link: Link, pool: Pool): Promise<void> {
   else await manager.consumers.update(RUNS_STREAM, consumerOf(pool), wanted)
 }
 
+/** Removes the consumer of a pool and what still waits there; done when there is none. */
+export async function removeConsumer(link: Link, pool: Pool): Promise<void> {
+  const manager = await link.nc.jetstreamManager()
+  await manager.consumers.delete(RUNS_STREAM, consumerOf(pool)).catch(error => {
+    if ((error as { api_error?: { code: number } }).api_error?.code !== 404) throw error
+  })
+  await manager.streams.purge(RUNS_STREAM, { filter: queue(pool) })
+}
+
 /** Removes the stored events of a run. A broker that does not answer keeps them until they expire. */
 export async function purgeEvents(link: Link, mux: Mux, run: RunId): Promise<void> {
   const body = Buffer.from(JSON.stringify({ filter: chunks(run) }))

@@ -46,4 +46,10 @@ export interface Registration {
 }
 
 export const validateAssistantCreate = typia.createValidate<AssistantCreate>()
+/** Nobody takes runs from this pool any more. */
+export interface Retirement {
+  pool: string
+}
+
+export const validateRetirement = typia.createValidate<Retirement>()
 export const validateRegistration = typia.createValidate<Registration>()

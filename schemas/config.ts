@@ -42,6 +42,11 @@ export const SETTINGS = {
     '',
     'NATS server to use, with credentials if it wants them; `weft start` starts its own when empty.',
   ),
+  graphs_nats_url: setting(
+    'WEFT_GRAPHS_NATS_URL',
+    '',
+    'NATS server as the graph workers of deployments reach it, with their credentials; NATS_URL when empty.',
+  ),
   mongodb_url: setting('MONGODB_URL', '', 'MongoDB to keep the store in; SQLite in the data folder when empty.'),
   log_level: setting('LOG_LEVEL', 'info', 'error, warn, info, debug or silent.'),
   body_limit: setting(
@@ -119,6 +124,16 @@ export const SETTINGS = {
     'WEFT_LOCAL_SOURCES',
     '',
     'Comma list of folders below which deployments may be built from local paths and file:// URLs.',
+  ),
+  build_env: setting(
+    'WEFT_BUILD_ENV',
+    '',
+    'Comma list of variables that installs and builds of deployments may see, beside proxies and PATH.',
+  ),
+  deploy_stable_ms: setting(
+    'WEFT_DEPLOY_STABLE_MS',
+    10000,
+    'Milliseconds that the replicas of a new revision must have stayed ready before it serves.',
   ),
   webhook_secret: setting(
     'WEFT_WEBHOOK_SECRET',

@@ -46,7 +46,13 @@ const NEVER_REACHES: readonly { start: string; rooms: readonly string[]; late: b
   { start: 'scripts/weft.ts', rooms: ['bus/', 'edge/', 'workers/', 'store/'], late: true },
 ]
 
-const READS_ENV = [/^scripts\//, /^test\//, /(^|\/)main\.ts$/, /^workers\/graph\/(host[\w-]*|application)\.ts$/]
+const READS_ENV = [
+  /^scripts\//,
+  /^test\//,
+  /(^|\/)main\.ts$/,
+  /^workers\/graph\/(host[\w-]*|application)\.ts$/,
+  /^workers\/deploy\/process\/probe-child\.ts$/,
+]
 /** The server's permissions are patterns over all subjects. */
 const SPELLS_SUBJECTS = [/^schemas\/subjects\.ts$/, /^scripts\/nats-config\.ts$/, /^test\//]
 /** A whole subject. Patterns with `*` (what a stream holds) and what a noun is served under are none. */

@@ -131,7 +131,7 @@ async function startRoles(given: Start): Promise<void> {
     onGivenUp: giveUp,
     final: [2],
     spawn: () =>
-      fork(join(import.meta.dirname, 'roles-main.js'), ['edge', 'resources', 'graphs'], {
+      fork(join(import.meta.dirname, 'roles-main.js'), ['edge', 'resources', 'graphs', 'deployer'], {
         // After a restart at the same port, also when the system chose it. A group of its own: Ctrl-C is for us.
         env: { ...process.env, ...variablesOf({ ...config, port: given.port }), UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],

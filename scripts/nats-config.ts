@@ -12,12 +12,18 @@ export const ROLES = ['edge', 'resources', 'graphs', 'deployer'] as const satisf
 
 interface Rights {
   publish: string[]
+  /** Of what `publish` allows. */
+  never?: string[]
   subscribe: string[]
 }
+
+/** Orders, and the secrets that come with them: for deploy workers alone. */
+const DEPLOYER = ['claim', 'renew', 'advance', 'log', 'active', 'env'].map(verb => `rpc.deployments.${verb}`)
 
 export const RIGHTS: { [role in Role]: Rights } = {
   edge: {
     publish: ['rpc.>', 'ctl.run.*', '$JS.API.DIRECT.GET.EVENTS', '_INBOX_resources.>'],
+    never: [...DEPLOYER, 'rpc.assistants.register', 'rpc.assistants.retire'],
     subscribe: ['_INBOX_edge.>', 'live.*', 'end.*', 'event.>'],
   },
   resources: {
@@ -49,10 +55,11 @@ export const RIGHTS: { [role in Role]: Rights } = {
       '$JS.API.CONSUMER.INFO.RUNS.*',
       '$JS.ACK.RUNS.>',
     ],
+    never: ['rpc.deployments.*', 'rpc.revisions.*', 'rpc.providers.*', 'rpc.assistants.retire'],
     subscribe: ['_INBOX_graphs.>', 'ctl.run.*', 'ctl.worker.*', 'event.>', 'host.>'],
   },
   deployer: {
-    publish: ['rpc.>', '_INBOX_resources.>'],
+    publish: [...DEPLOYER, 'rpc.assistants.retire', '_INBOX_resources.>'],
     subscribe: ['_INBOX_deployer.>', 'deploy.order.>', 'event.>'],
   },
 }
@@ -99,8 +106,9 @@ export function writeNatsConfig({ data, port, max_file_store, monitor }: NatsCon
   const folder = resolve(data)
   const passwords = passwordsOf(folder)
   const users = ROLES.map(role => {
-    const { publish, subscribe } = RIGHTS[role]
-    const permissions = `{ publish: { allow: ${list(publish)} }, subscribe: { allow: ${list(subscribe)} } }`
+    const { publish, never = [], subscribe } = RIGHTS[role]
+    const deny = never.length > 0 ? `, deny: ${list(never)}` : ''
+    const permissions = `{ publish: { allow: ${list(publish)}${deny} }, subscribe: { allow: ${list(subscribe)} } }`
     return `    { user: ${role}, password: ${text(passwords[role])}, permissions: ${permissions} }`
   })
   const path = join(folder, 'nats.conf')

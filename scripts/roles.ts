@@ -9,7 +9,7 @@ import type { Config } from '../schemas/config.js'
 import { natsUrlOf } from './nats-process.js'
 import { Sentence } from './sentence.js'
 
-export type RoleName = Extract<Role, 'edge' | 'resources' | 'graphs'>
+export type RoleName = Extract<Role, 'edge' | 'resources' | 'graphs' | 'deployer'>
 
 /** What a role's process tells its parent when everything it runs is started. */
 export interface Ready {
@@ -17,31 +17,31 @@ export interface Ready {
   port: number | null
 }
 
-/** In the order of starting: who answers comes before who asks. Stopped in the opposite order. */
-const ORDER: readonly RoleName[] = ['resources', 'graphs', 'edge']
-/** Parts of the deadline of a stop: graphs have runs to finish or hand back. */
-const SHARE: { [role in RoleName]: number } = { edge: 0.2, graphs: 0.6, resources: 0.2 }
+/** In the order of starting: who answers comes before who asks. Stopped in the opposite order, by rows. */
+const ORDER: readonly (readonly RoleName[])[] = [['resources'], ['graphs', 'deployer'], ['edge']]
+/** Parts of the deadline of a stop: graphs, here or in deployments, have runs to finish or hand back. */
+const SHARE: { [role in RoleName]: number } = { edge: 0.2, graphs: 0.6, deployer: 0.6, resources: 0.2 }
 
 export async function runRoles(roles: readonly RoleName[], config: Config): Promise<void> {
   const log = openLog(roles.length === 1 ? roles[0]! : 'weft', config.log_level)
-  const lives: Lifecycle[] = []
+  const lives: Lifecycle[][] = ORDER.map(() => [])
   let stopping = false
   stopOnSignals(
     {
       push: () => {},
       async stop() {
         stopping = true
-        for (const life of [...lives].reverse()) await life.stop()
+        for (const row of [...lives].reverse()) await Promise.all(row.map(life => life.stop()))
       },
     },
     log,
   )
   let port: number | null = null
   try {
-    for (const role of ORDER) {
+    for (const [n, role] of ORDER.flatMap((row, n) => row.map(role => [n, role] as const))) {
       if (!roles.includes(role)) continue
       const life = lifecycle(log, config.stop_ms * SHARE[role])
-      lives.push(life)
+      lives[n]!.push(life)
       const own = openLog(role, config.log_level)
       const link = await openLink({ url: config.nats_url || natsUrlOf(config.data, role), role, log: own })
       life.push({ name: 'broker connection', stop: () => link.close() })
@@ -52,6 +52,7 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
       })
       if (role === 'resources') await (await import('../workers/main.js')).startResources(config, link, life)
       else if (role === 'graphs') await graphs(config, link, life)
+      else if (role === 'deployer') await deployer(config, link, life)
       else port = (await (await import('../edge/main.js')).startEdge(config, link, life)).port
     }
   } catch (error) {
@@ -62,6 +63,12 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
   if (stopping) return
   log.info({ roles, ...(port === null ? {} : { port }) }, 'started')
   process.send?.({ ready: true, port } satisfies Ready)
+}
+
+async function deployer(config: Config, link: Link, life: Lifecycle): Promise<void> {
+  const { startDeployer } = await import('../workers/deploy/main.js')
+  const graphs_url = config.graphs_nats_url || config.nats_url || natsUrlOf(config.data, 'graphs')
+  await startDeployer(config, link, life, graphs_url)
 }
 
 /** An application that cannot be loaded will not load the next time either: exit code 2. */

@@ -29,6 +29,7 @@ const FLAGS: { [command: string]: readonly Flag[] } = {
   edge: ['port', 'host', 'data', 'insecure'],
   resources: ['data'],
   graphs: ['app', 'app-id', 'pool', 'slots', 'data'],
+  deployer: ['data'],
 }
 
 const HELP = `weft: an open server for LangGraph applications
@@ -38,6 +39,7 @@ const HELP = `weft: an open server for LangGraph applications
   weft edge [--port n] [--host h] [--insecure]
   weft resources
   weft graphs [--app path] [--app-id name] [--pool p] [--slots n]
+  weft deployer
       One role, at the NATS server of NATS_URL, or (--data) at that of a \`weft start\` on this machine.
   weft help, weft --version
 

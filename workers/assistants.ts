@@ -1,12 +1,14 @@
 /** Assistants: named, configured instances of a graph (API: assistants-crons-store 2). */
 import { v5, v7 } from 'uuid'
 import { door, open } from '../bus/serve.js'
-import { ensureConsumer } from '../bus/streams.js'
+import { ensureConsumer, removeConsumer } from '../bus/streams.js'
 import {
   type AssistantCreate,
   type Registration,
+  type Retirement,
   validateAssistantCreate,
   validateRegistration,
+  validateRetirement,
 } from '../schemas/assistants.js'
 import { fail } from '../schemas/errors.js'
 import { isUuid, SYSTEM_ASSISTANT_NAMESPACE, token } from '../schemas/ids.js'
@@ -30,6 +32,10 @@ export const assistants = (tools: Tools) => ({
     return { body: assistantText(row) }
   }),
   register: door<Registration>(validateRegistration, body => register(body, tools)),
+  retire: door<Retirement>(validateRetirement, async ({ pool }) => {
+    await removeConsumer(tools.link, token('pool', pool))
+    return {}
+  }),
 })
 
 /** By id or by graph id: a graph's own name wins (API: assistants 2.4). Null when neither is known. */

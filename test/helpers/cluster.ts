@@ -96,7 +96,7 @@ export async function startRoles({
 } = {}): Promise<Roles> {
   const nats = await startNats()
   const all: Proc[] = []
-  const usual = { edge: ['--port', '0'], resources: [], graphs: ['--app', app] }
+  const usual = { edge: ['--port', '0'], resources: [], graphs: ['--app', app], deployer: [] }
   const add = async (role: RoleName, flags: string[] = usual[role]) => {
     const proc = await launch([role, '--data', nats.data, ...flags], env)
     all.push(proc)

@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../bus/log.js'
+import { killGroup } from '../kill-group.js'
 import { FROM_HOST, type Frame, frameWriter, readFrames, TO_HOST } from './frames.js'
 import { endOf, type HostEnd } from './host-end.js'
 import { forwardOutput } from './host-output.js'
@@ -175,13 +176,4 @@ function ended(stream: Duplex): Promise<void> {
     })
     stream.resume()
   })
-}
-
-function killGroup(pid: number): void {
-  if (pid === 0) return
-  try {
-    process.kill(-pid, 'SIGKILL')
-  } catch {
-    // Nobody is left of it.
-  }
 }

@@ -1,0 +1,306 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { erase, keyOf, openArtefacts } from '../../workers/deploy/process/artefacts.js'
+import { must, run } from '../../workers/deploy/process/command.js'
+import { describe } from '../../workers/deploy/process/describe.js'
+import { build, buildEnv, detect, install } from '../../workers/deploy/process/install.js'
+import { probe } from '../../workers/deploy/process/probe.js'
+import { openRecords } from '../../workers/deploy/process/records.js'
+import { problemsOf, sizeOf } from '../../workers/deploy/process/size.js'
+import { alive } from '../helpers/cluster.js'
+import { application } from './repository.js'
+
+const never = new AbortController().signal
+const quiet = () => {}
+type T = { teardown(work: () => unknown): void }
+
+function folder(t: T, files: { [path: string]: string } = {}): string {
+  const made = mkdtempSync(join(tmpdir(), 'weft-build-'))
+  t.teardown(() => erase(made))
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(made, path)), { recursive: true })
+    writeFileSync(join(made, path), text)
+  }
+  return made
+}
+
+t.test('which installer a project asks for', async t => {
+  const find = async (files: { [path: string]: string }, inner = '') => {
+    const tree = folder(t, files)
+    const found = await detect({ tree, folder: join(tree, inner) })
+    return found === null ? null : `${found.words.join(' ')} in ${found.cwd.slice(tree.length) || '/'}`
+  }
+  const lock = { 'package.json': '{}', 'package-lock.json': '{}' }
+  t.equal(await find({ ...lock, 'yarn.lock': '', 'pnpm-lock.yaml': '' }), 'yarn install --frozen-lockfile in /')
+  t.equal(await find({ ...lock, 'yarn.lock': '__metadata:\n' }), 'yarn install --immutable in /')
+  t.equal(await find({ ...lock, 'pnpm-lock.yaml': '', 'bun.lockb': '' }), 'pnpm install --frozen-lockfile in /')
+  t.equal(await find({ ...lock, 'bun.lockb': '' }), 'npm ci --no-audit --no-fund in /')
+  t.equal(await find({ 'package.json': '{}', 'bun.lockb': '' }), 'bun install --frozen-lockfile in /')
+  t.equal(await find({ 'package.json': '{"packageManager":"pnpm@9.0.0"}' }), 'pnpm install in /')
+  t.equal(await find({ 'package.json': '{"devEngines":{"packageManager":{"name":"yarn"}}}' }), 'yarn install in /')
+  t.equal(await find({ 'package.json': '{"packageManager":"constructor@1"}' }), 'npm install --no-audit --no-fund in /')
+  t.equal(await find({ 'package.json': '{}' }), 'npm install --no-audit --no-fund in /')
+  t.equal(await find({ 'README.md': '' }), null)
+  t.equal(await find({ 'in/package.json': '{}', 'yarn.lock': '' }, 'in'), 'yarn install --frozen-lockfile in /', 'root')
+  t.equal(
+    await find({ ...lock, 'in/pnpm-lock.yaml': '' }, 'in'),
+    'pnpm install --frozen-lockfile in /in',
+    'inner first',
+  )
+  await t.rejects(find({ 'package.json': '{' }), /not valid JSON/)
+})
+
+t.test('installing and building', async t => {
+  const tree = folder(t, { 'package.json': '{"name":"x"}', 'in/langgraph.json': '{}' })
+  const home = folder(t)
+  const secretive = { ...process.env, SECRET_KEY: 'hush', NATS_URL: 'nats://x', WEFT_DATA: '/x', MINE: 'seen' }
+  const facts = { repo: 'r', ref: 'main', commit: 'abc' }
+  const env = buildEnv(secretive, { home, more: ['MINE'], facts })
+  const building = { tree, folder: join(tree, 'in'), env, install_command: null, build_command: null }
+  await install(building, never, quiet)
+  const install_command = 'pwd > where && env > seen'
+  await install({ ...building, install_command }, never, quiet)
+  t.equal(readFileSync(join(tree, 'where'), 'utf8').trim(), tree, 'an install command runs in the root')
+  const seen = readFileSync(join(tree, 'seen'), 'utf8')
+  t.notMatch(seen, /SECRET_KEY|NATS_URL|WEFT_DATA/)
+  t.match(seen, /^MINE=seen$/m)
+  t.match(seen, /^LANGSMITH_LANGGRAPH_GIT_REF_SHA=abc$/m)
+  t.match(seen, new RegExp(`^HOME=${home}$`, 'm'))
+  await build({ ...building, build_command: 'pwd > where' }, never, quiet)
+  t.equal(
+    readFileSync(join(tree, 'in/where'), 'utf8').trim(),
+    join(tree, 'in'),
+    'a build command beside the description',
+  )
+  const lines: string[] = []
+  const fails = build({ ...building, build_command: 'echo trying && echo no luck && exit 3' }, never, (_, text) =>
+    lines.push(text),
+  )
+  await t.rejects(fails, { message: 'build failed (exit code 3): no luck', again: false })
+  t.same(lines.slice(1), ['trying', 'no luck'])
+})
+
+t.test('commands', async t => {
+  const cwd = folder(t)
+  const command = (text: string, timeout_ms = 20_000) => ({
+    name: 'it',
+    file: 'sh',
+    args: ['-c', text],
+    cwd,
+    env: { PATH: process.env.PATH },
+    timeout_ms,
+  })
+  const pidIn = async (file: string) => {
+    while (!existsSync(join(cwd, file)) || readFileSync(join(cwd, file), 'utf8') === '') await sleep(10)
+    return Number(readFileSync(join(cwd, file), 'utf8'))
+  }
+  const gone = async (pid: number) => {
+    while (alive(pid) && !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))) await sleep(10)
+  }
+
+  await t.test('arguments are never a shell’s', async t => {
+    const read: string[] = []
+    await must(
+      { ...command(''), file: 'printf', args: ['%s\n', '$(id) `id` "; id'], read: line => read.push(line) },
+      never,
+      quiet,
+    )
+    t.same(read, ['$(id) `id` "; id'])
+  })
+  await t.test('nothing stays behind', async t => {
+    await must(command('sleep 1000 & echo $! > left'), never, quiet)
+    await gone(await pidIn('left'))
+    t.pass('what it left in the background was ended')
+    const stop = new AbortController()
+    const stopped = run(command('sleep 1000 & echo $! > child; wait'), stop.signal, quiet)
+    const child = await pidIn('child')
+    stop.abort()
+    await t.rejects(stopped, { name: 'Stopped' })
+    await gone(child)
+    await t.rejects(run(command('sleep 1000', 200), never, quiet), /did not end within 0.2 s/)
+  })
+  await t.test('nor when the process that runs it is killed', async t => {
+    const program = `import { run } from ${JSON.stringify(new URL('../../workers/deploy/process/command.js', import.meta.url).href)}
+      await run(${JSON.stringify(command('echo $$ > orphan; sleep 1000'))}, new AbortController().signal, () => {})`
+    t.throws(() =>
+      execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+        timeout: 3_000,
+        killSignal: 'SIGKILL',
+        stdio: 'ignore',
+      }),
+    )
+    await gone(await pidIn('orphan'))
+    t.pass()
+  })
+  await t.test('output comes by the line, without colours, cut when endless', async t => {
+    const said: string[] = []
+    await must(
+      command("printf 'a\\033[31mred\\033[0m\\r\\nb\\rc'; head -c 40000 /dev/zero | tr '\\0' x"),
+      never,
+      (_, text) => said.push(text),
+    )
+    t.same(said.slice(0, 2), ['ared', 'b'])
+    t.ok(said.every(line => line.length <= 16 * 1024 + 1))
+    t.match(said.at(-1), /^cx+…$/)
+  })
+  await t.test('too many bytes end it', async t => {
+    const limit = { folder: cwd, bytes: 1_000_000 }
+    await t.rejects(
+      run({ ...command('head -c 3000000 /dev/zero > large; sleep 1000'), limit }, never, quiet),
+      /more than 1000000 bytes/,
+    )
+  })
+})
+
+t.test('the description', async t => {
+  const tree = folder(t, {
+    'langgraph.json': '{"graphs":{"a":"./a.ts:graph","b":{"path":"./b.js:make"}}}',
+    'deep/graph.json': '{"graphs":{"c":"./c.mjs:graph"}}',
+    'python.json': '{"graphs":{"a":"./agent.py:graph"}}',
+    'none.json': '{"graphs":{}}',
+    'odd.json': '{"graphs":{"a":"./a.ts"}}',
+    'broken.json': '{',
+    'empty/x': '',
+  })
+  const outside = folder(t, { 'langgraph.json': '{"graphs":{"a":"./a.ts:graph"}}' })
+  symlinkSync(join(outside, 'langgraph.json'), join(tree, 'out.json'))
+  symlinkSync(outside, join(tree, 'out'))
+  t.match(await describe(tree, 'langgraph.json'), { file: 'langgraph.json', graphs: ['a', 'b'] })
+  t.match(await describe(tree, './deep'), { file: 'deep/graph.json', folder: join(tree, 'deep'), graphs: ['c'] })
+  const refused: [string, RegExp][] = [
+    ['absent.json', /the commit has no absent.json/],
+    ['empty', /no langgraph.json or graph.json in empty/],
+    ['python.json', /Python graph/],
+    ['none.json', /names no graphs/],
+    ['odd.json', /must be given as "file:export"/],
+    ['broken.json', /not valid JSON/],
+    ['out.json', /leads out of the repository/],
+    ['out', /leads out of the repository/],
+    ['../x', /must stay within/],
+    ['/etc/passwd', /must stay within/],
+  ]
+  for (const [path, why] of refused) await t.rejects(describe(tree, path), why, path)
+})
+
+t.test('the probe', async t => {
+  const env = { PATH: process.env.PATH ?? '', TOKEN: 'there' }
+  const check = (tree: string, say: (level: string, text: string) => void = quiet) =>
+    probe({ app: join(tree, 'langgraph.json'), env, memory_mb: 256 }, never, say)
+  t.same(await check(folder(t, application('x'))), [{ graph_id: 'agent', description: null }])
+  const throwing = folder(t, {
+    ...application('x'),
+    'graph.mjs': 'function deep() { throw new Error("no key") }\ndeep()\n',
+  })
+  const said: string[] = []
+  await t.rejects(
+    check(throwing, (_, text) => said.push(text)),
+    { message: /Graph "agent" cannot be loaded: no key/, again: false },
+  )
+  t.match(said.join('\n'), /at deep .*graph\.mjs:1/, 'the stack is in the log')
+  const two = {
+    ...application('x'),
+    'langgraph.json': '{"graphs":{"agent":"./graph.mjs:graph","other":"./graph.mjs:nope"}}',
+  }
+  await t.rejects(check(folder(t, two)), /no export named "nope"/, 'one of two')
+  const exits = folder(t, { ...application('x'), 'graph.mjs': 'process.exit(7)' })
+  await t.rejects(check(exits), /the process ended \(exit code 7\)/)
+  const asks = folder(t, {
+    ...application('x'),
+    'graph.mjs': `if (process.env.TOKEN !== "there") throw new Error("unset")\n${application('x')['graph.mjs']}`,
+  })
+  t.equal((await check(asks)).length, 1, 'it sees the environment of the application')
+})
+
+t.test('artefacts', async t => {
+  const store = folder(t)
+  const key = keyOf({
+    content: 'c',
+    repo: 'r',
+    config: 'langgraph.json',
+    install_command: null,
+    build_command: null,
+    runtime: 'x',
+  })
+  t.match(key, /^[0-9a-f]{64}$/)
+  const files = { 'langgraph.json': '{}', 'bin/run': '#!/bin/sh\n', 'deep/er/file': 'text' }
+  const artefacts = await openArtefacts(store)
+  t.equal(await artefacts.find(key), null)
+  const make = () => {
+    const tree = join(folder(t), 'tree')
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(tree, path)), { recursive: true })
+      writeFileSync(join(tree, path), text)
+    }
+    chmodSync(join(tree, 'bin/run'), 0o755)
+    symlinkSync('../deep', join(tree, 'bin/link'))
+    return tree
+  }
+  await artefacts.keep(key, make(), 'langgraph.json')
+  const found = (await artefacts.find(key))!
+  t.equal(readFileSync(join(found.tree, 'bin/link/er/file'), 'utf8'), 'text')
+  t.equal(statSync(join(found.tree, 'deep/er/file')).mode & 0o222, 0, 'read-only')
+  t.equal(statSync(join(found.tree, 'deep')).mode & 0o222, 0)
+  t.equal(statSync(join(found.tree, 'bin/run')).mode & 0o777, 0o555, 'programs stay programs')
+
+  await t.test('a tree without its note, or that was changed, is none', async t => {
+    const note = join(store, key, 'artefact.json')
+    const text = readFileSync(note)
+    rmSync(note)
+    t.equal(await (await openArtefacts(store)).find(key), null)
+    writeFileSync(note, text)
+    t.ok(await (await openArtefacts(store)).find(key))
+    chmodSync(join(found.tree, 'langgraph.json'), 0o644)
+    writeFileSync(join(found.tree, 'langgraph.json'), '{"x":1}')
+    t.equal(await (await openArtefacts(store)).find(key), null)
+    const again = await openArtefacts(store)
+    await again.keep(key, make(), 'langgraph.json')
+    t.equal(readFileSync(join((await again.find(key))!.tree, 'langgraph.json'), 'utf8'), '{}', 'and is made anew')
+  })
+  await t.test('what nothing refers to goes', async t => {
+    const other = 'f'.repeat(64)
+    await artefacts.keep(other, make(), 'langgraph.json')
+    t.same(await artefacts.collect(new Set([key]), 60_000), [], 'not while it is young')
+    t.same(await artefacts.collect(new Set([key]), -1), [other])
+    t.equal(await artefacts.find(other), null)
+    t.ok(await artefacts.find(key))
+  })
+  await t.test('notes of what ran here outlive the process', async t => {
+    const place = folder(t)
+    const id = '0198f2a5-0000-7000-8000-000000000000'
+    const records = await openRecords(place)
+    for (const n of [1, 2, 3, 4, 5, 6]) {
+      await records.note(id, { revision_id: `r${n}`, pool: `p${n}`, artefact: `a${n}` })
+      if (n < 6) await records.retired(id, `r${n}`)
+    }
+    const later = await openRecords(place)
+    t.same([...(await later.artefacts())], ['a3', 'a4', 'a5', 'a6'])
+    t.same(await later.earlier(), [{ deployment_id: id, revision_id: 'r6', pool: 'p6', artefact: 'a6' }])
+    await later.forget(id)
+    t.same([...(await (await openRecords(place)).artefacts())], [])
+  })
+})
+
+t.test('sizes', async t => {
+  t.match(sizeOf(null, { host_memory_mb: 512 }), { replicas: 1, hosts: 1, memory_mb: 512 })
+  t.match(sizeOf({ min_scale: 3, memory_mb: 300 }, { host_memory_mb: 512 }), { replicas: 3, memory_mb: 600 })
+  t.match(sizeOf({ min_scale: 3, queue_min_scale: 2, queue_memory_limit_mb: 100 }, { host_memory_mb: 512 }), {
+    replicas: 2,
+    memory_mb: 100,
+  })
+  t.same(problemsOf({ volumes: [], sidecars: null }), [])
+  t.match(problemsOf({ sidecars: [{ name: 'a', image: 'b' }] }), [/resource_spec.sidecars needs containers/])
+})

@@ -1,0 +1,164 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { fetchSource } from '../../workers/deploy/process/fetch.js'
+import { checkRef, type Remote, reach, readSource } from '../../workers/deploy/process/source.js'
+import { parseAllowed } from '../../workers/outbound.js'
+import { application, makeRepository, sourcesFolder } from './repository.js'
+
+const never = new AbortController().signal
+
+t.test('fetching', async t => {
+  const { folder, remove } = sourcesFolder()
+  t.teardown(remove)
+  const repository = makeRepository(folder, 'app', application('one'))
+  const first = repository.git('rev-parse', 'HEAD')
+  repository.git('tag', 'v1')
+  repository.git('branch', 'v1')
+  const second = repository.commit({ 'new.txt': 'new' })
+  const sources = { local: [folder], allowed: parseAllowed('') }
+  const said: string[] = []
+  const get = (more: { url?: string; ref?: string; commit?: string | null }) => {
+    const work = mkdtempSync(join(tmpdir(), 'weft-fetch-'))
+    t.teardown(() => rmSync(work, { recursive: true, force: true }))
+    const given = { url: repository.url, ref: 'main', commit: null, path: process.env.PATH ?? '', ...more }
+    return fetchSource({ ...given, work, sources }, never, (_, text) => said.push(text))
+  }
+
+  await t.test('finds what a ref means', async t => {
+    t.equal((await get({})).commit, second, 'a branch')
+    t.equal((await get({ ref: 'refs/tags/v1' })).commit, first, 'a tag')
+    t.equal((await get({ ref: 'refs/heads/main' })).commit, second)
+    t.equal((await get({ ref: first })).commit, first, 'a commit that no ref points to')
+    t.equal((await get({ ref: first.toUpperCase() })).commit, first)
+    repository.git('branch', '-D', 'v1')
+    t.equal((await get({ ref: 'v1' })).commit, first, 'a tag by its bare name, when no branch has it')
+    t.equal((await get({ ref: 'v1', commit: second })).commit, second, 'the commit of an earlier try comes first')
+    repository.git('checkout', '-q', '-b', 'branch/with/slashes')
+    t.equal((await get({ ref: 'branch/with/slashes' })).commit, second)
+    repository.git('checkout', '-q', 'main')
+    repository.git('tag', '-a', '-m', 'annotated', 'v2')
+    t.equal((await get({ ref: 'refs/tags/v2' })).commit, second, 'an annotated tag')
+  })
+
+  await t.test('brings the committed files and nothing of git', async t => {
+    writeFileSync(join(repository.folder, 'not-committed'), '')
+    const { tree } = await get({})
+    t.equal(readFileSync(join(tree, 'new.txt'), 'utf8'), 'new')
+    t.notOk(existsSync(join(tree, 'not-committed')))
+    t.notOk(existsSync(join(tree, '.git')))
+  })
+
+  await t.test('says what is not there', async t => {
+    await t.rejects(get({ ref: 'nope' }), { message: /no branch, tag or commit "nope"/, again: false })
+    await t.rejects(get({ ref: '0123456789012345678901234567890123456789' }), { message: /no commit/, again: false })
+    const empty = join(folder, 'gone')
+    await t.rejects(get({ url: `file://${empty}` }), /below WEFT_LOCAL_SOURCES/)
+  })
+
+  await t.test('runs nothing that the repository brings', async t => {
+    const trap = makeRepository(folder, 'trap', application('trap'))
+    const marker = join(folder, 'ran')
+    writeFileSync(join(trap.folder, '.git/hooks/post-checkout'), `#!/bin/sh\ntouch ${marker}\n`, { mode: 0o755 })
+    trap.commit({
+      '.gitattributes': '*.json filter=evil\n',
+      '.gitmodules': `[submodule "s"]\n\tpath = s\n\turl = ext::sh -c touch% ${marker}\n`,
+    })
+    trap.git('config', 'filter.evil.smudge', `touch ${marker}; cat`)
+    trap.git('config', 'uploadpack.packObjectsHook', `touch ${marker}; exec "$@"`)
+    await get({ url: trap.url })
+    t.notOk(existsSync(marker))
+  })
+
+  await t.test('a bare repository and a folder without git', async t => {
+    repository.git('clone', '-q', '--bare', '.', '../bare.git')
+    t.equal((await get({ url: join(folder, 'bare.git') })).commit, second)
+    const plain = join(folder, 'plain')
+    mkdirSync(plain)
+    writeFileSync(join(plain, 'a'), '1')
+    const copied = await get({ url: plain })
+    t.equal(copied.commit, null)
+    t.match(copied.content, /^[0-9a-f]{64}$/)
+    t.equal((await get({ url: plain })).content, copied.content)
+    writeFileSync(join(plain, 'a'), '2')
+    t.not((await get({ url: plain })).content, copied.content)
+  })
+
+  await t.test('over http, where the operator has opened the host', async t => {
+    repository.git('update-server-info')
+    const asked: string[] = []
+    const server = createServer((request, response) => {
+      asked.push(`${request.url}`)
+      response.writeHead(404).end()
+    })
+    await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
+    t.teardown(() => server.close())
+    const { port } = server.address() as AddressInfo
+    const opened = { local: [], allowed: parseAllowed(`127.0.0.1:${port}`) }
+    const work = mkdtempSync(join(tmpdir(), 'weft-fetch-'))
+    t.teardown(() => rmSync(work, { recursive: true, force: true }))
+    const url = `http://127.0.0.1:${port}/app.git`
+    const given = { url, ref: 'main', commit: null, path: process.env.PATH ?? '', work }
+    await t.rejects(
+      fetchSource({ ...given, sources: opened }, never, () => {}),
+      { message: /not found/, again: false },
+    )
+    t.match(asked[0], /^\/app\.git\/info\/refs\?service=git-upload-pack$/, 'it was asked')
+    const count = asked.length
+    await t.rejects(get({ url }), /is not fetched from/)
+    t.equal(asked.length, count, 'and is not, when it was not opened')
+  })
+})
+
+t.test('sources that are refused', async t => {
+  const { folder, remove } = sourcesFolder()
+  t.teardown(remove)
+  const outside = sourcesFolder()
+  t.teardown(outside.remove)
+  mkdirSync(join(folder, 'in'))
+  symlinkSync(outside.folder, join(folder, 'link'))
+  const sources = { local: [folder], allowed: parseAllowed('') }
+  const refused: [url: string, why: RegExp][] = [
+    ['ext::sh -c id', /blanks/],
+    ['ext::sh', /git helper/],
+    ['fd::17', /git helper/],
+    ['--upload-pack=id', /begin with "-"/],
+    ['-x', /begin with "-"/],
+    ['ssh://-oProxyCommand=id/x', /./],
+    ['ssh://git@-oProxyCommand=id/x', /./],
+    ['git@-oProxyCommand=id:x', /./],
+    ['git://github.com/a/b', /not fetched from/],
+    ['ftp://github.com/a/b', /not fetched from/],
+    ['http://github.com/a/b', /not fetched from/],
+    ['http://127.0.0.1/a', /not fetched from/],
+    ['https://127.0.0.1/a', /public address/],
+    ['https://[::1]/a', /public address/],
+    ['https://10.1.2.3/a', /public address/],
+    ['https://169.254.169.254/a', /public address/],
+    ['https://localhost/a', /public address/],
+    ['https://user:secret@github.com/a', /without user and password/],
+    ['https://github.com:22/a', /port/],
+    ['ssh://git:secret@github.com/a', /password/],
+    [`file://${outside.folder}`, /below WEFT_LOCAL_SOURCES/],
+    [outside.folder, /below WEFT_LOCAL_SOURCES/],
+    [`file://${folder}/link`, /below WEFT_LOCAL_SOURCES/],
+    [`file://${folder}/../${outside.folder.split('/').at(-1)}`, /below WEFT_LOCAL_SOURCES/],
+    [`file://elsewhere${folder}/in`, /without a host/],
+    [`${folder}-more`, /below WEFT_LOCAL_SOURCES/],
+    ['relative/path', /expected https/],
+    ['', /expected an address/],
+  ]
+  for (const [url, why] of refused) t.throws(() => readSource(url, sources), why, url)
+  t.throws(() => readSource(join(folder, 'in'), { ...sources, local: [] }), /below WEFT_LOCAL_SOURCES/)
+  t.match(readSource(`file://${folder}/in`, sources), { kind: 'local', folder: join(folder, 'in') })
+  t.match(readSource('git@github.com:a/b.git', sources), { kind: 'ssh', host: 'github.com' })
+  t.match(readSource('https://github.com/a/b', sources), { kind: 'https', host: 'github.com', port: '443' })
+  const inner = readSource('ssh://git@127.0.0.1/a', sources) as Remote
+  await t.rejects(reach(inner, sources), /not public/, 'also over ssh')
+  for (const ref of ['-x', '--upload-pack=id', 'a..b', 'a b', 'a:b', 'a^', '', '@{x}', 'a.lock', '/a', 'a\n'])
+    t.throws(() => checkRef(ref), /is no branch/, JSON.stringify(ref))
+  for (const ref of ['main', 'refs/tags/v1.0', 'feature/x-1', 'ä']) t.equal(checkRef(ref), ref)
+})

@@ -1,0 +1,74 @@
+/** A real git repository in a folder of its own, for deployments to come from. */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+export type Files = { [path: string]: string }
+
+export interface Repository {
+  folder: string
+  url: string
+  /** Writes the files, removes those whose text is null, commits; resolves to the commit. */
+  commit(files: { [path: string]: string | null }): string
+  git(...args: string[]): string
+}
+
+/** A folder for repositories, as WEFT_LOCAL_SOURCES names it; removed at the end. */
+export function sourcesFolder(): { folder: string; remove(): void } {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'weft-sources-')))
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+export function makeRepository(parent: string, name: string, files: Files): Repository {
+  const folder = join(parent, name)
+  mkdirSync(folder)
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], {
+      cwd: folder,
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, HOME: folder, GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' },
+    }).trim()
+  const repository: Repository = {
+    folder,
+    url: `file://${folder}`,
+    git,
+    commit(changed) {
+      for (const [path, text] of Object.entries(changed)) {
+        const at = join(folder, path)
+        mkdirSync(dirname(at), { recursive: true })
+        if (text === null) rmSync(at)
+        else writeFileSync(at, text)
+      }
+      git('add', '-A')
+      git('commit', '-q', '--allow-empty', '-m', 'a change')
+      return git('rev-parse', 'HEAD')
+    },
+  }
+  git('init', '-q', '-b', 'main')
+  repository.commit(files)
+  return repository
+}
+
+/** An application with one graph that answers `<word> <text>`, and streams `count` numbers when told to. */
+export const application = (word: string): Files => ({
+  'langgraph.json': JSON.stringify({ graphs: { agent: './graph.mjs:graph' }, env: { FROM_CONFIG: 'config' } }),
+  'graph.mjs': graphFile(word),
+})
+
+export const graphFile = (word: string): string => `
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Annotation, END, START, StateGraph } from '@langchain/langgraph'
+const state = Annotation.Root({ text: Annotation(), count: Annotation(), answer: Annotation(), env: Annotation() })
+export const graph = new StateGraph(state)
+  .addNode('node', async ({ text, count = 0, env }, { writer }) => {
+    for (let i = 0; i < count; i++) {
+      await sleep(20)
+      writer?.({ i })
+    }
+    return { answer: ${JSON.stringify(word)} + ' ' + (env ? process.env[env] : text) }
+  })
+  .addEdge(START, 'node')
+  .addEdge('node', END)
+  .compile()
+`

@@ -1,0 +1,70 @@
+/** The deploy worker: brings deployments from their order to what runs (API: control-plane 10, 11). */
+import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join, resolve } from 'node:path'
+import { openCaller } from '../../bus/call.js'
+import type { Link } from '../../bus/connect.js'
+import type { Lifecycle } from '../../bus/lifecycle.js'
+import type { Config } from '../../schemas/config.js'
+import { DEPLOY_ORDERS, event } from '../../schemas/subjects.js'
+import { parseAllowed } from '../outbound.js'
+import { openDeployer } from './deployer.js'
+import { openRevisionLog, type RevisionLog } from './log.js'
+import { openOffice } from './office.js'
+import { openProcessDriver } from './process/driver.js'
+import { localSources } from './process/source.js'
+
+/** `graphs_url`: the broker as the graph workers that it starts reach it. */
+export async function startDeployer(config: Config, link: Link, life: Lifecycle, graphs_url: string): Promise<void> {
+  const { log } = link
+  const caller = openCaller(link)
+  const office = openOffice(caller, `${hostname()}-${process.pid}`)
+  const logs = new Map<string, RevisionLog>()
+  const logOf = (ids: { deployment_id: string; revision_id: string }) => {
+    const { deployment_id, revision_id } = ids
+    const known = logs.get(revision_id)
+    if (known !== undefined) return known
+    const made = openRevisionLog({ deployment_id, revision_id }, office.log, log)
+    logs.set(revision_id, made)
+    return made
+  }
+  const driver = await openProcessDriver({
+    folder: join(resolve(config.data), 'deploy'),
+    config,
+    nats_url: graphs_url,
+    ours: process.env,
+    sources: { local: localSources(config.local_sources), allowed: parseAllowed(config.allow_hosts) },
+    versions: versions(),
+    log,
+    logOf,
+    env: office.env,
+    retire: office.retire,
+  })
+  const deployer = openDeployer({ office, driver, logOf, log })
+  const heard = [
+    link.nc.subscribe(DEPLOY_ORDERS, { callback: () => deployer.look() }),
+    link.nc.subscribe(event('deployments', 'changed'), { callback: () => deployer.renew() }),
+    link.nc.subscribe(event('resources', 'started'), { callback: () => deployer.look() }),
+  ]
+  const forget = link.onReconnect(() => deployer.look())
+  life.push({
+    name: 'deployer',
+    quiet() {
+      for (const each of heard) each.unsubscribe()
+      forget()
+      deployer.quiet()
+    },
+    async stop(ms) {
+      await deployer.stop(ms)
+      await Promise.all([...logs.values()].map(each => each.flush()))
+      caller.close()
+    },
+  })
+}
+
+function versions(): { weft: string; langgraph: string } {
+  // Three folders up from the compiled file.
+  const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')
+  const { version, dependencies } = JSON.parse(text) as { version: string; dependencies: { [name: string]: string } }
+  return { weft: version, langgraph: dependencies['@langchain/langgraph'] ?? '' }
+}

@@ -1,0 +1,58 @@
+/** What a build reads of the application's own description (API: control-plane 11.2, assistants-crons-store 10). */
+import { readFile, realpath, stat } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { Fault } from '../fault.js'
+
+export interface Described {
+  /** Path of the description, relative to the tree. */
+  file: string
+  /** Its folder, absolute: where `build_command` runs. */
+  folder: string
+  graphs: string[]
+}
+
+const NAMES = ['langgraph.json', 'graph.json']
+
+/** Reads the description at `path` in the tree; throws a Fault with one sentence: missing, outside, not understood. */
+export async function describe(tree: string, path: string): Promise<Described> {
+  const root = await realpath(tree)
+  const found = await locate(root, path)
+  const file = relative(root, found)
+  let described: unknown
+  try {
+    described = JSON.parse(await readFile(found, 'utf8'))
+  } catch (error) {
+    throw new Fault(`config: ${file} is not valid JSON: ${(error as Error).message}`)
+  }
+  const graphs = (described as { graphs?: unknown } | null)?.graphs
+  if (typeof graphs !== 'object' || graphs === null || Array.isArray(graphs) || Object.keys(graphs).length === 0)
+    throw new Fault(`config: ${file} names no graphs; expected {"graphs": {"agent": "./agent.ts:graph"}}`)
+  for (const [name, value] of Object.entries(graphs)) {
+    const given = typeof value === 'string' ? value : (value as { path?: unknown } | null)?.path
+    if (typeof given !== 'string' || !given.includes(':'))
+      throw new Fault(`config: graph "${name}" of ${file} must be given as "file:export"`)
+    if (/\.pyi?$/.test(given.slice(0, given.lastIndexOf(':'))))
+      throw new Fault(
+        `config: graph "${name}" is a Python graph (${given}); Weft runs JavaScript and TypeScript graphs`,
+      )
+  }
+  return { file, folder: dirname(found), graphs: Object.keys(graphs) }
+}
+
+/** Symlinks are followed within the tree only. */
+async function locate(root: string, path: string): Promise<string> {
+  if (path.startsWith('/') || path.split(/[/\\]/).includes('..'))
+    throw new Fault(`config: graph_config_path must stay within the repository, not "${path}"`)
+  const given = join(root, path)
+  const folder = await stat(given).then(
+    found => found.isDirectory(),
+    () => false,
+  )
+  for (const candidate of folder ? NAMES.map(name => join(given, name)) : [given]) {
+    const real = await realpath(candidate).catch(() => null)
+    if (real === null) continue
+    if (!real.startsWith(`${root}/`)) throw new Fault(`config: ${path} leads out of the repository`)
+    return real
+  }
+  throw new Fault(`config: the commit has no ${folder ? `${NAMES.join(' or ')} in ${path}` : path}`)
+}

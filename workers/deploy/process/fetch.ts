@@ -1,0 +1,204 @@
+/**
+ * Getting the files of a commit (API: control-plane 11.2). git runs without prompts, without anybody's configuration,
+ * hooks, submodules or large-file filters, and only over the protocol of the address. The commit is told to the caller
+ * before anything is built, and a repeat is given it: a branch that moves cannot change a revision half-way.
+ */
+import { createHash } from 'node:crypto'
+import { cp, mkdir, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { Fault } from '../fault.js'
+import { must, type Ran, run, type Say } from './command.js'
+import { checkRef, reach, readSource, type Source, type Sources } from './source.js'
+
+export interface Fetch {
+  url: string
+  ref: string
+  /** Resolved by an earlier try. */
+  commit: string | null
+  /** A folder of this try's own, which exists: gets `tree` and what git needs. */
+  work: string
+  /** Where programs are looked for. */
+  path: string
+  sources: Sources
+}
+
+export interface Fetched {
+  tree: string
+  /** 40 hex digits (64 in a repository of that format); null for a plain folder. */
+  commit: string | null
+  /** What the artefact is named after: the commit, or the hash of what a plain folder held. */
+  content: string
+}
+
+export const FETCH_MS = 5 * 60_000
+/** Bytes of files in a commit, and of a fetch. */
+export const MAX_TREE = 2 * 1024 ** 3
+const COMMIT = /^[0-9a-f]{40}([0-9a-f]{24})?$/i
+
+/** Fetches and checks out. Throws a Fault: refused, not found (for good); unreachable, too slow (try again). */
+export async function fetchSource(given: Fetch, signal: AbortSignal, say: Say): Promise<Fetched> {
+  const source = readSource(given.url, given.sources)
+  const tree = join(given.work, 'tree')
+  await mkdir(tree)
+  if (source.kind === 'local' && !(await isRepository(source.folder))) return copy(source.folder, tree, say)
+  const git = await openGit(given, source, tree, signal, say)
+  await git(['init', '-q'])
+  const commit = await get(given, source, git)
+  const size = await treeSize(git, commit)
+  if (size > MAX_TREE) throw new Fault(`fetch: the commit holds ${size} bytes; expected at most ${MAX_TREE}`)
+  await git(['checkout', '-q', '--detach', commit])
+  await rm(join(tree, '.git'), { recursive: true, force: true })
+  say('INFO', `commit ${commit}`)
+  return { tree, commit, content: commit }
+}
+
+interface Git {
+  /** Throws a Fault unless it succeeds. */
+  (args: readonly string[], read?: (line: string) => void): Promise<Ran>
+  try(args: readonly string[], read?: (line: string) => void): Promise<Ran>
+}
+
+/** Written to a file, because only there every git program that takes part looks. */
+async function openGit(given: Fetch, source: Source, cwd: string, signal: AbortSignal, say: Say): Promise<Git> {
+  const address = source.kind === 'local' ? null : await reach(source, given.sources)
+  const pinned =
+    source.kind === 'https' && address !== null
+      ? `\tcurloptResolve = ${source.host}:${source.port}:${address.includes(':') ? `[${address}]` : address}\n`
+      : ''
+  const config = join(given.work, 'gitconfig')
+  await writeFile(
+    config,
+    `[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n\taskPass =\n[credential]\n\thelper =\n` +
+      `[submodule]\n\trecurse = false\n[fetch]\n\trecurseSubmodules = false\n[protocol "ext"]\n\tallow = never\n` +
+      `[http]\n\tfollowRedirects = false\n\tlowSpeedLimit = 1000\n\tlowSpeedTime = 60\n${pinned}` +
+      // A local repository of another user is meant: the operator opened its folder.
+      (source.kind === 'local' ? `[safe]\n\tdirectory = *\n` : '') +
+      `[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n`,
+  )
+  const env = {
+    PATH: given.path,
+    HOME: given.work,
+    LANG: 'C.UTF-8',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: config,
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_ASKPASS: '',
+    SSH_ASKPASS: '',
+    GIT_SSH_COMMAND: 'ssh -oBatchMode=yes',
+    GIT_ALLOW_PROTOCOL:
+      source.kind === 'local' ? 'file' : source.kind === 'ssh' ? 'ssh' : new URL(source.url).protocol.slice(0, -1),
+    GIT_PROTOCOL_FROM_USER: '0',
+    GIT_LFS_SKIP_SMUDGE: '1',
+    GIT_NO_REPLACE_OBJECTS: '1',
+  }
+  const command = (args: readonly string[], read: (line: string) => void = () => {}) => ({
+    name: `git ${args[0]}`,
+    file: 'git',
+    args,
+    cwd,
+    env,
+    timeout_ms: FETCH_MS,
+    read,
+    limit: { folder: join(cwd, '.git', 'objects', 'pack'), bytes: MAX_TREE },
+  })
+  // What git says of a ref that is not there is no news: the fault tells what was looked for.
+  const quiet: Say = () => {}
+  const git = (args: readonly string[], read?: (line: string) => void) => must(command(args, read), signal, say)
+  return Object.assign(git, {
+    try: (args: readonly string[], read?: (line: string) => void) => run(command(args, read), signal, quiet),
+  })
+}
+
+const FETCH = ['fetch', '--quiet', '--no-tags', '--no-recurse-submodules', '--no-write-fetch-head', '--depth=1']
+const HERE = 'refs/weft/wanted'
+
+/** Fetches the commit of an earlier try, a named commit, or what the ref points to; resolves to its id. */
+async function get({ ref, commit }: Fetch, source: Source, git: Git): Promise<string> {
+  const from = source.kind === 'local' ? source.folder : source.url
+  const wanted = commit ?? (COMMIT.test(ref) ? ref.toLowerCase() : null)
+  if (wanted !== null) {
+    await getCommit(from, wanted, git)
+    return resolve(git, wanted)
+  }
+  const name = checkRef(ref)
+  const refs = name.startsWith('refs/') ? [name] : [`refs/heads/${name}`, `refs/tags/${name}`]
+  for (const each of refs) {
+    const { code, tail, signal } = await git.try([...FETCH, '--', from, `+${each}:${HERE}`])
+    if (code === 0) return resolve(git, HERE)
+    if (!/couldn't find remote ref|not our ref/i.test(tail)) throw unreachable(tail, signal !== null)
+  }
+  throw new Fault(`fetch: the repository has no branch, tag or commit "${ref}"`)
+}
+
+/** By id, which not every server allows for every commit; then everything. */
+async function getCommit(from: string, wanted: string, git: Git): Promise<void> {
+  const { code } = await git.try([...FETCH, '--', from, `+${wanted}:${HERE}`])
+  if (code === 0) return
+  const whole = ['fetch', '--quiet', '--tags', '--no-recurse-submodules', '--no-write-fetch-head', '--']
+  const { code: failed, tail, signal } = await git.try([...whole, from, '+refs/*:refs/weft/all/*'])
+  if (failed !== 0) throw unreachable(tail, signal !== null)
+}
+
+async function resolve(git: Git, name: string): Promise<string> {
+  let commit = ''
+  const { code } = await git.try(['rev-parse', '--verify', '--quiet', `${name}^{commit}`], line => {
+    commit = line.trim()
+  })
+  if (code !== 0 || !COMMIT.test(commit)) throw new Fault(`fetch: the repository has no commit "${name}"`)
+  return commit
+}
+
+/** Refused for good, or worth another try. */
+function unreachable(tail: string, killed: boolean): Fault {
+  const last = tail.split('\n').findLast(line => /fatal|error|remote/i.test(line)) ?? tail.split('\n').at(-1) ?? ''
+  const final =
+    /not found|does not exist|denied|authentication|could not read username|not appear to be a git|repository '.*' not/i
+  return new Fault(`fetch: ${last.trim().slice(0, 300) || 'git failed'}`, killed || !final.test(tail))
+}
+
+async function treeSize(git: Git, commit: string): Promise<number> {
+  let sum = 0
+  // <mode> <type> <object> <size> TAB <name>
+  await git(['ls-tree', '-r', '-l', commit], line => {
+    sum += Number(/^\d+ blob [0-9a-f]+ +(\d+)\t/.exec(line)?.[1] ?? 0)
+  })
+  return sum
+}
+
+async function isRepository(folder: string): Promise<boolean> {
+  const has = (name: string) =>
+    stat(join(folder, name)).then(
+      () => true,
+      () => false,
+    )
+  return (await has('.git')) || ((await has('HEAD')) && (await has('objects')))
+}
+
+/** A folder without git: as it lies there, named by its content. */
+async function copy(from: string, tree: string, say: Say): Promise<Fetched> {
+  await cp(from, tree, { recursive: true, verbatimSymlinks: true, filter: path => basename(path) !== '.git' })
+  const content = await hashOf(tree)
+  say('INFO', `copied ${from}, which is no git repository`)
+  return { tree, commit: null, content }
+}
+
+/** SHA-256 over names, kinds and contents of everything below `folder`; throws a Fault when it is too large. */
+export async function hashOf(folder: string): Promise<string> {
+  const hash = createHash('sha256')
+  let size = 0
+  const names = (await readdir(folder, { recursive: true, withFileTypes: true }))
+    .map(entry => ({ entry, path: join(entry.parentPath, entry.name) }))
+    .sort((a, b) => (a.path < b.path ? -1 : 1))
+  for (const { entry, path } of names) {
+    const name = path.slice(folder.length + 1)
+    if (entry.isSymbolicLink()) hash.update(`link ${name}\0${await readlink(path)}\0`)
+    else if (entry.isDirectory()) hash.update(`folder ${name}\0`)
+    else if (entry.isFile()) {
+      const bytes = await readFile(path)
+      size += bytes.length
+      if (size > MAX_TREE) throw new Fault(`the files hold more than ${MAX_TREE} bytes`)
+      hash.update(`file ${name}\0${bytes.length}\0`).update(bytes)
+    } else throw new Fault(`${name} is neither a file nor a folder nor a link`)
+  }
+  return hash.digest('hex')
+}
