@@ -19,8 +19,8 @@ const RENEW_MS = LEASE_MS / 3
 export interface Deployer {
   /** There may be an order, or what serves has changed. */
   look(): void
-  /** An interrupt was asked for: those at work ask whether it is theirs. */
-  renew(): void
+  /** Something is to be done for this deployment: who works on it asks whether to stop. */
+  wake(deployment_id: string | null): void
   quiet(): void
   stop(ms: number): Promise<void>
 }
@@ -174,7 +174,10 @@ export function openDeployer({ office, driver, logOf, log }: DeployerOptions): D
   look()
   return {
     look,
-    renew: () => working.forEach(one => void one.renew()),
+    wake(deployment_id) {
+      for (const one of working) if (one.order.deployment_id === deployment_id) void one.renew()
+      look()
+    },
     quiet() {
       open = false
       clearInterval(sweep)

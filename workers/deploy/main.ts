@@ -6,6 +6,7 @@ import { openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import type { Config } from '../../schemas/config.js'
+import type { DeployWakeUp } from '../../schemas/deploy-calls.js'
 import { DEPLOY_ORDERS, event } from '../../schemas/subjects.js'
 import { parseAllowed } from '../outbound.js'
 import { openDeployer } from './deployer.js'
@@ -42,8 +43,8 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
   })
   const deployer = openDeployer({ office, driver, logOf, log })
   const heard = [
-    link.nc.subscribe(DEPLOY_ORDERS, { callback: () => deployer.look() }),
-    link.nc.subscribe(event('deployments', 'changed'), { callback: () => deployer.renew() }),
+    link.nc.subscribe(DEPLOY_ORDERS, { callback: (_, message) => deployer.wake(readWakeUp(message.data)) }),
+    link.nc.subscribe(event('deployments', 'changed'), { callback: () => deployer.look() }),
     link.nc.subscribe(event('resources', 'started'), { callback: () => deployer.look() }),
   ]
   const forget = link.onReconnect(() => deployer.look())
@@ -60,6 +61,14 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
       caller.close()
     },
   })
+}
+
+function readWakeUp(data: Uint8Array): string | null {
+  try {
+    return (JSON.parse(Buffer.from(data).toString()) as DeployWakeUp).deployment_id
+  } catch {
+    return null
+  }
 }
 
 function versions(): { weft: string; langgraph: string } {

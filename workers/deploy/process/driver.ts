@@ -3,15 +3,15 @@
  * runs as graph workers that are children of the deploy worker. Everything here may be repeated after a crash: the
  * folder of a try is its own, an artefact is whole or absent, and what runs is compared with what should.
  */
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../../bus/log.js'
 import type { Config } from '../../../schemas/config.js'
-import type { ActiveDeployment, EnvOf, Graph } from '../../../schemas/deploy-calls.js'
+import type { ActiveDeployment, EnvOf, Graph, Order } from '../../../schemas/deploy-calls.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault, goOn, retry } from '../fault.js'
 import type { RevisionLog } from '../log.js'
-import { erase, keyOf, openArtefacts } from './artefacts.js'
+import { erase, keyOf, openArtefacts, writeDurably } from './artefacts.js'
 import { describe } from './describe.js'
 import { fetchSource } from './fetch.js'
 import { build, buildEnv, install } from './install.js'
@@ -43,8 +43,14 @@ const INSTALL_AGAIN = [10_000, 30_000]
 const BUILD_AGAIN = [10_000]
 const READY_MS = 10 * 60_000
 const DRAIN_MS = 5 * 60_000
+const MAX_TRIES = 3
 /** An artefact that nothing refers to stays this long: a build may be about to take it over. */
 const ARTEFACT_AGE_MS = 60 * 60_000
+
+interface Tries {
+  revision_id: string
+  n: number
+}
 
 interface Running {
   deployment_id: string
@@ -78,6 +84,9 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     const works = join(folder, 'work', order.deployment_id)
     // What an earlier try left, under another epoch.
     await erase(works)
+    const tries = await countTry(order)
+    if (tries > MAX_TRIES)
+      throw new Fault(`build: the deploy worker ended ${MAX_TRIES} times while it built this; is the build too large?`)
     const work = join(works, `${order.epoch}`)
     const home = join(folder, 'home', order.deployment_id)
     for (const each of [work, home]) await mkdir(each, { recursive: true })
@@ -122,6 +131,19 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     } finally {
       await erase(works)
     }
+  }
+
+  /** How often the build of this revision was begun: a build that ends its worker must not be repeated for ever. */
+  async function countTry({ deployment_id, revision_id, stage }: Order): Promise<number> {
+    const file = join(folder, 'tries', `${deployment_id}.json`)
+    await mkdir(join(folder, 'tries'), { recursive: true })
+    const last = await readFile(file, 'utf8').then(
+      text => JSON.parse(text) as Tries,
+      () => null,
+    )
+    const n = stage === 'BUILDING' && last?.revision_id === revision_id ? last.n + 1 : 1
+    await writeDurably(file, JSON.stringify({ revision_id, n } satisfies Tries))
+    return n
   }
 
   // Running.
@@ -311,6 +333,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     deploy,
     async undo({ deployment_id, revision_id, pool }) {
       await erase(join(folder, 'work', deployment_id))
+      await rm(join(folder, 'tries', `${deployment_id}.json`), { force: true })
       if (!running.has(revision_id)) return
       await ended(revision_id)
       await retire(deployment_id, revision_id, pool)
@@ -322,6 +345,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       for (const { revision_id, pool } of await records.of(deployment_id))
         await retire(deployment_id, revision_id, pool)
       for (const each of ['work', 'home']) await erase(join(folder, each, deployment_id))
+      await rm(join(folder, 'tries', `${deployment_id}.json`), { force: true })
       await records.forget(deployment_id)
     },
     async stop(ms) {

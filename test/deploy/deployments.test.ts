@@ -1,0 +1,197 @@
+/** A deployment from its order to its end, through HTTP alone. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { startCluster } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+import { controlOf, deployEnv } from './control.js'
+import { application, graphFile, makeRepository, sourcesFolder } from './repository.js'
+
+t.setTimeout(240_000)
+t.test('deployments', async t => {
+  const { folder, remove } = sourcesFolder()
+  t.teardown(remove)
+  const cluster = await startCluster({ app: 'test/apps/basic', env: deployEnv(folder) })
+  t.teardown(() => cluster.stop())
+  const control = controlOf(cluster.url)
+  const repository = makeRepository(folder, 'app', application('one'))
+
+  let made = await control.create('My App', repository.url).catch(error => error)
+  t.match(made, { message: /422/ }, 'a name with a blank')
+  made = await control.create('my_App', repository.url, { secrets: [{ name: 'TOKEN', value: 'a-secret-value' }] })
+  const url = control.urlOf(made)
+  const head = repository.git('rev-parse', 'HEAD')
+
+  await t.test('while the first revision is on its way', async t => {
+    const answer = await fetch(`${url}/runs/wait`, { method: 'POST', body: '{"assistant_id":"agent"}' })
+    t.equal(answer.status, 503)
+    t.match(await answer.json(), { detail: /being deployed/ })
+  })
+
+  await t.test('a good commit is served', async t => {
+    const revision = await control.deployed(made)
+    t.match(revision, { status: 'DEPLOYED', source_revision_config: { repo_commit_sha: head } })
+    t.match(await control.get(made.id), { status: 'READY', active_revision_id: revision.id, image_version: /^weft / })
+    for (const { name, connect } of lines) {
+      const client = connect(url)
+      const thread = await client.threads.create()
+      const values = await client.runs.wait(thread.thread_id, 'agent', { input: { text: 'hello' } })
+      t.match(values, { answer: 'one hello' }, name)
+      t.match((await client.threads.getState(thread.thread_id)).values, { answer: 'one hello' })
+      t.match(await client.assistants.get('agent'), { graph_id: 'agent', metadata: { created_by: 'system' } })
+      const parts: unknown[] = []
+      for await (const part of client.runs.stream(null, 'agent', { input: { count: 3 }, streamMode: 'custom' }))
+        parts.push(part.data)
+      t.same(parts.slice(1), [{ i: 0 }, { i: 1 }, { i: 2 }])
+    }
+    const get = async (env: string) =>
+      ((await lines[0]!.connect(url).runs.wait(null, 'agent', { input: { env } })) as { answer: string }).answer
+    t.equal(await get('TOKEN'), 'one a-secret-value')
+    t.equal(await get('FROM_CONFIG'), 'one config')
+    t.equal(await get('LANGSMITH_HOST_PROJECT_ID'), `one ${made.id}`)
+    t.equal(await get('NATS_URL'), 'one undefined')
+    t.equal(await get('WEFT_CONTROL_KEY'), 'one undefined')
+    t.notMatch(cluster.output(), /a-secret-value/)
+    t.match(
+      (await control.buildLog(made.id, made.latest_revision_id!)).join('\n'),
+      new RegExp(`commit ${head}[^]*probe: agent`),
+    )
+  })
+
+  await t.test('unprefixed calls stay with the built-in application', async t => {
+    const client = lines[0]!.connect(cluster.url)
+    await t.rejects(client.runs.wait(null, 'agent2', { input: {} }), /404/)
+    t.match(await client.runs.wait(null, 'echo', { input: { text: 'x' } }), { seen: 'x' })
+    await t.rejects(lines[0]!.connect(url).runs.wait(null, 'echo', { input: {} }), /404/)
+  })
+
+  await t.test('a second revision takes over under load', async t => {
+    const client = lines[0]!.connect(url)
+    repository.commit({ 'graph.mjs': graphFile('two') })
+    const answers: string[] = []
+    const failures: string[] = []
+    let loading = true
+    const load = Array.from({ length: 4 }, async (_, n) => {
+      const thread = await client.threads.create()
+      while (loading) {
+        const thread_id = n % 2 === 0 ? thread.thread_id : null
+        try {
+          const values = await client.runs.wait(thread_id as string, 'agent', { input: { text: 'x', count: n } })
+          answers.push((values as { answer: string }).answer)
+        } catch (error) {
+          failures.push(`${error}`)
+        }
+      }
+    })
+    // One that is under way at the cutover, and one that waits behind it.
+    const busy = await client.threads.create()
+    const long = await client.runs.create(busy.thread_id, 'agent', { input: { text: 'long', count: 400 } })
+    const behind = await client.runs.create(busy.thread_id, 'agent', {
+      input: { text: 'behind' },
+      multitaskStrategy: 'enqueue',
+    })
+    await control.deployed(await control.again(made.id))
+    t.match(await client.runs.wait(null, 'agent', { input: { text: 'now' } }), { answer: 'two now' }, 'at once')
+    const seen = answers.length
+    while (answers.length < seen + 20) await sleep(10)
+    loading = false
+    await Promise.all(load)
+    t.same(failures, [])
+    t.match(
+      await client.runs.join(busy.thread_id, behind.run_id),
+      { answer: 'two behind' },
+      'what waited runs on the new one',
+    )
+    t.equal((await client.runs.get(busy.thread_id, long.run_id)).status, 'success', 'what ran has ended where it was')
+    const change = answers.findIndex(answer => answer.startsWith('two'))
+    t.ok(change > 0)
+    t.same([...new Set(answers)].sort(), ['one x', 'two x'])
+  })
+
+  await t.test('a broken third leaves the second serving', async t => {
+    repository.commit({ 'graph.mjs': 'import "./not-there.mjs"\n' })
+    const revision = await control.over(await control.again(made.id))
+    t.match(revision, { status: 'BUILD_FAILED', status_message: /probe: Graph "agent" cannot be loaded/ })
+    const log = (await control.buildLog(made.id, revision.id)).join('\n')
+    t.match(log, /not-there\.mjs/)
+    const deployment = await control.get(made.id)
+    t.not(deployment.active_revision_id, revision.id)
+    t.equal(deployment.latest_revision_id, revision.id)
+    t.match(await lines[1]!.connect(url).runs.wait(null, 'agent', { input: { text: 'x' } }), { answer: 'two x' })
+    repository.commit({ 'graph.mjs': graphFile('three') })
+  })
+
+  await t.test('a tag, another path, commands', async t => {
+    repository.commit({
+      'deep/langgraph.json': '{"graphs":{"deep":"./built.mjs:graph"}}',
+      'deep/source.mjs': graphFile('deep'),
+    })
+    repository.git('tag', 'v1')
+    repository.commit({ 'deep/source.mjs': null })
+    const other = await control.create('tagged', repository.url, {
+      ref: 'refs/tags/v1',
+      path: 'deep',
+      config: { install_command: 'touch installed', build_command: 'ls ../installed && cp source.mjs built.mjs' },
+    })
+    await control.deployed(other)
+    t.match(await lines[0]!.connect(control.urlOf(other)).runs.wait(null, 'deep', { input: { text: 'x' } }), {
+      answer: 'deep x',
+    })
+    await t.rejects(lines[0]!.connect(control.urlOf(other)).runs.wait(null, 'agent', { input: {} }), /404/)
+    t.equal((await control.remove(other.id)).status, 204)
+    for (;;) {
+      const { status } = await control.ask('GET', `/v2/deployments/${other.id}`)
+      if (status === 404) break
+      await sleep(50)
+    }
+    t.equal((await fetch(`${control.urlOf(other)}/ok`)).status, 404, 'and gone again')
+  })
+
+  await t.test('a first revision that fails', async t => {
+    const failing = async (name: string, url: string, more: object, why: RegExp) => {
+      const other = await control.create(name, url, more)
+      const revision = await control.over(other)
+      t.match(revision, { status: 'BUILD_FAILED', status_message: why }, name)
+      const answer = await fetch(`${control.urlOf(other)}/runs`, { method: 'POST', body: '{"assistant_id":"agent"}' })
+      t.equal(answer.status, 409)
+      return other
+    }
+    await failing('no-config', repository.url, { path: 'nowhere.json' }, /config: the commit has no nowhere.json/)
+    await failing('no-ref', repository.url, { ref: 'nowhere' }, /no branch, tag or commit "nowhere"/)
+    await failing('bad-command', repository.url, { config: { build_command: 'false' } }, /build failed \(exit code 1\)/)
+    const python = makeRepository(folder, 'python', { 'langgraph.json': '{"graphs":{"agent":"./agent.py:graph"}}' })
+    const other = await failing('python', python.url, {}, /Python graph/)
+    python.commit(application('mended'))
+    await control.deployed(await control.again(other.id))
+    t.match(await lines[0]!.connect(control.urlOf(other)).runs.wait(null, 'agent', { input: { text: 'x' } }), {
+      answer: 'mended x',
+    })
+  })
+
+  await t.test('an interrupt ends a build at once', async t => {
+    const other = await control.create('slow', repository.url, { config: { build_command: 'sleep 1000' } })
+    await control.reaches(other, 'BUILDING')
+    const log = async () => (await control.buildLog(other.id, other.latest_revision_id!)).join('\n')
+    while (!(await log()).includes('build: sleep 1000')) await sleep(50)
+    await control.interrupt(other.id, other.latest_revision_id!)
+    t.equal((await control.over(other)).status, 'INTERRUPTED')
+  })
+
+  await t.test('what runs is there again after a restart', async t => {
+    const client = lines[0]!.connect(url)
+    const thread = await client.threads.create()
+    const run = await client.runs.create(thread.thread_id, 'agent', { input: { text: 'kept', count: 200 } })
+    const before = cluster.pids()
+    await cluster.launcher.stop()
+    t.same(
+      before.filter(pid => cluster.pids().includes(pid)),
+      [],
+      'all processes have ended',
+    )
+    const again = await startCluster({ app: 'test/apps/basic', env: deployEnv(folder), data: cluster.data })
+    t.teardown(() => again.stop())
+    const slug = new URL(url).pathname
+    const later = lines[0]!.connect(`${again.url}${slug}`)
+    t.match(await later.runs.join(thread.thread_id, run.run_id), { answer: 'two kept' })
+    t.match(await later.runs.wait(thread.thread_id, 'agent', { input: { text: 'x' } }), { answer: 'two x' })
+  })
+})
