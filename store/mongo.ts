@@ -5,7 +5,7 @@
  */
 import { fail } from '../schemas/errors.js'
 import { collections, ensureIndexes } from './mongo/collections.js'
-import { connect, hostsOf, known } from './mongo/connection.js'
+import { connect, hostsOf, known, patiently } from './mongo/connection.js'
 import { reads } from './mongo/reads.js'
 import { finishRemovals } from './mongo/removal.js'
 import { ensureVersion } from './mongo/schema.js'
@@ -28,11 +28,13 @@ export interface MongoOptions {
  * not known, and it can be repeated.
  */
 export async function openMongo(options: MongoOptions): Promise<Store> {
+  await patiently(options.url, async db => {
+    await ensureVersion(db)
+    await ensureIndexes(db)
+  })
   const { client, db, standalone } = await connect(options)
   const all = collections(db)
   try {
-    await ensureVersion(db)
-    await ensureIndexes(db)
     await finishRemovals(all, 1_000)
   } catch (error) {
     await client.close()

@@ -140,6 +140,7 @@ export interface RunWhere {
   status?: readonly (RunStatus | 'accepting')[]
   attempt?: number
   token?: string
+  webhook_tries?: number
 }
 
 export interface CheckpointRow extends CheckpointEntry {
@@ -214,9 +215,11 @@ export type Step =
       run_id: string
       where: RunWhere
       set: Partial<Omit<RunRow, 'app' | 'run_id' | 'thread_id' | 'created_at'>>
+      /** Never fails: what does not match is left as it is. */
+      optional?: true
     }
-  /** Fails unless the row exists and matches. Removes the run alone. */
-  | { step: 'runs.remove'; run_id: string; where: RunWhere }
+  /** Fails unless the row exists and matches, or it is optional. Removes the run alone. */
+  | { step: 'runs.remove'; run_id: string; where: RunWhere; optional?: true }
   /** hb + 1 on every run named that still has this token; never fails. */
   | { step: 'runs.beat'; runs: { run_id: string; token: string }[] }
   /**

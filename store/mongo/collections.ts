@@ -37,7 +37,7 @@ const some = (partialFilterExpression: object): CreateIndexesOptions => ({ parti
 export const INDEXES: readonly IndexRow[] = [
   index('threads', 'busy', { updated_at: 1 }, some({ status: 'busy' })),
   index('threads', 'removing', { _removing: 1 }, some({ _removing: { $gt: 0 } })),
-  index('runs', 'by_thread', { thread_id: 1 }),
+  index('runs', 'by_thread', { thread_id: 1, created_at: -1, _id: -1 }),
   index('runs', 'unsettled', { created_at: 1, _id: 1 }, some({ _open: true })),
   index('runs', 'webhook_due', { webhook_due_at: 1 }, some({ webhook_due_at: { $gt: 0 } })),
   index('runs', 'cancel_due', { cancel_due_at: 1 }, some({ cancel_due_at: { $gt: 0 } })),
@@ -61,9 +61,6 @@ export const INDEXES: readonly IndexRow[] = [
 export const collections = (db: Db): Collections =>
   Object.fromEntries(COLLECTIONS.map(name => [name, db.collection<Doc>(name)])) as never
 
-/** On large collections that an older Weft has filled, making an index takes its time. */
-const INDEX_MS = 30 * 60_000
-
 /** Makes the indexes that are missing and checks that they are what they should be; throws one sentence when not. */
 export async function ensureIndexes(db: Db): Promise<void> {
   for (const on of COLLECTIONS) {
@@ -73,7 +70,6 @@ export async function ensureIndexes(db: Db): Promise<void> {
     await collection
       .createIndexes(
         wanted.map(({ name, key, options }) => ({ name, key: key as IndexSpecification as never, ...options })),
-        { timeoutMS: INDEX_MS },
       )
       .catch(error => {
         throw new Error(`The indexes of ${db.databaseName}.${on} cannot be made: ${(error as Error).message}`)

@@ -2,24 +2,20 @@
  * The connection: what is waited for and how long, what a write must reach before it counts, and what of the driver's
  * errors means that the database cannot be used now.
  */
-import {
-  type CommandStartedEvent,
-  type Db,
-  MongoAPIError,
-  MongoClient,
-  type MongoClientOptions,
-  MongoError,
-  ReadConcern,
-} from 'mongodb'
+import { type Db, MongoAPIError, MongoClient, type MongoClientOptions, MongoError, ReadConcern } from 'mongodb'
 import { fail, WeftError } from '../../schemas/errors.js'
 import type { MongoOptions } from '../mongo.js'
 
 const DATABASE = 'weft'
 
-/** A call is answered or refused within this time, also when the server hangs. */
-const CALL_MS = 5_000
 /** For a server that can be written to; a new primary is elected within a few seconds. */
 const SELECT_MS = 2_000
+/** A server that hangs is found so long after its last answer, plus the time to connect; calls that wait for it end then. */
+const WATCH_MS = 2_000
+/** For one answer: removing a long thread takes the longest. */
+const ANSWER_MS = 30_000
+/** For a majority to have a write on its disks. */
+const DURABLE_MS = 10_000
 
 export interface Connection {
   client: MongoClient
@@ -30,16 +26,37 @@ export interface Connection {
 
 /** Throws one sentence, without the credentials of the URL, when no server answers. */
 export async function connect({ url, onCommand }: MongoOptions): Promise<Connection> {
-  let client: MongoClient
+  const client = clientOf(url, { ...optionsFor(url), monitorCommands: onCommand !== undefined })
+  if (onCommand) client.on('commandStarted', event => onCommand(event.commandName, event.command))
+  const kinds = new Set<string>()
+  client.on('serverDescriptionChanged', event => kinds.add(event.newDescription.type))
+  await answers(client, url)
+  const standalone = kinds.has('Standalone')
+  // What others may see undone after a change of primary is never read. A single server has nothing to undo.
+  const db = client.db(databaseOf(url), standalone ? {} : { readConcern: new ReadConcern('majority') })
+  return { client, db, standalone }
+}
+
+/** For work that takes its time: making an index of a large collection. */
+export async function patiently(url: string, work: (db: Db) => Promise<void>): Promise<void> {
+  const client = clientOf(url, { ...optionsFor(url), socketTimeoutMS: 0, maxPoolSize: 1 })
   try {
-    client = new MongoClient(url, optionsFor(url, onCommand !== undefined))
+    await answers(client, url)
+    await work(client.db(databaseOf(url)))
+  } finally {
+    await client.close()
+  }
+}
+
+function clientOf(url: string, options: MongoClientOptions): MongoClient {
+  try {
+    return new MongoClient(url, options)
   } catch (error) {
     throw new Error(`MONGODB_URL cannot be used: ${(error as Error).message}`)
   }
-  if (onCommand)
-    client.on('commandStarted', (event: CommandStartedEvent) => onCommand(event.commandName, event.command))
-  const kinds = new Set<string>()
-  client.on('serverDescriptionChanged', event => kinds.add(event.newDescription.type))
+}
+
+async function answers(client: MongoClient, url: string): Promise<void> {
   try {
     await client.connect()
     await client.db('admin').command({ ping: 1 })
@@ -47,29 +64,24 @@ export async function connect({ url, onCommand }: MongoOptions): Promise<Connect
     await client.close()
     throw new Error(`No MongoDB answers at ${hostsOf(url)}: ${(error as Error).message}`)
   }
-  const standalone = kinds.has('Standalone')
-  // What others may see undone after a change of primary is never read. A single server has nothing to undo.
-  const db = client.db(databaseOf(url), standalone ? {} : { readConcern: new ReadConcern('majority') })
-  return { client, db, standalone }
 }
 
-function optionsFor(url: string, monitorCommands: boolean): MongoClientOptions {
-  return {
-    appName: 'weft',
-    writeConcern: { w: 'majority', journal: true },
-    retryReads: true,
-    // The driver does not retry writes at a standalone server: it has no way to tell whether they were done.
-    retryWrites: true,
-    serverSelectionTimeoutMS: SELECT_MS,
-    connectTimeoutMS: SELECT_MS,
-    timeoutMS: CALL_MS,
-    ...(/[?&]maxPoolSize=/i.test(url) ? {} : { maxPoolSize: 50 }),
-    ignoreUndefined: true,
-    promoteBuffers: true,
-    enableUtf8Validation: false,
-    monitorCommands,
-  }
-}
+const optionsFor = (url: string): MongoClientOptions => ({
+  appName: 'weft',
+  writeConcern: { w: 'majority', journal: true, wtimeoutMS: DURABLE_MS },
+  retryReads: true,
+  // At a standalone server the driver does not: nothing tells there whether a write was done.
+  retryWrites: true,
+  serverSelectionTimeoutMS: SELECT_MS,
+  connectTimeoutMS: SELECT_MS,
+  heartbeatFrequencyMS: WATCH_MS,
+  socketTimeoutMS: ANSWER_MS,
+  waitQueueTimeoutMS: ANSWER_MS,
+  ...(/[?&]maxPoolSize=/i.test(url) ? {} : { maxPoolSize: 50 }),
+  ignoreUndefined: true,
+  promoteBuffers: true,
+  enableUtf8Validation: false,
+})
 
 /** The database that the URL names, `weft` when it names none. */
 export const databaseOf = (url: string): string =>

@@ -1,7 +1,16 @@
 /** The queries; every one goes by `_id` or through an index of collections.ts. */
 import type { Document, Filter, FindOptions } from 'mongodb'
-import type { CheckpointQuery } from '../../schemas/checkpoints.js'
-import type { RecordQuery, RecordRow, RunRow, RunSummary, StateRow, Store, ThreadRow, Tuple } from '../port.js'
+import type {
+  RecordQuery,
+  RecordRow,
+  RunPlace,
+  RunRow,
+  RunSummary,
+  StateRow,
+  Store,
+  ThreadRow,
+  Tuple,
+} from '../port.js'
 import type { CollectionName, Collections } from './collections.js'
 import { type Doc, exact, key, plain } from './documents.js'
 import { load } from './parts.js'
@@ -37,7 +46,7 @@ export function reads(all: Collections): Reads {
     threads: {
       async get(app, thread_id) {
         const doc = await all.threads.findOne({ _id: thread_id })
-        if (doc === null || doc.app !== app || doc._removing !== undefined) return null
+        if (doc === null || (app !== null && doc.app !== app) || doc._removing !== undefined) return null
         return load<ThreadRow>(all, doc, () => all.threads.findOne({ _id: thread_id }))
       },
       state: thread_id => one<StateRow>('states', thread_id),
@@ -58,6 +67,19 @@ export function reads(all: Collections): Reads {
         return summaries({ _id: { $in: [...run_ids] } })
       },
       unsettled: limit => summaries({ _open: true }, { sort: { created_at: 1, _id: 1 }, limit }),
+      list: ({ thread_id, status, after, skip = 0, limit }) => {
+        const filter: Filter<Doc> = {
+          thread_id,
+          status: status === undefined ? { $ne: 'accepting' } : { $in: [...status] },
+        }
+        const sort = { created_at: -1, _id: -1 } as const
+        return summaries(after ? { ...filter, ...beyond(after, '$lt') } : filter, { sort, skip, limit })
+      },
+      active: (app, status, limit, after) => {
+        const filter: Filter<Doc> = { _open: true, app, status: { $in: [...status] } }
+        const sort = { created_at: 1, _id: 1 } as const
+        return summaries(after ? { ...filter, ...beyond(after, '$gt') } : filter, { sort, limit })
+      },
       cancelDue: now => summaries({ cancel_due_at: { $gt: 0, $lte: now } }),
       webhooksDue: (now, limit) =>
         summaries({ webhook_due_at: { $gt: 0, $lte: now } }, { sort: { webhook_due_at: 1 }, limit }),
@@ -74,30 +96,33 @@ export function reads(all: Collections): Reads {
       },
     },
     checkpoints: {
-      async get({ thread_id, ns = '', checkpoint_id }) {
-        const id = checkpoint_id ?? (ns === '' ? await headOf(thread_id) : undefined)
+      async get({ thread_id, ns = '', checkpoint_id, without_run }) {
+        // The head may be what is to be left out: then it is the newest of the others.
+        const follows = checkpoint_id === undefined && ns === '' && without_run === undefined
+        const id = follows ? await headOf(thread_id) : checkpoint_id
         if (id === null) return null
+        const others = without_run === undefined ? {} : { run_id: { $ne: without_run } }
         const found =
           id === undefined
-            ? await all.checkpoints
-                .find({ thread_id, ns: plain(ns) })
+            ? all.checkpoints
+                .find({ thread_id, ns: plain(ns), ...others })
                 .sort({ seq: -1 })
                 .limit(1)
-                .toArray()
-            : await all.checkpoints.find({ _id: checkpointKey(thread_id, id, ns) }).toArray()
-        return (await tuples(thread_id, found))[0] ?? null
+            : all.checkpoints.find({ _id: checkpointKey(thread_id, id, ns), ...others })
+        return (await tuples(thread_id, await found.toArray()))[0] ?? null
       },
-      async list({ thread_id, ns, checkpoint_id, before, limit }) {
+      async list({ thread_id, ns, checkpoint_id, before, limit, without_run }) {
+        if (limit === 0) return []
         const filter: Filter<Doc> = { thread_id }
         if (ns !== undefined) filter.ns = plain(ns)
         if (checkpoint_id !== undefined) filter.id = checkpoint_id
+        if (without_run !== undefined) filter.run_id = { $ne: without_run }
         if (before !== undefined) {
           const seq = await seqOf(thread_id, before)
           if (seq === null) return []
           filter.seq = { $lt: seq }
         }
         const options: FindOptions = { sort: { seq: -1 }, ...(limit === undefined ? {} : { limit }) }
-        if (limit === 0) return []
         return tuples(thread_id, await all.checkpoints.find(filter, options).toArray())
       },
     },
@@ -193,6 +218,12 @@ interface Stored {
 const SUMMARY: FindOptions = { projection: { kwargs: 0, result: 0, '_parts.kwargs': 0, '_parts.result': 0 } }
 
 const refsOf = (doc: Document): { [channel: string]: string } => JSON.parse(exact(doc.refs as string))
+
+/** Runs after a place in the order of time and id; the bound of the first column lets the index begin there. */
+const beyond = ({ created_at, run_id }: RunPlace, way: '$lt' | '$gt'): Filter<Doc> => ({
+  created_at: { [`${way}e`]: created_at },
+  $or: [{ created_at: { [way]: created_at } }, { _id: { [way]: run_id } }],
+})
 
 /** Ids of one query: a list of thousands would make a message of its own size. */
 const AT_ONCE = 1_000

@@ -4,18 +4,15 @@
  */
 import type { Collections } from './collections.js'
 
-/** A long thread has many documents; a removal that is cut short is repeated. */
-const REMOVE_MS = 60_000
 /** A mark this old belongs to nobody who is still at it. */
-const ABANDONED_MS = 2 * REMOVE_MS
+const ABANDONED_MS = 120_000
 
 export async function removeThread(all: Collections, thread_id: string): Promise<void> {
-  const options = { timeoutMS: REMOVE_MS }
   await all.threads.updateOne({ _id: thread_id, _removing: null }, { $set: { _removing: Date.now() } })
   await Promise.all([
     all.states.deleteOne({ _id: thread_id }),
     ...[all.runs, all.checkpoints, all.blobs, all.writes, all.parts].map(collection =>
-      collection.deleteMany({ thread_id }, options),
+      collection.deleteMany({ thread_id }),
     ),
   ])
   await all.threads.deleteOne({ _id: thread_id, _removing: { $gt: 0 } })

@@ -64,15 +64,23 @@ const WAYS: Ways = {
     return (await all.runs.findOne(same, { projection: { _id: 1 } })) !== null
   },
 
-  'runs.patch': async ({ run_id, where, set }, all) => {
+  'runs.patch': async ({ run_id, where, set, optional }, all) => {
     const more: UpdateFilter<Doc> =
       set.status === undefined ? {} : isOpen(set.status) ? { $set: { _open: true } } : { $unset: { _open: '' } }
-    return patch(all, 'runs', owner(await threadOf(all, run_id, set)), runFilter(run_id, where), fields(set), more)
+    const done = await patch(
+      all,
+      'runs',
+      owner(await threadOf(all, run_id, set)),
+      runFilter(run_id, where),
+      fields(set),
+      more,
+    )
+    return done || optional === true
   },
 
-  'runs.remove': async ({ run_id, where }, all) => {
+  'runs.remove': async ({ run_id, where, optional }, all) => {
     const gone = await all.runs.findOneAndDelete(runFilter(run_id, where), { projection: { _parts: 1 } })
-    if (gone === null) return false
+    if (gone === null) return optional === true
     await remove(all, gone._parts)
     return true
   },
@@ -142,11 +150,12 @@ const NONE = '\uffff:'
 const nameOf = (name: string | null, id: string): string => (name === null ? NONE + id : plain(name))
 export const nameFrom = (stored: string): string | null => (stored.startsWith(NONE) ? null : stored)
 
-function runFilter(run_id: string, { status, attempt, token }: RunWhere): Filter<Doc> {
+function runFilter(run_id: string, { status, attempt, token, webhook_tries }: RunWhere): Filter<Doc> {
   const filter: Filter<Doc> = { _id: run_id }
   if (status !== undefined) filter.status = { $in: [...status] }
   if (attempt !== undefined) filter.attempt = attempt
   if (token !== undefined) filter.token = token
+  if (webhook_tries !== undefined) filter.webhook_tries = webhook_tries
   return filter
 }
 

@@ -51,19 +51,20 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
     out.push([INSERT_RUN, i, values(RUN, row)])
     out.push([INSERT_PAYLOAD, -1, [row.run_id, row.kwargs, row.result]])
   },
-  'runs.patch': ({ run_id, where, set }, i, out) => {
+  'runs.patch': ({ run_id, where, set, optional }, i, out) => {
     const { sets, params } = assignments(RUN_PATCHED, set)
     const found = runWhere(run_id, where)
-    out.push([update('runs', sets, found.wheres), i, [...params, ...found.params]])
     const payload = assignments(PAYLOAD, set)
+    // Before the row, which matches no longer once it is changed.
     if (payload.sets.length > 0) {
-      payload.params.push(run_id)
-      out.push([update('payloads', payload.sets, ['run_id = ?']), -1, payload.params])
+      const matches = `run_id IN (SELECT run_id FROM runs WHERE ${found.wheres.join(' AND ')})`
+      out.push([update('payloads', payload.sets, [matches]), -1, [...payload.params, ...found.params]])
     }
+    out.push([update('runs', sets, found.wheres), optional ? -1 : i, [...params, ...found.params]])
   },
-  'runs.remove': ({ run_id, where }, i, out) => {
+  'runs.remove': ({ run_id, where, optional }, i, out) => {
     const { wheres, params } = runWhere(run_id, where)
-    out.push([`DELETE FROM runs WHERE ${wheres.join(' AND ')}`, i, params])
+    out.push([`DELETE FROM runs WHERE ${wheres.join(' AND ')}`, optional ? -1 : i, params])
   },
   'runs.beat': ({ runs }, _i, out) => {
     out.push([BEAT, -1, [JSON.stringify(runs.map(({ run_id, token }) => [run_id, token]))]])
@@ -112,7 +113,10 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
   },
 }
 
-function runWhere(run_id: string, { status, attempt, token }: RunWhere): { wheres: string[]; params: Param[] } {
+function runWhere(
+  run_id: string,
+  { status, attempt, token, webhook_tries }: RunWhere,
+): { wheres: string[]; params: Param[] } {
   const wheres = ['run_id = ?']
   const params: Param[] = [run_id]
   if (status !== undefined) {
@@ -126,6 +130,10 @@ function runWhere(run_id: string, { status, attempt, token }: RunWhere): { where
   if (token !== undefined) {
     wheres.push('token = ?')
     params.push(token)
+  }
+  if (webhook_tries !== undefined) {
+    wheres.push('webhook_tries = ?')
+    params.push(webhook_tries)
   }
   return { wheres, params }
 }
