@@ -7,7 +7,7 @@ import { dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseEnv } from 'node:util'
 import type { JsonObject } from '../../schemas/assistants.js'
-import { type Library, libraryOf, prepareLoading } from './loading.js'
+import { type Library, libraryOf, prepareLoading, tuneLibrary } from './loading.js'
 import type { Hello } from './protocol.js'
 
 /** What we use of a compiled graph. Never instanceof: the application may bring its own copy of the library. */
@@ -61,6 +61,7 @@ export async function loadApplication(path: string): Promise<Application> {
       if (typeof loaded === 'function') graphs.set(graph_id, loaded)
       hello.graphs.push({ graph_id, description, error: typeof loaded === 'string' ? loaded : null })
     }
+    await tuneLibrary(folder, files)
     return { hello, graphs, library }
   } catch (error) {
     return { hello: { error: (error as Error).message, graphs: [] }, graphs, library: null }

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import Module, { createRequire, register } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { type Provider, shareUntracedRun } from './host-context.js'
 
 export type Library = typeof import('@langchain/langgraph')
 
@@ -13,6 +14,7 @@ const TYPESCRIPT = /\.[cm]?tsx?$/
 /** What an application may import from us when it has none of its own. */
 const LENT = /^(@langchain\/|zod($|\/))/
 const LIBRARY = '@langchain/langgraph'
+const CORE = '@langchain/core'
 
 /** Must run before the first file of the application is imported. */
 export async function prepareLoading(folder: string, files: readonly string[]): Promise<void> {
@@ -30,21 +32,38 @@ export async function libraryOf(folder: string, files: readonly string[]): Promi
   const theirs = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY)
   if (theirs === null || theirs === createRequire(import.meta.url).resolve(LIBRARY))
     return import('@langchain/langgraph')
-  return import(pathToFileURL(moduleEntry(theirs)).href) as Promise<Library>
+  return import(pathToFileURL(moduleEntry(theirs, LIBRARY)).href) as Promise<Library>
+}
+
+/** Spares the core that graphs run on what it does for tracing while nothing traces. After the graphs are loaded. */
+export async function tuneLibrary(folder: string, files: readonly string[]): Promise<void> {
+  try {
+    const library =
+      resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? createRequire(import.meta.url).resolve(LIBRARY)
+    const require = createRequire(library)
+    const common = require.resolve(`${CORE}/singletons`)
+    const entries: unknown[] = [await import(pathToFileURL(moduleEntry(common, CORE, './singletons')).href)]
+    // The copy for `require` is another one; it is only there when something asked for it.
+    if (require.cache[common] !== undefined) entries.push(require(common))
+    for (const entry of entries)
+      shareUntracedRun((entry as { AsyncLocalStorageProviderSingleton?: Provider }).AsyncLocalStorageProviderSingleton)
+  } catch {
+    // A library that is laid out differently runs as it is.
+  }
 }
 
 const foldersOf = (folder: string, files: readonly string[]): string[] =>
   files.length > 0 ? [...new Set(files.map(file => dirname(file)))] : [folder]
 
 /** `require.resolve` gives the CommonJS entry of a package; this is the ESM entry beside it, which graphs import. */
-function moduleEntry(common: string): string {
+function moduleEntry(common: string, name: string, path = '.'): string {
   for (let folder = dirname(common); folder !== dirname(folder); folder = dirname(folder)) {
     try {
       const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-      if (manifest.name !== LIBRARY) continue
-      const entry = manifest.exports?.['.']?.import
-      const path = typeof entry === 'string' ? entry : entry?.default
-      return typeof path === 'string' ? join(folder, path) : common
+      if (manifest.name !== name) continue
+      const entry = manifest.exports?.[path]?.import
+      const file = typeof entry === 'string' ? entry : entry?.default
+      return typeof file === 'string' ? join(folder, file) : common
     } catch {}
   }
   return common
