@@ -67,6 +67,7 @@ const readable = (expected: string): string =>
   expected
     .replace(/^\((.*)\)$/, '$1')
     .replace(/ \| (null|undefined)/g, '')
+    .replace(/^(null|undefined) \| /, '')
     .replace(/ & Format<"uuid">/g, ' (uuid)')
     .slice(0, 300)
 

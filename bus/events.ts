@@ -1,7 +1,10 @@
-/** The terminal event of a run, news of a thread, orders to whoever executes a run. None is stored: the rows are the truth. */
+/**
+ * The terminal event of a run, news of a thread, orders to whoever executes a run, alarms that were set. None is
+ * stored: the rows are the truth.
+ */
 import { headers } from 'nats'
 import { type RunId, token } from '../schemas/ids.js'
-import { control, end, threadNews } from '../schemas/subjects.js'
+import { control, end, event, threadNews } from '../schemas/subjects.js'
 import type { ThreadNews } from '../schemas/thread-stream.js'
 import type { Link } from './connect.js'
 import type { Ending } from './follow.js'
@@ -36,6 +39,20 @@ export const announceNews = (link: Link, thread_id: string, news: ThreadNews): v
 export function followThread(link: Link, thread_id: string, onNews: (news: ThreadNews) => void): () => void {
   const subscription = link.nc.subscribe(threadNews(token('thread', thread_id)), {
     callback: (error, message) => void (error ?? onNews(JSON.parse(Buffer.from(message.data).toString()))),
+  })
+  return () => subscription.unsubscribe()
+}
+
+/** Tells the other resource workers that a row is due at `at` (ms). */
+export const tellAlarm = (link: Link, at: number): void => link.nc.publish(event('alarm', 'set'), `${at}`)
+
+/** Hears of alarms, also of our own. The answer ends it. */
+export function onAlarm(link: Link, hear: (at: number) => void): () => void {
+  const subscription = link.nc.subscribe(event('alarm', 'set'), {
+    callback: (error, message) => {
+      const at = error ? Number.NaN : Number(message.string())
+      if (Number.isFinite(at)) hear(at)
+    },
   })
   return () => subscription.unsubscribe()
 }

@@ -76,7 +76,7 @@ function allowOf(methods: Map<string, Route>): string {
   return [...names, 'OPTIONS'].join(', ')
 }
 
-const IDS = new Set(['thread_id', 'run_id'])
+const IDS = new Set(['thread_id', 'run_id', 'cron_id'])
 
 /** The parameters by name; bad encoding is 400, a malformed id 422. */
 export function decodeParams({ route, values }: Match): { [name: string]: string } {

@@ -60,6 +60,14 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/threads/:thread_id/state', answer: 'json', subject: state },
   { method: 'GET', path: '/threads/:thread_id/stream', answer: 'join-thread', subject: rpc('threads', 'follow') },
 
+  { method: 'POST', path: '/threads/:thread_id/runs/crons', answer: 'json', subject: rpc('crons', 'createForThread') },
+  { method: 'POST', path: '/runs/crons', answer: 'json', subject: rpc('crons', 'create') },
+  { method: 'POST', path: '/runs/crons/search', answer: 'json', subject: rpc('crons', 'search') },
+  { method: 'POST', path: '/runs/crons/count', answer: 'json', subject: rpc('crons', 'count') },
+  { method: 'GET', path: '/runs/crons/:cron_id', answer: 'json', subject: rpc('crons', 'get') },
+  { method: 'PATCH', path: '/runs/crons/:cron_id', answer: 'json', subject: rpc('crons', 'update') },
+  { method: 'DELETE', path: '/runs/crons/:cron_id', answer: 'json', subject: rpc('crons', 'delete') },
+
   { method: 'POST', path: '/runs', answer: 'create', subject: create, mode: 'background' },
   { method: 'POST', path: '/runs/batch', answer: 'create', subject: rpc('runs', 'batch'), mode: 'background' },
   { method: 'POST', path: '/runs/cancel', answer: 'json', subject: rpc('runs', 'cancel_many') },

@@ -135,6 +135,11 @@ export const SETTINGS = {
     10000,
     'Milliseconds that the replicas of a new revision must have stayed ready before it serves.',
   ),
+  cron_seconds: setting(
+    'WEFT_CRON_SECONDS',
+    false,
+    'Take schedules of six fields, too, the first of which is the second.',
+  ),
   webhook_secret: setting(
     'WEFT_WEBHOOK_SECRET',
     '',

@@ -25,5 +25,8 @@ export const isUuid = (value: string): boolean => UUID.test(value)
 /** Namespace of the ids of system assistants (API: assistants 2.4): uuid5(graph id, this). */
 export const SYSTEM_ASSISTANT_NAMESPACE = '6ba7b821-9dad-11d1-80b4-00c04fd430c8'
 
+/** Namespace of the ids of what a cron makes: uuid5(cron id + slot, this), so that a repeat is the same. */
+export const CRON_NAMESPACE = 'b6f1c0a2-6f7e-5f0e-9b1d-0c8f3c1d2a47'
+
 /** The application every unprefixed call goes to. */
 export const BUILT_IN_APP = 'built-in'

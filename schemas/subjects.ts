@@ -7,6 +7,7 @@ export type RpcNoun =
   | 'assistants'
   | 'threads'
   | 'runs'
+  | 'crons'
   | 'checkpoints'
   | 'system'
   | 'deployments'

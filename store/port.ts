@@ -94,6 +94,7 @@ export interface RunRow {
   resumable: boolean
   temporary: boolean
   on_disconnect: 'cancel' | 'continue'
+  /** When a delayed run is to be woken; 0 once that was done, and for a run without delay. */
   due_at: number
   attempt: number
   token: string | null
@@ -141,6 +142,8 @@ export interface RunWhere {
   attempt?: number
   token?: string
   webhook_tries?: number
+  due_at?: number
+  webhook_due_at?: number
 }
 
 export interface CheckpointRow extends CheckpointEntry {
@@ -283,7 +286,10 @@ export interface Store {
   runs: {
     get(run_id: string): Promise<RunRow | null>
     summary(run_ids: readonly string[]): Promise<RunSummary[]>
-    /** Runs that are accepting, pending or running, oldest first: what a starting worker looks through. */
+    /**
+     * Runs that are accepting, running, or pending without an alarm (`due_at` 0), oldest first: what a starting worker
+     * looks through.
+     */
     unsettled(limit: number): Promise<RunSummary[]>
     /** Runs of a thread, newest first; equal times are ordered by id. */
     list(query: RunQuery): Promise<RunSummary[]>
@@ -296,10 +302,12 @@ export interface Store {
     ): Promise<RunSummary[]>
     /** Runs of the thread with a `claim_no` of at least `from`, in its order. */
     claimed(thread_id: string, from: number, limit: number): Promise<RunSummary[]>
-    /** Runs whose `cancel_due_at` is not later than `now`. */
-    cancelDue(now: number): Promise<RunSummary[]>
-    /** Runs whose webhook is due, earliest first. */
-    webhooksDue(now: number, limit: number): Promise<RunSummary[]>
+    /** Pending runs with 0 < `due_at` ≤ `until`, earliest first; so are the next two. */
+    startsDue(until: number, limit: number): Promise<RunSummary[]>
+    /** Runs with `cancel_due_at` ≤ `until`. */
+    cancelsDue(until: number, limit: number): Promise<RunSummary[]>
+    /** Runs with `webhook_due_at` ≤ `until`. */
+    webhooksDue(until: number, limit: number): Promise<RunSummary[]>
     /** Thread ids of temporary runs that ended before `ended_before` (resumable ones: `resumable_before`) and owe no webhook. */
     expired(ended_before: number, resumable_before: number, limit: number): Promise<string[]>
   }

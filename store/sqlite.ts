@@ -67,8 +67,9 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       list: async query => summaries(await reader.call(['runs.list', query])),
       active: async (...query) => summaries(await reader.call(['runs.active', ...query])),
       claimed: async (thread_id, from, limit) => summaries(await reader.call(['runs.claimed', thread_id, from, limit])),
-      cancelDue: async now => summaries(await reader.call(['runs.cancelDue', now])),
-      webhooksDue: async (now, limit) => summaries(await reader.call(['runs.webhooksDue', now, limit])),
+      startsDue: async (until, limit) => summaries(await reader.call(['runs.startsDue', until, limit])),
+      cancelsDue: async (until, limit) => summaries(await reader.call(['runs.cancelsDue', until, limit])),
+      webhooksDue: async (until, limit) => summaries(await reader.call(['runs.webhooksDue', until, limit])),
       expired: async (before, resumable, limit) =>
         (await reader.call<[string][]>(['runs.expired', before, resumable, limit])).map(([thread_id]) => thread_id),
     },

@@ -5,6 +5,7 @@ import type { Link } from '../bus/connect.js'
 import type { Mux } from '../bus/mux.js'
 import type { Config } from '../schemas/config.js'
 import type { Store } from '../store/port.js'
+import type { Alarms } from './alarms.js'
 import type { Apps } from './apps.js'
 import type { Workspace } from './control.js'
 import type { Allowed } from './outbound.js'
@@ -24,6 +25,7 @@ export interface Tools {
   ring: KeyRing
   workspace: Workspace
   inTurn: ReturnType<typeof turns>
+  alarms: Alarms
 }
 
 /** Own keys of all objects, later ones win. `__proto__` stays data. */

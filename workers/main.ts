@@ -11,11 +11,13 @@ import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
 import { event } from '../schemas/subjects.js'
 import { openSqlite } from '../store/sqlite.js'
+import { openAlarms } from './alarms.js'
 import { openApps, within } from './apps.js'
 import { assistants } from './assistants.js'
 import { packTuples, rowsOf } from './checkpoints.js'
 import { type Tools, turns } from './context.js'
 import { control, provedRing, renewSecrets, workspaceOf } from './control.js'
+import { crons } from './crons.js'
 import { findServed } from './deployment-served.js'
 import { deployments, revisions } from './deployments.js'
 import { parseAllowed } from './outbound.js'
@@ -52,11 +54,13 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     ring: await provedRing(config, store, link.log),
     workspace: await workspaceOf(store),
     inTurn: turns(),
+    alarms: openAlarms(link),
   }
   const nouns = {
     assistants: assistants(tools),
     threads: { ...threads(tools), ...threadStreams(tools) },
     runs: { ...runs(tools), ...leases(tools) },
+    crons: crons(tools),
     checkpoints: checkpoints(tools),
     system: system(tools),
   }
@@ -77,6 +81,8 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   // Graph workers that ran before this process did announce themselves again.
   link.nc.publish(event('resources', 'started'))
   void renewSecrets(tools).catch(error => link.log.warn({ err: error }, 'secrets could not be looked through'))
+  tools.alarms.start(tools)
+  life.push({ name: 'alarms', quiet: () => tools.alarms.stop() })
   const sweeper = startSweeper(tools)
   life.push({ name: 'sweeper', quiet: () => sweeper.stop() })
 }

@@ -4,10 +4,11 @@
  */
 import { v7 } from 'uuid'
 import type { Context, Reply } from '../bus/serve.js'
+import type { JsonObject } from '../schemas/assistants.js'
 import type { CallHead } from '../schemas/calls.js'
 import { fail } from '../schemas/errors.js'
 import type { RunCreate, RunMode } from '../schemas/runs.js'
-import type { AssistantRow, RecordRow, RunRow, RunSummary, Step, Store, ThreadRow } from '../store/port.js'
+import type { AssistantRow, RecordRow, RunRow, Step, Store, ThreadRow } from '../store/port.js'
 import { appOf } from './apps.js'
 import { find } from './assistants.js'
 import { isObject, merge, type Tools } from './context.js'
@@ -16,6 +17,7 @@ import { answer } from './run-answer.js'
 import { type Decision, decide, dropSteps, followUp } from './run-multitask.js'
 import { forgetKey, holds, type Once, recall, recordOf, shortText } from './run-once.js'
 import { kwargsOf } from './run-payload.js'
+import { firstEligible } from './run-status.js'
 import { newThread } from './threads.js'
 import { wakeRun } from './wake.js'
 
@@ -32,14 +34,52 @@ export async function create(tools: Tools, body: RunCreate, { head }: Context, o
     : await tools.inTurn(run.thread_id, () => accept(tools, run, body.if_not_exists === 'create', record))
   if (outcome === 'taken') return (await recall(tools, once!, run_id)) ?? create(tools, body, { head } as Context, once)
   if (outcome === 'known') return answerKnown(tools, run, stateless)
-  if (outcome === 'first') wakeWhenDue(tools, run)
+  if (outcome === 'first' || run.due_at > 0) wakeWhenDue(tools, run)
   return answer(run, stateless)
+}
+
+export interface Place {
+  app: string
+  run_id: string
+  thread_id: string
+  /** The run brings its thread, with this metadata beside its own; null: the thread is there. */
+  brings: JsonObject | null
+}
+
+/** A run in the background that nobody waits for. False: it was there already. Throws why it is refused. */
+export async function place(
+  tools: Tools,
+  body: RunCreate,
+  { app, run_id, thread_id, brings }: Place,
+): Promise<boolean> {
+  const head: CallHead = {
+    request_id: run_id,
+    app,
+    ...(brings === null ? { params: { thread_id } } : {}),
+    run: { run_id, mode: 'background' },
+  }
+  const run = await prepare(tools, body, head, run_id, thread_id)
+  const outcome =
+    brings === null
+      ? await tools.inTurn(thread_id, () => accept(tools, run, false, null))
+      : await acceptNew(tools, run, null, brings)
+  if (outcome === 'first' || (outcome === 'waits' && run.due_at > 0)) wakeWhenDue(tools, run)
+  return outcome !== 'known'
 }
 
 const isStateless = (head: CallHead): boolean => head.params?.thread_id === undefined
 
-/** The row of a new run, after the checks that do not look at its thread. Nothing is stored yet. */
-export async function prepare(tools: Tools, body: RunCreate, head: CallHead, run_id: string): Promise<RunRow> {
+/**
+ * The row of a new run, after the checks that do not look at its thread. Nothing is stored yet. `own_thread`: the id of
+ * the thread that a stateless run brings.
+ */
+export async function prepare(
+  tools: Tools,
+  body: RunCreate,
+  head: CallHead,
+  run_id: string,
+  own_thread = v7(),
+): Promise<RunRow> {
   const mode = head.run?.mode ?? 'background'
   const stateless = isStateless(head)
   if (body.webhook) {
@@ -48,20 +88,19 @@ export async function prepare(tools: Tools, body: RunCreate, head: CallHead, run
   }
   const app = appOf(head)
   const assistant = await find(tools.store, app, body.assistant_id)
-  if (assistant === null)
-    throw fail(
-      'not_found',
-      `No assistant found for "${body.assistant_id}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`,
-    )
+  if (assistant === null) throw fail('not_found', noAssistant(body.assistant_id))
   const pool = await tools.apps.pool(app, assistant.graph_id)
   if (pool === null)
     throw fail('not_found', `Graph '${assistant.graph_id}' is not one of those that this application serves now`)
-  const thread_id = head.params?.thread_id?.toLowerCase() ?? v7()
+  const thread_id = head.params?.thread_id?.toLowerCase() ?? own_thread
   const temporary = stateless && (body.on_completion ?? 'delete') === 'delete'
   const run = runRow(body, assistant, { pool, run_id, thread_id, mode, stateless, temporary })
   await checkSelection(tools, body, run)
   return run
 }
+
+export const noAssistant = (given: string): string =>
+  `No assistant found for "${given}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`
 
 /** A checkpoint that is named must be one of the thread: an unknown one would start from nothing, silently. */
 async function checkSelection({ store }: Tools, body: RunCreate, { thread_id, temporary }: RunRow): Promise<void> {
@@ -71,6 +110,9 @@ async function checkSelection({ store }: Tools, body: RunCreate, { thread_id, te
   if ((await store.checkpoints.get({ thread_id, ns, checkpoint_id })) === null)
     throw fail('not_found', `Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
 }
+
+/** The last time that a date can name. */
+const LAST_MS = 8.64e15
 
 interface Given {
   pool: string
@@ -109,7 +151,7 @@ function runRow(
       mode === 'background' || mode === 'events'
         ? 'continue'
         : (body.on_disconnect ?? (stateless && mode === 'stream' ? 'cancel' : 'continue')),
-    due_at: body.after_seconds ? now + Math.ceil(body.after_seconds * 1000) : 0,
+    due_at: body.after_seconds ? Math.min(now + Math.ceil(body.after_seconds * 1000), LAST_MS) : 0,
     attempt: 0,
     token: null,
     hb: 0,
@@ -131,14 +173,19 @@ function runRow(
 }
 
 /**
- * first: nothing runs and this one is alone in line. waits: others go before it. known: the same create came before.
+ * first: it is this one's turn. waits: others go before it, or its time. known: the same create came before.
  * taken: another create has its Idempotency-Key.
  */
 type Outcome = 'first' | 'waits' | 'known' | 'taken'
 
 /** A stateless run brings its own thread row, so there is nothing to compare. */
-export async function acceptNew({ store }: Tools, run: RunRow, record: RecordRow | null = null): Promise<Outcome> {
-  const metadata = JSON.stringify({ graph_id: run.graph_id, assistant_id: run.assistant_id })
+export async function acceptNew(
+  { store }: Tools,
+  run: RunRow,
+  record: RecordRow | null = null,
+  more: JsonObject = {},
+): Promise<Outcome> {
+  const metadata = JSON.stringify({ ...more, graph_id: run.graph_id, assistant_id: run.assistant_id })
   const row: ThreadRow = {
     ...newThread(run.app, run.thread_id, metadata, run.temporary),
     status: 'busy',
@@ -152,6 +199,8 @@ export async function acceptNew({ store }: Tools, run: RunRow, record: RecordRow
     pending(run),
   ])
   if (record !== null && failed === 1) return lost(store, run)
+  // The thread is there: a create of the same run was cut short after it.
+  if (failed === 1) return (await store.apply([pending(run)])) === -1 ? 'first' : 'known'
   return failed === 0 ? 'known' : 'first'
 }
 
@@ -211,7 +260,8 @@ async function accept(tools: Tools, run: RunRow, mayCreate: boolean, record: Rec
     // Lost the race for the thread row, or what was to be dropped has moved on: look again.
     if (failed !== -1) continue
     followUp(tools, decision, run)
-    return base.active === null && decision.queue.length === 1 ? 'first' : 'waits'
+    const first = base.active === null ? firstEligible(decision.queue, run.created_at) : null
+    return first?.run_id === run.run_id ? 'first' : 'waits'
   }
 }
 
@@ -222,18 +272,10 @@ const pending = (run: RunRow): Step => ({
   set: { status: 'pending' },
 })
 
-/** The longest wait of a timer; a later alarm is found by the sweep. */
-const MAX_TIMER_MS = 2 ** 31 - 1
-
-/** Wakes a run when it is due. The due time stands in the row; the timer only makes it punctual. */
-export function wakeWhenDue(
-  tools: Tools,
-  run: Pick<RunSummary, 'app' | 'run_id' | 'thread_id' | 'pool' | 'due_at' | 'attempt'>,
-): void {
-  const now = () => void wakeRun(tools, run, `${run.run_id}:${run.attempt + 1}`)
-  const left = run.due_at - Date.now()
-  if (left <= 0) now()
-  else if (left < MAX_TIMER_MS) setTimeout(now, left + 1).unref()
+/** Wakes a run whose turn it is, or sets the alarm of one that is to start later. */
+export function wakeWhenDue({ alarms, ...tools }: Tools, run: RunRow): void {
+  if (run.due_at > 0) alarms.set(run.due_at)
+  else void wakeRun(tools, run, `${run.run_id}:1`)
 }
 
 async function answerKnown({ store }: Tools, run: RunRow, stateless: boolean): Promise<Reply> {

@@ -94,7 +94,7 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
       )
       continue
     }
-    const first = thread.active === null ? firstEligible(thread.queue, Date.now()) : null
+    const first = thread.active === null ? firstEligible(thread.queue, nowFor(run, thread)) : null
     if (first === null) return { head: { claim: 'waiting' } }
     if (first.run_id !== run_id) {
       await wakeNext(tools, thread.queue)
@@ -112,6 +112,12 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
     })
     return { head: { claim: 'ended' } }
   }
+}
+
+/** Its alarm went off: its time has come, also where the clock of this worker is a little behind. */
+function nowFor({ run_id, due_at }: RunRow, { queue }: ThreadRow): number {
+  const own = due_at === 0 ? queue.find(one => one.run_id === run_id)?.due_at : 0
+  return Math.max(Date.now(), own ?? 0)
 }
 
 async function take(tools: Tools, thread: ThreadRow, run: RunRow, worker: string, charges = 0): Promise<Reply | null> {

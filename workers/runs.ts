@@ -112,7 +112,7 @@ export const runs = (tools: Tools) => ({
     await tools.store.apply([
       { step: 'runs.patch', run_id, where: { status: ['pending', 'running'] }, set: { cancel_due_at: due } },
     ])
-    setTimeout(() => void cancelDue(tools), tools.config.disconnect_grace_ms + 5).unref()
+    tools.alarms.set(due)
     return {}
   }),
 })
@@ -126,14 +126,9 @@ const ignoreEnded = (error: unknown) => {
   if (!(error instanceof WeftError) || error.code !== 'conflict') throw error
 }
 
-/** Cancels every run whose grace is over. Also a row of the sweeper: a timer dies with its process. */
-export async function cancelDue(tools: Tools): Promise<void> {
-  for (const { run_id } of await tools.store.runs.cancelDue(Date.now())) {
-    await cancel(tools, run_id)
-      .catch(ignoreEnded)
-      .catch(error => tools.link.log.warn({ err: error, run_id }, 'a cancel has to be repeated'))
-  }
-}
+/** Cancels a run whose grace is over. */
+export const cancelDue = (tools: Tools, { run_id }: RunSummary): Promise<void> =>
+  cancel(tools, run_id).catch(ignoreEnded)
 
 async function summary({ store }: Tools, head: CallHead): Promise<RunSummary> {
   const [row] = await store.runs.summary([head.params?.run_id?.toLowerCase() ?? ''])

@@ -6,12 +6,9 @@ import type { Tools } from './context.js'
 import { sweepLogs } from './deployment-logs.js'
 import { sweepOrders, sweepOrphans } from './deployment-orders.js'
 import { dropUnaccepted, repair } from './repair.js'
-import { wakeWhenDue } from './run-create.js'
 import { forgetExpired } from './run-once.js'
 import { firstEligible } from './run-status.js'
-import { cancelDue } from './runs.js'
 import { wakeRun } from './wake.js'
-import { deliverDue } from './webhooks.js'
 
 interface Row {
   name: string
@@ -33,10 +30,8 @@ export const rows: readonly Row[] = [
   { name: 'lost holders', every_ms: 10_000, at_start: true, work: wakeLost },
   // Busy threads that nobody has written for 30 s.
   { name: 'half-done', every_ms: 10_000, at_start: true, work: repairStale },
-  // Runs whose cancel_due_at has passed.
-  { name: 'cancels', every_ms: 10_000, at_start: true, work: cancelDue },
-  // Runs whose webhook_due_at has passed.
-  { name: 'webhooks', every_ms: 10_000, at_start: true, work: deliverDue },
+  // What is due at a time (alarms.ts): a message was lost, or the clock jumped.
+  { name: 'alarms', every_ms: 10_000, at_start: false, work: ({ alarms }) => alarms.look() },
   // Deployments with an order that nobody holds, and those that waited for a deploy worker too long.
   { name: 'deploy orders', every_ms: 10_000, at_start: true, work: sweepOrders },
   // Revisions, secrets and projects of changes that were never made.
@@ -71,16 +66,10 @@ const started = Date.now()
 async function rewake(tools: Tools): Promise<void> {
   const { store } = tools
   const now = Date.now()
-  const first = now - started < 10_000
   for (const run of await store.runs.unsettled(UNSETTLED)) {
     if (run.status === 'running' || (run.updated_at > now - STALE_MS && run.updated_at > started)) continue
     if (run.status === 'accepting') {
       await dropUnaccepted(tools, run)
-      continue
-    }
-    // Timers died with the process that set them.
-    if (run.due_at > now) {
-      if (first || run.due_at < now + 20_000) wakeWhenDue(tools, run)
       continue
     }
     const thread = await store.threads.get(run.app, run.thread_id)

@@ -16,39 +16,65 @@ import { post } from './outbound.js'
 const PAUSES_MS = [5_000, 30_000, 120_000, 300_000, 600_000]
 /** Deliveries under way in this worker at once, to all hosts. */
 const MAX_AT_ONCE = 32
-const BATCH = 100
+/** A try takes at most 10 s. One that has not ended after so long ended with its worker. */
+const LEASE_MS = 60_000
 
 const underWay = new Set<string>()
+/** Somebody was turned away: the alarms look again when a place is free. */
+let crowded = false
 
-/** One try for a run whose webhook is due; plans the next one when it fails. */
+/**
+ * Begins a try for a run whose webhook is due; resolves once it is this worker's to make, or was not to be had. Never
+ * rejects: the row stays due until a try of it has ended.
+ */
 export async function deliver(tools: Tools, run_id: string): Promise<void> {
-  if (underWay.has(run_id) || underWay.size >= MAX_AT_ONCE) return
+  if (underWay.has(run_id)) return
+  if (underWay.size >= MAX_AT_ONCE) {
+    crowded = true
+    return
+  }
   underWay.add(run_id)
+  const run = await take(tools, run_id).catch(error => {
+    tools.link.log.warn({ err: error, run_id }, 'a webhook has to be tried again')
+    return null
+  })
+  if (run === null) underWay.delete(run_id)
+  else void tryOnce(tools, run)
+}
+
+/** Of several workers one has the try: it moves the due time to where a crash of its own would be noticed. */
+async function take({ store }: Tools, run_id: string): Promise<RunRow | null> {
+  const run = await store.runs.get(run_id)
+  const now = Date.now()
+  if (run === null || run.webhook === null || !isTerminal(run.status)) return null
+  const { webhook_due_at } = run
+  if (webhook_due_at === null || webhook_due_at > now) return null
+  const set = { webhook_due_at: now + LEASE_MS, webhook_tries: run.webhook_tries + 1 }
+  const failed = await store.apply([{ step: 'runs.patch', run_id, where: { webhook_due_at }, set }])
+  return failed === -1 ? { ...run, ...set } : null
+}
+
+async function tryOnce(tools: Tools, run: RunRow): Promise<void> {
+  const { run_id, webhook_tries: tries } = run
   try {
-    const run = await tools.store.runs.get(run_id)
-    if (run === null || run.webhook === null || run.webhook_due_at === null || !isTerminal(run.status)) return
     const status = await attempt(tools, run).catch((error: Error) => error.message)
     const good = typeof status === 'number' && status >= 200 && status < 300
-    const tries = run.webhook_tries + 1
     const pause = PAUSES_MS[tries - 1]
     // Half to one and a half of the pause: those that failed together do not come back together.
     const due = good || pause === undefined ? null : Date.now() + Math.round(pause * (0.5 + Math.random()))
-    await tools.store.apply([
-      { step: 'runs.patch', run_id, where: {}, set: { webhook_due_at: due, webhook_tries: tries } },
-    ])
+    await tools.store.apply([{ step: 'runs.patch', run_id, where: {}, set: { webhook_due_at: due } }])
     if (good) tools.link.log.info({ run_id, tries }, 'webhook delivered')
     else tools.link.log.warn({ run_id, tries, status, given_up: due === null }, 'webhook not delivered')
-    if (due !== null) setTimeout(() => void deliver(tools, run_id), due - Date.now()).unref()
+    if (due !== null) tools.alarms.set(due)
   } catch (error) {
     tools.link.log.warn({ err: error, run_id }, 'a webhook has to be tried again')
   } finally {
     underWay.delete(run_id)
+    if (crowded) {
+      crowded = false
+      void tools.alarms.look()
+    }
   }
-}
-
-/** Every webhook that is due: what a restart or a full house left. */
-export async function deliverDue(tools: Tools): Promise<void> {
-  for (const { run_id } of await tools.store.runs.webhooksDue(Date.now(), BATCH)) await deliver(tools, run_id)
 }
 
 async function attempt({ allowed, store, webhookSecret }: Tools, run: RunRow): Promise<number> {

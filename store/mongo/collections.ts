@@ -39,6 +39,7 @@ export const INDEXES: readonly IndexRow[] = [
   index('threads', 'removing', { _removing: 1 }, some({ _removing: { $gt: 0 } })),
   index('runs', 'by_thread', { thread_id: 1, created_at: -1, _id: -1 }),
   index('runs', 'unsettled', { created_at: 1, _id: 1 }, some({ _open: true })),
+  index('runs', 'start_due', { due_at: 1 }, some({ status: 'pending', due_at: { $gt: 0 } })),
   index('runs', 'webhook_due', { webhook_due_at: 1 }, some({ webhook_due_at: { $gt: 0 } })),
   index('runs', 'cancel_due', { cancel_due_at: 1 }, some({ cancel_due_at: { $gt: 0 } })),
   index('runs', 'expired', { ended_at: 1 }, some({ temporary: true, ended_at: { $gt: 0 } })),

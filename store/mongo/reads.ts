@@ -66,7 +66,11 @@ export function reads(all: Collections): Reads {
         if (run_ids.length === 0) return []
         return summaries({ _id: { $in: [...run_ids] } })
       },
-      unsettled: limit => summaries({ _open: true }, { sort: { created_at: 1, _id: 1 }, limit }),
+      unsettled: limit =>
+        summaries(
+          { _open: true, $or: [{ status: { $ne: 'pending' } }, { due_at: 0 }] },
+          { sort: { created_at: 1, _id: 1 }, limit },
+        ),
       list: ({ thread_id, status, after, skip = 0, limit }) => {
         const filter: Filter<Doc> = {
           thread_id,
@@ -80,9 +84,12 @@ export function reads(all: Collections): Reads {
         const sort = { created_at: 1, _id: 1 } as const
         return summaries(after ? { ...filter, ...beyond(after, '$gt') } : filter, { sort, limit })
       },
-      cancelDue: now => summaries({ cancel_due_at: { $gt: 0, $lte: now } }),
-      webhooksDue: (now, limit) =>
-        summaries({ webhook_due_at: { $gt: 0, $lte: now } }, { sort: { webhook_due_at: 1 }, limit }),
+      startsDue: (until, limit) =>
+        summaries({ status: 'pending', due_at: { $gt: 0, $lte: until } }, { sort: { due_at: 1 }, limit }),
+      cancelsDue: (until, limit) =>
+        summaries({ cancel_due_at: { $gt: 0, $lte: until } }, { sort: { cancel_due_at: 1 }, limit }),
+      webhooksDue: (until, limit) =>
+        summaries({ webhook_due_at: { $gt: 0, $lte: until } }, { sort: { webhook_due_at: 1 }, limit }),
       async expired(ended_before, resumable_before, limit) {
         await finishRemovals(all, limit)
         const ended = {

@@ -150,12 +150,11 @@ const NONE = '\uffff:'
 const nameOf = (name: string | null, id: string): string => (name === null ? NONE + id : plain(name))
 export const nameFrom = (stored: string): string | null => (stored.startsWith(NONE) ? null : stored)
 
-function runFilter(run_id: string, { status, attempt, token, webhook_tries }: RunWhere): Filter<Doc> {
+function runFilter(run_id: string, { status, ...equal }: RunWhere): Filter<Doc> {
   const filter: Filter<Doc> = { _id: run_id }
   if (status !== undefined) filter.status = { $in: [...status] }
-  if (attempt !== undefined) filter.attempt = attempt
-  if (token !== undefined) filter.token = token
-  if (webhook_tries !== undefined) filter.webhook_tries = webhook_tries
+  for (const field of ['attempt', 'token', 'due_at', 'webhook_due_at', 'webhook_tries'] as const)
+    if (equal[field] !== undefined) filter[field] = equal[field]
   return filter
 }
 

@@ -44,7 +44,8 @@ export function reads(db: Database) {
 
     'runs.unsettled': (_, limit: number) =>
       all(
-        `SELECT ${RUN} FROM runs WHERE status IN ('accepting', 'pending', 'running') ORDER BY created_at, run_id LIMIT ?`,
+        `SELECT ${RUN} FROM runs WHERE status IN ('accepting', 'pending', 'running')
+          AND (status <> 'pending' OR due_at = 0) ORDER BY created_at, run_id LIMIT ?`,
         [limit],
       ),
 
@@ -80,7 +81,14 @@ export function reads(db: Database) {
         limit,
       ]),
 
-    'runs.cancelDue': (_, now: number) => all(`SELECT ${RUN} FROM runs WHERE cancel_due_at <= ?`, [now]),
+    'runs.startsDue': (_, until: number, limit: number) =>
+      all(`SELECT ${RUN} FROM runs WHERE status = 'pending' AND due_at > 0 AND due_at <= ? ORDER BY due_at LIMIT ?`, [
+        until,
+        limit,
+      ]),
+
+    'runs.cancelsDue': (_, until: number, limit: number) =>
+      all(`SELECT ${RUN} FROM runs WHERE cancel_due_at <= ? ORDER BY cancel_due_at LIMIT ?`, [until, limit]),
 
     'threads.busy': (_, before: number, limit: number) =>
       all(`SELECT ${THREAD} FROM threads WHERE status = 'busy' AND updated_at < ? ORDER BY updated_at LIMIT ?`, [
@@ -88,8 +96,8 @@ export function reads(db: Database) {
         limit,
       ]),
 
-    'runs.webhooksDue': (_, now: number, limit: number) =>
-      all(`SELECT ${RUN} FROM runs WHERE webhook_due_at <= ? ORDER BY webhook_due_at LIMIT ?`, [now, limit]),
+    'runs.webhooksDue': (_, until: number, limit: number) =>
+      all(`SELECT ${RUN} FROM runs WHERE webhook_due_at <= ? ORDER BY webhook_due_at LIMIT ?`, [until, limit]),
 
     'runs.expired': (_, before: number, resumable: number, limit: number) =>
       all(

@@ -78,6 +78,7 @@ const VERSIONS = [
   CREATE INDEX records_by_created ON records (kind, created_at, id);
   CREATE INDEX records_by_updated ON records (kind, updated_at, id);
   CREATE INDEX records_due ON records (kind, due_at, id) WHERE due_at IS NOT NULL;
+  CREATE INDEX runs_start_due ON runs (due_at) WHERE status = 'pending' AND due_at > 0;
   `,
   `
   ALTER TABLE runs ADD COLUMN claim_no INTEGER;

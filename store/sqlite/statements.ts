@@ -113,27 +113,18 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
   },
 }
 
-function runWhere(
-  run_id: string,
-  { status, attempt, token, webhook_tries }: RunWhere,
-): { wheres: string[]; params: Param[] } {
+function runWhere(run_id: string, { status, ...equal }: RunWhere): { wheres: string[]; params: Param[] } {
   const wheres = ['run_id = ?']
   const params: Param[] = [run_id]
   if (status !== undefined) {
     wheres.push(`status IN (${status.map(() => '?').join()})`)
     params.push(...status)
   }
-  if (attempt !== undefined) {
-    wheres.push('attempt = ?')
-    params.push(attempt)
-  }
-  if (token !== undefined) {
-    wheres.push('token = ?')
-    params.push(token)
-  }
-  if (webhook_tries !== undefined) {
-    wheres.push('webhook_tries = ?')
-    params.push(webhook_tries)
+  for (const column of ['attempt', 'token', 'due_at', 'webhook_due_at', 'webhook_tries'] as const) {
+    const value = equal[column]
+    if (value === undefined) continue
+    wheres.push(`${column} = ?`)
+    params.push(value)
   }
   return { wheres, params }
 }

@@ -68,7 +68,7 @@ export const run = (thread_id: string, set: Partial<RunRow> = {}): RunRow => ({
   resumable: true,
   temporary: false,
   on_disconnect: 'continue',
-  due_at: 1_700_000_000_004,
+  due_at: 0,
   attempt: 0,
   token: null,
   hb: 0,

@@ -573,19 +573,50 @@ export function conformance(name: string, open: () => Promise<Opened>): void {
       t.same(await claims(9, 10), [9, 10])
     })
 
-    t.test('cancels are due at their time, not before', async t => {
+    t.test('unsettled leaves out those whose start is still due', async t => {
       const { thread_id } = await newThread()
-      const early = await newRun(thread_id, { cancel_due_at: 1_000 })
+      const plain = await newRun(thread_id, { created_at: 50, due_at: 0 })
+      const delayed = await newRun(thread_id, { created_at: 51, due_at: 5_000 })
+      const accepting = await newRun(thread_id, { created_at: 52, due_at: 5_000, status: 'accepting' })
+      const ids = async () =>
+        (await store.runs.unsettled(1_000)).filter(row => row.thread_id === thread_id).map(({ run_id }) => run_id)
+      t.same(await ids(), [plain.run_id, accepting.run_id])
+      await done({ step: 'runs.patch', run_id: delayed.run_id, where: { due_at: 5_000 }, set: { due_at: 0 } })
+      t.same(await ids(), [plain.run_id, delayed.run_id, accepting.run_id])
+    })
+
+    t.test('starts are due at their time, earliest first, while the run is pending', async t => {
+      const { thread_id } = await newThread()
+      const due = async (set: Partial<RunRow>) => (await newRun(thread_id, set)).run_id
+      const [exact, early] = [await due({ due_at: 2_000 }), await due({ due_at: 1_000 })]
+      await due({ due_at: 2_001 })
+      await due({ due_at: 0 })
+      await due({ due_at: 1_000, status: 'accepting' })
+      await due({ due_at: 1_000, status: 'interrupted' })
+      const ids = async (limit: number) => (await store.runs.startsDue(2_000, limit)).map(({ run_id }) => run_id)
+      t.same(await ids(100), [early, exact])
+      t.same(await ids(1), [early])
+      const off = (due_at: number): Step => ({
+        step: 'runs.patch',
+        run_id: early,
+        where: { status: ['pending'], due_at },
+        set: { due_at: 0 },
+      })
+      t.same(await Promise.all([store.apply([off(1_000)]), store.apply([off(1_000)])]), [-1, 0], 'one of two takes it')
+      t.same(await ids(100), [exact])
+    })
+
+    t.test('cancels are due at their time, earliest first', async t => {
+      const { thread_id } = await newThread()
       const exact = await newRun(thread_id, { cancel_due_at: 2_000 })
+      const early = await newRun(thread_id, { cancel_due_at: 1_000 })
       await newRun(thread_id, { cancel_due_at: 2_001 })
       await newRun(thread_id)
-      const due = (await store.runs.cancelDue(2_000)).map(({ run_id }) => run_id)
-      t.same(due.sort(), [early.run_id, exact.run_id].sort())
+      const ids = async (limit: number) => (await store.runs.cancelsDue(2_000, limit)).map(({ run_id }) => run_id)
+      t.same(await ids(100), [early.run_id, exact.run_id])
+      t.same(await ids(1), [early.run_id])
       await done({ step: 'runs.patch', run_id: early.run_id, where: {}, set: { cancel_due_at: null } })
-      t.same(
-        (await store.runs.cancelDue(2_000)).map(({ run_id }) => run_id),
-        [exact.run_id],
-      )
+      t.same(await ids(100), [exact.run_id])
     })
 
     t.test('what is optional is done where it matches, and stops nothing where it does not', async t => {
@@ -683,7 +714,13 @@ export function conformance(name: string, open: () => Promise<Opened>): void {
       const ids = async (limit: number) => (await store.runs.webhooksDue(2_000, limit)).map(({ run_id }) => run_id)
       t.same(await ids(100), [early, exact])
       t.same(await ids(1), [early])
-      await done({ step: 'runs.patch', run_id: early, where: {}, set: { webhook_due_at: null, webhook_tries: 1 } })
+      const taken: Step = {
+        step: 'runs.patch',
+        run_id: early,
+        where: { webhook_due_at: 1_000 },
+        set: { webhook_due_at: null, webhook_tries: 1 },
+      }
+      t.same(await Promise.all([store.apply([taken]), store.apply([taken])]), [-1, 0], 'one of two takes it')
       t.same(await ids(100), [exact])
       t.match(await store.runs.get(early), { webhook: 'https://example.com/', webhook_tries: 1 })
     })

@@ -17,6 +17,7 @@ import { pack } from '../../schemas/packed.js'
 import { isTerminal, type RunCreate } from '../../schemas/runs.js'
 import type { Step, Store } from '../../store/port.js'
 import { openSqlite } from '../../store/sqlite.js'
+import { openAlarms } from '../../workers/alarms.js'
 import { openApps } from '../../workers/apps.js'
 import { systemAssistantId } from '../../workers/assistants.js'
 import { type Tools, turns } from '../../workers/context.js'
@@ -77,6 +78,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     inTurn: turns(),
     ring: openRing('a key of a test that is long'),
     workspace: { tenant_id: v7(), organization_id: v7() },
+    alarms: openAlarms(link),
   }
   t.teardown(async () => {
     mux.close()

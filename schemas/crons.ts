@@ -1,0 +1,109 @@
+/** Crons on the wire (API: contract "POST /threads/{thread_id}/runs/crons", assistants-crons-store 3). */
+import typia, { type tags } from 'typia'
+import type { Config, Json, JsonObject, Uuid } from './assistants.js'
+import type { Durability, MultitaskStrategy, StreamMode } from './runs.js'
+
+type Schedule = string & tags.MaxLength<1000>
+type Webhook = string & tags.MinLength<1> & tags.MaxLength<65536>
+type OnRunCompleted = 'delete' | 'keep'
+
+/** What any cron may be given of its runs. */
+interface RunTemplate {
+  config?: Config | null
+  context?: JsonObject | null
+  metadata?: JsonObject | null
+  webhook?: Webhook | null
+  stream_mode?: StreamMode | StreamMode[] | null
+  stream_subgraphs?: boolean | null
+  stream_resumable?: boolean | null
+  durability?: Durability | null
+  checkpoint_during?: boolean | null
+}
+
+interface Timing {
+  timezone?: string | null
+  /** ISO 8601; without an offset it is UTC. */
+  end_time?: string | null
+  enabled?: boolean | null
+  on_run_completed?: OnRunCompleted | null
+}
+
+/** A cron of a thread: only the breakpoint "*" and only an object as input (contract). */
+export interface ThreadCronCreate extends RunTemplate, Timing {
+  schedule: Schedule
+  assistant_id: string
+  input?: JsonObject | null
+  interrupt_before?: '*' | null
+  interrupt_after?: '*' | null
+  multitask_strategy?: MultitaskStrategy | null
+}
+
+/** A cron whose every run has a thread of its own. */
+export interface CronCreate extends RunTemplate, Timing {
+  schedule: Schedule
+  assistant_id: string
+  input?: Json
+  interrupt_before?: '*' | string[] | null
+  interrupt_after?: '*' | string[] | null
+  multitask_strategy?: MultitaskStrategy | null
+}
+
+/** Null is "unchanged", except for `end_time`, which it clears. */
+export interface CronPatch extends RunTemplate, Timing {
+  schedule?: Schedule | null
+  input?: Json
+  interrupt_before?: '*' | string[] | null
+  interrupt_after?: '*' | string[] | null
+}
+
+/** The run template as it is stored and shown: what was given, the assistant as its id. */
+export interface CronPayload extends RunTemplate {
+  assistant_id: string
+  schedule: string
+  input?: Json
+  interrupt_before?: '*' | string[] | null
+  interrupt_after?: '*' | string[] | null
+  multitask_strategy?: MultitaskStrategy | null
+}
+
+export interface Cron {
+  cron_id: string
+  assistant_id: string
+  /** null: each run has a new thread. */
+  thread_id: string | null
+  schedule: string
+  /** IANA name; null is UTC. */
+  timezone: string | null
+  end_time: string | null
+  next_run_date: string | null
+  enabled: boolean
+  /** Of crons without a thread. */
+  on_run_completed: OnRunCompleted | null
+  payload: CronPayload
+  metadata: JsonObject
+  user_id: string | null
+  created_at: string
+  updated_at: string
+}
+
+interface CronFilter {
+  /** An id or the id of a graph. */
+  assistant_id?: string | null
+  thread_id?: Uuid | null
+  enabled?: boolean | null
+  metadata?: JsonObject | null
+}
+export type CronCount = CronFilter
+export interface CronSearch extends CronFilter {
+  limit?: (number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<1000>) | null
+  offset?: (number & tags.Type<'uint32'>) | null
+  sort_by?: 'cron_id' | 'assistant_id' | 'thread_id' | 'next_run_date' | 'end_time' | 'created_at' | 'updated_at' | null
+  sort_order?: 'asc' | 'desc' | null
+  select?: (keyof Cron | 'now')[] | null
+}
+
+export const validateThreadCronCreate = typia.createValidate<ThreadCronCreate>()
+export const validateCronCreate = typia.createValidate<CronCreate>()
+export const validateCronPatch = typia.createValidate<CronPatch>()
+export const validateCronSearch = typia.createValidate<CronSearch>()
+export const validateCronCount = typia.createValidate<CronCount>()

@@ -1,0 +1,165 @@
+/**
+ * What becomes due at a time: delayed starts, cancels after a grace, webhooks, crons. The rows are the truth. Each
+ * resource worker has one timer, for the earliest row it knows; a message tells the others of an earlier one; a sweep
+ * looks again every 10 s, for messages that were lost and clocks that jumped. Every worker may fire a row: a
+ * compare-and-set on it decides who does.
+ */
+import type { Link } from '../bus/connect.js'
+import { onAlarm, tellAlarm } from '../bus/events.js'
+import type { RecordRow, RunSummary, Store } from '../store/port.js'
+import type { Tools } from './context.js'
+import { fireCron } from './cron-fire.js'
+import { CRON } from './cron-record.js'
+import { cancelDue } from './runs.js'
+import { wakeRun } from './wake.js'
+import { deliver } from './webhooks.js'
+
+export interface Alarms {
+  /** Call after a row that is due at `at` (ms) was stored. */
+  set(at: number): void
+  /** Fires what is due and sets the timer for the earliest row that is left. Never rejects. */
+  look(): Promise<void>
+  /** From now on what is due is fired. */
+  start(tools: Tools): void
+  stop(): void
+}
+
+interface Kind<Row> {
+  name: string
+  /** Rows that are due at `until` (ms), earliest first. */
+  due: (store: Store, until: number, limit: number) => Promise<Row[]>
+  at: (row: Row) => number
+  id: (row: Row) => string
+  /** Takes the row out of those that are due, by compare-and-set, and does the work. */
+  fire: (tools: Tools, row: Row) => Promise<void>
+}
+
+const kind = <Row>(one: Kind<Row>): Kind<never> => one as unknown as Kind<never>
+
+const KINDS: readonly Kind<never>[] = [
+  // Delayed runs whose time has come are woken.
+  kind<RunSummary>({
+    name: 'starts',
+    due: (store, until, limit) => store.runs.startsDue(until, limit),
+    at: run => run.due_at,
+    id: run => run.run_id,
+    fire: start,
+  }),
+  // Runs whose client has not come back within the grace are cancelled.
+  kind<RunSummary>({
+    name: 'cancels',
+    due: (store, until, limit) => store.runs.cancelsDue(until, limit),
+    at: run => run.cancel_due_at!,
+    id: run => run.run_id,
+    fire: cancelDue,
+  }),
+  // Webhooks: the first try after a crash, and every later one.
+  kind<RunSummary>({
+    name: 'webhooks',
+    due: (store, until, limit) => store.runs.webhooksDue(until, limit),
+    at: run => run.webhook_due_at!,
+    id: run => run.run_id,
+    fire: (tools, run) => deliver(tools, run.run_id),
+  }),
+  // Crons whose slot has come make a run.
+  kind<RecordRow>({
+    name: 'crons',
+    due: (store, until, limit) => store.records.due(CRON, until, limit),
+    at: row => row.due_at!,
+    id: row => row.id,
+    fire: fireCron,
+  }),
+]
+
+/** The longest wait of a timer of Node. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+/** A row that is still due after it was fired (no store, no free place) is looked at again after so long. */
+const AGAIN_MS = 1_000
+const BATCH = 200
+
+export function openAlarms(link: Link): Alarms {
+  let tools: Tools | null = null
+  let next = Number.POSITIVE_INFINITY
+  let timer: NodeJS.Timeout | undefined
+  let looking: Promise<void> | null = null
+  let again = false
+
+  function arm(at: number): void {
+    if (tools === null || at >= next) return
+    next = at
+    clearTimeout(timer)
+    timer = setTimeout(() => void look(), Math.min(Math.max(at - Date.now() + 1, 0), MAX_TIMER_MS))
+  }
+
+  /** One at a time; a call while one is under way makes it go round once more. */
+  function look(): Promise<void> {
+    again = true
+    looking ??= rounds().finally(() => (looking = null))
+    return looking
+  }
+
+  async function rounds(): Promise<void> {
+    while (again && tools !== null) {
+      again = false
+      await round(tools)
+    }
+  }
+
+  async function round(tools: Tools): Promise<void> {
+    clearTimeout(timer)
+    next = Number.POSITIVE_INFINITY
+    const earliest = await Promise.all(
+      KINDS.map(one =>
+        fireKind(tools, one).catch(error => {
+          link.log.warn({ err: error, alarm: one.name }, 'what is due could not be looked up')
+          return Date.now() + AGAIN_MS
+        }),
+      ),
+    )
+    arm(Math.min(...earliest))
+  }
+
+  const unhear = onAlarm(link, arm)
+  return {
+    set(at) {
+      // An earlier alarm is known to all: who fires it finds this one.
+      if (at >= next) return
+      tellAlarm(link, at)
+      arm(at)
+    },
+    look,
+    start(given) {
+      tools = given
+      void look()
+    },
+    stop() {
+      tools = null
+      clearTimeout(timer)
+      unhear()
+    },
+  }
+}
+
+/** Fires all rows of the kind that are due. The answer: when the next is (ms), or Infinity. */
+async function fireKind(tools: Tools, { name, due, at, id, fire }: Kind<never>): Promise<number> {
+  const rows = await due(tools.store, Date.now(), BATCH)
+  const failed = (error: unknown) => tools.link.log.warn({ err: error, alarm: name }, 'an alarm has to be repeated')
+  await Promise.all(rows.map(row => fire(tools, row).catch(failed)))
+  const [left] = await due(tools.store, Number.MAX_SAFE_INTEGER, 1)
+  if (left === undefined) return Number.POSITIVE_INFINITY
+  return rows.some(row => id(row) === id(left)) ? Math.max(at(left), Date.now() + AGAIN_MS) : at(left)
+}
+
+/** The time of a delayed run has come: that its alarm went off is stored first, so only one worker wakes it. */
+async function start(tools: Tools, run: RunSummary) {
+  const { run_id, due_at } = run
+  const failed = await tools.store.apply([
+    {
+      step: 'runs.patch',
+      run_id,
+      where: { status: ['pending'], due_at },
+      set: { due_at: 0, updated_at: Date.now() },
+    },
+  ])
+  if (failed === -1) void wakeRun(tools, run, `${run_id}:${run.attempt + 1}`)
+}
