@@ -53,6 +53,8 @@ export interface CheckpointQuery {
   limit?: number
   /** Leaves out what this run made. */
   without_run?: string
+  /** List: at least one, and no more once they hold so many bytes. */
+  bytes?: number
 }
 
 /** One checkpoint in an answer. Parts: value, metadata, then blobs, then writes. */

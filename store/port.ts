@@ -64,6 +64,54 @@ export interface ThreadRow {
   claim_no: number
   /** The checkpoint that "latest" follows. */
   head: string | null
+  /** How long it lives; null = for ever. */
+  ttl: Ttl | null
+  /** When something is to be done about that, or about a hidden thread that is half made or half removed. */
+  expires_at: number | null
+}
+
+export interface Ttl {
+  minutes: number
+  strategy: 'delete' | 'keep_latest'
+}
+
+/** The columns by which threads are listed; equal values are ordered by thread_id. */
+export type ThreadSort = 'thread_id' | 'status' | 'created_at' | 'updated_at' | 'state_updated_at'
+
+/** A place in a list of threads: a row of it. */
+export interface ThreadPlace {
+  /** Of the column that the list is sorted by. */
+  value: string | number
+  thread_id: string
+}
+
+export interface ThreadQuery {
+  app: string
+  /** Only these. */
+  ids?: readonly string[]
+  status?: ThreadStatus
+  /** Only threads that have all of these, or the key `*` (workers/contains.ts ANY_KEY). */
+  keys?: readonly string[]
+  sort: ThreadSort
+  order: 'asc' | 'desc'
+  /** Where the page before ended. */
+  after?: ThreadPlace
+  /** Rows to be passed over before the first; given only without ids, status and keys. */
+  skip?: number
+  limit: number
+}
+
+/** One page, in order. It may hold fewer rows than asked for, even none, before the end; the end is `next: null`. */
+export interface ThreadPage {
+  rows: ThreadRow[]
+  next: ThreadPlace | null
+}
+
+/** Bytes and rows of what a thread keeps, and the bytes of each channel (all versions, all namespaces). */
+export interface Storage {
+  checkpoints: { rows: number; bytes: number }
+  blobs: { rows: number; bytes: number; channels: { channel: string; rows: number; bytes: number }[] }
+  writes: { rows: number; bytes: number }
 }
 
 /** The finished state of a thread, valid while `head` is the thread's head. `values` and `rest` are JSON text bytes. */
@@ -157,6 +205,24 @@ export interface WriteRow extends WriteEntry {
   value: Uint8Array
 }
 
+export type CheckpointKey = Pick<CheckpointRow, 'ns' | 'id'>
+export type BlobKey = Pick<BlobRow, 'ns' | 'channel' | 'version'>
+export type WriteKey = Pick<WriteRow, 'ns' | 'checkpoint_id' | 'task_id' | 'idx'>
+
+/**
+ * A walk through what a thread has stored, page by page. A page has at least one row unless there is none left, and
+ * ends once its values hold `bytes`.
+ */
+export interface PageQuery<Key> {
+  thread_id: string
+  /** The last row of the page before. */
+  after: Key | null
+  limit: number
+  bytes: number
+  /** Without values and metadata: those are empty then, and sizes 0. */
+  bare?: boolean
+}
+
 /**
  * An aggregate off the hot path (a cron, a deployment, a provider, a key …): its body as JSON text, and beside it what
  * the store may look at.
@@ -187,7 +253,7 @@ export interface RecordQuery {
   kind: string
   app?: string
   parent?: string
-  /** Only records that have all of these. */
+  /** Only records that have all of these, or the key `*` (workers/contains.ts ANY_KEY). */
   keys?: readonly string[]
   sort?: RecordSort
   order?: 'asc' | 'desc'
@@ -199,14 +265,16 @@ export interface RecordQuery {
 export type Step =
   /** Fails when the id exists in the application. */
   | { step: 'assistants.insert'; row: AssistantRow }
-  /** Fails when the id exists (in any application). */
-  | { step: 'threads.insert'; row: ThreadRow }
+  /** Fails when the id exists (in any application). `keys`: what a search may narrow by, made of the metadata. */
+  | { step: 'threads.insert'; row: ThreadRow; keys?: readonly string[] }
   /** Fails unless the row exists and matches. `rev` grows by one when `where.rev` is given, else stays. */
   | {
       step: 'threads.patch'
       thread_id: string
       where: { rev?: number; token?: string }
       set: Partial<Omit<ThreadRow, 'app' | 'thread_id' | 'rev' | 'created_at'>>
+      /** Replaces the keys; given when the metadata changes. */
+      keys?: readonly string[]
     }
   /** Replaces the finished state of the thread. */
   | ({ step: 'threads.state'; thread_id: string } & StateRow)
@@ -254,6 +322,10 @@ export type Step =
   | { step: 'records.remove'; kind: string; id: string; where: { rev?: number } }
   /** Removes all records of the kind that belong to `parent`; never fails. */
   | { step: 'records.clear'; kind: string; parent: string }
+  /** Removes checkpoints with their writes; never fails. */
+  | { step: 'checkpoints.remove'; thread_id: string; checkpoints: readonly CheckpointKey[] }
+  /** Removes blobs, to which no checkpoint refers any more; never fails. */
+  | { step: 'blobs.remove'; thread_id: string; blobs: readonly BlobKey[] }
   /** Removes the thread with its state, runs, checkpoints, blobs and writes; never fails. */
   | { step: 'threads.remove'; thread_id: string }
 
@@ -282,6 +354,14 @@ export interface Store {
     state(thread_id: string): Promise<StateRow | null>
     /** Busy threads last written before `before`, oldest first: where a crash may have left something half done. */
     busy(before: number, limit: number): Promise<ThreadRow[]>
+    /** Threads that are not hidden (temporary). */
+    list(query: ThreadQuery): Promise<ThreadPage>
+    /** How many threads are not hidden. */
+    count(app: string, status?: ThreadStatus): Promise<number>
+    /** The finished states of these threads, in this order; at least one, and no more once they hold `bytes`. */
+    states(thread_ids: readonly string[], bytes: number): Promise<(StateRow | null)[]>
+    /** Threads whose `expires_at` is not later than `now`, hidden ones too, earliest first. */
+    expired(now: number, limit: number): Promise<ThreadRow[]>
   }
   runs: {
     get(run_id: string): Promise<RunRow | null>
@@ -314,8 +394,18 @@ export interface Store {
   checkpoints: {
     /** By id; without one the thread's head (namespace "") or the greatest seq of the namespace. */
     get(query: CheckpointQuery): Promise<Tuple | null>
-    /** Newest first (by seq); all namespaces when `ns` is absent. */
+    /**
+     * Newest first (by seq); all namespaces when `ns` is absent. With `bytes`: at least one, and no more once they
+     * hold so many.
+     */
     list(query: CheckpointQuery): Promise<Tuple[]>
+    /** In the order of seq, which is unique in a thread. */
+    rows(query: PageQuery<Pick<CheckpointRow, 'seq'>>): Promise<CheckpointRow[]>
+    /** In the order of their keys. */
+    blobs(query: PageQuery<BlobKey>): Promise<BlobRow[]>
+    /** In the order of their keys. */
+    writes(query: PageQuery<WriteKey>): Promise<WriteRow[]>
+    storage(thread_id: string): Promise<Storage>
   }
   records: {
     get(kind: string, id: string): Promise<RecordRow | null>

@@ -5,9 +5,10 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fail } from '../schemas/errors.js'
-import type { RecordRow, RunSummary, StateRow, Step, Store, ThreadRow, Tuple } from './port.js'
+import type { RecordRow, RunSummary, StateRow, Step, Store, ThreadPlace, ThreadRow, Tuple } from './port.js'
 import type { Param, Row } from './sqlite/database.js'
 import type { ReaderData } from './sqlite/reader.js'
+import type { ThreadRows } from './sqlite/reads-threads.js'
 import { ASSISTANT, decode, PAYLOAD, RECORD, RUN, THREAD } from './sqlite/rows.js'
 import { statements } from './sqlite/statements.js'
 import { Thread } from './sqlite/thread.js'
@@ -43,6 +44,13 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
 
   const numbers = new Map<string, number>()
   let closed: Promise<void> | null = null
+  let scanner: Promise<Thread> | null = null
+  /** What takes longer than a look-up has a thread of its own, from its first use on. */
+  async function scan<Answer>(...call: unknown[]): Promise<Answer> {
+    if (closed) throw fail('unavailable', 'The store is closed')
+    scanner ??= openReader(file).then(({ thread }) => thread)
+    return (await scanner).call<Answer>(call)
+  }
 
   return {
     async apply(steps) {
@@ -59,6 +67,15 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       busy: async (before, limit) =>
         (await reader.call<Row[]>(['threads.busy', before, limit])).map(row => decode<ThreadRow>(THREAD, row)!),
       state: async id => decode<StateRow>(STATE, await reader.call<Row>(['threads.state', id])),
+      async list(query) {
+        const { rows, next } = await scan<ThreadRows>('threads.list', query)
+        return { rows: rows.map(row => decode<ThreadRow>(THREAD, row)!), next: decode<ThreadPlace>(PLACE, next) }
+      },
+      count: (app, status) => scan('threads.count', app, status ?? null),
+      states: async (ids, bytes) =>
+        (await scan<Row[]>('threads.states', ids, bytes)).map(row => decode<StateRow>(STATE, row)),
+      expired: async (now, limit) =>
+        (await reader.call<Row[]>(['threads.expired', now, limit])).map(row => decode<ThreadRow>(THREAD, row)!),
     },
     runs: {
       get: async id => decode([...RUN, ...PAYLOAD], await reader.call<Row>(['runs.get', id])),
@@ -76,6 +93,10 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
     checkpoints: {
       get: query => reader.call<Tuple | null>(['checkpoints.get', query]),
       list: query => reader.call<Tuple[]>(['checkpoints.list', query]),
+      rows: query => scan('checkpoints.rows', query),
+      blobs: query => scan('checkpoints.blobs', query),
+      writes: query => scan('checkpoints.writes', query),
+      storage: thread_id => scan('checkpoints.storage', thread_id),
     },
     records: {
       get: async (kind, id) => decode(RECORD, await reader.call<Row>(['records.get', kind, id])),
@@ -88,7 +109,10 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
     },
     close() {
       // The writer last: only the last connection can fold the log into the file.
-      closed ??= reader.close().then(() => writer.close())
+      closed ??= (async () => {
+        await Promise.all([reader.close(), scanner?.then(thread => thread.close())])
+        await writer.close()
+      })()
       return closed
     },
   }
@@ -97,6 +121,7 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
 const openReader = (file: string) =>
   Thread.open<null>(new URL('./sqlite/reader.js', import.meta.url), { file } satisfies ReaderData)
 
+const PLACE = ['value', 'thread_id'] as const
 const STATE = ['head', 'values', 'rest'] as const
 const records = (rows: Row[]): RecordRow[] => rows.map(row => decode<RecordRow>(RECORD, row)!)
 const summaries = (rows: Row[]): RunSummary[] => rows.map(row => decode<RunSummary>(RUN, row)!)

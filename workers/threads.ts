@@ -52,6 +52,8 @@ export function newThread(app: string, thread_id: string, metadata: string, temp
     next_no: 0,
     claim_no: 0,
     head: null,
+    ttl: null,
+    expires_at: null,
   }
 }
 

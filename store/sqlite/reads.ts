@@ -3,10 +3,18 @@ import type { Database, Statement } from 'libsql'
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
 import type { RecordQuery, RunPlace, RunQuery, Tuple } from '../port.js'
 import type { Param, Row } from './database.js'
+import { checkpointReads } from './reads-checkpoints.js'
+import { threadReads } from './reads-threads.js'
 import { ASSISTANT, exact, plain, RECORD, RUN, THREAD } from './rows.js'
 
 /** Buffers that the answer gives away are put into `transfer`. */
 export type Read = (transfer: ArrayBuffer[], ...args: never[]) => unknown
+
+/** One row or all rows of a query; statements are prepared once. */
+export interface Ask {
+  get(text: string, params: Param[]): Row | undefined
+  all(text: string, params: Param[]): Row[]
+}
 
 export function reads(db: Database) {
   const prepared = new Map<string, Statement<unknown[]>>()
@@ -17,8 +25,11 @@ export function reads(db: Database) {
   }
   const get = (text: string, params: Param[]) => sql(text).get(params) as Row | undefined
   const all = (text: string, params: Param[]) => sql(text).all(params) as Row[]
+  const ask: Ask = { get, all }
 
   return {
+    ...threadReads(ask),
+    ...checkpointReads(ask),
     ping: () => get('SELECT 1', []) !== undefined,
 
     'assistants.get': (_, app: string, id: string) =>
@@ -115,13 +126,23 @@ export function reads(db: Database) {
       const others = [without_run, without_run]
       const row =
         id === null
-          ? get(`${TUPLE} AND ns = ? AND ${OTHERS} ORDER BY seq DESC LIMIT 1`, [thread_id, plain(ns), ...others])
-          : get(`${TUPLE} AND id = ? AND ns = ? AND ${OTHERS}`, [thread_id, id, plain(ns), ...others])
+          ? get(`${TUPLE} WHERE thread_id = ? AND ns = ? AND ${OTHERS} ORDER BY seq DESC LIMIT 1`, [
+              thread_id,
+              plain(ns),
+              ...others,
+            ])
+          : get(`${TUPLE} WHERE thread_id = ? AND id = ? AND ns = ? AND ${OTHERS}`, [
+              thread_id,
+              id,
+              plain(ns),
+              ...others,
+            ])
       return row ? tuple(transfer, thread_id, row) : null
     },
 
-    'checkpoints.list': (transfer, { thread_id, ns, checkpoint_id, before, limit, without_run }: CheckpointQuery) => {
-      const wheres = [TUPLE]
+    'checkpoints.list': (transfer, query: CheckpointQuery) => {
+      const { thread_id, ns, checkpoint_id, before, limit, bytes, without_run } = query
+      const wheres = ['SELECT rowid FROM checkpoints WHERE thread_id = ?']
       const params: Param[] = [thread_id]
       if (ns !== undefined) {
         wheres.push('ns = ?')
@@ -140,9 +161,14 @@ export function reads(db: Database) {
         params.push(without_run, without_run)
       }
       params.push(limit ?? -1)
-      return all(`${wheres.join(' AND ')} ORDER BY seq DESC LIMIT ?`, params).map(row =>
-        tuple(transfer, thread_id, row),
-      )
+      const tuples: Tuple[] = []
+      let held = 0
+      for (const [rowid] of all(`${wheres.join(' AND ')} ORDER BY seq DESC LIMIT ?`, params)) {
+        const one = tuple(transfer, thread_id, get(`${TUPLE} WHERE rowid = ?`, [rowid!])!)
+        tuples.push(one)
+        if (bytes !== undefined && (held += bytesOf(one)) >= bytes) break
+      }
+      return tuples
     },
 
     'records.get': (_, kind: string, id: string) =>
@@ -160,7 +186,7 @@ export function reads(db: Database) {
       }
       if (app !== undefined) only('app = ?', app)
       if (parent !== undefined) only('parent = ?', parent)
-      for (const key of keys) only('EXISTS (SELECT 1 FROM json_each(keys) WHERE value = ?)', key)
+      for (const key of keys) only("EXISTS (SELECT 1 FROM json_each(keys) WHERE value IN (?, '*'))", key)
       const [way, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<']
       const by = sort === 'id' ? ['id'] : [sort, 'id']
       if (after !== undefined)
@@ -206,7 +232,7 @@ const OF_PARENT = {
   updated_at: 'INDEXED BY records_by_parent_updated',
 }
 
-const TUPLE = 'SELECT ns, id, parent, refs, type, meta_type, metadata, value FROM checkpoints WHERE thread_id = ?'
+const TUPLE = 'SELECT ns, id, parent, refs, type, meta_type, metadata, value FROM checkpoints'
 /** All when it is null; else those that this run did not make. */
 const OTHERS = '(? IS NULL OR run_id IS NOT ?)'
 const BLOB = 'SELECT type, value FROM blobs WHERE thread_id = ? AND ns = ? AND channel = ? AND version = ?'
@@ -216,7 +242,14 @@ const WRITES = `SELECT task_id, idx, channel, type, value FROM writes
 /** From this size on, giving a buffer away is cheaper than copying it. */
 const LARGE = 65_536
 
-function give<T extends Row | undefined>(transfer: ArrayBuffer[], row: T): T {
+function bytesOf({ value, metadata, blobs, writes }: Tuple): number {
+  let all = value.length + metadata.length
+  for (const blob of blobs) all += blob.value.length
+  for (const write of writes) all += write.value.length
+  return all
+}
+
+export function give<T extends Row | undefined>(transfer: ArrayBuffer[], row: T): T {
   if (row)
     for (const value of row)
       if (value instanceof Uint8Array && value.length >= LARGE && value.length === value.buffer.byteLength)

@@ -35,7 +35,12 @@ export const THREAD = [
   'settled',
   'interrupts',
   'error',
+  'ttl',
+  'expires_at',
 ] as const satisfies (keyof ThreadRow)[]
+
+/** What most threads do without: a plain insert leaves them out. */
+export const THREAD_RARE: readonly string[] = ['ttl', 'expires_at']
 
 export const RUN = [
   'app',
@@ -104,6 +109,7 @@ const CODECS: { readonly [column: string]: Codec | undefined } = {
   resumable: flag,
   active: json,
   queue: json,
+  ttl: json,
   keys: json,
   name: text,
   description: text,

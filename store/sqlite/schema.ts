@@ -84,6 +84,33 @@ const VERSIONS = [
   ALTER TABLE runs ADD COLUMN claim_no INTEGER;
   CREATE INDEX runs_claimed ON runs (thread_id, claim_no) WHERE claim_no IS NOT NULL;
   `,
+  // A thread that was only made stands in one index, whatever the order of a list: its three times are equal. (Measured:
+  // 0.8 µs of 7 µs for an insert; an index for each time costs 1.8 to 2.8 µs.)
+  `
+  ALTER TABLE threads ADD COLUMN ttl TEXT;
+  ALTER TABLE threads ADD COLUMN expires_at INTEGER;
+  ALTER TABLE threads ADD COLUMN keys TEXT;
+  CREATE INDEX threads_fresh ON threads (app, created_at, thread_id)
+    WHERE temporary = 0 AND created_at = updated_at AND created_at = state_updated_at;
+  CREATE INDEX threads_by_created ON threads (app, created_at, thread_id)
+    WHERE temporary = 0 AND (created_at <> updated_at OR created_at <> state_updated_at);
+  CREATE INDEX threads_by_updated ON threads (app, updated_at, thread_id)
+    WHERE temporary = 0 AND (created_at <> updated_at OR created_at <> state_updated_at);
+  CREATE INDEX threads_by_state ON threads (app, state_updated_at, thread_id)
+    WHERE temporary = 0 AND (created_at <> updated_at OR created_at <> state_updated_at);
+  CREATE INDEX threads_by_status ON threads (app, status, thread_id) WHERE temporary = 0 AND status <> 'idle';
+  CREATE INDEX threads_expired ON threads (expires_at) WHERE expires_at IS NOT NULL;
+  CREATE TABLE thread_keys (key TEXT NOT NULL, thread_id TEXT NOT NULL, PRIMARY KEY (key, thread_id)) WITHOUT ROWID;
+  UPDATE threads SET keys = '["*"]' WHERE metadata <> '{}';
+  INSERT INTO thread_keys SELECT '*', thread_id FROM threads WHERE keys IS NOT NULL;
+  CREATE TRIGGER thread_keys_changed AFTER UPDATE OF keys ON threads BEGIN
+    DELETE FROM thread_keys WHERE thread_id = old.thread_id AND key IN (SELECT value FROM json_each(old.keys));
+    INSERT OR IGNORE INTO thread_keys SELECT value, new.thread_id FROM json_each(new.keys);
+  END;
+  CREATE TRIGGER thread_keys_removed AFTER DELETE ON threads WHEN old.keys IS NOT NULL BEGIN
+    DELETE FROM thread_keys WHERE thread_id = old.thread_id AND key IN (SELECT value FROM json_each(old.keys));
+  END;
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

@@ -5,7 +5,7 @@
  */
 import type { RunWhere, Step } from '../port.js'
 import type { Param } from './database.js'
-import { ASSISTANT, encode, PAYLOAD, plain, RECORD, RUN, THREAD } from './rows.js'
+import { ASSISTANT, encode, PAYLOAD, plain, RECORD, RUN, THREAD, THREAD_RARE } from './rows.js'
 
 /** SQL, the index of the step that fails when no row changes (−1: cannot fail), parameters. */
 export type Statement = [sql: string, step: number, params: Param[]]
@@ -26,11 +26,19 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
   'assistants.insert': ({ row }, i, out) => {
     out.push([INSERT_ASSISTANT, i, values(ASSISTANT, row)])
   },
-  'threads.insert': ({ row }, i, out) => {
-    out.push([INSERT_THREAD, i, values(THREAD, row)])
+  'threads.insert': ({ row, keys = [] }, i, out) => {
+    if (keys.length === 0 && row.expires_at === null && row.ttl === null)
+      return void out.push([INSERT_THREAD, i, values(THREAD_PLAIN, row)])
+    const text = keys.length === 0 ? null : JSON.stringify(keys)
+    out.push([INSERT_FULL_THREAD, i, [...values(THREAD, row), text]])
+    if (text !== null) out.push([PUT_KEYS, -1, [row.thread_id, text]])
   },
-  'threads.patch': ({ thread_id, where, set }, i, out) => {
+  'threads.patch': ({ thread_id, where, set, keys }, i, out) => {
     const { sets, params } = assignments(THREAD_PATCHED, set)
+    if (keys !== undefined) {
+      sets.push('keys = ?')
+      params.push(keys.length === 0 ? null : JSON.stringify(keys))
+    }
     const wheres = ['thread_id = ?']
     params.push(thread_id)
     if (where.rev !== undefined) {
@@ -106,6 +114,15 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
   'records.clear': ({ kind, parent }, _i, out) => {
     out.push(['DELETE FROM records WHERE kind = ? AND parent = ?', -1, [kind, parent]])
   },
+  'checkpoints.remove': ({ thread_id, checkpoints }, _i, out) => {
+    const keys = JSON.stringify(checkpoints.map(({ ns, id }) => [plain(ns), id]))
+    out.push([REMOVE_CHECKPOINTS, -1, [thread_id, keys]])
+    out.push([REMOVE_WRITES, -1, [thread_id, keys]])
+  },
+  'blobs.remove': ({ thread_id, blobs }, _i, out) => {
+    const keys = JSON.stringify(blobs.map(({ ns, channel, version }) => [plain(ns), plain(channel), version]))
+    out.push([REMOVE_BLOBS, -1, [thread_id, keys]])
+  },
   'threads.remove': ({ thread_id }, _i, out) => {
     // States and payloads go with the rows they belong to (ON DELETE CASCADE).
     for (const table of ['threads', 'runs', 'checkpoints', 'blobs', 'writes'])
@@ -141,7 +158,18 @@ const update = (table: string, sets: string[], wheres: string[]) =>
   `UPDATE ${table} SET ${sets.join() || 'app = app'} WHERE ${wheres.join(' AND ')}`
 
 const INSERT_ASSISTANT = `${insert('assistants', ASSISTANT)} ON CONFLICT DO NOTHING`
-const INSERT_THREAD = `${insert('threads', THREAD)} ON CONFLICT DO NOTHING`
+const THREAD_PLAIN = THREAD.filter(column => !THREAD_RARE.includes(column))
+const INSERT_THREAD = `${insert('threads', THREAD_PLAIN)} ON CONFLICT DO NOTHING`
+const INSERT_FULL_THREAD = `${insert('threads', [...THREAD, 'keys'])} ON CONFLICT DO NOTHING`
+const PUT_KEYS = 'INSERT OR IGNORE INTO thread_keys (key, thread_id) SELECT value, ?1 FROM json_each(?2)'
+const REMOVE_CHECKPOINTS = `DELETE FROM checkpoints WHERE thread_id = ?1 AND (ns, id) IN
+  (SELECT value ->> 0, value ->> 1 FROM json_each(?2))`
+const REMOVE_WRITES = REMOVE_CHECKPOINTS.replace('FROM checkpoints', 'FROM writes').replace(
+  '(ns, id)',
+  '(ns, checkpoint_id)',
+)
+const REMOVE_BLOBS = `DELETE FROM blobs WHERE thread_id = ?1 AND (ns, channel, version) IN
+  (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?2))`
 /** A repeated create counts as done and keeps what is stored. */
 const INSERT_RUN = `${insert('runs', RUN)} ON CONFLICT (run_id) DO UPDATE SET hb = hb
   WHERE status = 'accepting' AND app = excluded.app AND thread_id = excluded.thread_id`

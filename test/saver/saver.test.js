@@ -62,6 +62,8 @@ const threadRow = thread_id => ({
   next_no: 0,
   claim_no: 0,
   head: null,
+  ttl: null,
+  expires_at: null,
 })
 
 const folder = mkdtempSync(join(tmpdir(), 'weft-saver-'))

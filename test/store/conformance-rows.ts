@@ -48,6 +48,8 @@ export const thread = (set: Partial<ThreadRow> = {}): ThreadRow => ({
   next_no: 0,
   claim_no: 0,
   head: null,
+  ttl: null,
+  expires_at: null,
   ...set,
 })
 

@@ -7,6 +7,7 @@ import t from 'tap'
 import type { RunRow, Step, Store } from '../../store/port.js'
 import { recordConformance } from './conformance-records.js'
 import { APP, assistant, blob, bytes, checkpoint, run, save, thread, write } from './conformance-rows.js'
+import { threadConformance } from './conformance-threads.js'
 
 type SaveStep = Extract<Step, { step: 'checkpoints.insert' }>
 
@@ -744,6 +745,7 @@ export function conformance(name: string, open: () => Promise<Opened>): void {
     })
 
     recordConformance(t, store)
+    threadConformance(t, store)
 
     t.test('5,000 hostile JSON values come back byte for byte', async t => {
       const seed = 20_261_121

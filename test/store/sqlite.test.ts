@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import Libsql from 'libsql'
 import t from 'tap'
-import type { Step, Store } from '../../store/port.js'
+import type { Step, Store, ThreadSort } from '../../store/port.js'
 import { reads } from '../../store/sqlite/reads.js'
 import { migrate } from '../../store/sqlite/schema.js'
 import { statements } from '../../store/sqlite/statements.js'
@@ -212,13 +212,19 @@ t.test('every statement goes through an index', async t => {
   const isScan = (line: string) =>
     /^SCAN/.test(line) && !/VIRTUAL TABLE|CONSTANT ROW|USING (COVERING )?INDEX/.test(line)
 
+  /** Of what is merged from two indexes, each half is bounded. */
+  const isUnbounded = (line: string) => isScan(line) && !/^SCAN (\(subquery|found)/.test(line)
+
   const row = thread()
   const { thread_id } = row
   const runRow = run(thread_id)
   const written = statements([
     { step: 'assistants.insert', row: assistant() },
     { step: 'threads.insert', row },
-    { step: 'threads.patch', thread_id, where: { rev: 0, token: 't' }, set: { head: 'h' } },
+    { step: 'threads.insert', row, keys: ['k'] },
+    { step: 'threads.patch', thread_id, where: { rev: 0, token: 't' }, set: { head: 'h' }, keys: ['k'] },
+    { step: 'checkpoints.remove', thread_id, checkpoints: [] },
+    { step: 'blobs.remove', thread_id, blobs: [] },
     { step: 'threads.state', thread_id, head: null, values: null, rest: null },
     { step: 'runs.insert', row: runRow },
     { step: 'runs.patch', run_id: 'r', where: { status: ['pending'], attempt: 1, token: 't' }, set: { result: null } },
@@ -283,8 +289,38 @@ t.test('every statement goes through an index', async t => {
     ways['checkpoints.get']([], { thread_id: 'x', ...query })
     ways['checkpoints.list']([], { thread_id: 'x', ...query })
   }
+  ways['threads.count']([], APP, null)
+  ways['threads.count']([], APP, 'busy')
+  ways['threads.expired']([], 1, 1)
+  ways['threads.states']([], ['x'], 1)
+  for (const bare of [true, false]) {
+    const page = { thread_id: 'x', limit: 1, bytes: 1, bare }
+    ways['checkpoints.rows']([], { ...page, after: { seq: 0 } })
+    ways['checkpoints.blobs']([], { ...page, after: { ns: '', channel: '', version: '' } })
+    ways['checkpoints.writes']([], { ...page, after: { ns: '', checkpoint_id: '', task_id: '', idx: 0 } })
+  }
   t.ok(asked.length > 12)
-  for (const sql of asked) {
+  const ordered = asked.length
+  ways['checkpoints.storage']([], 'x')
+  const expected: { [sort: string]: RegExp } = {
+    thread_id: /USING INDEX sqlite_autoindex_threads/,
+    status: /threads_by_status/,
+    created_at: /threads_by_created.*threads_fresh/,
+    updated_at: /threads_by_updated.*threads_fresh/,
+    state_updated_at: /threads_by_state.*threads_fresh/,
+  }
+  for (const [sort, index] of Object.entries(expected) as [ThreadSort, RegExp][]) {
+    const query = { app: APP, sort, order: 'desc', limit: 1 } as const
+    const from = asked.length
+    ways['threads.list']([], query)
+    t.match(asked.slice(from).flatMap(plan).join(), index, `a list by ${sort}`)
+    ways['threads.list']([], { ...query, after: { value: 1, thread_id: 'y' } })
+    ways['threads.list']([], { ...query, ids: ['x'] })
+    ways['threads.list']([], { ...query, status: 'busy', keys: ['k'] })
+    ways['threads.list']([], { ...query, status: 'idle' })
+  }
+  for (const sql of asked.slice(ordered)) t.same(plan(sql).filter(isUnbounded), [], sql)
+  for (const sql of asked.slice(0, ordered)) {
     const lines = plan(sql)
     t.same(lines.filter(isScan), [], sql)
     // Order comes from an index, too; only the few writes of one checkpoint may be sorted.
