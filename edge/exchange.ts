@@ -28,6 +28,7 @@ export interface Received {
   key: string
   ifMatch: string
   idempotencyKey: string
+  prefer: string
   /** X-Deployment-Id. */
   deployment: string
   close: boolean
@@ -62,6 +63,8 @@ const REASONS: { [status: number]: string } = {
 const LENGTH = /^\d{1,15}$/
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
+/** RFC 7240: preferences are a comma list. */
+const MINIMAL = /(^|[,;\s])return="?minimal"?($|[,;\s])/i
 const RETRY: Headers = { 'Retry-After': '1' }
 
 export class Exchange {
@@ -117,6 +120,7 @@ export class Exchange {
     if (this.query !== '') head.query = this.query
     if (TRACEPARENT.test(this.received.traceparent)) head.traceparent = this.received.traceparent
     if (this.received.idempotencyKey !== '') head.idempotency_key = this.received.idempotencyKey.slice(0, 256)
+    if (this.received.prefer !== '' && MINIMAL.test(this.received.prefer)) head.minimal = true
     return head
   }
 
@@ -263,6 +267,7 @@ function readHeaders(req: HttpRequest): Received {
     key: '',
     ifMatch: '',
     idempotencyKey: '',
+    prefer: '',
     deployment: '',
     close: false,
     preflight: false,
@@ -305,6 +310,9 @@ function readHeaders(req: HttpRequest): Received {
         break
       case 'if-match':
         received.ifMatch = value
+        break
+      case 'prefer':
+        received.prefer = value
         break
       case 'idempotency-key':
         received.idempotencyKey = value

@@ -56,7 +56,11 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/assistants/:assistant_id', answer: 'json', subject: rpc('assistants', 'get') },
 
   { method: 'POST', path: '/threads', answer: 'json', subject: rpc('threads', 'create') },
+  { method: 'POST', path: '/threads/search', answer: 'json', subject: rpc('threads', 'search') },
+  { method: 'POST', path: '/threads/count', answer: 'json', subject: rpc('threads', 'count') },
   { method: 'GET', path: '/threads/:thread_id', answer: 'json', subject: rpc('threads', 'get') },
+  { method: 'PATCH', path: '/threads/:thread_id', answer: 'json', subject: rpc('threads', 'update') },
+  { method: 'DELETE', path: '/threads/:thread_id', answer: 'json', subject: rpc('threads', 'delete') },
   { method: 'GET', path: '/threads/:thread_id/state', answer: 'json', subject: state },
   { method: 'GET', path: '/threads/:thread_id/stream', answer: 'join-thread', subject: rpc('threads', 'follow') },
 

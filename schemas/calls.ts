@@ -25,6 +25,8 @@ export interface CallHead {
   origin?: string
   if_match?: string
   idempotency_key?: string
+  /** The client wants no body: `Prefer: return=minimal`. */
+  minimal?: boolean
   /** rpc.runs.create: the edge makes the id and follows the run before it exists. */
   run?: { run_id: string; mode: RunMode }
   /** rpc.runs.claim, save, finish …: the authority of a graph worker over a run. */

@@ -10,10 +10,31 @@ export const assistantText = (row: AssistantRow): string =>
   `"config":${row.config},"context":${row.context},"metadata":${row.metadata},"version":${row.version},` +
   `"created_at":"${time(row.created_at)}","updated_at":"${time(row.updated_at)}"}`
 
-export const threadText = (row: ThreadRow, state: StateRow | null): string =>
+/** The members of a thread as JSON text; null where it has none. */
+export const threadFields = (row: ThreadRow, state: StateRow | null) => ({
+  thread_id: `"${row.thread_id}"`,
+  created_at: `"${time(row.created_at)}"`,
+  updated_at: `"${time(row.updated_at)}"`,
+  state_updated_at: `"${time(row.state_updated_at)}"`,
+  metadata: row.metadata,
+  config: row.config,
+  status: `"${row.status}"`,
+  values: state?.values ? decoder.decode(state.values) : 'null',
+  interrupts: row.interrupts,
+  error: row.error,
+})
+
+/** `more`: further members, as text that begins with a comma. */
+export const threadText = (row: ThreadRow, state: StateRow | null, more = ''): string =>
   `{"thread_id":"${row.thread_id}","created_at":"${time(row.created_at)}","updated_at":"${time(row.updated_at)}",` +
   `"state_updated_at":"${time(row.state_updated_at)}","metadata":${row.metadata},"config":${row.config},"status":"${row.status}",` +
-  `"values":${state?.values ? decoder.decode(state.values) : 'null'},"interrupts":${row.interrupts}${row.error === null ? '' : `,"error":${row.error}`}}`
+  `"values":${state?.values ? decoder.decode(state.values) : 'null'},"interrupts":${row.interrupts}${row.error === null ? '' : `,"error":${row.error}`}${more}}`
+
+/** The member that `include=ttl` asks for. */
+export function ttlText({ ttl }: ThreadRow, expires_at: number | null): string {
+  if (ttl === null || expires_at === null) return ',"ttl":null'
+  return `,"ttl":{"strategy":"${ttl.strategy}","ttl_minutes":${ttl.minutes},"expires_at":"${time(expires_at)}"}`
+}
 
 export const runText = (row: RunRow): string =>
   `{"run_id":"${row.run_id}","thread_id":"${row.thread_id}","assistant_id":"${row.assistant_id}","created_at":"${time(row.created_at)}",` +

@@ -12,8 +12,8 @@ import { fail } from '../schemas/errors.js'
 export const ANY_KEY = '*'
 /** More keys than this are not kept. */
 const MAX_KEYS = 64
-/** Longer keys are kept as their hash. */
-const MAX_KEY = 200
+/** What is kept as it is: a key that is longer, or not plain, is kept as its hash. */
+const PLAIN = /^[\x20-\x7e]{1,64}$/
 /** Comparisons of one call; what needs more is refused. */
 const MAX_WORK = 2_000_000
 /** Arrays from this size on are looked up, not walked, for scalars. */
@@ -69,7 +69,7 @@ function collect(value: unknown, path: string, keys: Set<string>): boolean {
 }
 
 const shortened = (key: string): string =>
-  key.length <= MAX_KEY ? key : `#${createHash('sha256').update(key).digest('base64url')}`
+  PLAIN.test(key) ? key : `#${createHash('sha256').update(key).digest('base64url')}`
 
 type Values = { [key: string]: unknown }
 const isCompound = (value: unknown): value is object => typeof value === 'object' && value !== null

@@ -10,6 +10,7 @@ import type { Apps } from './apps.js'
 import type { Workspace } from './control.js'
 import type { Allowed } from './outbound.js'
 import type { KeyRing } from './secrets.js'
+import type { Ttls } from './thread-ttl.js'
 
 export interface Tools {
   config: Config
@@ -18,6 +19,7 @@ export interface Tools {
   mux: Mux
   caller: Caller
   apps: Apps
+  ttls: Ttls
   /** Addresses that users may name although they are not public. */
   allowed: Allowed
   webhookSecret: Buffer

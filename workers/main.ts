@@ -27,6 +27,7 @@ import { runs } from './runs.js'
 import { startSweeper } from './sweeper.js'
 import { system } from './system.js'
 import { threadStreams } from './thread-stream.js'
+import { openTtls } from './thread-ttl.js'
 import { threads } from './threads.js'
 import { webhookSecret } from './webhooks.js'
 
@@ -49,6 +50,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     mux,
     caller,
     apps: openApps(findServed(store)),
+    ttls: openTtls(store),
     allowed: parseAllowed(config.allow_hosts),
     webhookSecret: webhookSecret(config),
     ring: await provedRing(config, store, link.log),

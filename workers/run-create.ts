@@ -11,6 +11,7 @@ import type { RunCreate, RunMode } from '../schemas/runs.js'
 import type { AssistantRow, RecordRow, RunRow, Step, Store, ThreadRow } from '../store/port.js'
 import { appOf } from './apps.js'
 import { find } from './assistants.js'
+import { keysOf } from './contains.js'
 import { isObject, merge, type Tools } from './context.js'
 import { refusal } from './outbound.js'
 import { answer } from './run-answer.js'
@@ -180,22 +181,26 @@ type Outcome = 'first' | 'waits' | 'known' | 'taken'
 
 /** A stateless run brings its own thread row, so there is nothing to compare. */
 export async function acceptNew(
-  { store }: Tools,
+  tools: Tools,
   run: RunRow,
   record: RecordRow | null = null,
   more: JsonObject = {},
 ): Promise<Outcome> {
-  const metadata = JSON.stringify({ ...more, graph_id: run.graph_id, assistant_id: run.assistant_id })
+  const { store } = tools
+  const metadata = { ...more, graph_id: run.graph_id, assistant_id: run.assistant_id }
+  const ttl = run.temporary ? null : await tools.ttls.of(run.app)
   const row: ThreadRow = {
-    ...newThread(run.app, run.thread_id, metadata, run.temporary),
+    ...newThread(run.app, run.thread_id, JSON.stringify(metadata), run.temporary, ttl),
     status: 'busy',
     queue: [{ run_id: run.run_id, no: 0, due_at: run.due_at }],
     next_no: 1,
   }
+  // A hidden thread is never searched for.
+  const keys = run.temporary ? [] : keysOf(metadata)
   const failed = await store.apply([
     { step: 'runs.insert', row: run },
     ...claimKey(record),
-    { step: 'threads.insert', row },
+    { step: 'threads.insert', row, keys },
     pending(run),
   ])
   if (record !== null && failed === 1) return lost(store, run)
@@ -219,23 +224,26 @@ async function accept(tools: Tools, run: RunRow, mayCreate: boolean, record: Rec
     const thread = await store.threads.get(run.app, run.thread_id)
     if ((thread === null && !mayCreate) || thread?.temporary)
       throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
-    const base = thread ?? newThread(run.app, run.thread_id, '{}', false)
+    const base = thread ?? newThread(run.app, run.thread_id, '{}', false, await tools.ttls.of(run.app))
     const decision: Decision = await decide(tools, run, base)
     if (decision.known) return 'known'
-    const metadata: unknown = JSON.parse(base.metadata)
+    const stored: unknown = JSON.parse(base.metadata)
+    const ids = { graph_id: run.graph_id, assistant_id: run.assistant_id }
+    const merged = merge(isObject(stored) ? stored : null, ids)
+    const metadata = JSON.stringify(merged)
+    const isNew = thread === null || metadata !== thread.metadata
     const set = {
       queue: decision.queue,
       next_no: base.next_no + 1,
       status: 'busy' as const,
       updated_at: run.created_at,
-      metadata: JSON.stringify(
-        merge(isObject(metadata) ? metadata : null, { graph_id: run.graph_id, assistant_id: run.assistant_id }),
-      ),
+      ...(isNew ? { metadata } : {}),
     }
+    const keys = isNew ? { keys: keysOf(merged) } : {}
     const take: Step =
       thread === null
-        ? { step: 'threads.insert', row: { ...base, ...set } }
-        : { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set }
+        ? { step: 'threads.insert', row: { ...base, ...set }, ...keys }
+        : { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set, ...keys }
     const steps = [
       { step: 'runs.insert', row: run } as const,
       ...claimKey(key),

@@ -28,6 +28,7 @@ import { cancel } from '../../workers/run-cancel.js'
 import { create } from '../../workers/run-create.js'
 import { leases } from '../../workers/run-lease.js'
 import { openRing } from '../../workers/secrets.js'
+import { openTtls } from '../../workers/thread-ttl.js'
 import { newThread } from '../../workers/threads.js'
 import { startNats } from '../helpers/nats.js'
 import { bytes, checkpoint } from '../store/conformance-rows.js'
@@ -73,6 +74,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     mux,
     caller,
     apps: openApps(async () => null),
+    ttls: openTtls(store),
     allowed: parseAllowed(''),
     webhookSecret: Buffer.from('x'),
     inTurn: turns(),

@@ -20,6 +20,7 @@ import { systemAssistantId } from '../../workers/assistants.js'
 import { type Tools, turns } from '../../workers/context.js'
 import { parseAllowed } from '../../workers/outbound.js'
 import { openRing } from '../../workers/secrets.js'
+import { openTtls } from '../../workers/thread-ttl.js'
 import { startNats } from '../helpers/nats.js'
 import { assistant } from '../store/conformance-rows.js'
 
@@ -53,6 +54,7 @@ export async function stage(
       link,
       mux: openMux(link),
       caller: openCaller(link),
+      ttls: openTtls(store),
       apps: openApps(async () => null),
       allowed: parseAllowed(''),
       webhookSecret: Buffer.from('x'),

@@ -1,0 +1,82 @@
+/**
+ * How long threads live (API: threads-and-runs 5 `ttl`; assistants-crons-store 10.3). The time counts from the last
+ * change of the thread: the row says when to look, and only then is `updated_at` looked at, so that a run costs nothing.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { ThreadTtl, TtlDefaults } from '../schemas/threads.js'
+import type { Store, ThreadRow, Ttl } from '../store/port.js'
+
+const MINUTE_MS = 60_000
+/** What langgraph.json does not say. */
+const SWEEP_MINUTES = 5
+const SWEEP_LIMIT = 1_000
+/** What another resource worker was told shows here after this time. */
+const KEPT_MS = 5_000
+const KIND = 'thread_ttl'
+
+export interface Ttls {
+  /** Of a new thread for which the client named none; null = for ever. */
+  of(app: string): Promise<Ttl | null>
+  /** What the application of a graph worker says; null: nothing. */
+  announce(app: string, defaults: TtlDefaults | null): Promise<void>
+  /** How often and how many are swept, for all applications. */
+  sweep(): Promise<{ every_ms: number; limit: number }>
+}
+
+export function openTtls(store: Store): Ttls {
+  const kept = new Map<string, { ttl: Ttl | null; until: number }>()
+  const read = async (app: string): Promise<TtlDefaults | null> => {
+    const record = await store.records.get(KIND, app)
+    return record === null ? null : (JSON.parse(record.body) as TtlDefaults)
+  }
+  return {
+    async of(app) {
+      const known = kept.get(app)
+      if (known !== undefined && known.until > Date.now()) return known.ttl
+      const { default_ttl, strategy } = (await read(app)) ?? {}
+      const ttl = default_ttl === undefined ? null : { minutes: default_ttl, strategy: strategy ?? 'delete' }
+      kept.set(app, { ttl, until: Date.now() + KEPT_MS })
+      return ttl
+    },
+    async announce(app, defaults) {
+      kept.delete(app)
+      if (isDeepStrictEqual(await read(app), defaults)) return
+      await store.apply([{ step: 'records.remove', kind: KIND, id: app, where: {} }])
+      if (defaults === null) return
+      const now = Date.now()
+      const row = { kind: KIND, app, id: app, parent: '', name: null, rev: 0, keys: [], due_at: null }
+      await store.apply([
+        { step: 'records.insert', row: { ...row, body: JSON.stringify(defaults), created_at: now, updated_at: now } },
+      ])
+    },
+    async sweep() {
+      const all = (await store.records.list({ kind: KIND, limit: 1_000 })).map(
+        ({ body }) => JSON.parse(body) as TtlDefaults,
+      )
+      const minutes = all.map(one => one.sweep_interval_minutes ?? SWEEP_MINUTES)
+      return {
+        every_ms: Math.min(SWEEP_MINUTES, ...minutes) * MINUTE_MS,
+        limit: Math.max(0, ...all.map(one => one.sweep_limit ?? SWEEP_LIMIT)) || SWEEP_LIMIT,
+      }
+    },
+  }
+}
+
+/** What a client asked for; null when it asked for nothing. */
+export function readTtl(given: ThreadTtl | number | null | undefined): Ttl | null {
+  if (given === null || given === undefined) return null
+  if (typeof given === 'number') return { minutes: given, strategy: 'delete' }
+  return { minutes: given.ttl, strategy: given.strategy ?? 'delete' }
+}
+
+/** The members of a thread row that say how long it lives from `now` on. */
+export const ttlFields = (ttl: Ttl | null, now: number): Pick<ThreadRow, 'ttl' | 'expires_at'> => ({
+  ttl,
+  expires_at: ttl === null ? null : now + Math.ceil(ttl.minutes * MINUTE_MS),
+})
+
+/** When the thread expires: its time from its last change on, or later where that was put off. */
+export function expiryOf({ ttl, updated_at, expires_at }: ThreadRow): number | null {
+  if (ttl === null || expires_at === null) return expires_at
+  return Math.max(expires_at, ttlFields(ttl, updated_at).expires_at!)
+}
