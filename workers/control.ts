@@ -76,7 +76,7 @@ export async function provedRing(config: Config, store: Store, log: Tools['link'
     const refuse = (): never => {
       throw fail('unavailable', why)
     }
-    return { id: ring.id, seal: refuse, open: refuse, renew: () => null }
+    return { id: ring.id, seal: refuse, open: refuse, prints: refuse, renew: () => null }
   }
   const renewed = ring.renew(sealed, 'proof')
   if (renewed !== null)

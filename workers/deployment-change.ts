@@ -17,6 +17,7 @@ import type { Tools } from './context.js'
 import { newRecord } from './control.js'
 import { MASK, secretsOf, urlOf } from './deployment-answers.js'
 import { createdConfig, createdRevision, merge } from './deployment-merge.js'
+import { onceRecord, recallDeployment } from './deployment-once.js'
 import { promote } from './deployment-orders.js'
 import {
   announce,
@@ -45,8 +46,12 @@ import {
 import { formProblems, type Policy, refusalOf, reservedRefusal } from './deployment-rules.js'
 import { deploymentAfter, isOver } from './deployment-status.js'
 
-/** Checks all of it, then stores it; nothing is left of a create that is refused. */
-export async function createDeployment(tools: Tools, body: DeploymentCreate): Promise<Known<DeploymentBody>> {
+/** Checks all of it, then stores it; nothing is left of a create that is refused. `key`: the Idempotency-Key, if any. */
+export async function createDeployment(
+  tools: Tools,
+  body: DeploymentCreate,
+  key?: string,
+): Promise<Known<DeploymentBody>> {
   checkForm(body)
   const { name, source } = body
   if (source !== 'github' && source !== 'external_docker')
@@ -62,6 +67,9 @@ export async function createDeployment(tools: Tools, body: DeploymentCreate): Pr
     throw fail('bad_request', `a secret has the value ${MASK}, which stands for one that is stored already`)
 
   const id = v7()
+  const once = key === undefined ? null : onceRecord(tools, key, body, id)
+  const before = once === null ? null : await recallDeployment(tools, once, body)
+  if (before !== null) return before
   const secrets = sealed(tools, id, body.secrets ?? [])
   const made = newRevision(id, {
     seq: 1,
@@ -103,6 +111,7 @@ export async function createDeployment(tools: Tools, body: DeploymentCreate): Pr
     due_at: dueAt(value, now),
   })
   const steps: Step[] = [
+    ...(once === null ? [] : [{ step: 'records.insert', row: once } as const]),
     { step: 'records.insert', row: project },
     ...secrets.insert,
     made.insert,
@@ -114,6 +123,8 @@ export async function createDeployment(tools: Tools, body: DeploymentCreate): Pr
   const failed = await tools.store.apply(steps)
   if (failed !== -1 && failed <= steps.findIndex(step => step.step === 'records.insert' && step.row === row)) {
     await undo(tools, steps.slice(0, failed))
+    // Two with the same key at once: the other one was faster.
+    if (once !== null && failed === 0) return createDeployment(tools, body, key)
     throw fail('conflict', `A deployment or tracing project named ${name} exists already.`)
   }
   announce(tools, id)
@@ -181,9 +192,8 @@ export async function redeploy(tools: Tools, id: string, revision_id: string): P
     const old = await revisionOf(tools.store, now, revision_id)
     const { flight } = now.body
     const mine = flight?.revision_id === old.id
-    const status = mine ? flight.status : old.body.status
-    if (!isOver(status))
-      throw fail('bad_request', `The revision is ${mine ? status : 'waiting'}: it cannot be redeployed yet`)
+    const status = standingOf(old, now.body)
+    if (!isOver(status)) throw fail('bad_request', `The revision is ${status}: it cannot be redeployed yet`)
     if (status === 'SKIPPED') throw fail('bad_request', 'The revision was skipped: it cannot be redeployed')
     const commit = (mine ? flight.repo_commit_sha : null) ?? old.body.source_revision_config.repo_commit_sha
     return revise(tools, now, {

@@ -35,7 +35,7 @@ import { searchDeployments, searchRevisions } from './deployment-search.js'
 
 export const deployments = (tools: Tools) => ({
   create: form<DeploymentCreate>(validateDeploymentCreate, async (body, { head }) =>
-    answer(tools, head, await createDeployment(tools, body), 201),
+    answer(tools, head, await createDeployment(tools, body, head.idempotency_key), 201),
   ),
   get: open(async (_, { head }) => answer(tools, head, await deploymentOf(tools.store, idOf(head)))),
   search: open((_, { head }) => search(tools, head)),

@@ -5,7 +5,7 @@
  *
  *   w1.<key id>.<data key, wrapped>.<text, encrypted>      both base64url of iv, tag, ciphertext
  */
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Config } from '../schemas/config.js'
 import { kept } from './kept.js'
@@ -17,6 +17,8 @@ export interface KeyRing {
   seal(text: string, where: string): string
   /** What was sealed; throws an Error with one sentence when no key of the ring opens it, or it was changed. */
   open(sealed: string, where: string): string
+  /** Keyed digests of a text, the first key's first: they tell whether two texts are one, and nothing else. */
+  prints(text: string): string[]
   /** The same text under the first key; null when it is already. */
   renew(sealed: string, where: string): string | null
 }
@@ -59,6 +61,7 @@ export function openRing(text: string): KeyRing {
       const { key, body } = unwrap(sealed, where)
       return decrypt(body, key, where).toString()
     },
+    prints: text => keys.map(({ bytes }) => createHmac('sha256', bytes).update('print ').update(text).digest('hex')),
     renew(sealed, where) {
       const { id, key, body } = unwrap(sealed, where)
       return id === first.id ? null : wrap(key, body, where)

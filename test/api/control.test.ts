@@ -1,0 +1,142 @@
+/** The door of the control plane: its key, what it takes, and who may read its answers (design 2.16). */
+import { readFileSync, statSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import t from 'tap'
+import { ROUTES } from '../../edge/routes.js'
+import { startCluster, startRoles } from '../helpers/cluster.js'
+import { github, KEY, openControl } from '../helpers/control.js'
+import { until } from '../helpers/steps.js'
+
+const LIST = '/v2/deployments'
+const UUID = '00000000-0000-4000-8000-000000000000'
+const doors = ROUTES.filter(({ control }) => control)
+
+t.test('a key that was made', async t => {
+  const cluster = await startCluster()
+  t.teardown(() => cluster.stop())
+  const file = join(cluster.data, 'control.key')
+  const key = readFileSync(file, 'utf8').trim()
+  t.equal(statSync(file).mode & 0o777, 0o600)
+  await until(() => cluster.output().includes(key))
+  const status = async (headers: { [name: string]: string }, path = LIST) =>
+    (await fetch(`${cluster.url}${path}`, { headers })).status
+
+  await t.test('every door wants it', async t => {
+    t.ok(doors.length >= 20, `${doors.length} doors`)
+    for (const { method, path } of doors) {
+      const at = path.replace(/:\w+/g, UUID)
+      const body = ['POST', 'PATCH'].includes(method) ? { body: '{}' } : {}
+      const headers = { 'content-type': 'application/json' }
+      for (const prefix of ['', '/api-host'])
+        for (const more of [
+          {} as { [name: string]: string },
+          { 'x-api-key': 'wrong' },
+          { 'x-api-key': '' },
+          { authorization: `Basic ${key}` },
+        ]) {
+          const answer = await fetch(`${cluster.url}${prefix}${at}`, {
+            method,
+            headers: { ...headers, ...more },
+            ...body,
+          })
+          t.equal(answer.status, 401, `${method} ${prefix}${path}`)
+          t.equal(typeof ((await answer.json()) as { detail: unknown }).detail, 'string')
+          t.equal(answer.headers.get('www-authenticate'), 'Bearer')
+        }
+    }
+  })
+  await t.test('in either header', async t => {
+    t.equal(await status({ 'x-api-key': key }), 200)
+    t.equal(await status({ authorization: `Bearer ${key}` }), 200)
+    t.equal(await status({ authorization: `bearer ${key}`, 'x-tenant-id': UUID }), 200)
+    t.equal(await status({ 'x-api-key': 'wrong', authorization: `Bearer ${key}` }), 401)
+    t.equal(await status({ 'x-api-key': key.slice(0, -1) }), 401)
+    t.equal(await status({ 'x-api-key': key }, '/api-host/v2/deployments'), 200)
+    t.equal(await status({ 'x-api-key': key }, '/api-host/threads'), 404, 'nothing else lies below the prefix')
+    t.equal(
+      await status({ 'x-api-key': key }, '/deployments/some/v2/deployments'),
+      404,
+      'a deployment has none of its own',
+    )
+    t.equal(await status({ 'x-api-key': key, 'x-deployment-id': UUID }), 200)
+  })
+  await t.test('the run plane wants none', async t => {
+    t.equal(await status({}, '/ok'), 200)
+  })
+  await t.test('JSON only', async t => {
+    const call = openControl(cluster.url, key)
+    for (const type of [
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      'application/jsonp',
+      'text/json',
+    ])
+      t.match(await call('POST', LIST, github('typed'), { 'content-type': type }), { status: 415 }, type)
+    t.match(await call('POST', LIST, github('typed'), { 'content-type': 'Application/JSON; charset=utf-8' }), {
+      status: 201,
+    })
+    t.match(
+      await call('POST', LIST, '{"name": canary'),
+      { status: 400, body: { detail: 'The body is not valid JSON' } },
+      'the text is not quoted',
+    )
+    t.equal(await announced(cluster.url, key, 5 * 1024 * 1024), 413, 'no large bodies')
+  })
+  await t.test('no page of another origin reads an answer', async t => {
+    const origin = 'https://evil.example'
+    const answer = await fetch(`${cluster.url}${LIST}`, { headers: { 'x-api-key': key, origin } })
+    t.equal(answer.headers.get('access-control-allow-origin'), null)
+    for (const path of [LIST, `/api-host${LIST}`]) {
+      const headers = {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'x-api-key,content-type',
+      }
+      const preflight = await fetch(`${cluster.url}${path}`, { method: 'OPTIONS', headers })
+      t.same(
+        [...preflight.headers.keys()].filter(name => name.startsWith('access-control')),
+        [],
+      )
+    }
+    const open = await fetch(`${cluster.url}/ok`, { headers: { origin } })
+    t.equal(open.headers.get('access-control-allow-origin'), '*', 'the run plane is open by default')
+  })
+  t.equal(cluster.output().split(key).length, 2, 'the key was printed once')
+})
+
+t.test('a key that is set, and an edge that has to ask for the digest of one that is not', async t => {
+  const page = 'https://console.example'
+  const roles = await startRoles({ graphs: 0, env: { WEFT_CONTROL_KEY: KEY, CORS_ALLOW_ORIGINS: page } })
+  t.teardown(() => roles.stop())
+  const call = openControl(roles.urls[0]!)
+  t.equal((await call('GET', LIST)).status, 200)
+  t.equal((await openControl(roles.urls[0]!, 'another')('GET', LIST)).status, 401)
+  t.throws(() => statSync(join(roles.nats.data, 'control.key')), 'no file is made')
+  const allowed = await call('GET', LIST, undefined, { origin: page })
+  t.equal(allowed.headers.get('access-control-allow-origin'), page, 'an origin that is named may read')
+
+  const other = await startRoles({ graphs: 0, edges: 2 })
+  t.teardown(() => other.stop())
+  const made = readFileSync(join(other.nats.data, 'control.key'), 'utf8').trim()
+  for (const url of other.urls) {
+    t.equal((await openControl(url, 'wrong-key-that-is-long')('GET', LIST)).status, 401)
+    t.equal((await openControl(url, made)('GET', LIST)).status, 200)
+  }
+  for (const { output } of [...other.edges, ...other.resources]) t.notMatch(output(), made)
+})
+
+/** The status for a body of so many bytes of which none is sent. */
+const announced = (url: string, key: string, bytes: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const headers = { 'x-api-key': key, 'content-type': 'application/json', 'content-length': bytes }
+    const req = request(`${url}${LIST}`, { method: 'POST', headers })
+    req.on('error', reject)
+    req.on('response', answer => {
+      answer.resume()
+      resolve(answer.statusCode!)
+      req.destroy()
+    })
+    req.flushHeaders()
+  })

@@ -1,0 +1,117 @@
+/** The control plane as a client and as a deploy worker sees it. */
+import { type Caller, openCaller } from '../../bus/call.js'
+import { openLink, type Role } from '../../bus/connect.js'
+import { openLog } from '../../bus/log.js'
+import type {
+  ActiveDeployments,
+  Claimed,
+  DeployAdvance,
+  DeployClaim,
+  DeployLog,
+  Order,
+  Renewed,
+} from '../../schemas/deploy-calls.js'
+import type { Deployment, DeploymentCreate, RevisionStatus } from '../../schemas/deployments.js'
+import { rpc } from '../../schemas/subjects.js'
+
+export const KEY = 'the-control-key-of-tests'
+
+export interface Answered<T> {
+  status: number
+  headers: Headers
+  text: string
+  body: T
+}
+
+export type Control = <T = never>(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers?: { [name: string]: string },
+) => Promise<Answered<T>>
+
+/** Calls with the key; a body is sent as JSON, a text as it is. */
+export const openControl =
+  (url: string, key = KEY): Control =>
+  async <T>(method: string, path: string, body?: unknown, headers: { [name: string]: string } = {}) => {
+    const answer = await fetch(`${url}${path}`, {
+      method,
+      headers: { 'x-api-key': key, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await answer.text()
+    return { status: answer.status, headers: answer.headers, text, body: (text === '' ? null : JSON.parse(text)) as T }
+  }
+
+/** A deployment that is right; what is given wins. */
+export const github = (name: string, more: Partial<DeploymentCreate> = {}): DeploymentCreate => ({
+  name,
+  source: 'github',
+  source_config: { repo_url: 'https://example.com/agents/one' },
+  source_revision_config: { repo_ref: 'main', graph_config_path: 'langgraph.json' },
+  secrets: [],
+  ...more,
+})
+
+export const image = (name: string, more: Partial<DeploymentCreate> = {}): DeploymentCreate => ({
+  name,
+  source: 'external_docker',
+  source_config: { resource_spec: {} },
+  source_revision_config: { image_uri: 'registry.example.com/agents/one:1.2.3' },
+  secrets: [],
+  ...more,
+})
+
+export interface Deployer {
+  claim(sources?: DeployClaim['sources']): Promise<Order | null>
+  renew(order: Order): Promise<Renewed>
+  advance(order: Order, status: DeployAdvance['status'], more?: Partial<DeployAdvance>): Promise<void>
+  log(order: Order, stage: DeployLog['stage'], lines: DeployLog['lines']): Promise<void>
+  active(): Promise<ActiveDeployments['deployments']>
+  ask<T>(verb: string, body: object): Promise<T>
+  /** Claims and brings the revision to the status, by way of the statuses between. */
+  bring(to: RevisionStatus, more?: Partial<DeployAdvance>): Promise<Order>
+  close(): Promise<void>
+}
+
+const WAYS: { readonly [to: string]: RevisionStatus[] } = {
+  BUILD_FAILED: ['BUILDING', 'BUILD_FAILED'],
+  DEPLOYED: ['BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOYED'],
+  DEPLOY_FAILED: ['BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOY_FAILED'],
+}
+
+/** A scripted deploy worker at this broker: it says the real calls, and does nothing. `role`: one that only pretends. */
+export async function openDeployer(url: string, role: Role = 'deployer'): Promise<Deployer> {
+  const link = await openLink({ url, role, log: openLog('test', 'silent') })
+  const caller: Caller = openCaller(link)
+  const ask = async <T>(verb: string, body: object): Promise<T> => {
+    const bytes = Buffer.from(JSON.stringify(body))
+    const answer = await caller.ask(rpc('deployments', verb), { request_id: 'test' }, bytes)
+    return JSON.parse(Buffer.from(answer.body).toString()) as T
+  }
+  const held = ({ deployment_id, revision_id, epoch }: Order) => ({ deployment_id, revision_id, epoch })
+  const deployer: Deployer = {
+    ask,
+    claim: async sources =>
+      (await ask<Claimed>('claim', { worker: 'test', ...(sources === undefined ? {} : { sources }) })).order,
+    renew: order => ask('renew', held(order)),
+    advance: (order, status, more = {}) => ask('advance', { ...held(order), status, ...more }),
+    log: ({ deployment_id, revision_id }, stage, lines) => ask('log', { deployment_id, revision_id, stage, lines }),
+    active: async () => (await ask<ActiveDeployments>('active', {})).deployments,
+    async bring(to, more = {}) {
+      const order = await deployer.claim()
+      if (order === null) throw new Error('there is no order')
+      const way = (WAYS[to] ?? [to]).slice(order.stage === 'AWAITING_DEPLOY' ? 2 : 0)
+      for (const status of way) await deployer.advance(order, status, status === to ? more : {})
+      return order
+    },
+    async close() {
+      caller.close()
+      await link.close()
+    },
+  }
+  return deployer
+}
+
+/** Without what changes from one read to the next. */
+export const still = ({ updated_at: _, ...rest }: Deployment): Omit<Deployment, 'updated_at'> => rest
