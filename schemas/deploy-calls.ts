@@ -29,6 +29,8 @@ export interface DeployWakeUp {
 export interface DeployClaim {
   worker: string
   wait?: false
+  /** Also orders that other workers hold whose names begin so: those processes have ended, this one took their place. */
+  takes_over?: string & tags.MinLength<1>
   /** Only orders of these sources; all when absent. */
   sources?: Source[]
 }

@@ -25,6 +25,7 @@ import {
 import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
 import type { RecordRow } from '../store/port.js'
+import { ensureSystemAssistants } from './assistants.js'
 import type { Tools } from './context.js'
 import { deploymentOut, revisionOut, secretsOf } from './deployment-answers.js'
 import {
@@ -75,14 +76,19 @@ const anything = (data: unknown) => ({ success: true as const, data: data as obj
 const BATCH = 1_000
 
 /** The order that waits longest and that nobody holds; null when there is none for these sources. */
-async function claim(tools: Tools, { worker, sources }: DeployClaim): Promise<Order | null> {
-  for (const row of await tools.store.records.due('deployment', Date.now(), BATCH)) {
+async function claim(tools: Tools, { worker, sources, takes_over }: DeployClaim): Promise<Order | null> {
+  // A lease that is held is due when it ends.
+  const horizon = Date.now() + (takes_over === undefined ? 0 : LEASE_MS)
+  for (const row of await tools.store.records.due('deployment', horizon, BATCH)) {
     const { body } = known<DeploymentBody>(row)
     if (orderOf(body) === null || (sources !== undefined && !sources.includes(body.source))) continue
     let mine: OrderKind | null = null
     const after = await change(tools, row.id, ({ body }) => {
       const now = Date.now()
-      mine = body.lease !== null && body.lease.until > now ? null : orderOf(body)
+      const { lease: held } = body
+      const left =
+        takes_over !== undefined && held !== null && held.worker !== worker && held.worker.startsWith(takes_over)
+      mine = held !== null && held.until > now && !left ? null : orderOf(body)
       if (mine === null) return null
       const lease = { worker, until: now + LEASE_MS }
       const flight = body.flight === null ? null : { ...body.flight, started_at: body.flight.started_at ?? now }
@@ -154,6 +160,11 @@ async function advance(tools: Tools, ask: DeployAdvance): Promise<void> {
     return removeDeployment(tools, now)
   }
   if (now === null) throw fail('not_found', `Deployment ID ${ask.deployment_id} not found.`)
+  // Harmless when the cutover then fails: a graph that no active revision has is not run.
+  if (ask.status === 'DEPLOYED') {
+    check(now, ask)
+    await ensureSystemAssistants(tools.store, now.id, ask.graphs ?? [])
+  }
   const message = ask.message ? await redacted(tools, now, ask.message) : null
   await change(tools, now.id, async now => {
     check(now, ask)

@@ -1,5 +1,6 @@
 /** The deploy worker: brings deployments from their order to what runs (API: control-plane 10, 11). */
 import { readFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { openCaller } from '../../bus/call.js'
@@ -13,13 +14,18 @@ import { openDeployer } from './deployer.js'
 import { openRevisionLog, type RevisionLog } from './log.js'
 import { openOffice } from './office.js'
 import { openProcessDriver } from './process/driver.js'
+import { ownFolder } from './process/owner.js'
 import { localSources } from './process/source.js'
 
 /** `graphs_url`: the broker as the graph workers that it starts reach it. */
 export async function startDeployer(config: Config, link: Link, life: Lifecycle, graphs_url: string): Promise<void> {
   const { log } = link
   const caller = openCaller(link)
-  const office = openOffice(caller, `${hostname()}-${process.pid}`)
+  const folder = join(resolve(config.data), 'deploy')
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const release = await ownFolder(folder)
+  life.push({ name: 'folder of deployments', stop: release })
+  const office = openOffice(caller, `${hostname()}:${folder}`)
   const logs = new Map<string, RevisionLog>()
   const logOf = (ids: { deployment_id: string; revision_id: string }) => {
     const { deployment_id, revision_id } = ids
@@ -30,7 +36,7 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
     return made
   }
   const driver = await openProcessDriver({
-    folder: join(resolve(config.data), 'deploy'),
+    folder,
     config,
     nats_url: graphs_url,
     ours: process.env,

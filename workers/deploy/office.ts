@@ -1,4 +1,5 @@
 /** What a deploy worker says to the resource workers: `rpc.deployments.*` (schemas/deploy-calls.ts). */
+import { randomUUID } from 'node:crypto'
 import type { Caller } from '../../bus/call.js'
 import type {
   ActiveDeployment,
@@ -29,10 +30,12 @@ export interface Office {
 const INSIST_MS = 60_000
 const PAUSE_MS = 500
 
-export function openOffice(caller: Caller, worker: string): Office {
+/** `place` is the folder of this worker: one at a time has it, so it takes over what an earlier one held. */
+export function openOffice(caller: Caller, place: string): Office {
+  const worker = `${place}#${randomUUID()}`
   async function ask<T>(noun: 'deployments' | 'assistants', verb: string, body: unknown): Promise<T> {
     const options = { timeout: 10_000, patience: 5_000 }
-    const head = { request_id: `${worker}-${verb}` }
+    const head = { request_id: `deployer-${verb}` }
     const answer = await caller.ask(rpc(noun, verb), head, Buffer.from(JSON.stringify(body)), options)
     return (answer.body.length === 0 ? {} : JSON.parse(Buffer.from(answer.body).toString())) as T
   }
@@ -51,7 +54,7 @@ export function openOffice(caller: Caller, worker: string): Office {
 
   const held = ({ deployment_id, revision_id, epoch }: Order) => ({ deployment_id, revision_id, epoch })
   return {
-    claim: sources => ask('deployments', 'claim', { worker, sources }),
+    claim: sources => ask('deployments', 'claim', { worker, sources, takes_over: `${place}#` }),
     renew: order => ask('deployments', 'renew', held(order)),
     advance: (order, change) => insist(() => ask('deployments', 'advance', { ...held(order), ...change })),
     log: batch => ask('deployments', 'log', batch),

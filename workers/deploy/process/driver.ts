@@ -65,7 +65,6 @@ interface Running {
 
 export async function openProcessDriver(options: ProcessOptions): Promise<Driver> {
   const { folder, config, ours, log, versions } = options
-  await mkdir(folder, { recursive: true, mode: 0o700 })
   const artefacts = await openArtefacts(join(folder, 'artefacts'))
   const records = await openRecords(join(folder, 'deployments'))
   const running = new Map<string, Running>()

@@ -1,0 +1,114 @@
+/** A deploy worker that is killed at each stage: the next one finds the order where it stood, and finishes it. */
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { alive, below, startRoles } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+import { controlOf, deployEnv } from './control.js'
+import { application, graphFile, makeRepository, sourcesFolder } from './repository.js'
+
+t.setTimeout(240_000)
+
+t.test('kill -9 of the deploy worker', async t => {
+  const { folder, remove } = sourcesFolder()
+  t.teardown(remove)
+  const flags = join(folder, 'flags')
+  mkdirSync(flags)
+  const bin = join(folder, 'bin')
+  mkdirSync(bin)
+  // The real git, which waits once when it is told to.
+  const git = `#!/bin/sh
+if [ -e ${flags}/hold-fetch ] && [ ! -e ${flags}/fetch ]; then case "$*" in fetch*) : > ${flags}/fetch; sleep 1000;; esac; fi
+PATH=\${PATH#*:} exec git "$@"
+`
+  writeFileSync(join(bin, 'git'), git)
+  chmodSync(join(bin, 'git'), 0o755)
+  const env = { ...deployEnv(folder), PATH: `${bin}${delimiter}${process.env.PATH}` }
+  const roles = await startRoles({ app: 'test/apps/basic', env })
+  t.teardown(() => roles.stop())
+  const control = controlOf(roles.urls[0]!)
+  const flag = async (name: string) => {
+    while (!existsSync(join(flags, name))) await sleep(20)
+  }
+  const holding = (names: string[]) => `
+import { existsSync, writeFileSync } from 'node:fs'
+for (const name of ${JSON.stringify(names)}) {
+  const file = ${JSON.stringify(flags)} + '/' + name
+  if (existsSync(file)) continue
+  writeFileSync(file, '')
+  if (!name.startsWith('pass')) await new Promise(() => setInterval(() => {}, 1000))
+  break
+}
+`
+  let deployer = await roles.add('deployer')
+  let survivors: number[] = []
+
+  const stages: { name: string; files?: { [path: string]: string }; config?: object; commits?: number }[] = [
+    { name: 'fetch' },
+    {
+      name: 'install',
+      config: { install_command: 'sh install.sh' },
+      files: { 'install.sh': `[ -e ${flags}/install ] || { : > ${flags}/install; sleep 1000; }; exit 0\n` },
+    },
+    { name: 'probe', files: { 'graph.mjs': holding(['probe']) + graphFile('probe') } },
+    // The probe passes; the first replica hangs.
+    { name: 'deploy', files: { 'graph.mjs': holding(['pass-probe', 'deploy']) + graphFile('deploy') } },
+  ]
+  for (const { name, files = {}, config = {} } of stages) {
+    await t.test(`during ${name}`, async t => {
+      const repository = makeRepository(folder, name, { ...application(name), ...files })
+      if (name === 'fetch') writeFileSync(join(flags, 'hold-fetch'), '')
+      const made = await control.create(name, repository.url, { config })
+      const commit = repository.git('rev-parse', 'HEAD')
+      await flag(name)
+      const children = below(deployer.pid)
+      t.ok(children.length > 0)
+      if (name !== 'fetch') repository.commit({ 'moved.txt': 'the branch has moved on' })
+      deployer.kill('SIGKILL')
+      survivors = children
+      deployer = await roles.add('deployer')
+      const revision = await control.deployed(made)
+      if (name !== 'fetch')
+        t.equal(revision.source_revision_config.repo_commit_sha, commit, 'of the commit it began with')
+      const values = await lines[0]!.connect(control.urlOf(made)).runs.wait(null, 'agent', { input: { text: 'x' } })
+      t.match(values, { answer: `${name} x` })
+      while (survivors.some(alive)) await sleep(20)
+      t.pass('nothing of the killed one is left')
+      t.same(readdirSync(join(roles.nats.data, 'deploy/work')), [], 'nor folders of builds')
+    })
+  }
+
+  await t.test('what serves goes on', async t => {
+    const made = (await control.ask<{ resources: { id: string }[] }>('GET', '/v2/deployments?name=fetch')).body
+      .resources[0]!
+    const deployment = await control.get(made.id)
+    const client = lines[0]!.connect(control.urlOf(deployment))
+    const thread = await client.threads.create()
+    const run = await client.runs.create(thread.thread_id, 'agent', { input: { text: 'going on', count: 100 } })
+    deployer.kill('SIGKILL')
+    const late = client.runs.wait(null, 'agent', { input: { text: 'accepted without it' } })
+    deployer = await roles.add('deployer')
+    t.match(await client.runs.join(thread.thread_id, run.run_id), { answer: 'fetch going on' })
+    t.match(await late, { answer: 'fetch accepted without it' })
+  })
+
+  await t.test('a second one on the same folder is refused', async t => {
+    await t.rejects(roles.add('deployer'), /in use by another deploy worker/)
+  })
+
+  await t.test('a build that ends its worker each time is given up', async t => {
+    const build_command = `touch ${flags}/again && sleep 1000`
+    const made = await control.create('poison', makeRepository(folder, 'poison', application('x')).url, {
+      config: { build_command },
+    })
+    for (let n = 1; n <= 3; n++) {
+      const log = async () =>
+        (await control.buildLog(made.id, made.latest_revision_id!)).filter(line => line.includes('build: touch'))
+      while ((await log()).length < n) await sleep(50)
+      deployer.kill('SIGKILL')
+      deployer = await roles.add('deployer')
+    }
+    t.match(await control.over(made), { status: 'BUILD_FAILED', status_message: /ended 3 times/ })
+  })
+})

@@ -1,0 +1,45 @@
+/**
+ * One deploy worker per folder: it may then take for its own what an earlier process of it has left. The lock is a
+ * listening socket, which ends with the process however that ends; a stale one refuses connections.
+ */
+import { createHash } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { connect, createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** The longest path of a socket that every system takes. */
+const MAX_PATH = 100
+
+/** Resolves to the release; throws an Error with one sentence when another process has the folder. */
+export async function ownFolder(folder: string): Promise<() => Promise<void>> {
+  const inside = join(folder, 'owner.sock')
+  const hash = createHash('sha256').update(folder).digest('hex').slice(0, 24)
+  const path = inside.length <= MAX_PATH ? inside : join(tmpdir(), `weft-${hash}.sock`)
+  if (await answers(path)) throw new Error(`the folder ${folder} is in use by another deploy worker`)
+  await rm(path, { force: true })
+  const server = await listen(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EADDRINUSE') throw new Error(`the folder ${folder} is in use by another deploy worker`)
+    throw error
+  })
+  server.unref()
+  return () => new Promise(done => server.close(() => done()))
+}
+
+const answers = (path: string): Promise<boolean> =>
+  new Promise(done => {
+    const socket = connect(path)
+    const end = (answer: boolean) => {
+      socket.destroy()
+      done(answer)
+    }
+    socket.once('connect', () => end(true))
+    socket.once('error', () => end(false))
+  })
+
+const listen = (path: string): Promise<Server> =>
+  new Promise((resolve, reject) => {
+    const server = createServer(socket => socket.destroy())
+    server.once('error', reject)
+    server.listen(path, () => resolve(server))
+  })
