@@ -1,4 +1,6 @@
 /** A deployment from its order to its end, through HTTP alone. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
@@ -167,6 +169,62 @@ t.test('deployments', async t => {
     })
   })
 
+  await t.test('sources that are not taken', async t => {
+    for (const repo_url of [
+      'ext::sh -c touch% /tmp/x',
+      'ext::sh',
+      '-x',
+      '--upload-pack=touch',
+      'http://127.0.0.1:1/app.git',
+      'https://127.0.0.1/app.git',
+      'https://169.254.169.254/app.git',
+      'git://example.org/app.git',
+      'file:///etc',
+      '/etc',
+      `file://${folder}/../..`,
+    ]) {
+      const answer = await control.create('refused', repo_url).then(
+        made => control.over(made).then(({ status }) => status),
+        error => `${/: (4\d\d) /.exec(error.message)?.[1]}`,
+      )
+      t.match(answer, /^(400|422|BUILD_FAILED)$/, `${repo_url}: ${answer}`)
+    }
+  })
+
+  await t.test('a revision whose replicas cannot start fails, the one before goes on', async t => {
+    const flag = join(folder, 'probed')
+    const dies = `import { existsSync, writeFileSync } from 'node:fs'
+if (existsSync(${JSON.stringify(flag)})) process.exit(9)
+writeFileSync(${JSON.stringify(flag)}, '')
+${graphFile('never')}`
+    repository.commit({ 'graph.mjs': dies })
+    const revision = await control.over(await control.again(made.id))
+    t.match(revision, { status: 'DEPLOY_FAILED', status_message: /cannot start/ })
+    t.match(await lines[0]!.connect(url).runs.wait(null, 'agent', { input: { text: 'x' } }), { answer: 'two x' })
+    repository.commit({ 'graph.mjs': graphFile('three') })
+  })
+
+  const replicas = () => cluster.pids().filter(pid => commandOf(pid).endsWith('process/instance.js'))
+  const before = replicas()
+
+  await t.test('a replica that dies is started again', async t => {
+    const client = lines[0]!.connect(url)
+    for (const pid of before) process.kill(pid, 'SIGKILL')
+    t.match(await client.runs.wait(null, 'agent', { input: { text: 'x' } }), { answer: / x$/ })
+    while (replicas().length < before.length) await sleep(20)
+    t.ok(replicas().every(pid => !before.includes(pid)))
+  })
+
+  await t.test('another size in place', async t => {
+    const deployment = await control.patch(made.id, {
+      source_config: { resource_spec: { min_scale: 2, max_scale: 2 } },
+    })
+    t.equal(deployment.latest_revision_id, (await control.get(made.id)).latest_revision_id, 'no new revision')
+    const old = replicas()
+    while (replicas().length !== before.length + 1 || replicas().every(pid => old.includes(pid))) await sleep(50)
+    t.match(await lines[0]!.connect(url).runs.wait(null, 'agent', { input: { text: 'x' } }), { answer: 'two x' })
+  })
+
   await t.test('an interrupt ends a build at once', async t => {
     const other = await control.create('slow', repository.url, { config: { build_command: 'sleep 1000' } })
     await control.reaches(other, 'BUILDING')
@@ -195,3 +253,12 @@ t.test('deployments', async t => {
     t.match(await later.runs.wait(thread.thread_id, 'agent', { input: { text: 'x' } }), { answer: 'two x' })
   })
 })
+
+/** The command line of a process; '' when it has ended. */
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[1] ?? ''
+  } catch {
+    return ''
+  }
+}
