@@ -4,6 +4,7 @@
  * looks again every 10 s, for messages that were lost and clocks that jumped. Every worker may fire a row: a
  * compare-and-set on it decides who does.
  */
+import { clockAhead } from '../bus/clock.js'
 import type { Link } from '../bus/connect.js'
 import { onAlarm, tellAlarm } from '../bus/events.js'
 import type { RecordRow, RunSummary, Store } from '../store/port.js'
@@ -21,6 +22,8 @@ export interface Alarms {
   look(): Promise<void>
   /** From now on what is due is fired. */
   start(tools: Tools): void
+  /** How far the clock of this host is off (ms), when it is so far that nothing is fired; else null. */
+  off(): number | null
   stop(): void
 }
 
@@ -76,13 +79,19 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 /** A row that is still due after it was fired (no store, no free place) is looked at again after so long. */
 const AGAIN_MS = 1_000
 const BATCH = 200
+/** A host whose clock differs more from the broker's fires nothing. */
+const MAX_OFF_MS = 2_000
+const CLOCK_EVERY_MS = 9_000
 
-export function openAlarms(link: Link): Alarms {
+/** `ahead`: how far the clock of this host is ahead (ms), null when that is not known. */
+export function openAlarms(link: Link, ahead: (tools: Tools) => Promise<number | null> = askBroker): Alarms {
   let tools: Tools | null = null
   let next = Number.POSITIVE_INFINITY
   let timer: NodeJS.Timeout | undefined
   let looking: Promise<void> | null = null
   let again = false
+  let off: number | null = null
+  let checked = Number.NEGATIVE_INFINITY
 
   function arm(at: number): void {
     if (tools === null || at >= next) return
@@ -105,9 +114,24 @@ export function openAlarms(link: Link): Alarms {
     }
   }
 
+  async function checkClock(tools: Tools): Promise<void> {
+    if (performance.now() - checked < CLOCK_EVERY_MS) return
+    checked = performance.now()
+    const found = await ahead(tools)
+    // What the broker does not say now stays as it was.
+    if (found === null) return
+    const before = off
+    off = Math.abs(found) > MAX_OFF_MS ? Math.round(found) : null
+    if (off !== null) link.log.error({ ahead_ms: off }, 'the clock is not that of the broker: nothing is fired here')
+    else if (before !== null) link.log.info('the clock is that of the broker again')
+  }
+
   async function round(tools: Tools): Promise<void> {
     clearTimeout(timer)
     next = Number.POSITIVE_INFINITY
+    await checkClock(tools)
+    // The sweep looks again.
+    if (off !== null) return
     const earliest = await Promise.all(
       KINDS.map(one =>
         fireKind(tools, one).catch(error => {
@@ -128,6 +152,7 @@ export function openAlarms(link: Link): Alarms {
       arm(at)
     },
     look,
+    off: () => off,
     start(given) {
       tools = given
       void look()
@@ -139,6 +164,8 @@ export function openAlarms(link: Link): Alarms {
     },
   }
 }
+
+const askBroker = ({ mux }: Tools): Promise<number | null> => clockAhead(mux)
 
 /** Fires all rows of the kind that are due. The answer: when the next is (ms), or Infinity. */
 async function fireKind(tools: Tools, { name, due, at, id, fire }: Kind<never>): Promise<number> {

@@ -1,6 +1,9 @@
 import t, { type Test } from 'tap'
+import { clockAhead } from '../../bus/clock.js'
 import type { RunRow, Store } from '../../store/port.js'
+import { openAlarms } from '../../workers/alarms.js'
 import type { Tools } from '../../workers/context.js'
+import { system } from '../../workers/system.js'
 import { run, thread } from '../store/conformance-rows.js'
 import { stage as openStage } from './stage.js'
 
@@ -96,4 +99,26 @@ t.test('a store that is away for a while is asked again', async t => {
   all[0]!.alarms.start(all[0]!)
   await seen(run_id)
   t.ok(asked >= 3)
+})
+
+t.test('a worker whose clock is not that of the broker fires nothing, and says so', async t => {
+  const { all, seen, pending, summary } = await stage(t, 2)
+  const [wrong, right] = all as [Tools, Tools]
+  const off = await clockAhead(wrong.mux)
+  t.type(off, 'number', 'the broker says what time it is')
+  const alarms = openAlarms(wrong.link, async () => -5_000)
+  t.teardown(() => alarms.stop())
+  const tools: Tools = { ...wrong, alarms }
+  const due_at = Date.now() - 1
+  const run_id = await pending({ due_at })
+  alarms.start(tools)
+  await alarms.look()
+  t.equal((await summary(run_id)).due_at, due_at)
+  t.equal(alarms.off(), -5_000)
+  const { ready } = system(tools) as unknown as { ready: { handle(value: unknown, context: object): Promise<unknown> } }
+  tools.apps.announce('built-in', 'g', 'default')
+  await t.rejects(ready.handle(null, { head: {} }), { code: 'unavailable', message: /5000 ms behind/ })
+  right.alarms.start(right)
+  await seen(run_id)
+  t.equal((await summary(run_id)).due_at, 0, 'another worker does')
 })

@@ -1,0 +1,17 @@
+/** Whether this host and the broker agree on the time: who does not must fire nothing that is due at a time. */
+import { RUNS_STREAM } from '../schemas/subjects.js'
+import type { Mux } from './mux.js'
+
+/** An answer that took longer says too little about the moment it was written. */
+const MAX_TRIP_MS = 1_000
+
+/** How far the clock of this host is ahead of the broker's (ms); null when the broker does not say. */
+export async function clockAhead(mux: Mux): Promise<number | null> {
+  const asked = Date.now()
+  const answer = await mux.ask(`$JS.API.STREAM.INFO.${RUNS_STREAM}`, new Uint8Array()).catch(() => null)
+  const trip = Date.now() - asked
+  if (answer === null || trip > MAX_TRIP_MS) return null
+  const { ts } = answer.json<{ ts?: string }>()
+  const told = ts === undefined ? Number.NaN : Date.parse(ts)
+  return Number.isNaN(told) ? null : asked + trip / 2 - told
+}
