@@ -17,6 +17,8 @@ export interface Batch {
   first: number
   count: number
   bytes: Uint8Array
+  /** Of protocol v2: each frame begins with its mark (schemas/events.ts). Else they are classic ones. */
+  v2: boolean
 }
 
 /** The terminal event of a run. */
@@ -53,7 +55,12 @@ export function after(batch: Batch, id: number): Batch | null {
   const skip = id - batch.first + 1
   if (skip <= 0) return batch
   if (skip >= batch.count) return null
-  return { first: id + 1, count: batch.count - skip, bytes: batch.bytes.subarray(offsetAfter(batch.bytes, skip)) }
+  return {
+    ...batch,
+    first: id + 1,
+    count: batch.count - skip,
+    bytes: batch.bytes.subarray(offsetAfter(batch.bytes, skip)),
+  }
 }
 
 /** Offset behind the n-th event. JSON has no raw line ends, so two in a row end an event and nothing else. */
@@ -83,7 +90,8 @@ export function assembler(onBatch: (batch: Batch) => void): (message: Msg) => vo
     const first = Number(headers.get('first'))
     const count = Number(headers.get('count'))
     const part = headers.get('part')
-    if (part === '') return onBatch({ first, count, bytes: message.data })
+    const v2 = headers.has('v2')
+    if (part === '') return onBatch({ first, count, bytes: message.data, v2 })
     const [i = 0, n = 0] = part.split('/').map(Number)
     const key = `${first}/${n}`
     if (i === 0) {
@@ -95,7 +103,7 @@ export function assembler(onBatch: (batch: Batch) => void): (message: Msg) => vo
     if (key !== of || i !== expected) return
     parts.push(message.data)
     if (++expected < n) return
-    onBatch({ first, count, bytes: Buffer.concat(parts) })
+    onBatch({ first, count, bytes: Buffer.concat(parts), v2 })
     parts = []
     of = ''
   }

@@ -22,8 +22,8 @@ const RECENT_MS = 3_000
 const RECENT_BYTES = 4 * 1024 * 1024
 
 export interface Publisher {
-  /** `count` whole SSE events with consecutive ids from `first`. */
-  send(first: number, count: number, bytes: Uint8Array): void
+  /** `count` whole SSE events with consecutive ids from `first`; `v2`: of protocol v2. */
+  send(first: number, count: number, bytes: Uint8Array, v2?: boolean): void
   /** Messages that are not confirmed or not yet sent; the sender of frames waits when it grows. */
   backlog(): number
   /** Resolves when everything is confirmed, at the latest after `ms`. */
@@ -130,8 +130,9 @@ export function openPublisher(
   }
 
   return {
-    send(first, count, bytes) {
-      for (const message of messagesOf(first, count, bytes, attempt)) resumable ? store(message) : direct(message)
+    send(first, count, bytes, v2 = false) {
+      for (const message of messagesOf({ first, count, bytes, attempt, v2 }))
+        resumable ? store(message) : direct(message)
     },
     backlog: () => line.length,
     settled: ms =>
@@ -156,29 +157,24 @@ export function openPublisher(
 }
 
 /** Cuts a batch so that no message crosses a block or exceeds 256 KB; a larger event goes in parts under its id. */
-export function* messagesOf(first: number, count: number, bytes: Uint8Array, attempt: number): Generator<Kept> {
+export function* messagesOf(batch: Omit<Kept, 'part'>): Generator<Kept> {
+  const { first, count, bytes } = batch
   const room = EVENTS_PER_BLOCK - (first % EVENTS_PER_BLOCK)
-  if (count > room) {
-    const cut = offsetAfter(bytes, room)
-    yield* messagesOf(first, room, bytes.subarray(0, cut), attempt)
-    yield* messagesOf(first + room, count - room, bytes.subarray(cut), attempt)
-  } else if (bytes.length <= MAX_EVENT_MESSAGE) {
-    yield { first, count, attempt, part: null, bytes }
-  } else if (count > 1) {
-    const half = count >> 1
-    const cut = offsetAfter(bytes, half)
-    yield* messagesOf(first, half, bytes.subarray(0, cut), attempt)
-    yield* messagesOf(first + half, count - half, bytes.subarray(cut), attempt)
-  } else {
+  if (count > room) yield* cut(batch, room)
+  else if (bytes.length <= MAX_EVENT_MESSAGE) yield { ...batch, part: null }
+  else if (count > 1) yield* cut(batch, count >> 1)
+  else {
     const n = Math.ceil(bytes.length / MAX_EVENT_MESSAGE)
     for (let i = 0; i < n; i++) {
-      yield {
-        first,
-        count,
-        attempt,
-        part: `${i}/${n}`,
-        bytes: bytes.subarray(i * MAX_EVENT_MESSAGE, (i + 1) * MAX_EVENT_MESSAGE),
-      }
+      const part = bytes.subarray(i * MAX_EVENT_MESSAGE, (i + 1) * MAX_EVENT_MESSAGE)
+      yield { ...batch, part: `${i}/${n}`, bytes: part }
     }
   }
+}
+
+function* cut(batch: Omit<Kept, 'part'>, n: number): Generator<Kept> {
+  const { first, count, bytes } = batch
+  const at = offsetAfter(bytes, n)
+  yield* messagesOf({ ...batch, count: n, bytes: bytes.subarray(0, at) })
+  yield* messagesOf({ ...batch, first: first + n, count: count - n, bytes: bytes.subarray(at) })
 }

@@ -15,6 +15,8 @@ export interface Kept {
   count: number
   attempt: number
   part: string | null
+  /** Events of protocol v2. */
+  v2: boolean
   bytes: Uint8Array
 }
 
@@ -101,11 +103,12 @@ export function openRings(): Rings {
 }
 
 /** The headers of a message of events (design 2.6). */
-export function headersOf({ first, count, attempt, part }: Kept) {
+export function headersOf({ first, count, attempt, part, v2 }: Kept) {
   const head = headers()
   head.set('first', `${first}`)
   head.set('count', `${count}`)
   head.set('attempt', `${attempt}`)
   if (part !== null) head.set('part', part)
+  if (v2) head.set('v2', '1')
   return head
 }

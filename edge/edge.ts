@@ -9,6 +9,7 @@ import { callThrough } from './calls.js'
 import { cancelRun } from './cancel.js'
 import type { Edge } from './context.js'
 import { controlled, openControl } from './control.js'
+import { openEvents, sendCommand } from './events.js'
 import { openStalls } from './outlet.js'
 import type { AnswerKind } from './routes.js'
 import { createRun, joinStream, joinWait } from './runs.js'
@@ -83,7 +84,9 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   create: (exchange, route, body) => createRun(edge, exchange, route, body),
   'join-stream': (exchange, route) => joinStream(edge, exchange, route),
   'join-wait': (exchange, route) => joinWait(edge, exchange, route),
-  'join-thread': (exchange, route) => joinThread(edge, exchange, route),
+  'join-thread': exchange => joinThread(edge, exchange),
+  command: (exchange, route, body) => sendCommand(edge, exchange, route, body),
+  events: (exchange, route, body) => openEvents(edge, exchange, route, body),
   cancel: (exchange, route) => cancelRun(edge, exchange, route),
   root: exchange => root(edge, exchange),
   ok: exchange => ok(edge, exchange),

@@ -12,6 +12,8 @@ export type AnswerKind =
   | 'join-stream'
   | 'join-wait'
   | 'join-thread'
+  | 'command'
+  | 'events'
   | 'cancel'
   | 'root'
   | 'ok'
@@ -63,6 +65,8 @@ const ROWS: readonly Row[] = [
   { method: 'DELETE', path: '/threads/:thread_id', answer: 'json', subject: rpc('threads', 'delete') },
   { method: 'GET', path: '/threads/:thread_id/state', answer: 'json', subject: state },
   { method: 'GET', path: '/threads/:thread_id/stream', answer: 'join-thread', subject: rpc('threads', 'follow') },
+  { method: 'POST', path: '/threads/:thread_id/commands', answer: 'command', subject: rpc('threads', 'command') },
+  { method: 'POST', path: '/threads/:thread_id/stream/events', answer: 'events', subject: rpc('threads', 'filter') },
 
   { method: 'POST', path: '/threads/:thread_id/runs/crons', answer: 'json', subject: rpc('crons', 'createForThread') },
   { method: 'POST', path: '/runs/crons', answer: 'json', subject: rpc('crons', 'create') },

@@ -52,7 +52,7 @@ export async function createRun(edge: Edge, exchange: Exchange, route: Route, bo
 }
 
 /** Repeats with the same run id: whoever stored the run answers the stored row, so a repeat makes no second one. */
-async function insist(edge: Edge, subject: string, head: CallHead, body: Uint8Array): Promise<Answer> {
+export async function insist(edge: Edge, subject: string, head: CallHead, body: Uint8Array): Promise<Answer> {
   const until = Date.now() + CREATE_MS
   const patience = TRY_MS + body.length / BYTES_PER_MS
   for (;;) {

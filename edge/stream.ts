@@ -70,7 +70,8 @@ export class RunStream extends RunReader implements Beating {
     return this.outlet.ready
   }
 
-  protected deliver({ bytes }: Batch): void {
+  protected deliver({ bytes, v2 }: Batch): void {
+    if (v2) return
     this.wroteAt = this.edge.wheel.tick
     this.outlet.write(this.filter === null ? bytes : this.filter(bytes))
   }

@@ -30,8 +30,11 @@ export interface ThreadSink {
   events(batch: Batch, run: FollowedRun): void
   /** The last event of a run, which nobody lived to write. */
   error(id: number, error: NonNullable<Ending['error']>, run: FollowedRun): void
-  /** A run is over; `last` is the id of its last event. The next one begins when it resolves. */
-  ended(run: FollowedRun, status: string, last: number): void | Promise<void>
+  /**
+   * A run is over; `last` is the id of its last event, `read` is false when nothing of it was due. The next one begins
+   * when it resolves.
+   */
+  ended(run: FollowedRun, status: string, last: number, read: boolean): void | Promise<void>
   /** A run that waited will not start. */
   dropped(run_id: string, status: string): void
   /** `removed`: the thread is no more. `gone`: something cannot be had any more, so this is no clean end. */
@@ -176,7 +179,7 @@ export class ThreadReader {
 
   private async over(reader: ClaimReader, last: number): Promise<void> {
     try {
-      await this.sink.ended(reader.due.run, reader.status, last)
+      await this.sink.ended(reader.due.run, reader.status, last, reader.due.after < last || last < 0)
     } catch (error) {
       this.edge.link.log.warn({ err: error, run_id: reader.run }, 'the end of a run could not be told')
       if (!this.closed) this.sink.closed('gone')

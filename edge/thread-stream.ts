@@ -6,20 +6,16 @@ import type { Batch, Ending } from '../bus/follow.js'
 import { fail } from '../schemas/errors.js'
 import { readList } from '../schemas/query.js'
 import { rpc } from '../schemas/subjects.js'
-import { type FollowedRun, markOf, seqOf } from '../schemas/thread-stream.js'
+import { type FollowedRun, type From, markOf, seqOf } from '../schemas/thread-stream.js'
 import type { Edge } from './context.js'
 import { readCursor } from './cursor.js'
 import type { Exchange } from './exchange.js'
 import { type EventFilter, onlyEvents } from './filter.js'
-import { Outlet } from './outlet.js'
-import type { Route } from './routes.js'
-import { FIRST, HEARTBEAT, SSE } from './stream.js'
-import { ThreadReader, type ThreadSink } from './thread-reader.js'
-import type { Beating } from './wheel.js'
+import { ThreadAnswer } from './thread-answer.js'
 
 const MODES = ['run_modes', 'lifecycle', 'state_update']
 
-export async function joinThread(edge: Edge, exchange: Exchange, _route: Route): Promise<void> {
+export async function joinThread(edge: Edge, exchange: Exchange): Promise<void> {
   const query = new URLSearchParams(exchange.query)
   const modes = readList(query, 'stream_mode', 'stream_modes')
   const unknown = modes.find(mode => !MODES.includes(mode))
@@ -28,51 +24,31 @@ export async function joinThread(edge: Edge, exchange: Exchange, _route: Route):
   await stream.open(readCursor(exchange.received.lastEventId, query) ?? 'now')
 }
 
-class ThreadStream implements ThreadSink, Beating {
-  wroteAt = 0
-  private readonly outlet: Outlet
-  private readonly reader: ThreadReader
+class ThreadStream extends ThreadAnswer {
   private readonly filter: EventFilter | null
   /** What this client has seen before. */
   private seen = -1
-  /** What is to be written once the client has taken what it was sent. */
-  private waiting: Uint8Array[] = []
 
   constructor(
-    private readonly edge: Edge,
-    private readonly exchange: Exchange,
+    edge: Edge,
+    exchange: Exchange,
     private readonly modes: ReadonlySet<string>,
   ) {
+    super(edge, exchange)
     this.filter = modes.has('run_modes') ? null : onlyEvents(modes.has('lifecycle') ? ['metadata'] : [])
-    this.outlet = new Outlet(exchange, edge.stalls, () => this.onReady())
-    this.reader = new ThreadReader(edge, exchange.callHead(), this)
-    exchange.onAbort = () => this.leave()
   }
 
-  async open(from: 'start' | 'now' | number): Promise<void> {
-    try {
-      await this.reader.open(from)
-    } catch (error) {
-      this.leave()
-      throw error
-    }
+  open(from: From): Promise<void> {
     if (typeof from === 'number') this.seen = from
-    if (!this.exchange.begin({ ...SSE, Location: this.exchange.path }, FIRST)) return this.leave()
-    this.edge.wheel.add(this)
-    this.reader.start()
-  }
-
-  get ready(): boolean {
-    return this.outlet.ready && this.waiting.length === 0
+    return this.begin(this.reader.open(from))
   }
 
   wants(): 'events' | 'end' {
     return this.modes.has('run_modes') || this.modes.has('lifecycle') ? 'events' : 'end'
   }
 
-  events(batch: Batch, run: FollowedRun): void {
-    const bytes = this.filter === null ? batch.bytes : this.filter(batch.bytes)
-    this.write(renumber(bytes, id => seqOf(id, run)))
+  events({ bytes, v2 }: Batch, run: FollowedRun): void {
+    if (!v2) this.write(renumber(this.filter === null ? bytes : this.filter(bytes), id => seqOf(id, run)))
   }
 
   error(id: number, error: NonNullable<Ending['error']>, run: FollowedRun): void {
@@ -80,10 +56,8 @@ class ThreadStream implements ThreadSink, Beating {
   }
 
   async ended(run: FollowedRun, status: string, last: number): Promise<void> {
-    if (this.wants() === 'events') {
-      const { run_id } = run
-      this.say('run_done', JSON.stringify({ run_id, status }), markOf(0, last, run))
-    }
+    const { run_id } = run
+    if (this.wants() === 'events') this.say('run_done', JSON.stringify({ run_id, status }), markOf(0, last, run))
     if (!this.modes.has('state_update')) return
     const { body } = await this.edge.caller.ask(rpc('threads', 'settled'), this.exchange.callHead())
     this.say('state_update', Buffer.from(body).toString(), markOf(1, last, run))
@@ -93,41 +67,9 @@ class ThreadStream implements ThreadSink, Beating {
     if (this.wants() === 'events') this.say('run_done', JSON.stringify({ run_id, status }))
   }
 
-  closed(why: 'removed' | 'gone'): void {
-    const { outlet } = this
-    if (why === 'gone') return this.exchange.destroy()
-    this.exchange.onAbort = () => outlet.drop()
-    this.reader.close()
-    this.edge.wheel.remove(this)
-    outlet.end()
-  }
-
-  beat(): void {
-    if (this.ready) this.outlet.write(HEARTBEAT)
-  }
-
   private say(event: string, json: string, id?: number): void {
     if (id !== undefined && id <= this.seen) return
     this.write(Buffer.from(`${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${json}\n\n`))
-  }
-
-  private write(bytes: Uint8Array): void {
-    if (bytes.length === 0) return
-    this.wroteAt = this.edge.wheel.tick
-    if (this.ready) this.outlet.write(bytes)
-    else this.waiting.push(bytes)
-  }
-
-  private onReady(): void {
-    while (this.outlet.ready && this.waiting.length > 0) this.outlet.write(this.waiting.shift()!)
-    if (this.ready) this.reader.settle()
-  }
-
-  private leave(): void {
-    this.exchange.onAbort = null
-    this.reader.close()
-    this.edge.wheel.remove(this)
-    this.outlet.drop()
   }
 }
 

@@ -15,6 +15,7 @@ import { openAlarms } from './alarms.js'
 import { openApps, within } from './apps.js'
 import { assistants } from './assistants.js'
 import { packTuples, rowsOf } from './checkpoints.js'
+import { commands } from './commands.js'
 import { type Tools, turns } from './context.js'
 import { control, provedRing, renewSecrets, workspaceOf } from './control.js'
 import { crons } from './crons.js'
@@ -60,7 +61,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   }
   const nouns = {
     assistants: assistants(tools),
-    threads: { ...threads(tools), ...threadStreams(tools) },
+    threads: { ...threads(tools), ...threadStreams(tools), ...commands(tools) },
     runs: { ...runs(tools), ...leases(tools) },
     crons: crons(tools),
     checkpoints: checkpoints(tools),

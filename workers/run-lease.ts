@@ -161,7 +161,7 @@ async function take(tools: Tools, thread: ThreadRow, run: RunRow, worker: string
   announceClaim(tools, { ...run, status: 'running', attempt, claim_no })
   const start =
     `{"run_id":"${run.run_id}","thread_id":"${run.thread_id}","graph_id":${JSON.stringify(run.graph_id)},"attempt":${attempt},"first_id":${firstIdOf(attempt)},` +
-    `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary}}`
+    `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary},"events":${run.mode === 'events'}}`
   const lease = {
     run_id: run.run_id,
     thread_id: run.thread_id,

@@ -35,7 +35,7 @@ const until = async (done: () => boolean, ms = 5_000) => {
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i)
 
 t.test('cutting batches by id', async t => {
-  const batch = { first: 5, count: 4, bytes: events(5, 4) }
+  const batch = { first: 5, count: 4, bytes: events(5, 4), v2: false }
   t.equal(after(batch, 4), batch)
   t.equal(after(batch, 8), null)
   t.same(ids([after(batch, 6)!]), [7, 8])
@@ -45,7 +45,7 @@ t.test('cutting batches by id', async t => {
 })
 
 t.test('messages keep to blocks and sizes', async t => {
-  const parts = [...messagesOf(1000, 100, events(1000, 100), 1)]
+  const parts = [...messagesOf({ first: 1000, count: 100, bytes: events(1000, 100), attempt: 1, v2: false })]
   t.same(
     parts.map(({ first, count }) => [first, count]),
     [
@@ -53,12 +53,12 @@ t.test('messages keep to blocks and sizes', async t => {
       [1024, 76],
     ],
   )
-  const big = [...messagesOf(7, 1, events(7, 1, 600_000), 1)]
+  const big = [...messagesOf({ first: 7, count: 1, bytes: events(7, 1, 600_000), attempt: 1, v2: false })]
   t.same(
     big.map(({ part }) => part),
     ['0/3', '1/3', '2/3'],
   )
-  const mixed = [...messagesOf(0, 3, events(0, 3, 200_000), 1)]
+  const mixed = [...messagesOf({ first: 0, count: 3, bytes: events(0, 3, 200_000), attempt: 1, v2: false })]
   t.ok(mixed.every(({ bytes }) => bytes.length <= 256 * 1024))
   t.same(ids(mixed), [0, 1, 2])
 })

@@ -108,6 +108,7 @@ export interface RunSpec {
   run_id?: string
   attempt?: number
   first_id?: number
+  events?: boolean
   metadata?: StartHead['metadata']
   kwargs?: Partial<RunKwargs>
 }
@@ -189,6 +190,7 @@ export async function startHost(app: string, env: NodeJS.ProcessEnv = {}, flags:
         metadata: spec.metadata ?? {},
         kwargs: kwargsOf(spec.kwargs),
         want_values: false,
+        events: spec.events ?? false,
       }
       const ended = new Promise<Ended>(resolve =>
         running.set(slot, ended => {

@@ -12,7 +12,7 @@ import type { Duplex } from 'node:stream'
 export const FROM_HOST = {
   /** The application is loaded. Body: Hello as JSON. */
   hello: 1,
-  /** SSE frames, complete events. id = first event id, count = events in the body. */
+  /** SSE frames, complete events. id = first event id, count = events in the body, flags = CHUNK. */
   chunk: 2,
   /** A question for the store, answered by `answer` with the same id. flags = ASK. Body: see ASK. */
   ask: 3,
@@ -42,6 +42,12 @@ export const TO_HOST = {
   ping: 19,
   /** Ask graph code. id = number of the call. Body: Call as JSON. `slot` is lent for its asks. */
   call: 20,
+} as const
+
+/** flags of a `chunk` frame. */
+export const CHUNK = {
+  /** Events of protocol v2, each with its mark (schemas/events.ts). */
+  v2: 1,
 } as const
 
 /** flags of a `cancel` frame. */

@@ -3,6 +3,7 @@ import { pack } from '../../schemas/packed.js'
 import type { ThreadState } from '../../schemas/threads.js'
 import type { Snapshot } from './application.js'
 import { FROM_HOST } from './frames.js'
+import type { Ended } from './host-events.js'
 import type { RunState } from './host-run.js'
 import { interruptsOf, stateOf } from './host-state.js'
 import { LARGEST_STATE, StateTooLarge } from './limits.js'
@@ -66,10 +67,17 @@ export async function finish(run: RunState, outcome: Outcome, left: Left = {}): 
   if (excess !== null) outcome = { status: 'error', error: errorOf(excess) }
   const isWhole = excess === null && !run.saver?.outbox.isBroken()
   if (outcome.error) run.events.push('error', render(outcome.error))
+  run.v2?.end(endedOf(outcome, left), outcome.error?.message)
   run.events.flush()
   if (isWhole) return send(run, headOf(run, outcome, left), parts)
   // It says nothing of a state that is not stored, not even which checkpoint is the newest.
   send(run, { ...headOf(run, outcome, {}), head: null }, [])
+}
+
+/** How protocol v2 calls it. */
+function endedOf({ status }: Outcome, { next = [], interrupts = {} }: Left): Ended {
+  if (status === 'success') return next.length > 0 || Object.keys(interrupts).length > 0 ? 'interrupted' : 'completed'
+  return status === 'interrupted' ? 'interrupted' : 'failed'
 }
 
 function excessOf(parts: readonly Uint8Array[]): StateTooLarge | null {

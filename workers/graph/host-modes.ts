@@ -5,6 +5,7 @@
 import type { JsonObject } from '../../schemas/assistants.js'
 import type { StreamMode } from '../../schemas/runs.js'
 import { checkpointOf, debugOf, taskOf } from './host-debug.js'
+import type { RunEvents } from './host-events.js'
 import { accumulated, onlyOnce } from './host-messages.js'
 import type { EventBuffer } from './host-stream.js'
 import { render } from './render.js'
@@ -25,7 +26,12 @@ export interface Modes {
   callback(event: { tags?: string[] }): void
 }
 
-export function modesOf(requested: readonly StreamMode[], subgraphs: boolean, { push }: EventBuffer): Modes {
+export function modesOf(
+  requested: readonly StreamMode[],
+  subgraphs: boolean,
+  { push }: EventBuffer,
+  v2: RunEvents | null = null,
+): Modes {
   const modes = new Set<StreamMode>(requested.length > 0 ? requested : ['values'])
   const send = (event: string, ns: readonly string[], payload: unknown) => {
     if (ns.length === 0 || subgraphs) push(nameOf(event, ns), render(payload))
@@ -52,6 +58,7 @@ export function modesOf(requested: readonly StreamMode[], subgraphs: boolean, { 
     takers.messages = (ns, payload) => {
       const [message, metadata] = payload as [Parameters<typeof isNew>[0], unknown]
       if (!isNew(message)) return
+      v2?.message(ns, message as never, metadata)
       // Tokens of subgraphs come also when nobody asked for subgraphs, under the bare name.
       if (tuples) push(nameOf('messages', subgraphs ? ns.slice(0, -1) : []), render(payload))
       whole?.chunk(message, metadata)
@@ -72,7 +79,10 @@ export function modesOf(requested: readonly StreamMode[], subgraphs: boolean, { 
     places: subgraphs || (modes.has('custom') && modes.size > 1) || modes.has('tools'),
     direct: modes.has('custom') && modes.size === 1,
     callbacks,
-    take: ([ns, mode, payload]) => takers[mode]?.(ns, payload),
+    take([ns, mode, payload]) {
+      takers[mode]?.(ns, payload)
+      if (mode !== 'messages') v2?.take(ns, mode, payload)
+    },
     custom: (ns, payload) => send('custom', ns, payload),
     callback(event) {
       if (!event.tags?.includes('langsmith:hidden')) push('events', render(event))

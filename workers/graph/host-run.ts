@@ -4,7 +4,8 @@
  */
 import type { JsonObject } from '../../schemas/assistants.js'
 import type { Graph } from './application.js'
-import { FROM_HOST } from './frames.js'
+import { CHUNK, FROM_HOST } from './frames.js'
+import { type RunEvents, runEvents } from './host-events.js'
 import { finish, settle } from './host-finish.js'
 import { configOf, dropSelection, inputOf, isNewest } from './host-input.js'
 import { modesOf } from './host-modes.js'
@@ -39,6 +40,8 @@ export interface RunState {
   start: StartHead
   abort: AbortController
   events: EventBuffer
+  /** Null unless the run's creator asked for events of protocol v2. */
+  v2: RunEvents | null
   /** Null for a temporary run. */
   saver: WeftSaver | null
   graph: Graph | null
@@ -56,17 +59,20 @@ export interface RunState {
 /** Executes a run; `done` is called when its finish has been sent. */
 export function startRun(host: Host, slot: number, start: StartHead, newest: Uint8Array, done: () => void): Run {
   const abort = new AbortController()
-  const events = eventBuffer(
-    start.first_id,
-    (id, count, body) => host.send({ kind: FROM_HOST.chunk, slot, id, count, body }),
-    host.later,
-  )
+  const events = eventBuffer({
+    firstId: start.first_id,
+    firstSeq: start.first_seq,
+    send: (id, count, body, v2) =>
+      host.send({ kind: FROM_HOST.chunk, flags: v2 ? CHUNK.v2 : 0, slot, id, count, body }),
+    later: host.later,
+  })
   const run: RunState = {
     host,
     slot,
     start,
     abort,
     events,
+    v2: start.events ? runEvents(events, start.graph_id) : null,
     saver: null,
     graph: null,
     values: null,
@@ -106,8 +112,9 @@ async function execute(run: RunState, newest: Uint8Array): Promise<void> {
 }
 
 /** API: metadata is the first event of each attempt, with exactly these keys. */
-function announce({ events, start: { run_id, attempt } }: RunState): void {
+function announce({ events, v2, start: { run_id, attempt } }: RunState): void {
   events.push('metadata', JSON.stringify({ run_id, attempt }))
+  v2?.start()
 }
 
 /** The graph with a checkpointer of this run, its input and its options. */
@@ -133,7 +140,7 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
     const place = checkpoint_id && !checkpoint_ns ? { checkpoint_id } : {}
     input = await inputOf(kwargs, library, async () => pendingOf((await tuple(place))?.pendingWrites))
   }
-  const modes = modesOf(kwargs.stream_mode, kwargs.stream_subgraphs, run.events)
+  const modes = modesOf(kwargs.stream_mode, kwargs.stream_subgraphs, run.events, run.v2)
   const options: JsonObject = {
     ...config,
     signal: abort.signal,

@@ -17,12 +17,14 @@ export interface StartHead {
   attempt: number
   /** First event id of this attempt. */
   first_id: number
-  /** First `seq` of the checkpoints of this claim: claim_no · 2²⁴. */
+  /** First `seq` of the checkpoints of this claim, and of its events of protocol v2: claim_no · 2²⁴. */
   first_seq: number
   metadata: JsonObject
   kwargs: RunKwargs
   /** `values` must be in the finish although no mode streams it (wait, background). */
   want_values: boolean
+  /** Events of protocol v2 are rendered beside the classic ones. */
+  events: boolean
 }
 
 /**

@@ -15,7 +15,7 @@ import { type Pool, type RunId, token } from '../../schemas/ids.js'
 import { attemptOf } from '../../schemas/subjects.js'
 import { BEAT_MS, isFenced, isUnreachable, openAuthority, STORE_MS } from './authority.js'
 import { type Executing, executing, openTable, type Taken } from './executing.js'
-import { ASK, FROM_HOST, type Frame, TO_HOST } from './frames.js'
+import { ASK, CHUNK, FROM_HOST, type Frame, TO_HOST } from './frames.js'
 import { openGiving } from './giving.js'
 import type { HostEnd } from './host-end.js'
 import type { GraphHost } from './host-process.js'
@@ -193,7 +193,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   }
 
   /** The host numbers its events; ids that are not this attempt's, or not greater, are not ours to pass on. */
-  function chunk(one: Executing, { id, count, body }: Frame): void {
+  function chunk(one: Executing, { id, count, body, flags }: Frame): void {
     if (isMute(one)) return
     const lastId = id + count - 1
     const { attempt } = one.lease
@@ -202,7 +202,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
       return
     }
     one.last = lastId
-    one.publisher.send(id, count, body)
+    one.publisher.send(id, count, body, flags === CHUNK.v2)
     if (one.paused || one.publisher.backlog() < MAX_BACKLOG) return
     one.paused = true
     one.host?.pause()

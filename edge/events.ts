@@ -1,0 +1,73 @@
+/**
+ * Protocol v2 over HTTP (API: threads-and-runs 17): a command and its answer; an event stream over all runs of a thread,
+ * filtered by channel and namespace.
+ */
+import { v7 as uuid } from 'uuid'
+import type { Batch, Ending } from '../bus/follow.js'
+import type { EventsAsked, EventsFilter } from '../schemas/events.js'
+import type { FollowedRun, From } from '../schemas/thread-stream.js'
+import { forward } from './calls.js'
+import type { Edge } from './context.js'
+import type { Exchange } from './exchange.js'
+import { endFrame, type Marked, openMarked } from './marked.js'
+import type { Route } from './routes.js'
+import { insist } from './runs.js'
+import { ThreadAnswer } from './thread-answer.js'
+
+export async function sendCommand(edge: Edge, exchange: Exchange, { subject }: Route, body: Uint8Array): Promise<void> {
+  const head = { ...exchange.callHead(), run: { run_id: uuid(), mode: 'events' as const } }
+  const answer = await insist(edge, subject, head, body)
+  // What is no command is answered in the protocol's own form.
+  if (answer.head.status === 400 && answer.body.length > 0) exchange.reply(400, answer.body)
+  else forward(exchange, answer)
+}
+
+export async function openEvents(edge: Edge, exchange: Exchange, { subject }: Route, body: Uint8Array): Promise<void> {
+  const answer = await edge.caller.ask(subject, exchange.callHead(), body)
+  if (exchange.over) return
+  const { filter, from } = JSON.parse(Buffer.from(answer.body).toString()) as EventsAsked
+  await new EventStream(edge, exchange, filter).open(from)
+}
+
+class EventStream extends ThreadAnswer {
+  private readonly marked: Marked
+
+  constructor(edge: Edge, exchange: Exchange, filter: EventsFilter) {
+    super(edge, exchange)
+    this.marked = openMarked(filter)
+  }
+
+  /** A thread that does not exist yet is one without runs. */
+  open(from: From): Promise<void> {
+    return this.begin(this.reader.open(from, true))
+  }
+
+  /** A run that was made by the classic routes has no events here. */
+  wants({ events }: FollowedRun): 'events' | 'nothing' {
+    return events ? 'events' : 'nothing'
+  }
+
+  events({ bytes, v2 }: Batch): void {
+    if (v2) this.write(Buffer.concat(this.marked.pick(bytes)))
+  }
+
+  error(id: number, error: NonNullable<Ending['error']>, run: FollowedRun): void {
+    this.end(endFrame(this.marked, run, { id, error }))
+  }
+
+  ended(run: FollowedRun, _status: string, last: number, read: boolean): void {
+    if (read && !this.told && !this.marked.sawLast()) this.end(endFrame(this.marked, run, { last }))
+    this.marked.reset()
+    this.told = false
+  }
+
+  dropped(): void {}
+
+  /** The end of the present run was told from here. */
+  private told = false
+
+  private end(frame: Uint8Array | null): void {
+    this.told = true
+    if (frame !== null) this.write(frame)
+  }
+}

@@ -1,0 +1,128 @@
+/** Protocol v2 on the wire (API: threads-and-runs 17): commands, filters of event streams, and how events are marked. */
+import typia, { type tags } from 'typia'
+import type { Json, JsonObject } from './assistants.js'
+import type { From } from './thread-stream.js'
+
+/** Where in a run: the segments `node:task-id` from the root graph down. */
+export type Namespace = readonly string[]
+
+/**
+ * What stands beside the bytes of an event, so that nobody on the way has to read them: the first line of its frame, a
+ * comment, as JSON `[channel, namespace]`, with a third member 1 on the last event of a run.
+ */
+export interface Mark {
+  /** `custom:<name>` for a custom event with a name. */
+  channel: string
+  namespace: Namespace
+  last: boolean
+}
+
+export const markText = ({ channel, namespace, last }: Mark): string =>
+  JSON.stringify(last ? [channel, namespace, 1] : [channel, namespace])
+
+export function readMark(text: string): Mark {
+  const [channel, namespace, last] = JSON.parse(text) as [string, string[], number?]
+  return { channel, namespace, last: last === 1 }
+}
+
+type Count = number & tags.Type<'uint32'>
+
+/** Body of POST /threads/{id}/stream/events. */
+export interface EventsRequest {
+  channels: string[] & tags.MinItems<1>
+  namespaces?: string[][] | null
+  depth?: Count | null
+  since?: (number & tags.Minimum<0>) | null
+}
+
+/** Which events a stream carries. */
+export interface EventsFilter {
+  channels: string[]
+  namespaces: string[][] | null
+  depth: number | null
+}
+
+/** What a request for events comes to: the answer of rpc.threads.filter. */
+export interface EventsAsked {
+  filter: EventsFilter
+  from: From
+}
+
+export interface Command {
+  id: number & tags.Type<'uint64'>
+  method: string
+  params?: JsonObject | null
+}
+
+export interface RunStart {
+  assistant_id: string
+  input?: Json
+  config?: JsonObject | null
+  metadata?: JsonObject | null
+  langsmith_tracer?: JsonObject | null
+  multitaskStrategy?: Json
+  multitask_strategy?: Json
+}
+
+interface Responded {
+  config?: JsonObject | null
+  metadata?: JsonObject | null
+  update?: JsonObject | [string, Json][] | null
+  goto?: Json
+}
+
+export interface InputRespondOne extends Responded {
+  interrupt_id: string
+  response?: Json
+}
+
+export interface InputRespondMany extends Responded {
+  responses: { interrupt_id: string; response?: Json }[] & tags.MinItems<1>
+}
+
+export interface StateGet {
+  namespace?: string[] | null
+  keys?: string[] | null
+}
+
+export interface ListCheckpoints {
+  namespace?: string[] | null
+  limit?: (Count & tags.Minimum<1> & tags.Maximum<1000>) | null
+  before?: string | null
+}
+
+export interface StateFork {
+  checkpoint_id: string
+  input?: Json
+  config?: JsonObject | null
+}
+
+export interface GetTree {
+  run_id?: string | null
+}
+
+export type ProtocolError =
+  | 'invalid_argument'
+  | 'unknown_command'
+  | 'unknown_error'
+  | 'no_such_run'
+  | 'no_such_subscription'
+  | 'no_such_namespace'
+  | 'no_such_interrupt'
+  | 'no_such_checkpoint'
+  | 'permission_denied'
+  | 'not_supported'
+
+export const successText = (id: number, result: object, meta?: object): string =>
+  JSON.stringify({ type: 'success', id, result, ...(meta === undefined ? {} : { meta }) })
+export const errorText = (id: number | null, error: ProtocolError, message: string): string =>
+  JSON.stringify({ type: 'error', id, error, message })
+
+export const validateEventsRequest = typia.createValidate<EventsRequest>()
+export const validateCommand = typia.createValidate<Command>()
+export const validateRunStart = typia.createValidate<RunStart>()
+export const validateInputRespond = typia.createValidate<InputRespondOne | InputRespondMany>()
+export const validateStateGet = typia.createValidate<StateGet>()
+export const validateListCheckpoints = typia.createValidate<ListCheckpoints>()
+export const validateStateFork = typia.createValidate<StateFork>()
+export const validateGetTree = typia.createValidate<GetTree>()

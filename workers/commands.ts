@@ -1,0 +1,252 @@
+/**
+ * Commands of protocol v2 on a thread (API: threads-and-runs 17): each is one answer, `success` or `error`, whose HTTP
+ * status is 200; only what cannot be read as a command is 400. Nothing of it lives in a process: whatever a command
+ * needs to know of earlier ones stands in the rows.
+ */
+import type { IValidation } from 'typia'
+import { decodeAs } from '../bus/decode.js'
+import { type Context, door, open } from '../bus/serve.js'
+import type { JsonObject } from '../schemas/assistants.js'
+import { type ErrorCode, fail, WeftError } from '../schemas/errors.js'
+import * as v2 from '../schemas/events.js'
+import { isTerminal, type RunCreate, type StreamMode, validateRunCreate } from '../schemas/runs.js'
+import { seqOf } from '../schemas/thread-stream.js'
+import type { Interrupt, ThreadState } from '../schemas/threads.js'
+import type { ThreadRow } from '../store/port.js'
+import { EMPTY_STATE, stateText } from './answers.js'
+import { appOf } from './apps.js'
+import { isObject, type Tools } from './context.js'
+import { computed, graphOf, projection } from './projection.js'
+import { create } from './run-create.js'
+import { visible } from './threads.js'
+
+export const commands = (tools: Tools) => ({
+  /** What an event stream is to carry, checked (API: event stream body). */
+  filter: door<v2.EventsRequest>(v2.validateEventsRequest, ({ channels, namespaces, depth, since }) => ({
+    body: JSON.stringify({
+      filter: { channels, namespaces: namespaces?.length ? namespaces : null, depth: depth ?? null },
+      from: since ?? 'current',
+    } satisfies v2.EventsAsked),
+  })),
+  command: open(async (bytes, context) => {
+    let command: v2.Command
+    try {
+      command = decodeAs(bytes, v2.validateCommand)
+    } catch (error) {
+      return { head: { status: 400 }, body: v2.errorText(null, 'invalid_argument', (error as Error).message) }
+    }
+    return { body: await answerOf(tools, command, context) }
+  }),
+})
+
+type Handler = (tools: Tools, params: JsonObject, context: Context) => Promise<Done>
+
+interface Done {
+  result: object
+  meta?: object
+}
+
+const HANDLERS: { [method: string]: Handler } = {
+  'run.start': (tools, params, context) => runStart(tools, given(params, v2.validateRunStart), context),
+  'input.respond': (tools, params, context) => respond(tools, given(params, v2.validateInputRespond), context),
+  'state.get': (tools, params, context) => stateGet(tools, given(params, v2.validateStateGet), context),
+  'state.fork': (tools, params, context) => fork(tools, given(params, v2.validateStateFork), context),
+  'agent.getTree': (tools, params, context) => getTree(tools, given(params, v2.validateGetTree), context),
+}
+
+/** Known, and not done here. */
+const NOT_SUPPORTED: { [method: string]: string } = {
+  'input.inject': 'A message cannot be put into a run that is under way',
+  'state.listCheckpoints': 'Read the history of the thread instead',
+  'subscription.subscribe': 'Over HTTP, an event stream is opened by POST …/stream/events',
+  'subscription.unsubscribe': 'Over HTTP, an event stream ends with its connection',
+  'subscription.reconnect': 'Subscribe again with `since` instead',
+}
+
+class Refused extends Error {
+  constructor(
+    readonly code: v2.ProtocolError,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+async function answerOf(tools: Tools, { id, method, params }: v2.Command, context: Context): Promise<string> {
+  try {
+    if (Object.hasOwn(NOT_SUPPORTED, method)) throw new Refused('not_supported', NOT_SUPPORTED[method]!)
+    const handler = Object.hasOwn(HANDLERS, method) ? HANDLERS[method]! : null
+    if (handler === null) throw new Refused('unknown_command', `There is no command "${method}"`)
+    const { result, meta } = await handler(tools, params ?? {}, context)
+    return v2.successText(id, result, meta)
+  } catch (error) {
+    if (error instanceof Refused) return v2.errorText(id, error.code, error.message)
+    // Nobody can say what became of it: the edge asks again with the same run id.
+    if (!(error instanceof WeftError) || error.code === 'unavailable' || error.code === 'internal') throw error
+    return v2.errorText(id, CODES[error.code] ?? 'unknown_error', error.message)
+  }
+}
+
+const CODES: { [code in ErrorCode]?: v2.ProtocolError } = {
+  bad_request: 'invalid_argument',
+  invalid: 'invalid_argument',
+  not_found: 'invalid_argument',
+  conflict: 'invalid_argument',
+  unauthorized: 'permission_denied',
+  forbidden: 'permission_denied',
+}
+
+function given<T>(params: JsonObject, validate: (value: unknown) => IValidation<T>): T {
+  return decodeAs(Buffer.from(JSON.stringify(params)), validate)
+}
+
+// Runs.
+
+const MODES: StreamMode[] = ['values', 'updates', 'messages-tuple', 'tools', 'custom', 'tasks', 'checkpoints']
+const STRATEGIES: unknown[] = ['reject', 'rollback', 'interrupt', 'enqueue']
+
+/** What every run of the protocol is (API: run.start). */
+const COMMON = { stream_mode: MODES, stream_subgraphs: true, stream_resumable: true, if_not_exists: 'create' } as const
+
+/** With questions pending, the input of a run is the answer to them. */
+async function runStart(tools: Tools, params: v2.RunStart, context: Context): Promise<Done> {
+  const { assistant_id, input, config, metadata, langsmith_tracer, multitaskStrategy, multitask_strategy } = params
+  const thread = await threadOf(tools, context)
+  const strategy = multitask_strategy ?? multitaskStrategy
+  const answers = input !== null && input !== undefined && thread !== null && pendingOf(thread).length > 0
+  return start(tools, context, thread, {
+    ...COMMON,
+    assistant_id,
+    ...(answers ? { command: { resume: input } } : { input }),
+    config,
+    metadata,
+    langsmith_tracer,
+    checkpoint_id: (config?.configurable as JsonObject | undefined)?.checkpoint_id as string | undefined,
+    multitask_strategy: STRATEGIES.includes(strategy) ? (strategy as RunCreate['multitask_strategy']) : 'enqueue',
+  })
+}
+
+async function respond(
+  tools: Tools,
+  params: v2.InputRespondOne | v2.InputRespondMany,
+  context: Context,
+): Promise<Done> {
+  const thread = await threadOf(tools, context)
+  const responses = 'responses' in params ? params.responses : [params]
+  const pending = new Set(thread === null ? [] : pendingOf(thread))
+  const unknown = responses.find(({ interrupt_id }) => !pending.has(interrupt_id))
+  if (thread === null || (unknown !== undefined && !(await isRepeated(tools, context))))
+    throw new Refused('no_such_interrupt', `No interrupt ${unknown?.interrupt_id} is waiting on this thread`)
+  const { update, goto, config, metadata } = params
+  return start(tools, context, thread, {
+    ...COMMON,
+    assistant_id: assistantOf(thread),
+    command: {
+      resume: Object.fromEntries(responses.map(({ interrupt_id, response }) => [interrupt_id, response ?? null])),
+      ...(update ? { update } : {}),
+      ...(goto ? { goto: goto as never } : {}),
+    },
+    config,
+    metadata,
+  })
+}
+
+async function fork(tools: Tools, { checkpoint_id, input, config }: v2.StateFork, context: Context): Promise<Done> {
+  const thread = await threadOf(tools, context)
+  const { thread_id = '' } = context.head.params ?? {}
+  if (thread === null || (await tools.store.checkpoints.get({ thread_id: thread.thread_id, checkpoint_id })) === null)
+    throw new Refused('no_such_checkpoint', `Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
+  const assistant_id = assistantOf(thread)
+  const done = await start(tools, context, thread, { ...COMMON, assistant_id, input, config, checkpoint_id })
+  return { ...done, result: { ...done.result, thread_id: thread.thread_id } }
+}
+
+/** The id of the run is the edge's, so that a repeated command starts no second run. */
+async function start(tools: Tools, context: Context, thread: ThreadRow | null, body: RunCreate): Promise<Done> {
+  const { head } = await create(tools, given(body as never, validateRunCreate), context)
+  const { run_id, thread_id } = head!.run!
+  const idle = thread === null || (thread.active === null && thread.queue.length === 0)
+  // What follows is of this run alone: a stream that is opened now need not begin with the run before.
+  const applied_through_seq = idle ? endOf(thread?.claim_no ?? 0) : undefined
+  return { result: { run_id }, meta: { thread_id, applied_through_seq } }
+}
+
+/** The last seq that a claim can have. */
+const endOf = (claim_no: number): number => seqOf(0, { claim_no: claim_no + 1, attempt: 1 }) - 1
+
+async function threadOf({ store }: Tools, { head }: Context): Promise<ThreadRow | null> {
+  const row = await store.threads.get(appOf(head), head.params?.thread_id?.toLowerCase() ?? '')
+  if (row?.temporary) throw fail('not_found', `Thread with ID ${head.params?.thread_id} not found`)
+  return row
+}
+
+/** The same command came before, and made its run. */
+async function isRepeated({ store }: Tools, { head }: Context): Promise<boolean> {
+  const run_id = head.run?.run_id
+  return run_id !== undefined && (await store.runs.summary([run_id])).length > 0
+}
+
+/** Ids of the interrupts that wait for an answer; while a run is under way none does. */
+function pendingOf({ interrupts, active, queue }: ThreadRow): string[] {
+  if (active !== null || queue.length > 0) return []
+  const raised = Object.values(JSON.parse(interrupts) as { [task_id: string]: Interrupt[] })
+  return raised.flat().map(({ id }) => id)
+}
+
+/** Who answers is who asked: the assistant of the last run. */
+function assistantOf(thread: ThreadRow): string {
+  const metadata: unknown = JSON.parse(thread.metadata)
+  const id = isObject(metadata) ? (metadata.assistant_id ?? metadata.graph_id) : null
+  if (typeof id !== 'string') throw new Refused('no_such_run', 'No run has been on this thread')
+  return id
+}
+
+// State.
+
+async function stateGet(tools: Tools, { namespace, keys }: v2.StateGet, { head }: Context): Promise<Done> {
+  const row = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
+  const ns = (namespace ?? []).join('|')
+  const { values, checkpoint } = ns === '' ? await rootState(tools, row) : await subgraphState(tools, row, ns)
+  const all = isObject(values) ? values : { values }
+  const shown = keys ? Object.fromEntries(keys.filter(key => Object.hasOwn(all, key)).map(key => [key, all[key]])) : all
+  const at = checkpoint?.checkpoint_id
+  return { result: { values: shown, ...(at ? { checkpoint: { id: at, ns: checkpoint.checkpoint_ns ?? '' } } : {}) } }
+}
+
+async function rootState(tools: Tools, row: ThreadRow): Promise<ThreadState> {
+  const kept = await projection(tools, row, await tools.store.threads.state(row.thread_id))
+  return JSON.parse(kept?.rest ? stateText(kept.values, kept.rest) : EMPTY_STATE) as ThreadState
+}
+
+async function subgraphState(tools: Tools, row: ThreadRow, ns: string): Promise<ThreadState> {
+  const { app, thread_id } = row
+  const graph_id = graphOf(row)
+  if (graph_id === null || (await tools.store.checkpoints.get({ thread_id, ns })) === null)
+    throw new Refused('no_such_namespace', `There is no state in the namespace "${ns}"`)
+  const text = await computed(tools, { app, thread_id, graph_id, subgraphs: false, checkpoint: { checkpoint_ns: ns } })
+  return JSON.parse(Buffer.from(text).toString()) as ThreadState
+}
+
+async function getTree(tools: Tools, { run_id }: v2.GetTree, context: Context): Promise<Done> {
+  const thread = await threadOf(tools, context)
+  const last = thread === null ? undefined : await newestRun(tools, thread)
+  const [run] = run_id ? await tools.store.runs.summary([run_id.toLowerCase()]) : [last]
+  if (thread === null || run === undefined || run.thread_id !== thread.thread_id)
+    throw new Refused('no_such_run', run_id ? `No run ${run_id} on this thread` : 'No run has been on this thread')
+  const waits = run.run_id === last?.run_id && run.status === 'success' && thread.settled === 'interrupted'
+  const status = !isTerminal(run.status)
+    ? run.status === 'running'
+      ? 'running'
+      : 'started'
+    : run.status === 'interrupted' || waits
+      ? 'interrupted'
+      : run.status === 'success'
+        ? 'completed'
+        : 'failed'
+  return { result: { tree: { namespace: [], status, graph_name: run.graph_id } } }
+}
+
+async function newestRun({ store }: Tools, { thread_id }: ThreadRow) {
+  const [run] = await store.runs.list({ thread_id, limit: 1 })
+  return run
+}
