@@ -27,6 +27,8 @@ import { dropUnaccepted, repair } from '../../workers/repair.js'
 import { cancel } from '../../workers/run-cancel.js'
 import { create } from '../../workers/run-create.js'
 import { leases } from '../../workers/run-lease.js'
+import { onceOf } from '../../workers/run-once.js'
+import { remove } from '../../workers/run-remove.js'
 import { openRing } from '../../workers/secrets.js'
 import { openTtls } from '../../workers/thread-ttl.js'
 import { newThread } from '../../workers/threads.js'
@@ -214,6 +216,52 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
       t.equal((await real.threads.get(BUILT_IN_APP, thread_id))!.queue.length, 1)
       await drains(t, thread_id)
       t.equal(await statusOf(run_id), 'success')
+    })
+  }
+
+  // Its steps: the run row, the key, the thread row, the run is shown.
+  for (let at = 0; at < 4; at++) {
+    await t.test(`create with an Idempotency-Key, before step ${at}`, async t => {
+      const thread_id = await thread()
+      const [first, second, third] = [v7(), v7(), v7()]
+      const key = v7()
+      const ask = async (run_id: string) => {
+        const head: CallHead = {
+          request_id: 'x',
+          params: { thread_id },
+          run: { run_id, mode: 'background' },
+          idempotency_key: key,
+        }
+        const { head: answer } = await create(tools, { assistant_id: 'g' }, context(head), onceOf(head, bytes('{}')))
+        return answer!.run!.run_id
+      }
+      t.ok(await crashes(at, () => ask(first)))
+      // Another request: only the key tells that it is the same.
+      if (at < 2) t.equal(await ask(second), second, 'nothing was promised to the first')
+      else await t.rejects(ask(second), { code: 'conflict' }, 'under way')
+      await heal(thread_id)
+      t.equal(await ask(third), [second, second, third, first][at], 'after the sweep one run has the key')
+      t.equal((await real.threads.get(BUILT_IN_APP, thread_id))!.queue.length, 1)
+      await drains(t, thread_id)
+      t.equal(await ask(v7()), [second, second, third, first][at], 'and keeps it when it has ended')
+    })
+  }
+
+  // Its steps: the thread row, the state, the checkpoints, the run row.
+  for (let at = 0; at < 4; at++) {
+    await t.test(`delete of a run, before step ${at}`, async t => {
+      const thread_id = await thread()
+      for (const head of ['first', 'second']) await finish((await claim(thread_id, await make(thread_id)))!, head)
+      const [newest] = await real.runs.list({ thread_id, limit: 1 })
+      const gone = () => remove(tools, newest!, context({}))
+      t.ok(await crashes(at, gone))
+      await gone()
+      t.same(await real.runs.summary([newest!.run_id]), [])
+      t.match(await real.threads.get(BUILT_IN_APP, thread_id), { head: 'first', status: 'idle', active: null })
+      t.equal((await real.checkpoints.get({ thread_id }))!.id, 'first')
+      t.equal(await real.checkpoints.get({ thread_id, checkpoint_id: 'second' }), null)
+      await make(thread_id)
+      await drains(t, thread_id)
     })
   }
 
