@@ -2,16 +2,11 @@ import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
+import { deedLogs, until } from '../helpers/steps.js'
+
+t.setTimeout(280_000)
 
 type Values = { [name: string]: unknown }
-const until = async (check: () => Promise<boolean>, ms = 10_000) => {
-  const end = Date.now() + ms
-  while (!(await check())) {
-    if (Date.now() > end) throw new Error('waited in vain')
-    await new Promise(done => setTimeout(done, 20))
-  }
-}
-
 t.test('several runs on one thread', async t => {
   const cluster = await startCluster({ app: 'test/apps/basic' })
   t.teardown(() => cluster.stop())
@@ -104,51 +99,6 @@ t.test('several runs on one thread', async t => {
     })
   }
 
-  await t.test('50 callers, each strategy: one at a time, in order, nothing left busy', async t => {
-    const client = lines[0]!.connect(cluster.url)
-    for (const strategy of ['enqueue', 'reject', 'interrupt', 'rollback'] as const) {
-      const { thread_id } = await client.threads.create()
-      const answers = await Promise.allSettled(
-        Array.from({ length: 50 }, async () => {
-          const response = await fetch(`${cluster.url}/threads/${thread_id}/runs`, {
-            method: 'POST',
-            headers: { 'content-type': 'application/json' },
-            body: JSON.stringify({ assistant_id: 'slow', input: { ms: 5 }, multitask_strategy: strategy }),
-          })
-          return { status: response.status, run: (await response.json()) as { run_id: string } }
-        }),
-      )
-      const statuses = answers.map(answer => (answer.status === 'fulfilled' ? answer.value.status : 0))
-      t.ok(
-        statuses.every(status => status === 200 || (strategy === 'reject' && status === 409)),
-        `${strategy}: ${[...new Set(statuses)]}`,
-      )
-      await until(async () => (await client.threads.get(thread_id)).status === 'idle', 30_000)
-      const runs = answers.flatMap(answer =>
-        answer.status === 'fulfilled' && answer.value.status === 200 ? [answer.value.run.run_id] : [],
-      )
-      const ended = await Promise.all(
-        runs.map(run_id =>
-          client.runs.get(thread_id, run_id).then(
-            run => run.status,
-            () => 'gone',
-          ),
-        ),
-      )
-      const legal = {
-        enqueue: ['success'],
-        reject: ['success'],
-        interrupt: ['success', 'interrupted'],
-        rollback: ['success', 'gone'],
-      }[strategy]
-      t.ok(
-        ended.every(status => legal.includes(status)),
-        `${strategy}: ${[...new Set(ended)]}`,
-      )
-      t.ok(ended.includes('success'))
-    }
-  })
-
   await t.test('readers of a superseded run see its stream end', async t => {
     const client = lines[0]!.connect(cluster.url)
     const { thread_id } = await client.threads.create()
@@ -164,3 +114,100 @@ t.test('several runs on one thread', async t => {
     t.same((await client.threads.get(thread_id)).status satisfies string, 'idle' as Values[string])
   })
 })
+
+t.test('50 callers at once on one thread', async t => {
+  const cluster = await startCluster({ app: 'test/apps/faults' })
+  const logs = deedLogs()
+  t.teardown(async () => {
+    await cluster.stop()
+    logs.remove()
+  })
+  const client = lines[0]!.connect(cluster.url)
+  const legal = {
+    enqueue: ['success'],
+    reject: ['success'],
+    interrupt: ['success', 'interrupted'],
+    rollback: ['success', 'gone'],
+  }
+
+  for (const mode of ['', '/stream', '/wait'])
+    for (const strategy of ['enqueue', 'reject', 'interrupt', 'rollback'] as const)
+      await t.test(`${strategy}, POST …/runs${mode}`, async t => {
+        const { thread_id } = await client.threads.create()
+        const deeds = logs.log()
+        const accepted: Accepted[] = []
+        const bodies: Promise<unknown>[] = []
+        const one = async (n: number) => {
+          const sent = performance.now()
+          const response = await fetch(`${cluster.url}/threads/${thread_id}/runs${mode}`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({
+              assistant_id: 'span',
+              input: { log: deeds.file, n, ms: strategy === 'interrupt' || strategy === 'rollback' ? 20 : 2 },
+              multitask_strategy: strategy,
+            }),
+          })
+          const run_id = response.headers.get('content-location')?.split('/').at(-1) ?? ''
+          accepted.push({ n, run_id, status: response.status, sent, answered: performance.now() })
+          bodies.push(response.text())
+        }
+        const caller = async (i: number) => {
+          await one(2 * i + 1)
+          await one(2 * i + 2)
+        }
+        await Promise.all(Array.from({ length: 50 }, (_, i) => caller(i)))
+        await Promise.all(bodies)
+        await until(async () => (await client.threads.get(thread_id)).status === 'idle', 60_000)
+
+        const statuses = new Set(accepted.map(({ status }) => status))
+        t.ok(
+          [...statuses].every(status => status === 200 || (strategy === 'reject' && status === 409)),
+          `answers: ${[...statuses]}`,
+        )
+        const mine = accepted.filter(({ status }) => status === 200)
+        const ended = await Promise.all(
+          mine.map(({ run_id }) =>
+            client.runs.get(thread_id, run_id).then(
+              run => run.status as string,
+              () => 'gone',
+            ),
+          ),
+        )
+        t.same(
+          ended.filter(status => !legal[strategy].includes(status)),
+          [],
+          `ends: ${[...new Set(ended)]}`,
+        )
+        const order = deeds.steps()
+        t.ok(
+          order.every((n, i) => (i % 2 === 0 ? n > 0 : n === -order[i - 1]!)),
+          'never two at once',
+        )
+        const starts = order.filter(n => n > 0)
+        t.equal(new Set(starts).size, starts.length, 'none twice')
+        if (strategy === 'enqueue') t.equal(starts.length, 100)
+        if (strategy === 'reject') t.equal(starts.length, mine.length, 'a refused one never runs')
+        t.same(outOfOrder(starts, mine), [], 'in the order of acceptance')
+        t.equal(ended[mine.findIndex(({ n }) => n === starts.at(-1))], 'success', 'the last one ran to its end')
+        t.match(await client.threads.get(thread_id), { values: { last: starts.at(-1) } })
+        t.match(await client.runs.wait(thread_id, 'span', { input: { n: 1000 } }), { last: 1000 }, 'and it goes on')
+      })
+})
+
+interface Accepted {
+  n: number
+  run_id: string
+  status: number
+  sent: number
+  answered: number
+}
+
+/** Pairs that began the wrong way round: one was answered before the other was even sent. */
+function outOfOrder(starts: number[], accepted: Accepted[]): [number, number][] {
+  const at = new Map(starts.map((n, i) => [n, i]))
+  const ran = accepted.filter(({ n }) => at.has(n))
+  return ran.flatMap(a =>
+    ran.flatMap((b): [number, number][] => (a.answered < b.sent && at.get(a.n)! > at.get(b.n)! ? [[a.n, b.n]] : [])),
+  )
+}

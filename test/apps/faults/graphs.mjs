@@ -121,3 +121,20 @@ export const many = new StateGraph(State)
   .addEdge(START, 'node')
   .addEdge('node', END)
   .compile()
+
+/** Says `n` when it begins and `-n` when it has ended, also when it was stopped. */
+export const span = new StateGraph(
+  Annotation.Root({ log: Annotation(), n: Annotation(), ms: Annotation(), last: Annotation() }),
+)
+  .addNode('node', async ({ log, n, ms = 5 }, { signal }) => {
+    note(log, n)
+    try {
+      await sleep(ms, undefined, { signal })
+    } finally {
+      note(log, -n)
+    }
+    return { last: n }
+  })
+  .addEdge(START, 'node')
+  .addEdge('node', END)
+  .compile()
