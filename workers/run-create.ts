@@ -19,7 +19,7 @@ import { type Decision, decide, dropSteps, followUp } from './run-multitask.js'
 import { forgetKey, holds, type Once, recall, recordOf, shortText } from './run-once.js'
 import { kwargsOf } from './run-payload.js'
 import { firstEligible } from './run-status.js'
-import { newThread } from './threads.js'
+import { newThread } from './thread-row.js'
 import { wakeRun } from './wake.js'
 
 /** `once`: what its Idempotency-Key stands for. */

@@ -8,7 +8,7 @@ import { runText } from './answers.js'
 import { appOf } from './apps.js'
 import { contains } from './contains.js'
 import { merge, type Tools } from './context.js'
-import { visible } from './threads.js'
+import { visible } from './thread-row.js'
 
 const STATUSES = ['pending', 'running', 'error', 'success', 'timeout', 'interrupted'] as const satisfies RunStatus[]
 /** Runs looked at in one go where metadata decides. */

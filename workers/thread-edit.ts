@@ -10,8 +10,8 @@ import type { RunSummary, ThreadRow } from '../store/port.js'
 import { keysOf } from './contains.js'
 import { isObject, merge, type Tools } from './context.js'
 import { cancel } from './run-cancel.js'
-import { readTtl, ttlFields } from './thread-ttl.js'
-import { visible } from './threads.js'
+import { visible } from './thread-row.js'
+import { HALF_MADE_MS, readTtl, ttlFields } from './thread-ttl.js'
 
 /** Metadata is merged key by key, a key that is set to null stays as null. Resolves to the row as it is then. */
 export async function patch(tools: Tools, app: string, thread_id: string, body: ThreadPatch): Promise<ThreadRow> {
@@ -37,8 +37,7 @@ export async function patch(tools: Tools, app: string, thread_id: string, body: 
 
 /** How long a run may take to stop; then its thread goes without it, and what it saves is refused. */
 const STOP_MS = 10_000
-/** A thread that is half removed is removed by the sweep after this time. */
-const REMOVED_MS = 60_000
+
 /** Runs that ended longer ago than their stream is kept, and so many hours, are not looked at. */
 const LONGEST_RUN_MS = 24 * 3_600_000
 const PAGE = 500
@@ -62,7 +61,7 @@ export async function removeThread(tools: Tools, row: ThreadRow): Promise<void> 
 async function hide({ store }: Tools, row: ThreadRow): Promise<void> {
   let known: ThreadRow | null = row
   while (known !== null && !known.temporary) {
-    const set = { temporary: true, ttl: null, expires_at: Date.now() + REMOVED_MS }
+    const set = { temporary: true, ttl: null, expires_at: Date.now() + HALF_MADE_MS }
     const where = { rev: known.rev }
     if ((await store.apply([{ step: 'threads.patch', thread_id: row.thread_id, where, set }])) === -1) return
     known = await store.threads.get(row.app, row.thread_id)

@@ -13,6 +13,8 @@ const SWEEP_LIMIT = 1_000
 /** What another resource worker was told shows here after this time. */
 const KEPT_MS = 5_000
 const KIND = 'thread_ttl'
+/** A thread that is half made or half removed is hidden, and swept after this time. */
+export const HALF_MADE_MS = 10 * MINUTE_MS
 
 export interface Ttls {
   /** Of a new thread for which the client named none; null = for ever. */

@@ -147,7 +147,7 @@ export function threadConformance(t: Test, store: Store): void {
     )
     t.equal(await store.threads.count(app, 'error'), 2_500)
     t.equal(await store.threads.count(app), 2_505)
-    for (const { thread_id } of rows) await done({ step: 'threads.remove', thread_id })
+    await done(...rows.map(({ thread_id }): Step => ({ step: 'threads.remove', thread_id })))
   })
 
   t.test('threads expire at their time, hidden ones too, earliest first', async t => {

@@ -20,7 +20,7 @@ export interface Opened {
 }
 
 export function conformance(name: string, open: () => Promise<Opened>): void {
-  t.test(`${name}: the promises of a store`, async t => {
+  t.test(`${name}: the promises of a store`, { timeout: 300_000 }, async t => {
     const opened = await open()
     t.teardown(() => opened.remove())
     const { store } = opened

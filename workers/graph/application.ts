@@ -18,6 +18,11 @@ export interface Graph {
   streamEvents(input: unknown, options: JsonObject): AsyncIterable<unknown>
   _streamIterator?(input: unknown, options: JsonObject): AsyncIterable<unknown>
   getState(config: JsonObject, options?: { subgraphs?: boolean }): Promise<Snapshot>
+  getStateHistory(config: JsonObject, options: JsonObject): AsyncIterable<Snapshot>
+  bulkUpdateState(
+    config: JsonObject,
+    supersteps: { updates: { values: unknown; asNode?: string }[] }[],
+  ): Promise<{ configurable?: JsonObject }>
 }
 
 /** The library's StateSnapshot. */

@@ -4,7 +4,7 @@ import { unpack } from '../../schemas/packed.js'
 import type { Application } from './application.js'
 import { FROM_HOST, type Frame, frameWriter, readFrames, STOP, TO_HOST } from './frames.js'
 import { answerCall } from './host-call.js'
-import { type Host, Refused } from './host-port.js'
+import { type Host, Refused, Unanswered } from './host-port.js'
 import { type Run, startRun } from './host-run.js'
 import { turnEnd } from './host-stream.js'
 import type { Watchdog } from './host-watchdog.js'
@@ -76,7 +76,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       asked.delete(id)
       if (flags === 0) question?.resolve(body)
       else if (flags === 1) question?.reject(new Refused('A later attempt holds this run'))
-      else question?.reject(new Error(detailOf(body)))
+      else question?.reject(new Unanswered(detailOf(body)))
     },
     [TO_HOST.cancel]({ slot, flags }) {
       const run = runs.get(slot)
@@ -98,7 +98,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       watchdog
         .enter(slot, () => answerCall(host, slot, call))
         .then(
-          json => write({ kind: FROM_HOST.called, slot, id, body: encoder.encode(json) }),
+          body => write({ kind: FROM_HOST.called, slot, id, body }),
           error => write({ kind: FROM_HOST.called, flags: 1, slot, id, body: encoder.encode(JSON.stringify(error)) }),
         )
         .finally(() => count(-1))

@@ -72,8 +72,11 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const again = link.nc.subscribe(event('resources', 'started'), { callback: () => void register() })
   life.push({ name: 'hearing resource workers', quiet: () => again.unsubscribe() })
   life.push({ name: 'announcing', quiet: link.onReconnect(() => void register()) })
+  const answered = open(bytes => question(supervisor, hosts.choose(), bytes))
   const served = serve(link, `host.${pool}`, 'graphs', {
-    state: open(bytes => question(supervisor, hosts.choose(), bytes)),
+    state: answered,
+    history: answered,
+    update: answered,
   })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
   supervisor.start(hosts)

@@ -1,6 +1,6 @@
 /** What the bodies of frames (frames.ts) say. Both ends are ours; nothing here reaches a client. */
 import type { JsonObject } from '../../schemas/assistants.js'
-import type { RunKwargs } from '../../schemas/runs.js'
+import type { Command, RunKwargs } from '../../schemas/runs.js'
 import type { Checkpoint, Interrupt } from '../../schemas/threads.js'
 
 export interface Hello {
@@ -53,12 +53,53 @@ export interface LastWords {
   message: string
 }
 
-/** Body of `call`. Answer of `state`: the ThreadState as JSON text. */
-export interface Call {
-  verb: 'state'
+/** Body of `call`: what needs graph code and is no run. */
+export type Call = StateCall | HistoryCall | UpdateCall
+
+interface GraphCall {
   graph_id: string
   thread_id: string
-  checkpoint?: Checkpoint
-  subgraphs?: boolean
+  /** Of the assistant: for graphs that are made by a function. */
   config: JsonObject
+}
+
+/** Answer: the ThreadState as JSON text. */
+export interface StateCall extends GraphCall {
+  verb: 'state'
+  checkpoint?: Checkpoint | null
+  subgraphs?: boolean
+}
+
+/** Answer: the ThreadStates as a JSON array, newest first. */
+export interface HistoryCall extends GraphCall {
+  verb: 'history'
+  limit: number
+  /** Id of a checkpoint: only older ones. */
+  before?: string | null
+  /** What the metadata must contain. */
+  metadata?: JsonObject | null
+  checkpoint?: Checkpoint | null
+}
+
+/** Applies updates one after the other and stores nothing. Answer: packed UpdatedHead and its parts. */
+export interface UpdateCall extends GraphCall {
+  verb: 'update'
+  checkpoint?: Checkpoint | null
+  supersteps: { updates: StepUpdate[] }[]
+  /** As in StartHead. */
+  first_seq: number
+  /** Laid under the metadata of the checkpoints. */
+  metadata: JsonObject
+}
+export interface StepUpdate {
+  values?: unknown
+  command?: Command | null
+  as_node?: string | null
+}
+
+/** The thread as the updates leave it. Parts as in FinishHead: values, rest, then the saves one after the other. */
+export interface UpdatedHead extends Pick<FinishHead, 'head' | 'next' | 'interrupts' | 'values_size' | 'rest_size'> {
+  /** The checkpoint that the last update made. */
+  checkpoint: Checkpoint | null
+  save_sizes: number[]
 }

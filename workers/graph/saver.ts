@@ -10,6 +10,7 @@ import type { BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTup
 import type { CheckpointQuery, TuplesHead } from '../../schemas/checkpoints.js'
 import { cutter, unpack } from '../../schemas/packed.js'
 import type { Durability } from '../../schemas/runs.js'
+import { contains } from '../contains.js'
 import { LARGEST_STATE, StateTooLarge } from './limits.js'
 import type { Library } from './loading.js'
 import { type Outbox, outbox } from './saver-outbox.js'
@@ -50,6 +51,8 @@ export interface SaverOptions {
   newest?: Uint8Array
   /** Laid under the metadata of every checkpoint. */
   metadata?: object
+  /** Keeps every checkpoint that it puts, not only the newest: for who stores none before the end. */
+  keep?: true
   /** A save failed or was refused. */
   failed?(error: unknown): void
 }
@@ -69,6 +72,8 @@ interface Own {
 }
 
 const PAGE = 50
+/** A page of a list ends once it holds so much. */
+const PAGE_BYTES = 32 * 1024 * 1024
 
 /** A new saver of the given copy of the library. */
 export function createSaver(library: Library, options: SaverOptions): WeftSaver {
@@ -82,6 +87,8 @@ function makeClass(library: Library) {
   return class Saver extends library.BaseCheckpointSaver implements WeftSaver {
     readonly outbox: Outbox
     readonly own = new Map<string, Own>()
+    /** The older ones, by namespace and id. */
+    readonly kept: Map<string, Own> | null
     /**
      * Writes of this run by namespace and checkpoint, laid over what the store knows. They may come before their
      * checkpoint: the library chains its puts and does not wait for them.
@@ -95,6 +102,7 @@ function makeClass(library: Library) {
     constructor(readonly options: SaverOptions) {
       super()
       const { transport, durability, newest } = options
+      this.kept = options.keep ? new Map() : null
       this.outbox = outbox({ durability, save: transport.save, failed: error => options.failed?.(error) })
       this.started = newest === undefined ? null : firstOf(newest)
       this.fresh = newest !== undefined && this.started === null
@@ -111,6 +119,8 @@ function makeClass(library: Library) {
       const { thread_id, ns, id } = place
       const own = this.own.get(ns)
       if (own !== undefined && (id === null || id === own.id)) return this.ownTuple(place, own)
+      const kept = id === null ? undefined : this.kept?.get(checkpointKey(ns, id))
+      if (kept !== undefined) return this.ownTuple(place, kept)
       if (own === undefined && this.fresh) return undefined
       if (ns === '' && this.started !== null && (id ?? this.started.entry.id) === this.started.entry.id)
         return this.read(thread_id, this.started, this.written.get(checkpointKey('', this.started.entry.id)))
@@ -118,7 +128,8 @@ function makeClass(library: Library) {
       const { transport } = this.options
       const answer = await transport.get({ thread_id, ns, ...(id === null ? {} : { checkpoint_id: id }) })
       const found = firstOf(answer)
-      return found === null ? undefined : this.read(thread_id, found)
+      if (found === null) return undefined
+      return this.read(thread_id, found, this.kept ? this.written.get(checkpointKey(ns, found.entry.id)) : undefined)
     }
 
     override async *list(
@@ -156,8 +167,10 @@ function makeClass(library: Library) {
       }
       if (this.options.thread_id !== undefined) {
         const last = this.own.get(ns)?.id ?? (ns === '' ? this.started?.entry.id : undefined)
-        if (last !== undefined && last !== id) this.written.delete(checkpointKey(ns, last))
-        this.own.set(ns, { id, checkpoint, metadata: full, parent })
+        if (last !== undefined && last !== id && this.kept === null) this.written.delete(checkpointKey(ns, last))
+        const own = { id, checkpoint, metadata: full, parent }
+        this.own.set(ns, own)
+        this.kept?.set(checkpointKey(ns, id), own)
       }
       const seq = this.options.nextSeq()
       // Everything is serialised before the first await: the graph goes on and may change its values.
@@ -271,22 +284,24 @@ function makeClass(library: Library) {
       { limit, before, filter }: { limit?: number; before?: RunnableConfig; filter?: Record<string, unknown> },
     ): AsyncGenerator<CheckpointTuple> {
       const only = configurable?.checkpoint_id
-      const wanted = Object.entries(filter ?? {})
-      const size = wanted.length > 0 || only ? PAGE : Math.min(limit ?? PAGE, PAGE)
+      const narrow = filter !== undefined && Object.keys(filter).length > 0
+      const size = narrow ? PAGE : Math.min(limit ?? PAGE, PAGE)
       let bound: string | undefined = before?.configurable?.checkpoint_id
       for (;;) {
-        const query: CheckpointQuery = { thread_id, limit: size }
+        const query: CheckpointQuery = { thread_id, limit: size, bytes: PAGE_BYTES }
+        if (only) query.checkpoint_id = only
         if (configurable?.checkpoint_ns !== undefined) query.ns = configurable.checkpoint_ns
         if (bound !== undefined) query.before = bound
         const { head, rest } = unpack<TuplesHead>(await transport.list(query))
         const cut = cutter(rest)
+        let bytes = 0
         for (const entry of head.tuples) {
+          bytes += sizeOf(entry)
           const tuple = await this.read(thread_id, { entry, rest: cut(sizeOf(entry)) })
-          const metadata = tuple.metadata as unknown as Record<string, unknown>
-          if (only && entry.id !== only) continue
-          if (wanted.every(([key, value]) => same(metadata?.[key], value))) yield tuple
+          if (!narrow || contains(tuple.metadata, filter)) yield tuple
         }
-        if (head.tuples.length < size) return
+        // Fewer than asked for, and not because they are large: there are no more.
+        if (head.tuples.length === 0 || (head.tuples.length < size && bytes < PAGE_BYTES)) return
         bound = head.tuples.at(-1)!.id
       }
     }
@@ -294,9 +309,6 @@ function makeClass(library: Library) {
 }
 
 const checkpointKey = (ns: string, id: string): string => `${ns}\n${id}`
-const same = (a: unknown, b: unknown): boolean =>
-  a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))
-
 /** Without a turn of the microtask queue when nothing is pending. */
 function settled<T>(values: (T | Promise<T>)[]): T[] | Promise<T[]> {
   return values.some(value => value instanceof Promise) ? Promise.all(values) : (values as T[])
