@@ -59,10 +59,13 @@ const ROWS: readonly Row[] = [
 
   { method: 'POST', path: '/threads', answer: 'json', subject: rpc('threads', 'create') },
   { method: 'POST', path: '/threads/search', answer: 'json', subject: rpc('threads', 'search') },
+  { method: 'POST', path: '/threads/prune', answer: 'json', subject: rpc('threads', 'prune') },
   { method: 'POST', path: '/threads/count', answer: 'json', subject: rpc('threads', 'count') },
   { method: 'GET', path: '/threads/:thread_id', answer: 'json', subject: rpc('threads', 'get') },
   { method: 'PATCH', path: '/threads/:thread_id', answer: 'json', subject: rpc('threads', 'update') },
   { method: 'DELETE', path: '/threads/:thread_id', answer: 'json', subject: rpc('threads', 'delete') },
+  { method: 'POST', path: '/threads/:thread_id/copy', answer: 'json', subject: rpc('threads', 'copy') },
+  { method: 'GET', path: '/threads/:thread_id/storage', answer: 'json', subject: rpc('threads', 'storage') },
   { method: 'GET', path: '/threads/:thread_id/state', answer: 'json', subject: state },
   { method: 'POST', path: '/threads/:thread_id/state', answer: 'json', subject: rpc('threads', 'update_state') },
   { method: 'PATCH', path: '/threads/:thread_id/state', answer: 'json', subject: rpc('threads', 'patch_state') },

@@ -1,5 +1,6 @@
 /** Assistants on the wire (API: contract "Assistant", assistants-crons-store 2). */
 import typia, { type tags } from 'typia'
+import type { TtlDefaults } from './threads.js'
 
 export type Json = unknown
 export type JsonObject = { [key: string]: Json }
@@ -43,6 +44,8 @@ export interface Registration {
   revision?: string
   pool: string
   graphs: { graph_id: string; description?: string | null; config?: JsonObject; context?: JsonObject }[]
+  /** How long its threads live when nobody says so; null or absent: for ever. */
+  ttl?: TtlDefaults | null
 }
 
 export const validateAssistantCreate = typia.createValidate<AssistantCreate>()

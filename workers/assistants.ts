@@ -85,7 +85,8 @@ const withoutReserved = (metadata: { [key: string]: unknown }) =>
     : metadata
 
 /** A graph worker announces itself: its pool's consumer and the system assistants of its graphs exist afterwards. */
-async function register({ app, revision, pool, graphs }: Registration, { store, link, apps }: Tools) {
+async function register({ app, revision, pool, graphs, ttl }: Registration, { store, link, apps, ttls }: Tools) {
+  await ttls.announce(app, ttl ?? null)
   await ensureConsumer(link, token('pool', pool))
   if (revision !== undefined) return {}
   for (const { graph_id } of graphs) apps.announce(app, graph_id, pool)

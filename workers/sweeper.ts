@@ -8,6 +8,7 @@ import { sweepOrders, sweepOrphans } from './deployment-orders.js'
 import { dropUnaccepted, repair } from './repair.js'
 import { forgetExpired } from './run-once.js'
 import { firstEligible } from './run-status.js'
+import { expireDue } from './thread-prune.js'
 import { wakeRun } from './wake.js'
 
 interface Row {
@@ -42,6 +43,8 @@ export const rows: readonly Row[] = [
   // Idempotency keys whose 24 hours are over.
   { name: 'idempotency keys', every_ms: 600_000, at_start: true, work: forgetExpired },
   { name: 'temporary runs', every_ms: 10_000, at_start: false, work: removeExpired },
+  // Threads whose expires_at has passed: every 5 minutes, or as often as langgraph.json says.
+  { name: 'expired threads', every_ms: 5_000, at_start: true, work: expireDue },
 ]
 
 export function startSweeper(tools: Tools): { stop(): void } {

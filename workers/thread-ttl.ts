@@ -21,12 +21,13 @@ export interface Ttls {
   of(app: string): Promise<Ttl | null>
   /** What the application of a graph worker says; null: nothing. */
   announce(app: string, defaults: TtlDefaults | null): Promise<void>
-  /** How often and how many are swept, for all applications. */
-  sweep(): Promise<{ every_ms: number; limit: number }>
+  /** How many threads may be swept now; null: it is not time yet. For all applications together. */
+  sweep(): Promise<number | null>
 }
 
 export function openTtls(store: Store): Ttls {
   const kept = new Map<string, { ttl: Ttl | null; until: number }>()
+  let swept = 0
   const read = async (app: string): Promise<TtlDefaults | null> => {
     const record = await store.records.get(KIND, app)
     return record === null ? null : (JSON.parse(record.body) as TtlDefaults)
@@ -56,10 +57,10 @@ export function openTtls(store: Store): Ttls {
         ({ body }) => JSON.parse(body) as TtlDefaults,
       )
       const minutes = all.map(one => one.sweep_interval_minutes ?? SWEEP_MINUTES)
-      return {
-        every_ms: Math.min(SWEEP_MINUTES, ...minutes) * MINUTE_MS,
-        limit: Math.max(0, ...all.map(one => one.sweep_limit ?? SWEEP_LIMIT)) || SWEEP_LIMIT,
-      }
+      const every_ms = Math.min(SWEEP_MINUTES, ...minutes) * MINUTE_MS
+      if (Date.now() < swept + every_ms) return null
+      swept = Date.now()
+      return Math.max(0, ...all.map(one => one.sweep_limit ?? SWEEP_LIMIT)) || SWEEP_LIMIT
     },
   }
 }

@@ -7,10 +7,12 @@ import {
   type ThreadCreate,
   type ThreadFilter,
   type ThreadPatch,
+  type ThreadPrune,
   type ThreadSearch,
   validateThreadCreate,
   validateThreadFilter,
   validateThreadPatch,
+  validateThreadPrune,
   validateThreadSearch,
 } from '../schemas/threads.js'
 import type { Step, ThreadRow } from '../store/port.js'
@@ -19,7 +21,9 @@ import { appOf } from './apps.js'
 import { keysOf } from './contains.js'
 import type { Tools } from './context.js'
 import { refreshed } from './projection.js'
+import { copyThread } from './thread-copy.js'
 import { patch, removeThread } from './thread-edit.js'
+import { prune, storageText } from './thread-prune.js'
 import { idOf, newThread, visible } from './thread-row.js'
 import { count, search } from './thread-search.js'
 import { replay, stateDoors } from './thread-state.js'
@@ -42,6 +46,13 @@ export const threads = (tools: Tools) => ({
   search: door<ThreadSearch>(validateThreadSearch, (body, { head }) => search(tools, appOf(head), body)),
   count: door<ThreadFilter>(validateThreadFilter, async (body, { head }) => ({
     body: `${await count(tools, appOf(head), body)}`,
+  })),
+  copy: open(async (_, { head }) => shown(tools, await copyThread(tools, appOf(head), idOf(head)))),
+  prune: door<ThreadPrune>(validateThreadPrune, async (body, { head }) => ({
+    body: JSON.stringify({ pruned_count: await prune(tools, appOf(head), body) }),
+  })),
+  storage: open(async (_, { head }) => ({
+    body: await storageText(tools, await visible(tools.store, appOf(head), idOf(head))),
   })),
   ...stateDoors(tools),
 })

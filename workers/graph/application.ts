@@ -7,6 +7,7 @@ import { dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseEnv } from 'node:util'
 import type { JsonObject } from '../../schemas/assistants.js'
+import { type TtlDefaults, validateTtlDefaults } from '../../schemas/threads.js'
 import { type Library, libraryOf, prepareLoading, tuneLibrary } from './loading.js'
 import type { Hello } from './protocol.js'
 
@@ -56,11 +57,11 @@ export interface Application {
 export async function loadApplication(path: string): Promise<Application> {
   const graphs = new Map<string, GraphOf>()
   try {
-    const { entries, folder } = readDescription(path)
+    const { entries, folder, ttl } = readDescription(path)
     const files = entries.flatMap(entry => entry.file ?? [])
     await prepareLoading(folder, files)
     const library = await libraryOf(folder, files)
-    const hello: Hello = { error: null, graphs: [] }
+    const hello: Hello = { error: null, graphs: [], ...(ttl === null ? {} : { ttl }) }
     for (const { graph_id, description, file, name, error } of entries) {
       const loaded = error === null ? await load(graph_id, file!, name) : error
       if (typeof loaded === 'function') graphs.set(graph_id, loaded)
@@ -84,9 +85,9 @@ interface Entry {
 /** An application that wants these must not be served without them. */
 const GUARDS = ['auth', 'encryption']
 /** Documented keys whose time has not come; others that are unknown mean nothing (API: langgraph.json). */
-const TO_COME = ['http', 'store', 'checkpointer', 'webhooks', 'ui']
+const TO_COME = ['http', 'store', 'webhooks', 'ui']
 
-function readDescription(path: string): { folder: string; entries: Entry[] } {
+function readDescription(path: string): { folder: string; entries: Entry[]; ttl: TtlDefaults | null } {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
@@ -112,7 +113,19 @@ function readDescription(path: string): { folder: string; entries: Entry[] } {
     console.warn(`langgraph.json asks for Node ${wanted}, this is ${process.versions.node}.`)
   const folder = dirname(path)
   applyEnvironment(described.env, folder)
-  return { folder, entries: Object.entries(described.graphs).map(([id, value]) => entryOf(id, value, folder)) }
+  const entries = Object.entries(described.graphs).map(([id, value]) => entryOf(id, value, folder))
+  return { folder, entries, ttl: ttlIn(path, described.checkpointer) }
+}
+
+/** `checkpointer.ttl` (API: assistants-crons-store 10.3). What is wrong in it would delete threads too early or never. */
+function ttlIn(path: string, checkpointer: unknown): TtlDefaults | null {
+  const { ttl, ...others } = isObject(checkpointer) ? checkpointer : {}
+  for (const key of Object.keys(others)) console.warn(`"checkpointer.${key}" in langgraph.json is ignored.`)
+  if (ttl === undefined || ttl === null) return null
+  const checked = validateTtlDefaults(ttl)
+  if (checked.success) return checked.data
+  const { path: at, expected } = checked.errors[0]!
+  throw new Error(`${path}: ${at.replace('$input', 'checkpointer.ttl')} must be ${expected}.`)
 }
 
 function entryOf(graph_id: string, value: unknown, folder: string): Entry {

@@ -67,7 +67,8 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     throw new Error(`no graph of ${app} could be loaded: ${hello.graphs.map(graph => graph.error).join('; ')}`)
   const shown = graphs.map(({ graph_id, description }) => ({ graph_id, description }))
   const revision = deployed === undefined ? {} : { revision: deployed.revision }
-  const register = () => announce(caller, link, { app: config.app_id, ...revision, pool, graphs: shown })
+  const register = () =>
+    announce(caller, link, { app: config.app_id, ...revision, pool, graphs: shown, ttl: hello.ttl ?? null })
   await register()
   const again = link.nc.subscribe(event('resources', 'started'), { callback: () => void register() })
   life.push({ name: 'hearing resource workers', quiet: () => again.unsubscribe() })

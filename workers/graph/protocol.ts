@@ -1,12 +1,14 @@
 /** What the bodies of frames (frames.ts) say. Both ends are ours; nothing here reaches a client. */
 import type { JsonObject } from '../../schemas/assistants.js'
 import type { Command, RunKwargs } from '../../schemas/runs.js'
-import type { Checkpoint, Interrupt } from '../../schemas/threads.js'
+import type { Checkpoint, Interrupt, TtlDefaults } from '../../schemas/threads.js'
 
 export interface Hello {
   /** The sentence to show when langgraph.json itself is bad: no graph is loaded. A graph that fails says so in its own row. */
   error: string | null
   graphs: { graph_id: string; description: string | null; error: string | null }[]
+  /** `checkpointer.ttl` of langgraph.json. */
+  ttl?: TtlDefaults | null
 }
 
 /** Head of `start`: everything a run needs. `kwargs.config` is merged and carries the system keys. */

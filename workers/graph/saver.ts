@@ -166,7 +166,8 @@ function makeClass(library: Library) {
         blobs.push({ channel, version: String(version), dumped: dump(this.serde, channel_values[channel]) })
       }
       if (this.options.thread_id !== undefined) {
-        const last = this.own.get(ns)?.id ?? (ns === '' ? this.started?.entry.id : undefined)
+        // Those of the checkpoint that the run started from stay: it is read as it was then, without a question.
+        const last = this.own.get(ns)?.id
         if (last !== undefined && last !== id && this.kept === null) this.written.delete(checkpointKey(ns, last))
         const own = { id, checkpoint, metadata: full, parent }
         this.own.set(ns, own)

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AIMessage } from '@langchain/core/messages'
 import { FakeListChatModel, FakeStreamingChatModel } from '@langchain/core/utils/testing'
-import { Annotation, END, interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
+import { Annotation, DeltaChannel, END, interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
 
 const append = (left, right) => left.concat(right)
 const list = () => ({ reducer: append, default: () => [] })
@@ -16,6 +16,14 @@ export const echo = graphOf(Annotation.Root({ text: Annotation(), seen: Annotati
 
 /** Appends a number per step, `steps` times. */
 export const counter = new StateGraph(Annotation.Root({ steps: Annotation(), numbers: Annotation(list()) }))
+  .addNode('count', ({ numbers }) => ({ numbers: [numbers.length + 1] }))
+  .addEdge(START, 'count')
+  .addConditionalEdges('count', ({ numbers, steps }) => (numbers.length < steps ? 'count' : END))
+  .compile()
+
+/** As counter, over a channel that is kept as changes, and whole after every fourth. */
+const changes = new DeltaChannel((left, writes) => left.concat(...writes), { snapshotFrequency: 4 })
+export const delta = new StateGraph(Annotation.Root({ steps: Annotation(), numbers: () => changes }))
   .addNode('count', ({ numbers }) => ({ numbers: [numbers.length + 1] }))
   .addEdge(START, 'count')
   .addConditionalEdges('count', ({ numbers, steps }) => (numbers.length < steps ? 'count' : END))
