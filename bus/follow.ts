@@ -42,10 +42,11 @@ export interface Follower {
   /**
    * Hands over what is kept after id `after` (−1: all), in order; a first batch may begin at or before `after`.
    * Resolves to `gone` when something after it is no longer kept, else `complete`. Rejects when the broker is silent.
+   * `until`: the stored stream ends before this event; what follows is kept where those of other runs are.
    */
   replay(
     run: RunId,
-    from: { resumable: boolean; after: number },
+    from: { resumable: boolean; after: number; until?: number | null },
     onBatch: (batch: Batch) => void,
   ): Promise<'complete' | 'gone'>
 }
@@ -201,6 +202,16 @@ export function openFollower(link: Link, mux: Mux): Follower {
     return outcome ?? 'complete'
   }
 
+  /** The later part is asked for first: without it nothing is handed over. */
+  async function replayBoth(run: RunId, after: number, until: number, onBatch: (batch: Batch) => void) {
+    const rest: Batch[] = []
+    const copy = (batch: Batch) => rest.push({ ...batch, bytes: Buffer.from(batch.bytes) })
+    if ((await replayRing(run, Math.max(after, until - 1), copy)) === 'gone') return 'gone'
+    if (after < until - 1 && (await replayStored(run, after, onBatch)) === 'gone') return 'gone'
+    for (const batch of rest) onBatch(batch)
+    return 'complete'
+  }
+
   return {
     follow(run, listener) {
       let entry = runs.get(run)
@@ -213,8 +224,12 @@ export function openFollower(link: Link, mux: Mux): Follower {
         entry.close()
       }
     },
-    replay: (run, { resumable, after }, onBatch) =>
-      resumable ? replayStored(run, after, onBatch) : replayRing(run, after, onBatch),
+    replay: (run, { resumable, after, until = null }, onBatch) =>
+      !resumable
+        ? replayRing(run, after, onBatch)
+        : until === null
+          ? replayStored(run, after, onBatch)
+          : replayBoth(run, after, until, onBatch),
   }
 }
 

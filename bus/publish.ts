@@ -28,8 +28,6 @@ export interface Publisher {
   backlog(): number
   /** Resolves when everything is confirmed, at the latest after `ms`. */
   settled(ms: number): Promise<void>
-  /** First id that is not kept because the run's byte budget was spent; null while everything is. */
-  keptUntil(): number | null
   /** Nothing more comes; watches over what was confirmed for a few seconds more. */
   end(): void
 }
@@ -40,19 +38,21 @@ export interface PublisherOptions {
   resumable: boolean
   /** Bytes of stored stream allowed to this run. */
   budget: number
+  /** They are spent: this event and all after it are not stored, but kept as those of a run that is not resumable. */
+  onSpent?(first: number): void
 }
 
 export function openPublisher(
   link: Link,
   mux: Mux,
   rings: Rings,
-  { run, attempt, resumable, budget }: PublisherOptions,
+  { run, attempt, resumable, budget, onSpent }: PublisherOptions,
 ): Publisher {
   /** Sent or not, in order; the head is the first unconfirmed. */
   let line: Kept[] = []
   let sent = 0
   let stored = 0
-  let keptUntil: number | null = null
+  let spent = false
   let generation = 0
   let recent: { message: Kept; at: number }[] = []
   let recentBytes = 0
@@ -65,9 +65,12 @@ export function openPublisher(
   }
 
   function store(message: Kept): void {
-    if (keptUntil === null && stored + message.bytes.length > budget && !message.part?.match(/^[1-9]/))
-      keptUntil = message.first
-    if (keptUntil !== null) return direct(message)
+    // An event in parts is stored whole, or not at all.
+    if (!spent && stored + message.bytes.length > budget && !message.part?.match(/^[1-9]/)) {
+      spent = true
+      onSpent?.(message.first)
+    }
+    if (spent) return direct(message)
     stored += message.bytes.length
     line.push(message)
     advance()
@@ -146,7 +149,6 @@ export function openPublisher(
         const timer = setTimeout(done, ms)
         waiters.add(done)
       }),
-    keptUntil: () => keptUntil,
     end() {
       setTimeout(() => {
         offReconnect()

@@ -2,6 +2,7 @@
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Follower } from '../bus/follow.js'
+import type { Disconnect } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
 import type { RunHead } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
@@ -33,9 +34,13 @@ export interface Edge {
 const encoder = new TextEncoder()
 const TRIES = 3
 
-/** Tells that the connection which owns the run is gone; what follows from it is decided where the run is kept. */
-export async function reportDisconnect(edge: Edge, run: RunHead): Promise<void> {
-  const body = encoder.encode(JSON.stringify({ run_id: run.run_id }))
+/**
+ * Tells that a connection is gone whose end may cancel the run: that of who made it, or of a reader. What follows from
+ * it is decided where the run is kept.
+ */
+export async function reportDisconnect(edge: Edge, run: RunHead, reader: boolean): Promise<void> {
+  const { run_id, joined_at } = run
+  const body = encoder.encode(JSON.stringify({ run_id, reader, joined_at } satisfies Disconnect))
   const head = { request_id: `disconnect-${run.run_id}`, params: { run_id: run.run_id } }
   for (let i = 1; !edge.stopping; i++) {
     try {

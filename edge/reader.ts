@@ -98,6 +98,7 @@ export abstract class RunReader implements Listener, Watched {
   }
 
   onPeek(peek: Peek | null): void {
+    if (this.head !== null) this.head.resumable_until_id ??= peek?.resumable_until_id ?? null
     if (this.closed || this.end !== null) return
     if (peek === null) this.ended({ last: null, status: 'gone', error: null, ask: false })
     else if (isTerminal(peek.status)) {
@@ -187,9 +188,9 @@ export abstract class RunReader implements Listener, Watched {
     if (this.overflow) this.forget()
     this.overflow = false
     this.hole = false
-    const { resumable } = this.head
+    const { resumable, resumable_until_id: until } = this.head
     this.edge.follower
-      .replay(this.run, { resumable, after: this.sent }, batch => this.onReplayed(batch))
+      .replay(this.run, { resumable, after: this.sent, until }, batch => this.onReplayed(batch))
       .then(
         outcome => this.replayed(outcome),
         error => this.replayed(error === STOP ? 'stopped' : 'silent'),
@@ -220,6 +221,8 @@ export abstract class RunReader implements Listener, Watched {
     this.tries++
     if (outcome === 'silent') return this.replayLater()
     if (this.end !== null) this.replayedSinceEnd++
+    // The stored stream may have been full since: then the rest is elsewhere.
+    if (this.hole && this.head!.resumable && this.head!.resumable_until_id === null) this.edge.watch.ask(this)
     if (!this.hole && !(outcome === 'gone' && this.misses())) this.goneSince = 0
     else if (Date.now() - (this.goneSince ||= Date.now()) >= GONE_MS) return this.cut()
     // Whoever keeps the events may come back to the broker later than we do.

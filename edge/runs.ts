@@ -67,11 +67,11 @@ export async function insist(edge: Edge, subject: string, head: CallHead, body: 
 
 export async function joinStream(edge: Edge, exchange: Exchange, route: Route): Promise<void> {
   const query = new URLSearchParams(exchange.query)
-  const found = await join(edge, exchange, route, 'stream')
+  const cursor = readCursor(exchange.received.lastEventId, query)
+  const found = await join(edge, exchange, route, 'stream', typeof cursor === 'number')
   if (found === null || exchange.over) return
   const { head } = found
   const stream = new JoinedStream(edge, exchange, head.run_id)
-  const cursor = readCursor(exchange.received.lastEventId, query)
   const filter = openFilter(readModes(query), head.stream_mode)
   try {
     await stream.open(head, cursor, filter, isTrue(query.get('cancel_on_disconnect')))
@@ -90,15 +90,18 @@ export async function joinWait(edge: Edge, exchange: Exchange, route: Route): Pr
     const path = runPath(head)
     return exchange.reply(200, answer.body, { Location: `${path}/join`, 'Content-Location': path })
   }
-  const wait = new RunWait(edge, exchange, head.run_id)
+  const wait = new RunWait(edge, exchange, head.run_id, true)
   wait.open(head, isTrue(query.get('cancel_on_disconnect')))
   if (!isTerminal(head.status)) wait.recheck()
 }
 
 /** Authorises, finds, and clears a cancel that was pending since the creator left. Null when it was refused: answered. */
-async function join(edge: Edge, exchange: Exchange, route: Route, mode: RunMode) {
+async function join(edge: Edge, exchange: Exchange, route: Route, mode: RunMode, resumes = false) {
   const head = exchange.callHead()
-  const answer = await edge.caller.call(route.subject, { ...head, run: { run_id: head.params!.run_id!, mode } })
+  const answer = await edge.caller.call(route.subject, {
+    ...head,
+    run: { run_id: head.params!.run_id!, mode, resumes },
+  })
   const { run, status } = answer.head
   if (status >= 400) {
     forward(exchange, answer)

@@ -16,6 +16,8 @@ const SUBSCRIBED_MS = 500
 type Outcome = 'complete' | 'gone' | 'stopped' | 'silent'
 
 export class JoinedStream extends RunStream {
+  protected override readonly reader = true
+
   /** Begins where the cursor says; the run's own default is to replay all that is kept, or to begin with what comes. */
   async open(head: RunHead, cursor: Cursor, filter: EventFilter | null, cancels: boolean): Promise<void> {
     this.accept(head)
@@ -74,6 +76,8 @@ export class JoinedStream extends RunStream {
     if (this.closed) return
     if (!this.opened && outcome === 'silent') return this.refuse('unavailable')
     const pending = this.head!.status === 'pending'
+    const isCut = outcome === 'gone' && this.head!.resumable_until_id !== null
+    if (!this.opened && isCut) return this.refuse('conflict')
     if (!this.opened && !lenient && (this.hole || (outcome === 'gone' && !pending))) return this.refuse('conflict')
     // Nothing was published yet: the first event to come is the first of all.
     if (!this.opened && (outcome === 'complete' || pending)) this.anchored = true
@@ -82,7 +86,8 @@ export class JoinedStream extends RunStream {
 
   private async ask(from: number, onBatch: (batch: Batch) => void): Promise<Outcome> {
     try {
-      return await this.edge.follower.replay(this.run, { resumable: this.head!.resumable, after: from }, onBatch)
+      const { resumable, resumable_until_id: until } = this.head!
+      return await this.edge.follower.replay(this.run, { resumable, after: from, until }, onBatch)
     } catch (error) {
       return error === STOP ? 'stopped' : 'silent'
     }

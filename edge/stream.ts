@@ -27,6 +27,8 @@ export class RunStream extends RunReader implements Beating {
   wroteAt = 0
   protected filter: EventFilter | null = null
   protected cancels = false
+  /** It has joined the run, not made it. */
+  protected readonly reader: boolean = false
   private readonly outlet: Outlet
 
   constructor(
@@ -43,7 +45,8 @@ export class RunStream extends RunReader implements Beating {
   openCreated(head: RunHead): void {
     this.cancels = head.on_disconnect === 'cancel'
     if (this.closed) {
-      if (this.cancels && !this.edge.stopping && !isTerminal(head.status)) void reportDisconnect(this.edge, head)
+      if (this.cancels && !this.edge.stopping && !isTerminal(head.status))
+        void reportDisconnect(this.edge, head, this.reader)
       return
     }
     const other = head.run_id !== this.run
@@ -118,6 +121,7 @@ export class RunStream extends RunReader implements Beating {
     const { head, end, cancels } = this
     this.release()
     this.outlet.drop()
-    if (cancels && end === null && head !== null && !this.edge.stopping) void reportDisconnect(this.edge, head)
+    if (cancels && end === null && head !== null && !this.edge.stopping)
+      void reportDisconnect(this.edge, head, this.reader)
   }
 }

@@ -34,6 +34,8 @@ export class RunWait implements Listener, Watched, Beating {
     private readonly edge: Edge,
     private readonly exchange: Exchange,
     run: string,
+    /** It has joined the run, not made it. */
+    private readonly reader = false,
   ) {
     this.run = token<'run'>('run', run)
     this.outlet = new Outlet(exchange, edge.stalls, () => {})
@@ -45,7 +47,8 @@ export class RunWait implements Listener, Watched, Beating {
   open(head: RunHead, cancels: boolean): void {
     this.cancels = cancels
     if (this.closed) {
-      if (cancels && !isTerminal(head.status) && !this.edge.stopping) void reportDisconnect(this.edge, head)
+      if (cancels && !isTerminal(head.status) && !this.edge.stopping)
+        void reportDisconnect(this.edge, head, this.reader)
       return
     }
     if (head.run_id !== this.run) {
@@ -143,6 +146,6 @@ export class RunWait implements Listener, Watched, Beating {
     const running = this.result === undefined
     this.release()
     this.outlet.drop()
-    if (cancels && running && head !== null && !this.edge.stopping) void reportDisconnect(this.edge, head)
+    if (cancels && running && head !== null && !this.edge.stopping) void reportDisconnect(this.edge, head, this.reader)
   }
 }

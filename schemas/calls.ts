@@ -28,9 +28,16 @@ export interface CallHead {
   /** The client wants no body: `Prefer: return=minimal`. */
   minimal?: boolean
   /** rpc.runs.create: the edge makes the id and follows the run before it exists. */
-  run?: { run_id: string; mode: RunMode }
+  run?: {
+    run_id: string
+    mode: RunMode
+    /** rpc.runs.join: the client goes on behind the last event that it has. */
+    resumes?: boolean
+  }
   /** rpc.runs.claim, save, finish …: the authority of a graph worker over a run. */
   lease?: Lease
+  /** With a lease: the stored stream keeps nothing from this event on. */
+  kept_until?: number
 }
 
 export interface Lease {
@@ -48,7 +55,13 @@ export interface AnswerHead {
   run?: RunHead
   /** rpc.runs.claim: what became of it. `held` comes with the holder's heartbeat count: ask again in 6 s. */
   claim?: 'taken' | 'waiting' | 'ended' | 'held'
-  lease?: Lease & { graph_id: string; resumable: boolean; temporary: boolean; hb?: number }
+  lease?: Lease & {
+    graph_id: string
+    resumable: boolean
+    temporary: boolean
+    resumable_until_id: number | null
+    hb?: number
+  }
   headers?: { [name: string]: string }
 }
 
@@ -100,18 +113,25 @@ export interface Peek {
   status: RunStatus
   attempt: number
   last_event_id: number | null
+  resumable_until_id: number | null
 }
 
-/** Body of rpc.runs.peek and, with one id, of rpc.runs.disconnect. */
+/** Body of rpc.runs.peek. */
 export interface RunIds {
   run_ids: string[]
 }
-export interface RunRef {
+
+/** Body of rpc.runs.disconnect: a client went away whose leaving may cancel the run. */
+export interface Disconnect {
   run_id: string
+  /** It had joined, with cancel_on_disconnect; else it is the one that made the run. */
+  reader?: boolean
+  /** `joined_at` as its answer told it: a later one is of another client, or of the same that came back. */
+  joined_at?: number | null
 }
 
 export const validateClaim = typia.createValidate<Claim>()
 export const validateHeartbeat = typia.createValidate<Heartbeat>()
 export const validateRelease = typia.createValidate<Release>()
 export const validateRunIds = typia.createValidate<RunIds>()
-export const validateRunRef = typia.createValidate<RunRef>()
+export const validateDisconnect = typia.createValidate<Disconnect>()

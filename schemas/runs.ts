@@ -117,6 +117,10 @@ export interface RunHead {
   attempt: number
   /** Id of the last event, once terminal. */
   last_event_id: number | null
+  /** Events from this id on are not stored; null: all are. */
+  resumable_until_id: number | null
+  /** When somebody joined last, where that may decide whether the run is cancelled. */
+  joined_at: number | null
   /** Join without Last-Event-ID: replay everything kept, or begin with what comes (design: section 7). */
   from: 'start' | 'live'
   stream_mode: StreamMode[]

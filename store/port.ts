@@ -151,9 +151,13 @@ export interface RunRow {
   worker: string | null
   cancel: 'interrupt' | 'rollback' | null
   cancel_due_at: number | null
+  /** When a client joined last whose coming may take a cancel back. */
+  joined_at: number | null
   started_at: number | null
   ended_at: number | null
   last_event_id: number | null
+  /** From this event on the stored stream of the run keeps nothing, because its bytes were spent; null: all is kept. */
+  resumable_until_id: number | null
   /** JSON text {error, message}; null when there is none. */
   error: string | null
   /** The claim of its thread that began the newest attempt: orders the runs of a thread; null before the first. */

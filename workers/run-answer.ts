@@ -20,6 +20,8 @@ export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] 
   status: run.status === 'accepting' ? 'pending' : run.status,
   attempt: run.attempt,
   last_event_id: run.last_event_id,
+  resumable_until_id: run.resumable_until_id,
+  joined_at: run.joined_at,
   from: run.mode === 'background' || run.mode === 'events' || run.status === 'pending' ? 'start' : 'live',
   stream_mode: modes,
 })

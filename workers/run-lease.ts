@@ -31,6 +31,17 @@ export const MAX_ATTEMPTS = 3
 
 export const leases = (tools: Tools) => ({
   claim: door<Claim>(validateClaim, body => tools.inTurn(body.thread_id, () => claim(tools, body))),
+  /** The bytes of the run's stored stream are spent: said at once, because clients resume while it runs. */
+  kept: open(async (_, { head }) => {
+    const { run_id, attempt, token } = leaseOf(head.lease)
+    const { kept_until: resumable_until_id } = head
+    if (resumable_until_id === undefined) throw fail('bad_request', 'This call needs kept_until')
+    const failed = await tools.store.apply([
+      { step: 'runs.patch', run_id, where: { attempt, token }, set: { resumable_until_id } },
+    ])
+    if (failed !== -1) throw fail('fenced')
+    return {}
+  }),
   heartbeat: door<Heartbeat>(validateHeartbeat, body => heartbeat(tools, body)),
   finish: open((bytes, { head }) => {
     const lease = leaseOf(head.lease)
@@ -75,6 +86,7 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
             token: '',
             resumable: run.resumable,
             temporary: run.temporary,
+            resumable_until_id: run.resumable_until_id,
             hb: run.hb,
           },
         },
@@ -170,6 +182,7 @@ async function take(tools: Tools, thread: ThreadRow, run: RunRow, worker: string
     token: key,
     resumable: run.resumable,
     temporary: run.temporary,
+    resumable_until_id: run.resumable_until_id,
   }
   return { head: { claim: 'taken', lease }, body: packText(start, tuple === null ? [] : [packTuples([tuple])]) }
 }

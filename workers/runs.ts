@@ -1,8 +1,9 @@
 /** Runs for clients: create, read, join, wait (API: threads-and-runs 7–10, 14). */
 import { decodeAs } from '../bus/decode.js'
 import { door, open } from '../bus/serve.js'
-import { type CallHead, type RunIds, type RunRef, validateRunIds, validateRunRef } from '../schemas/calls.js'
+import { type CallHead, type Disconnect, type RunIds, validateDisconnect, validateRunIds } from '../schemas/calls.js'
 import { fail, WeftError } from '../schemas/errors.js'
+import { isTrue } from '../schemas/query.js'
 import {
   isTerminal,
   type RunBatch,
@@ -46,24 +47,11 @@ export const runs = (tools: Tools) => ({
   }),
   /** Authorises a reader, and says from where it may read. A reader clears a cancel that waits for its grace. */
   join: open(async (_, { head }) => {
-    const row = await summary(tools, head)
-    if (
-      isTerminal(row.status) &&
-      row.temporary &&
-      !row.resumable &&
-      (row.ended_at ?? 0) < Date.now() - tools.config.keep_ended_ms
-    )
-      throw fail('not_found', 'Run not found')
-    if (row.cancel_due_at !== null && !isTerminal(row.status)) {
-      await tools.store.apply([
-        {
-          step: 'runs.patch',
-          run_id: row.run_id,
-          where: { status: ['pending', 'running'] },
-          set: { cancel_due_at: null },
-        },
-      ])
-    }
+    const found = await summary(tools, head)
+    const { temporary, resumable, ended_at } = found
+    const over = (ended_at ?? 0) < Date.now() - tools.config.keep_ended_ms
+    if (isTerminal(found.status) && temporary && !resumable && over) throw fail('not_found', 'Run not found')
+    const row = await comesBack(tools, found, head)
     const wants = head.run?.mode === 'wait' && isTerminal(row.status)
     // Only who filters needs to know what there is to filter.
     const filters = head.query?.includes('stream_mode') ?? false
@@ -91,31 +79,51 @@ export const runs = (tools: Tools) => ({
     const rows = await tools.store.runs.summary(run_ids)
     return {
       body: JSON.stringify({
-        runs: rows.map(({ run_id, status, attempt, last_event_id }) => ({
+        runs: rows.map(({ run_id, status, attempt, last_event_id, resumable_until_id }) => ({
           run_id,
           status: status === 'accepting' ? 'pending' : status,
           attempt,
           last_event_id,
+          resumable_until_id,
         })),
       }),
     }
   }),
-  /** The client that made the run went away. With cancel: at once, or after the grace when it may come back. */
-  disconnect: door<RunRef>(validateRunRef, async ({ run_id }) => {
+  /** A client went away. Where that cancels: at once, or after the grace when it may come back. */
+  disconnect: door<Disconnect>(validateDisconnect, async ({ run_id, reader = false, joined_at = null }) => {
     const [row] = await tools.store.runs.summary([run_id])
-    if (row === undefined || isTerminal(row.status) || row.on_disconnect !== 'cancel') return {}
+    if (row === undefined || isTerminal(row.status) || (!reader && row.on_disconnect !== 'cancel')) return {}
     if (!row.resumable) {
       await cancel(tools, run_id).catch(ignoreEnded)
       return {}
     }
-    const due = Date.now() + tools.config.disconnect_grace_ms
+    const now = Date.now()
+    const grace = tools.config.disconnect_grace_ms
+    // Who comes back at once is often here before the old connection is known to be gone.
+    if (row.joined_at !== null && row.joined_at !== joined_at && row.joined_at > now - grace) return {}
     await tools.store.apply([
-      { step: 'runs.patch', run_id, where: { status: ['pending', 'running'] }, set: { cancel_due_at: due } },
+      { step: 'runs.patch', run_id, where: { status: ACTIVE }, set: { cancel_due_at: now + grace } },
     ])
-    tools.alarms.set(due)
+    tools.alarms.set(now + grace)
     return {}
   }),
 })
+
+const ACTIVE = ['pending', 'running'] as const
+
+/** Takes back what the leaving of another connection has set off, or will, when it is known that late. */
+async function comesBack({ store }: Tools, row: RunSummary, { query, run }: CallHead): Promise<RunSummary> {
+  const cancels = row.on_disconnect === 'cancel' || isTrue(new URLSearchParams(query).get('cancel_on_disconnect'))
+  if (isTerminal(row.status) || !row.resumable || (!cancels && row.cancel_due_at === null)) return row
+  const set = {
+    joined_at: Date.now(),
+    cancel_due_at: null,
+    // It goes on where its old connection ended: from now on this one counts, with its own cancel_on_disconnect.
+    ...(run?.resumes ? { on_disconnect: 'continue' as const } : {}),
+  }
+  await store.apply([{ step: 'runs.patch', run_id: row.run_id, where: { status: ACTIVE }, set }])
+  return { ...row, ...set }
+}
 
 async function modesOf({ store }: Tools, run_id: string): Promise<StreamMode[]> {
   const run = await store.runs.get(run_id)

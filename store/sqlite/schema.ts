@@ -32,7 +32,7 @@ const VERSIONS = [
     created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
     multitask_strategy TEXT NOT NULL, mode TEXT NOT NULL, resumable INTEGER NOT NULL, temporary INTEGER NOT NULL,
     on_disconnect TEXT NOT NULL, due_at INTEGER NOT NULL, attempt INTEGER NOT NULL, token TEXT, hb INTEGER NOT NULL,
-    worker TEXT, cancel TEXT, cancel_due_at INTEGER, started_at INTEGER, ended_at INTEGER, last_event_id INTEGER,
+    worker TEXT, cancel TEXT, cancel_due_at INTEGER, joined_at INTEGER, started_at INTEGER, ended_at INTEGER, last_event_id INTEGER, resumable_until_id INTEGER,
     metadata TEXT NOT NULL, error TEXT, base TEXT, webhook TEXT, webhook_due_at INTEGER, webhook_tries INTEGER NOT NULL,
     idempotency_id TEXT
   );

@@ -1,7 +1,9 @@
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
 import { type Frame, readStream } from '../helpers/sse.js'
 
+t.setTimeout(120_000)
 const seed = Number(process.env.WEFT_SEED ?? Date.now() % 1_000_000)
 
 /** Small and repeatable: the seed is printed. */
@@ -98,4 +100,39 @@ t.test('every form of cursor', async t => {
   )
   const late = await readStream(`${cluster.url}/runs/${run_id}/stream`, { headers: { 'last-event-id': '35' } })
   t.same(late.frames, whole.frames.slice(36))
+})
+
+t.test('a stream beyond its byte budget', async t => {
+  const env = { WEFT_RESUMABLE_BYTES: '1000000', WEFT_KEEP_ENDED_MS: '2500' }
+  const cluster = await startCluster({ app: 'test/apps/basic', env })
+  t.teardown(() => cluster.stop())
+  const { thread_id } = await lines[0]!.connect(cluster.url).threads.create()
+  const runs = `${cluster.url}/threads/${thread_id}/runs`
+  const body = { assistant_id: 'chunks', stream_mode: 'custom', stream_resumable: true }
+  const read = (input: object, stopAfter = Infinity) =>
+    readStream(`${runs}/stream`, { method: 'POST', body: { ...body, input }, stopAfter })
+  const idOf = (frames: Frame[]) => (JSON.parse(frames[0]!.data) as { run_id: string }).run_id
+  const join = (run: string, id: string) => readStream(`${runs}/${run}/stream`, { headers: { 'last-event-id': id } })
+  const ids = (frames: Frame[]) => frames.map(({ id }) => id)
+
+  const big = { count: 60, size: 50_000 }
+  const whole = await read(big)
+  t.same(ids(whole.frames), [...Array(61).keys()], 'the run streams on')
+  const run = idOf(whole.frames)
+  for (const id of ['-1', '3', '25']) await t.rejects(join(run, id), /HTTP 409/, `after ${id}: not all of it is kept`)
+  t.same((await join(run, '55')).frames, whole.frames.slice(56), 'the last part is still in memory')
+  t.same((await join(run, '60')).frames, [])
+
+  const slowly = { ...big, delay_ms: 25 }
+  const first = await read(slowly, 45)
+  const rest = await join(idOf(first.frames), '44')
+  t.same(ids([...first.frames, ...rest.frames]), [...Array(61).keys()], 'who comes back soon goes on, beyond it, too')
+  const early = await read(slowly, 5)
+  const late = await join(idOf(early.frames), '4')
+  t.same(ids([...early.frames, ...late.frames]), [...Array(61).keys()], 'who comes back before it was full')
+
+  const small = await read({ count: 20, size: 0 })
+  await new Promise(done => setTimeout(done, 4_500))
+  await t.rejects(join(run, '55'), /HTTP 409/)
+  t.same((await join(idOf(small.frames), '-1')).frames, small.frames, 'within the budget all is kept')
 })

@@ -3,7 +3,7 @@ import { openCaller } from '../../bus/call.js'
 import { openLink } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
 import { door, open, serve } from '../../bus/serve.js'
-import { type RunRef, validateRunRef } from '../../schemas/calls.js'
+import { type Disconnect, validateDisconnect } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
 import { startNats } from '../helpers/nats.js'
 
@@ -20,7 +20,7 @@ t.test('calls', async t => {
   let slow = 0
   const served = serve(worker, 'rpc.threads', 'threads', {
     echo: open(bytes => ({ body: bytes })),
-    name: door<RunRef>(validateRunRef, ({ run_id }, { head }) => ({
+    name: door<Disconnect>(validateDisconnect, ({ run_id }, { head }) => ({
       body: `${run_id} ${head.request_id}`,
       head: { headers: { 'x-a': 'b' } },
     })),

@@ -153,11 +153,25 @@ t.test('on a server', async t => {
     const live: Batch[] = []
     follower.follow(id, { onBatch: batch => live.push(batch) })
     await edge.nc.flush()
-    const publisher = openPublisher(graphs, mux, rings, { run: id, attempt: 1, resumable: true, budget: 1_000 })
+    serveRing(id)
+    const spent: number[] = []
+    const options = { run: id, attempt: 1, resumable: true, budget: 1_000, onSpent: (id: number) => spent.push(id) }
+    const publisher = openPublisher(graphs, mux, rings, options)
     for (let first = 0; first < 100; first++) publisher.send(first, 1, events(first, 1, 30))
     await publisher.settled(5_000)
     await until(() => ids(live).length === 100)
-    t.ok((publisher.keptUntil() ?? 0) > 5)
+    t.equal(spent.length, 1)
+    const [end] = spent as [number]
+    t.ok(end > 5 && end < 50)
+    const replay = async (after: number) => {
+      const seen: Batch[] = []
+      const outcome = await follower.replay(id, { resumable: true, after, until: end }, batch => seen.push(batch))
+      return { outcome, seen: ids(seen).filter(id => id > after) }
+    }
+    t.same(await replay(-1), { outcome: 'complete', seen: range(0, 100) }, 'both parts, while the second is kept')
+    t.same(await replay(end), { outcome: 'complete', seen: range(end + 1, 100) })
+    rings.drop(id)
+    t.same(await replay(2), { outcome: 'gone', seen: [] }, 'nothing is handed over that cannot be finished')
   })
 
   await t.test('the terminal event', async t => {

@@ -95,6 +95,8 @@ export async function openStage(given: Partial<Config> = {}): Promise<Stage> {
           status: 'running',
           attempt: 1,
           last_event_id: null,
+          resumable_until_id: null,
+          joined_at: null,
           from: 'live',
           stream_mode: ['values'],
           ...stage.template,

@@ -168,7 +168,7 @@ t.test('a client that leaves is reported once, if the run asked for it', async t
     await new Promise(done => setTimeout(done, 100))
     const got = disconnects().slice(before)
     t.equal(got.length, on_disconnect === 'cancel' ? 1 : 0)
-    if (got[0]) t.same(JSON.parse(got[0].body.toString()), { run_id: run.head.run_id })
+    if (got[0]) t.same(JSON.parse(got[0].body.toString()), { run_id: run.head.run_id, reader: false, joined_at: null })
   }
   stage.template = {}
 })

@@ -24,6 +24,8 @@ export interface Authority {
   checkpoints(verb: 'save' | 'get' | 'list', lease: Lease | null, body: Uint8Array): Promise<Uint8Array>
   finish(lease: Lease, body: Uint8Array): Promise<unknown>
   release(lease: Lease, body: Release): Promise<Released>
+  /** The stored stream of the run keeps nothing from this event on. */
+  kept(lease: Lease, until: number): Promise<unknown>
   beat(leases: readonly Lease[]): Promise<Beaten>
   /** From now on nothing is asked twice. */
   hurry(): void
@@ -63,6 +65,8 @@ export function openAuthority(caller: Caller, worker: string): Authority {
       const { body } = await persist(() => caller.ask(rpc('runs', 'release'), head, json(release), calm))
       return JSON.parse(Buffer.from(body).toString()) as Released
     },
+    kept: (lease, kept_until) =>
+      persist(() => caller.ask(rpc('runs', 'kept'), { request_id: lease.run_id, lease: leaseOf(lease), kept_until })),
     async beat(leases) {
       const body = json({ worker, runs: leases.map(({ run_id, token }) => ({ run_id, token })) })
       const answer = await caller.ask(rpc('runs', 'heartbeat'), { request_id: worker }, body, { timeout: BEAT_MS })

@@ -32,6 +32,8 @@ export interface Executing {
   paused: boolean
   /** When the store last confirmed our authority. */
   confirmed: number
+  /** Settled once the store knows how far the stream is kept. */
+  kept: Promise<unknown>
   /** Saves that are on their way to the store. */
   saves: Set<Promise<unknown>>
   stop: StopReason | null
@@ -59,6 +61,7 @@ export function executing(run: RunId, lease: Taken, job: Job, publisher: Publish
     last: firstIdOf(lease.attempt) - 1,
     paused: false,
     confirmed: now,
+    kept: Promise.resolve(),
     saves: new Set(),
     stop: null,
     grace: null,

@@ -44,7 +44,7 @@ export function openGiving({ log, table, authority, orders, onFree }: GivingOpti
     const { run, lease } = one
     leave(one)
     try {
-      if (lease.resumable) await one.publisher.settled(SETTLE_MS)
+      if (lease.resumable) await Promise.all([one.publisher.settled(SETTLE_MS), one.kept])
       await authority.finish(lease, body)
       if (!(await one.job.done())) log.warn({ run_id: run }, 'the broker had given the wake-up to somebody else')
     } catch (error) {
@@ -71,7 +71,7 @@ export function openGiving({ log, table, authority, orders, onFree }: GivingOpti
     try {
       // What its host had still sent: a checkpoint that is stored is a step that is not repeated.
       await soon(Promise.allSettled(one.saves))
-      if (lease.resumable) await one.publisher.settled(SETTLE_MS)
+      if (lease.resumable) await Promise.all([one.publisher.settled(SETTLE_MS), one.kept])
       const { ended } = await authority.release(lease, { ...release, last_event_id: one.last })
       settled = ended
       await one.job.done()

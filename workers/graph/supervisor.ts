@@ -138,7 +138,19 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
 
   function execute(run: RunId, { job, cancelled }: Claiming, lease: Taken, start: Uint8Array): void {
     const { attempt, resumable } = lease
-    const publisher = openPublisher(link, mux, rings, { run, attempt, resumable, budget: config.resumable_bytes })
+    // What an earlier attempt has spent is not there for this one.
+    const budget = lease.resumable_until_id === null ? config.resumable_bytes : 0
+    const onSpent = (until: number) => {
+      log.warn(
+        { run_id: run, attempt, until },
+        'the stored stream of a run is full; it streams on and cannot be resumed',
+      )
+      if (lease.resumable_until_id !== null) return
+      const untold = (error: unknown) =>
+        log.warn({ err: error, run_id: run }, 'how far a stream is kept was not stored')
+      one.kept = authority.kept(lease, until).catch(untold)
+    }
+    const publisher = openPublisher(link, mux, rings, { run, attempt, resumable, budget, onSpent })
     const one = executing(run, lease, job, publisher, start)
     table.runs.set(run, one)
     table.waits.add(one)
