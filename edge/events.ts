@@ -31,6 +31,8 @@ export async function openEvents(edge: Edge, exchange: Exchange, { subject }: Ro
 
 class EventStream extends ThreadAnswer {
   private readonly marked: Marked
+  /** The end of the present run was told from here. */
+  private told = false
 
   constructor(edge: Edge, exchange: Exchange, filter: EventsFilter) {
     super(edge, exchange)
@@ -52,22 +54,21 @@ class EventStream extends ThreadAnswer {
   }
 
   error(id: number, error: NonNullable<Ending['error']>, run: FollowedRun): void {
-    this.end(endFrame(this.marked, run, { id, error }))
+    this.told = true
+    this.tell(endFrame(this.marked, run, { id, error }))
   }
 
+  /** Whoever hears the end of a run finds the thread as the run left it. */
   ended(run: FollowedRun, _status: string, last: number, read: boolean): void {
-    if (read && !this.told && !this.marked.sawLast()) this.end(endFrame(this.marked, run, { last }))
-    this.marked.reset()
+    const frame = this.marked.takeLast()
+    if (frame !== undefined) this.tell(frame)
+    else if (read && !this.told) this.tell(endFrame(this.marked, run, { last }))
     this.told = false
   }
 
   dropped(): void {}
 
-  /** The end of the present run was told from here. */
-  private told = false
-
-  private end(frame: Uint8Array | null): void {
-    this.told = true
+  private tell(frame: Uint8Array | null): void {
     if (frame !== null) this.write(frame)
   }
 }

@@ -11,19 +11,20 @@ const MAX_KNOWN = 1_000
 const DATA = '\ndata: '
 
 export interface Marked {
-  /** The wanted events of a batch, one by one, as frames without their marks. */
+  /** The wanted events of a batch, one by one, as frames without their marks; the last of the run is kept back. */
   pick(bytes: Uint8Array): Uint8Array[]
-  /** The last event of the run was among them, wanted or not. */
-  sawLast(): boolean
-  /** A run is over: the next begins. */
-  reset(): void
+  /**
+   * The last event of the run, which a host has told before it was stored that the run is over; null when it is not
+   * wanted, undefined when there is none. The next run begins.
+   */
+  takeLast(): Uint8Array | null | undefined
   passes(mark: Mark): boolean
 }
 
 export function openMarked(filter: EventsFilter): Marked {
   const wanted = wants(filter)
   let known = new Map<string, { passes: boolean; last: boolean }>()
-  let last = false
+  let last: Uint8Array | null | undefined
 
   function read(text: string) {
     const found = known.get(text)
@@ -44,15 +45,18 @@ export function openMarked(filter: EventsFilter): Marked {
         const found = view.indexOf('\n\n', line, 'latin1')
         const end = found < 0 ? view.length : found + 2
         const mark = read(view.toString('utf8', at + 2, line))
-        if (mark.passes) picked.push(view.subarray(line + 1, end))
-        last ||= mark.last
+        const frame = mark.passes ? view.subarray(line + 1, end) : null
+        // What follows a last event is of the next attempt: that one was not the last after all.
+        last = mark.last ? frame && Buffer.from(frame) : undefined
+        if (frame !== null && !mark.last) picked.push(frame)
         at = end
       }
       return picked
     },
-    sawLast: () => last,
-    reset() {
-      last = false
+    takeLast() {
+      const taken = last
+      last = undefined
+      return taken
     },
     passes: wanted,
   }

@@ -1,0 +1,376 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+import { readStream } from '../helpers/sse.js'
+
+const ALL = ['values', 'updates', 'messages', 'tools', 'lifecycle', 'input', 'tasks', 'checkpoints', 'custom']
+
+interface Event {
+  type: string
+  event_id: string
+  seq: number
+  method: string
+  params: { namespace: string[]; timestamp: number; node?: string; data: { [name: string]: unknown } }
+}
+
+/** What a program without an SDK does. */
+const on = (url: string, thread: string) => {
+  const send = async (body: unknown) => {
+    const response = await fetch(`${url}/threads/${thread}/commands`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
+    return { status: response.status, body: (await response.json()) as { [name: string]: never } }
+  }
+  let id = 0
+  const command = async (method: string, params: object = {}) => {
+    const { status, body } = await send({ id: ++id, method, params })
+    if (status !== 200 || (body as { id?: number }).id !== id) throw new Error(JSON.stringify(body))
+    return body as unknown as { type: string; error?: string; result: { [name: string]: unknown }; meta?: object }
+  }
+  /** The events of a stream up to the nth that `until` is true for. */
+  const events = async (body: object, until: (event: Event) => boolean = isEnd, n = 1) => {
+    const response = await fetch(`${url}/threads/${thread}/stream/events`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    if (response.status !== 200) throw new Error(`HTTP ${response.status}: ${await response.text()}`)
+    const out: Event[] = []
+    let rest = ''
+    for await (const bytes of response.body!) {
+      const frames = (rest + Buffer.from(bytes as Uint8Array).toString()).split('\n\n')
+      rest = frames.pop()!
+      for (const frame of frames) {
+        const fields = Object.fromEntries(
+          frame
+            .split('\n')
+            .filter(line => !line.startsWith(':'))
+            .map(line => line.split(/: (.*)/s)),
+        ) as { id: string; event: string; data: string }
+        const event = JSON.parse(fields.data) as Event
+        if (fields.id !== event.event_id || fields.event !== event.method) throw new Error(frame)
+        out.push(event)
+        if (until(event) && --n === 0) return out
+      }
+    }
+    return out
+  }
+  return { send, command, events }
+}
+const isEnd = ({ method, params }: Event) =>
+  method === 'lifecycle' &&
+  params.namespace.length === 0 &&
+  ['completed', 'failed', 'interrupted'].includes(params.data.event as string)
+const of = (events: Event[], method: string) => events.filter(event => event.method === method)
+const data = (events: Event[]) => events.map(event => event.params.data)
+const human = (content: string) => ({ messages: [{ type: 'human', content }] })
+
+let cluster: Cluster
+let chat: Cluster
+t.before(async () => {
+  cluster = await startCluster({ app: 'test/apps/basic' })
+  chat = await startCluster({ app: 'test/apps/chat' })
+})
+t.teardown(() => Promise.all([cluster?.stop(), chat?.stop()]))
+
+t.test('a run on a thread of one’s own id, from its first event, again and again', async t => {
+  const { command, events } = on(chat.url, randomUUID())
+  const early = events({ channels: ALL })
+  const started = await command('run.start', { assistant_id: 'chat', input: human('hello there') })
+  t.match(started, { type: 'success', result: { run_id: String }, meta: { thread_id: String } })
+  const seen = await early
+  t.same(await events({ channels: ALL }), seen, 'a stream that is opened late begins with the first event')
+  const seqs = seen.map(event => event.seq)
+  t.same(
+    seqs,
+    seqs.toSorted((a, b) => a - b),
+  )
+  t.equal(new Set(seen.map(event => event.event_id)).size, seen.length)
+  for (const event of seen) t.match(event.event_id, new RegExp(`^\\d+-${event.seq}$`))
+  t.same(await events({ channels: ALL, since: seqs[4] }), seen.slice(5), 'since')
+  t.same(data(of(seen, 'lifecycle')), [
+    { event: 'running', graph_name: 'chat' },
+    { event: 'completed', graph_name: 'chat' },
+  ])
+  t.equal(seen[0]!.method, 'lifecycle')
+  t.ok(isEnd(seen.at(-1)!))
+  const text = of(seen, 'messages').flatMap(({ params }) => (params.data.delta as { text?: string })?.text ?? [])
+  t.equal(text.join(''), 'You said: hello there')
+  t.same(
+    of(seen, 'messages').map(({ params }) => params.data.event),
+    [
+      'message-start',
+      'content-block-start',
+      ...Array(4).fill('content-block-delta'),
+      'content-block-finish',
+      'message-finish',
+    ],
+  )
+  t.match(of(seen, 'messages')[0]!.params, { node: 'talk', namespace: [], data: { role: 'ai', id: String } })
+  t.match(of(seen, 'updates')[0]!.params, { node: 'talk', data: { node: 'talk', values: { messages: [{}] } } })
+  const last = of(seen, 'values').at(-1)!.params.data as { messages: { content: string }[] }
+  t.same(
+    last.messages.map(one => one.content),
+    ['hello there', 'You said: hello there'],
+  )
+  for (const [i, event] of seen.entries())
+    if (event.method === 'values') t.equal(seen[i - 1]!.method, 'checkpoints', 'its checkpoint comes before a state')
+})
+
+t.test('what a stream carries: channels, namespaces, depth', async t => {
+  const { command, events } = on(cluster.url, randomUUID())
+  await command('run.start', { assistant_id: 'outer', input: human('find it') })
+  const all = await events({ channels: ALL })
+  const sub = all.find(event => event.params.namespace.length > 0)!.params.namespace[0]!
+  t.match(sub, /^agent:/)
+  const picked = async (body: object) => (await events({ ...body, channels: [...ALL] })).map(event => event.seq)
+  const where = (test: (event: Event) => boolean) => all.filter(test).map(event => event.seq)
+  for (const channel of ALL.filter(one => one !== 'lifecycle'))
+    t.same(
+      (await events({ channels: [channel, 'lifecycle'] })).map(event => event.seq),
+      where(({ method }) => method === 'lifecycle' || method.split('.')[0] === channel),
+      channel,
+    )
+  t.same(
+    await picked({ namespaces: [[]], depth: 0 }),
+    where(event => event.params.namespace.length === 0),
+  )
+  t.same(
+    await picked({ namespaces: [['agent'], []], depth: 0 }),
+    where(event => event.params.namespace.length <= 1),
+  )
+  const inside = await Promise.race([
+    events({ channels: ['lifecycle'], namespaces: [['agent']] }, event => event.params.data.event === 'completed'),
+    sleep(5_000, [] as Event[]),
+  ])
+  t.same(
+    inside.map(event => [event.params.namespace, event.params.data]),
+    [
+      [[sub], { event: 'started', graph_name: 'agent' }],
+      [[sub], { event: 'completed', graph_name: 'agent' }],
+    ],
+  )
+  await t.rejects(events({ channels: [] }), /HTTP 422.*channels/)
+  await t.rejects(events({ channels: ['values'], depth: -1 }), /HTTP 422.*depth/)
+})
+
+t.test('tools, tool calls and reasoning come as blocks', async t => {
+  const { command, events } = on(cluster.url, randomUUID())
+  await command('run.start', { assistant_id: 'talker', input: human('find it') })
+  const all = await events({ channels: ALL })
+  const [started, finished] = of(all, 'tools')
+  t.match(started!.params, {
+    namespace: [],
+    data: { event: 'tool-started', tool_name: 'lookup', tool_call_id: String },
+  })
+  t.match(finished!.params.data, { event: 'tool-finished', output: /./ })
+  const blocks = of(all, 'messages').filter(event => event.params.data.event === 'content-block-finish')
+  t.match(
+    blocks.map(event => event.params.data.content).find(one => (one as { type: string }).type === 'tool_call'),
+    { type: 'tool_call', name: 'lookup', args: Object },
+  )
+  const usage = of(all, 'messages').find(event => event.params.data.usage !== undefined)
+  t.match(usage?.params.data, { event: 'message-finish', usage: { total_tokens: Number } })
+  for (const event of of(all, 'messages')) {
+    const open = event.params.data.event === 'content-block-start'
+    if (open) t.type((event.params.data.content as { type: string }).type, 'string')
+  }
+})
+
+t.test('one stream over several runs, and over a restart of everything', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'weft-v2-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const thread = randomUUID()
+  const start = { assistant_id: 'chat', input: human('again') }
+  let one = await startCluster({ app: 'test/apps/chat', data: folder })
+  const before = on(one.url, thread)
+  const open = before.events({ channels: ['lifecycle'] }, isEnd, 2)
+  await before.command('run.start', start)
+  await before.command('run.start', start)
+  const two = await open
+  t.same(
+    data(two).map(one => one.event),
+    ['running', 'completed', 'running', 'completed'],
+  )
+  await one.stop()
+  one = await startCluster({ app: 'test/apps/chat', data: folder })
+  t.teardown(() => one.stop())
+  const after = on(one.url, thread)
+  t.same(await after.events({ channels: ['lifecycle'] }), two.slice(2), 'the last run is told as it was')
+  await after.command('run.start', start)
+  const third = await after.events({ channels: ['lifecycle'], since: two.at(-1)!.seq })
+  t.same(
+    data(third).map(one => one.event),
+    ['running', 'completed'],
+  )
+  t.ok(third[0]!.seq > two.at(-1)!.seq, 'seq goes on rising')
+})
+
+t.test('a question is answered by a command, or by the input of a run', async t => {
+  const { command, events } = on(chat.url, randomUUID())
+  const ask = async () => {
+    await command('run.start', { assistant_id: 'chat', input: human('may I?') })
+    const all = await events({ channels: ALL })
+    t.equal(all.at(-1)!.params.data.event, 'interrupted')
+    const [asked, ...more] = of(all, 'input.requested')
+    t.same(more, [])
+    t.match(asked!.params.data, { payload: { question: 'may I?' }, value: { question: 'may I?' } })
+    return asked!.params.data.interrupt_id as string
+  }
+  const answers = async () => {
+    const { result } = await command('state.get', { namespace: [], keys: ['messages'] })
+    return (result.values as { messages: { content: string }[] }).messages.map(one => one.content)
+  }
+  const interrupt_id = await ask()
+  t.match(await command('input.respond', { interrupt_id: 'another', response: 1, namespace: [] }), {
+    type: 'error',
+    error: 'no_such_interrupt',
+  })
+  t.match(await command('input.respond', { interrupt_id, response: 'yes', namespace: [] }), { type: 'success' })
+  t.equal((await events({ channels: ['lifecycle'] })).at(-1)!.params.data.event, 'completed')
+  t.same(await answers(), ['may I?', 'The answer was yes'])
+  t.match(await command('input.respond', { interrupt_id, response: 'yes', namespace: [] }), {
+    error: 'no_such_interrupt',
+  })
+  const other = await ask()
+  await command('input.respond', { responses: [{ interrupt_id: other, response: null, namespace: [] }] })
+  await events({ channels: ['lifecycle'] })
+  t.equal((await answers()).at(-1), 'The answer was null')
+  await ask()
+  await command('run.start', { assistant_id: 'chat', input: 'of course' })
+  await events({ channels: ['lifecycle'] })
+  t.equal((await answers()).at(-1), 'The answer was of course')
+})
+
+t.test('state, forks and the tree', async t => {
+  const thread = randomUUID()
+  const { command, events } = on(cluster.url, thread)
+  t.match(await command('agent.getTree'), { type: 'error', error: 'no_such_run' })
+  t.match(await command('state.get', { namespace: [] }), { type: 'error', error: 'invalid_argument' })
+  await command('run.start', { assistant_id: 'nested', input: {} })
+  const all = await events({ channels: ALL })
+  t.match(await command('agent.getTree'), {
+    result: { tree: { namespace: [], status: 'interrupted', graph_name: 'nested' } },
+  })
+  const ns = all.find(event => event.params.namespace.length === 1)!.params.namespace
+  t.same((await command('state.get', { namespace: ns })).result.values, { numbers: [1, 2] })
+  t.match(await command('state.get', { namespace: ['sub:another'] }), { error: 'no_such_namespace' })
+  t.match((await command('state.get', { namespace: [] })).result, {
+    values: { numbers: [1] },
+    checkpoint: { id: of(all, 'checkpoints').findLast(event => event.params.namespace.length === 0)!.params.data.id },
+  })
+  t.match(await command('state.fork', { checkpoint_id: 'another' }), { error: 'no_such_checkpoint' })
+  const first = of(all, 'checkpoints').find(event => event.params.data.step === 0)!.params.data.id
+  const forked = await command('state.fork', { checkpoint_id: first })
+  t.match(forked, { type: 'success', result: { run_id: String, thread_id: thread } })
+  t.equal((await events({ channels: ['lifecycle'] }))[0]!.params.data.event, 'running')
+})
+
+t.test('what is no command, and what goes wrong', async t => {
+  const { send, command, events } = on(cluster.url, randomUUID())
+  for (const body of ['{', '[]', '{"method":"run.start"}', '{"id":-1,"method":"x"}', '{"id":1}'])
+    t.match(await send(body), { status: 400, body: { type: 'error', id: null, error: 'invalid_argument' } }, body)
+  t.match(await command('what.ever'), { type: 'error', error: 'unknown_command' })
+  t.match(await command('toString'), { type: 'error', error: 'unknown_command' })
+  for (const method of ['input.inject', 'subscription.subscribe', 'subscription.reconnect'])
+    t.match(await command(method), { type: 'error', error: 'not_supported' })
+  t.match(await command('run.start', { input: {} }), {
+    type: 'error',
+    error: 'invalid_argument',
+    message: /assistant_id/,
+  })
+  t.match(await command('run.start', { assistant_id: 'nobody' }), {
+    error: 'invalid_argument',
+    message: /No assistant/,
+  })
+  t.match(await command('run.start', { assistant_id: 'echo', config: 1 }), { error: 'invalid_argument' })
+  await command('run.start', { assistant_id: 'fail', input: {}, multitaskStrategy: 'whatever' })
+  const all = await events({ channels: ['lifecycle'] })
+  t.match(all.at(-1)!.params.data, { event: 'failed', error: 'too bad' })
+})
+
+t.test('a cancelled run is interrupted, one whose host was lost for good has failed', async t => {
+  const thread = randomUUID()
+  const { command, events } = on(cluster.url, thread)
+  const { result } = await command('run.start', { assistant_id: 'slow', input: { ms: 20_000 } })
+  const open = events({ channels: ['lifecycle'] })
+  await events({ channels: ['lifecycle'] }, () => true)
+  await fetch(`${cluster.url}/threads/${thread}/runs/${result.run_id}/cancel?wait=1`, { method: 'POST' })
+  t.equal((await open).at(-1)!.params.data.event, 'interrupted')
+  const faults = await startCluster({ app: 'test/apps/faults' })
+  t.teardown(() => faults.stop())
+  const other = on(faults.url, randomUUID())
+  await other.command('run.start', { assistant_id: 'poison', input: { harm: 'exit', at: 1, times: 9 } })
+  const seen = await other.events({ channels: ['lifecycle'] })
+  t.match(seen.at(-1)!.params.data, { event: 'failed', error: /given up/ })
+  t.equal((await other.events({ channels: ['lifecycle'] })).at(-1)!.event_id, seen.at(-1)!.event_id)
+})
+
+t.test('the classic stream of such a run is as ever, and one of another run has no events', async t => {
+  const thread = randomUUID()
+  const { command, events } = on(chat.url, thread)
+  const { result } = await command('run.start', { assistant_id: 'chat', input: human('hello') })
+  const seen = await events({ channels: ALL })
+  const { frames } = await readStream(`${chat.url}/threads/${thread}/runs/${result.run_id}/stream`, {
+    headers: { 'last-event-id': '-1' },
+  })
+  t.match(frames[0]!.data, String(result.run_id))
+  t.equal(frames[0]!.event, 'metadata')
+  t.notOk(frames.some(frame => frame.event === 'lifecycle' || frame.data.includes('"event_id"')))
+  t.ok(frames.some(frame => frame.event === 'messages'))
+  const body = { assistant_id: 'chat', input: human('classic'), stream_mode: 'values' }
+  const classic = await readStream(`${chat.url}/threads/${thread}/runs/stream`, { method: 'POST', body })
+  t.same(new Set(classic.frames.map(frame => frame.event)), new Set(['metadata', 'values']))
+  await command('run.start', { assistant_id: 'chat', input: human('hello') })
+  const next = await events({ channels: ALL, since: seen.at(-1)!.seq })
+  t.equal(of(next, 'lifecycle').length, 2, 'only the run of the protocol is told')
+})
+
+const [{ connect: line1 }] = lines as [(typeof lines)[number]]
+
+t.test('the official JavaScript SDK: client.threads.stream()', async t => {
+  const thread = line1(chat.url).threads.stream({ assistantId: 'chat' })
+  await thread.run.start({ input: human('hello there') })
+  const texts: string[] = []
+  for await (const message of thread.messages) {
+    let text = ''
+    for await (const part of message.text) text += part
+    texts.push(text)
+  }
+  t.same(texts, ['You said: hello there'])
+  t.match(await thread.output, { messages: [{ content: 'hello there' }, { content: 'You said: hello there' }] })
+  await thread.run.start({ input: human('may I?') })
+  for await (const _ of await thread.subscribe('lifecycle'));
+  t.ok(thread.interrupted)
+  t.match(thread.interrupts, [{ payload: { question: 'may I?' }, namespace: [] }])
+  const { interruptId: interrupt_id } = thread.interrupts[0]!
+  await thread.input.respond({ interrupt_id, namespace: [], response: 'sure' })
+  for await (const _ of await thread.subscribe('lifecycle'));
+  t.match(await thread.state.get({ namespace: [] }), {
+    values: { messages: { length: 4, 3: { content: 'The answer was sure' } } },
+  })
+  await thread.close()
+
+  const tools = line1(cluster.url).threads.stream({ assistantId: 'outer' })
+  await tools.run.start({ input: human('find it') })
+  const calls: unknown[] = []
+  const graphs: string[][] = []
+  await Promise.all([
+    (async () => {
+      for await (const call of tools.toolCalls) calls.push([call.name, typeof (await call.output)])
+    })(),
+    (async () => {
+      for await (const graph of tools.subgraphs) graphs.push(graph.namespace)
+    })(),
+  ])
+  t.match(calls, [['lookup', /string|object/]])
+  t.match(graphs, [[/^agent:/]])
+  await tools.close()
+})
