@@ -60,8 +60,8 @@ class EventStream extends ThreadAnswer {
 
   /** Whoever hears the end of a run finds the thread as the run left it. */
   ended(run: FollowedRun, _status: string, last: number, read: boolean): void {
-    const frame = this.marked.takeLast()
-    if (frame !== undefined) this.tell(frame)
+    const kept = this.marked.takeLast()
+    if (kept !== null) this.write(Buffer.concat(kept))
     else if (read && !this.told) this.tell(endFrame(this.marked, run, { last }))
     this.told = false
   }

@@ -11,20 +11,17 @@ const MAX_KNOWN = 1_000
 const DATA = '\ndata: '
 
 export interface Marked {
-  /** The wanted events of a batch, one by one, as frames without their marks; the last of the run is kept back. */
+  /** The wanted events of a batch, one by one, as frames without their marks; those that tell its end are kept back. */
   pick(bytes: Uint8Array): Uint8Array[]
-  /**
-   * The last event of the run, which a host has told before it was stored that the run is over; null when it is not
-   * wanted, undefined when there is none. The next run begins.
-   */
-  takeLast(): Uint8Array | null | undefined
+  /** What was kept back of the run that is over, wanted or not: null when its host told no end. The next run begins. */
+  takeLast(): Uint8Array[] | null
   passes(mark: Mark): boolean
 }
 
 export function openMarked(filter: EventsFilter): Marked {
   const wanted = wants(filter)
   let known = new Map<string, { passes: boolean; last: boolean }>()
-  let last: Uint8Array | null | undefined
+  let last: Uint8Array[] | null = null
 
   function read(text: string) {
     const found = known.get(text)
@@ -46,16 +43,17 @@ export function openMarked(filter: EventsFilter): Marked {
         const end = found < 0 ? view.length : found + 2
         const mark = read(view.toString('utf8', at + 2, line))
         const frame = mark.passes ? view.subarray(line + 1, end) : null
-        // What follows a last event is of the next attempt: that one was not the last after all.
-        last = mark.last ? frame && Buffer.from(frame) : undefined
-        if (frame !== null && !mark.last) picked.push(frame)
+        // What follows an end is of the next attempt: it was none after all.
+        if (!mark.last) last = null
+        else last ??= []
+        if (frame !== null) mark.last ? last!.push(Buffer.from(frame)) : picked.push(frame)
         at = end
       }
       return picked
     },
     takeLast() {
       const taken = last
-      last = undefined
+      last = null
       return taken
     },
     passes: wanted,

@@ -8,7 +8,8 @@ export type Namespace = readonly string[]
 
 /**
  * What stands beside the bytes of an event, so that nobody on the way has to read them: the first line of its frame, a
- * comment, as JSON `[channel, namespace]`, with a third member 1 on the last event of a run.
+ * comment, as JSON `[channel, namespace]`, with a third member 1 on the last events of a run: those that say that it is
+ * over, which must not be told before that is stored.
  */
 export interface Mark {
   /** `custom:<name>` for a custom event with a name. */

@@ -72,6 +72,8 @@ const of = (events: Event[], method: string) => events.filter(event => event.met
 const data = (events: Event[]) => events.map(event => event.params.data)
 const human = (content: string) => ({ messages: [{ type: 'human', content }] })
 
+t.setTimeout(120_000)
+
 let cluster: Cluster
 let chat: Cluster
 t.before(async () => {

@@ -27,6 +27,8 @@ const chunks = (count: number, more: object = {}) => ({
   ...more,
 })
 
+t.setTimeout(120_000)
+
 let cluster: Cluster
 t.before(async () => {
   cluster = await startCluster({ app: 'test/apps/basic' })

@@ -4,6 +4,8 @@ import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { openBrowser, type Pages, servePages } from './browser.js'
 
+t.setTimeout(180_000)
+
 let browser: Browser
 let cluster: Cluster
 let pages: Pages

@@ -111,8 +111,36 @@ async def thread_stream():
         break
 
 
+async def protocol():
+    async with client.threads.stream(assistant_id="outer") as thread:
+        await thread.run.start(input={"messages": [{"type": "human", "content": "find it"}]})
+        graphs = []
+        async for name, item in thread.interleave_projections(["subgraphs", "values"]):
+            if name == "subgraphs":
+                graphs.append(item.graph_name)
+        check(graphs == ["agent"], "protocol v2: the subgraphs of a run")
+        output = await thread.output
+        check(output["messages"][-1]["content"] == "noted", "its output")
+    async with client.threads.stream(assistant_id="talker") as thread:
+        await thread.run.start(input={"messages": [{"type": "human", "content": "find it"}]})
+        calls = [call.name async for call in thread.tool_calls]
+        check(calls == ["lookup"], "its tool calls")
+    async with client.threads.stream(assistant_id="model") as thread:
+        await thread.run.start(input={"messages": [{"type": "human", "content": "say it"}]})
+        messages = [message async for message in thread.messages]
+        texts = [await message.text for message in messages]
+        check(texts == ["every token must arrive, also the last one."], "its messages")
+    async with client.threads.stream(assistant_id="ask") as thread:
+        await thread.run.start(input={"question": "sure?"})
+        snapshots = [values async for values in thread.values]
+        check(snapshots[-1] == {"question": "sure?"}, "its values")
+        check(thread.interrupted and thread.interrupts[0]["value"] == {"question": "sure?"}, "its question")
+        await thread.run.respond("yes")
+        check((await thread.output)["answer"] == {"given": "yes"}, "which is answered")
+
+
 async def main():
-    for part in (assistants, threads_and_runs, streams, interrupts, cancel_and_multitask, thread_stream):
+    for part in (assistants, threads_and_runs, streams, interrupts, cancel_and_multitask, thread_stream, protocol):
         await part()
     print(f"{done} checks")
 

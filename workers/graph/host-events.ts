@@ -25,7 +25,8 @@ export interface RunEvents {
 
 export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEvents {
   const running = new Map<string, Namespace>()
-  const asked = new Set<string>()
+  /** Questions by their ids: told when the run ends, because nobody can answer before. */
+  const asked = new Map<string, { ns: Namespace; value: unknown }>()
   /** State whose checkpoint is about to come: clients take the checkpoint before its state. */
   let held: { ns: Namespace; values: unknown } | null = null
   const content: Content = contentOf((ns, node, data) => send('messages', ns, data, { node }))
@@ -68,16 +69,15 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
 
   function ask(ns: Namespace, interrupts: unknown): void {
     for (const { id, value } of (Array.isArray(interrupts) ? interrupts : []) as Interrupt[]) {
-      if (id === undefined || asked.has(id)) continue
-      asked.add(id)
-      // One SDK reads payload, the other value.
-      send(
-        'input.requested',
-        ns,
-        { interrupt_id: id, payload: value ?? null, value: value ?? null },
-        { channel: 'input' },
-      )
+      // The innermost graph says it first: there it is.
+      if (id !== undefined && !asked.has(id)) asked.set(id, { ns, value: value ?? null })
     }
+  }
+
+  function tell(): void {
+    // One SDK reads payload, the other value.
+    for (const [interrupt_id, { ns, value }] of asked)
+      send('input.requested', ns, { interrupt_id, payload: value, value }, { channel: 'input', last: true })
   }
 
   const takers: { [mode: string]: (ns: Namespace, payload: unknown) => void } = {
@@ -134,6 +134,7 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
       if (how === 'failed') content.fail(error ?? 'The run failed')
       content.finish([])
       for (const at of [...running.values()].reverse()) close(at, how)
+      if (how === 'interrupted') tell()
       send('lifecycle', [], { event: how, graph_name: graph_id, ...(error ? { error } : {}) }, { last: true })
     },
   }
