@@ -1,0 +1,55 @@
+import { HumanMessage } from '@langchain/core/messages'
+import { Command } from '@langchain/langgraph'
+import { RemoteGraph } from '@langchain/langgraph/remote'
+import t from 'tap'
+import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+
+t.setTimeout(60_000)
+
+let cluster: Cluster
+t.before(async () => {
+  cluster = await startCluster({ app: 'test/apps/basic' })
+})
+t.teardown(() => cluster?.stop())
+
+const remote = (graphId: string) => new RemoteGraph({ graphId, url: cluster.url })
+const newThread = async () => {
+  const { thread_id } = await lines[0]!.connect(cluster.url).threads.create()
+  return { configurable: { thread_id } }
+}
+
+t.test('a graph on a server as a node of another program: invoke and stream', async t => {
+  t.same(await remote('counter').invoke({ steps: 3 }), { steps: 3, numbers: [1, 2, 3] })
+  const updates: unknown[] = []
+  for await (const chunk of await remote('counter').stream({ steps: 2 }, { streamMode: 'updates' })) updates.push(chunk)
+  t.same(updates, [{ count: { numbers: [1] } }, { count: { numbers: [2] } }])
+  const tokens: string[] = []
+  for await (const [message] of await remote('model').stream(
+    { messages: [new HumanMessage('say it')] },
+    { streamMode: 'messages' },
+  ))
+    tokens.push((message as { content: string }).content)
+  t.equal(tokens.join(''), 'every token must arrive, also the last one.')
+  await t.rejects(remote('fail').invoke({ message: 'oh no' }), /oh no/)
+})
+
+t.test('subgraphs stream under their namespace', async t => {
+  const seen: [string[], unknown][] = []
+  for await (const [namespace, chunk] of await remote('deep').stream({}, { subgraphs: true, streamMode: 'updates' }))
+    seen.push([namespace as string[], chunk])
+  t.match(seen[0], [[], { top: { path: ['top'] } }])
+  t.ok(seen.some(([namespace]) => namespace[0]?.startsWith('sub:')))
+})
+
+t.test('state of a thread, and a question that is answered', async t => {
+  const config = await newThread()
+  const graph = remote('ask')
+  // As a node it would pause its own graph: the library throws what that graph then catches.
+  await t.rejects(graph.invoke({ question: 'sure?' }, config), { interrupts: [{ value: { question: 'sure?' } }] })
+  const before = await graph.getState(config)
+  t.same(before.next, ['node'])
+  t.match(before.tasks[0]!.interrupts, [{ value: { question: 'sure?' } }])
+  t.match(await graph.invoke(new Command({ resume: 'yes' }), config), { answer: { given: 'yes' } })
+  t.same((await graph.getState(config)).next, [])
+})
