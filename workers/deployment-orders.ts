@@ -95,7 +95,10 @@ async function claim(tools: Tools, { worker, sources, takes_over }: DeployClaim)
       return { body: { ...body, flight, lease, epoch: body.epoch + 1 }, visible: false }
     }).catch(gone)
     if (after === null || mine === null) continue
-    return orderOut(tools, after, mine)
+    const order = await orderOut(tools, after, mine)
+    if (order !== null) return order
+    // Whoever tore it down died while it was removed.
+    await removeDeployment(tools, after)
   }
   return null
 }
@@ -106,11 +109,12 @@ const gone = (error: { code?: string }): null => {
   throw error
 }
 
-async function orderOut(tools: Tools, row: Known<DeploymentBody>, kind: OrderKind): Promise<Order> {
+/** Null when its revisions are gone already. */
+async function orderOut(tools: Tools, row: Known<DeploymentBody>, kind: OrderKind): Promise<Order | null> {
   const { body } = row
   const revision_id = kind === 'delete' ? body.latest : body.flight!.revision_id
   const stored = await tools.store.records.get('revision', revision_id)
-  if (stored === null) throw fail('not_found', 'The deployment is gone')
+  if (stored === null) return null
   const revision = known<RevisionBody>(stored)
   const { install_command, build_command, seq, secret_references } = revision.body
   const shown = revisionOut(revision, row)
@@ -300,9 +304,9 @@ async function sweepOne(tools: Tools, row: RecordRow, now: number): Promise<void
 }
 
 /** Revisions, secrets and projects that were inserted for a change that was never made. */
-export async function sweepOrphans({ store }: Tools): Promise<void> {
+export async function sweepOrphans({ store }: Tools, now = Date.now()): Promise<void> {
   for (const kind of ['revision', 'secrets', 'project'] as const)
-    for (const row of await store.records.due(kind, Date.now(), BATCH)) {
+    for (const row of await store.records.due(kind, now, BATCH)) {
       const owner = await store.records.get('deployment', kind === 'project' ? row.id : row.parent)
       const body = owner === null ? null : known<DeploymentBody>(owner).body
       const wanted =

@@ -36,7 +36,7 @@ export const rows: readonly Row[] = [
   // Deployments with an order that nobody holds, and those that waited for a deploy worker too long.
   { name: 'deploy orders', every_ms: 10_000, at_start: true, work: sweepOrders },
   // Revisions, secrets and projects of changes that were never made.
-  { name: 'orphans', every_ms: 60_000, at_start: true, work: sweepOrphans },
+  { name: 'orphans', every_ms: 60_000, at_start: true, work: tools => sweepOrphans(tools) },
   // Log lines older than 14 days.
   { name: 'logs', every_ms: 60_000, at_start: true, work: sweepLogs },
   // Temporary runs that ended longer ago than they can be joined.

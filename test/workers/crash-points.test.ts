@@ -15,7 +15,6 @@ import { readConfig } from '../../schemas/config.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { pack } from '../../schemas/packed.js'
 import { isTerminal, type RunCreate } from '../../schemas/runs.js'
-import type { Step, Store } from '../../store/port.js'
 import { openSqlite } from '../../store/sqlite.js'
 import { openAlarms } from '../../workers/alarms.js'
 import { openApps } from '../../workers/apps.js'
@@ -34,29 +33,7 @@ import { newThread } from '../../workers/thread-row.js'
 import { openTtls } from '../../workers/thread-ttl.js'
 import { startNats } from '../helpers/nats.js'
 import { bytes, checkpoint } from '../store/conformance-rows.js'
-
-class Crash extends Error {}
-
-/** A store that does steps one by one, as one without transactions must, and dies before step `at` of the next list. */
-function stepwise(store: Store): Store & { crashBefore(at: number): void } {
-  let at = Number.POSITIVE_INFINITY
-  return {
-    ...store,
-    crashBefore: n => {
-      at = n
-    },
-    async apply(steps: readonly Step[]) {
-      for (let i = 0; i < steps.length; i++) {
-        if (i === at) {
-          at = Number.POSITIVE_INFINITY
-          throw new Crash()
-        }
-        if ((await store.apply([steps[i]!])) !== -1) return i
-      }
-      return -1
-    },
-  }
-}
+import { Crash, stepwise } from './stage.js'
 
 t.test('every crash point between the steps of create, claim, end and cancel', async t => {
   const nats = await startNats()

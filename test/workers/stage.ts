@@ -110,20 +110,32 @@ export async function stage(
 
 export class Crash extends Error {}
 
-/** A store that does steps one by one, as one without transactions must, and dies before step `at` of the next list. */
-export function stepwise(store: Store): Store & { crashBefore(at: number): void } {
+export interface Stepwise extends Store {
+  /** Dies before step `at` of the next list. */
+  crashBefore(at: number): void
+  /** Dies when `count` more steps are done, over all lists. */
+  crashAfter(count: number): void
+}
+
+/** A store that does steps one by one, as one without transactions must, and dies between two when it is told to. */
+export function stepwise(store: Store): Stepwise {
   let at = Number.POSITIVE_INFINITY
+  let left = Number.POSITIVE_INFINITY
   return {
     ...store,
     crashBefore: n => {
       at = n
     },
+    crashAfter: n => {
+      left = n
+    },
     async apply(steps: readonly Step[]) {
       for (let i = 0; i < steps.length; i++) {
-        if (i === at) {
+        if (i === at || left === 0) {
           at = Number.POSITIVE_INFINITY
           throw new Crash('crashed')
         }
+        left--
         if ((await store.apply([steps[i]!])) !== -1) return i
       }
       return -1
