@@ -48,6 +48,15 @@ export interface Registration {
   ttl?: TtlDefaults | null
 }
 
+/** What resource workers tell each other of a registration. */
+export interface Announced {
+  app: string
+  pool: string
+  /** Graph ids. */
+  graphs: string[]
+}
+
+export const validateAnnounced = typia.createValidate<Announced>()
 export const validateAssistantCreate = typia.createValidate<AssistantCreate>()
 /** Nobody takes runs from this pool any more. */
 export interface Retirement {

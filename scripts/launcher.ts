@@ -95,9 +95,7 @@ function checkApp({ config }: Start): void {
 }
 
 /** The HTTP server shares a taken port with its owner silently, so it is tried here. */
-async function checkAddress({ config: { host, port, insecure, mongodb_url } }: Start): Promise<void> {
-  if (mongodb_url !== '')
-    throw new Sentence('MONGODB_URL is set, but Weft keeps its store in SQLite only for now: leave it empty', 2)
+async function checkAddress({ config: { host, port, insecure } }: Start): Promise<void> {
   if (!LOOPBACK.test(host) && !insecure)
     throw new Sentence(
       `${host} can be reached from other machines and no keys are configured: give --insecure if that is meant`,

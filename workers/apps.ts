@@ -31,6 +31,8 @@ export interface Apps {
   place(app: string, pool: string): Promise<string>
   /** A graph worker runs this graph for this application. */
   announce(app: string, graph_id: string, pool: string): void
+  /** One did once: where its runs go until somebody says otherwise. */
+  remember(app: string, graph_id: string, pool: string): void
   /** Something can run its graphs. */
   ready(app: string): Promise<boolean>
   /** A deployment changed. */
@@ -44,6 +46,7 @@ const KEPT_MS = 5_000
 
 export function openApps(find: FindServed): Apps {
   const announced = new Map<string, Map<string, string>>()
+  const remembered = new Map<string, string>()
   let kept = new Map<string, { served: Promise<Served | null>; until: number }>()
 
   function look(key: string, wanted: { slug: string } | { id: string }): Promise<Served | null> {
@@ -79,7 +82,10 @@ export function openApps(find: FindServed): Apps {
       const own = announced.get(app)
       // Before any worker announced itself, runs of the built-in application wait for one.
       if (own !== undefined || app === BUILT_IN_APP)
-        return own?.get(graph_id) ?? (app === BUILT_IN_APP ? 'default' : null)
+        return (
+          own?.get(graph_id) ??
+          (app === BUILT_IN_APP ? (remembered.get(JSON.stringify([app, graph_id])) ?? 'default') : null)
+        )
       const served = await look(app, { id: app })
       return served?.graphs.includes(graph_id) ? served.pool : null
     },
@@ -91,6 +97,9 @@ export function openApps(find: FindServed): Apps {
     announce(app, graph_id, pool) {
       const graphs = announced.get(app) ?? new Map<string, string>()
       announced.set(app, graphs.set(graph_id, pool))
+    },
+    remember(app, graph_id, pool) {
+      remembered.set(JSON.stringify([app, graph_id]), pool)
     },
     async ready(app) {
       return announced.has(app) || (app !== BUILT_IN_APP && (await look(app, { id: app }))?.state === 'serving')

@@ -13,6 +13,7 @@ import {
 import { fail } from '../schemas/errors.js'
 import { isUuid, SYSTEM_ASSISTANT_NAMESPACE, token } from '../schemas/ids.js'
 import type { AssistantRow, Store } from '../store/port.js'
+import { share } from './announced.js'
 import { assistantText } from './answers.js'
 import { appOf } from './apps.js'
 import type { Tools } from './context.js'
@@ -85,12 +86,13 @@ const withoutReserved = (metadata: { [key: string]: unknown }) =>
     : metadata
 
 /** A graph worker announces itself: its pool's consumer and the system assistants of its graphs exist afterwards. */
-async function register({ app, revision, pool, graphs, ttl }: Registration, { store, link, apps, ttls }: Tools) {
+async function register({ app, revision, pool, graphs, ttl }: Registration, tools: Tools) {
+  const { store, link, ttls } = tools
   await ttls.announce(app, ttl ?? null)
   await ensureConsumer(link, token('pool', pool))
   if (revision !== undefined) return {}
-  for (const { graph_id } of graphs) apps.announce(app, graph_id, pool)
   await ensureSystemAssistants(store, app, graphs)
+  await share(tools, { app, pool, graphs: graphs.map(({ graph_id }) => graph_id) })
   return {}
 }
 

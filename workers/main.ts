@@ -10,8 +10,9 @@ import { type CheckpointQuery, validateCheckpointQuery } from '../schemas/checkp
 import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
 import { event } from '../schemas/subjects.js'
-import { openSqlite } from '../store/sqlite.js'
+import type { Store } from '../store/port.js'
 import { openAlarms } from './alarms.js'
+import { askAgain, hearAnnouncements } from './announced.js'
 import { openApps, within } from './apps.js'
 import { assistants } from './assistants.js'
 import { packTuples, rowsOf } from './checkpoints.js'
@@ -34,12 +35,7 @@ import { webhookSecret } from './webhooks.js'
 
 /** Serves `rpc.*` on this link until the lifecycle stops it. Throws an Error with one sentence when it cannot. */
 export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
-  if (config.mongodb_url !== '')
-    throw new Error(
-      'MONGODB_URL is set, but the MongoDB store is not available yet; leave it empty for the embedded store',
-    )
-  await mkdir(config.data, { recursive: true })
-  const store = await openSqlite({ folder: config.data, log: link.log })
+  const store = await openStore(config, link)
   life.push({ name: 'store', stop: () => store.close() })
   await ensureStreams(link, config)
   const mux = openMux(link)
@@ -53,12 +49,13 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     apps: openApps(findServed(store)),
     ttls: openTtls(store),
     allowed: parseAllowed(config.allow_hosts),
-    webhookSecret: webhookSecret(config),
+    webhookSecret: await webhookSecret(config, store),
     ring: await provedRing(config, store, link.log),
     workspace: await workspaceOf(store),
     inTurn: turns(),
     alarms: openAlarms(link),
   }
+  await hearAnnouncements(tools, life)
   const nouns = {
     assistants: assistants(tools),
     threads: { ...threads(tools), ...threadStreams(tools), ...commands(tools) },
@@ -81,13 +78,21 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   // What another worker changed is not known here any more.
   const changed = link.nc.subscribe(event('deployments', 'changed'), { callback: () => tools.apps.forget() })
   life.push({ name: 'deployments changed', quiet: () => changed.unsubscribe() })
-  // Graph workers that ran before this process did announce themselves again.
-  link.nc.publish(event('resources', 'started'))
+  // Graph workers that ran before this process did announce themselves again; what was said meanwhile was missed.
+  askAgain(tools)
+  life.push({ name: 'asking again', quiet: link.onReconnect(() => askAgain(tools)) })
   void renewSecrets(tools).catch(error => link.log.warn({ err: error }, 'secrets could not be looked through'))
   tools.alarms.start(tools)
   life.push({ name: 'alarms', quiet: () => tools.alarms.stop() })
   const sweeper = startSweeper(tools)
   life.push({ name: 'sweeper', quiet: () => sweeper.stop() })
+}
+
+/** MongoDB, which many workers share, where it is named; else the embedded store, which is one worker's own. */
+async function openStore({ mongodb_url, data }: Config, { log }: Link): Promise<Store> {
+  if (mongodb_url !== '') return (await import('../store/mongo.js')).openMongo({ url: mongodb_url, log })
+  await mkdir(data, { recursive: true })
+  return (await import('../store/sqlite.js')).openSqlite({ folder: data, log })
 }
 
 /** Checkpoints for graph workers: reads by thread, saves under a lease. */

@@ -4,7 +4,7 @@ import type { CallHead } from '../schemas/calls.js'
 import { fail } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
 import { isTerminal } from '../schemas/runs.js'
-import type { Step } from '../store/port.js'
+import type { RunSummary, Step } from '../store/port.js'
 import type { Tools } from './context.js'
 import { announceDropped, dropStep } from './run-drop.js'
 import { wakeNext } from './run-settle.js'
@@ -26,42 +26,44 @@ export function actionOf({ query }: CallHead): Action {
  */
 export async function cancel(tools: Tools, run_id: string, action: Action = 'interrupt'): Promise<void> {
   const [run] = await tools.store.runs.summary([run_id])
-  if (run !== undefined) await tools.inTurn(run.thread_id, () => cancelNow(tools, run_id, action))
+  if (run !== undefined) await tools.inTurn(run.thread_id, () => cancelNow(tools, run, action))
 }
 
-async function cancelNow(tools: Tools, run_id: string, action: Action): Promise<void> {
+async function cancelNow(tools: Tools, found: RunSummary, action: Action): Promise<void> {
   const { store, link } = tools
-  let marked = false
+  const { app, run_id, thread_id } = found
+  /** The row of the run says that it is over; its place in the line is not free yet. */
+  let marked: RunSummary | null = null
   for (;;) {
     const [run] = await store.runs.summary([run_id])
-    if (run === undefined) return
-    if (isTerminal(run.status) && !marked)
-      throw fail('conflict', `Run ${run_id} has already ended with status ${run.status}`)
-    if (run.status === 'running') {
-      // A rollback that was asked for once is not taken back by a later interrupt.
-      const wanted = run.cancel === 'rollback' ? 'rollback' : action
-      const failed = await store.apply([
-        { step: 'runs.patch', run_id, where: { status: ['running'] }, set: { cancel: wanted, cancel_due_at: null } },
-      ])
-      if (failed !== -1) continue
-      return sendCancel(link, token('run', run_id))
+    if (marked === null) {
+      if (run === undefined) return
+      if (isTerminal(run.status)) throw fail('conflict', `Run ${run_id} has already ended with status ${run.status}`)
+      if (run.status === 'running') {
+        // A rollback that was asked for once is not taken back by a later interrupt.
+        const wanted = run.cancel === 'rollback' ? 'rollback' : action
+        const failed = await store.apply([
+          { step: 'runs.patch', run_id, where: { status: ['running'] }, set: { cancel: wanted, cancel_due_at: null } },
+        ])
+        if (failed !== -1) continue
+        return sendCancel(link, token('run', run_id))
+      }
     }
-    const thread = await store.threads.get(run.app, run.thread_id)
+    const thread = await store.threads.get(app, thread_id)
     if (thread === null) return
     const now = Date.now()
     const queue = thread.queue.filter(one => one.run_id !== run_id)
-    const gone = dropStep(run, action, now)
     // The row of the run first: a run that has ended but stands in line is skipped, the other way round it were lost.
     const place: Step = {
       step: 'threads.patch',
-      thread_id: run.thread_id,
+      thread_id,
       where: { rev: thread.rev },
       set: { queue, status: statusOf({ ...thread, queue }), updated_at: now },
     }
-    const failed = await store.apply(marked ? [place] : [gone, place])
-    if (failed === 1) marked = (await store.runs.summary([run_id]))[0]?.status !== run.status
+    const failed = await store.apply(marked === null ? [dropStep(run!, action, now), place] : [place])
+    if (failed === 1) marked = (await store.runs.summary([run_id]))[0]?.status === run!.status ? null : run!
     if (failed !== -1) continue
-    announceDropped(tools, run)
+    announceDropped(tools, marked ?? run!)
     if (thread.active === null) wakeNext(tools, queue)
     return
   }

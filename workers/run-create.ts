@@ -199,19 +199,21 @@ export async function acceptNew(
   }
   // A hidden thread is never searched for.
   const keys = run.temporary ? [] : keysOf(metadata)
-  const failed = await store.apply([
+  const steps: Step[] = [
     { step: 'runs.insert', row: run },
     ...claimKey(record),
     { step: 'threads.insert', row, keys },
     pending(run),
-  ])
-  if (record !== null && failed === 1) return lost(store, run)
+  ]
+  const failed = await store.apply(steps)
+  const at = steps[failed]?.step
+  if (at === 'records.insert') return lost(store, run)
   // The thread is there: a create of the same run was cut short after it.
-  if (failed === 1) return (await store.apply([pending(run)])) === -1 ? 'first' : 'known'
-  return failed === 0 ? 'known' : 'first'
+  if (at === 'threads.insert') return (await store.apply([pending(run)])) === -1 ? 'first' : 'known'
+  return failed === -1 ? 'first' : 'known'
 }
 
-/** After the row of the run, which goes with it when the create comes to nothing (dropUnaccepted). */
+/** After the row of the run, which goes with it when the create comes to nothing (dropOrphan). */
 const claimKey = (row: RecordRow | null): Step[] => (row === null ? [] : [{ step: 'records.insert', row }])
 
 async function lost(store: Store, { run_id }: RunRow): Promise<'taken'> {
@@ -228,7 +230,11 @@ async function accept(tools: Tools, run: RunRow, mayCreate: boolean, record: Rec
       throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
     const base = thread ?? newThread(run.app, run.thread_id, '{}', false, await tools.ttls.of(run.app))
     const decision: Decision = await decide(tools, run, base)
-    if (decision.known) return 'known'
+    if (decision.known) {
+      const outcome = await again(tools, decision, run, base)
+      if (outcome === null) continue
+      return outcome
+    }
     const stored: unknown = JSON.parse(base.metadata)
     const ids = { graph_id: run.graph_id, assistant_id: run.assistant_id }
     const merged = merge(isObject(stored) ? stored : null, ids)
@@ -250,8 +256,8 @@ async function accept(tools: Tools, run: RunRow, mayCreate: boolean, record: Rec
       { step: 'runs.insert', row: run } as const,
       ...claimKey(key),
       take,
-      pending(run),
       ...dropSteps(decision, run),
+      pending(run),
     ]
     const failed = await store.apply(steps)
     if (failed === 0) return 'known'
@@ -267,12 +273,35 @@ async function accept(tools: Tools, run: RunRow, mayCreate: boolean, record: Rec
       await lost(store, run)
       throw fail('conflict', `Thread ID ${run.thread_id} is taken`)
     }
-    // Lost the race for the thread row, or what was to be dropped has moved on: look again.
-    if (failed !== -1) continue
+    // Lost the race for the thread row: look again.
+    if (steps[failed] === take) continue
     followUp(tools, decision, run)
+    // In line, but somebody has looked at the thread meanwhile, and has shown the run or not found its row.
+    if (failed !== -1) continue
     const first = base.active === null ? firstEligible(decision.queue, run.created_at) : null
     return first?.run_id === run.run_id ? 'first' : 'waits'
   }
+}
+
+/**
+ * A create whose first try took the place in line, and may have been cut short right after: what is missing is done.
+ * Null: the thread has moved on meanwhile, look again.
+ */
+async function again(tools: Tools, decision: Decision, run: RunRow, thread: ThreadRow): Promise<Outcome | null> {
+  const { thread_id } = run
+  const failed = await tools.store.apply([
+    { step: 'runs.insert', row: run },
+    // Nobody has taken it out of line in the belief that it has no row.
+    { step: 'threads.patch', thread_id, where: { rev: thread.rev }, set: {} },
+    pending(run),
+  ])
+  if (failed > 0) return null
+  if (failed === -1) {
+    await tools.store.apply(dropSteps(decision, run))
+    followUp(tools, decision, run)
+  }
+  if (thread.active === null && firstEligible(thread.queue, Date.now())?.run_id === run.run_id) wakeWhenDue(tools, run)
+  return 'known'
 }
 
 const pending = (run: RunRow): Step => ({
@@ -288,9 +317,12 @@ export function wakeWhenDue({ alarms, ...tools }: Tools, run: RunRow): void {
   else void wakeRun(tools, run, `${run.run_id}:1`)
 }
 
-async function answerKnown({ store }: Tools, run: RunRow, stateless: boolean): Promise<Reply> {
-  const stored = await store.runs.get(run.run_id)
-  if (stored === null || stored.status === 'accepting')
-    throw fail('unavailable', 'The run is being accepted; ask again')
+async function answerKnown(tools: Tools, run: RunRow, stateless: boolean): Promise<Reply> {
+  const stored = await tools.store.runs.get(run.run_id)
+  if (stored === null) throw fail('unavailable', 'The run is being accepted; ask again')
+  if (stored.status !== 'accepting') return answer(stored, stateless)
+  // Cut short before its thread was made, or before the run was shown: this create brought another thread id along.
+  if (!stateless) throw fail('unavailable', 'The run is being accepted; ask again')
+  if ((await acceptNew(tools, stored)) === 'first') wakeWhenDue(tools, stored)
   return answer(stored, stateless)
 }

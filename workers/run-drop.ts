@@ -5,8 +5,10 @@ import type { RunSummary, Step } from '../store/port.js'
 import type { Tools } from './context.js'
 import { deliver } from './webhooks.js'
 
+type DropStep = Extract<Step, { step: 'runs.patch' | 'runs.remove' }>
+
 /** The row of the run: interrupted with its webhook intent, or gone. Fails once it is no longer waiting. */
-export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', now: number): Step {
+export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', now: number): DropStep {
   const where = { status: ['accepting', 'pending'] as const }
   if (action === 'rollback') return { step: 'runs.remove', run_id: run.run_id, where }
   return {

@@ -14,14 +14,14 @@ import {
   validateRelease,
 } from '../schemas/calls.js'
 import { PER_CLAIM } from '../schemas/checkpoints.js'
-import { fail } from '../schemas/errors.js'
+import { fail, WeftError } from '../schemas/errors.js'
 import { packText } from '../schemas/packed.js'
 import { isTerminal } from '../schemas/runs.js'
 import { firstIdOf } from '../schemas/subjects.js'
 import type { RunRow, ThreadRow } from '../store/port.js'
 import { packTuples } from './checkpoints.js'
 import type { Tools } from './context.js'
-import { repair } from './repair.js'
+import { isHalfClaimed, repair } from './repair.js'
 import { finish, settle, wakeNext } from './run-settle.js'
 import { baseText, firstEligible } from './run-status.js'
 import { announceClaim } from './thread-stream.js'
@@ -63,18 +63,18 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
   for (;;) {
     const [thread, run] = await Promise.all([store.threads.get(null, thread_id), store.runs.get(run_id)])
     if (thread === null || run === null) return { head: { claim: 'ended' } }
-    // Half done: ended with its thread still held, or claimed on the thread alone.
-    const mine = thread.active?.run_id === run_id
+    const held = thread.active?.run_id === run_id
+    const watched = hb !== undefined && hb === run.hb
+    // Half done: shown to nobody, ended with its thread still held; or claimed on the thread alone, and not just now.
     if (
       run.status === 'accepting' ||
-      (mine && run.token !== thread.active?.token) ||
-      (isTerminal(run.status) && (mine || thread.queue.some(one => one.run_id === run_id)))
+      (held && watched && isHalfClaimed(thread.active!, run)) ||
+      (isTerminal(run.status) && (held || thread.queue.some(one => one.run_id === run_id)))
     ) {
-      if (await repair(tools, thread)) continue
+      if (await repair(tools, thread, run_id)) continue
     }
     if (isTerminal(run.status)) return { head: { claim: 'ended' } }
-    const held = thread.active?.run_id === run_id
-    if (held && (hb === undefined || hb !== run.hb))
+    if (held && !watched)
       return {
         head: {
           claim: 'held',
@@ -93,17 +93,16 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
       }
     if (held) {
       // Nobody beat for 6 s while we watched: the holder is dead, its attempt counts.
+      const lost = { error: 'WorkerLost', message: 'its worker was lost' }
       await release(
         tools,
         { ...thread.active!, thread_id },
-        {
-          charge: true,
-          end: null,
-          error: { error: 'WorkerLost', message: 'its worker was lost' },
-          last_event_id: null,
-        },
+        { charge: true, end: null, error: lost, last_event_id: null },
         false,
-      )
+      ).catch(error => {
+        // Another claim was quicker.
+        if (!isFenced(error)) throw error
+      })
       continue
     }
     const first = thread.active === null ? firstEligible(thread.queue, nowFor(run, thread)) : null
@@ -131,6 +130,7 @@ function nowFor({ run_id, due_at }: RunRow, { queue }: ThreadRow): number {
   const own = due_at === 0 ? queue.find(one => one.run_id === run_id)?.due_at : 0
   return Math.max(Date.now(), own ?? 0)
 }
+const isFenced = (error: unknown): boolean => error instanceof WeftError && error.code === 'fenced'
 
 async function take(tools: Tools, thread: ThreadRow, run: RunRow, worker: string, charges = 0): Promise<Reply | null> {
   const { store } = tools
@@ -154,7 +154,8 @@ async function take(tools: Tools, thread: ThreadRow, run: RunRow, worker: string
       {
         step: 'runs.patch',
         run_id: run.run_id,
-        where: { status: ['pending', 'running', 'accepting'] },
+        // Under the attempt that was read: a repair of this claim raises it, and then it must not come true.
+        where: { status: ['pending', 'running', 'accepting'], attempt: run.attempt },
         set: {
           status: 'running',
           attempt,
@@ -169,6 +170,11 @@ async function take(tools: Tools, thread: ThreadRow, run: RunRow, worker: string
     ]),
     run.temporary || thread.head === null ? null : store.checkpoints.get({ thread_id: thread.thread_id }),
   ])
+  if (failed === 1) {
+    // Held on the thread, while the run is another's or over: nobody else would let go of it soon.
+    const held = await store.threads.get(null, thread.thread_id)
+    if (held?.active?.token === key) await repair(tools, held, run.run_id)
+  }
   if (failed !== -1) return null
   announceClaim(tools, { ...run, status: 'running', attempt, claim_no })
   const start =

@@ -28,15 +28,21 @@ export async function decide({ store }: Tools, run: RunRow, thread: ThreadRow): 
   const mine: Queued = { run_id: run.run_id, no: thread.next_no, due_at: run.due_at }
   const busy = thread.active !== null || thread.queue.length > 0
   const strategy = run.multitask_strategy
+  // A repeated create: what was in line before it is out of line already, the running one may not know yet.
+  if (known && (strategy === 'interrupt' || strategy === 'rollback')) {
+    const stopped = thread.active?.run_id === run.run_id ? null : thread.active
+    return { queue: thread.queue, dropped: [], stopped, known }
+  }
   if (known || !busy || strategy === 'enqueue') {
-    if (thread.queue.length >= MAX_QUEUED)
+    if (!known && thread.queue.length >= MAX_QUEUED)
       throw fail('too_many', `The thread has ${MAX_QUEUED} runs in line; wait for one of them to end`)
     return { queue: [...thread.queue, mine], dropped: [], stopped: null, known }
   }
   if (strategy === 'reject') {
     // A repeat of a create that ended meanwhile is no second run.
     const [stored] = await store.runs.summary([run.run_id])
-    if (stored !== undefined) return { queue: thread.queue, dropped: [], stopped: null, known: true }
+    if (stored !== undefined && stored.status !== 'accepting')
+      return { queue: thread.queue, dropped: [], stopped: null, known: true }
     throw fail(
       'conflict',
       'Thread is already running a task. Wait for it to finish or choose a different multitask strategy.',
@@ -46,16 +52,20 @@ export async function decide({ store }: Tools, run: RunRow, thread: ThreadRow): 
   return { queue: [mine], dropped, stopped: thread.active, known }
 }
 
-/** The steps that end or stop the earlier runs; they come after the new run is in line. */
+/**
+ * The steps that end or stop the earlier runs; they come after the new run is in line. Optional: out of line they cannot
+ * start any more, and one that has ended meanwhile needs nothing.
+ */
 export function dropSteps({ dropped, stopped }: Decision, run: RunRow): Step[] {
   const action = run.multitask_strategy === 'rollback' ? 'rollback' : 'interrupt'
-  const steps = dropped.map(one => dropStep(one, action, run.created_at))
+  const steps: Step[] = dropped.map(one => ({ ...dropStep(one, action, run.created_at), optional: true }))
   if (stopped !== null) {
     steps.push({
       step: 'runs.patch',
       run_id: stopped.run_id,
       where: { token: stopped.token, status: ['running'] },
       set: { cancel: action },
+      optional: true,
     })
   }
   return steps

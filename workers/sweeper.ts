@@ -5,7 +5,7 @@
 import type { Tools } from './context.js'
 import { sweepLogs } from './deployment-logs.js'
 import { sweepOrders, sweepOrphans } from './deployment-orders.js'
-import { dropUnaccepted, repair } from './repair.js'
+import { dropOrphan, repair } from './repair.js'
 import { forgetExpired } from './run-once.js'
 import { firstEligible } from './run-status.js'
 import { expireDue } from './thread-prune.js'
@@ -72,11 +72,16 @@ async function rewake(tools: Tools): Promise<void> {
   for (const run of await store.runs.unsettled(UNSETTLED)) {
     if (run.status === 'running' || (run.updated_at > now - STALE_MS && run.updated_at > started)) continue
     if (run.status === 'accepting') {
-      await dropUnaccepted(tools, run)
+      // By the age alone: another worker may be about to accept it.
+      if (run.updated_at < now - STALE_MS) await dropOrphan(tools, run)
       continue
     }
     const thread = await store.threads.get(run.app, run.thread_id)
-    if (thread === null || thread.active !== null || firstEligible(thread.queue, now)?.run_id !== run.run_id) continue
+    if (thread === null || !thread.queue.some(one => one.run_id === run.run_id)) {
+      if (run.updated_at < now - STALE_MS) await dropOrphan(tools, run)
+      continue
+    }
+    if (thread.active !== null || firstEligible(thread.queue, now)?.run_id !== run.run_id) continue
     await wakeRun(tools, run, `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`)
   }
 }
@@ -90,6 +95,7 @@ async function wakeLost(tools: Tools): Promise<void> {
     if (run.status !== 'running') continue
     beats.set(run.run_id, run.hb)
     if (before.get(run.run_id) !== run.hb) continue
+    await dropOrphan(tools, run)
     await wakeRun(tools, run, `${run.run_id}:${run.attempt}:lost${run.hb}`)
   }
 }

@@ -5,8 +5,9 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Config } from '../schemas/config.js'
+import { BUILT_IN_APP } from '../schemas/ids.js'
 import { isTerminal } from '../schemas/runs.js'
-import type { RunRow } from '../store/port.js'
+import type { RunRow, Store } from '../store/port.js'
 import { runText } from './answers.js'
 import { type Tools, time } from './context.js'
 import { kept } from './kept.js'
@@ -104,8 +105,22 @@ async function valuesOf(store: Tools['store'], run: RunRow): Promise<string | nu
   return state?.values ? Buffer.from(state.values).toString() : null
 }
 
-/** The secret of the signatures: given, else made once and kept in the data folder (mode 0600). */
-export function webhookSecret({ webhook_secret, data }: Config): Buffer {
-  const text = webhook_secret || kept(join(data, 'webhook.secret'), () => `whsec_${randomBytes(32).toString('base64')}`)
+/**
+ * The secret of the signatures: given, else made once and kept where the rows are. That is the data folder (mode 0600)
+ * beside the embedded store, and the store itself where several workers share it.
+ */
+export async function webhookSecret({ webhook_secret, data, mongodb_url }: Config, store: Store): Promise<Buffer> {
+  const make = () => `whsec_${randomBytes(32).toString('base64')}`
+  const own = () => kept(join(data, 'webhook.secret'), make)
+  const text = webhook_secret || (mongodb_url === '' ? own() : await shared(store, make))
   return Buffer.from(text.replace(/^whsec_/, ''), 'base64')
+}
+
+async function shared(store: Store, make: () => string): Promise<string> {
+  const [kind, id] = ['setting', 'webhook_secret']
+  const now = Date.now()
+  const row = { kind, id, app: BUILT_IN_APP, parent: '', name: null, rev: 0, keys: [], due_at: null }
+  const body = JSON.stringify(make())
+  await store.apply([{ step: 'records.insert', row: { ...row, body, created_at: now, updated_at: now } }])
+  return JSON.parse((await store.records.get(kind, id))!.body) as string
 }

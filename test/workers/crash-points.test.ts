@@ -22,7 +22,7 @@ import { systemAssistantId } from '../../workers/assistants.js'
 import { type Tools, turns } from '../../workers/context.js'
 import type { FinishHead } from '../../workers/graph/protocol.js'
 import { parseAllowed } from '../../workers/outbound.js'
-import { dropUnaccepted, repair } from '../../workers/repair.js'
+import { dropOrphan, repair } from '../../workers/repair.js'
 import { cancel } from '../../workers/run-cancel.js'
 import { create } from '../../workers/run-create.js'
 import { leases } from '../../workers/run-lease.js'
@@ -147,8 +147,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
   }
   /** What the sweeper does once things are 30 s old. */
   const heal = async (thread_id: string) => {
-    for (const run of await real.runs.unsettled(1_000))
-      if (run.thread_id === thread_id && run.status === 'accepting') await dropUnaccepted(tools, run)
+    for (const run of await real.runs.unsettled(1_000)) if (run.thread_id === thread_id) await dropOrphan(tools, run)
     for (let i = 0; i < 3; i++) await repair(tools, (await real.threads.get(BUILT_IN_APP, thread_id))!)
   }
   /** Whatever is left goes through to its end, one at a time; then the thread rests. */
