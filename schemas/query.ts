@@ -4,6 +4,14 @@ import { fail } from './errors.js'
 /** true, 1 and yes in any case; everything else is false. */
 export const isTrue = (text: string | null): boolean => text !== null && /^(1|true|yes)$/i.test(text)
 
+/** A boolean in any of its forms, false when it is absent or empty; throws `invalid`. */
+export function readBoolean(query: URLSearchParams, name: string): boolean {
+  const text = query.get(name)?.trim() ?? ''
+  if (!/^(1|true|yes|0|false|no)?$/i.test(text))
+    throw fail('invalid', `${name}: expected true or false, got "${text.slice(0, 80)}"`)
+  return isTrue(text)
+}
+
 /** A list under any of these names, in all the forms of the SDKs: a JSON array of texts, repeated, comma-separated, plain; [] when absent. */
 export function readList(query: URLSearchParams, ...names: string[]): string[] {
   const texts = names.flatMap(name => query.getAll(name))

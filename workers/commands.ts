@@ -18,7 +18,7 @@ import { appOf } from './apps.js'
 import { isObject, type Tools } from './context.js'
 import { computed, graphOf, projection } from './projection.js'
 import { create } from './run-create.js'
-import { visible } from './threads.js'
+import { visible } from './thread-row.js'
 
 export const commands = (tools: Tools) => ({
   /** What an event stream is to carry, checked (API: event stream body). */

@@ -23,7 +23,7 @@ import { count, search } from './cron-search.js'
 import { checkTimetable, nextSlot, parseTime } from './cron-slots.js'
 import { refusal } from './outbound.js'
 import { noAssistant } from './run-create.js'
-import { visible } from './threads.js'
+import { visible } from './thread-row.js'
 
 export const crons = (tools: Tools) => ({
   createForThread: door<ThreadCronCreate>(validateThreadCronCreate, async (body, { head }) => {

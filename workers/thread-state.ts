@@ -6,7 +6,7 @@ import { door, open } from '../bus/serve.js'
 import { PER_CLAIM } from '../schemas/checkpoints.js'
 import { fail } from '../schemas/errors.js'
 import { cutter, unpack } from '../schemas/packed.js'
-import { isTrue, readInteger } from '../schemas/query.js'
+import { isTrue, readBoolean, readInteger } from '../schemas/query.js'
 import {
   type Checkpoint,
   type HistoryQuery,
@@ -34,7 +34,7 @@ import { HALF_MADE_MS } from './thread-ttl.js'
 export const stateDoors = (tools: Tools) => ({
   state: open(async (_, { head }) => {
     const row = await visible(tools.store, appOf(head), idOf(head))
-    const subgraphs = isTrue(new URLSearchParams(head.query).get('subgraphs'))
+    const subgraphs = readBoolean(new URLSearchParams(head.query), 'subgraphs')
     return { body: await stateOf(tools, row, { checkpoint_id: head.params?.checkpoint_id ?? null }, subgraphs) }
   }),
   state_at: door<StateAt>(validateStateAt, async ({ checkpoint, subgraphs }, { head }) => {

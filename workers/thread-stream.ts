@@ -20,7 +20,7 @@ import { type Tools, time } from './context.js'
 import { refreshed } from './projection.js'
 import { headOf } from './run-answer.js'
 import { firstEligible } from './run-status.js'
-import { visible } from './threads.js'
+import { visible } from './thread-row.js'
 
 const PAGE = 200
 

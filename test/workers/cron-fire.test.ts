@@ -9,7 +9,7 @@ import { fireCron } from '../../workers/cron-fire.js'
 import { CRON, type CronBody, rowOf } from '../../workers/cron-record.js'
 import { clearCrons, cronsOfAssistant } from '../../workers/crons.js'
 import { repair } from '../../workers/repair.js'
-import { newThread } from '../../workers/threads.js'
+import { newThread } from '../../workers/thread-row.js'
 import { thread } from '../store/conformance-rows.js'
 import { Crash, stage, stepwise } from './stage.js'
 

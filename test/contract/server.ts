@@ -1,0 +1,72 @@
+/** A cluster, plain HTTP to it, and a receiver of webhooks: what the tests of the contract share. */
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+import { type Cluster, startCluster } from '../helpers/cluster.js'
+import type { Answer, Body } from './rows.js'
+
+export interface Server {
+  cluster: Cluster
+  http(method: string, path: string, body?: unknown): Promise<Answer & { headers: Headers }>
+  /** The same, for what must be a 200. */
+  ok(method: string, path: string, body?: unknown): Promise<Body>
+  thread(): Promise<string>
+  /** An address that may be called, and what was sent to it so far. */
+  hook(): { url: string; calls: () => Body[] }
+}
+
+export async function startServer(t: Test, env: { [name: string]: string } = {}): Promise<Server> {
+  const received = new Map<string, Body[]>()
+  const receiver = createServer((request, response) => {
+    let text = ''
+    request.on('data', data => {
+      text += data
+    })
+    request.on('end', () => {
+      const { url = '' } = request
+      received.set(url, [...(received.get(url) ?? []), JSON.parse(text)])
+      response.writeHead(204).end()
+    })
+  }).listen(0, '127.0.0.1')
+  await once(receiver, 'listening')
+  t.teardown(() => receiver.close())
+  const host = `127.0.0.1:${(receiver.address() as AddressInfo).port}`
+  const cluster = await startCluster({ app: 'test/apps/basic', env: { WEFT_ALLOW_HOSTS: host, ...env } })
+  t.teardown(() => cluster.stop())
+
+  const http: Server['http'] = async (method, path, body) => {
+    const answer = await fetch(`${cluster.url}${path}`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await answer.text()
+    const json = answer.headers.get('content-type')?.includes('json') ?? false
+    return { status: answer.status, headers: answer.headers, body: json ? JSON.parse(text) : text }
+  }
+  const ok: Server['ok'] = async (method, path, body) => {
+    const answer = await http(method, path, body)
+    if (answer.status !== 200) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+    return answer.body as Body
+  }
+  return {
+    cluster,
+    http,
+    ok,
+    thread: async () => (await ok('POST', '/threads', {})).thread_id as string,
+    hook() {
+      const path = `/${randomUUID()}`
+      return { url: `http://${host}${path}`, calls: () => received.get(path) ?? [] }
+    },
+  }
+}
+
+/** Waits for what must come; the test's own time limit ends it. */
+export async function until<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const found = await look()
+    if (found !== undefined) return found
+    await new Promise(done => setTimeout(done, 30))
+  }
+}
