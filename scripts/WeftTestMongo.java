@@ -13,7 +13,12 @@ import de.bwaldvogel.mongo.wire.message.MongoMessage;
 import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 import org.h2.mvstore.MVMap;
@@ -84,22 +89,65 @@ public class WeftTestMongo {
         private static final String DATABASES = "databases.";
     }
 
+    /** Looks up by id, by the thread that documents belong to and by the checkpoint that writes are of. */
     private static class Lookup extends H2Collection {
+        private static final List<String> FIELDS = List.of("_id", "thread_id", "of");
+        private Map<String, Map<Object, Set<Object>>> lists;
+
         Lookup(MongoDatabase database, String name, CollectionOptions options, MVMap<Object, Document> data, MVMap<String, Object> meta, CursorRegistry cursors) {
             super(database, name, options, data, meta, cursors);
         }
 
         @Override protected QueryResult queryDocuments(Document query, Document order, int skip, int limit, int batch, Document fields) {
-            Collection<?> ids = idsOf(query.get("_id"));
-            if (ids == null) return super.queryDocuments(query, order, skip, limit, batch, fields);
-            List<Object> found = new ArrayList<>();
-            for (Object id : ids) if (getDocument(id) != null) found.add(id);
-            return matchDocuments(query, found, order, skip, limit, batch, fields);
+            for (String field : FIELDS) {
+                Collection<?> values = valuesOf(query.get(field));
+                if (values == null) continue;
+                List<Object> found = new ArrayList<>();
+                for (Object value : values) found.addAll(positions(field, value));
+                return matchDocuments(query, found, order, skip, limit, batch, fields);
+            }
+            return super.queryDocuments(query, order, skip, limit, batch, fields);
         }
 
-        private static Collection<?> idsOf(Object id) {
-            if (id instanceof String) return List.of(id);
-            if (id instanceof Document && ((Document) id).keySet().equals(Set.of("$in"))) return Set.copyOf((Collection<?>) ((Document) id).get("$in"));
+        @Override protected Object addDocumentInternal(Document document) {
+            Object position = super.addDocumentInternal(document);
+            if (lists != null) lists.forEach((field, list) -> put(list, document.get(field), position));
+            return position;
+        }
+
+        @Override protected void removeDocument(Object position) {
+            Document document = getDocument(position);
+            if (lists != null) lists.forEach((field, list) -> list.getOrDefault(document.get(field), new HashSet<>()).remove(position));
+            super.removeDocument(position);
+        }
+
+        @Override protected void handleUpdate(Object position, Document before, Document after) {
+            super.handleUpdate(position, before, after);
+            if (lists != null) lists.forEach((field, list) -> {
+                if (Objects.equals(before.get(field), after.get(field))) return;
+                list.getOrDefault(before.get(field), new HashSet<>()).remove(position);
+                put(list, after.get(field), position);
+            });
+        }
+
+        private Collection<Object> positions(String field, Object value) {
+            if (field.equals("_id")) return getDocument(value) == null ? List.of() : List.of(value);
+            if (lists == null) {
+                lists = new HashMap<>();
+                for (String name : FIELDS) if (!name.equals("_id")) lists.put(name, new HashMap<>());
+                streamAllDocumentsWithPosition().forEach(one -> lists.forEach((name, list) -> put(list, one.getDocument().get(name), one.getPosition())));
+            }
+            return List.copyOf(lists.get(field).getOrDefault(value, Set.of()));
+        }
+
+        private static void put(Map<Object, Set<Object>> list, Object value, Object position) {
+            if (value instanceof String) list.computeIfAbsent(value, key -> new LinkedHashSet<>()).add(position);
+        }
+
+        /** The texts that a field is asked to be one of; null when it is asked for something else. */
+        private static Collection<?> valuesOf(Object asked) {
+            if (asked instanceof String) return List.of(asked);
+            if (asked instanceof Document && ((Document) asked).keySet().equals(Set.of("$in"))) return Set.copyOf((Collection<?>) ((Document) asked).get("$in"));
             return null;
         }
     }

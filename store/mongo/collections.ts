@@ -33,12 +33,23 @@ const index = (on: CollectionName, name: string, key: IndexRow['key'], options?:
   ...(options ? { options } : {}),
 })
 const some = (partialFilterExpression: object): CreateIndexesOptions => ({ partialFilterExpression })
+const LISTED = some({ temporary: false })
 
 export const INDEXES: readonly IndexRow[] = [
+  // Hidden threads stand in none of the lists. `temporary` is a column of its index, too: counting reads no thread then.
+  index('threads', 'by_id', { app: 1, _id: 1 }, LISTED),
+  index('threads', 'by_status', { app: 1, temporary: 1, status: 1, _id: 1 }, LISTED),
+  index('threads', 'by_created', { app: 1, created_at: 1, _id: 1 }, LISTED),
+  index('threads', 'by_updated', { app: 1, updated_at: 1, _id: 1 }, LISTED),
+  index('threads', 'by_state', { app: 1, state_updated_at: 1, _id: 1 }, LISTED),
+  index('threads', 'by_key', { app: 1, _keys: 1 }, LISTED),
+  index('threads', 'expired', { expires_at: 1 }, some({ expires_at: { $gt: 0 } })),
   index('threads', 'busy', { updated_at: 1 }, some({ status: 'busy' })),
   index('threads', 'removing', { _removing: 1 }, some({ _removing: { $gt: 0 } })),
   index('runs', 'by_thread', { thread_id: 1, created_at: -1, _id: -1 }),
   index('runs', 'unsettled', { created_at: 1, _id: 1 }, some({ _open: true })),
+  index('runs', 'start_due', { due_at: 1 }, some({ status: 'pending', due_at: { $gt: 0 } })),
+  index('runs', 'claimed', { thread_id: 1, claim_no: 1 }, some({ claim_no: { $gte: 0 } })),
   index('runs', 'start_due', { due_at: 1 }, some({ status: 'pending', due_at: { $gt: 0 } })),
   index('runs', 'webhook_due', { webhook_due_at: 1 }, some({ webhook_due_at: { $gt: 0 } })),
   index('runs', 'cancel_due', { cancel_due_at: 1 }, some({ cancel_due_at: { $gt: 0 } })),
@@ -46,8 +57,8 @@ export const INDEXES: readonly IndexRow[] = [
   index('checkpoints', 'by_seq', { thread_id: 1, seq: -1 }),
   index('checkpoints', 'by_ns', { thread_id: 1, ns: 1, seq: -1 }),
   index('checkpoints', 'by_id', { thread_id: 1, id: 1, seq: -1 }),
-  index('blobs', 'by_thread', { thread_id: 1 }),
-  index('writes', 'by_thread', { thread_id: 1, run_id: 1 }),
+  index('blobs', 'by_thread', { thread_id: 1, _id: 1 }),
+  index('writes', 'by_thread', { thread_id: 1, _id: 1 }),
   index('writes', 'by_checkpoint', { of: 1 }),
   index('records', 'by_name', { kind: 1, app: 1, name: 1 }, { unique: true }),
   index('records', 'by_id', { kind: 1, id: 1 }),

@@ -1,6 +1,6 @@
 /**
  * Removing a thread with all that belongs to it. The thread is marked first and goes last: while the mark is there it
- * reads as gone, its id is not free, and a removal that was cut short is finished later.
+ * reads as gone and is in no list, its id is not free, and a removal that was cut short is finished later.
  */
 import type { Collections } from './collections.js'
 
@@ -8,7 +8,7 @@ import type { Collections } from './collections.js'
 const ABANDONED_MS = 120_000
 
 export async function removeThread(all: Collections, thread_id: string): Promise<void> {
-  await all.threads.updateOne({ _id: thread_id, _removing: null }, { $set: { _removing: Date.now() } })
+  await all.threads.updateOne({ _id: thread_id, _removing: null }, { $set: { _removing: Date.now(), temporary: true } })
   await Promise.all([
     all.states.deleteOne({ _id: thread_id }),
     ...[all.runs, all.checkpoints, all.blobs, all.writes, all.parts].map(collection =>

@@ -1,8 +1,9 @@
 /** Checkpoints: what a save writes, and what a rollback takes back. Values before the checkpoints that refer to them. */
-import { MongoBulkWriteError } from 'mongodb'
-import type { Step } from '../port.js'
-import type { Collections } from './collections.js'
+import { type Filter, MongoBulkWriteError } from 'mongodb'
+import type { BlobKey, CheckpointKey, Step, WriteKey } from '../port.js'
+import type { CollectionName, Collections } from './collections.js'
 import { type Doc, isTaken, key, plain } from './documents.js'
+import { chunks } from './find.js'
 import { put, remove, store } from './parts.js'
 
 type Save = Extract<Step, { step: 'checkpoints.insert' }>
@@ -14,22 +15,17 @@ export async function save(
 ): Promise<() => Promise<void>> {
   const of = { thread_id, run_id, attempt }
   const mine = { thread_id, run_id }
-  const blobDocs = blobs.map(({ ns, channel, version, type, value }) => ({
-    _id: blobKey(thread_id, ns, channel, version),
-    thread_id,
-    type,
-    value,
-  }))
-  const writeDocs = writes.map(({ ns, checkpoint_id, task_id, idx, channel, type, value }) => ({
-    ...of,
-    _id: key(thread_id, ns, checkpoint_id, task_id, idx),
-    of: key(thread_id, ns, checkpoint_id),
-    task_id: plain(task_id),
-    idx,
-    channel: plain(channel),
-    type,
-    value,
-  }))
+  const blobDocs = blobs.map(blob => {
+    const { ns, channel, version, type, value } = blob
+    const row = { ns: plain(ns), channel: plain(channel), version, type, size: value.length, value }
+    return { ...row, thread_id, _id: blobKey(thread_id, blob) }
+  })
+  const writeDocs = writes.map(write => {
+    const { ns, checkpoint_id, task_id, idx, channel, type, value } = write
+    const row = { ns: plain(ns), checkpoint_id, task_id: plain(task_id), idx, channel: plain(channel), type, value }
+    const _id = writeKey(thread_id, write)
+    return { ...of, ...row, size: value.length, of: key(thread_id, ns, checkpoint_id), _id }
+  })
   const [, first] = await Promise.all([
     insertNew(all, 'blobs', { thread_id, run_id: null }, blobDocs),
     insertNew(
@@ -43,8 +39,9 @@ export async function save(
   const made = await Promise.all(
     checkpoints.map(async ({ ns, id, parent, seq, type, meta_type, refs, value, metadata }) => {
       const row = { id, ns: plain(ns), parent, seq, type, meta_type, refs: JSON.stringify(refs), value, metadata }
+      const sizes = { size: value.length, meta_size: metadata.length }
       const _id = checkpointKey(thread_id, id, ns)
-      return (await put(all, 'checkpoints', mine, { ...of, ...row, _id })) ? [_id] : []
+      return (await put(all, 'checkpoints', mine, { ...of, ...row, ...sizes, _id })) ? [_id] : []
     }),
   )
   return async () => {
@@ -92,11 +89,14 @@ async function insertStored(all: Collections, on: 'blobs' | 'writes', doc: Doc):
 }
 
 async function drop(all: Collections, on: 'checkpoints' | 'writes', ids: string[]): Promise<void> {
-  if (ids.length === 0) return
-  const filter = { _id: { $in: ids } }
-  const docs = await all[on].find({ ...filter, _parts: { $ne: null } }, { projection: { _parts: 1 } }).toArray()
+  if (ids.length > 0) await dropFound(all, on, { _id: { $in: ids } })
+}
+
+async function dropFound(all: Collections, on: CollectionName, filter: Filter<Doc>): Promise<void> {
+  const large = all[on].find({ ...filter, _parts: { $ne: null } }, { projection: { _parts: 1 } })
+  const parts = (await large.toArray()).map(doc => doc._parts)
   await all[on].deleteMany(filter)
-  for (const doc of docs) await remove(all, doc._parts)
+  for (const refs of parts) await remove(all, refs)
 }
 
 export async function rollback(all: Collections, thread_id: string, run_id: string): Promise<void> {
@@ -106,6 +106,27 @@ export async function rollback(all: Collections, thread_id: string, run_id: stri
   await all.parts.deleteMany(made)
 }
 
+/** With their writes. */
+export async function removeCheckpoints(
+  all: Collections,
+  thread_id: string,
+  checkpoints: readonly CheckpointKey[],
+): Promise<void> {
+  for (const some of chunks(checkpoints)) {
+    const of = some.map(({ ns, id }) => key(thread_id, ns, id))
+    await dropFound(all, 'writes', { of: { $in: of } })
+    const ids = some.map(({ ns, id }) => checkpointKey(thread_id, id, ns))
+    await dropFound(all, 'checkpoints', { _id: { $in: ids } })
+  }
+}
+
+export async function removeBlobs(all: Collections, thread_id: string, blobs: readonly BlobKey[]): Promise<void> {
+  for (const some of chunks(blobs))
+    await dropFound(all, 'blobs', { _id: { $in: some.map(blob => blobKey(thread_id, blob)) } })
+}
+
 export const checkpointKey = (thread_id: string, id: string, ns: string): string => key(thread_id, id, ns)
-export const blobKey = (thread_id: string, ns: string, channel: string, version: string): string =>
+export const blobKey = (thread_id: string, { ns, channel, version }: BlobKey): string =>
   key(thread_id, ns, channel, version)
+export const writeKey = (thread_id: string, { ns, checkpoint_id, task_id, idx }: WriteKey): string =>
+  key(thread_id, ns, checkpoint_id, task_id, idx)

@@ -8,7 +8,7 @@ import type { Collections } from './collections.js'
 import { type Doc, fields, key, plain } from './documents.js'
 import { insert, NOBODY, patch, put, remove } from './parts.js'
 import { removeThread } from './removal.js'
-import { rollback, save } from './saves.js'
+import { removeBlobs, removeCheckpoints, rollback, save } from './saves.js'
 
 type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
 /** False = its condition does not hold, nothing was done. A function takes back what a step did that cannot fail. */
@@ -33,8 +33,8 @@ const WAYS: Ways = {
   'assistants.insert': ({ row }, all) =>
     insert(all, 'assistants', NOBODY, { ...fields(row), _id: key(row.app, row.assistant_id) }),
 
-  'threads.insert': async ({ row }, all) => {
-    const doc = { ...fields(row), _id: row.thread_id }
+  'threads.insert': async ({ row, keys }, all) => {
+    const doc = { ...fields(row), ...(keys ? { _keys: [...keys] } : {}), _id: row.thread_id }
     if (await insert(all, 'threads', owner(row.thread_id), doc)) return true
     // The id of a thread whose removal was cut short is free again.
     if ((await all.threads.findOne({ _id: row.thread_id }, { projection: { _removing: 1 } }))?._removing === undefined)
@@ -43,11 +43,12 @@ const WAYS: Ways = {
     return insert(all, 'threads', owner(row.thread_id), doc)
   },
 
-  'threads.patch': ({ thread_id, where, set }, all) => {
+  'threads.patch': ({ thread_id, where, set, keys }, all) => {
     const filter: Filter<Doc> = { _id: thread_id }
     if (where.rev !== undefined) filter.rev = where.rev
     if (where.token !== undefined) filter['active.token'] = where.token
     const more: UpdateFilter<Doc> = where.rev === undefined ? {} : { $inc: { rev: 1 } }
+    if (keys !== undefined) more.$set = { _keys: [...keys] }
     return patch(all, 'threads', owner(thread_id), filter, fields(set), more)
   },
 
@@ -101,6 +102,16 @@ const WAYS: Ways = {
     return true
   },
 
+  'checkpoints.remove': async ({ thread_id, checkpoints }, all) => {
+    await removeCheckpoints(all, thread_id, checkpoints)
+    return true
+  },
+
+  'blobs.remove': async ({ thread_id, blobs }, all) => {
+    await removeBlobs(all, thread_id, blobs)
+    return true
+  },
+
   'threads.remove': async ({ thread_id }, all) => {
     await removeThread(all, thread_id)
     return true
@@ -151,10 +162,8 @@ const nameOf = (name: string | null, id: string): string => (name === null ? NON
 export const nameFrom = (stored: string): string | null => (stored.startsWith(NONE) ? null : stored)
 
 function runFilter(run_id: string, { status, ...equal }: RunWhere): Filter<Doc> {
-  const filter: Filter<Doc> = { _id: run_id }
+  const filter: Filter<Doc> = { ...fields(equal), _id: run_id }
   if (status !== undefined) filter.status = { $in: [...status] }
-  for (const field of ['attempt', 'token', 'due_at', 'webhook_due_at', 'webhook_tries'] as const)
-    if (equal[field] !== undefined) filter[field] = equal[field]
   return filter
 }
 

@@ -7,7 +7,7 @@ import { conformance } from './conformance.js'
 const mongo = await startMongo()
 t.teardown(() => mongo.stop())
 
-conformance('MongoDB', async () => {
+const open = async () => {
   const url = mongo.url()
   let store: Store = await openMongo({ url })
   return {
@@ -19,4 +19,5 @@ conformance('MongoDB', async () => {
     },
     remove: () => store.close(),
   }
-})
+}
+conformance('MongoDB', open, { samples: 1_000 })
