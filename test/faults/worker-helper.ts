@@ -19,6 +19,7 @@ import type { RunMode } from '../../schemas/runs.js'
 import { rpc } from '../../schemas/subjects.js'
 import { startGraphs } from '../../workers/graph/main.js'
 import { startResources } from '../../workers/main.js'
+import { storeOf } from '../helpers/mongo.js'
 import { startNats, type TestNats } from '../helpers/nats.js'
 import { type Step, stepsIn, until } from '../helpers/steps.js'
 import { appOf } from '../workers/host-helper.js'
@@ -76,6 +77,7 @@ export interface RunOptions {
 export async function startWorkers(settings: Partial<Config> = {}): Promise<Workers> {
   const nats = await startNats()
   const folder = mkdtempSync(join(tmpdir(), 'weft-faults-'))
+  const store = await storeOf(folder)
   const configOf = (more: Partial<Config>) =>
     readConfig(
       {},
@@ -84,6 +86,7 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
         app: appOf('faults'),
         max_file_store: 1024 ** 3,
         stop_ms: 6_000,
+        ...store,
         ...settings,
         ...more,
       },

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Ready, RoleName } from '../../scripts/roles.js'
 import { root } from '../../scripts/root.js'
+import { storeEnv } from './mongo.js'
 import { startNats, type TestNats } from './nats.js'
 
 const weft = fileURLToPath(new URL('../../scripts/weft.js', import.meta.url))
@@ -55,7 +56,8 @@ export async function startCluster({
   flags = [],
 }: ClusterOptions = {}): Promise<Cluster> {
   const folder = data ?? mkdtempSync(join(tmpdir(), 'weft-'))
-  const launcher = await launch(['start', '--port', '0', '--app', app, '--data', folder, ...flags], env)
+  const store = await storeEnv(folder)
+  const launcher = await launch(['start', '--port', '0', '--app', app, '--data', folder, ...flags], { ...store, ...env })
   return {
     url: `http://127.0.0.1:${launcher.port}`,
     data: folder,
@@ -95,10 +97,11 @@ export async function startRoles({
   env = {},
 } = {}): Promise<Roles> {
   const nats = await startNats()
+  const store = await storeEnv(nats.data)
   const all: Proc[] = []
   const usual = { edge: ['--port', '0'], resources: [], graphs: ['--app', app], deployer: [] }
   const add = async (role: RoleName, flags: string[] = usual[role]) => {
-    const proc = await launch([role, '--data', nats.data, ...flags], env)
+    const proc = await launch([role, '--data', nats.data, ...flags], { ...store, ...env })
     all.push(proc)
     return proc
   }

@@ -33,6 +33,26 @@ export async function startMongo(): Promise<TestMongo> {
   }
 }
 
+let shared: Promise<TestMongo> | null = null
+const urls = new Map<string, string>()
+
+/**
+ * The settings of a store for a test that runs on both: with WEFT_TEST_STORE=mongo a database of its own, the same one
+ * for the same data folder; else none, and the store is embedded. The server ends with the test process.
+ */
+export async function storeOf(data: string): Promise<{ mongodb_url: string }> {
+  if (process.env.WEFT_TEST_STORE !== 'mongo') return { mongodb_url: '' }
+  shared ??= startMongo()
+  const { url } = await shared
+  if (!urls.has(data)) urls.set(data, url())
+  return { mongodb_url: urls.get(data)! }
+}
+
+/** The same as variables of a process. */
+export const storeEnv = async (data: string): Promise<{ MONGODB_URL: string }> => ({
+  MONGODB_URL: (await storeOf(data)).mongodb_url,
+})
+
 /** One that can be killed. */
 export async function startOwnMongo(): Promise<MongoProcess> {
   const way = await findMongo({ own: true })
