@@ -1,12 +1,15 @@
 /**
- * Runs what checks the project: linter, tests under tap, the published suite for checkpointers under vitest. Counts the
- * tests that were really executed; a runner that reports none fails. The last line is "N passed, N failed".
+ * Runs what checks the project: linter, tests under tap, those of the API and of faults once more on MongoDB, the
+ * published suite for checkpointers under vitest (on both stores). Counts the tests that were really executed; a runner
+ * that reports none fails. The last line is "N passed, N failed".
  */
 import { spawn } from 'node:child_process'
 import { createWriteStream, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
+import { startMongoProcess } from './mongo-process.js'
+import { findMongo } from './mongo-server.js'
 import { findNatsServer } from './nats-server.js'
 import { root } from './root.js'
 import { type Counts, tapReader } from './tap-report.js'
@@ -15,18 +18,41 @@ type Runner = { name: string; run(): Promise<Counts | null> }
 
 const runners: readonly Runner[] = [
   { name: 'lint', run: lint },
-  { name: 'tap', run: tap },
+  {
+    name: 'tap',
+    run: () =>
+      tap(
+        files(() => true),
+        {},
+      ),
+  },
+  { name: 'tap on MongoDB', run: onMongo },
   { name: 'suite', run: suite },
 ]
 
-/** Settings of the person's shell are not for the servers that tests start. */
+/** Settings of the person's shell are not for the servers that tests start. MONGODB_URL goes by another name to tests. */
 const FOREIGN = /^(WEFT_(?!NATS_SERVER$)|NATS_URL$|MONGODB_URL$|PORT$|LOG_LEVEL$|HTTP_MAX_|CORS_|N_JOBS_)/
-const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name)))
+const env: { [name: string]: string | undefined } = {
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name))),
+  ...(process.env.MONGODB_URL ? { WEFT_TEST_MONGODB_URL: process.env.MONGODB_URL } : {}),
+}
 /** What needs a browser on this machine. */
 const BROWSER = 'dist/test/browser/'
 const out = join(root, '.tap')
-const { only, 'without-browser': without = false } = parseArgs({
-  options: { only: { type: 'string' }, 'without-browser': { type: 'boolean' } },
+/** What needs a MongoDB server: left out with --embedded-only. */
+const MONGO = /\bmongo[\w-]*\.test\.js$/
+/**
+ * What runs a second time, on MongoDB. Not those that never ask the store for more than the others do: other clients
+ * and their examples, large volumes of events, the browser; nor what has its own server anyway.
+ */
+const ON_MONGO = /^dist\/test\/(api|faults)\//
+const ENOUGH_ONCE = /\b(examples|python|volume|thin|mongo[\w-]*)\.test\.js$/
+const {
+  only,
+  'without-browser': without = false,
+  'embedded-only': embedded = false,
+} = parseArgs({
+  options: { only: { type: 'string' }, 'without-browser': { type: 'boolean' }, 'embedded-only': { type: 'boolean' } },
 }).values
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 const bin = (path: string) => join(root, 'node_modules', path)
@@ -38,16 +64,44 @@ async function lint(): Promise<Counts | null> {
   return { passed: 0, failed: code === 0 ? 0 : 1, skipped: 0 }
 }
 
-async function tap(): Promise<Counts | null> {
-  const files = readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
+/** The compiled test files that are meant, and pass this test. */
+const files = (meant: (file: string) => boolean): string[] =>
+  readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
     .map(file => `dist/test/${file.replaceAll('\\', '/')}`)
     .filter(
       file =>
         file.endsWith('.test.js') &&
         !(without && file.startsWith(BROWSER)) &&
-        (only === undefined || file.includes(only)),
+        !(embedded && MONGO.test(file)) &&
+        (only === undefined || file.includes(only)) &&
+        meant(file),
     )
     .sort()
+
+/** One server for all of them; each test has databases of its own. */
+async function onMongo(): Promise<Counts | null> {
+  const again = files(file => ON_MONGO.test(file) && !ENOUGH_ONCE.test(file))
+  if (embedded || again.length === 0) return null
+  const { url, stop } = await mongo()
+  try {
+    return await tap(again, { WEFT_TEST_STORE: 'mongo', WEFT_TEST_MONGODB_URL: url })
+  } finally {
+    await stop()
+  }
+}
+
+/** The server of MONGODB_URL, or one that is started. Throws one sentence that says how to get one. */
+async function mongo(): Promise<{ url: string; stop(): Promise<void> }> {
+  say('getting a MongoDB server')
+  const way = await findMongo({ log: line => say(`  ${line}`) })
+  if (way.kind === 'url') return { url: way.url, stop: async () => {} }
+  say(`  ${way.kind}`)
+  const server = await startMongoProcess(way)
+  return { url: server.url('weft-test'), stop: server.stop }
+}
+
+/** Null = nothing is meant. `more`: variables beside those that are passed on. */
+async function tap(files: readonly string[], more: { [name: string]: string }): Promise<Counts | null> {
   if (only !== undefined && files.length === 0) return null
   say(`getting a NATS server`)
   say(`  ${await findNatsServer({ log: line => say(`  ${line}`) })}`)
@@ -63,11 +117,11 @@ async function tap(): Promise<Counts | null> {
     for (const text of failures) say(text.replace(/^/gm, '     '))
   })
   mkdirSync(out, { recursive: true })
-  const log = createWriteStream(join(out, 'report.tap'))
+  const log = createWriteStream(join(out, more.WEFT_TEST_STORE ? 'report-mongo.tap' : 'report.tap'))
   let code: number | null = 0
   // A file that runs into its timeout may end tap before the others had their turn: they get it in a further run.
   for (let left = files; left.length > 0; ) {
-    const ended = await runTap(left, line => {
+    const ended = await runTap(left, more, line => {
       log.write(`${line}\n`)
       read(line)
     })
@@ -84,15 +138,19 @@ async function tap(): Promise<Counts | null> {
   }
   if (code !== 0 && sum.failed === 0) {
     sum.failed++
-    say(`FAIL tap ended with code ${code}; see .tap/report.tap`)
+    say(`FAIL tap ended with code ${code}; see its report in .tap`)
   }
   return sum
 }
 
-async function runTap(files: readonly string[], onLine: (line: string) => void): Promise<number | null> {
+async function runTap(
+  files: readonly string[],
+  more: { [name: string]: string },
+  onLine: (line: string) => void,
+): Promise<number | null> {
   const child = spawn(process.execPath, [bin('tap/dist/esm/run.mjs'), '--reporter=tap', '--jobs=2', ...files], {
     cwd: root,
-    env,
+    env: { ...env, ...more },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const ended = new Promise<number | null>((done, failed) => child.once('error', failed).once('close', done))
@@ -115,6 +173,7 @@ async function suite(): Promise<Counts | null> {
   const file = join(out, 'suite.json')
   rmSync(file, { force: true })
   const args = ['run', '--config', 'test/saver/vitest.config.mjs', '--reporter=json', `--outputFile=${file}`]
+  if (embedded) env.WEFT_TEST_EMBEDDED_ONLY = '1'
   const code = await inherit(process.execPath, [bin('vitest/vitest.mjs'), ...args])
   const report = JSON.parse(readFileSync(file, 'utf8')) as VitestReport
   for (const { message, assertionResults } of report.testResults) {

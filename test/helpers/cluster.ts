@@ -57,7 +57,10 @@ export async function startCluster({
 }: ClusterOptions = {}): Promise<Cluster> {
   const folder = data ?? mkdtempSync(join(tmpdir(), 'weft-'))
   const store = await storeEnv(folder)
-  const launcher = await launch(['start', '--port', '0', '--app', app, '--data', folder, ...flags], { ...store, ...env })
+  const launcher = await launch(['start', '--port', '0', '--app', app, '--data', folder, ...flags], {
+    ...store,
+    ...env,
+  })
   return {
     url: `http://127.0.0.1:${launcher.port}`,
     data: folder,

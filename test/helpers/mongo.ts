@@ -1,37 +1,6 @@
-/** A real MongoDB server (scripts/mongo-server.ts) and databases of one test each. Ends with the test process. */
-import { randomUUID } from 'node:crypto'
-import { MongoClient } from 'mongodb'
-import { type MongoProcess, startMongoProcess } from '../../scripts/mongo-process.js'
-import { findMongo } from '../../scripts/mongo-server.js'
-
-export interface TestMongo {
-  /** Of a database that nobody else uses; removed by `stop`. */
-  url(): string
-  stop(): Promise<void>
-}
-
-/** The server of MONGODB_URL where there is one. */
-export async function startMongo(): Promise<TestMongo> {
-  const way = await findMongo()
-  const server = way.kind === 'url' ? null : await startMongoProcess(way)
-  const urls: string[] = []
-  return {
-    url() {
-      const database = `weft-test-${randomUUID()}`
-      const url = way.kind === 'url' ? inDatabase(way.url, database) : server!.url(database)
-      urls.push(url)
-      return url
-    },
-    async stop() {
-      if (server !== null) return server.stop()
-      for (const url of urls) {
-        const client = await new MongoClient(url).connect()
-        await client.db().dropDatabase()
-        await client.close()
-      }
-    },
-  }
-}
+/** The store of a test that runs on both. */
+import t from 'tap'
+import { startMongo, type TestMongo } from './mongo-server.js'
 
 let shared: Promise<TestMongo> | null = null
 const urls = new Map<string, string>()
@@ -42,7 +11,10 @@ const urls = new Map<string, string>()
  */
 export async function storeOf(data: string): Promise<{ mongodb_url: string }> {
   if (process.env.WEFT_TEST_STORE !== 'mongo') return { mongodb_url: '' }
-  shared ??= startMongo()
+  if (shared === null) {
+    shared = startMongo()
+    t.teardown(async () => (await shared!).stop())
+  }
   const { url } = await shared
   if (!urls.has(data)) urls.set(data, url())
   return { mongodb_url: urls.get(data)! }
@@ -52,14 +24,3 @@ export async function storeOf(data: string): Promise<{ mongodb_url: string }> {
 export const storeEnv = async (data: string): Promise<{ MONGODB_URL: string }> => ({
   MONGODB_URL: (await storeOf(data)).mongodb_url,
 })
-
-/** One that can be killed. */
-export async function startOwnMongo(): Promise<MongoProcess> {
-  const way = await findMongo({ own: true })
-  if (way.kind === 'url') throw new Error('a server that is not ours cannot be killed')
-  return startMongoProcess(way)
-}
-
-/** The same URL with another database. */
-const inDatabase = (url: string, database: string): string =>
-  url.replace(/^(mongodb(?:\+srv)?:\/\/[^/?]+)(?:\/[^?]*)?/, `$1/${database}`)

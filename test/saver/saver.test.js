@@ -1,4 +1,5 @@
-// The published suite for checkpointers, run against ours on the embedded store (`npm run suite`).
+// The published suite for checkpointers, run against ours on both stores (`npm run suite`); on the embedded one alone
+// with WEFT_TEST_EMBEDDED_ONLY=1.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -11,6 +12,8 @@ const load = file => import(pathToFileURL(join(dist, file)).href)
 const { createSaver } = await load('workers/graph/saver.js')
 const { packTuples, rowsOf } = await load('workers/checkpoints.js')
 const { openSqlite } = await load('store/sqlite.js')
+const { openMongo } = await load('store/mongo.js')
+const { startMongo } = await load('test/helpers/mongo-server.js')
 
 /** What a resource worker does with a saver's questions, without a run. */
 function transportTo(store) {
@@ -66,28 +69,48 @@ const threadRow = thread_id => ({
   expires_at: null,
 })
 
-const folder = mkdtempSync(join(tmpdir(), 'weft-saver-'))
-let store
-let seq = 0
-
-const initializer = {
-  checkpointerName: 'weft',
-  async beforeAll() {
-    store = await openSqlite({ folder })
+/** How each store is opened and put away. */
+const STORES = {
+  weft: () => {
+    const folder = mkdtempSync(join(tmpdir(), 'weft-saver-'))
+    return {
+      open: () => openSqlite({ folder }),
+      remove: async () => rmSync(folder, { recursive: true, force: true }),
+    }
   },
-  async afterAll() {
-    await store.close()
-    rmSync(folder, { recursive: true, force: true })
-  },
-  createCheckpointer: async () => {
-    store ??= await openSqlite({ folder })
-    return createSaver(library, { transport: transportTo(store), durability: 'sync', nextSeq: () => ++seq })
-  },
-  /** Tests use the same thread ids again. */
-  async destroyCheckpointer(saver) {
-    for (const thread_id of await saver.options.transport.threads()) await saver.deleteThread(thread_id)
+  'weft on MongoDB': () => {
+    const server = startMongo()
+    return {
+      open: async () => openMongo({ url: (await server).url() }),
+      remove: async () => (await server).stop(),
+    }
   },
 }
 
-specTest(initializer)
-deltaChannelHistoryTests(initializer)
+for (const [checkpointerName, place] of Object.entries(STORES)) {
+  if (checkpointerName !== 'weft' && process.env.WEFT_TEST_EMBEDDED_ONLY === '1') continue
+  const { open, remove } = place()
+  let store
+  let seq = 0
+  const initializer = {
+    checkpointerName,
+    beforeAllTimeout: 120_000,
+    async beforeAll() {
+      store = await open()
+    },
+    async afterAll() {
+      await store?.close()
+      await remove()
+    },
+    createCheckpointer: async () =>
+      createSaver(library, { transport: transportTo(store), durability: 'sync', nextSeq: () => ++seq }),
+    /** Tests use the same thread ids again. */
+    async destroyCheckpointer(saver) {
+      for (const thread_id of await saver.options.transport.threads()) await saver.deleteThread(thread_id)
+    },
+  }
+  describe(checkpointerName, () => {
+    specTest(initializer)
+    deltaChannelHistoryTests(initializer)
+  })
+}

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { openMongo } from '../../store/mongo.js'
 import type { Store } from '../../store/port.js'
-import { startMongo } from '../helpers/mongo.js'
+import { startMongo } from '../helpers/mongo-server.js'
 import { conformance } from './conformance.js'
 
 const mongo = await startMongo()

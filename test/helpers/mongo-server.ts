@@ -1,0 +1,45 @@
+/** A real MongoDB server (scripts/mongo-server.ts) and databases of one test each. Ends with the test process. */
+import { randomUUID } from 'node:crypto'
+import { MongoClient } from 'mongodb'
+import { type MongoProcess, startMongoProcess } from '../../scripts/mongo-process.js'
+import { findMongo } from '../../scripts/mongo-server.js'
+
+export interface TestMongo {
+  /** Of a database that nobody else uses; removed by `stop`. */
+  url(): string
+  stop(): Promise<void>
+}
+
+/** The server of MONGODB_URL where there is one. */
+export async function startMongo(): Promise<TestMongo> {
+  const way = await findMongo()
+  const server = way.kind === 'url' ? null : await startMongoProcess(way)
+  const urls: string[] = []
+  return {
+    url() {
+      const database = `weft-test-${randomUUID()}`
+      const url = way.kind === 'url' ? inDatabase(way.url, database) : server!.url(database)
+      urls.push(url)
+      return url
+    },
+    async stop() {
+      if (server !== null) return server.stop()
+      for (const url of urls) {
+        const client = await new MongoClient(url).connect()
+        await client.db().dropDatabase()
+        await client.close()
+      }
+    },
+  }
+}
+
+/** One that can be killed. */
+export async function startOwnMongo(): Promise<MongoProcess> {
+  const way = await findMongo({ own: true })
+  if (way.kind === 'url') throw new Error('a server that is not ours cannot be killed')
+  return startMongoProcess(way)
+}
+
+/** The same URL with another database. */
+const inDatabase = (url: string, database: string): string =>
+  url.replace(/^(mongodb(?:\+srv)?:\/\/[^/?]+)(?:\/[^?]*)?/, `$1/${database}`)
