@@ -13,10 +13,12 @@ import type { Ending } from './follow.js'
 export const MAX_RESULT = 256 * 1024
 
 /** Publishes the terminal event; only resource workers may. */
-export function announceEnd(link: Link, run: RunId, { status, last_event_id, result, error }: Ending): void {
+export function announceEnd(link: Link, run: RunId, ending: Ending): void {
+  const { status, last_event_id, resumable_until_id, result, error } = ending
   const head = headers()
   head.set('status', status)
   head.set('last_event_id', `${last_event_id}`)
+  if (resumable_until_id != null) head.set('resumable_until_id', `${resumable_until_id}`)
   const travels = result !== null && result.length <= MAX_RESULT
   if (travels) head.set('result', '1')
   if (error !== null) head.set('error', Buffer.from(JSON.stringify(error)).toString('base64'))

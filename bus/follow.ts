@@ -29,6 +29,8 @@ export interface Ending {
   result: Uint8Array | null
   /** Set when nobody lived to write the error as an event: the reader renders it under `last_event_id`. */
   error: { error: string; message: string } | null
+  /** The stored stream ends before this event; absent: it is whole. */
+  resumable_until_id?: number | null
 }
 
 export interface Listener {
@@ -236,10 +238,12 @@ export function openFollower(link: Link, mux: Mux): Follower {
 function readEnding(message: Msg): Ending {
   const headers = message.headers
   const error = headers?.get('error')
+  const kept = headers?.get('resumable_until_id')
   return {
     status: (headers?.get('status') ?? 'error') as RunStatus,
     last_event_id: Number(headers?.get('last_event_id') ?? -1),
     result: headers?.get('result') === '1' ? message.data : null,
+    resumable_until_id: kept ? Number(kept) : null,
     error: error ? JSON.parse(Buffer.from(error, 'base64').toString()) : null,
   }
 }

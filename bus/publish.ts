@@ -53,6 +53,8 @@ export function openPublisher(
   let sent = 0
   let stored = 0
   let spent = false
+  /** Not to be stored any more; they wait for those that are, or readers would find a gap. */
+  let late: Kept[] = []
   let generation = 0
   let recent: { message: Kept; at: number }[] = []
   let recentBytes = 0
@@ -70,7 +72,7 @@ export function openPublisher(
       spent = true
       onSpent?.(message.first)
     }
-    if (spent) return direct(message)
+    if (spent) return void (line.length > 0 ? late.push(message) : direct(message))
     stored += message.bytes.length
     line.push(message)
     advance()
@@ -99,8 +101,10 @@ export function openPublisher(
     for (const done of line.slice(0, at + 1)) remember(done)
     line = line.slice(at + 1)
     sent -= at + 1
-    if (line.length === 0) for (const done of waiters) done()
-    else advance()
+    if (line.length > 0) return advance()
+    for (const message of late) direct(message)
+    late = []
+    for (const done of waiters) done()
   }
 
   function remember(message: Kept): void {
@@ -137,7 +141,7 @@ export function openPublisher(
       for (const message of messagesOf({ first, count, bytes, attempt, v2 }))
         resumable ? store(message) : direct(message)
     },
-    backlog: () => line.length,
+    backlog: () => line.length + late.length,
     settled: ms =>
       new Promise(resolve => {
         if (line.length === 0) return resolve()

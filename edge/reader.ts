@@ -93,12 +93,13 @@ export abstract class RunReader implements Listener, Watched {
     } else if (this.end !== null) this.settle(false)
   }
 
-  onEnd({ status, last_event_id, error }: Ending): void {
+  onEnd({ status, last_event_id, resumable_until_id, error }: Ending): void {
+    this.keptUntil(resumable_until_id)
     this.ended({ last: last_event_id, status, error, ask: false })
   }
 
   onPeek(peek: Peek | null): void {
-    if (this.head !== null) this.head.resumable_until_id ??= peek?.resumable_until_id ?? null
+    this.keptUntil(peek?.resumable_until_id)
     if (this.closed || this.end !== null) return
     if (peek === null) this.ended({ last: null, status: 'gone', error: null, ask: false })
     else if (isTerminal(peek.status)) {
@@ -169,7 +170,14 @@ export abstract class RunReader implements Listener, Watched {
 
   // Replay.
 
+  /** The stored stream was full at this event: what comes after it is kept elsewhere. */
+  private keptUntil(id: number | null | undefined): void {
+    if (this.head !== null) this.head.resumable_until_id ??= id ?? null
+  }
+
   private replayLater(): void {
+    // It brought nothing: the stored stream may have become full meanwhile.
+    if (this.tries > 0 && this.head?.resumable && this.head.resumable_until_id === null) this.edge.watch.ask(this)
     this.retry ??= setTimeout(
       () => {
         this.retry = null
@@ -221,8 +229,6 @@ export abstract class RunReader implements Listener, Watched {
     this.tries++
     if (outcome === 'silent') return this.replayLater()
     if (this.end !== null) this.replayedSinceEnd++
-    // The stored stream may have been full since: then the rest is elsewhere.
-    if (this.hole && this.head!.resumable && this.head!.resumable_until_id === null) this.edge.watch.ask(this)
     if (!this.hole && !(outcome === 'gone' && this.misses())) this.goneSince = 0
     else if (Date.now() - (this.goneSince ||= Date.now()) >= GONE_MS) return this.cut()
     // Whoever keeps the events may come back to the broker later than we do.

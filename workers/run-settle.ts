@@ -122,6 +122,7 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
     announceEnd(link, token('run', run_id), {
       status: outcome.status,
       last_event_id: outcome.last_event_id,
+      resumable_until_id: run.resumable_until_id,
       result: run.mode === 'wait' ? result : null,
       error: outcome.render ? outcome.error : null,
     })
