@@ -1,0 +1,114 @@
+/**
+ * A graph worker that was paused and comes back after its runs were taken over: it is refused everything, and nobody
+ * who reads notices it (reliability: zombie worker).
+ */
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { startRoles } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+import { readStream } from '../helpers/sse.js'
+import { deedLogs, until } from '../helpers/steps.js'
+
+t.setTimeout(180_000)
+const parentOf = (pid: number) => Number(/^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])
+
+t.test('a paused worker that comes back', async t => {
+  const roles = await startRoles({ app: 'test/apps/faults', graphs: 2 })
+  const logs = deedLogs()
+  const stopped = new Set<number>()
+  t.teardown(async () => {
+    for (const pid of stopped) process.kill(pid, 'SIGCONT')
+    await roles.stop()
+    logs.remove()
+  })
+  const url = roles.urls[0]!
+  const client = lines[0]!.connect(url)
+
+  const begin = async (stream_resumable: boolean) => {
+    const { thread_id } = await client.threads.create()
+    const deeds = logs.log()
+    const runs = `${url}/threads/${thread_id}/runs`
+    const body = {
+      assistant_id: 'poison',
+      input: { log: deeds.file, steps: 8, at: 4, harm: 'wait', ms: 4_000, times: 1 },
+      durability: 'sync',
+      stream_mode: ['values', 'updates'],
+      stream_resumable,
+      on_disconnect: 'continue',
+    }
+    const first = readStream(`${runs}/stream`, { method: 'POST', body })
+    const begun = await deeds.begun(4)
+    const { run_id } = (await client.runs.list(thread_id))[0]!
+    const join = () => readStream(`${runs}/${run_id}/stream`, { headers: { 'last-event-id': '-1' } })
+    return {
+      thread_id,
+      run_id,
+      deeds,
+      first,
+      second: join(),
+      join,
+      worker: parentOf(begun[3]!.pid),
+      pid: begun[3]!.pid,
+    }
+  }
+  const all = [await begin(true), await begin(false), await begin(true), await begin(false)]
+  await sleep(200)
+  const { worker } = all[0]!
+  const zombie = roles.graphs.find(({ pid }) => pid === worker)!
+  zombie.kill('SIGSTOP')
+  stopped.add(worker)
+  const taken = all.filter(run => run.worker === worker)
+  t.ok(taken.length > 0)
+
+  const ends = new Map<string, unknown>()
+  for (const run of all) {
+    const readings = [await run.first, await run.second]
+    for (const { frames, ended } of readings) {
+      t.ok(ended)
+      t.ok(
+        frames.every(({ id }, i) => i === 0 || id > frames[i - 1]!.id),
+        'each id once, in order',
+      )
+    }
+    t.same(readings[1]!.frames, readings[0]!.frames, 'two readers, one sequence')
+    t.equal((await client.runs.get(run.thread_id, run.run_id)).status, 'success')
+    t.same(
+      run.deeds.steps(),
+      run.worker === worker ? [1, 2, 3, 4, 4, 5, 6, 7, 8] : [1, 2, 3, 4, 5, 6, 7, 8],
+      'what was checkpointed did not run again',
+    )
+    ends.set(run.run_id, [
+      await client.threads.get(run.thread_id),
+      await client.threads.getState(run.thread_id),
+      await client.runs.get(run.thread_id, run.run_id),
+    ])
+  }
+
+  zombie.kill('SIGCONT')
+  stopped.clear()
+  await until(() => /a later attempt holds|lost/.test(zombie.output()))
+  // Its heartbeats and saves have all been answered by then.
+  await sleep(7_000)
+  for (const run of all) {
+    t.same(
+      [
+        await client.threads.get(run.thread_id),
+        await client.threads.getState(run.thread_id),
+        await client.runs.get(run.thread_id, run.run_id),
+      ],
+      ends.get(run.run_id),
+      'nothing was written',
+    )
+    t.notOk(
+      run.worker === worker && run.deeds.all().some(({ step, pid }) => pid === run.pid && step > 4),
+      'nothing went on over there',
+    )
+    t.same((await run.join()).frames, (await run.first).frames, 'a third reader sees the same')
+  }
+  const later = await Promise.all(
+    Array.from({ length: 20 }, () => client.runs.wait(null, 'steps', { input: { steps: 5 } })),
+  )
+  t.ok(later.every(values => (values as { done: number[] }).done.length === 5))
+  t.equal(zombie.child.exitCode, null, 'it lives on')
+})
