@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { Deployment, DeploymentPatch, Revision } from '../../schemas/deployments.js'
-import { startRoles } from '../helpers/cluster.js'
+import { allGone, startRoles } from '../helpers/cluster.js'
 import { github, image, KEY, openControl, openDeployer, still } from '../helpers/control.js'
+import { until } from '../helpers/steps.js'
 
 interface List<T> {
   resources: T[]
@@ -469,6 +470,31 @@ t.test('deployments', async t => {
     t.equal((await call('DELETE', `/v2/deployments?deployment_ids=${two.id}`)).status, 200)
     t.equal((await call('GET', `/v2/deployments/${two.id}`)).status, 404)
   })
+})
+
+t.test('wake-ups: when there is something to do, and again when nobody has it after a restart', async t => {
+  const roles = await startRoles({ graphs: 0, env: { WEFT_CONTROL_KEY: KEY } })
+  t.teardown(() => roles.stop())
+  const call = openControl(roles.urls[0]!)
+  const deployer = await openDeployer(roles.nats.url('deployer'))
+  t.teardown(() => deployer.close())
+  const { id, latest_revision_id } = (await call<Deployment>('POST', '/v2/deployments', github('woken'))).body
+  const heard = (what: string) => until(() => deployer.woken.includes(`${what} ${id}`))
+  await heard('deploy')
+  deployer.woken.length = 0
+  const [resources] = roles.resources
+  resources!.kill('SIGKILL')
+  await allGone([resources!.pid])
+  await roles.add('resources')
+  await heard('deploy')
+  const order = (await deployer.claim())!
+  t.equal(order.revision_id, latest_revision_id)
+  await deployer.advance(order, 'BUILDING')
+  await call('POST', `/v2/deployments/${id}/revisions/${latest_revision_id}/interrupt`)
+  await heard('interrupt')
+  await deployer.advance(order, 'INTERRUPTED')
+  await call('DELETE', `/v2/deployments/${id}`)
+  await heard('delete')
 })
 
 t.test('lists: pages and filters', async t => {

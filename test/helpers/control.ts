@@ -12,7 +12,7 @@ import type {
   Renewed,
 } from '../../schemas/deploy-calls.js'
 import type { Deployment, DeploymentCreate, RevisionStatus } from '../../schemas/deployments.js'
-import { rpc } from '../../schemas/subjects.js'
+import { DEPLOY_ORDERS, rpc } from '../../schemas/subjects.js'
 
 export const KEY = 'the-control-key-of-tests'
 
@@ -69,6 +69,8 @@ export interface Deployer {
   log(order: Order, stage: DeployLog['stage'], lines: DeployLog['lines']): Promise<void>
   active(): Promise<ActiveDeployments['deployments']>
   ask<T>(verb: string, body: object): Promise<T>
+  /** `<kind> <deployment>` of every wake-up that was heard. */
+  woken: string[]
   /** Claims and brings the revision to the status, by way of the statuses between. */
   bring(to: RevisionStatus, more?: Partial<DeployAdvance>): Promise<Order>
   close(): Promise<void>
@@ -90,8 +92,15 @@ export async function openDeployer(url: string, role: Role = 'deployer'): Promis
     return JSON.parse(Buffer.from(answer.body).toString()) as T
   }
   const held = ({ deployment_id, revision_id, epoch }: Order) => ({ deployment_id, revision_id, epoch })
+  const woken: string[] = []
+  if (role === 'deployer')
+    link.nc.subscribe(DEPLOY_ORDERS, {
+      callback: (_, { subject }) => void woken.push(subject.split('.').slice(2).join(' ')),
+    })
+  await link.nc.flush()
   const deployer: Deployer = {
     ask,
+    woken,
     claim: async sources =>
       (await ask<Claimed>('claim', { worker: 'test', ...(sources === undefined ? {} : { sources }) })).order,
     renew: order => ask('renew', held(order)),

@@ -1,0 +1,56 @@
+/** The keys of the control plane over several starts of a store. */
+import t from 'tap'
+import { openLog } from '../../bus/log.js'
+import { readConfig } from '../../schemas/config.js'
+import { provedRing, renewSecrets, workspaceOf } from '../../workers/control.js'
+import { secretsOf } from '../../workers/deployment-answers.js'
+import { createDeployment, patchDeployment } from '../../workers/deployment-change.js'
+import { github } from '../helpers/control.js'
+import { stage } from './stage.js'
+
+const A = 'the first key of this store'
+const B = 'another key that takes its place'
+const silent = openLog('test', 'silent')
+
+t.test('rotation: with both keys everything opens and is renewed, then the old one is not needed', async t => {
+  const { store, all } = await stage(t, 1)
+  const start = async (encryption_key: string) => {
+    const ring = await provedRing(readConfig({}, { encryption_key }), store, silent)
+    const tools = { ...all[0]!, ring }
+    await renewSecrets(tools)
+    return tools
+  }
+  const first = await start(A)
+  const { id, body } = await createDeployment(first, github('kept', { secrets: [{ name: 'A', value: 'the-canary' }] }))
+  const sealed = async () => (await store.records.get('secrets', body.secrets))!.body
+  const before = await sealed()
+  t.match(before, first.ring.id)
+
+  const wrong = await start(B)
+  await t.rejects(secretsOf(wrong, id, body.secrets), { code: 'unavailable', message: /secrets cannot be used/ })
+  await t.rejects(
+    createDeployment(wrong, github('other')),
+    { code: 'unavailable' },
+    'nothing is written with it either',
+  )
+  await t.rejects(patchDeployment(wrong, id, { secrets: [] }, '', ''), { code: 'unavailable' })
+  await patchDeployment(wrong, id, { source_config: { resource_spec: { cpu: 2 } } }, '', '')
+  t.equal(await sealed(), before)
+
+  const both = await start(`${B},${A}`)
+  t.same(await secretsOf(both, id, body.secrets), { A: 'the-canary' })
+  t.match(await sealed(), both.ring.id, 'under the new key now')
+  t.notMatch(await sealed(), first.ring.id)
+  const last = await start(B)
+  t.same(await secretsOf(last, id, body.secrets), { A: 'the-canary' })
+  await t.rejects(secretsOf(await start(A), id, body.secrets), { code: 'unavailable' })
+})
+
+t.test('the ids of the workspace are made once', async t => {
+  const { store } = await stage(t, 1)
+  const found = await Promise.all([workspaceOf(store), workspaceOf(store), workspaceOf(store)])
+  t.same(found[1], found[0])
+  t.same(found[2], found[0])
+  t.same(await workspaceOf(store), found[0])
+  t.not(found[0]!.tenant_id, found[0]!.organization_id)
+})
