@@ -17,31 +17,33 @@ export interface Ready {
   port: number | null
 }
 
-/** In the order of starting: who answers comes before who asks. Stopped in the opposite order, by rows. */
-const ORDER: readonly (readonly RoleName[])[] = [['resources'], ['graphs', 'deployer'], ['edge']]
+/** In the order of starting: who answers comes before who asks, and whom nobody waits for comes last. */
+const ORDER: readonly RoleName[] = ['resources', 'graphs', 'edge', 'deployer']
+/** In the order of stopping; those of a row at the same time. */
+const STOPPED: readonly (readonly RoleName[])[] = [['edge'], ['graphs', 'deployer'], ['resources']]
 /** Parts of the deadline of a stop: graphs, here or in deployments, have runs to finish or hand back. */
 const SHARE: { [role in RoleName]: number } = { edge: 0.2, graphs: 0.6, deployer: 0.6, resources: 0.2 }
 
 export async function runRoles(roles: readonly RoleName[], config: Config): Promise<void> {
   const log = openLog(roles.length === 1 ? roles[0]! : 'weft', config.log_level)
-  const lives: Lifecycle[][] = ORDER.map(() => [])
+  const lives = new Map<RoleName, Lifecycle>()
   let stopping = false
   stopOnSignals(
     {
       push: () => {},
       async stop() {
         stopping = true
-        for (const row of [...lives].reverse()) await Promise.all(row.map(life => life.stop()))
+        for (const row of STOPPED) await Promise.all(row.map(role => lives.get(role)?.stop()))
       },
     },
     log,
   )
   let port: number | null = null
   try {
-    for (const [n, role] of ORDER.flatMap((row, n) => row.map(role => [n, role] as const))) {
+    for (const role of ORDER) {
       if (!roles.includes(role)) continue
       const life = lifecycle(log, config.stop_ms * SHARE[role])
-      lives[n]!.push(life)
+      lives.set(role, life)
       const own = openLog(role, config.log_level)
       const link = await openLink({ url: config.nats_url || natsUrlOf(config.data, role), role, log: own })
       life.push({ name: 'broker connection', stop: () => link.close() })

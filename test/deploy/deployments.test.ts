@@ -1,5 +1,5 @@
 /** A deployment from its order to its end, through HTTP alone. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
@@ -86,13 +86,16 @@ t.test('deployments', async t => {
     })
     // One that is under way at the cutover, and one that waits behind it.
     const busy = await client.threads.create()
-    const long = await client.runs.create(busy.thread_id, 'agent', { input: { text: 'long', count: 400 } })
+    const until = join(folder, 'go-on')
+    const long = await client.runs.create(busy.thread_id, 'agent', { input: { text: 'long', until } })
     const behind = await client.runs.create(busy.thread_id, 'agent', {
       input: { text: 'behind' },
       multitaskStrategy: 'enqueue',
     })
     await control.deployed(await control.again(made.id))
     t.match(await client.runs.wait(null, 'agent', { input: { text: 'now' } }), { answer: 'two now' }, 'at once')
+    t.equal((await client.runs.get(busy.thread_id, long.run_id)).status, 'running')
+    writeFileSync(until, '')
     const seen = answers.length
     while (answers.length < seen + 20) await sleep(10)
     loading = false
@@ -193,9 +196,9 @@ t.test('deployments', async t => {
 
   await t.test('a revision whose replicas cannot start fails, the one before goes on', async t => {
     const flag = join(folder, 'probed')
-    const dies = `import { existsSync, writeFileSync } from 'node:fs'
-if (existsSync(${JSON.stringify(flag)})) process.exit(9)
-writeFileSync(${JSON.stringify(flag)}, '')
+    const dies = `import fs from 'node:fs'
+if (fs.existsSync(${JSON.stringify(flag)})) process.exit(9)
+fs.writeFileSync(${JSON.stringify(flag)}, '')
 ${graphFile('never')}`
     repository.commit({ 'graph.mjs': dies })
     const revision = await control.over(await control.again(made.id))

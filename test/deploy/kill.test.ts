@@ -32,11 +32,11 @@ PATH=\${PATH#*:} exec git "$@"
     while (!existsSync(join(flags, name))) await sleep(20)
   }
   const holding = (names: string[]) => `
-import { existsSync, writeFileSync } from 'node:fs'
+import fs from 'node:fs'
 for (const name of ${JSON.stringify(names)}) {
   const file = ${JSON.stringify(flags)} + '/' + name
-  if (existsSync(file)) continue
-  writeFileSync(file, '')
+  if (fs.existsSync(file)) continue
+  fs.writeFileSync(file, '')
   if (!name.startsWith('pass')) await new Promise(() => setInterval(() => {}, 1000))
   break
 }

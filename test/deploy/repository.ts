@@ -50,18 +50,20 @@ export function makeRepository(parent: string, name: string, files: Files): Repo
   return repository
 }
 
-/** An application with one graph that answers `<word> <text>`, and streams `count` numbers when told to. */
+/** An application with one graph: answers `<word> <text>`, streams `count` numbers, waits until the file `until` is there. */
 export const application = (word: string): Files => ({
   'langgraph.json': JSON.stringify({ graphs: { agent: './graph.mjs:graph' }, env: { FROM_CONFIG: 'config' } }),
   'graph.mjs': graphFile(word),
 })
 
 export const graphFile = (word: string): string => `
+import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Annotation, END, START, StateGraph } from '@langchain/langgraph'
-const state = Annotation.Root({ text: Annotation(), count: Annotation(), answer: Annotation(), env: Annotation() })
+const state = Annotation.Root({ text: Annotation(), count: Annotation(), answer: Annotation(), env: Annotation(), until: Annotation() })
 export const graph = new StateGraph(state)
-  .addNode('node', async ({ text, count = 0, env }, { writer }) => {
+  .addNode('node', async ({ text, count = 0, env, until }, { writer }) => {
+    while (until && !existsSync(until)) await sleep(20)
     for (let i = 0; i < count; i++) {
       await sleep(20)
       writer?.({ i })
