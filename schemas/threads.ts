@@ -152,6 +152,8 @@ export interface ThreadState {
 }
 
 export const validateThreadCreate = typia.createValidate<ThreadCreate>()
+/** A body that says nothing. */
+export const validateObject = typia.createValidate<JsonObject>()
 export const validateThreadPatch = typia.createValidate<ThreadPatch>()
 export const validateThreadSearch = typia.createValidate<ThreadSearch>()
 export const validateThreadFilter = typia.createValidate<ThreadFilter>()

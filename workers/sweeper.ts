@@ -39,9 +39,9 @@ export const rows: readonly Row[] = [
   { name: 'orphans', every_ms: 60_000, at_start: true, work: tools => sweepOrphans(tools) },
   // Log lines older than 14 days.
   { name: 'logs', every_ms: 60_000, at_start: true, work: sweepLogs },
-  // Temporary runs that ended longer ago than they can be joined.
   // Idempotency keys whose 24 hours are over.
   { name: 'idempotency keys', every_ms: 600_000, at_start: true, work: forgetExpired },
+  // Temporary runs that ended longer ago than they can be joined.
   { name: 'temporary runs', every_ms: 10_000, at_start: false, work: removeExpired },
   // Threads whose expires_at has passed: every 5 minutes, or as often as langgraph.json says.
   { name: 'expired threads', every_ms: 5_000, at_start: true, work: expireDue },

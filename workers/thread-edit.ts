@@ -9,6 +9,7 @@ import type { ThreadPatch } from '../schemas/threads.js'
 import type { RunSummary, ThreadRow } from '../store/port.js'
 import { keysOf } from './contains.js'
 import { isObject, merge, type Tools } from './context.js'
+import { clearCrons } from './crons.js'
 import { cancel } from './run-cancel.js'
 import { visible } from './thread-row.js'
 import { HALF_MADE_MS, readTtl, ttlFields } from './thread-ttl.js'
@@ -52,7 +53,7 @@ export async function removeThread(tools: Tools, row: ThreadRow): Promise<void> 
     await stopRuns(tools, row.app, thread_id)
   }
   const runs = await streamed(tools, thread_id)
-  await store.apply([{ step: 'threads.remove', thread_id }])
+  await store.apply([clearCrons(thread_id), { step: 'threads.remove', thread_id }])
   for (let at = 0; at < runs.length; at += AT_ONCE)
     await Promise.all(runs.slice(at, at + AT_ONCE).map(run => leave(tools, run)))
 }

@@ -1,6 +1,7 @@
 /** Threads and their state (API: threads-and-runs 5, 6). */
 import { v7 } from 'uuid'
 import { door, open } from '../bus/serve.js'
+import type { JsonObject } from '../schemas/assistants.js'
 import { fail } from '../schemas/errors.js'
 import { readNames } from '../schemas/query.js'
 import {
@@ -9,6 +10,7 @@ import {
   type ThreadPatch,
   type ThreadPrune,
   type ThreadSearch,
+  validateObject,
   validateThreadCreate,
   validateThreadFilter,
   validateThreadPatch,
@@ -47,7 +49,9 @@ export const threads = (tools: Tools) => ({
   count: door<ThreadFilter>(validateThreadFilter, async (body, { head }) => ({
     body: `${await count(tools, appOf(head), body)}`,
   })),
-  copy: open(async (_, { head }) => shown(tools, await copyThread(tools, appOf(head), idOf(head)))),
+  copy: door<JsonObject>(validateObject, async (_, { head }) =>
+    shown(tools, await copyThread(tools, appOf(head), idOf(head))),
+  ),
   prune: door<ThreadPrune>(validateThreadPrune, async (body, { head }) => ({
     body: JSON.stringify({ pruned_count: await prune(tools, appOf(head), body) }),
   })),

@@ -21,6 +21,7 @@ const BODIES: { readonly [row: string]: object } = {
   'POST /threads/:thread_id/runs/wait': { assistant_id: 'echo' },
   'POST /threads/:thread_id/runs/crons': { assistant_id: 'echo', schedule: '0 0 1 1 *' },
   'POST /threads/:thread_id/state': { values: {} },
+  'PATCH /threads/:thread_id/state': { metadata: {} },
   'POST /threads/:thread_id/state/checkpoint': { checkpoint: { checkpoint_id: randomUUID() } },
   'POST /threads/:thread_id/stream/events': { channels: ['values'] },
   'POST /threads/:thread_id/commands': { id: 1, method: 'state.get', params: { namespace: [] } },

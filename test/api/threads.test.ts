@@ -110,10 +110,22 @@ t.test('threads', async t => {
         t.match(await waiting, { ended: true }, 'the one in line')
         await t.rejects(runs.get(thread_id, first.run_id), /HTTP 404/)
         await threads.create({ threadId: thread_id })
+        t.same(await threads.getHistory(thread_id), [], 'nothing of it comes back')
         t.match(await runs.wait(thread_id, 'echo', { input: { text: 'again' } }), { seen: 'again' })
       })
     })
   }
+
+  await t.test('the crons of a deleted thread go with it', async t => {
+    const { threads, crons } = lines[0]!.connect(cluster.url)
+    const { thread_id } = await threads.create()
+    const { cron_id } = (await crons.createForThread(thread_id, 'echo', { schedule: '0 0 1 1 *' })) as {
+      cron_id: string
+    }
+    t.match(await send('GET', `/runs/crons/${cron_id}`), { status: 200 })
+    await threads.delete(thread_id)
+    t.match(await send('GET', `/runs/crons/${cron_id}`), { status: 404 })
+  })
 
   await t.test('extract', async t => {
     const { threads, runs } = lines[0]!.connect(cluster.url)

@@ -51,6 +51,52 @@ async def threads_and_runs():
     await refused(UnprocessableEntityError, client.threads.get("no-uuid"), "a malformed id is 422")
 
 
+async def thread_methods():
+    mark = "python"
+    made = await client.threads.create(metadata={"mark": mark, "tags": ["a", "b"]}, ttl=60)
+    tid = made["thread_id"]
+    shown = await client.threads.get(tid, include=["ttl"])
+    check(shown["ttl"]["ttl_minutes"] == 60 and shown["ttl"]["strategy"] == "delete", "a time to live")
+    updated = await client.threads.update(tid, metadata={"more": 1})
+    check(updated["metadata"] == {"mark": mark, "tags": ["a", "b"], "more": 1}, "update merges metadata")
+    await client.runs.wait(tid, "counter", input={"steps": 4})
+    found = await client.threads.search(metadata={"mark": mark, "tags": ["b"]}, values={"numbers": [4]}, status="idle")
+    check([t["thread_id"] for t in found] == [tid], "search by metadata, values and status")
+    found = await client.threads.search(ids=[tid], sort_by="created_at", sort_order="asc", select=["thread_id", "values"])
+    check(found == [{"thread_id": tid, "values": {"steps": 4, "numbers": [1, 2, 3, 4]}}], "search by ids with select")
+    found = await client.threads.search(ids=[tid], select=["thread_id"], extract={"last": "values.numbers[-1]"})
+    check(found[0]["extracted"] == {"last": 4}, "search with extract")
+    check(await client.threads.count(metadata={"mark": mark}) == 1, "count is a bare number")
+    history = await client.threads.get_history(tid, limit=100)
+    check([s["metadata"]["step"] for s in history] == [4, 3, 2, 1, 0, -1], "history, newest first")
+    third = history[2]["checkpoint"]
+    check(await client.threads.get_history(tid, limit=100, before=third) == history[3:], "history before a checkpoint")
+    check(await client.threads.get_history(tid, before=third["checkpoint_id"]) == history[3:], "history before an id")
+    check(await client.threads.get_history(tid, metadata={"step": 2}) == history[2:3], "history by metadata")
+    state = await client.threads.get_state(tid, checkpoint=third, subgraphs=True)
+    check(state["values"]["numbers"] == [1, 2], "the state of a checkpoint")
+    check((await client.threads.get_state(tid, checkpoint_id=third["checkpoint_id"]))["next"] == ["count"], "the same by id")
+    reply = await client.threads.update_state(tid, {"numbers": [9]}, as_node="count", checkpoint=third)
+    state = await client.threads.get_state(tid)
+    check(state["values"]["numbers"] == [1, 2, 9] and state["next"] == ["count"], "an update forks an old checkpoint")
+    check(reply["checkpoint"]["checkpoint_id"] == state["checkpoint"]["checkpoint_id"], "and answers its checkpoint")
+    check((await client.threads.get(tid))["status"] == "interrupted", "the thread rests where it leads to")
+    copy = await client.threads.copy(tid)
+    check(len(await client.threads.get_history(copy["thread_id"], limit=100)) == len(history) + 1, "a copy has the history")
+    check((await client.runs.wait(copy["thread_id"], "counter", input=None))["numbers"] == [1, 2, 9, 4], "and goes on")
+    steps = [{"updates": [{"values": {"numbers": [n]}, "as_node": "count"}]} for n in (1, 2)]
+    replayed = await client.threads.create(graph_id="counter", supersteps=steps)
+    check(replayed["values"] == {"numbers": [1, 2]}, "supersteps")
+    pruned = await client.threads.prune([tid], strategy="keep_latest")
+    check(pruned["pruned_count"] == 1 and len(await client.threads.get_history(tid)) == 1, "prune keeps the newest")
+    await client.threads.delete(tid)
+    await refused(NotFoundError, client.threads.get(tid), "a deleted thread is 404")
+    await refused(NotFoundError, client.threads.delete(tid), "and so it stays")
+    run = await client.runs.create(copy["thread_id"], "slow", input={"ms": 20000})
+    await refused(ConflictError, client.threads.update_state(copy["thread_id"], {"ms": 1}), "a busy thread takes no update")
+    await client.runs.cancel(copy["thread_id"], run["run_id"], wait=True)
+
+
 async def streams():
     tid = (await client.threads.create())["thread_id"]
     created = []
@@ -140,7 +186,7 @@ async def protocol():
 
 
 async def main():
-    for part in (assistants, threads_and_runs, streams, interrupts, cancel_and_multitask, thread_stream, protocol):
+    for part in (assistants, threads_and_runs, thread_methods, streams, interrupts, cancel_and_multitask, thread_stream, protocol):
         await part()
     print(f"{done} checks")
 
