@@ -1,0 +1,186 @@
+/** What reaches a run of its assistant, its own payload and its thread: the table of API threads-and-runs 8.3 and 8.4. */
+import t from 'tap'
+import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+
+interface Told {
+  configurable: { [key: string]: unknown }
+  context: unknown
+  tags?: string[]
+  metadata: { [key: string]: unknown }
+  recursionLimit: number
+}
+
+let cluster: Cluster
+t.before(async () => {
+  cluster = await startCluster({ app: 'test/apps/basic' })
+})
+t.teardown(() => cluster.stop())
+
+for (const { name, connect } of lines)
+  t.test(name, async t => {
+    const client = connect(cluster.url)
+    const assistant = async (given: object) =>
+      (await client.assistants.create({ graphId: 'told', ...given } as never)).assistant_id
+    const told = async (assistant_id: string, payload: object = {}, thread_id: string | null = null) => {
+      const values = await client.runs.wait(thread_id as string, assistant_id, { input: { ask: 1 }, ...payload })
+      return (values as { told: Told }).told
+    }
+
+    await t.test('config: the run over its assistant', async t => {
+      const id = await assistant({
+        config: { tags: ['a'], recursion_limit: 30, configurable: { x: 1, y: { deep: 1 } } },
+      })
+      const plain = await told(id)
+      t.match(plain, { recursionLimit: 30, configurable: { x: 1, y: { deep: 1 } } })
+      t.ok(plain.tags?.includes('a'))
+      const over = await told(id, {
+        config: { tags: ['r'], recursion_limit: 40, configurable: { y: { other: 2 }, z: null } },
+      })
+      t.match(over, { recursionLimit: 40, configurable: { x: 1, z: null } })
+      t.same(over.configurable.y, { other: 2 }, 'key by key, not deeper')
+      t.ok(over.tags?.includes('r') && !over.tags.includes('a'))
+      t.equal((await told('told')).recursionLimit, 25, 'none is made up')
+    })
+
+    await t.test('configurable: selection, tracer and system keys over what was sent', async t => {
+      const id = await assistant({ config: { configurable: { langsmith_project: 'a', graph_id: 'wrong' } } })
+      const { thread_id } = await client.threads.create()
+      const first = await told(id, {}, thread_id)
+      const { checkpoint } = await client.threads.getState(thread_id)
+      const second = await told(
+        id,
+        {
+          checkpointId: checkpoint!.checkpoint_id,
+          langsmithTracer: { project_name: 'mine', example_id: 'e' },
+          config: {
+            configurable: {
+              thread_id: 'wrong',
+              run_id: 'wrong',
+              assistant_id: 'wrong',
+              langgraph_auth_user: { identity: 'root' },
+              langgraph_auth_user_id: 'root',
+              langgraph_auth_permissions: ['all'],
+              __pregel_resuming: true,
+            },
+          },
+        },
+        thread_id,
+      )
+      t.match(second.configurable, { thread_id, assistant_id: id, graph_id: 'told' })
+      t.match(second.configurable.run_id, /^[0-9a-f-]{36}$/)
+      t.not(second.configurable.run_id, first.configurable.run_id)
+      for (const key of ['langgraph_auth_user', 'langgraph_auth_user_id', 'langgraph_auth_permissions'])
+        t.equal(second.configurable[key], undefined, `${key} is not the client's to set`)
+      const run = await fetch(`${cluster.url}/runs/wait`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ assistant_id: id, langsmith_tracer: { project_name: 'mine', example_id: 'e' } }),
+      })
+      t.match(((await run.json()) as { told: Told }).told.configurable, {
+        langsmith_project: 'mine',
+        langsmith_example_id: 'e',
+      })
+    })
+
+    await t.test('metadata: assistant, run, system keys; nothing of the thread', async t => {
+      const id = await assistant({ metadata: { from: 'assistant', both: 'assistant' } })
+      const { thread_id } = await client.threads.create({ metadata: { of: 'thread' } })
+      const payload = { metadata: { both: 'run', run_id: 'wrong', graph_id: 'wrong' } }
+      const { metadata } = await told(id, payload, thread_id)
+      t.match(metadata, {
+        from: 'assistant',
+        both: 'run',
+        assistant_id: id,
+        graph_id: 'told',
+        thread_id,
+        run_attempt: 1,
+      })
+      t.equal(metadata.of, undefined)
+      const [run] = await client.runs.list(thread_id)
+      t.match(run!.metadata, {
+        from: 'assistant',
+        both: 'run',
+        assistant_id: id,
+        graph_id: 'told',
+        run_id: run!.run_id,
+      })
+      t.same((run as never as { kwargs: { config: { metadata: object } } }).kwargs.config.metadata, run!.metadata)
+      const thread = await client.threads.get(thread_id)
+      t.match(thread.metadata, { of: 'thread', graph_id: 'told', assistant_id: id })
+      t.equal(thread.metadata!.from, undefined, 'and nothing of the run but who ran')
+    })
+
+    await t.test('context: the run over its assistant, beside configurable', async t => {
+      const id = await assistant({ context: { a: 1, b: { deep: 1 } } })
+      t.same((await told(id)).context, { a: 1, b: { deep: 1 } })
+      t.same((await told(id, { context: { b: 2, c: 3 } })).context, { a: 1, b: 2, c: 3 })
+      const both = await told('told', { context: { c: 1 }, config: { configurable: { d: 2 } } })
+      t.same(both.context, { c: 1 })
+      t.match(both.configurable, { d: 2, c: undefined }, 'each in its own place')
+      t.same((await told('told', { context: 'text' })).context, 'text')
+    })
+
+    await t.test('the configurable of a run is its own alone', async t => {
+      const { thread_id } = await client.threads.create()
+      await told('told', { config: { configurable: { mine: 1 } } }, thread_id)
+      t.equal((await told('told', {}, thread_id)).configurable.mine, undefined)
+      t.same((await client.threads.get(thread_id)).config ?? {}, {})
+      t.equal((await told('told', {})).configurable['x-api-key'], undefined)
+    })
+
+    await t.test('what nobody knows is ignored', async t => {
+      t.ok(await told('told', { streamProtocol: 'none', unknown: { x: [1] } }))
+      const response = await fetch(`${cluster.url}/runs/wait`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-something': 'else' },
+        body: JSON.stringify({
+          assistant_id: 'told',
+          assistantId: 'x',
+          unknown: { __proto__: 1 },
+          config: { odd: [1] },
+        }),
+      })
+      const { configurable } = ((await response.json()) as { told: Told }).told
+      t.equal(response.status, 200)
+      t.equal(configurable['x-something'], undefined, 'no header becomes configurable')
+    })
+  })
+
+t.test('where a run starts', async t => {
+  for (const { name, connect } of lines)
+    await t.test(name, async t => {
+      const client = connect(cluster.url)
+      const { thread_id } = await client.threads.create()
+      const run = (payload: object) => client.runs.wait(thread_id, 'counter', payload) as Promise<{ numbers: number[] }>
+      const head = async () => (await client.threads.getState(thread_id)).checkpoint!
+      await run({ input: { steps: 1 } })
+      const one = await head()
+      await run({ input: { steps: 3 } })
+      const three = await head()
+      t.match(await run({ input: { steps: 2 }, checkpoint: { checkpoint_id: one.checkpoint_id } }), { numbers: [1, 2] })
+      const fork = await client.threads.getState(thread_id)
+      t.match(fork.values, { numbers: [1, 2] }, 'the fork is the newest')
+      t.match(await run({ input: { steps: 4 }, checkpointId: three.checkpoint_id }), { numbers: [1, 2, 3, 4] })
+      const payload = { input: { steps: 2 }, checkpointId: three.checkpoint_id }
+      t.match(
+        await run({ ...payload, checkpoint: { checkpoint_id: one.checkpoint_id, checkpoint_ns: '', thread_id: 'x' } }),
+        { numbers: [1, 2] },
+        'checkpoint wins over checkpoint_id; its thread_id says nothing',
+      )
+      const known = await head()
+      t.match(
+        await run({ input: { steps: 3 }, checkpoint: { checkpoint_id: known.checkpoint_id, checkpoint_ns: '' } }),
+        { numbers: [1, 2, 3] },
+        'the newest is no choice',
+      )
+      t.match(await run({ input: { steps: 4 } }), { numbers: [1, 2, 3, 4] }, 'a choice is of one run alone')
+      t.match(
+        await run({ input: null, checkpoint: { checkpoint_id: one.checkpoint_id } }),
+        { numbers: [1] },
+        'a replay',
+      )
+      const unknown = '1f1e57bf-5565-6551-8001-3f511585a126'
+      await t.rejects(run({ input: {}, checkpoint: { checkpoint_id: unknown } }), /HTTP 404/)
+    })
+})
