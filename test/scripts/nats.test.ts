@@ -67,6 +67,28 @@ t.test('a role may say what its code says and nothing else', async t => {
   t.equal(resources.refused.length, 0)
 })
 
+t.test('orders of deployments, and the secrets that come with them, are for deploy workers alone', async t => {
+  const resources = await as('resources')
+  const heard: string[] = []
+  resources.nc.subscribe('rpc.>', { callback: (_, { subject }) => void heard.push(subject) })
+  await resources.nc.flush()
+  const verbs = ['claim', 'renew', 'advance', 'log', 'active', 'env'].map(verb => `rpc.deployments.${verb}`)
+  const edge = await as('edge')
+  const graphs = await as('graphs')
+  const deployer = await as('deployer')
+  for (const subject of [...verbs, 'rpc.assistants.register', 'rpc.assistants.retire']) await publish(edge, subject)
+  for (const subject of [...verbs, 'rpc.deployments.create', 'rpc.assistants.retire']) await publish(graphs, subject)
+  for (const subject of ['rpc.runs.claim', 'rpc.threads.create', 'rpc.deployments.create'])
+    await publish(deployer, subject)
+  await resources.nc.flush()
+  t.same(heard, [])
+  for (const subject of [...verbs, 'rpc.assistants.retire']) await publish(deployer, subject)
+  await publish(edge, 'rpc.deployments.create')
+  await publish(graphs, 'rpc.assistants.register')
+  await resources.nc.flush()
+  t.same(heard, [...verbs, 'rpc.assistants.retire', 'rpc.deployments.create', 'rpc.assistants.register'])
+})
+
 t.test('no role may listen at the inbox of another', async t => {
   for (const role of ROLES) {
     const { nc } = await as(role)
