@@ -13,7 +13,11 @@ import { contains, keysOf } from './contains.js'
 import type { Tools } from './context.js'
 import { refreshed } from './projection.js'
 
+/** Threads in a page: as many as are wanted, where nearly all of them match. */
 const PAGE = 200
+const LEAST = 20
+/** When they are only counted. */
+const COUNTED = 1_000
 /** Bytes of finished states that are read at once. */
 const STATES = 16 * 1024 * 1024
 /** Bytes of an answer. */
@@ -35,7 +39,7 @@ export async function search(tools: Tools, app: string, body: ThreadSearch) {
   const query = { sort: sort_by ?? 'updated_at', order: sort_order ?? 'desc' } as const
   const pages = matching(tools, app, body, {
     ...query,
-    limit: plain ? Math.min(PAGE, most + 1) : PAGE,
+    limit: Math.min(PAGE, Math.max(LEAST, (plain ? 0 : (offset ?? 0)) + most + 1)),
     ...(plain && offset ? { skip: offset } : {}),
   })
   const texts: string[] = []
@@ -73,7 +77,7 @@ export async function search(tools: Tools, app: string, body: ThreadSearch) {
 export async function count(tools: Tools, app: string, filter: ThreadFilter): Promise<number> {
   if (isPlain({ ...filter, status: null })) return tools.store.threads.count(app, filter.status ?? undefined)
   let found = 0
-  const query = { sort: 'thread_id', order: 'asc', limit: PAGE } as const
+  const query = { sort: 'thread_id', order: 'asc', limit: COUNTED } as const
   for await (const page of matching(tools, app, filter, query)) found += page.length
   return found
 }
