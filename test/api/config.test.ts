@@ -75,7 +75,11 @@ for (const { name, connect } of lines)
       const run = await fetch(`${cluster.url}/runs/wait`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ assistant_id: id, langsmith_tracer: { project_name: 'mine', example_id: 'e' } }),
+        body: JSON.stringify({
+          assistant_id: id,
+          input: {},
+          langsmith_tracer: { project_name: 'mine', example_id: 'e' },
+        }),
       })
       t.match(((await run.json()) as { told: Told }).told.configurable, {
         langsmith_project: 'mine',
@@ -136,6 +140,7 @@ for (const { name, connect } of lines)
         headers: { 'content-type': 'application/json', 'x-something': 'else' },
         body: JSON.stringify({
           assistant_id: 'told',
+          input: {},
           assistantId: 'x',
           unknown: { __proto__: 1 },
           config: { odd: [1] },
