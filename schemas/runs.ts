@@ -39,7 +39,7 @@ export interface RunCreate {
   command?: Command | null
   metadata?: JsonObject | null
   config?: Config | null
-  context?: Json
+  context?: JsonObject | null
   checkpoint?: Checkpoint | null
   checkpoint_id?: string | null
   interrupt_before?: '*' | string[] | null

@@ -33,6 +33,8 @@ export interface RequestRow<Made> {
   absent?: (t: Test, made: Made) => void | Promise<void>
   /** Further values that are refused with 422. */
   refuses?: Json[]
+  /** Of other types, but taken, because the official clients send them. */
+  also?: Json[]
 }
 
 export interface ResponseRow {
@@ -70,8 +72,8 @@ export const isOf = (type: Type, value: Json): boolean =>
 const SAMPLES: Json[] = ['no such text', 5, 5.5, true, [], ['a'], [5], {}, { a: 1 }]
 
 /** What a field of this type must refuse. */
-export const wrongOf = ({ type, required, refuses = [] }: RequestRow<never>): Json[] => [
-  ...SAMPLES.filter(value => !isOf(type, value)),
+export const wrongOf = ({ type, required, refuses = [], also = [] }: RequestRow<never>): Json[] => [
+  ...SAMPLES.filter(value => !isOf(type, value) && !also.some(one => JSON.stringify(one) === JSON.stringify(value))),
   ...(required ? [null] : []),
   ...refuses,
 ]

@@ -19,14 +19,15 @@ export interface Server {
 
 export async function startServer(t: Test, env: { [name: string]: string } = {}): Promise<Server> {
   const received = new Map<string, Body[]>()
-  const receiver = createServer((request, response) => {
+  // A webhook's address may have 65,536 characters.
+  const receiver = createServer({ maxHeaderSize: 100_000 }, (request, response) => {
     let text = ''
     request.on('data', data => {
       text += data
     })
     request.on('end', () => {
-      const { url = '' } = request
-      received.set(url, [...(received.get(url) ?? []), JSON.parse(text)])
+      const [path = ''] = (request.url ?? '').split('?')
+      received.set(path, [...(received.get(path) ?? []), JSON.parse(text)])
       response.writeHead(204).end()
     })
   }).listen(0, '127.0.0.1')

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
@@ -185,8 +187,51 @@ async def protocol():
         check((await thread.output)["answer"] == {"given": "yes"}, "which is answered")
 
 
+async def crons():
+    tid = (await client.threads.create())["thread_id"]
+    rarely = "30 9 1 1 *"
+    end = datetime(2999, 12, 31, 12, 0)
+    cron = await client.crons.create_for_thread(
+        tid,
+        "counter",
+        schedule=rarely,
+        input={"steps": 2},
+        metadata={"user": "ada"},
+        config={"tags": ["c"], "recursion_limit": 9},
+        context={"who": "ada"},
+        interrupt_before="*",
+        interrupt_after="*",
+        multitask_strategy="interrupt",
+        end_time=end,
+        timezone=ZoneInfo("Asia/Tokyo"),
+    )
+    check(cron["thread_id"] == tid and cron["schedule"] == rarely and cron["metadata"] == {"user": "ada"}, "a cron of a thread")
+    check(cron["timezone"] == "Asia/Tokyo" and cron["next_run_date"].endswith("-01-01T00:30:00.000Z"), "in its zone")
+    check(cron["end_time"] == "2999-12-31T12:00:00.000Z", "an end without an offset is UTC")
+    check(cron["payload"]["input"] == {"steps": 2} and cron["payload"]["multitask_strategy"] == "interrupt", "its payload")
+    own = await client.crons.create("echo", schedule="*/5 * * * *", input={"text": "a"}, on_run_completed="keep", enabled=False)
+    check(own["thread_id"] is None and own["on_run_completed"] == "keep" and own["enabled"] is False, "a cron without a thread")
+    changed = await client.crons.update(own["cron_id"], schedule=rarely, enabled=True, metadata={"b": 1}, end_time=end.replace(tzinfo=timezone(timedelta(hours=2))))
+    check(changed["enabled"] and changed["schedule"] == rarely and changed["end_time"] == "2999-12-31T10:00:00.000Z", "update")
+    changed = await client.crons.update(own["cron_id"], metadata={"c": 2})
+    check(changed["metadata"] == {"b": 1, "c": 2} and changed["end_time"] is not None, "metadata is merged, the rest stays")
+    check((await client.crons.update(own["cron_id"], end_time=None))["end_time"] is None, "an end can be taken back")
+    found = await client.crons.search(thread_id=tid)
+    check([one["cron_id"] for one in found] == [cron["cron_id"]], "search by thread")
+    check(await client.crons.count(assistant_id="echo") == 1 and await client.crons.count(thread_id=tid) == 1, "count")
+    found = await client.crons.search(sort_by="created_at", sort_order="asc", limit=1, select=["cron_id"])
+    check(found == [{"cron_id": cron["cron_id"]}], "sorted, selected, one page")
+    for bad in ({"schedule": "never"}, {"schedule": rarely, "timezone": "Nowhere"}):
+        await refused(UnprocessableEntityError, client.crons.create("echo", **bad), f"{bad} is 422")
+    await refused(NotFoundError, client.crons.create_for_thread(own["cron_id"], "echo", schedule=rarely), "an unknown thread is 404")
+    for one in (cron, own):
+        await client.crons.delete(one["cron_id"])
+    await refused(NotFoundError, client.crons.delete(own["cron_id"]), "deleted is deleted")
+    check(await client.crons.count() == 0, "none is left")
+
+
 async def main():
-    for part in (assistants, threads_and_runs, thread_methods, streams, interrupts, cancel_and_multitask, thread_stream, protocol):
+    for part in (assistants, threads_and_runs, thread_methods, streams, interrupts, cancel_and_multitask, thread_stream, protocol, crons):
         await part()
     print(f"{done} checks")
 
