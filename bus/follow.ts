@@ -116,14 +116,15 @@ const encoder = new TextEncoder()
 const PAGE = 256
 
 export function openFollower(link: Link, mux: Mux): Follower {
-  const runs = new Map<RunId, { listeners: Set<Listener>; close(): void }>()
+  const runs = new Map<RunId, ReturnType<typeof feed>>()
 
+  /** Events are subscribed to when somebody reads them: who waits for the end only is spared all of them. */
   function feed(run: RunId) {
     const listeners = new Set<Listener>()
     const onMessage = assembler(batch => {
       for (const listener of listeners) listener.onBatch?.(batch)
     })
-    const events = link.nc.subscribe(live(run), { callback: (error, message) => void (error ?? onMessage(message)) })
+    let events: { unsubscribe(): void } | null = null
     const ending = link.nc.subscribe(end(run), {
       callback: (error, message) => {
         if (error) return
@@ -133,8 +134,13 @@ export function openFollower(link: Link, mux: Mux): Follower {
     })
     return {
       listeners,
+      add(listener: Listener) {
+        listeners.add(listener)
+        if (listener.onBatch === undefined) return
+        events ??= link.nc.subscribe(live(run), { callback: (error, message) => void (error ?? onMessage(message)) })
+      },
       close() {
-        events.unsubscribe()
+        events?.unsubscribe()
         ending.unsubscribe()
       },
     }
@@ -218,7 +224,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
     follow(run, listener) {
       let entry = runs.get(run)
       if (entry === undefined) runs.set(run, (entry = feed(run)))
-      entry.listeners.add(listener)
+      entry.add(listener)
       return () => {
         entry.listeners.delete(listener)
         if (entry.listeners.size > 0 || runs.get(run) !== entry) return

@@ -154,6 +154,7 @@ export function openPublisher(
         waiters.add(done)
       }),
     end() {
+      if (!resumable) return
       setTimeout(() => {
         offReconnect()
         recent = []

@@ -72,7 +72,7 @@ export function openRings(): Rings {
     push(run, message) {
       let ring = rings.get(run)
       if (ring === undefined) rings.set(run, (ring = { kept: [], bytes: 0, ended: false }))
-      ring.kept.push(message)
+      ring.kept.push({ ...message, bytes: ownBytes(message.bytes) })
       ring.bytes += message.bytes.length
       total += message.bytes.length
       while (ring.bytes > RING_BYTES && ring.kept.length > 1) shift(ring)
@@ -101,6 +101,10 @@ export function openRings(): Rings {
     bytes: () => total,
   }
 }
+
+/** What is cut from a read would keep the whole read, which nobody counts. */
+const ownBytes = (bytes: Uint8Array): Uint8Array =>
+  bytes.length * 2 < bytes.buffer.byteLength ? new Uint8Array(bytes) : bytes
 
 /** The headers of a message of events (design 2.6). */
 export function headersOf({ first, count, attempt, part, v2 }: Kept) {

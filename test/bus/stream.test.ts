@@ -135,6 +135,48 @@ t.test('on a server', async t => {
     t.same(ids(seen.map(batch => after(batch, 2)!)), [3, 4, ...range(firstIdOf(2), firstIdOf(2) + 3)])
   })
 
+  await t.test('a ring keeps its events, not what they were read with', async t => {
+    const id = run('lean1')
+    const read = Buffer.concat([events(0, 2), Buffer.alloc(64_000)])
+    rings.push(id, { first: 0, count: 2, attempt: 1, part: null, bytes: read.subarray(0, events(0, 2).length) })
+    // What shares the memory of the read would change with it.
+    read.fill(0)
+    serveRing(id)
+    const kept: Batch[] = []
+    await follower.replay(id, { resumable: false, after: -1 }, batch => kept.push(batch))
+    t.same(ids(kept), [0, 1])
+  })
+
+  await t.test('who waits for the end only is not sent the events; who comes later to read is', async t => {
+    const id = run('quiet1')
+    // A connection of its own: nothing else comes in on it.
+    const quiet = await openLink({ url: nats.url('edge'), role: 'edge', log: edge.log })
+    const quietMux = openMux(quiet)
+    const follower = openFollower(quiet, quietMux)
+    const publisher = openPublisher(graphs, mux, rings, { run: id, attempt: 1, resumable: false, budget: 1e9 })
+    const ended: Ending[] = []
+    const stop = follower.follow(id, { onEnd: ending => ended.push(ending) })
+    await quiet.nc.flush()
+    const before = quiet.nc.stats().inMsgs
+    publisher.send(0, 1, events(0, 1))
+    publisher.send(1, 1, events(1, 1))
+    await graphs.nc.flush()
+    await quiet.nc.flush()
+    t.equal(quiet.nc.stats().inMsgs, before)
+
+    const live: Batch[] = []
+    const stopReading = follower.follow(id, { onBatch: batch => live.push(batch) })
+    await quiet.nc.flush()
+    publisher.send(2, 1, events(2, 1))
+    announceEnd(resources, id, { status: 'success', last_event_id: 2, result: null, error: null })
+    await until(() => live.length === 1 && ended.length === 1)
+    t.same(ids(live), [2])
+    stop()
+    stopReading()
+    quietMux.close()
+    await quiet.close()
+  })
+
   await t.test('what fell out of a ring is said', async t => {
     const id = run('long')
     serveRing(id)
