@@ -18,7 +18,7 @@ import { assistants } from './assistants.js'
 import { packTuples, rowsOf } from './checkpoints.js'
 import { commands } from './commands.js'
 import { type Tools, turns } from './context.js'
-import { control, provedRing, renewSecrets, workspaceOf } from './control.js'
+import { control, controlDigest, provedRing, renewSecrets, workspaceOf } from './control.js'
 import { crons } from './crons.js'
 import { findServed } from './deployment-served.js'
 import { deployments, revisions } from './deployments.js'
@@ -68,7 +68,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     deployments: deployments(tools),
     revisions: revisions(tools),
     providers: providers(tools),
-    control: control(tools),
+    control: control(await controlDigest(config, store)),
   }
   for (const noun in nouns) all[noun] = within(tools.apps, nouns[noun as keyof typeof nouns])
   for (const [noun, doors] of Object.entries(all)) {

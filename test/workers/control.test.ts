@@ -1,8 +1,11 @@
 /** The keys of the control plane over several starts of a store. */
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { openLog } from '../../bus/log.js'
 import { readConfig } from '../../schemas/config.js'
-import { provedRing, renewSecrets, workspaceOf } from '../../workers/control.js'
+import { controlDigest, provedRing, renewSecrets, workspaceOf } from '../../workers/control.js'
 import { secretsOf } from '../../workers/deployment-answers.js'
 import { createDeployment, patchDeployment } from '../../workers/deployment-change.js'
 import { github } from '../helpers/control.js'
@@ -44,6 +47,23 @@ t.test('rotation: with both keys everything opens and is renewed, then the old o
   const last = await start(B)
   t.same(await secretsOf(last, id, body.secrets), { A: 'the-canary' })
   await t.rejects(secretsOf(await start(A), id, body.secrets), { code: 'unavailable' })
+})
+
+t.test('the key of the control plane: one for all workers on a store', async t => {
+  const { store } = await stage(t, 1)
+  const folders = [t.testdir({ a: {}, b: {}, c: {} })].flatMap(root => ['a', 'b', 'c'].map(name => join(root, name)))
+  const digest = (data: string, more: object = {}) =>
+    controlDigest(readConfig({}, { data, mongodb_url: 'mongodb://x', ...more }), store)
+  const [one, two] = await Promise.all([digest(folders[0]!), digest(folders[1]!)])
+  t.equal(two, one, 'both workers say the same')
+  t.equal(await digest(folders[2]!), one)
+  const keys = folders.filter(folder => existsSync(join(folder, 'control.key')))
+  t.equal(keys.length, 1, 'one of them holds it')
+  const key = readFileSync(join(keys[0]!, 'control.key'), 'utf8').trim()
+  t.equal(createHash('sha256').update(key).digest('hex'), one)
+  const given = await digest(folders[0]!, { control_key: 'a-key-that-is-given' })
+  t.equal(given, createHash('sha256').update('a-key-that-is-given').digest('hex'))
+  t.not(await digest(folders[2]!, { mongodb_url: '' }), one, 'an embedded store has its own')
 })
 
 t.test('the ids of the workspace are made once', async t => {
