@@ -1,5 +1,5 @@
 /** The door of the control plane: its key, what it takes, and who may read its answers (design 2.16). */
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, rmSync, statSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
@@ -125,6 +125,16 @@ t.test('a key that is set, and an edge that has to ask for the digest of one tha
     t.equal((await openControl(url, made)('GET', LIST)).status, 200)
   }
   for (const { output } of [...other.edges, ...other.resources]) t.notMatch(output(), made)
+
+  const [resources] = other.resources
+  await resources!.stop()
+  rmSync(join(other.nats.data, 'control.key'))
+  await other.add('resources')
+  const fresh = readFileSync(join(other.nats.data, 'control.key'), 'utf8').trim()
+  t.not(fresh, made)
+  const call2 = openControl(other.urls[0]!, fresh)
+  await until(async () => (await call2('GET', LIST)).status === 200)
+  t.equal((await openControl(other.urls[0]!, made)('GET', LIST)).status, 401, 'a key that was replaced')
 })
 
 /** The status for a body of so many bytes of which none is sent. */
