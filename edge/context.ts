@@ -10,6 +10,7 @@ import type { Budget } from './body.js'
 import type { Control } from './control.js'
 import type { Exchange } from './exchange.js'
 import type { Stalls } from './outlet.js'
+import type { EventSocket } from './socket.js'
 import type { Versions } from './system.js'
 import type { Watch } from './watch.js'
 import type { Wheel } from './wheel.js'
@@ -27,6 +28,8 @@ export interface Edge {
   control: Control
   /** Requests without an answer yet, and open streams. */
   open: Set<Exchange>
+  /** Open WebSockets. */
+  sockets: Set<EventSocket>
   /** Once true, a closed connection says nothing about the client. */
   stopping: boolean
 }

@@ -41,6 +41,7 @@ export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ p
     versions: readVersions(),
     control: openControl(config, caller),
     open: new Set(),
+    sockets: new Set(),
     stopping: false,
   }
   const close = () => {
@@ -65,6 +66,7 @@ export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ p
       const until = Date.now() + ms - STOP_RESERVE_MS
       // Streams are cut, not ended: a client that sees a network error resumes elsewhere.
       for (const exchange of [...edge.open]) if (exchange.streaming) exchange.destroy()
+      for (const socket of [...edge.sockets]) socket.restart()
       while (edge.open.size > 0 && Date.now() < until) await new Promise(done => setTimeout(done, 20))
       server.close()
       close()
@@ -87,6 +89,7 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   'join-thread': exchange => joinThread(edge, exchange),
   command: (exchange, route, body) => sendCommand(edge, exchange, route, body),
   events: (exchange, route, body) => openEvents(edge, exchange, route, body),
+  socket: exchange => exchange.error(426, 'This is a WebSocket: ask for an upgrade', { Upgrade: 'websocket' }),
   cancel: (exchange, route) => cancelRun(edge, exchange, route),
   root: exchange => root(edge, exchange),
   ok: exchange => ok(edge, exchange),

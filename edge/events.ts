@@ -8,8 +8,8 @@ import type { EventsAsked, EventsFilter } from '../schemas/events.js'
 import type { FollowedRun, From } from '../schemas/thread-stream.js'
 import { forward } from './calls.js'
 import type { Edge } from './context.js'
+import { openTeller } from './event-teller.js'
 import type { Exchange } from './exchange.js'
-import { endFrame, type Marked, openMarked } from './marked.js'
 import type { Route } from './routes.js'
 import { insist } from './runs.js'
 import { ThreadAnswer } from './thread-answer.js'
@@ -30,13 +30,11 @@ export async function openEvents(edge: Edge, exchange: Exchange, { subject }: Ro
 }
 
 class EventStream extends ThreadAnswer {
-  private readonly marked: Marked
-  /** The end of the present run was told from here. */
-  private told = false
+  private readonly teller: ReturnType<typeof openTeller>
 
   constructor(edge: Edge, exchange: Exchange, filter: EventsFilter) {
     super(edge, exchange)
-    this.marked = openMarked(filter)
+    this.teller = openTeller(filter, frames => this.write(Buffer.concat(frames)))
   }
 
   /** A thread that does not exist yet is one without runs. */
@@ -44,31 +42,21 @@ class EventStream extends ThreadAnswer {
     return this.begin(this.reader.open(from, true))
   }
 
-  /** A run that was made by the classic routes has no events here. */
-  wants({ events }: FollowedRun): 'events' | 'nothing' {
-    return events ? 'events' : 'nothing'
+  wants(run: FollowedRun) {
+    return this.teller.wants(run)
   }
 
-  events({ bytes, v2 }: Batch): void {
-    if (v2) this.write(Buffer.concat(this.marked.pick(bytes)))
+  events(batch: Batch, run: FollowedRun): void {
+    this.teller.events(batch, run)
   }
 
   error(id: number, error: NonNullable<Ending['error']>, run: FollowedRun): void {
-    this.told = true
-    this.tell(endFrame(this.marked, run, { id, error }))
+    this.teller.error(id, error, run)
   }
 
-  /** Whoever hears the end of a run finds the thread as the run left it. */
-  ended(run: FollowedRun, _status: string, last: number, read: boolean): void {
-    const kept = this.marked.takeLast()
-    if (kept !== null) this.write(Buffer.concat(kept))
-    else if (read && !this.told) this.tell(endFrame(this.marked, run, { last }))
-    this.told = false
+  ended(run: FollowedRun, status: string, last: number, read: boolean): void | Promise<void> {
+    return this.teller.ended(run, status, last, read)
   }
 
   dropped(): void {}
-
-  private tell(frame: Uint8Array | null): void {
-    if (frame !== null) this.write(frame)
-  }
 }

@@ -56,6 +56,7 @@ const REASONS: { [status: number]: string } = {
   415: 'Unsupported Media Type',
   421: 'Misdirected Request',
   422: 'Unprocessable Entity',
+  426: 'Upgrade Required',
   429: 'Too Many Requests',
   500: 'Internal Server Error',
   503: 'Service Unavailable',
@@ -163,6 +164,13 @@ export class Exchange {
   refuseAndClose(status: number, detail: string): void {
     this.received.close = true
     setImmediate(() => this.error(status, detail))
+  }
+
+  /** The request becomes something else: it is answered by `work`, and not from here any more. */
+  handOver(work: () => void): void {
+    if (this.over || this.begun) return
+    this.close()
+    work()
   }
 
   /** Begins an answer of unknown length. `first` must not be empty: it is what makes the head leave at once. */

@@ -8,7 +8,7 @@ import type { Exchange } from './exchange.js'
 const PIECE = 64 * 1024
 const REARM_MS = 4_000
 
-export class Outlet {
+export class Outlet implements Stalled {
   /** False while something is still to be written: do not write, wait for `onReady`. */
   ready = true
   private rest: Uint8Array | null = null
@@ -86,16 +86,24 @@ export class Outlet {
   }
 }
 
-/** The outlets whose client does not read at the moment. */
+/** A connection that may be stuck: when that began, and when uWebSockets.js was last told to be patient. */
+export interface Stalled {
+  blockedAt: number
+  armedAt: number
+  rearm(now: number): void
+  cutOff(): void
+}
+
+/** The connections whose client does not read at the moment. */
 export interface Stalls {
-  add(outlet: Outlet): void
-  remove(outlet: Outlet): void
+  add(one: Stalled): void
+  remove(one: Stalled): void
   close(): void
 }
 
 /** Cuts off whoever takes nothing for `stall_ms`. */
 export function openStalls(stall_ms: number): Stalls {
-  const blocked = new Set<Outlet>()
+  const blocked = new Set<Stalled>()
   const timer = setInterval(
     () => {
       const now = Date.now()

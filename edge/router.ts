@@ -68,7 +68,7 @@ function walk(at: Node, segments: string[], i: number, values: string[]): Node |
 
 /** A stream or a wait has no head without its body. */
 const headOf = (route: Route | undefined): Route | undefined =>
-  route === undefined || route.answer.startsWith('join') ? undefined : route
+  route === undefined || route.answer.startsWith('join') || route.answer === 'socket' ? undefined : route
 
 function allowOf(methods: Map<string, Route>): string {
   const names = [...methods.keys()]

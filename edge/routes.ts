@@ -14,6 +14,7 @@ export type AnswerKind =
   | 'join-thread'
   | 'command'
   | 'events'
+  | 'socket'
   | 'cancel'
   | 'root'
   | 'ok'
@@ -76,6 +77,7 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/threads/:thread_id/stream', answer: 'join-thread', subject: rpc('threads', 'follow') },
   { method: 'POST', path: '/threads/:thread_id/commands', answer: 'command', subject: rpc('threads', 'command') },
   { method: 'POST', path: '/threads/:thread_id/stream/events', answer: 'events', subject: rpc('threads', 'filter') },
+  { method: 'GET', path: '/threads/:thread_id/stream/events', answer: 'socket', subject: rpc('threads', 'socket') },
 
   { method: 'POST', path: '/threads/:thread_id/runs/crons', answer: 'json', subject: rpc('crons', 'createForThread') },
   { method: 'POST', path: '/runs/crons', answer: 'json', subject: rpc('crons', 'create') },

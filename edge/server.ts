@@ -13,6 +13,7 @@ import { Exchange } from './exchange.js'
 import { framingFault, hostGuard, isJson, isLoopback, isStrictJson } from './guards.js'
 import { decodeParams, openRouter } from './router.js'
 import { CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
+import { originAllowed, serveSockets } from './upgrade.js'
 
 export interface Server {
   port: number
@@ -42,9 +43,7 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
     const fault = framingFault(received)
     if (fault !== null) return exchange.refuseAndClose(400, fault)
     if (quiet) received.close = true
-    if (!hostAllowed(received.host)) {
-      return exchange.error(403, 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones that are')
-    }
+    if (!hostAllowed(received.host)) return exchange.error(403, NO_HOST)
     const path = pathOf(exchange)
     if (CONTROL.test(path)) exchange.cors = strictCors
     const found = router.find(exchange.method, path)
@@ -61,6 +60,25 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
       return exchange.refuse('unsupported_media_type')
     const limit = route.control ? Math.min(CONTROL_BODY, config.body_limit) : config.body_limit
     readBody(exchange, limit, edge.bodies, body => run(exchange, route, body))
+  }
+
+  /** Whether it may become a WebSocket; a refused one is answered. */
+  function admit(exchange: Exchange): boolean {
+    const { received } = exchange
+    const fault = framingFault(received)
+    const found = router.find(exchange.method, pathOf(exchange))
+    if (fault !== null) exchange.refuseAndClose(400, fault)
+    else if (!hostAllowed(received.host)) exchange.error(403, NO_HOST)
+    else if (found === null || typeof found === 'string' || found.route.answer !== 'socket')
+      exchange.refuse('not_found', 'There is no WebSocket here')
+    else if (!originAllowed(exchange, cors))
+      exchange.error(403, 'Pages of this origin may not connect; CORS_ALLOW_ORIGINS names the ones that may')
+    else if (quiet) exchange.refuse('unavailable')
+    else {
+      exchange.params = decodeParams(found)
+      return true
+    }
+    return false
   }
 
   function onOptions(exchange: Exchange, allow: unknown) {
@@ -98,6 +116,18 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
     }
   })
 
+  serveSockets(app, edge, (res, req) => {
+    const exchange = new Exchange(res, req, cors, failed)
+    edge.open.add(exchange)
+    exchange.onOver = () => edge.open.delete(exchange)
+    try {
+      return admit(exchange) ? exchange : null
+    } catch (error) {
+      failed(exchange, error)
+      return null
+    }
+  })
+
   // A shared listen takes a port whose last owner died a moment ago (its connections linger for a minute), but also
   // one that another server has, and then gets half of its connections: so the port is tried first. And when the
   // system chooses one, it is chosen here: uWebSockets.js shares named ports only, and a restart wants the same.
@@ -120,6 +150,7 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
 }
 
 const NOTHING = new Uint8Array(0)
+const NO_HOST = 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones that are'
 /** Largest body of the control plane: 512 KiB of secrets and a long resource_spec fit four times. */
 const CONTROL_BODY = 4 * 1024 * 1024
 

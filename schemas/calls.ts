@@ -63,6 +63,8 @@ export interface AnswerHead {
     hb?: number
   }
   headers?: { [name: string]: string }
+  /** rpc.threads.socket: the body is an order to the edge (schemas/events.ts). */
+  order?: true
 }
 
 /** Body of rpc.runs.claim. `hb`: the count seen 6 s ago; when it still stands the holder is dead and is replaced. */

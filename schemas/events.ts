@@ -49,6 +49,13 @@ export interface EventsAsked {
   from: From
 }
 
+/** A command of a WebSocket that the edge carries out: the answer of rpc.threads.socket. */
+export type SocketOrder = { id: number; subscribe: EventsAsked } | { id: number; unsubscribe: string }
+
+export interface Unsubscribe {
+  subscription_id: string
+}
+
 export interface Command {
   id: number & tags.Type<'uint64'>
   method: string
@@ -120,6 +127,7 @@ export const errorText = (id: number | null, error: ProtocolError, message: stri
   JSON.stringify({ type: 'error', id, error, message })
 
 export const validateEventsRequest = typia.createValidate<EventsRequest>()
+export const validateUnsubscribe = typia.createValidate<Unsubscribe>()
 export const validateCommand = typia.createValidate<Command>()
 export const validateRunStart = typia.createValidate<RunStart>()
 export const validateInputRespond = typia.createValidate<InputRespondOne | InputRespondMany>()

@@ -22,21 +22,46 @@ import { visible } from './thread-row.js'
 
 export const commands = (tools: Tools) => ({
   /** What an event stream is to carry, checked (API: event stream body). */
-  filter: door<v2.EventsRequest>(v2.validateEventsRequest, ({ channels, namespaces, depth, since }) => ({
-    body: JSON.stringify({
-      filter: { channels, namespaces: namespaces?.length ? namespaces : null, depth: depth ?? null },
-      from: since ?? 'current',
-    } satisfies v2.EventsAsked),
-  })),
+  filter: door<v2.EventsRequest>(v2.validateEventsRequest, body => ({ body: JSON.stringify(askedOf(body)) })),
   command: open(async (bytes, context) => {
-    let command: v2.Command
-    try {
-      command = decodeAs(bytes, v2.validateCommand)
-    } catch (error) {
-      return { head: { status: 400 }, body: v2.errorText(null, 'invalid_argument', (error as Error).message) }
-    }
+    const command = read(bytes)
+    if (typeof command === 'string') return { head: { status: 400 }, body: command }
     return { body: await answerOf(tools, command, context) }
   }),
+  /** A command of a WebSocket: subscriptions are the edge's, the rest is as over HTTP. */
+  socket: open(async (bytes, context) => {
+    const command = read(bytes)
+    if (typeof command === 'string') return { body: command }
+    const order = Object.hasOwn(ORDERS, command.method) ? ORDERS[command.method]! : null
+    if (order === null) return { body: await answerOf(tools, command, context) }
+    try {
+      return {
+        head: { order: true as const },
+        body: JSON.stringify({ id: command.id, ...order(command.params ?? {}) }),
+      }
+    } catch (error) {
+      return { body: v2.errorText(command.id, 'invalid_argument', (error as Error).message) }
+    }
+  }),
+})
+
+const ORDERS: { [method: string]: (params: JsonObject) => object } = {
+  'subscription.subscribe': params => ({ subscribe: askedOf(given(params, v2.validateEventsRequest)) }),
+  'subscription.unsubscribe': params => ({ unsubscribe: given(params, v2.validateUnsubscribe).subscription_id }),
+}
+
+/** The command, or the error that answers what is none. */
+function read(bytes: Uint8Array): v2.Command | string {
+  try {
+    return decodeAs(bytes, v2.validateCommand)
+  } catch (error) {
+    return v2.errorText(null, 'invalid_argument', (error as Error).message)
+  }
+}
+
+const askedOf = ({ channels, namespaces, depth, since }: v2.EventsRequest): v2.EventsAsked => ({
+  filter: { channels, namespaces: namespaces?.length ? namespaces : null, depth: depth ?? null },
+  from: since ?? 'current',
 })
 
 type Handler = (tools: Tools, params: JsonObject, context: Context) => Promise<Done>

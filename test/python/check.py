@@ -185,6 +185,10 @@ async def protocol():
         check(thread.interrupted and thread.interrupts[0]["value"] == {"question": "sure?"}, "its question")
         await thread.run.respond("yes")
         check((await thread.output)["answer"] == {"given": "yes"}, "which is answered")
+    async with client.threads.stream(assistant_id="counter", transport="websocket") as thread:
+        await thread.run.start(input={"steps": 2})
+        snapshots = [values async for values in thread.values]
+        check(snapshots[-1]["numbers"] == [1, 2], "its values over a WebSocket")
 
 
 async def crons():

@@ -237,7 +237,7 @@ function endedOf(frames: Frame[], body: Uint8Array): Ended {
     values: values === '' ? undefined : JSON.parse(values),
     rest: state === '' ? null : JSON.parse(`{${state}`),
     save,
-    events: frames.flatMap(frame => eventsIn(Buffer.from(frame.body).toString())),
+    events: frames.filter(frame => frame.flags === 0).flatMap(frame => eventsIn(Buffer.from(frame.body).toString())),
     frames: frames.map(({ id, count, body }) => ({ id, count, bytes: body.length })),
   }
 }

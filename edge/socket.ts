@@ -1,0 +1,147 @@
+/**
+ * Protocol v2 over one WebSocket (API: threads-and-runs 17): commands and their answers, and any number of
+ * subscriptions, which last over runs. A client that does not read holds up its own subscriptions and nothing else.
+ */
+import { v7 as uuid } from 'uuid'
+import type { CallHead } from '../schemas/calls.js'
+import { errorText, type SocketOrder, successText } from '../schemas/events.js'
+import { rpc } from '../schemas/subjects.js'
+import type { Edge } from './context.js'
+import { openTeller } from './event-teller.js'
+import { dataOf } from './marked.js'
+import type { Stalled } from './outlet.js'
+import { insist } from './runs.js'
+import { ThreadReader, type ThreadSink } from './thread-reader.js'
+
+/** A connection at arm's length (upgrade.ts). */
+export interface Line {
+  /** False when it is full: what was given is sent all the same, and `onDrain` is called when it has room. */
+  send(text: string | Uint8Array): boolean
+  close(code: number, reason: string): void
+}
+
+const MAX_SUBSCRIPTIONS = 100
+const MAX_COMMANDS = 64
+/** Codes of RFC 6455: something failed here; come back, this server restarts. */
+const [FAILED, RESTARTS] = [1011, 1012]
+
+export class EventSocket implements Stalled {
+  blockedAt = 0
+  armedAt = 0
+  private readonly subscriptions = new Map<string, { reader: ThreadReader; unblock(): void }>()
+  private commands = 0
+  private blocked = false
+  private over = false
+
+  constructor(
+    private readonly edge: Edge,
+    private readonly head: CallHead,
+    private readonly line: Line,
+  ) {
+    edge.sockets.add(this)
+  }
+
+  /** One frame from the client. */
+  async onMessage(bytes: Uint8Array): Promise<void> {
+    const { bodies } = this.edge
+    if (this.commands >= MAX_COMMANDS || bodies.held + bytes.length > bodies.most)
+      return this.say(errorText(null, 'unknown_error', 'Too many commands at once'))
+    this.commands++
+    bodies.held += bytes.length
+    try {
+      const call = { ...this.head, run: { run_id: uuid(), mode: 'events' as const } }
+      const { head, body } = await insist(this.edge, rpc('threads', 'socket'), call, bytes)
+      if (this.over) return
+      if (head.status >= 400 && body.length === 0) throw new Error(head.detail)
+      if (head.order === true) await this.obey(JSON.parse(Buffer.from(body).toString()) as SocketOrder)
+      else this.say(body)
+    } catch (error) {
+      this.edge.link.log.warn({ err: error, request_id: this.head.request_id }, 'a command could not be answered')
+      this.end(FAILED, 'try again')
+    } finally {
+      this.commands--
+      bodies.held -= bytes.length
+    }
+  }
+
+  onDrain(): void {
+    if (!this.blocked) return
+    this.blocked = false
+    this.edge.stalls.remove(this)
+    for (const { unblock } of [...this.subscriptions.values()]) if (!this.blocked) unblock()
+  }
+
+  onClose(): void {
+    this.over = true
+    this.edge.sockets.delete(this)
+    this.edge.stalls.remove(this)
+    for (const { reader } of this.subscriptions.values()) reader.close()
+    this.subscriptions.clear()
+  }
+
+  /** The server stops: the client comes back to another. */
+  restart(): void {
+    this.end(RESTARTS, 'the server restarts')
+  }
+
+  cutOff(): void {
+    this.end(FAILED, 'too slow')
+  }
+
+  rearm(now: number): void {
+    this.armedAt = now
+  }
+
+  private async obey(order: SocketOrder): Promise<void> {
+    if ('unsubscribe' in order) {
+      const known = this.subscriptions.get(order.unsubscribe)
+      known?.reader.close()
+      this.subscriptions.delete(order.unsubscribe)
+      if (known !== undefined) return this.say(successText(order.id, {}))
+      return this.say(errorText(order.id, 'no_such_subscription', `There is no subscription ${order.unsubscribe}`))
+    }
+    if (this.subscriptions.size >= MAX_SUBSCRIPTIONS)
+      return this.say(errorText(order.id, 'invalid_argument', `At most ${MAX_SUBSCRIPTIONS} subscriptions at once`))
+    const subscription_id = uuid()
+    const { reader, unblock } = this.subscription(order)
+    this.subscriptions.set(subscription_id, { reader, unblock })
+    try {
+      await reader.open(order.subscribe.from, true)
+    } catch (error) {
+      this.subscriptions.delete(subscription_id)
+      return this.say(errorText(order.id, 'invalid_argument', (error as Error).message))
+    }
+    // The answer comes before the first event.
+    this.say(successText(order.id, { subscription_id }))
+    reader.start()
+  }
+
+  private subscription({ subscribe: { filter } }: Extract<SocketOrder, { subscribe: unknown }>) {
+    const teller = openTeller(filter, frames => {
+      for (const frame of frames) this.say(dataOf(frame))
+    })
+    const socket = this
+    const sink: ThreadSink = {
+      ...teller,
+      get ready() {
+        return !socket.blocked && !socket.over
+      },
+      closed(why) {
+        if (why === 'gone') socket.end(FAILED, 'events are no longer kept')
+        else reader.close()
+      },
+    }
+    const reader: ThreadReader = new ThreadReader(this.edge, this.head, sink)
+    return { reader, unblock: () => reader.settle() }
+  }
+
+  private say(text: string | Uint8Array): void {
+    if (this.over || this.line.send(text) || this.blocked) return
+    this.blocked = true
+    this.edge.stalls.add(this)
+  }
+
+  private end(code: number, reason: string): void {
+    if (!this.over) this.line.close(code, reason)
+  }
+}

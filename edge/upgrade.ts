@@ -1,0 +1,86 @@
+/**
+ * WebSockets of uWebSockets.js kept at arm's length: what is refused before one is opened, and nothing of the library
+ * beyond. A browser sends no preflight for a WebSocket, so the page's origin is checked here (design 2.16).
+ */
+import type { TemplatedApp, WebSocket } from 'uWebSockets.js'
+import type { CallHead } from '../schemas/calls.js'
+import type { Edge } from './context.js'
+import type { Cors } from './cors.js'
+import type { Exchange } from './exchange.js'
+import { EventSocket } from './socket.js'
+
+interface Connection {
+  head: CallHead
+  socket: EventSocket | null
+}
+
+/** Seconds without a word, not even an answer to a ping, after which a connection counts as gone. */
+const IDLE_SECS = 60
+/** More than this unread means a client that was told to wait and is sent one batch of each subscription. */
+const MAX_BACKPRESSURE = 64 * 1024 * 1024
+
+/** `admit` decides on an upgrade request as on any other and answers it when it refuses: then it is null. */
+export function serveSockets(
+  app: TemplatedApp,
+  edge: Edge,
+  admit: (...request: Parameters<NonNullable<Parameters<TemplatedApp['ws']>[1]['upgrade']>>) => Exchange | null,
+): void {
+  const { log } = edge.link
+  const guard = (work: () => void) => {
+    try {
+      work()
+    } catch (error) {
+      log.error({ err: error }, 'a WebSocket failed')
+    }
+  }
+  app.ws<Connection>('/*', {
+    maxPayloadLength: Math.min(edge.config.body_limit, 2 ** 31 - 1),
+    maxBackpressure: MAX_BACKPRESSURE,
+    closeOnBackpressureLimit: true,
+    idleTimeout: IDLE_SECS,
+    sendPingsAutomatically: true,
+    upgrade(res, req, context) {
+      const [key, protocol, extensions] = ['key', 'protocol', 'extensions'].map(name =>
+        req.getHeader(`sec-websocket-${name}`),
+      ) as [string, string, string]
+      guard(() => {
+        const exchange = admit(res, req, context)
+        if (exchange === null || exchange.over) return
+        exchange.handOver(() =>
+          res.upgrade<Connection>({ head: exchange.callHead(), socket: null }, key, protocol, extensions, context),
+        )
+      })
+    },
+    open: ws => guard(() => open(edge, ws)),
+    // The bytes are only valid during the call.
+    message: (ws, message) => guard(() => void ws.getUserData().socket?.onMessage(Buffer.from(message.slice(0)))),
+    drain: ws => guard(() => ws.getUserData().socket?.onDrain()),
+    close(ws) {
+      const connection = ws.getUserData()
+      guard(() => connection.socket?.onClose())
+      connection.socket = null
+    },
+  })
+}
+
+function open(edge: Edge, ws: WebSocket<Connection>): void {
+  const connection = ws.getUserData()
+  connection.socket = new EventSocket(edge, connection.head, {
+    send: text => ws.send(text, false) === 1,
+    close: (code, reason) => void ws.end(code, reason),
+  })
+}
+
+/** Programs send no origin; a page must be ours, or one that may read our answers. */
+export function originAllowed({ received }: Exchange, cors: Cors): boolean {
+  const { origin, host } = received
+  return origin === '' || sameHost(origin, host) || cors.answer(origin).includes('Access-Control-Allow-Origin')
+}
+
+function sameHost(origin: string, host: string): boolean {
+  try {
+    return new URL(origin).host === host.toLowerCase()
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { lines, projectRoot } from '../helpers/sdk.js'
+
+t.setTimeout(120_000)
+
+interface Message {
+  type: string
+  id?: number | null
+  event_id?: string
+  seq?: number
+  method?: string
+  error?: string
+  result?: { [name: string]: string }
+  params?: { namespace: string[]; data: { [name: string]: unknown } }
+}
+interface Socket {
+  on(event: 'open' | 'close' | 'error' | 'message' | 'unexpected-response', handler: (...args: never[]) => void): void
+  send(data: string | Uint8Array): void
+  close(): void
+  terminate(): void
+  pause(): void
+  resume(): void
+}
+const { WebSocket } = createRequire(join(projectRoot(), 'package.json'))('ws') as {
+  WebSocket: new (url: string, options?: object) => Socket
+}
+
+/** One connection; what it heard so far, and a wait for what it is to hear. */
+async function dial(url: string, thread: string, headers: { [name: string]: string } = {}) {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/threads/${thread}/stream/events`, { headers })
+  const heard: Message[] = []
+  let wake = () => {}
+  let closed: number | null = null
+  socket.on('message', (data: Buffer) => {
+    heard.push(JSON.parse(data.toString()))
+    wake()
+  })
+  await new Promise<void>((resolve, reject) => {
+    socket.on('open', resolve)
+    socket.on('error', reject)
+  })
+  socket.on('close', (code: number) => {
+    closed = code
+    wake()
+  })
+  let id = 0
+  const hear = async (test: (message: Message) => boolean, n = 1): Promise<Message> => {
+    for (let from = 0; ; ) {
+      for (; from < heard.length; from++) if (test(heard[from]!) && --n === 0) return heard[from]!
+      if (closed !== null) throw new Error(`closed with ${closed}`)
+      await new Promise<void>(done => (wake = done))
+    }
+  }
+  const command = (method: string, params: object = {}) => {
+    const mine = ++id
+    socket.send(JSON.stringify({ id: mine, method, params }))
+    return hear(message => message.id === mine)
+  }
+  return { socket, heard, hear, command, closed: () => closed }
+}
+const isEnd = ({ method, params }: Message) =>
+  method === 'lifecycle' && params?.namespace.length === 0 && params.data.event !== 'running'
+const human = (content: string) => ({ messages: [{ type: 'human', content }] })
+
+let cluster: Cluster
+t.before(async () => {
+  cluster = await startCluster({ app: 'test/apps/chat' })
+})
+t.teardown(() => cluster?.stop())
+
+t.test('commands and events on one connection, over several runs', async t => {
+  const { socket, heard, hear, command } = await dial(cluster.url, randomUUID())
+  const early = await command('subscription.subscribe', { channels: ['lifecycle'] })
+  t.match(early, { type: 'success', result: { subscription_id: String } })
+  const start = () => command('run.start', { assistant_id: 'chat', input: human('hello there') })
+  t.match(await start(), { type: 'success', result: { run_id: String } })
+  await hear(isEnd)
+  const second = await command('subscription.subscribe', { channels: ['messages'] })
+  await hear(({ params }) => params?.data.event === 'message-finish')
+  const at = heard.indexOf(second)
+  t.ok(
+    heard.slice(0, at).every(one => one.method !== 'messages'),
+    'the answer comes before the first event',
+  )
+  const text = heard.flatMap(one => (one.params?.data.delta as { text?: string })?.text ?? []).join('')
+  t.equal(text, 'You said: hello there', 'what was before is replayed')
+  t.match(await command('subscription.unsubscribe', second.result), { type: 'success', result: {} })
+  t.match(await command('subscription.unsubscribe', second.result), { error: 'no_such_subscription' })
+  await start()
+  await hear(isEnd, 2)
+  t.equal(heard.filter(one => one.params?.data.event === 'message-finish').length, 1, 'and no more of what was left')
+  const seqs = heard.flatMap(one => (one.method === 'lifecycle' ? one.seq! : []))
+  t.same(
+    seqs,
+    seqs.toSorted((a, b) => a - b),
+  )
+  t.match(await command('state.get', { namespace: [] }), { result: { values: { messages: { length: 4 } } } })
+  socket.close()
+})
+
+t.test('what is no command is answered, and the connection stays', async t => {
+  const { socket, heard, hear, command, closed } = await dial(cluster.url, randomUUID())
+  for (const bad of ['{', 'null', '{"id":"x","method":"y"}', Buffer.from([0xff, 0xfe])]) socket.send(bad)
+  await hear(one => one.id === null, 4)
+  t.ok(heard.every(one => one.type === 'error' && one.error === 'invalid_argument'))
+  t.match(await command('subscription.subscribe', { channels: [] }), { error: 'invalid_argument' })
+  t.match(await command('subscription.subscribe', {}), { error: 'invalid_argument' })
+  t.match(await command('subscription.reconnect'), { error: 'not_supported' })
+  t.match(await command('nothing'), { error: 'unknown_command' })
+  socket.send(Buffer.from(JSON.stringify({ id: 77, method: 'agent.getTree' })))
+  t.match(await hear(one => one.id === 77), { error: 'no_such_run' }, 'bytes are read as UTF-8')
+  t.equal(closed(), null)
+  socket.close()
+})
+
+t.test('who may connect: the origin, the path, the host', async t => {
+  const guarded = await startCluster({ app: 'test/apps/chat', env: { CORS_ALLOW_ORIGINS: 'https://chat.example' } })
+  t.teardown(() => guarded.stop())
+  const thread = randomUUID()
+  const refused = async (code: number, path: string, headers: { [name: string]: string }) => {
+    const socket = new WebSocket(`${guarded.url.replace('http', 'ws')}${path}`, { headers })
+    socket.on('error', () => {})
+    const status = await new Promise<number>((resolve, reject) => {
+      socket.on('open', () => reject(new Error('it was opened')))
+      socket.on('unexpected-response', (_: unknown, answer: { statusCode: number }) => resolve(answer.statusCode))
+    })
+    t.equal(status, code, `${path} ${JSON.stringify(headers)}`)
+  }
+  const path = `/threads/${thread}/stream/events`
+  await refused(403, path, { origin: 'https://evil.example' })
+  await refused(403, path, { origin: 'null' })
+  await refused(403, path, { host: 'evil.example' })
+  await refused(404, '/ok', {})
+  await refused(404, '/threads', {})
+  await refused(422, '/threads/xyz/stream/events', {})
+  for (const origin of ['https://chat.example', guarded.url]) {
+    const { socket } = await dial(guarded.url, thread, { origin })
+    socket.close()
+  }
+  const plain = await fetch(`${guarded.url}${path}`)
+  t.equal(plain.status, 426)
+  t.equal((await fetch(`${guarded.url}/ok`)).status, 200)
+})
+
+t.test('a client that reads slowly gets everything; one that does not read at all is cut off', async t => {
+  const patient = await startCluster({ app: 'test/apps/basic', env: { WEFT_STALL_MS: '1500' } })
+  t.teardown(() => patient.stop())
+  const thread = randomUUID()
+  const slow = await dial(patient.url, thread)
+  const deaf = await dial(patient.url, thread)
+  for (const one of [slow, deaf]) await one.command('subscription.subscribe', { channels: ['custom', 'lifecycle'] })
+  deaf.socket.pause()
+  const size = 50_000
+  await slow.command('run.start', { assistant_id: 'chunks', input: { count: 1_000, size } })
+  const pauses = (async () => {
+    for (let i = 0; i < 5; i++) {
+      slow.socket.pause()
+      await sleep(200)
+      slow.socket.resume()
+      await sleep(50)
+    }
+  })()
+  await slow.hear(isEnd)
+  await pauses
+  const got = slow.heard.filter(one => one.method === 'custom')
+  t.same(
+    got.map(one => (one.params!.data.payload as { i: number }).i),
+    Array.from({ length: 1_000 }, (_, i) => i),
+  )
+  const gone = new Promise<void>(done => deaf.socket.on('close', () => done()))
+  await sleep(3_000)
+  deaf.socket.resume()
+  await gone
+  t.ok(deaf.heard.length < slow.heard.length, 'it was not kept for ever')
+  slow.socket.close()
+})
+
+t.test('when the server stops, the client is told to come back', async t => {
+  const short = await startCluster({ app: 'test/apps/chat' })
+  const { command, closed, hear } = await dial(short.url, randomUUID())
+  await command('subscription.subscribe', { channels: ['lifecycle'] })
+  await short.stop()
+  await t.rejects(
+    hear(() => false),
+    /closed with 1012/,
+  )
+  t.equal(closed(), 1012)
+})
+
+t.test('the official JavaScript SDK over a WebSocket', async t => {
+  const webSocketFactory = (url: string) => new WebSocket(url) as never
+  const thread = lines[0]!
+    .connect(cluster.url)
+    .threads.stream({ assistantId: 'chat', transport: 'websocket', webSocketFactory })
+  const { messages } = thread
+  await thread.run.start({ input: human('hello there') })
+  const texts: string[] = []
+  for await (const message of messages) {
+    let text = ''
+    for await (const part of message.text) text += part
+    texts.push(text)
+  }
+  t.same(texts, ['You said: hello there'])
+  await thread.run.start({ input: human('may I?') })
+  for await (const _ of await thread.subscribe('lifecycle'));
+  const [asked] = thread.interrupts
+  t.match(asked, { payload: { question: 'may I?' } })
+  await thread.input.respond({ interrupt_id: asked!.interruptId, namespace: [], response: 'yes' })
+  for await (const _ of await thread.subscribe('lifecycle'));
+  t.match(await thread.state.get({ namespace: [] }), {
+    values: { messages: { 3: { content: 'The answer was yes' } } },
+  })
+  await thread.close()
+})
