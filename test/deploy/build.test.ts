@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { inLine } from '../../workers/deploy/in-line.js'
 import { erase, keyOf, openArtefacts } from '../../workers/deploy/process/artefacts.js'
 import { must, run } from '../../workers/deploy/process/command.js'
 import { describe } from '../../workers/deploy/process/describe.js'
@@ -292,6 +293,41 @@ t.test('artefacts', async t => {
     await later.forget(id)
     t.same([...(await (await openRecords(place)).artefacts())], [])
   })
+})
+
+t.test('work in line', async t => {
+  const line = inLine(2)
+  const log: string[] = []
+  const ends = new Map<string, () => void>()
+  const stops = new Map<string, AbortController>()
+  const begin = (name: string) => {
+    const stop = new AbortController()
+    stops.set(name, stop)
+    const work = () =>
+      new Promise<void>(resolve => {
+        log.push(name)
+        ends.set(name, resolve)
+      })
+    return line(work, stop.signal)
+  }
+  const turns = async () => {
+    for (let i = 0; i < 10; i++) await null
+  }
+  const all = ['a', 'b', 'c', 'd', 'e'].map(name => begin(name))
+  await turns()
+  t.same(log, ['a', 'b'])
+  stops.get('c')!.abort()
+  await t.rejects(all[2]!, { name: 'Stopped' })
+  t.same(log, ['a', 'b'], 'who leaves the line takes no place')
+  ends.get('b')!()
+  await turns()
+  t.same(log, ['a', 'b', 'd'])
+  ends.get('a')!()
+  ends.get('d')!()
+  await turns()
+  t.same(log, ['a', 'b', 'd', 'e'])
+  ends.get('e')!()
+  await Promise.allSettled(all)
 })
 
 t.test('sizes', async t => {

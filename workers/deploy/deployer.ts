@@ -8,11 +8,14 @@ import type { RevisionStatus } from '../../schemas/deployments.js'
 import { WeftError } from '../../schemas/errors.js'
 import type { Driver, Step } from './driver.js'
 import { Fault, Stopped } from './fault.js'
+import { inLine } from './in-line.js'
 import type { RevisionLog } from './log.js'
 import type { Office } from './office.js'
 
-/** Orders carried out at the same time: a build wants a machine to itself. */
-const MAX_ORDERS = 2
+/** Orders held at the same time: most of what they do is waiting. */
+const MAX_ORDERS = 16
+/** Builds at the same time: each wants a machine to itself. Deletes and interrupts do not wait for them. */
+const MAX_BUILDS = 2
 const SWEEP_MS = 30_000
 const RENEW_MS = LEASE_MS / 3
 
@@ -46,6 +49,7 @@ const LEAVING = 'leaving'
 
 export function openDeployer({ office, driver, logOf, log }: DeployerOptions): Deployer {
   const working = new Set<Working>()
+  const builds = inLine(MAX_BUILDS)
   let open = true
   let looking = false
   let again = false
@@ -145,7 +149,9 @@ export function openDeployer({ office, driver, logOf, log }: DeployerOptions): D
     } catch (error) {
       if (signal.reason === LOST || isFenced(error) || isUnreachable(error)) throw error
       if (signal.reason === LEAVING) return driver.undo(order)
-      if (error instanceof Stopped) return interrupt(order)
+      // Refused because it is to be interrupted, which we had not heard of yet.
+      const asked = is('conflict')(error) && (await office.renew(order)).interrupt
+      if (error instanceof Stopped || asked) return interrupt(order)
       if (!(error instanceof Fault)) log.error({ err: error, revision_id: order.revision_id }, 'a revision failed')
       const message =
         error instanceof Fault ? error.message : `${failed}: something failed in the deploy worker; see its log`
@@ -161,11 +167,13 @@ export function openDeployer({ office, driver, logOf, log }: DeployerOptions): D
     const { order } = step
     const done = order.stage === 'AWAITING_DEPLOY' || order.stage === 'DEPLOYING'
     if (done && order.artefact !== null && (await driver.has(order.artefact))) return order.artefact
-    if (!done && order.stage !== 'BUILDING') await office.advance(order, { status: 'BUILDING' })
     const onCommit = async (repo_commit_sha: string) => {
       if (!done) await office.advance(order, { status: 'BUILDING', repo_commit_sha })
     }
-    const { artefact } = await driver.build(step, onCommit)
+    const { artefact } = await builds(async () => {
+      if (!done && order.stage !== 'BUILDING') await office.advance(order, { status: 'BUILDING' })
+      return driver.build(step, onCommit)
+    }, step.signal)
     if (!done) await office.advance(order, { status: 'AWAITING_DEPLOY', artefact })
     return artefact
   }

@@ -310,7 +310,13 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     }
     for (const one of active) {
       const known = running.get(one.revision_id)
-      if (known === undefined) await startActive(one)
+      if (known === undefined)
+        await startActive(one).catch(error =>
+          log.warn(
+            { err: error, revision_id: one.revision_id },
+            'an active revision could not be started; trying again later',
+          ),
+        )
       else if (known.generation !== one.generation && known.draining === null)
         void resize(known, one).catch(error =>
           log.warn({ err: error, revision_id: one.revision_id }, 'a new size failed'),
