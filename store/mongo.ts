@@ -5,7 +5,7 @@
  */
 import { fail } from '../schemas/errors.js'
 import { collections, ensureIndexes } from './mongo/collections.js'
-import { connect, hostsOf, known, patiently } from './mongo/connection.js'
+import { connect, hostsOf, isOutage, patiently } from './mongo/connection.js'
 import { reads } from './mongo/reads.js'
 import { finishRemovals } from './mongo/removal.js'
 import { ensureVersion } from './mongo/schema.js'
@@ -48,14 +48,21 @@ export async function openMongo(options: MongoOptions): Promise<Store> {
 
   const underWay = new Set<Promise<unknown>>()
   let closed: Promise<void> | null = null
+  let out = false
   const call = async <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
     if (closed) throw fail('unavailable', 'The store is closed')
     const answer = work()
     underWay.add(answer)
     try {
-      return await answer
+      const value = await answer
+      if (out) options.log?.info({}, 'the database can be used again')
+      out = false
+      return value
     } catch (error) {
-      throw known(error)
+      if (!isOutage(error)) throw error
+      if (!out) options.log?.warn({ err: error }, 'the database cannot be used')
+      out = true
+      throw fail('unavailable', 'The database cannot be used at the moment')
     } finally {
       underWay.delete(answer)
     }

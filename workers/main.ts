@@ -35,6 +35,7 @@ import { webhookSecret } from './webhooks.js'
 
 /** Serves `rpc.*` on this link until the lifecycle stops it. Throws an Error with one sentence when it cannot. */
 export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
+  await mkdir(config.data, { recursive: true })
   const store = await openStore(config, link)
   life.push({ name: 'store', stop: () => store.close() })
   await ensureStreams(link, config)
@@ -91,7 +92,6 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
 /** MongoDB, which many workers share, where it is named; else the embedded store, which is one worker's own. */
 async function openStore({ mongodb_url, data }: Config, { log }: Link): Promise<Store> {
   if (mongodb_url !== '') return (await import('../store/mongo.js')).openMongo({ url: mongodb_url, log })
-  await mkdir(data, { recursive: true })
   return (await import('../store/sqlite.js')).openSqlite({ folder: data, log })
 }
 

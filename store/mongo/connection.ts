@@ -2,8 +2,16 @@
  * The connection: what is waited for and how long, what a write must reach before it counts, and what of the driver's
  * errors means that the database cannot be used now.
  */
-import { type Db, MongoAPIError, MongoClient, type MongoClientOptions, MongoError, ReadConcern } from 'mongodb'
-import { fail, WeftError } from '../../schemas/errors.js'
+import {
+  type Db,
+  MongoClient,
+  type MongoClientOptions,
+  MongoError,
+  MongoInvalidArgumentError,
+  MongoParseError,
+  MongoServerError,
+  ReadConcern,
+} from 'mongodb'
 import type { MongoOptions } from '../mongo.js'
 
 const DATABASE = 'weft'
@@ -91,12 +99,14 @@ export const databaseOf = (url: string): string =>
 export const hostsOf = (url: string): string =>
   /^mongodb(?:\+srv)?:\/\/(?:[^/]*@)?([^/?]+)/.exec(url)?.[1] ?? 'MONGODB_URL'
 
+/** What the server answers to a command that is wrong, whenever it is sent. */
+const WRONG = new Set([2, 9, 14, 17, 28, 31, 40, 52, 54, 56, 57, 66, 72, 10334])
+
 /**
- * The error as callers know it. What the driver or the server says is `unavailable`: the outcome of the call is not
- * known, it can be repeated. Errors of the program stay what they are.
+ * Whether the database cannot be used now: the outcome of the call is not known, it can be repeated. All that the
+ * driver throws, but for what says that we ask for something wrong.
  */
-export function known(error: unknown): unknown {
-  if (error instanceof WeftError || !(error instanceof MongoError)) return error
-  if (error instanceof MongoAPIError && !/closed|connect/i.test(error.name)) return error
-  return fail('unavailable', `The database cannot be used now: ${error.message}`)
-}
+export const isOutage = (error: unknown): error is MongoError =>
+  error instanceof MongoError &&
+  !(error instanceof MongoInvalidArgumentError || error instanceof MongoParseError) &&
+  !(error instanceof MongoServerError && WRONG.has(Number(error.code)))

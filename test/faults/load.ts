@@ -1,0 +1,55 @@
+/** Load for tests that stop and kill things: what was answered 2xx is remembered, and must end. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Roles } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+
+const RUNS_MS = 90_000
+
+/** The body of the next run. */
+type Input = () => { assistant_id: string; input: object }
+
+/** Creates runs one after the other until told to stop; what was answered 2xx must end in success. */
+export function load(roles: Pick<Roles, 'urls'>, input: Input = () => ({ assistant_id: 'slow', input: { ms: 300 } })) {
+  const accepted: { thread_id: string; run_id: string }[] = []
+  const refused: number[] = []
+  let on = true
+  const one = async (i: number) => {
+    const url = roles.urls[i % roles.urls.length]!
+    const headers = { 'content-type': 'application/json' }
+    const thread = await fetch(`${url}/threads`, { method: 'POST', headers, body: '{}' })
+    if (!thread.ok) return void refused.push(thread.status)
+    const { thread_id } = (await thread.json()) as { thread_id: string }
+    const body = JSON.stringify(input())
+    const run = await fetch(`${url}/threads/${thread_id}/runs`, { method: 'POST', headers, body })
+    if (run.ok) accepted.push((await run.json()) as { thread_id: string; run_id: string })
+    else refused.push(run.status)
+    await Promise.all([run.bodyUsed || run.arrayBuffer(), thread.bodyUsed || thread.arrayBuffer()])
+  }
+  const ended = (async () => {
+    for (let i = 0; on && i < 2_000; i++) {
+      // A connection that a stopping edge has closed is no answer; only what was answered counts.
+      await one(i).catch(() => refused.push(0))
+      await sleep(30)
+    }
+  })()
+  return {
+    accepted,
+    refused,
+    async stop() {
+      on = false
+      await ended
+    },
+  }
+}
+
+/** The statuses of the runs once all have ended, or when it has been waited too long. */
+export async function settled(url: string, runs: readonly { thread_id: string; run_id: string }[]): Promise<string[]> {
+  const client = lines[0]!.connect(url)
+  const end = Date.now() + RUNS_MS
+  for (;;) {
+    const states: string[] = []
+    for (const { thread_id, run_id } of runs) states.push((await client.runs.get(thread_id, run_id)).status)
+    if (states.every(status => !['pending', 'running'].includes(status)) || Date.now() > end) return states
+    await sleep(200)
+  }
+}

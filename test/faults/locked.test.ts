@@ -1,0 +1,38 @@
+/** The embedded store under the hands of somebody else. */
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import Libsql from 'libsql'
+import t from 'tap'
+import { startRoles } from '../helpers/cluster.js'
+import { load, settled } from './load.js'
+
+t.setTimeout(240_000)
+const APP = 'test/apps/basic'
+
+t.test('a database that is locked for a while: no call hangs, nothing accepted is lost', async t => {
+  const roles = await startRoles({ app: APP })
+  t.teardown(() => roles.stop())
+  const url = roles.urls[0]!
+  const { accepted, refused, stop } = load(roles)
+  await sleep(1_500)
+  const before = accepted.length
+  const db = new Libsql(join(roles.nats.data, 'weft.db'))
+  db.exec('BEGIN IMMEDIATE')
+  await sleep(9_000)
+  t.equal((await fetch(`${url}/ready`)).status, 503, 'not ready while it cannot write')
+  db.exec('ROLLBACK')
+  db.close()
+  const deadline = Date.now() + 20_000
+  while ((accepted.length < before + 20 || (await fetch(`${url}/ready`)).status !== 200) && Date.now() < deadline)
+    await sleep(100)
+  t.equal((await fetch(`${url}/ready`)).status, 200)
+  await stop()
+  t.ok(accepted.length >= before + 20, 'calls are answered again')
+  t.same(
+    [...new Set(refused)].filter(status => status !== 503),
+    [],
+    'refused only as unavailable',
+  )
+  const states = await settled(url, accepted)
+  t.same([...new Set(states)], ['success'], `${states.length} runs were accepted`)
+})
