@@ -9,7 +9,8 @@ import type { RecordRow, Store } from '../store/port.js'
 import type { Tools } from './context.js'
 import { newRecord } from './control.js'
 import { forDeployers } from './deployment-orders.js'
-import { deploymentOf, logParent, revisionOf } from './deployment-rows.js'
+import { deploymentOf, revisionOf } from './deployment-rows.js'
+import { logParent } from './deployment-write.js'
 import { type Redact, redactorOf } from './redact.js'
 
 const MAX_LINE = 16 * 1024

@@ -24,12 +24,10 @@ import {
 } from '../schemas/deploy-calls.js'
 import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
-import type { RecordRow } from '../store/port.js'
 import { ensureSystemAssistants } from './assistants.js'
 import type { Tools } from './context.js'
 import { deploymentOut, revisionOut, secretsOf } from './deployment-answers.js'
 import {
-  change,
   type DeploymentBody,
   deploymentOf,
   type Flight,
@@ -38,12 +36,10 @@ import {
   known,
   orderOf,
   type RevisionBody,
-  removeDeployment,
-  settled,
-  wakeDeployers,
 } from './deployment-rows.js'
 import { each } from './deployment-search.js'
-import { deploymentAfter, isOver, mayBecome, PATIENCE } from './deployment-status.js'
+import { deploymentAfter, isOver, mayBecome } from './deployment-status.js'
+import { change, removeDeployment, settled, wakeDeployers } from './deployment-write.js'
 import { redactorOf } from './redact.js'
 
 /** Only the deployer hears what is said to its inboxes: the broker sees to it (scripts/nats-config.ts). */
@@ -73,7 +69,7 @@ export const orders = (tools: Tools) => ({
 const json = <T>(value: T): Reply => ({ body: JSON.stringify(value) })
 const anything = (data: unknown) => ({ success: true as const, data: data as object })
 
-const BATCH = 1_000
+export const BATCH = 1_000
 
 /** The order that waits longest and that nobody holds; null when there is none for these sources. */
 async function claim(tools: Tools, { worker, sources, takes_over }: DeployClaim): Promise<Order | null> {
@@ -104,7 +100,7 @@ async function claim(tools: Tools, { worker, sources, takes_over }: DeployClaim)
 }
 
 /** Removed meanwhile. */
-const gone = (error: { code?: string }): null => {
+export const gone = (error: { code?: string }): null => {
   if (error.code === 'not_found') return null
   throw error
 }
@@ -277,44 +273,4 @@ async function envOf(tools: Tools, { deployment_id, revision_id }: EnvAsk): Prom
   const found = [body.serving, body.flight].find(one => one?.revision_id === revision_id)
   if (!found) throw fail('not_found', `Revision ID ${revision_id} is neither active nor being deployed.`)
   return { env: await secretsOf(tools, id, found.secrets), env_version: found.secrets }
-}
-
-/** What lost its worker, or its wake-up: every order that nobody holds is announced again; who waited too long fails. */
-export async function sweepOrders(tools: Tools): Promise<void> {
-  const now = Date.now()
-  for (const row of await tools.store.records.due('deployment', now, BATCH)) await sweepOne(tools, row, now)
-}
-
-async function sweepOne(tools: Tools, row: RecordRow, now: number): Promise<void> {
-  const { body } = known<DeploymentBody>(row)
-  const { flight } = body
-  const limit = flight === null ? undefined : PATIENCE[flight.status]
-  if (flight !== null && limit !== undefined && body.lease === null && flight.since + limit.ms < now) {
-    const message = `no deploy worker took it within ${limit.ms / 60_000} minutes: is one running for source ${body.source}?`
-    await change(tools, row.id, async ({ body }) => {
-      if (body.flight?.revision_id !== flight.revision_id || body.flight.status !== flight.status) return null
-      if (body.lease !== null) return null
-      const over: Flight = { ...body.flight, status: limit.to, since: now, message }
-      return { body: { ...body, flight: over }, after: await settled(tools.store, over), visible: true }
-    }).catch(gone)
-  }
-  await promote(tools, row.id)
-  const order = orderOf(body)
-  if (order !== null) wakeDeployers(tools, order, row.id, body.latest)
-}
-
-/** Revisions, secrets and projects that were inserted for a change that was never made. */
-export async function sweepOrphans({ store }: Tools, now = Date.now()): Promise<void> {
-  for (const kind of ['revision', 'secrets', 'project'] as const)
-    for (const row of await store.records.due(kind, now, BATCH)) {
-      const owner = await store.records.get('deployment', kind === 'project' ? row.id : row.parent)
-      const body = owner === null ? null : known<DeploymentBody>(owner).body
-      const wanted =
-        body !== null && (kind === 'project' || (kind === 'revision' ? body.latest : body.secrets) === row.id)
-      await store.apply([
-        wanted
-          ? { step: 'records.patch', kind, id: row.id, where: { rev: row.rev }, set: { due_at: null } }
-          : { step: 'records.remove', kind, id: row.id, where: { rev: row.rev } },
-      ])
-    }
 }

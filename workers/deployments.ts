@@ -10,15 +10,8 @@ import {
 import { InvalidFields, WeftError } from '../schemas/errors.js'
 import type { Tools } from './context.js'
 import { deploymentOut, revisionOut, secretsOf } from './deployment-answers.js'
-import {
-  createDeployment,
-  createRevision,
-  deleteDeployment,
-  etagOf,
-  interrupt,
-  patchDeployment,
-  redeploy,
-} from './deployment-change.js'
+import { createRevision, etagOf, patchDeployment, redeploy } from './deployment-change.js'
+import { createDeployment } from './deployment-create.js'
 import { logQueries } from './deployment-log-query.js'
 import { logWriter } from './deployment-logs.js'
 import { orders } from './deployment-orders.js'
@@ -32,6 +25,7 @@ import {
   revisionOf,
 } from './deployment-rows.js'
 import { searchDeployments, searchRevisions } from './deployment-search.js'
+import { deleteDeployment, interrupt } from './deployment-stop.js'
 
 export const deployments = (tools: Tools) => ({
   create: form<DeploymentCreate>(validateDeploymentCreate, async (body, { head }) =>

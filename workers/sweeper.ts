@@ -4,7 +4,7 @@
  */
 import type { Tools } from './context.js'
 import { sweepLogs } from './deployment-logs.js'
-import { sweepOrders, sweepOrphans } from './deployment-orders.js'
+import { sweepOrders, sweepOrphans } from './deployment-sweep.js'
 import { dropOrphan, repair } from './repair.js'
 import { forgetExpired } from './run-once.js'
 import { firstEligible } from './run-status.js'

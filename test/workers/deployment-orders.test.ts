@@ -12,15 +12,9 @@ import { WeftError } from '../../schemas/errors.js'
 import type { RecordRow, Store } from '../../store/port.js'
 import type { Tools } from '../../workers/context.js'
 import { secretsOf } from '../../workers/deployment-answers.js'
-import {
-  createDeployment,
-  createRevision,
-  deleteDeployment,
-  interrupt,
-  patchDeployment,
-  redeploy,
-} from '../../workers/deployment-change.js'
-import { DEPLOYER_INBOX, orders, promote, sweepOrders, sweepOrphans } from '../../workers/deployment-orders.js'
+import { createRevision, patchDeployment, redeploy } from '../../workers/deployment-change.js'
+import { createDeployment } from '../../workers/deployment-create.js'
+import { DEPLOYER_INBOX, orders, promote } from '../../workers/deployment-orders.js'
 import {
   type DeploymentBody,
   findDeployment,
@@ -28,11 +22,13 @@ import {
   type Known,
   known,
   type RevisionBody,
-  removeDeployment,
   standingOf,
 } from '../../workers/deployment-rows.js'
 import { each } from '../../workers/deployment-search.js'
 import { isOver, REVISION } from '../../workers/deployment-status.js'
+import { deleteDeployment, interrupt } from '../../workers/deployment-stop.js'
+import { sweepOrders, sweepOrphans } from '../../workers/deployment-sweep.js'
+import { removeDeployment } from '../../workers/deployment-write.js'
 import { github, image } from '../helpers/control.js'
 import { Crash, type Stepwise, stage, stepwise } from './stage.js'
 
