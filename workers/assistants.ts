@@ -88,7 +88,7 @@ const withoutReserved = (metadata: { [key: string]: unknown }) =>
 /** A graph worker announces itself: its pool's consumer and the system assistants of its graphs exist afterwards. */
 async function register({ app, revision, pool, graphs, ttl }: Registration, tools: Tools) {
   const { store, link, ttls } = tools
-  await ttls.announce(app, ttl ?? null)
+  await ttls.announce(app, pool, ttl ?? null)
   await ensureConsumer(link, token('pool', pool))
   if (revision !== undefined) return {}
   await ensureSystemAssistants(store, app, graphs)

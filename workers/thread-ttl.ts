@@ -19,8 +19,8 @@ export const HALF_MADE_MS = 10 * MINUTE_MS
 export interface Ttls {
   /** Of a new thread for which the client named none; null = for ever. */
   of(app: string): Promise<Ttl | null>
-  /** What the application of a graph worker says; null: nothing. */
-  announce(app: string, defaults: TtlDefaults | null): Promise<void>
+  /** What the langgraph.json of a pool of the application says; null: nothing. */
+  announce(app: string, pool: string, defaults: TtlDefaults | null): Promise<void>
   /** How many threads may be swept now; null: it is not time yet. For all applications together. */
   sweep(): Promise<number | null>
 }
@@ -28,36 +28,37 @@ export interface Ttls {
 export function openTtls(store: Store): Ttls {
   const kept = new Map<string, { ttl: Ttl | null; until: number }>()
   let swept = 0
-  const read = async (app: string): Promise<TtlDefaults | null> => {
-    const record = await store.records.get(KIND, app)
-    return record === null ? null : (JSON.parse(record.body) as TtlDefaults)
-  }
+  const bodyOf = ({ body }: { body: string }) => JSON.parse(body) as TtlDefaults
   return {
     async of(app) {
       const known = kept.get(app)
       if (known !== undefined && known.until > Date.now()) return known.ttl
-      const { default_ttl, strategy } = (await read(app)) ?? {}
+      const said = (await store.records.list({ kind: KIND, parent: app, sort: 'id', order: 'asc', limit: 100 })).map(
+        bodyOf,
+      )
+      const { default_ttl, strategy } = said.find(one => one.default_ttl !== undefined) ?? {}
       const ttl = default_ttl === undefined ? null : { minutes: default_ttl, strategy: strategy ?? 'delete' }
       kept.set(app, { ttl, until: Date.now() + KEPT_MS })
       return ttl
     },
-    async announce(app, defaults) {
+    async announce(app, pool, defaults) {
+      const id = `${app} ${pool}`
+      const stored = await store.records.get(KIND, id)
+      if (isDeepStrictEqual(stored === null ? null : bodyOf(stored), defaults)) return
+      await store.apply([{ step: 'records.remove', kind: KIND, id, where: {} }])
       kept.delete(app)
-      if (isDeepStrictEqual(await read(app), defaults)) return
-      await store.apply([{ step: 'records.remove', kind: KIND, id: app, where: {} }])
       if (defaults === null) return
       const now = Date.now()
-      const row = { kind: KIND, app, id: app, parent: '', name: null, rev: 0, keys: [], due_at: null }
+      const row = { kind: KIND, app, id, parent: app, name: null, rev: 0, keys: [], due_at: null }
       await store.apply([
         { step: 'records.insert', row: { ...row, body: JSON.stringify(defaults), created_at: now, updated_at: now } },
       ])
+      kept.delete(app)
     },
     async sweep() {
-      const all = (await store.records.list({ kind: KIND, limit: 1_000 })).map(
-        ({ body }) => JSON.parse(body) as TtlDefaults,
-      )
+      const all = (await store.records.list({ kind: KIND, limit: 1_000 })).map(bodyOf)
       const minutes = all.map(one => one.sweep_interval_minutes ?? SWEEP_MINUTES)
-      const every_ms = Math.min(SWEEP_MINUTES, ...minutes) * MINUTE_MS
+      const every_ms = (minutes.length > 0 ? Math.min(...minutes) : SWEEP_MINUTES) * MINUTE_MS
       if (Date.now() < swept + every_ms) return null
       swept = Date.now()
       return Math.max(0, ...all.map(one => one.sweep_limit ?? SWEEP_LIMIT)) || SWEEP_LIMIT

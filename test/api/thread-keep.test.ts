@@ -239,7 +239,7 @@ t.test('copy, supersteps, prune', async t => {
   await t.test('large values are copied, too', async t => {
     const { threads, runs } = lines[0]!.connect(cluster.url)
     const { thread_id } = await threads.create()
-    const text = 'large '.repeat(2_000_000)
+    const text = 'large '.repeat(700_000)
     await runs.wait(thread_id, 'echo', { input: { text } })
     const copy = await threads.copy(thread_id)
     t.ok((copy.values as { seen: string }).seen === text)

@@ -38,6 +38,13 @@ t.test('a bad file is one sentence', async t => {
     await sentence({ graphs: { a: './a.mjs:a' }, auth: { path: './auth.mjs:auth' } }),
     /asks for "auth", which Weft does not have yet: it is not served without it\.$/,
   )
+  const withTtl = (ttl: unknown) => ({ graphs: { a: './a.mjs:a' }, checkpointer: { ttl } })
+  t.match(await sentence(withTtl({ default_ttl: 0 })), /checkpointer\.ttl\.default_ttl must be .*number/)
+  t.match(await sentence(withTtl({ strategy: 'x' })), /checkpointer\.ttl\.strategy must be .*keep_latest/)
+  t.match(await sentence(withTtl({ sweep_limit: 1.5 })), /checkpointer\.ttl\.sweep_limit must be/)
+  t.match(await sentence(withTtl('1 day')), /checkpointer\.ttl must be/)
+  const ttl = { strategy: 'keep_latest', default_ttl: 10, sweep_interval_minutes: 1, sweep_limit: 5 }
+  t.same((await loadApplication(application(withTtl(ttl)))).hello.ttl, ttl)
   t.match((await loadApplication(join(root, 'none.json'))).hello.error, /none\.json cannot be read\.$/)
 })
 
