@@ -52,6 +52,7 @@ export class ThreadReader {
   private line: Due[] = []
   private more = false
   private known = 0
+  private app = ''
   private current: ClaimReader | null = null
   private started = false
   private closed = false
@@ -72,6 +73,7 @@ export class ThreadReader {
     this.undo.push(link.onReconnect(() => this.started && void this.again()))
     try {
       const followed = await this.follow(from, may_miss)
+      this.app = followed.app
       if (followed.gone) throw fail('conflict', 'The events after this id are no longer kept')
       for (const run of followed.runs) this.line.push(dueOf(run, from))
       this.known = followed.known
@@ -113,6 +115,8 @@ export class ThreadReader {
   private onNews(news: ThreadNews): void {
     if (this.closed) return
     if (!this.started) this.early.push(news)
+    // Thread ids are unique over all applications, but a reader may name one that is not of its own.
+    else if (news.app !== this.app) return
     else if ('removed' in news) this.sink.closed('removed')
     else if ('dropped' in news) this.sink.dropped(news.dropped.run_id, news.dropped.status)
     else if (news.claimed.claim_no > this.known + 1) void this.again()

@@ -30,6 +30,8 @@ export interface FollowedRun extends RunHead {
 
 /** The answer. */
 export interface Followed {
+  /** The application it is of: news of another one with the same thread id are none of this reader's. */
+  app: string
   /** Claims up to this one need no further word. */
   known: number
   /** In the order of their claims. */
@@ -41,10 +43,11 @@ export interface Followed {
 }
 
 /** What is published while a thread lives. */
-export type ThreadNews =
+export type ThreadNews = { app: string } & (
   | { claimed: FollowedRun }
   | { dropped: { run_id: string; status: RunStatus } }
   | { removed: true }
+)
 
 export const validateFollow = typia.createValidate<Follow>()
 

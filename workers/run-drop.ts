@@ -29,9 +29,9 @@ export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', now:
 }
 
 /** Tells its readers, and whoever its webhook names. */
-export function announceDropped(tools: Tools, { run_id, thread_id, temporary, webhook }: RunSummary): void {
+export function announceDropped(tools: Tools, { app, run_id, thread_id, temporary, webhook }: RunSummary): void {
   const ending = { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null } as const
   announceEnd(tools.link, token('run', run_id), ending)
-  if (!temporary) announceNews(tools.link, thread_id, { dropped: { run_id, status: 'interrupted' } })
+  if (!temporary) announceNews(tools.link, thread_id, { app, dropped: { run_id, status: 'interrupted' } })
   if (webhook !== null) void deliver(tools, run_id)
 }

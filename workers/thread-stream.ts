@@ -30,7 +30,9 @@ export const threadStreams = (tools: Tools) => ({
     const thread = await tools.store.threads.get(appOf(head), thread_id)
     if (thread !== null && !thread.temporary) return { body: JSON.stringify(await followed(tools, thread, body)) }
     if (thread === null && body.may_miss)
-      return { body: JSON.stringify({ known: 0, runs: [], more: false, gone: false } satisfies Followed) }
+      return {
+        body: JSON.stringify({ app: appOf(head), known: 0, runs: [], more: false, gone: false } satisfies Followed),
+      }
     throw fail('not_found', `Thread with ID ${thread_id} not found`)
   }),
   /** What a run has left, as one event (API: state_update). */
@@ -48,7 +50,7 @@ export const threadStreams = (tools: Tools) => ({
 
 /** Tells the followers of its thread that a run was claimed. Temporary threads have none. */
 export function announceClaim({ link }: Tools, run: RunSummary): void {
-  if (!run.temporary) announceNews(link, run.thread_id, { claimed: followedRun(run) })
+  if (!run.temporary) announceNews(link, run.thread_id, { app: run.app, claimed: followedRun(run) })
 }
 
 const followedRun = (run: RunSummary): FollowedRun => ({
@@ -67,7 +69,7 @@ async function followed(tools: Tools, thread: ThreadRow, { from }: Follow): Prom
   const gone =
     typeof from === 'number' &&
     rows.some(run => !isKept(tools, run) && idBefore(from, claimed(run)) < (run.last_event_id ?? 0))
-  return { known, runs, more, gone }
+  return { app: thread.app, known, runs, more, gone }
 }
 
 /** The first claim that is wanted; null: none of those there are. */
