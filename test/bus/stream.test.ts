@@ -138,7 +138,14 @@ t.test('on a server', async t => {
   await t.test('a ring keeps its events, not what they were read with', async t => {
     const id = run('lean1')
     const read = Buffer.concat([events(0, 2), Buffer.alloc(64_000)])
-    rings.push(id, { first: 0, count: 2, attempt: 1, part: null, v2: false, bytes: read.subarray(0, events(0, 2).length) })
+    rings.push(id, {
+      first: 0,
+      count: 2,
+      attempt: 1,
+      part: null,
+      v2: false,
+      bytes: read.subarray(0, events(0, 2).length),
+    })
     // What shares the memory of the read would change with it.
     read.fill(0)
     serveRing(id)
