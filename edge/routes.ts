@@ -26,6 +26,8 @@ export interface Row {
   path: string
   answer: AnswerKind
   subject: string
+  /** There with WEFT_TEST=1 only. */
+  test?: boolean
   /** Routes that make a run: how it is followed. */
   mode?: RunMode
 }
@@ -54,6 +56,7 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/ok', answer: 'ok', subject: rpc('system', 'check') },
   { method: 'GET', path: '/ready', answer: 'ready', subject: rpc('system', 'ready') },
   { method: 'GET', path: '/info', answer: 'info', subject: '' },
+  { method: 'POST', path: '/internal/truncate', answer: 'json', subject: rpc('system', 'truncate'), test: true },
 
   { method: 'POST', path: '/assistants', answer: 'json', subject: rpc('assistants', 'create') },
   { method: 'GET', path: '/assistants/:assistant_id', answer: 'json', subject: rpc('assistants', 'get') },

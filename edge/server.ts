@@ -32,7 +32,7 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
   if (!isLoopback(config.host) && !config.insecure) {
     throw new Error(`Weft has no keys yet, so it listens on other than loopback (${config.host}) only with --insecure`)
   }
-  const router = openRouter(ROUTES)
+  const router = openRouter(ROUTES.filter(route => !route.test || config.test))
   const cors = openCors(config.cors_origins)
   const strictCors = openCors(config.cors_origins, false)
   const hostAllowed = hostGuard(config)

@@ -145,6 +145,11 @@ export const SETTINGS = {
     '',
     'Secret that webhooks are signed with; made at first start and kept in the data folder when empty.',
   ),
+  test: setting(
+    'WEFT_TEST',
+    false,
+    'For tests against this server only: adds `POST /internal/truncate`, which empties its store without asking.',
+  ),
 } as const
 
 type Value<T> = T extends string ? string : T extends number ? number : boolean

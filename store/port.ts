@@ -332,6 +332,14 @@ export type Step =
   | { step: 'blobs.remove'; thread_id: string; blobs: readonly BlobKey[] }
   /** Removes the thread with its state, runs, checkpoints, blobs and writes; never fails. */
   | { step: 'threads.remove'; thread_id: string }
+  /** Empties it in all applications, for tests (Truncate); never fails. */
+  | { step: 'truncate'; what: Truncated; keep?: readonly Pick<AssistantRow, 'app' | 'assistant_id'>[] }
+
+/**
+ * threads: with all that belongs to them. runs: their threads then rest. checkpoints: with the states of threads, which
+ * are then empty. assistants: but those that `keep` names.
+ */
+export type Truncated = 'runs' | 'threads' | 'checkpoints' | 'assistants'
 
 export interface Tuple {
   ns: string

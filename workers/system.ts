@@ -1,10 +1,20 @@
 /** What load balancers and people ask first (API: assistants-crons-store 5). */
-import { open } from '../bus/serve.js'
+import { door, open } from '../bus/serve.js'
 import { fail } from '../schemas/errors.js'
+import { type Truncate, validateTruncate } from '../schemas/truncate.js'
 import { appOf } from './apps.js'
 import type { Tools } from './context.js'
+import { truncate } from './truncate.js'
 
-export const system = ({ store, apps, alarms }: Tools) => ({
+export const system = (tools: Tools) => ({
+  truncate: door<Truncate>(validateTruncate, async body => {
+    await truncate(tools, body)
+    return { head: { status: 204 } }
+  }),
+  ...checks(tools),
+})
+
+const checks = ({ store, apps, alarms }: Tools) => ({
   check: open(async () => {
     await store.ping()
     return { body: '{"ok":true}' }

@@ -3,7 +3,7 @@
  * step whose outcome is unknown is safe: inserts have their ids, patches their conditions.
  */
 import type { Filter, UpdateFilter } from 'mongodb'
-import type { RunWhere, Step } from '../port.js'
+import type { RunWhere, Step, Truncated } from '../port.js'
 import type { Collections } from './collections.js'
 import { type Doc, fields, key, plain } from './documents.js'
 import { insert, NOBODY, patch, put, remove } from './parts.js'
@@ -117,6 +117,14 @@ const WAYS: Ways = {
     return true
   },
 
+  truncate: async ({ what, keep = [] }, all) => {
+    await TRUNCATE[what](
+      all,
+      keep.map(({ app, assistant_id }) => key(app, assistant_id)),
+    )
+    return true
+  },
+
   'records.insert': ({ row }, all) =>
     insert(all, 'records', NOBODY, {
       ...fields(row),
@@ -171,4 +179,27 @@ function runFilter(run_id: string, { status, ...equal }: RunWhere): Filter<Doc> 
 async function threadOf(all: Collections, run_id: string, { kwargs, result }: { kwargs?: unknown; result?: unknown }) {
   if (kwargs === undefined && (result === undefined || result === null)) return null
   return ((await all.runs.findOne({ _id: run_id }, { projection: { thread_id: 1 } }))?.thread_id as string) ?? null
+}
+
+const empty = (all: Collections, ...names: (keyof Collections)[]) =>
+  Promise.all(names.map(name => all[name].deleteMany({})))
+
+/** Parts of large documents that are left behind go with their threads. */
+const TRUNCATE: { readonly [what in Truncated]: (all: Collections, keep: string[]) => Promise<unknown> } = {
+  threads: all => empty(all, 'threads', 'states', 'runs', 'checkpoints', 'blobs', 'writes', 'parts'),
+  async runs(all) {
+    await empty(all, 'runs')
+    for (const settled of ['idle', 'interrupted', 'error'])
+      await all.threads.updateMany(
+        { settled },
+        { $set: { active: null, queue: [], status: settled }, $inc: { rev: 1 } },
+      )
+  },
+  async checkpoints(all) {
+    await empty(all, 'checkpoints', 'blobs', 'writes', 'states')
+    const set = { head: null, settled: 'idle', interrupts: '{}', error: null }
+    await all.threads.updateMany({ status: { $ne: 'busy' } }, { $set: { status: 'idle' } })
+    await all.threads.updateMany({}, { $set: set, $inc: { rev: 1 } })
+  },
+  assistants: (all, keep) => all.assistants.deleteMany({ _id: { $nin: keep } }),
 }

@@ -3,7 +3,7 @@
  * whether those with a condition have changed a row. Column names come from the fixed lists of rows.ts, all values
  * are parameters.
  */
-import type { RunWhere, Step } from '../port.js'
+import type { RunWhere, Step, Truncated } from '../port.js'
 import type { Param } from './database.js'
 import { ASSISTANT, encode, PAYLOAD, plain, RECORD, RUN, THREAD, THREAD_RARE } from './rows.js'
 
@@ -128,6 +128,24 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
     for (const table of ['threads', 'runs', 'checkpoints', 'blobs', 'writes'])
       out.push([`DELETE FROM ${table} WHERE thread_id = ?`, -1, [thread_id]])
   },
+  truncate: ({ what, keep = [] }, _i, out) => {
+    const kept = JSON.stringify(keep.map(({ app, assistant_id }) => [app, assistant_id]))
+    for (const sql of TRUNCATE[what]) out.push([sql, -1, sql.includes('?') ? [kept] : []])
+  },
+}
+
+const empty = (...tables: string[]) => tables.map(table => `DELETE FROM ${table}`)
+const TRUNCATE: { readonly [what in Truncated]: readonly string[] } = {
+  threads: empty('threads', 'runs', 'checkpoints', 'blobs', 'writes'),
+  runs: [...empty('runs'), "UPDATE threads SET active = NULL, queue = '[]', status = settled, rev = rev + 1"],
+  checkpoints: [
+    ...empty('checkpoints', 'blobs', 'writes', 'states'),
+    `UPDATE threads SET head = NULL, settled = 'idle', interrupts = '{}', error = NULL, rev = rev + 1,
+      status = CASE status WHEN 'busy' THEN 'busy' ELSE 'idle' END`,
+  ],
+  assistants: [
+    'DELETE FROM assistants WHERE (app, assistant_id) NOT IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))',
+  ],
 }
 
 function runWhere(run_id: string, { status, ...equal }: RunWhere): { wheres: string[]; params: Param[] } {

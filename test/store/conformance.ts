@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import t from 'tap'
-import type { RunRow, Step, Store } from '../../store/port.js'
+import type { AssistantRow, RunRow, Step, Store, Truncated } from '../../store/port.js'
 import { recordConformance } from './conformance-records.js'
 import { APP, assistant, blob, bytes, checkpoint, run, save, thread, write } from './conformance-rows.js'
 import { threadConformance } from './conformance-threads.js'
@@ -687,6 +687,42 @@ export function conformance(name: string, open: () => Promise<Opened>, { samples
       )
       t.equal(tuple?.blobs.length, 1, 'blobs stay')
       t.equal((await store.checkpoints.get({ thread_id: neighbour.thread_id }))?.id, 'c')
+    })
+
+    t.test('truncate empties one thing and leaves the others in step', async t => {
+      const other = await open()
+      t.teardown(() => other.remove())
+      const { store } = other
+      const steps = async (...steps: Step[]) => t.equal(await store.apply(steps), -1)
+      const truncate = (what: Truncated, keep: Pick<AssistantRow, 'app' | 'assistant_id'>[] = []) =>
+        steps({ step: 'truncate', what, keep })
+      const active = { run_id: 'r', attempt: 1, token: 'tok' }
+      const row = thread({ status: 'busy', settled: 'interrupted', active, queue: [{ run_id: 'q', no: 0, due_at: 0 }] })
+      const { thread_id } = row
+      const one = run(thread_id)
+      const [kept, gone] = [assistant(), assistant({ app: 'other' })]
+      await steps(
+        { step: 'assistants.insert', row: kept },
+        { step: 'assistants.insert', row: gone },
+        { step: 'threads.insert', row: { ...row, head: 'c', interrupts: '{"t":[]}' }, keys: ['k'] },
+        { step: 'threads.state', thread_id, head: 'c', values: bytes('{}'), rest: null },
+        { step: 'runs.insert', row: one },
+        save(thread_id, { checkpoints: [checkpoint('c', 1)], writes: [write('c', 't', 0, 'w')] }),
+      )
+      await truncate('assistants', [kept])
+      t.ok(await store.assistants.get(kept.app, kept.assistant_id))
+      t.equal(await store.assistants.get(gone.app, gone.assistant_id), null)
+      await truncate('runs')
+      t.equal(await store.runs.get(one.run_id), null)
+      t.match(await store.threads.get(APP, thread_id), { active: null, queue: [], status: 'interrupted', head: 'c' })
+      t.ok(await store.checkpoints.get({ thread_id }))
+      await truncate('checkpoints')
+      t.same(await store.checkpoints.list({ thread_id }), [])
+      t.same((await store.threads.state(thread_id))?.values ?? null, null)
+      t.match(await store.threads.get(APP, thread_id), { status: 'idle', head: null, interrupts: '{}' })
+      await truncate('threads')
+      t.equal(await store.threads.get(APP, thread_id), null)
+      await steps({ step: 'threads.insert', row })
     })
 
     t.test('busy threads come longest untouched first', async t => {
