@@ -32,12 +32,21 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
     /** The webhook call of its first run. */
     ended: () => Promise<Body>
   }
-  const send = async (body: Body) => http('POST', `/threads/${await thread()}/runs/crons`, body)
+  let over = false
+  t.teardown(() => (over = true))
+  const remove = (cron: Body) => http('DELETE', `/runs/crons/${cron.cron_id}`)
+  const send = async (body: Body) => {
+    const answer = await http('POST', `/threads/${await thread()}/runs/crons`, body)
+    if (answer.status === 200) await remove(answer.body as Body)
+    return answer
+  }
   const make = async (body: Body): Promise<Made> => {
     const thread_id = await thread()
     const { url, calls } = hook()
     const cron = await ok('POST', `/threads/${thread_id}/runs/crons`, { webhook: url, ...body })
-    return { cron, thread_id, ended: () => until(() => calls()[0]) }
+    const first = until(() => (over ? {} : calls()[0]))
+    void first.then(() => (over ? null : remove(cron)))
+    return { cron, thread_id, ended: () => first }
   }
   const told = async ({ ended }: Made) => ((await ended()).values as Body).told as Body
   const { assistant_id: toldId } = await ok('GET', '/assistants/told')
