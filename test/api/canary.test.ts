@@ -9,6 +9,8 @@ import type { Deployment } from '../../schemas/deployments.js'
 import { startRoles } from '../helpers/cluster.js'
 import { github, image, KEY, openControl, openDeployer } from '../helpers/control.js'
 
+t.setTimeout(180_000)
+
 const CANARY = 'canary-7f3a9c51e8d24b06'
 
 /** Every file below, whatever it is called. */

@@ -8,6 +8,8 @@ import { startCluster, startRoles } from '../helpers/cluster.js'
 import { github, KEY, openControl } from '../helpers/control.js'
 import { until } from '../helpers/steps.js'
 
+t.setTimeout(180_000)
+
 const LIST = '/v2/deployments'
 const UUID = '00000000-0000-4000-8000-000000000000'
 const doors = ROUTES.filter(({ control }) => control)

@@ -6,6 +6,8 @@ import { allGone, startRoles } from '../helpers/cluster.js'
 import { github, image, KEY, openControl, openDeployer, still } from '../helpers/control.js'
 import { until } from '../helpers/steps.js'
 
+t.setTimeout(180_000)
+
 interface List<T> {
   resources: T[]
   offset: number

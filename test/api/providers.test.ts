@@ -4,6 +4,8 @@ import type { Provider } from '../../schemas/providers.js'
 import { startRoles } from '../helpers/cluster.js'
 import { KEY, openControl } from '../helpers/control.js'
 
+t.setTimeout(180_000)
+
 const GOOD = {
   provider_id: 'github',
   name: 'GitHub',

@@ -10,6 +10,8 @@ import { startRoles } from '../helpers/cluster.js'
 import { github, image, KEY, openControl } from '../helpers/control.js'
 import { fits, type Kind, wrong } from './fields.js'
 
+t.setTimeout(180_000)
+
 /** Deployment (response): name, type, required. */
 const DEPLOYMENT: [string, Kind][] = [
   ['name', 'string'],

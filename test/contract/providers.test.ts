@@ -5,6 +5,8 @@ import { startRoles } from '../helpers/cluster.js'
 import { KEY, openControl } from '../helpers/control.js'
 import { fits, type Kind, wrong } from './fields.js'
 
+t.setTimeout(180_000)
+
 /** OAuth provider (response). */
 const RESPONSE: [string, Kind][] = [
   ['id', 'string'],
