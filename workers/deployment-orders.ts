@@ -24,6 +24,7 @@ import {
 } from '../schemas/deploy-calls.js'
 import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
+import { removeApplication } from './app-removal.js'
 import { ensureSystemAssistants } from './assistants.js'
 import type { Tools } from './context.js'
 import { deploymentOut, revisionOut, secretsOf } from './deployment-answers.js'
@@ -157,6 +158,7 @@ async function advance(tools: Tools, ask: DeployAdvance): Promise<void> {
     if (now === null) return
     check(now, ask)
     if (orderOf(now.body) !== 'delete') throw fail('conflict', 'The deployment is not to be deleted')
+    await removeApplication(tools, now.id)
     return removeDeployment(tools, now)
   }
   if (now === null) throw fail('not_found', `Deployment ID ${ask.deployment_id} not found.`)

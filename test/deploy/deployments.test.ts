@@ -142,6 +142,12 @@ t.test('deployments', async t => {
       answer: 'deep x',
     })
     await t.rejects(lines[0]!.connect(control.urlOf(other)).runs.wait(null, 'agent', { input: {} }), /404/)
+    const client = lines[0]!.connect(control.urlOf(other))
+    const thread = await client.threads.create()
+    await client.runs.wait(thread.thread_id, 'deep', { input: { text: 'x' } })
+    const busy = await client.threads.create()
+    await client.runs.create(busy.thread_id, 'deep', { input: { count: 5_000 } })
+    await client.crons.create('deep', { schedule: '* * * * *' })
     t.equal((await control.remove(other.id)).status, 204)
     for (;;) {
       const { status } = await control.ask('GET', `/v2/deployments/${other.id}`)
@@ -149,6 +155,10 @@ t.test('deployments', async t => {
       await sleep(50)
     }
     t.equal((await fetch(`${control.urlOf(other)}/ok`)).status, 404, 'and gone again')
+    for (const { thread_id } of [thread, busy]) {
+      const created = await fetch(`${cluster.url}/threads`, { method: 'POST', body: JSON.stringify({ thread_id }) })
+      t.equal(created.status, 200, 'its threads are gone, too: the id is free')
+    }
   })
 
   await t.test('a first revision that fails', async t => {
