@@ -19,8 +19,15 @@ export interface Opened {
   remove(): Promise<void>
 }
 
-/** `samples`: so many hostile values make the round trip; fewer where each of them goes to a server ten times. */
-export function conformance(name: string, open: () => Promise<Opened>, { samples: count = 5_000 } = {}): void {
+/**
+ * `samples`: so many hostile values make the round trip; `many`: so many threads meet one condition. Fewer where each
+ * of them goes to a server ten times.
+ */
+export function conformance(
+  name: string,
+  open: () => Promise<Opened>,
+  { samples: count = 5_000, many = 2_500 } = {},
+): void {
   t.test(`${name}: the promises of a store`, { timeout: 300_000 }, async t => {
     const opened = await open()
     t.teardown(() => opened.remove())
@@ -782,7 +789,7 @@ export function conformance(name: string, open: () => Promise<Opened>, { samples
     })
 
     recordConformance(t, store)
-    threadConformance(t, store)
+    threadConformance(t, store, many)
 
     t.test(`${count} hostile JSON values come back byte for byte`, async t => {
       const seed = 20_261_121

@@ -1,23 +1,117 @@
+import { MongoClient } from 'mongodb'
 import t from 'tap'
+import { type CollectionName, INDEXES } from '../../store/mongo/collections.js'
 import { openMongo } from '../../store/mongo.js'
 import type { Store } from '../../store/port.js'
 import { startMongo } from '../helpers/mongo-server.js'
 import { conformance } from './conformance.js'
 
+t.setTimeout(300_000)
 const mongo = await startMongo()
 t.teardown(() => mongo.stop())
 
-const open = async () => {
+/** Everything that the promises ask of the database goes through here, too: `every query has its index`. */
+const commands: { name: string; command: { [field: string]: unknown } }[] = []
+const onCommand = (name: string, command: { [field: string]: unknown }) => commands.push({ name, command })
+
+conformance(
+  'MongoDB',
+  async () => {
+    const url = mongo.url()
+    let store: Store = await openMongo({ url, onCommand })
+    return {
+      store,
+      async reopen() {
+        await store.close()
+        store = await openMongo({ url })
+        return store
+      },
+      remove: () => store.close(),
+    }
+  },
+  { samples: 300, many: 500 },
+)
+
+t.test('every query has its index', async t => {
+  const shapes = new Map<string, { on: CollectionName; filter: Filter; sort: Filter }>()
+  for (const { name, command } of commands)
+    for (const shape of shapesOf(name, command))
+      shapes.set(JSON.stringify([shape.on, keysOf(shape.filter), shape.sort]), shape)
+  t.ok(shapes.size > 40, `${shapes.size} shapes`)
+  for (const [text, { on, filter, sort }] of shapes) t.ok(indexFor(on, filter, sort), text)
+  const used = new Set([...shapes.values()].map(({ on, filter, sort }) => `${on}.${indexFor(on, filter, sort)}`))
+  for (const { on, name } of INDEXES) t.ok(used.has(`${on}.${name}`), `${on}.${name} is there for a query`)
+
+  // A real server says itself what it does; one that has no explain says so.
   const url = mongo.url()
-  let store: Store = await openMongo({ url })
-  return {
-    store,
-    async reopen() {
-      await store.close()
-      store = await openMongo({ url })
-      return store
-    },
-    remove: () => store.close(),
+  await (await openMongo({ url })).close()
+  const client = await new MongoClient(url).connect()
+  t.teardown(() => client.close())
+  const db = client.db()
+  for (const [text, { on, filter, sort }] of shapes) {
+    const plan = await db
+      .command({
+        explain: { find: on, filter, ...(Object.keys(sort).length > 0 ? { sort } : {}) },
+        verbosity: 'queryPlanner',
+      })
+      .catch(error => (error as { codeName?: string }).codeName)
+    if (plan === 'CommandNotFound') return t.comment('this server has no explain')
+    t.notMatch(JSON.stringify(plan), /COLLSCAN/, text)
   }
+})
+
+type Filter = { [field: string]: unknown }
+const COMMANDS: { [name: string]: string } = { find: 'filter', findAndModify: 'query' }
+
+/** Where, by what and in which order a command looks for documents. */
+function shapesOf(name: string, command: Filter): { on: CollectionName; filter: Filter; sort: Filter }[] {
+  const on = command[name] as CollectionName
+  const sort = plain((command.sort ?? {}) as Filter | Map<string, unknown>)
+  if (on === ('meta' as string)) return []
+  if (name === 'update' || name === 'delete')
+    return (command[`${name}s`] as { q: Filter }[]).map(({ q }) => ({ on, filter: q, sort: {} }))
+  if (name === 'aggregate') {
+    const [{ $match }] = command.pipeline as [{ $match: Filter }]
+    return [{ on, filter: $match, sort: {} }]
+  }
+  const field = COMMANDS[name]
+  return field === undefined ? [] : [{ on, filter: command[field] as Filter, sort }]
 }
-conformance('MongoDB', open, { samples: 1_000 })
+
+const plain = (sort: Filter | Map<string, unknown>): Filter => (sort instanceof Map ? Object.fromEntries(sort) : sort)
+
+/** The columns that a filter names, those of `$and` included: their values differ from call to call. */
+const keysOf = (filter: Filter): string[] =>
+  [
+    ...Object.keys(filter).filter(name => !name.startsWith('$')),
+    ...((filter.$and ?? []) as Filter[]).flatMap(keysOf),
+  ].sort()
+
+/**
+ * The index that serves a query, `_id` by itself or one of the table: each of its columns before those of the order is
+ * asked for, those of the order follow in one direction, and a partial one is of the documents that are asked for.
+ */
+function indexFor(on: CollectionName, filter: Filter, sort: Filter): string | undefined {
+  const asked = new Set(keysOf(filter))
+  if (asked.has('_id') && (isOne(filter) || Object.keys(sort).length === 0)) return '_id'
+  const order = Object.entries(sort) as [string, number][]
+  return INDEXES.filter(row => row.on === on).find(({ key, options }) => {
+    const partial = (options?.partialFilterExpression ?? {}) as Filter
+    if (!Object.keys(partial).every(column => asked.has(column))) return false
+    const columns = Object.entries(key)
+    let at = 0
+    while (at < columns.length && isEqual(filter, columns[at]![0])) at++
+    if (order.length === 0) return at > 0 || asked.has(columns[0]![0])
+    // What is given as one value needs no order.
+    const left = order.filter(([column]) => !isEqual(filter, column))
+    const rest = columns.slice(at)
+    const ways = left.map(([column, way], i) => (rest[i]?.[0] === column ? rest[i]![1] * way : 0))
+    return ways.every(way => way !== 0 && way === ways[0]) && (at > 0 || left.length > 0)
+  })?.name
+}
+
+const isOne = ({ _id }: Filter): boolean => typeof _id === 'string'
+const isEqual = (filter: Filter, column: string): boolean =>
+  column in filter
+    ? typeof filter[column] !== 'object'
+    : ((filter.$and ?? []) as Filter[]).some(one => isEqual(one, column))
