@@ -3,6 +3,7 @@
  * 127.0.0.1 only, ends what it has started. Exit code 1 = a scenario failed on the server that is measured.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { loadavg } from 'node:os'
 import { dirname, join } from 'node:path'
 import { root } from '../root.js'
 import { Sentence } from '../sentence.js'
@@ -12,6 +13,7 @@ import { devServer } from './peer-js.js'
 import { blockOf, linesOf, machine, short } from './report.js'
 import type { Scenario } from './scenario.js'
 import { type Kind, type Server, serverAt, weft, weftApart } from './server.js'
+import { writeTable } from './table.js'
 
 interface Subject {
   kind: Kind | null
@@ -29,6 +31,7 @@ async function main(args: string[]): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void stop().finally(() => process.exit(130)))
   try {
+    const before = loadavg()[0]!
     const client = await measureClient(options)
     say(`this client alone: ${short(client.perSecond)} requests/s, ${short(client.cpu_us)} µs each`)
     const kinds = url === null ? [apart ? weftApart() : weft()] : []
@@ -48,9 +51,11 @@ async function main(args: string[]): Promise<void> {
     const file = options.json ?? join(root, '.bench', `${at.replaceAll(':', '-')}.json`)
     mkdirSync(dirname(file), { recursive: true })
     const { scenarios: _, ...settings } = options
-    const written = { at, machine: machine(), settings, client, lines, rounds: all }
-    writeFileSync(file, `${JSON.stringify(written, null, 1)}\n`)
+    const load = { before, after: loadavg()[0]! }
+    const results = { at, machine: machine(), settings, load, client, lines, rounds: all }
+    writeFileSync(file, `${JSON.stringify(results, null, 1)}\n`)
     say(`\nwritten to ${file}`)
+    if (options.table !== null) writeTable(options.table, results)
     const main = subjects[0]!.server.name
     const failed = lines.filter(({ server, failure }) => server === main && failure !== null)
     if (failed.length > 0) {

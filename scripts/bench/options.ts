@@ -5,12 +5,13 @@ import type { Windows } from './measure.js'
 import type { Scenario } from './scenario.js'
 import { SCENARIOS } from './scenarios.js'
 
-export const HELP = `npm run bench -- [--only pattern] [--seconds n] [--rounds n] [--quick] [--json file]
+export const HELP = `npm run bench -- [--only pattern] [--seconds n] [--rounds n] [--quick] [--json file] [--table file]
                  [--url http://127.0.0.1:PORT | --apart] [--peer in-process|dev-server|none]…
 
 Measures a Weft that it starts from the build on a throw-away folder (--apart: each role in a process of its own), or
 the server at --url. Peers take turns with it: the graph without a server (in-process) and the JavaScript development
-server (dev-server, installed into the cache); with --quick or --url none unless named. --only is a pattern over:
+server (dev-server, installed into the cache); with --quick or --url none unless named. --json says where the figures
+go (.bench/), --table writes them between the markers of a page such as docs/performance.md. --only is a pattern over:
   ${SCENARIOS.map(({ name }) => name).join(' ')}
 `
 
@@ -18,6 +19,7 @@ export interface Options extends Windows {
   scenarios: readonly Scenario[]
   rounds: number
   json: string | null
+  table: string | null
   url: string | null
   apart: boolean
   peers: readonly string[]
@@ -35,6 +37,7 @@ export function optionsOf(args: string[]): Options | null {
       rounds: { type: 'string' },
       quick: { type: 'boolean', default: false },
       json: { type: 'string' },
+      table: { type: 'string' },
       url: { type: 'string' },
       apart: { type: 'boolean', default: false },
       peer: { type: 'string', multiple: true },
@@ -63,6 +66,7 @@ export function optionsOf(args: string[]): Options | null {
     quick,
     rounds: Math.ceil(number('rounds', quick ? 1 : 3, 20)),
     json: values.json ?? null,
+    table: values.table ?? null,
     url,
     apart,
     peers: peers.filter(peer => peer !== 'none'),

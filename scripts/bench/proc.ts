@@ -14,7 +14,7 @@ const ROLES: readonly [RegExp, Role][] = [
   [/roles-main\.js/, 'server'],
   [/nats-server -c /, 'nats'],
   [/weft\.js start/, 'launcher'],
-  [/weft\.js (edge|resources|graphs)\b/, '$1'],
+  [/weft\.js (edge|resources|graphs|deployer)\b/, '$1'],
   [/langgraph-api\/dist\/cli\/entrypoint\.mjs/, 'dev-server'],
   [/langgraph-cli|langgraphjs/, 'launcher'],
 ]

@@ -9,10 +9,12 @@ import t from 'tap'
 import { openConnection, requestText } from '../../scripts/bench/http.js'
 import { measure } from '../../scripts/bench/measure.js'
 import { optionsOf } from '../../scripts/bench/options.js'
-import { type Line, linesOf } from '../../scripts/bench/report.js'
+import { type Line, linesOf, machine } from '../../scripts/bench/report.js'
 import { SCENARIOS } from '../../scripts/bench/scenarios.js'
 import { benchApp, serverAt } from '../../scripts/bench/server.js'
 import { sseReader } from '../../scripts/bench/sse.js'
+import { writeTable } from '../../scripts/bench/table.js'
+import { root } from '../../scripts/root.js'
 import { alive, below, startCluster } from '../helpers/cluster.js'
 
 const windows = { warm: 0, seconds: 0.5, quick: true }
@@ -325,6 +327,35 @@ t.test('medians, targets and ratios', async t => {
     { scenario: 'first-event', server: 'peer', value: null, failure: 'wrong', met: false },
   ])
   t.match(linesOf(scenarios, [one('create-thread', 'weft', 0, 1)], { quick: true }), [{ target: null, met: null }])
+})
+
+t.test('the table of the documentation', async t => {
+  const scenarios = [scenarioOf('create-thread'), scenarioOf('run-wait')]
+  const lines = linesOf(scenarios, [
+    {
+      scenario: 'create-thread',
+      server: 'weft',
+      round: 0,
+      value: 9_000,
+      latency: { count: 9, p50: 1, p99: 2.345, max: 3 },
+    },
+    { scenario: 'create-thread', server: 'peer', round: 0, value: 3_000 },
+    { scenario: 'run-wait', server: 'weft', round: 0, value: 400 },
+    { scenario: 'run-wait', server: 'peer', round: 0, failure: 'wrong' },
+  ])
+  const settings = { seconds: 5, warm: 3, rounds: 1 }
+  const load = { before: 0.1, after: 1 }
+  const results = { at: '2026-01-02T', machine: machine(), settings, load, client: { perSecond: 1, cpu_us: 1 }, lines }
+  const file = join(t.testdir({ 'page.md': 'before\n<!-- results -->\nold\n<!-- results -->\nafter\n' }), 'page.md')
+  writeTable(file, results)
+  writeTable(file, results)
+  const page = readFileSync(file, 'utf8')
+  t.match(page, /^before\n<!-- results -->\nWeft [\s\S]*<!-- results -->\nafter\n$/)
+  t.match(page, '| create-thread | 9,000/s | 1 / 2.35 | 3,000/s | 3 | 8,000 | yes |')
+  t.match(page, '| run-wait | 400/s |  | failed | - | 800 | no (0.5 ×) |')
+  t.notMatch(page, 'old')
+  t.match(readFileSync(join(root, 'docs/performance.md'), 'utf8').split('<!-- results -->').length, 3)
+  t.throws(() => writeTable(join(root, 'README.md'), results), /has 0 lines/)
 })
 
 t.test('what is wrong with the command is said', async t => {
