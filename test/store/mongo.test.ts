@@ -38,9 +38,13 @@ t.test('every query has its index', async t => {
     for (const shape of shapesOf(name, command))
       shapes.set(JSON.stringify([shape.on, keysOf(shape.filter), shape.sort]), shape)
   t.ok(shapes.size > 40, `${shapes.size} shapes`)
-  for (const [text, { on, filter, sort }] of shapes) t.ok(indexFor(on, filter, sort), text)
-  const used = new Set([...shapes.values()].map(({ on, filter, sort }) => `${on}.${indexFor(on, filter, sort)}`))
-  for (const { on, name } of INDEXES) t.ok(used.has(`${on}.${name}`), `${on}.${name} is there for a query`)
+  const served = new Set<string>()
+  for (const [text, { on, filter, sort }] of shapes) {
+    const indexes = indexesFor(on, filter, sort)
+    t.ok(indexes.length > 0, text)
+    for (const name of indexes) served.add(`${on}.${name}`)
+  }
+  for (const { on, name } of INDEXES) t.ok(served.has(`${on}.${name}`), `${on}.${name} is there for a query`)
 
   // A real server says itself what it does; one that has no explain says so.
   const url = mongo.url()
@@ -88,16 +92,17 @@ const keysOf = (filter: Filter): string[] =>
   ].sort()
 
 /**
- * The index that serves a query, `_id` by itself or one of the table: each of its columns before those of the order is
+ * The indexes that can serve a query, `_id` by itself or those of the table: each of its columns before those of the order is
  * asked for, those of the order follow in one direction, and a partial one is of the documents that are asked for.
  */
-function indexFor(on: CollectionName, filter: Filter, sort: Filter): string | undefined {
+function indexesFor(on: CollectionName, filter: Filter, sort: Filter): string[] {
   const asked = new Set(keysOf(filter))
-  if (asked.has('_id') && (isOne(filter) || Object.keys(sort).length === 0)) return '_id'
+  if (asked.has('_id') && (isOne(filter) || Object.keys(sort).length === 0)) return ['_id']
   const order = Object.entries(sort) as [string, number][]
-  return INDEXES.filter(row => row.on === on).find(({ key, options }) => {
+  return INDEXES.filter(({ on: of, key, options }) => {
+    if (of !== on) return false
     const partial = (options?.partialFilterExpression ?? {}) as Filter
-    if (!Object.keys(partial).every(column => asked.has(column))) return false
+    if (!Object.keys(partial).every(column => asked.has(column) && filter[column] !== null)) return false
     const columns = Object.entries(key)
     let at = 0
     while (at < columns.length && isEqual(filter, columns[at]![0])) at++
@@ -107,7 +112,7 @@ function indexFor(on: CollectionName, filter: Filter, sort: Filter): string | un
     const rest = columns.slice(at)
     const ways = left.map(([column, way], i) => (rest[i]?.[0] === column ? rest[i]![1] * way : 0))
     return ways.every(way => way !== 0 && way === ways[0]) && (at > 0 || left.length > 0)
-  })?.name
+  }).map(({ name }) => name)
 }
 
 const isOne = ({ _id }: Filter): boolean => typeof _id === 'string'
