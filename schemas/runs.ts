@@ -137,7 +137,9 @@ export const RUN_FIELDS = [
   'metadata',
   'kwargs',
   'multitask_strategy',
-] as const satisfies (keyof Run)[]
+  // Only the newest SDKs know it; no run of ours tells one.
+  'cancel_reason',
+] as const satisfies (keyof Run | 'cancel_reason')[]
 
 export const validateRunCreate = typia.createValidate<RunCreate>()
 export const validateRunBatch = typia.createValidate<RunBatch>()

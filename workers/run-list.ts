@@ -69,5 +69,5 @@ async function texts({ store }: Tools, rows: readonly RunSummary[], select: read
 
 function picked(text: string, select: readonly string[]): string {
   const run = JSON.parse(text) as { [name: string]: unknown }
-  return JSON.stringify(merge(Object.fromEntries(select.map(name => [name, run[name]]))))
+  return JSON.stringify(merge(Object.fromEntries(select.map(name => [name, run[name] ?? null]))))
 }

@@ -1,31 +1,11 @@
 """What a Python program does with Weft, through the official SDK. One line per check; any failure ends it with code 1."""
 
 import asyncio
-import os
 from datetime import datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
-from langgraph_sdk import get_client
+from common import check, client, refused, run_all
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
-
-client = get_client(url=os.environ["WEFT_URL"])
-done = 0
-
-
-def check(good, text):
-    global done
-    if not good:
-        raise AssertionError(text)
-    done += 1
-    print("ok", text, flush=True)
-
-
-async def refused(kind, work, text):
-    try:
-        await work
-    except kind:
-        return check(True, text)
-    check(False, text)
 
 
 async def assistants():
@@ -234,10 +214,6 @@ async def crons():
     check(await client.crons.count() == 0, "none is left")
 
 
-async def main():
-    for part in (assistants, threads_and_runs, thread_methods, streams, interrupts, cancel_and_multitask, thread_stream, protocol, crons):
-        await part()
-    print(f"{done} checks")
-
-
-asyncio.run(main())
+asyncio.run(
+    run_all(assistants, threads_and_runs, thread_methods, streams, interrupts, cancel_and_multitask, thread_stream, protocol, crons)
+)
