@@ -13,12 +13,11 @@ import { isTerminal, type RunCreate, type StreamMode, validateRunCreate } from '
 import { seqOf } from '../schemas/thread-stream.js'
 import type { Interrupt, ThreadState } from '../schemas/threads.js'
 import type { ThreadRow } from '../store/port.js'
-import { EMPTY_STATE, stateText } from './answers.js'
 import { appOf } from './apps.js'
 import { isObject, type Tools } from './context.js'
-import { computed, graphOf, projection } from './projection.js'
 import { create } from './run-create.js'
 import { visible } from './thread-row.js'
+import { history, stateOf } from './thread-state.js'
 
 export const commands = (tools: Tools) => ({
   /** What an event stream is to carry, checked (API: event stream body). */
@@ -75,6 +74,8 @@ const HANDLERS: { [method: string]: Handler } = {
   'run.start': (tools, params, context) => runStart(tools, given(params, v2.validateRunStart), context),
   'input.respond': (tools, params, context) => respond(tools, given(params, v2.validateInputRespond), context),
   'state.get': (tools, params, context) => stateGet(tools, given(params, v2.validateStateGet), context),
+  'state.listCheckpoints': (tools, params, context) =>
+    listCheckpoints(tools, given(params, v2.validateListCheckpoints), context),
   'state.fork': (tools, params, context) => fork(tools, given(params, v2.validateStateFork), context),
   'agent.getTree': (tools, params, context) => getTree(tools, given(params, v2.validateGetTree), context),
 }
@@ -82,7 +83,6 @@ const HANDLERS: { [method: string]: Handler } = {
 /** Known, and not done here. */
 const NOT_SUPPORTED: { [method: string]: string } = {
   'input.inject': 'A message cannot be put into a run that is under way',
-  'state.listCheckpoints': 'Read the history of the thread instead',
   'subscription.subscribe': 'Over HTTP, an event stream is opened by POST …/stream/events',
   'subscription.unsubscribe': 'Over HTTP, an event stream ends with its connection',
   'subscription.reconnect': 'Subscribe again with `since` instead',
@@ -230,26 +230,39 @@ function assistantOf(thread: ThreadRow): string {
 
 async function stateGet(tools: Tools, { namespace, keys }: v2.StateGet, { head }: Context): Promise<Done> {
   const row = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
-  const ns = (namespace ?? []).join('|')
-  const { values, checkpoint } = ns === '' ? await rootState(tools, row) : await subgraphState(tools, row, ns)
+  const checkpoint_ns = await namespaceOf(tools, row, namespace)
+  const { values, checkpoint } = parsed<ThreadState>(await stateOf(tools, row, { checkpoint_ns }, false))
   const all = isObject(values) ? values : { values }
   const shown = keys ? Object.fromEntries(keys.filter(key => Object.hasOwn(all, key)).map(key => [key, all[key]])) : all
   const at = checkpoint?.checkpoint_id
   return { result: { values: shown, ...(at ? { checkpoint: { id: at, ns: checkpoint.checkpoint_ns ?? '' } } : {}) } }
 }
 
-async function rootState(tools: Tools, row: ThreadRow): Promise<ThreadState> {
-  const kept = await projection(tools, row, await tools.store.threads.state(row.thread_id))
-  return JSON.parse(kept?.rest ? stateText(kept.values, kept.rest) : EMPTY_STATE) as ThreadState
+async function listCheckpoints(tools: Tools, params: v2.ListCheckpoints, { head }: Context): Promise<Done> {
+  const { namespace, limit, before } = params
+  const row = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
+  const checkpoint = { checkpoint_ns: await namespaceOf(tools, row, namespace) }
+  const text = await history(tools, row, { limit: limit ?? LISTED, before: before ?? null, checkpoint })
+  const checkpoints = parsed<ThreadState[]>(text).map(({ checkpoint, created_at, metadata }) => ({
+    id: checkpoint?.checkpoint_id,
+    timestamp: created_at,
+    step: metadata.step,
+    metadata,
+  }))
+  return { result: { checkpoints } }
 }
 
-async function subgraphState(tools: Tools, row: ThreadRow, ns: string): Promise<ThreadState> {
-  const { app, thread_id } = row
-  const graph_id = graphOf(row)
-  if (graph_id === null || (await tools.store.checkpoints.get({ thread_id, ns })) === null)
+const parsed = <T>(text: string | Uint8Array): T => JSON.parse(Buffer.from(text as Uint8Array).toString()) as T
+
+/** Checkpoints in a list when the client names no number. */
+const LISTED = 10
+
+/** As the store calls it; a subgraph that never ran has none. */
+async function namespaceOf({ store }: Tools, { thread_id }: ThreadRow, given: string[] | null | undefined) {
+  const ns = (given ?? []).join('|')
+  if (ns !== '' && (await store.checkpoints.get({ thread_id, ns })) === null)
     throw new Refused('no_such_namespace', `There is no state in the namespace "${ns}"`)
-  const text = await computed(tools, { app, thread_id, graph_id, subgraphs: false, checkpoint: { checkpoint_ns: ns } })
-  return JSON.parse(Buffer.from(text).toString()) as ThreadState
+  return ns
 }
 
 async function getTree(tools: Tools, { run_id }: v2.GetTree, context: Context): Promise<Done> {

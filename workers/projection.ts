@@ -5,7 +5,7 @@
 import { fail } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
 import { host } from '../schemas/subjects.js'
-import type { Checkpoint, Interrupt, ThreadState } from '../schemas/threads.js'
+import type { Interrupt, ThreadState } from '../schemas/threads.js'
 import type { StateRow, ThreadRow } from '../store/port.js'
 import { isObject, type Tools } from './context.js'
 import { interruptsOf } from './graph/host-state.js'
@@ -64,8 +64,6 @@ interface Asked {
   thread_id: string
   graph_id: string
   subgraphs: boolean
-  /** Another state than the latest of the root graph. */
-  checkpoint?: Checkpoint
   /** Time to answer in. */
   ms?: number
 }
@@ -73,9 +71,9 @@ interface Asked {
 /** The ThreadState of the thread as a host renders it, as JSON text. Throws `unavailable` when nobody can now. */
 export async function computed(
   { caller, apps }: Tools,
-  { app, thread_id, graph_id, subgraphs, checkpoint, ms = 30_000 }: Asked,
+  { app, thread_id, graph_id, subgraphs, ms = 30_000 }: Asked,
 ): Promise<Uint8Array> {
-  const call = { verb: 'state', graph_id, thread_id, subgraphs, checkpoint, config: {} }
+  const call = { verb: 'state', graph_id, thread_id, subgraphs, config: {} }
   const pool = await apps.pool(app, graph_id)
   if (pool === null) throw fail('unavailable', `Nobody serves the graph "${graph_id}" at the moment`)
   const head = { request_id: '' }

@@ -1,6 +1,6 @@
 /** Changing and deleting threads (API: threads-and-runs 5). */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { announceEnd } from '../bus/events.js'
+import { announceEnd, announceNews } from '../bus/events.js'
 import { purgeEvents } from '../bus/streams.js'
 import { WeftError } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
@@ -54,6 +54,7 @@ export async function removeThread(tools: Tools, row: ThreadRow): Promise<void> 
   }
   const runs = await streamed(tools, thread_id)
   await store.apply([clearCrons(thread_id), { step: 'threads.remove', thread_id }])
+  announceNews(tools.link, thread_id, { removed: true })
   for (let at = 0; at < runs.length; at += AT_ONCE)
     await Promise.all(runs.slice(at, at + AT_ONCE).map(run => leave(tools, run)))
 }

@@ -64,7 +64,8 @@ export const stateDoors = (tools: Tools) => ({
 /** States of a history when the client names no number. */
 const HISTORY = 10
 
-async function stateOf(tools: Tools, row: ThreadRow, checkpoint: Checkpoint, subgraphs: boolean) {
+/** The ThreadState at a checkpoint, or the latest of a namespace, as JSON text. */
+export async function stateOf(tools: Tools, row: ThreadRow, checkpoint: Checkpoint, subgraphs: boolean) {
   const { checkpoint_id, checkpoint_ns } = checkpoint
   if (!checkpoint_id && (row.head === null || idsIn(row).graph_id === undefined)) return EMPTY_STATE
   if (!checkpoint_id && !checkpoint_ns && !subgraphs) {
@@ -84,7 +85,8 @@ async function known({ store }: Tools, { thread_id }: ThreadRow, { checkpoint_id
     throw fail('not_found', `Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
 }
 
-async function history(tools: Tools, row: ThreadRow, { limit, before, metadata, checkpoint }: HistoryQuery) {
+/** States of the thread, newest first, as JSON text. */
+export async function history(tools: Tools, row: ThreadRow, { limit, before, metadata, checkpoint }: HistoryQuery) {
   if (row.head === null || idsIn(row).graph_id === undefined) return '[]'
   return askGraph(tools, row, {
     verb: 'history',

@@ -268,6 +268,22 @@ t.test('state, forks and the tree', async t => {
     values: { numbers: [1] },
     checkpoint: { id: of(all, 'checkpoints').findLast(event => event.params.namespace.length === 0)!.params.data.id },
   })
+  const listed = (await command('state.listCheckpoints', { limit: 2 })).result.checkpoints as { id: string }[]
+  const root = of(all, 'checkpoints').filter(event => event.params.namespace.length === 0)
+  t.match(listed, [{ step: 1, timestamp: String, metadata: { source: 'loop' } }, { step: 0 }])
+  t.same(
+    listed.map(one => one.id),
+    root
+      .map(event => event.params.data.id)
+      .reverse()
+      .slice(0, 2),
+  )
+  const older = await command('state.listCheckpoints', { before: listed[1]!.id })
+  t.same(older.result.checkpoints, [
+    { ...(older.result.checkpoints as object[])[0], id: root[0]!.params.data.id, step: -1 },
+  ])
+  t.match(await command('state.listCheckpoints', { namespace: ns }), { result: { checkpoints: [{ step: 1 }, {}, {}] } })
+  t.match(await command('state.listCheckpoints', { namespace: ['x'] }), { error: 'no_such_namespace' })
   t.match(await command('state.fork', { checkpoint_id: 'another' }), { error: 'no_such_checkpoint' })
   const first = of(all, 'checkpoints').find(event => event.params.data.step === 0)!.params.data.id
   const forked = await command('state.fork', { checkpoint_id: first })

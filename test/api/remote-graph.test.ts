@@ -42,6 +42,21 @@ t.test('subgraphs stream under their namespace', async t => {
   t.ok(seen.some(([namespace]) => namespace[0]?.startsWith('sub:')))
 })
 
+t.test('state, its history, and a change of it', async t => {
+  const config = await newThread()
+  const graph = remote('counter')
+  await graph.invoke({ steps: 2 }, config)
+  const state = await graph.getState(config)
+  t.match(state, { values: { numbers: [1, 2] }, next: [], config: { configurable: config.configurable } })
+  const history: unknown[] = []
+  for await (const one of graph.getStateHistory(config)) history.push((one.values as { numbers?: number[] }).numbers)
+  t.same(history, [[1, 2], [1], [], []])
+  const updated = await graph.updateState(config, { steps: 3, numbers: [9] }, 'count')
+  t.type(updated.configurable!.checkpoint_id, 'string')
+  t.same((await graph.getState(config)).values, { steps: 3, numbers: [1, 2, 9] })
+  t.same((await graph.getState(state.config)).values, { steps: 2, numbers: [1, 2] }, 'what was before stays')
+})
+
 t.test('state of a thread, and a question that is answered', async t => {
   const config = await newThread()
   const graph = remote('ask')

@@ -111,6 +111,18 @@ t.test('lifecycle and state_update, alone and together, in every form of the que
   t.match(JSON.parse(frames.at(-1)!.data), { status: 'error' })
 })
 
+t.test('the stream ends when the thread is deleted', async t => {
+  const { url } = cluster
+  const thread = await newThread(url)
+  const reading = readStream(`${url}/threads/${thread}/stream`, { headers: { 'last-event-id': '-' } })
+  await post(`${url}/threads/${thread}/runs`, { assistant_id: 'slow', input: { ms: 20_000 }, stream_mode: 'values' })
+  await read(url, thread, 1, '-')
+  t.equal((await fetch(`${url}/threads/${thread}`, { method: 'DELETE' })).status, 204)
+  const { ended, frames } = await reading
+  t.ok(ended)
+  t.equal(frames[0]!.event, 'metadata')
+})
+
 t.test('heartbeats while nothing happens', async t => {
   const quick = await startCluster({ app: 'test/apps/basic', env: { WEFT_HEARTBEAT_MS: '100' } })
   t.teardown(() => quick.stop())

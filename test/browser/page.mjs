@@ -12,7 +12,8 @@ function Chat({ useStream }) {
     assistantId: 'chat',
     threadId: thread,
     reconnectOnMount: true,
-    fetchStateHistory: query.has('history'),
+    // The default of 10 states would not reach back to the first message.
+    fetchStateHistory: { limit: 100 },
     throttle: false,
     onThreadId(id) {
       setThread(id)
@@ -38,8 +39,7 @@ function Chat({ useStream }) {
           'li',
           { key: message.id ?? i, 'data-type': message.type },
           h('span', null, String(message.content)),
-          message.type === 'human' &&
-            button(`edit ${i}`, () => send(text, { checkpoint: before(message), streamMode: ['values'] })),
+          message.type === 'human' && button(`edit ${i}`, () => send(text, { checkpoint: before(message) })),
           h('i', null, stream.getMessagesMetadata(message)?.branchOptions?.length ?? 0),
         ),
       ),

@@ -28,12 +28,18 @@ const say = async (page: Page, text: string, button = 'send') => {
 /** Waits until the last message is this, and nothing is under way. */
 const until = (page: Page, text: string | RegExp, state = 'idle') =>
   Promise.all([
-    page.locator('li:last-child > span', { hasText: text }).waitFor({ timeout: 15_000 }),
-    page.locator('#state', { hasText: state }).waitFor({ timeout: 15_000 }),
+    page.locator('li:last-child > span', { hasText: text }).waitFor({ timeout: 30_000 }),
+    page.locator('#state', { hasText: state }).waitFor({ timeout: 30_000 }),
   ])
 
+/** Waits for the first tokens of a reply to what was said last, and not of one before. */
+async function counting(page: Page): Promise<void> {
+  const said = await page.inputValue('#text')
+  await page.locator(`li:has-text("${said}") + li > span`, { hasText: /^1 2 3/ }).waitFor()
+}
+
 for (const { name, alias } of lines) {
-  t.test(`useStream of ${name} in a browser`, { timeout: 60_000 }, async t => {
+  t.test(`useStream of ${name} in a browser`, { timeout: 120_000 }, async t => {
     const context = await browser.newContext()
     t.teardown(() => context.close())
     const page = await context.newPage()
@@ -50,7 +56,7 @@ for (const { name, alias } of lines) {
 
     await t.test('shows tokens as they come', async t => {
       await say(page, 'count 40 25')
-      await page.locator('li:last-child > span', { hasText: /^1 2 3/ }).waitFor()
+      await counting(page)
       t.equal(await page.textContent('#state'), 'loading')
       await until(page, / 39 40$/)
       t.equal((await texts(page)).length, 4)
@@ -58,7 +64,7 @@ for (const { name, alias } of lines) {
 
     await t.test('stops', async t => {
       await say(page, 'count 1000 20')
-      await page.locator('li:last-child > span', { hasText: /^1 2 3/ }).waitFor()
+      await counting(page)
       await page.click('#stop')
       await page.locator('#state', { hasText: 'idle' }).waitFor()
       const thread = new URL(page.url()).searchParams.get('thread')
@@ -71,12 +77,12 @@ for (const { name, alias } of lines) {
     })
 
     await t.test('joins a run again after a reload', async t => {
-      await say(page, 'count 60 50')
-      await page.locator('li:last-child > span', { hasText: /^1 2 3/ }).waitFor()
+      await say(page, 'count 150 60')
+      await counting(page)
       await page.reload()
       await page.locator('#state', { hasText: 'loading' }).waitFor()
-      await until(page, /^1 2 3 .* 59 60$/)
-      t.equal((await texts(page)).at(-1), Array.from({ length: 60 }, (_, i) => i + 1).join(' '), 'no token is missing')
+      await until(page, /^1 2 3 .* 149 150$/)
+      t.equal((await texts(page)).at(-1), Array.from({ length: 150 }, (_, i) => i + 1).join(' '), 'no token is missing')
     })
 
     await t.test('answers a question of the graph', async t => {
@@ -85,6 +91,17 @@ for (const { name, alias } of lines) {
       await say(page, 'yes', 'answer')
       await until(page, /^The answer was yes$/)
       t.equal(await page.textContent('#question'), '')
+    })
+
+    await t.test('edits a message: the thread goes on from before it', async t => {
+      const fork = (await texts(page)).indexOf('hello there')
+      await say(page, 'hello again', `edit ${fork}`)
+      await until(page, /^You said: hello again$/)
+      t.same(await texts(page), ['hello again', 'You said: hello again'])
+      await page.locator('li:first-child i', { hasText: '2' }).waitFor()
+      await page.reload()
+      await until(page, /^You said: hello again$/)
+      t.same(await texts(page), ['hello again', 'You said: hello again'], 'also for who comes later')
     })
 
     t.same(errors, [], 'and the browser has nothing to complain about')
