@@ -45,7 +45,7 @@ const MONGO = /\bmongo[\w-]*\.test\.js$/
  * What runs a second time, on MongoDB. Not those that never ask the store for more than the others do: other clients
  * and their examples, large volumes of events, the browser; nor what has its own server anyway.
  */
-const ON_MONGO = /^dist\/test\/(api|faults)\//
+const ON_MONGO = /^dist\/test\/(api|contract|faults)\//
 const ENOUGH_ONCE = /\b(examples|python|volume|thin|mongo[\w-]*)\.test\.js$/
 const {
   only,

@@ -33,8 +33,8 @@ interface Kind<Row> {
   due: (store: Store, until: number, limit: number) => Promise<Row[]>
   at: (row: Row) => number
   id: (row: Row) => string
-  /** Takes the row out of those that are due, by compare-and-set, and does the work. */
-  fire: (tools: Tools, row: Row) => Promise<void>
+  /** Takes the row out of those that are due, by compare-and-set, and does the work. False: another worker had it. */
+  fire: (tools: Tools, row: Row) => Promise<boolean>
 }
 
 const kind = <Row>(one: Kind<Row>): Kind<never> => one as unknown as Kind<never>
@@ -54,7 +54,10 @@ const KINDS: readonly Kind<never>[] = [
     due: (store, until, limit) => store.runs.cancelsDue(until, limit),
     at: run => run.cancel_due_at!,
     id: run => run.run_id,
-    fire: cancelDue,
+    fire: async (tools, run) => {
+      await cancelDue(tools, run)
+      return true
+    },
   }),
   // Webhooks: the first try after a crash, and every later one.
   kind<RunSummary>({
@@ -82,6 +85,8 @@ const BATCH = 200
 /** A host whose clock differs more from the broker's fires nothing. */
 const MAX_OFF_MS = 2_000
 const CLOCK_EVERY_MS = 9_000
+/** Who came second the last time comes so much later the next: one worker fires, the others see that it lives. */
+const SECOND_MS = 50
 
 /** `ahead`: how far the clock of this host is ahead (ms), null when that is not known. */
 export function openAlarms(link: Link, ahead: (tools: Tools) => Promise<number | null> = askBroker): Alarms {
@@ -90,6 +95,7 @@ export function openAlarms(link: Link, ahead: (tools: Tools) => Promise<number |
   let timer: NodeJS.Timeout | undefined
   let looking: Promise<void> | null = null
   let again = false
+  let handicap = 0
   let off: number | null = null
   let checked = Number.NEGATIVE_INFINITY
 
@@ -97,7 +103,7 @@ export function openAlarms(link: Link, ahead: (tools: Tools) => Promise<number |
     if (tools === null || at >= next) return
     next = at
     clearTimeout(timer)
-    timer = setTimeout(() => void look(), Math.min(Math.max(at - Date.now() + 1, 0), MAX_TIMER_MS))
+    timer = setTimeout(() => void look(), Math.min(Math.max(at - Date.now() + 1, 0) + handicap, MAX_TIMER_MS))
   }
 
   /** One at a time; a call while one is under way makes it go round once more. */
@@ -132,15 +138,17 @@ export function openAlarms(link: Link, ahead: (tools: Tools) => Promise<number |
     await checkClock(tools)
     // The sweep looks again.
     if (off !== null) return
-    const earliest = await Promise.all(
+    const found = await Promise.all(
       KINDS.map(one =>
         fireKind(tools, one).catch(error => {
           link.log.warn({ err: error, alarm: one.name }, 'what is due could not be looked up')
-          return Date.now() + AGAIN_MS
+          return { next: Date.now() + AGAIN_MS, won: 0, lost: 0 }
         }),
       ),
     )
-    arm(Math.min(...earliest))
+    if (found.some(({ lost }) => lost > 0)) handicap = Math.round(SECOND_MS * (1 + Math.random()))
+    else if (found.some(({ won }) => won > 0)) handicap = 0
+    arm(Math.min(...found.map(({ next }) => next)))
   }
 
   const unhear = onAlarm(link, arm)
@@ -167,18 +175,26 @@ export function openAlarms(link: Link, ahead: (tools: Tools) => Promise<number |
 
 const askBroker = ({ mux }: Tools): Promise<number | null> => clockAhead(mux)
 
-/** Fires all rows of the kind that are due. The answer: when the next is (ms), or Infinity. */
-async function fireKind(tools: Tools, { name, due, at, id, fire }: Kind<never>): Promise<number> {
+/** Fires all rows of the kind that are due. `next`: when there is one more (ms), or Infinity. */
+async function fireKind(tools: Tools, { name, due, at, id, fire }: Kind<never>) {
   const rows = await due(tools.store, Date.now(), BATCH)
-  const failed = (error: unknown) => tools.link.log.warn({ err: error, alarm: name }, 'an alarm has to be repeated')
-  await Promise.all(rows.map(row => fire(tools, row).catch(failed)))
+  const fired = await Promise.all(
+    rows.map(row =>
+      fire(tools, row).catch(error => {
+        tools.link.log.warn({ err: error, alarm: name }, 'an alarm has to be repeated')
+        return null
+      }),
+    ),
+  )
+  const [won, lost] = [true, false].map(outcome => fired.filter(one => one === outcome).length) as [number, number]
   const [left] = await due(tools.store, Number.MAX_SAFE_INTEGER, 1)
-  if (left === undefined) return Number.POSITIVE_INFINITY
-  return rows.some(row => id(row) === id(left)) ? Math.max(at(left), Date.now() + AGAIN_MS) : at(left)
+  if (left === undefined) return { next: Number.POSITIVE_INFINITY, won, lost }
+  const stuck = rows.some(row => id(row) === id(left) && at(row) === at(left))
+  return { next: stuck ? Math.max(at(left), Date.now() + AGAIN_MS) : at(left), won, lost }
 }
 
 /** The time of a delayed run has come: that its alarm went off is stored first, so only one worker wakes it. */
-async function start(tools: Tools, run: RunSummary) {
+async function start(tools: Tools, run: RunSummary): Promise<boolean> {
   const { run_id, due_at } = run
   const failed = await tools.store.apply([
     {
@@ -189,4 +205,5 @@ async function start(tools: Tools, run: RunSummary) {
     },
   ])
   if (failed === -1) void wakeRun(tools, run, `${run_id}:${run.attempt + 1}`)
+  return failed === -1
 }

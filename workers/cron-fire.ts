@@ -7,7 +7,7 @@ import { v5 } from 'uuid'
 import { WeftError } from '../schemas/errors.js'
 import { CRON_NAMESPACE } from '../schemas/ids.js'
 import type { RunCreate } from '../schemas/runs.js'
-import type { RecordRow } from '../store/port.js'
+import type { RecordRow, Step } from '../store/port.js'
 import { type Tools, time } from './context.js'
 import { CRON, type CronBody, rowOf } from './cron-record.js'
 import { latestSlot, nextSlot } from './cron-slots.js'
@@ -16,22 +16,23 @@ import { place } from './run-create.js'
 /** A cron that is so late fires after its time: its run says so. */
 const LATE_MS = 60_000
 
-/** Fires a cron that is due and moves it on. Rejects when that has to be tried again. */
-export async function fireCron(tools: Tools, row: RecordRow): Promise<void> {
+/**
+ * Fires a cron that is due and moves it on: to its first slot after the time this began, so that those that passed
+ * meanwhile are missed ones of the next time. False: another had it. Rejects when it has to be tried again.
+ */
+export async function fireCron(tools: Tools, row: RecordRow): Promise<boolean> {
   const body = JSON.parse(row.body) as CronBody
   const now = Date.now()
-  if (row.due_at === null || row.due_at > now) return
+  if (row.due_at === null || row.due_at > now) return true
   const slot = latestSlot(body, row.due_at, now)
   const ended = body.end !== null && now >= body.end
   const orphan = ended ? false : await start(tools, row, body, slot)
-  if (orphan) {
-    await tools.store.apply([{ step: 'records.remove', kind: CRON, id: row.id, where: { rev: row.rev } }])
-    return
-  }
-  const { body: text, due_at } = rowOf({ ...body, next: nextSlot(body, Math.max(slot, Date.now())) }, row)
-  await tools.store.apply([
-    { step: 'records.patch', kind: CRON, id: row.id, where: { rev: row.rev }, set: { body: text, due_at } },
-  ])
+  const { id, rev } = row
+  const { body: text, due_at } = rowOf({ ...body, next: nextSlot(body, Math.max(slot, now)) }, row)
+  const move: Step = orphan
+    ? { step: 'records.remove', kind: CRON, id, where: { rev } }
+    : { step: 'records.patch', kind: CRON, id, where: { rev }, set: { body: text, due_at } }
+  return (await tools.store.apply([move])) === -1
 }
 
 /** The run of the slot. A slot whose run is refused is left out. True: the thread of the cron is gone. */

@@ -25,14 +25,14 @@ const underWay = new Set<string>()
 let crowded = false
 
 /**
- * Begins a try for a run whose webhook is due; resolves once it is this worker's to make, or was not to be had. Never
- * rejects: the row stays due until a try of it has ended.
+ * Begins a try for a run whose webhook is due; resolves once it is this worker's to make, or, with false, was not to be
+ * had. Never rejects: the row stays due until a try of it has ended.
  */
-export async function deliver(tools: Tools, run_id: string): Promise<void> {
-  if (underWay.has(run_id)) return
+export async function deliver(tools: Tools, run_id: string): Promise<boolean> {
+  if (underWay.has(run_id)) return true
   if (underWay.size >= MAX_AT_ONCE) {
     crowded = true
-    return
+    return true
   }
   underWay.add(run_id)
   const run = await take(tools, run_id).catch(error => {
@@ -41,6 +41,7 @@ export async function deliver(tools: Tools, run_id: string): Promise<void> {
   })
   if (run === null) underWay.delete(run_id)
   else void tryOnce(tools, run)
+  return run !== null
 }
 
 /** Of several workers one has the try: it moves the due time to where a crash of its own would be noticed. */
