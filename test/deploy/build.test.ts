@@ -25,6 +25,8 @@ import { problemsOf, sizeOf } from '../../workers/deploy/process/size.js'
 import { alive } from '../helpers/cluster.js'
 import { application } from './repository.js'
 
+t.setTimeout(120_000)
+
 const never = new AbortController().signal
 const quiet = () => {}
 type T = { teardown(work: () => unknown): void }
