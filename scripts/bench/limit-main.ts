@@ -79,11 +79,14 @@ async function measure({ kind, app, warm, seconds }: LimitOrder): Promise<LimitA
   let units = 0
   let n = 0
   const from = performance.now() + warm * 1000
-  const to = from + seconds * 1000
+  let to = from + seconds * 1000
   let cpu: NodeJS.CpuUsage | null = null
   /** No timer: a graph that waits for nothing never lets one come. */
   const counts = (now: number) => {
-    if (now < from || now > to) return false
+    if (now < from) return false
+    // A window in which nothing was done would say nothing: it lasts until something is.
+    if (now > to && units === 0) to = now
+    if (now > to) return false
     cpu ??= process.cpuUsage()
     return true
   }
@@ -91,7 +94,7 @@ async function measure({ kind, app, warm, seconds }: LimitOrder): Promise<LimitA
     if (counts(performance.now())) units++
   }
   const clients = Array.from({ length: CLIENTS[kind] }, async (_, client) => {
-    for (let since = performance.now(); since < to; since = performance.now()) {
+    for (let since = performance.now(); since < to || units === 0; since = performance.now()) {
       const latency = await work(client, n++, unit)
       const now = performance.now()
       if (counts(now)) samples.push(latency ?? now - since)
@@ -100,7 +103,12 @@ async function measure({ kind, app, warm, seconds }: LimitOrder): Promise<LimitA
   await Promise.all(clients)
   check(cpu !== null, 'nothing was done within the window')
   const { user, system } = process.cpuUsage(cpu)
-  return { perSecond: units / seconds, latency: spreadOf(samples), cpu: (user + system) / 1e6, count: units }
+  return {
+    perSecond: (units / (to - from)) * 1000,
+    latency: spreadOf(samples),
+    cpu: (user + system) / 1e6,
+    count: units,
+  }
 }
 
 process.once('message', order => {

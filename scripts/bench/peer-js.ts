@@ -8,7 +8,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { root } from '../root.js'
-import { benchApp, freePort, type Kind, plainEnv, type Server, stopAll, untilServed } from './server.js'
+import { benchApp, endsWithUs, freePort, type Kind, plainEnv, type Server, stopAll, untilServed } from './server.js'
 
 const CLI = '2.0.0'
 const INSTALL_MS = 300_000
@@ -28,7 +28,9 @@ export async function devServer(say: (line: string) => void): Promise<Kind> {
       const log = join(app, 'bench.log')
       const out = openSync(log, 'a')
       const args = [command, 'dev', '--no-browser', '--host', '127.0.0.1', '--port', `${port}`]
-      const child = spawn(process.execPath, args, { cwd: app, stdio: ['ignore', out, out], env: plainEnv() })
+      const child = endsWithUs(
+        spawn(process.execPath, args, { cwd: app, stdio: ['ignore', out, out], env: plainEnv() }),
+      )
       const server: Server = {
         name: 'dev-server',
         port,

@@ -117,11 +117,20 @@ export const plainEnv = (): NodeJS.ProcessEnv =>
 /** What it says goes into a file: a pipe would make the bench pay for it. */
 function spawnWeft(args: string[], folder: string, env: { [name: string]: string }): ChildProcess {
   const log = openSync(join(folder, 'bench.log'), 'a')
-  return fork(join(import.meta.dirname, '../weft.js'), args, {
+  const child = fork(join(import.meta.dirname, '../weft.js'), args, {
     execArgv: [],
     stdio: ['ignore', log, log, 'ipc'],
     env: { ...plainEnv(), ...env },
   })
+  return endsWithUs(child)
+}
+
+/** Whatever ends the bench in the middle leaves no server behind. */
+export function endsWithUs(child: ChildProcess): ChildProcess {
+  const end = () => void child.kill()
+  process.once('exit', end)
+  child.once('exit', () => process.removeListener('exit', end))
+  return child
 }
 
 /** Resolves when a run was answered; rejects with what the server wrote when it ends before. */
