@@ -54,7 +54,7 @@ export async function removeThread(tools: Tools, row: ThreadRow): Promise<void> 
   }
   const runs = await streamed(tools, thread_id)
   await store.apply([clearCrons(thread_id), { step: 'threads.remove', thread_id }])
-  announceNews(tools.link, thread_id, { removed: true })
+  announceNews(tools.link, thread_id, { app: row.app, removed: true })
   for (let at = 0; at < runs.length; at += AT_ONCE)
     await Promise.all(runs.slice(at, at + AT_ONCE).map(run => leave(tools, run)))
 }
