@@ -35,7 +35,7 @@ conformance(
 t.test('every query has its index', async t => {
   const shapes = new Map<string, { on: CollectionName; filter: Filter; sort: Filter }>()
   for (const { name, command } of commands)
-    for (const shape of shapesOf(name, command))
+    for (const shape of shapesOf(name, command).filter(({ filter }) => !EMPTIES.has(keysOf(filter).join())))
       shapes.set(JSON.stringify([shape.on, keysOf(shape.filter), shape.sort]), shape)
   t.ok(shapes.size > 40, `${shapes.size} shapes`)
   const served = new Set<string>()
@@ -63,6 +63,9 @@ t.test('every query has its index', async t => {
     t.notMatch(JSON.stringify(plan), /COLLSCAN/, text)
   }
 })
+
+/** The columns by which `truncate`, a door of tests, goes through whole collections; no other query has these alone. */
+const EMPTIES = new Set(['', 'settled', 'status'])
 
 type Filter = { [field: string]: unknown }
 const COMMANDS: { [name: string]: string } = { find: 'filter', findAndModify: 'query' }

@@ -1,0 +1,62 @@
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { repositoryOf } from '../../scripts/mongo-jars.js'
+import { findMongo } from '../../scripts/mongo-server.js'
+
+/** A folder with commands that say yes to everything, and an environment that knows no others. */
+function place(t: { teardown(undo: () => void): void }, ...commands: string[]) {
+  const folder = mkdtempSync(join(tmpdir(), 'weft-mongo-find-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  for (const name of commands) {
+    writeFileSync(join(folder, name), '#!/bin/sh\nexit 0\n')
+    chmodSync(join(folder, name), 0o755)
+  }
+  return { folder, env: { PATH: folder, HOME: folder, MAVEN_HOME: folder }, cache: join(folder, 'cache') }
+}
+
+t.test('the server of MONGODB_URL comes first, unless it has to be one of our own', async t => {
+  const { env, cache } = place(t, 'mongod')
+  const url = 'mongodb://there:1'
+  t.same(await findMongo({ env: { ...env, MONGODB_URL: url }, cache }), { kind: 'url', url })
+  t.equal((await findMongo({ env: { ...env, MONGODB_URL: url }, cache, own: true })).kind, 'mongod')
+})
+
+t.test('then mongod, docker, a JDK, in this order', async t => {
+  t.equal((await findMongo(place(t, 'mongod', 'docker'))).kind, 'mongod')
+  const way = await findMongo(place(t, 'docker'))
+  if (way.kind !== 'docker') throw new Error(`found ${way.kind}`)
+  t.match(way.command('/data', 1234).join(' '), /^docker run .*127\.0\.0\.1:1234:27017 .*\/data:/)
+})
+
+t.test('nothing there: one sentence that says how to get one', async t => {
+  const message = /no MongoDB server was found.*MONGODB_URL.*mongod.*docker.*apt-get install.*--embedded-only/
+  await t.rejects(findMongo(place(t)), { message })
+})
+
+t.test('an archive that is not the one we know is refused and leaves nothing behind', async t => {
+  const server = createServer((_, answer) => answer.end('something else'))
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
+  t.teardown(() => server.close())
+  const { env, cache } = place(t, 'java', 'javac')
+  mkdirSync(cache)
+  const repository = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  await t.rejects(findMongo({ env, cache, repository }), { message: /has the sha256 [0-9a-f]{64}, expected/ })
+  t.same(readdirSync(cache), [])
+})
+
+t.test('archives come from the mirror that Maven is configured for', t => {
+  const { folder, env } = place(t)
+  t.match(repositoryOf(env), /^https:\/\/repo\.maven\.apache\.org\//)
+  mkdirSync(join(folder, '.m2'))
+  const mirror = (of: string, url: string) => `<mirror><mirrorOf>${of}</mirrorOf><url>${url}</url></mirror>`
+  writeFileSync(
+    join(folder, '.m2/settings.xml'),
+    `<settings><mirrors><!-- ${mirror('central', 'https://no/')} -->${mirror('snapshots', 'https://other/')}${mirror('a,central', 'https://mirror/maven/')}</mirrors></settings>`,
+  )
+  t.equal(repositoryOf(env), 'https://mirror/maven')
+  t.end()
+})
