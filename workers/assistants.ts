@@ -51,12 +51,6 @@ export async function find(store: Store, app: string, given: string): Promise<As
 async function create(body: AssistantCreate, app: string, store: Store) {
   if ((await store.assistants.get(app, systemAssistantId(body.graph_id))) === null)
     throw fail('not_found', `Graph '${body.graph_id}' not found`)
-  const context = body.context ?? {}
-  const configurable = body.config?.configurable ?? {}
-  const both = Object.keys(context).length > 0 && Object.keys(configurable).length > 0
-  // API: assistants 2.2: alternatives of each other; mirrored when one is given, refused when they differ.
-  if (both && JSON.stringify(context) !== JSON.stringify(configurable))
-    throw fail('bad_request', 'Give either config.configurable or context, or the same in both')
   const now = Date.now()
   const row: AssistantRow = {
     app,
@@ -64,10 +58,9 @@ async function create(body: AssistantCreate, app: string, store: Store) {
     graph_id: body.graph_id,
     name: body.name ?? 'Untitled',
     description: body.description ?? null,
-    config: JSON.stringify(
-      Object.keys(context).length > 0 ? { ...body.config, configurable: context } : (body.config ?? {}),
-    ),
-    context: JSON.stringify(Object.keys(context).length > 0 ? context : configurable),
+    // Each as it was given; at execution the one that is empty mirrors the other.
+    config: JSON.stringify(body.config ?? {}),
+    context: JSON.stringify(body.context ?? {}),
     metadata: JSON.stringify(withoutReserved(body.metadata ?? {})),
     version: 1,
     created_at: now,

@@ -36,8 +36,18 @@ t.test('through the official SDK', async t => {
           version: 1,
           metadata: { a: { b: [1, null] } },
           config: { configurable: { x: 1 } },
-          context: { x: 1 },
+          context: {},
         })
+        const both = { configurable: { x: 1 }, context: { y: 2 } }
+        t.match(
+          await client.assistants.create({
+            graphId: 'echo',
+            config: { configurable: both.configurable },
+            context: both.context,
+          }),
+          { config: { configurable: { x: 1, y: undefined } }, context: { y: 2, x: undefined } },
+          'each to its own place',
+        )
         t.same(await client.assistants.get(made.assistant_id), made)
         t.same(
           await client.assistants.create({
