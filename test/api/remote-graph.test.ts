@@ -4,6 +4,7 @@ import { RemoteGraph } from '@langchain/langgraph/remote'
 import t from 'tap'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
+import { until } from '../helpers/steps.js'
 
 t.setTimeout(60_000)
 
@@ -63,6 +64,8 @@ t.test('state of a thread, and a question that is answered', async t => {
   // As a node it would pause its own graph: the library throws what that graph then catches.
   const thrown = await graph.invoke({ question: 'sure?' }, config).catch((error: unknown) => error)
   t.match(thrown, { interrupts: [{ value: { question: 'sure?' } }] })
+  // It stops reading at the question, a moment before the run is stored.
+  await until(async () => (await graph.getState(config)).next.length > 0)
   const before = await graph.getState(config)
   t.same(before.next, ['node'])
   t.match(before.tasks[0]!.interrupts, [{ value: { question: 'sure?' } }])

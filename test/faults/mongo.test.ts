@@ -6,7 +6,7 @@ import { lines } from '../helpers/sdk.js'
 import { type Deeds, deedLogs, until } from '../helpers/steps.js'
 import { load, settled } from './load.js'
 
-t.setTimeout(240_000)
+t.setTimeout(400_000)
 const APP = 'test/apps/faults'
 
 /** Runs of three steps, each with a log of its own. */
@@ -35,7 +35,7 @@ const goesOn = async (roles: Roles, accepted: readonly unknown[], more = 20) => 
   const before = accepted.length
   await until(
     async () => accepted.length >= before + more && (await fetch(`${roles.urls[0]}/ready`)).status === 200,
-    60_000,
+    120_000,
   )
 }
 
@@ -76,7 +76,7 @@ t.test(
     const { accepted, refused, stop } = load(roles, next)
     await goesOn(roles, accepted)
     roles.resources[0]!.kill('SIGKILL')
-    await goesOn(roles, accepted, 60)
+    await goesOn(roles, accepted, 40)
     roles.resources[1]!.kill('SIGKILL')
     await goesOn(roles, accepted)
     await stop()

@@ -25,7 +25,8 @@ t.test('every crash point of a copy and of a prune', async t => {
   })
   const store = stepwise(real)
   // No run is there: nothing of this speaks with the broker.
-  const tools = { store, ttls: openTtls(store), inTurn: turns(), config: readConfig({}) } as unknown as Tools
+  const link = { nc: { publish: () => {} } }
+  const tools = { store, link, ttls: openTtls(store), inTurn: turns(), config: readConfig({}) } as unknown as Tools
   const all = { after: null, limit: 1_000, bytes: 1e9 }
 
   async function source() {
