@@ -149,7 +149,7 @@ async function runTap(
   more: { [name: string]: string },
   onLine: (line: string) => void,
 ): Promise<number | null> {
-  const child = spawn(process.execPath, [bin('tap/dist/esm/run.mjs'), '--reporter=tap', '--jobs=2', ...files], {
+  const child = spawn(process.execPath, [bin('tap/dist/esm/run.mjs'), '--reporter=tap', '--jobs=3', ...files], {
     cwd: root,
     env: { ...env, ...more },
     stdio: ['ignore', 'pipe', 'inherit'],
