@@ -1,12 +1,16 @@
-import { HumanMessage } from '@langchain/core/messages'
-import { Command } from '@langchain/langgraph'
-import { RemoteGraph } from '@langchain/langgraph/remote'
+import { createRequire } from 'node:module'
 import t from 'tap'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { until } from '../helpers/steps.js'
 
 t.setTimeout(60_000)
+
+// The libraries' CommonJS side: loaded as ES modules below tap's hooks they now and then end in a cycle.
+const require = createRequire(import.meta.url)
+const { HumanMessage } = require('@langchain/core/messages') as typeof import('@langchain/core/messages')
+const { Command } = require('@langchain/langgraph') as typeof import('@langchain/langgraph')
+const { RemoteGraph } = require('@langchain/langgraph/remote') as typeof import('@langchain/langgraph/remote')
 
 let cluster: Cluster
 t.before(async () => {
