@@ -229,11 +229,11 @@ ${graphFile('never')}`
   })
 
   await t.test('another size in place', async t => {
+    const old = replicas()
     const deployment = await control.patch(made.id, {
       source_config: { resource_spec: { min_scale: 2, max_scale: 2 } },
     })
     t.equal(deployment.latest_revision_id, (await control.get(made.id)).latest_revision_id, 'no new revision')
-    const old = replicas()
     while (replicas().length !== before.length + 1 || replicas().every(pid => old.includes(pid))) await sleep(50)
     t.match(await lines[0]!.connect(url).runs.wait(null, 'agent', { input: { text: 'x' } }), { answer: 'two x' })
   })
