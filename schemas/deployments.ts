@@ -117,6 +117,16 @@ export interface ResourceSpec {
   sidecars?: Container[] | null
 }
 
+/** Members of resource_spec that ask for containers or a cluster. */
+export const CLUSTER_ONLY = [
+  'volumes',
+  'volume_mounts',
+  'init_containers',
+  'sidecars',
+  'service_account_name',
+  'image_pull_secrets',
+] as const satisfies (keyof ResourceSpec)[]
+
 export interface ListenerConfig {
   k8s_namespace?: Label | null
 }

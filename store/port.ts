@@ -193,7 +193,6 @@ export interface RunWhere {
   status?: readonly (RunStatus | 'accepting')[]
   attempt?: number
   token?: string
-  webhook_tries?: number
   due_at?: number
   webhook_due_at?: number
 }

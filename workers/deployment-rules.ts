@@ -3,14 +3,15 @@
  * types cannot say are problems (422); what belongs to the other source is refused with one sentence (400).
  */
 import { isAbsolute, normalize } from 'node:path'
-import type {
-  DeploymentPatch,
-  ResourceSpec,
-  Secret,
-  Source,
-  SourceConfig,
-  SourceConfigInput,
-  SourceRevisionConfigInput,
+import {
+  CLUSTER_ONLY,
+  type DeploymentPatch,
+  type ResourceSpec,
+  type Secret,
+  type Source,
+  type SourceConfig,
+  type SourceConfigInput,
+  type SourceRevisionConfigInput,
 } from '../schemas/deployments.js'
 import type { Problem } from '../schemas/errors.js'
 import { type Allowed, refusal } from './outbound.js'
@@ -114,16 +115,6 @@ function secretProblems(secrets: readonly Secret[], say: (loc: (string | number)
 const RESERVED =
   /^(PATH|PORT|HOST|HOSTNAME|MOUNT_PREFIX|NATS_URL|MONGODB_URL|WEFT_.*|LANGSMITH_(HOST_PROJECT_ID|HOST_REVISION_ID|TENANT_ID|DEPLOYMENT_NAME|LANGGRAPH_GIT_(REPO|REF|REF_SHA)))$/
 const COMMAND = /["`\\\n\r\0\t|;$>]|<|(?<!&)&(?!&)|&&&/
-/** Members of resource_spec that ask for a cluster: the process driver has none. */
-const CLUSTER_ONLY = [
-  'volumes',
-  'volume_mounts',
-  'init_containers',
-  'sidecars',
-  'service_account_name',
-  'image_pull_secrets',
-] as const satisfies (keyof ResourceSpec)[]
-
 export interface Whole {
   source: Source
   source_config: SourceConfig

@@ -76,7 +76,7 @@ t.test(
     const { accepted, refused, stop } = load(roles, next)
     await goesOn(roles, accepted)
     roles.resources[0]!.kill('SIGKILL')
-    await goesOn(roles, accepted, 40)
+    await goesOn(roles, accepted, 60)
     roles.resources[1]!.kill('SIGKILL')
     await goesOn(roles, accepted)
     await stop()

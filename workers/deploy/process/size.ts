@@ -1,7 +1,7 @@
 /** How large the replicas of a deployment are, as far as processes of one machine can be sized (API: control-plane 4.3). */
 import { availableParallelism } from 'node:os'
 import type { Config } from '../../../schemas/config.js'
-import type { ResourceSpec } from '../../../schemas/deployments.js'
+import { CLUSTER_ONLY, type ResourceSpec } from '../../../schemas/deployments.js'
 
 export interface Size {
   /** Graph workers. */
@@ -21,16 +21,6 @@ export function sizeOf(spec: ResourceSpec | null, { host_memory_mb }: Pick<Confi
   const limit = spec?.queue_memory_limit_mb ?? spec?.memory_limit_mb ?? (memory === null ? null : memory * 2)
   return { replicas, hosts, memory_mb: limit === null ? host_memory_mb : Math.max(64, Math.floor(limit / hosts)) }
 }
-
-/** Members that ask for containers. */
-const CLUSTER_ONLY = [
-  'volumes',
-  'volume_mounts',
-  'init_containers',
-  'sidecars',
-  'service_account_name',
-  'image_pull_secrets',
-] as const satisfies (keyof ResourceSpec)[]
 
 /** What of the spec cannot be had here, a sentence each. */
 export const problemsOf = (spec: ResourceSpec | null): string[] =>
