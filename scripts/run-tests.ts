@@ -44,10 +44,10 @@ const MONGO = /\bmongo[\w-]*\.test\.js$/
 /**
  * What runs a second time, on MongoDB. Not those that never ask the store for more than the others do: other clients
  * and their examples, large volumes of events, the browser, keys in the data folder, a grace that is shorter than a slow
- * test server; nor what has its own server anyway.
+ * test server; nor what locks the embedded file or has its own server anyway.
  */
 const ON_MONGO = /^dist\/test\/(api|contract|faults)\//
-const ENOUGH_ONCE = /\b(control|disconnect|examples|python|volume|thin|mongo[\w-]*)\.test\.js$/
+const ENOUGH_ONCE = /\b(control|disconnect|examples|locked|python|volume|thin|mongo[\w-]*)\.test\.js$/
 const {
   only,
   'without-browser': without = false,
