@@ -23,7 +23,7 @@ interface Subject {
 async function main(args: string[]): Promise<void> {
   const options = optionsOf(args)
   if (options === null) return void process.stdout.write(HELP)
-  const { url, apart, peers, scenarios } = options
+  const { url, apart, against, peers, scenarios } = options
   const subjects: Subject[] = []
   const stop = async () => {
     for (const { server } of subjects.splice(0)) await server.stop()
@@ -35,6 +35,7 @@ async function main(args: string[]): Promise<void> {
     const client = await measureClient(options)
     say(`this client alone: ${short(client.perSecond)} requests/s, ${short(client.cpu_us)} µs each`)
     const kinds = url === null ? [apart ? weftApart() : weft()] : []
+    if (against !== null) kinds.push(weft({ build: against, name: 'other build' }))
     if (peers.includes('dev-server')) {
       const peer = await devServer(say).catch(error => say(`without a peer: ${(error as Error).message}`))
       if (peer) kinds.push(peer)

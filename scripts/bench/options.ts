@@ -1,4 +1,6 @@
 /** The command line of the bench. */
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Sentence } from '../sentence.js'
 import type { Windows } from './measure.js'
@@ -6,11 +8,12 @@ import type { Scenario } from './scenario.js'
 import { SCENARIOS } from './scenarios.js'
 
 export const HELP = `npm run bench -- [--only pattern] [--seconds n] [--rounds n] [--quick] [--json file] [--table file]
-                 [--url http://127.0.0.1:PORT | --apart] [--peer in-process|dev-server|none]…
+                 [--url http://127.0.0.1:PORT | --apart] [--peer in-process|dev-server|none]… [--against folder]
 
 Measures a Weft that it starts from the build on a throw-away folder (--apart: each role in a process of its own), or
 the server at --url. Peers take turns with it: the graph without a server (in-process) and the JavaScript development
-server (dev-server, installed into the cache); with --quick or --url none unless named. --json says where the figures
+server (dev-server, installed into the cache); with --quick or --url none unless named. --against: a further peer, the
+Weft of another built checkout: what a change gains or costs. --json says where the figures
 go (.bench/), --table writes them between the markers of a page such as docs/performance.md. --only is a pattern over:
   ${SCENARIOS.map(({ name }) => name).join(' ')}
 `
@@ -23,6 +26,8 @@ export interface Options extends Windows {
   url: string | null
   apart: boolean
   peers: readonly string[]
+  /** Root of another built checkout. */
+  against: string | null
 }
 
 const PEERS = ['in-process', 'dev-server']
@@ -41,17 +46,20 @@ export function optionsOf(args: string[]): Options | null {
       url: { type: 'string' },
       apart: { type: 'boolean', default: false },
       peer: { type: 'string', multiple: true },
+      against: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   })
   if (values.help) return null
-  const { quick, url = null, apart } = values
+  const { quick, url = null, apart, against = null } = values
+  if (against !== null && !existsSync(join(against, 'dist/scripts/weft.js')))
+    throw new Sentence(`there is no built Weft in ${against}: expected a checkout in which npm run build has run`, 2)
   const number = (name: 'seconds' | 'rounds', fallback: number, most: number) => {
     const value = Number(values[name] ?? fallback)
     if (!(value > 0) || value > most) throw new Sentence(`--${name} must be a number up to ${most}`, 2)
     return value
   }
-  const peers = values.peer ?? (quick || url !== null ? [] : PEERS)
+  const peers = values.peer ?? (quick || url !== null || against !== null ? [] : PEERS)
   const foreign = peers.find(peer => peer !== 'none' && !PEERS.includes(peer))
   if (foreign !== undefined)
     throw new Sentence(`there is no peer "${foreign}": expected ${PEERS.join(', ')} or none`, 2)
@@ -70,5 +78,6 @@ export function optionsOf(args: string[]): Options | null {
     url,
     apart,
     peers: peers.filter(peer => peer !== 'none'),
+    against: against === null ? null : resolve(against),
   }
 }

@@ -48,17 +48,25 @@ export async function serverAt(url: string): Promise<Server> {
   }
 }
 
-/** `weft start` from this build with default settings, in a throw-away folder. */
-export function weft({ app = benchApp, env = {} }: { app?: string; env?: { [name: string]: string } } = {}): Kind {
+interface WeftOptions {
+  app?: string
+  env?: { [name: string]: string }
+  /** Root of the built checkout whose server it is. */
+  build?: string
+  name?: string
+}
+
+/** `weft start` of a build with default settings, in a throw-away folder. */
+export function weft({ app = benchApp, env = {}, build = root, name = 'weft' }: WeftOptions = {}): Kind {
   return {
-    name: 'weft',
+    name,
     async start({ wait = true } = {}) {
       const folder = mkdtempSync(join(tmpdir(), 'weft-bench-'))
       const [port, monitor] = [await freePort(), await freePort()]
       const args = ['start', '--port', `${port}`, '--app', app, '--data', folder]
-      const child = spawnWeft(args, folder, { ...env, WEFT_NATS_MONITOR: `${monitor}` })
+      const child = spawnWeft(args, folder, { ...env, WEFT_NATS_MONITOR: `${monitor}` }, build)
       const server: Server = {
-        name: 'weft',
+        name,
         port,
         gapless: true,
         pids: () => [child.pid!],
@@ -115,9 +123,9 @@ export const plainEnv = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name)))
 
 /** What it says goes into a file: a pipe would make the bench pay for it. */
-function spawnWeft(args: string[], folder: string, env: { [name: string]: string }): ChildProcess {
+function spawnWeft(args: string[], folder: string, env: { [name: string]: string }, build = root): ChildProcess {
   const log = openSync(join(folder, 'bench.log'), 'a')
-  const child = fork(join(import.meta.dirname, '../weft.js'), args, {
+  const child = fork(join(build, 'dist/scripts/weft.js'), args, {
     execArgv: [],
     stdio: ['ignore', log, log, 'ipc'],
     env: { ...plainEnv(), ...env },
