@@ -17,8 +17,11 @@ export interface Ready {
   port: number | null
 }
 
-/** In the order of starting: who answers comes before who asks, and whom nobody waits for comes last. */
-const ORDER: readonly RoleName[] = ['resources', 'graphs', 'edge', 'deployer']
+/**
+ * In the order of starting, those of a row at the same time: who answers comes before who asks, and whom nobody waits
+ * for comes last. Graph hosts load the application, which takes longest, while the store is opened.
+ */
+const STARTED: readonly (readonly RoleName[])[] = [['graphs', 'resources'], ['edge'], ['deployer']]
 /** In the order of stopping; those of a row at the same time. */
 const STOPPED: readonly (readonly RoleName[])[] = [['edge'], ['graphs', 'deployer'], ['resources']]
 /** Parts of the deadline of a stop: graphs, here or in deployments, have runs to finish or hand back. */
@@ -39,24 +42,24 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
     log,
   )
   let port: number | null = null
+  async function start(role: RoleName): Promise<void> {
+    const life = lifecycle(log, config.stop_ms * SHARE[role])
+    lives.set(role, life)
+    const own = openLog(role, config.log_level)
+    const link = await openLink({ url: config.nats_url || natsUrlOf(config.data, role), role, log: own })
+    life.push({ name: 'broker connection', stop: () => link.close() })
+    void link.nc.closed().then(error => {
+      if (stopping) return
+      own.error({ err: error }, 'the broker connection was closed for good; leaving to be started again')
+      process.exit(1)
+    })
+    if (role === 'resources') await (await import('../workers/main.js')).startResources(config, link, life)
+    else if (role === 'graphs') await graphs(config, link, life)
+    else if (role === 'deployer') await deployer(config, link, life)
+    else port = (await (await import('../edge/main.js')).startEdge(config, link, life)).port
+  }
   try {
-    for (const role of ORDER) {
-      if (!roles.includes(role)) continue
-      const life = lifecycle(log, config.stop_ms * SHARE[role])
-      lives.set(role, life)
-      const own = openLog(role, config.log_level)
-      const link = await openLink({ url: config.nats_url || natsUrlOf(config.data, role), role, log: own })
-      life.push({ name: 'broker connection', stop: () => link.close() })
-      void link.nc.closed().then(error => {
-        if (stopping) return
-        own.error({ err: error }, 'the broker connection was closed for good; leaving to be started again')
-        process.exit(1)
-      })
-      if (role === 'resources') await (await import('../workers/main.js')).startResources(config, link, life)
-      else if (role === 'graphs') await graphs(config, link, life)
-      else if (role === 'deployer') await deployer(config, link, life)
-      else port = (await (await import('../edge/main.js')).startEdge(config, link, life)).port
-    }
+    for (const row of STARTED) await Promise.all(row.filter(role => roles.includes(role)).map(start))
   } catch (error) {
     // Stopped while it was starting: what failed then is no news.
     if (stopping) return
