@@ -3,7 +3,7 @@
  * taken off, the event itself is never looked into (API: threads-and-runs 17, channels and namespaces).
  */
 import type { Ending } from '../bus/follow.js'
-import { type EventsFilter, type Mark, readMark } from '../schemas/events.js'
+import { type EventsFilter, framesOf, type Mark, readMark } from '../schemas/events.js'
 import { type FollowedRun, markOf, seqOf } from '../schemas/thread-stream.js'
 
 /** Marks whose answer is remembered. */
@@ -35,19 +35,14 @@ export function openMarked(filter: EventsFilter): Marked {
 
   return {
     pick(bytes) {
-      const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
       const picked: Uint8Array[] = []
-      for (let at = 0; at < view.length; ) {
-        const line = view.indexOf(0x0a, at)
-        const found = view.indexOf('\n\n', line, 'latin1')
-        const end = found < 0 ? view.length : found + 2
-        const mark = read(view.toString('utf8', at + 2, line))
-        const frame = mark.passes ? view.subarray(line + 1, end) : null
+      for (const { mark: text, frame: whole } of framesOf(bytes)) {
+        const mark = read(text)
+        const frame = mark.passes ? whole : null
         // What follows an end is of the next attempt: it was none after all.
         if (!mark.last) last = null
         else last ??= []
         if (frame !== null) mark.last ? last!.push(Buffer.from(frame)) : picked.push(frame)
-        at = end
       }
       return picked
     },

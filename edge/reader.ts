@@ -77,6 +77,8 @@ export abstract class RunReader implements Listener, Watched {
   protected abstract deliverError(id: number, error: NonNullable<Ending['error']>): void
   /** Everything was delivered, and the run is over. */
   protected abstract finish(): void
+  /** Everything that is kept was delivered, and the run goes on. */
+  protected live(): void {}
   /** Something is gone: the clean end would say that this was all. */
   protected abstract cut(): void
 
@@ -233,8 +235,9 @@ export abstract class RunReader implements Listener, Watched {
     else if (Date.now() - (this.goneSince ||= Date.now()) >= GONE_MS) return this.cut()
     // Whoever keeps the events may come back to the broker later than we do.
     const early = outcome === 'gone' && Date.now() - this.reconnectedAt < RECONNECT_MS
-    if (early || this.hole) this.replayLater()
-    else this.settle(true)
+    if (early || this.hole) return this.replayLater()
+    this.settle(true)
+    if (!this.closed && this.end === null && this.retry === null) this.live()
   }
 
   /** Something behind `sent` is known to exist. */

@@ -4,12 +4,13 @@
  */
 import { v7 as uuid } from 'uuid'
 import type { CallHead } from '../schemas/calls.js'
-import { errorText, type SocketOrder, successText } from '../schemas/events.js'
+import { type EventsAsked, errorText, type SocketOrder, successText } from '../schemas/events.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Edge } from './context.js'
 import { openTeller } from './event-teller.js'
 import { dataOf } from './marked.js'
 import type { Stalled } from './outlet.js'
+import { countReplay, type ReplayCount } from './replay-count.js'
 import { insist } from './runs.js'
 import { ThreadReader, type ThreadSink } from './thread-reader.js'
 
@@ -29,9 +30,12 @@ export class EventSocket implements Stalled {
   blockedAt = 0
   armedAt = 0
   private readonly subscriptions = new Map<string, { reader: ThreadReader; unblock(): void }>()
+  private readonly counts = new Set<ReplayCount>()
   private commands = 0
   private blocked = false
   private over = false
+  /** The assistant that this connection runs, once it has started a run. */
+  private assistant: string | null = null
 
   constructor(
     private readonly edge: Edge,
@@ -49,10 +53,12 @@ export class EventSocket implements Stalled {
     this.commands++
     bodies.held += bytes.length
     try {
-      const call = { ...this.head, run: { run_id: uuid(), mode: 'events' as const } }
+      const bound = this.assistant === null ? {} : { assistant_id: this.assistant }
+      const call = { ...this.head, ...bound, run: { run_id: uuid(), mode: 'events' as const } }
       const { head, body } = await insist(this.edge, rpc('threads', 'socket'), call, bytes)
       if (this.over) return
       if (head.status >= 400 && body.length === 0) throw new Error(head.detail)
+      this.assistant ??= head.assistant_id ?? null
       if (head.order === true) await this.obey(JSON.parse(Buffer.from(body).toString()) as SocketOrder)
       else this.say(body)
     } catch (error) {
@@ -76,6 +82,7 @@ export class EventSocket implements Stalled {
     this.edge.sockets.delete(this)
     this.edge.stalls.remove(this)
     for (const { reader } of this.subscriptions.values()) reader.close()
+    for (const count of this.counts) count.stop()
     this.subscriptions.clear()
   }
 
@@ -105,15 +112,29 @@ export class EventSocket implements Stalled {
     const subscription_id = uuid()
     const { reader, unblock } = this.subscription(order)
     this.subscriptions.set(subscription_id, { reader, unblock })
+    let replayed_events: number
     try {
+      // Opened before it is counted: what comes meanwhile is not lost, and is no replay.
       await reader.open(order.subscribe.from, true)
+      replayed_events = await this.count(order.subscribe)
     } catch (error) {
       this.subscriptions.delete(subscription_id)
       return this.say(errorText(order.id, 'invalid_argument', (error as Error).message))
     }
     // The answer comes before the first event.
-    this.say(successText(order.id, { subscription_id }))
+    this.say(successText(order.id, { subscription_id, replayed_events }))
     reader.start()
+  }
+
+  /** How many events a subscription will be told of that have been already. */
+  private async count(asked: EventsAsked): Promise<number> {
+    const count = countReplay(this.edge, this.head, asked)
+    this.counts.add(count)
+    try {
+      return await count.done
+    } finally {
+      this.counts.delete(count)
+    }
   }
 
   private subscription({ subscribe: { filter } }: Extract<SocketOrder, { subscribe: unknown }>) {

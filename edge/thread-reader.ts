@@ -37,6 +37,8 @@ export interface ThreadSink {
   ended(run: FollowedRun, status: string, last: number, read: boolean): void | Promise<void>
   /** A run that waited will not start. */
   dropped(run_id: string, status: string): void
+  /** Everything that was there at the start has been told; may be said again. */
+  caughtUp?(): void
   /** `removed`: the thread is no more. `gone`: something cannot be had any more, so this is no clean end. */
   closed(why: 'removed' | 'gone'): void
 }
@@ -170,6 +172,7 @@ export class ThreadReader {
       const due = this.line.shift()
       if (due === undefined) {
         if (this.more) void this.again()
+        else this.sink.caughtUp?.()
         return
       }
       const wanted = this.sink.wants(due.run)
@@ -261,6 +264,10 @@ class ClaimReader extends RunReader {
       if (this.end !== null) this.end.last = null
     }
     super.replayed(outcome)
+  }
+
+  protected override live(): void {
+    this.sink.caughtUp?.()
   }
 
   protected finish(): void {

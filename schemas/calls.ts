@@ -36,6 +36,8 @@ export interface CallHead {
   }
   /** rpc.runs.claim, save, finish …: the authority of a graph worker over a run. */
   lease?: Lease
+  /** rpc.threads.socket: the assistant whose runs this connection has started. */
+  assistant_id?: string
   /** With a lease: the stored stream keeps nothing from this event on. */
   kept_until?: number
 }
@@ -65,6 +67,8 @@ export interface AnswerHead {
   headers?: { [name: string]: string }
   /** rpc.threads.socket: the body is an order to the edge (schemas/events.ts). */
   order?: true
+  /** rpc.threads.socket: a run of this assistant was started, the connection is bound to it. */
+  assistant_id?: string
 }
 
 /** Body of rpc.runs.claim. `hb`: the count seen 6 s ago; when it still stands the holder is dead and is replaced. */

@@ -94,6 +94,11 @@ export const SETTINGS = {
     'Disk bytes the NATS server that Weft starts may use.',
   ),
   stop_ms: setting('WEFT_STOP_MS', 10000, 'Deadline of an orderly stop.'),
+  api_url: setting(
+    'LANGGRAPH_API_URL',
+    '',
+    'Address under which clients reach this server, as its runs are told (`langgraph_api_url` in their metadata); `weft start` knows its own unless the system chooses the port.',
+  ),
   allow_hosts: setting(
     'WEFT_ALLOW_HOSTS',
     '',

@@ -26,6 +26,18 @@ export function readMark(text: string): Mark {
   return { channel, namespace, last: last === 1 }
 }
 
+/** The events of a batch, one by one: the text of the mark, and the frame without it. */
+export function* framesOf(bytes: Uint8Array): Generator<{ mark: string; frame: Uint8Array }> {
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  for (let at = 0; at < view.length; ) {
+    const line = view.indexOf(0x0a, at)
+    const found = view.indexOf('\n\n', line, 'latin1')
+    const end = found < 0 ? view.length : found + 2
+    yield { mark: view.toString('utf8', at + 2, line), frame: view.subarray(line + 1, end) }
+    at = end
+  }
+}
+
 type Count = number & tags.Type<'uint32'>
 
 /** Body of POST /threads/{id}/stream/events. */

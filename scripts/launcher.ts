@@ -122,7 +122,7 @@ async function startBroker(given: Start): Promise<void> {
 }
 
 async function startRoles(given: Start): Promise<void> {
-  const { config, say, giveUp } = given
+  const { say, giveUp } = given
   given.roles = keep({
     name: 'server process',
     log: say,
@@ -131,7 +131,7 @@ async function startRoles(given: Start): Promise<void> {
     spawn: () =>
       fork(join(import.meta.dirname, 'roles-main.js'), ['edge', 'resources', 'graphs', 'deployer'], {
         // After a restart at the same port, also when the system chose it. A group of its own: Ctrl-C is for us.
-        env: { ...process.env, ...variablesOf({ ...config, port: given.port }), UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
+        env: { ...process.env, ...variablesOf(settled(given)), UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
         detached: true,
       }),
@@ -147,6 +147,18 @@ async function startRoles(given: Start): Promise<void> {
       }),
   })
   await given.roles.start()
+}
+
+/** With what this start has found out. */
+const settled = ({ config, port }: Start): Config => ({
+  ...config,
+  port,
+  api_url: config.api_url || (port === 0 ? '' : urlOf(config.host, port)),
+})
+
+function urlOf(host: string, port: number): string {
+  const shown = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  return `http://${shown.includes(':') ? `[${shown}]` : shown}:${port}`
 }
 
 /** The settings as a child process reads them. */
@@ -169,9 +181,7 @@ function firstGraph(app: string): string {
 const keyFile = ({ data }: Config): string => join(data, 'control.key')
 
 async function greet({ config, hadKey, port, say }: Start): Promise<void> {
-  const { host } = config
-  const shown = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
-  const url = `http://${shown.includes(':') ? `[${shown}]` : shown}:${port}`
+  const url = urlOf(config.host, port)
   if (!(await answers(`${url}/ready`))) say(`${url}/ready does not say 200 yet; going on`)
   process.send?.({ ready: true, port } satisfies Ready)
   process.stdout.write(`

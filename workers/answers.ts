@@ -18,6 +18,8 @@ export const threadFields = (row: ThreadRow, state: StateRow | null) => ({
   state_updated_at: `"${time(row.state_updated_at)}"`,
   metadata: row.metadata,
   config: row.config,
+  /** Threads have none of their own; shown to who selects it. */
+  context: '{}',
   status: `"${row.status}"`,
   values: state?.values ? decoder.decode(state.values) : 'null',
   interrupts: row.interrupts,

@@ -13,9 +13,11 @@ import { isTerminal, type RunCreate, type StreamMode, validateRunCreate } from '
 import { seqOf } from '../schemas/thread-stream.js'
 import type { Interrupt, ThreadState } from '../schemas/threads.js'
 import type { ThreadRow } from '../store/port.js'
+import { treeOf } from './agent-tree.js'
 import { appOf } from './apps.js'
+import { find } from './assistants.js'
 import { isObject, type Tools } from './context.js'
-import { create } from './run-create.js'
+import { create, noAssistant } from './run-create.js'
 import { visible } from './thread-row.js'
 import { history, stateOf } from './thread-state.js'
 
@@ -25,14 +27,17 @@ export const commands = (tools: Tools) => ({
   command: open(async (bytes, context) => {
     const command = read(bytes)
     if (typeof command === 'string') return { head: { status: 400 }, body: command }
-    return { body: await answerOf(tools, command, context) }
+    return { body: (await answerOf(tools, command, context)).text }
   }),
   /** A command of a WebSocket: subscriptions are the edge's, the rest is as over HTTP. */
   socket: open(async (bytes, context) => {
     const command = read(bytes)
     if (typeof command === 'string') return { body: command }
     const order = Object.hasOwn(ORDERS, command.method) ? ORDERS[command.method]! : null
-    if (order === null) return { body: await answerOf(tools, command, context) }
+    if (order === null) {
+      const { text, assistant_id } = await answerOf(tools, command, context)
+      return { head: assistant_id === undefined ? {} : { assistant_id }, body: text }
+    }
     try {
       return {
         head: { order: true as const },
@@ -68,6 +73,8 @@ type Handler = (tools: Tools, params: JsonObject, context: Context) => Promise<D
 interface Done {
   result: object
   meta?: object
+  /** The connection runs this assistant from now on. */
+  assistant_id?: string
 }
 
 const HANDLERS: { [method: string]: Handler } = {
@@ -97,18 +104,23 @@ class Refused extends Error {
   }
 }
 
-async function answerOf(tools: Tools, { id, method, params }: v2.Command, context: Context): Promise<string> {
+interface Answer {
+  text: string
+  assistant_id?: string
+}
+
+async function answerOf(tools: Tools, { id, method, params }: v2.Command, context: Context): Promise<Answer> {
   try {
     if (Object.hasOwn(NOT_SUPPORTED, method)) throw new Refused('not_supported', NOT_SUPPORTED[method]!)
     const handler = Object.hasOwn(HANDLERS, method) ? HANDLERS[method]! : null
     if (handler === null) throw new Refused('unknown_command', `There is no command "${method}"`)
-    const { result, meta } = await handler(tools, params ?? {}, context)
-    return v2.successText(id, result, meta)
+    const { result, meta, ...bound } = await handler(tools, params ?? {}, context)
+    return { text: v2.successText(id, result, meta), ...bound }
   } catch (error) {
-    if (error instanceof Refused) return v2.errorText(id, error.code, error.message)
+    if (error instanceof Refused) return { text: v2.errorText(id, error.code, error.message) }
     // Nobody can say what became of it: the edge asks again with the same run id.
     if (!(error instanceof WeftError) || error.code === 'unavailable' || error.code === 'internal') throw error
-    return v2.errorText(id, CODES[error.code] ?? 'unknown_error', error.message)
+    return { text: v2.errorText(id, CODES[error.code] ?? 'unknown_error', error.message) }
   }
 }
 
@@ -133,13 +145,22 @@ const STRATEGIES: unknown[] = ['reject', 'rollback', 'interrupt', 'enqueue']
 /** What every run of the protocol is (API: run.start). */
 const COMMON = { stream_mode: MODES, stream_subgraphs: true, stream_resumable: true, if_not_exists: 'create' } as const
 
-/** With questions pending, the input of a run is the answer to them. */
+/** With questions pending, the input of a run is the answer to them. A connection runs one assistant. */
 async function runStart(tools: Tools, params: v2.RunStart, context: Context): Promise<Done> {
-  const { assistant_id, input, config, metadata, langsmith_tracer, multitaskStrategy, multitask_strategy } = params
+  const { input, config, metadata, langsmith_tracer, multitaskStrategy, multitask_strategy } = params
+  const found = await find(tools.store, appOf(context.head), params.assistant_id)
+  if (found === null) throw fail('not_found', noAssistant(params.assistant_id))
+  const { assistant_id } = found
+  const { assistant_id: bound = assistant_id } = context.head
+  if (bound !== assistant_id)
+    throw new Refused(
+      'invalid_argument',
+      `This connection is bound to assistant ${bound}: open another to run ${params.assistant_id} on the thread`,
+    )
   const thread = await threadOf(tools, context)
   const strategy = multitask_strategy ?? multitaskStrategy
   const answers = input !== null && input !== undefined && thread !== null && pendingOf(thread).length > 0
-  return start(tools, context, thread, {
+  const done = await start(tools, context, thread, {
     ...COMMON,
     assistant_id,
     ...(answers ? { command: { resume: input } } : { input }),
@@ -149,6 +170,7 @@ async function runStart(tools: Tools, params: v2.RunStart, context: Context): Pr
     checkpoint_id: (config?.configurable as JsonObject | undefined)?.checkpoint_id as string | undefined,
     multitask_strategy: STRATEGIES.includes(strategy) ? (strategy as RunCreate['multitask_strategy']) : 'enqueue',
   })
+  return { ...done, assistant_id }
 }
 
 async function respond(
@@ -281,7 +303,7 @@ async function getTree(tools: Tools, { run_id }: v2.GetTree, context: Context): 
       : run.status === 'success'
         ? 'completed'
         : 'failed'
-  return { result: { tree: { namespace: [], status, graph_name: run.graph_id } } }
+  return { result: { tree: await treeOf(tools, run, status) } }
 }
 
 async function newestRun({ store }: Tools, { thread_id }: ThreadRow) {

@@ -158,7 +158,8 @@ function shapeOf({ select, extract }: ThreadSearch): Shape {
     values: wanted === null || wanted.has('values') || paths.some(([, path]) => path[0] === 'values'),
     textOf({ row, state }) {
       const fields = Object.entries(threadFields(row, state))
-      const shown = fields.filter(([name, text]) => text !== null && (wanted?.has(name as ThreadField) ?? true))
+      const isWanted = (name: string) => wanted?.has(name as ThreadField) ?? name !== 'context'
+      const shown = fields.filter(([name, text]) => text !== null && isWanted(name))
       const extracted = paths.length === 0 ? [] : [`"extracted":${extractedText(row, state, paths)}`]
       return `{${[...shown.map(([name, text]) => `"${name}":${text}`), ...extracted].join()}}`
     },

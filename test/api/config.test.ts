@@ -1,4 +1,7 @@
 /** What reaches a run of its assistant, its own payload and its thread: the table of API threads-and-runs 8.3 and 8.4. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
@@ -11,9 +14,23 @@ interface Told {
   recursionLimit: number
 }
 
+const API_URL = 'https://agents.example/api'
+const library = createRequire(import.meta.url).resolve('@langchain/langgraph')
+const { version } = JSON.parse(readFileSync(join(dirname(library), '..', 'package.json'), 'utf8')) as {
+  version: string
+}
+/** What an execution adds to the metadata. */
+const EXECUTION = {
+  run_attempt: 1,
+  langgraph_version: version,
+  langgraph_plan: 'developer',
+  langgraph_host: 'self-hosted',
+  langgraph_api_url: API_URL,
+}
+
 let cluster: Cluster
 t.before(async () => {
-  cluster = await startCluster({ app: 'test/apps/basic' })
+  cluster = await startCluster({ app: 'test/apps/basic', env: { LANGGRAPH_API_URL: API_URL } })
 })
 t.teardown(() => cluster.stop())
 
@@ -113,6 +130,21 @@ for (const { name, connect } of lines)
       const thread = await client.threads.get(thread_id)
       t.match(thread.metadata, { of: 'thread', graph_id: 'told', assistant_id: id })
       t.equal(thread.metadata!.from, undefined, 'and nothing of the run but who ran')
+    })
+
+    await t.test('metadata: what the execution adds, whatever the client says', async t => {
+      const { thread_id } = await client.threads.create()
+      const mine = { langgraph_plan: 'mine', langgraph_version: '0', run_attempt: 9 }
+      const { metadata } = await told('told', { metadata: mine, config: { metadata: mine } }, thread_id)
+      t.match(metadata, EXECUTION)
+      const [state] = await client.threads.getHistory(thread_id)
+      t.match(state!.metadata, EXECUTION, 'and with it its checkpoints')
+      const tuples: [unknown, object][] = []
+      const input = { messages: [{ role: 'user', content: 'hi' }] }
+      for await (const { event, data } of client.runs.stream(null, 'model', { input, streamMode: 'messages-tuple' }))
+        if (event === 'messages') tuples.push(data as never)
+      t.ok(tuples.length > 0)
+      for (const [, metadata] of tuples) t.match(metadata, { ...EXECUTION, langgraph_node: 'node' }, 'and its tokens')
     })
 
     await t.test('context: the run over its assistant, beside configurable', async t => {

@@ -291,6 +291,49 @@ t.test('state, forks and the tree', async t => {
   t.equal((await events({ channels: ['lifecycle'] }))[0]!.params.data.event, 'running')
 })
 
+t.test('the tree: subgraphs as they began, in subgraphs, and how each ended', async t => {
+  const treeAfter = async (assistant_id: string, input: unknown) => {
+    const { command, events } = on(cluster.url, randomUUID())
+    await command('run.start', { assistant_id, input })
+    await events({ channels: ['lifecycle'] })
+    return (await command('agent.getTree')).result.tree
+  }
+  t.same(await treeAfter('echo', {}), { namespace: [], status: 'completed', graph_name: 'echo' }, 'no subgraphs')
+  const sub = { namespace: [/^sub:[0-9a-f-]+$/], graph_name: 'sub' }
+  t.match(await treeAfter('deep', {}), {
+    namespace: [],
+    status: 'completed',
+    graph_name: 'deep',
+    children: [
+      {
+        ...sub,
+        status: 'completed',
+        children: [{ namespace: [/^sub:/, /^down:/], status: 'completed', graph_name: 'down', children: undefined }],
+      },
+    ],
+  })
+  t.match(await treeAfter('nested', {}), { status: 'interrupted', children: [{ ...sub, status: 'interrupted' }] })
+  const failed = [{ namespace: [/^node:/], status: 'failed', graph_name: 'node' }]
+  t.match(await treeAfter('throwsBelow', { kind: 'nested' }), { status: 'failed', children: failed })
+
+  const thread = randomUUID()
+  const { command, events } = on(cluster.url, thread)
+  const { result } = await command('run.start', {
+    assistant_id: 'signals',
+    input: { name: 'tree', ms: 1, slow: 'inner' },
+  })
+  await events({ channels: ['lifecycle'], namespaces: [['sub']] }, ({ params }) => params.data.event === 'started')
+  t.match(await command('agent.getTree'), {
+    result: { tree: { status: 'running', children: [{ ...sub, status: 'started' }] } },
+  })
+  await fetch(`${cluster.url}/threads/${thread}/runs/${result.run_id}/cancel?wait=1`, { method: 'POST' })
+  await command('run.start', { assistant_id: 'echo', input: {} })
+  t.match(await command('agent.getTree', { run_id: result.run_id }), {
+    result: { tree: { status: 'interrupted', graph_name: 'signals', children: [{ ...sub, status: 'interrupted' }] } },
+  })
+  t.match(await command('agent.getTree', { run_id: thread }), { error: 'no_such_run' })
+})
+
 t.test('what is no command, and what goes wrong', async t => {
   const { send, command, events } = on(cluster.url, randomUUID())
   for (const body of ['{', '[]', '{"method":"run.start"}', '{"id":-1,"method":"x"}', '{"id":1}'])

@@ -20,6 +20,7 @@ interface Message {
   id: string
   tool_calls?: unknown[]
 }
+type Chunk = Message & { tool_call_chunks?: object[]; usage_metadata?: object }
 const input = { messages: [{ role: 'user', content: 'hi', id: 'q' }] }
 const textOf = ({ content }: Message) =>
   typeof content === 'string' ? content : content.map(block => block.text ?? '').join('')
@@ -92,6 +93,154 @@ for (const stream_resumable of [true, false])
       }
     }
   })
+
+/** What the graph `shapes` leaves, as a client sees it: [first message, …the others]. */
+const SHAPES = [
+  {
+    type: 'ai',
+    id: String,
+    content: [
+      { type: 'reasoning', reasoning: 'let me see' },
+      { type: 'text', text: 'Looking up' },
+    ],
+    additional_kwargs: { trace: 'abc' },
+    response_metadata: { finish_reason: 'tool_calls', model_name: 'scripted' },
+    usage_metadata: { input_tokens: 3, output_tokens: 5, total_tokens: 8, input_token_details: { cache_read: 1 } },
+    tool_calls: [
+      { name: 'lookup', args: { text: 'a' }, id: 'call-a', type: 'tool_call' },
+      { name: 'lookup', args: { text: 'b' }, id: 'call-b', type: 'tool_call' },
+    ],
+    invalid_tool_calls: [],
+  },
+  {
+    type: 'tool',
+    id: 'tool-a',
+    content: 'found',
+    tool_call_id: 'call-a',
+    name: 'lookup',
+    status: 'success',
+    artifact: { rows: [{ id: 1 }], raw: null },
+  },
+  { type: 'tool', id: 'tool-b', content: 'broken', tool_call_id: 'call-b', name: 'lookup', status: 'error' },
+  {
+    type: 'ai',
+    id: 'shown',
+    name: 'painter',
+    content: [
+      { type: 'text', text: 'Here:' },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+    ],
+  },
+]
+
+for (const stream_resumable of [true, false])
+  t.test(`every kind of message in every mode, ${stream_resumable ? 'stored' : 'live'}, and joined again`, async t => {
+    const thread_id = (await lines[0]!.connect(cluster.url).threads.create()).thread_id
+    const runs = `${cluster.url}/threads/${thread_id}/runs`
+    const stream_mode = ['messages-tuple', 'messages', 'values', 'updates', 'events', 'tasks', 'checkpoints', 'debug']
+    const body = { assistant_id: 'shapes', input, stream_mode, stream_resumable, on_disconnect: 'continue' }
+    const { frames, headers } = await readStream(`${runs}/stream`, { method: 'POST', body })
+    t.notOk(frames.find(({ data }) => ENVELOPE.test(data)))
+    t.match(dataOf<{ messages: Message[] }>(frames, 'values').at(-1)!.messages, SHAPES)
+
+    const tuples = dataOf<[Chunk, object]>(frames, 'messages').map(([message]) => message)
+    const byId = [...new Set(tuples.map(({ id }) => id))].map(id => tuples.filter(one => one.id === id))
+    const [streamed, ...whole] = byId
+    t.same(streamed!.map(textOf).join(''), 'Looking up', 'pieces, each once')
+    t.same(
+      streamed!.flatMap(({ tool_call_chunks }) => tool_call_chunks ?? []),
+      [
+        { name: 'lookup', args: '{"text":', id: 'call-a', index: 0, type: 'tool_call_chunk' },
+        { args: '"a"}', index: 0, type: 'tool_call_chunk' },
+        { name: 'lookup', args: '{"text":"b"}', id: 'call-b', index: 1, type: 'tool_call_chunk' },
+      ],
+    )
+    t.match(
+      streamed!.find(({ usage_metadata }) => usage_metadata),
+      { usage_metadata: SHAPES[0]!.usage_metadata },
+    )
+    t.match(
+      whole.map(one => [one.length, one[0]]),
+      SHAPES.slice(1).map(message => [1, message]),
+      'whole ones come as one piece',
+    )
+    t.match(
+      dataOf<[Message]>(frames, 'messages/partial').findLast(([{ id }]) => id === streamed![0]!.id)![0],
+      SHAPES[0],
+    )
+    const complete = dataOf<Message[]>(frames, 'messages/complete').flat()
+    t.match(
+      complete.map(({ id }) => id),
+      [streamed![0]!.id, 'tool-a', 'tool-b', 'shown'],
+    )
+    t.match(complete, SHAPES)
+    const updates = dataOf<{ [node: string]: { messages: Message[] } }>(frames, 'updates')
+    t.match(updates, [
+      { ask: { messages: [SHAPES[0]] } },
+      { tools: { messages: SHAPES.slice(1, 3) } },
+      { show: { messages: [{ type: 'remove', id: 'q' }, SHAPES[3]] } },
+    ])
+    const ended = dataOf<{ event: string; data: { output: unknown } }>(frames, 'events')
+    t.match(ended.find(({ event }) => event === 'on_chat_model_end')?.data.output, SHAPES[0])
+
+    const run = `${cluster.url}${headers.get('location')}`
+    const joined = await readStream(run, { headers: { 'last-event-id': '-1' } })
+    t.same(joined.frames, frames, 'a join from the start is the same to the byte')
+    const some = await readStream(`${run}?stream_mode=messages-tuple`, { headers: { 'last-event-id': '-1' } })
+    t.same(
+      some.frames.filter(({ event }) => event === 'messages'),
+      frames.filter(({ event }) => event === 'messages'),
+    )
+    const at = async (path: string) => (await (await fetch(`${cluster.url}${path}`)).json()) as { values: unknown }
+    const values = dataOf<unknown>(frames, 'values').at(-1)
+    t.same((await at(`/threads/${thread_id}/state`)).values, values)
+    t.same((await at(`/threads/${thread_id}`)).values, values)
+    t.same(((await at(`/threads/${thread_id}/history`)) as never as { values: unknown }[])[0]!.values, values)
+    t.same(await at(`${headers.get('content-location')}/join`), values)
+    const threads = await fetch(`${cluster.url}/threads/search`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ids: [thread_id], extract: { last: 'values.messages[-1]' } }),
+    })
+    t.match(await threads.json(), [{ extracted: { last: SHAPES[3] } }])
+  })
+
+t.test('as blocks of protocol v2', async t => {
+  const { threads } = lines[0]!.connect(cluster.url)
+  const thread = threads.stream({ assistantId: 'shapes' })
+  const { messages } = thread
+  await thread.run.start({ input })
+  const seen: unknown[] = []
+  for await (const message of messages) {
+    const [text, reasoning, calls] = await Promise.all([message.text, message.reasoning, message.output])
+    seen.push({ text, reasoning, calls: (calls as { tool_calls?: unknown }).tool_calls })
+  }
+  t.match(seen[0], { text: 'Looking up', reasoning: 'let me see' })
+  t.match(await thread.output, { messages: SHAPES.map(({ id }) => ({ id })) })
+  await thread.close()
+})
+
+t.test('however a client says what a human says', async t => {
+  for (const said of [
+    { role: 'user', content: 'hi' },
+    { role: 'human', content: 'hi' },
+    { type: 'human', content: 'hi' },
+    { type: 'human', content: [{ type: 'text', text: 'hi' }] },
+    ['human', 'hi'],
+    ['user', 'hi'],
+    'hi',
+  ]) {
+    const response = await fetch(`${cluster.url}/runs/wait`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ assistant_id: 'stream', input: { messages: [said] } }),
+    })
+    const [human, ai] = ((await response.json()) as { messages: Message[] }).messages
+    t.match(human, { type: 'human', id: String })
+    t.equal(textOf(human!), 'hi', JSON.stringify(said))
+    t.match(ai, { type: 'ai', content: 'streamed' })
+  }
+})
 
 for (const { name, connect } of lines)
   t.test(`wherever messages show: ${name}`, async t => {

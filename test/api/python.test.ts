@@ -11,7 +11,7 @@ import { projectRoot } from '../helpers/sdk.js'
 const run = promisify(execFile)
 const folder = join(projectRoot(), 'test', 'python')
 
-/** A virtual environment with the pinned SDK, made once per list of requirements. */
+/** A virtual environment with the pinned SDK and library, made once per list of requirements. */
 async function python(): Promise<string> {
   const requirements = join(folder, 'requirements.txt')
   const name = createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 12)
@@ -25,12 +25,12 @@ async function python(): Promise<string> {
       `the tests of the Python SDK need python3 with venv and pip: install them (Debian: python3-venv); ${error.message}`,
     )
   })
-  await run(program, ['-m', 'pip', 'install', '--quiet', '-r', requirements], { timeout: 110_000 })
+  await run(program, ['-m', 'pip', 'install', '--quiet', '-r', requirements], { timeout: 170_000 })
   writeFileSync(mark, '')
   return program
 }
 
-t.setTimeout(200_000)
+t.setTimeout(300_000)
 
 // Weft itself needs no Python: a machine that has none says so and goes on.
 const skip = spawnSync('python3', ['--version']).error === undefined ? false : 'python3 is not installed'
@@ -39,7 +39,7 @@ t.test('through the official Python SDK', { skip }, async t => {
   const program = await python()
   const cluster = await startCluster({ app: 'test/apps/basic' })
   t.teardown(() => cluster.stop())
-  for (const checks of ['check.py', 'check_runs.py']) {
+  for (const checks of ['check.py', 'check_runs.py', 'check_remote.py']) {
     const { stdout } = await run(program, [join(folder, checks)], {
       env: { ...process.env, WEFT_URL: cluster.url, PYTHONDONTWRITEBYTECODE: '1' },
       timeout: 120_000,

@@ -15,7 +15,7 @@ interface Message {
   seq?: number
   method?: string
   error?: string
-  result?: { [name: string]: string }
+  result?: { [name: string]: string | number }
   params?: { namespace: string[]; data: { [name: string]: unknown } }
 }
 interface Socket {
@@ -76,7 +76,7 @@ t.teardown(() => cluster?.stop())
 t.test('commands and events on one connection, over several runs', async t => {
   const { socket, heard, hear, command } = await dial(cluster.url, randomUUID())
   const early = await command('subscription.subscribe', { channels: ['lifecycle'] })
-  t.match(early, { type: 'success', result: { subscription_id: String } })
+  t.match(early, { type: 'success', result: { subscription_id: String, replayed_events: 0 } })
   const start = () => command('run.start', { assistant_id: 'chat', input: human('hello there') })
   t.match(await start(), { type: 'success', result: { run_id: String } })
   await hear(isEnd)
@@ -89,6 +89,8 @@ t.test('commands and events on one connection, over several runs', async t => {
   )
   const text = heard.flatMap(one => (one.params?.data.delta as { text?: string })?.text ?? []).join('')
   t.equal(text, 'You said: hello there', 'what was before is replayed')
+  const told = heard.filter(one => one.method === 'messages').length
+  t.equal(second.result!.replayed_events, told, 'it says how many events it begins with')
   t.match(await command('subscription.unsubscribe', second.result), { type: 'success', result: {} })
   t.match(await command('subscription.unsubscribe', second.result), { error: 'no_such_subscription' })
   await start()
@@ -101,6 +103,49 @@ t.test('commands and events on one connection, over several runs', async t => {
   )
   t.match(await command('state.get', { namespace: [] }), { result: { values: { messages: { length: 4 } } } })
   socket.close()
+})
+
+t.test('how many events a subscription begins with: while a run goes on, and after it', async t => {
+  const { socket, heard, hear, command } = await dial(cluster.url, randomUUID())
+  const subscribe = async (params: object) =>
+    Number((await command('subscription.subscribe', params)).result!.replayed_events)
+  const events = () => heard.filter(one => one.type === 'event').length
+  await command('run.start', { assistant_id: 'chat', input: human('may I?') })
+  await subscribe({ channels: ['lifecycle'] })
+  await hear(isEnd)
+  const before = events()
+  const all = ['values', 'updates', 'messages', 'lifecycle', 'input', 'tasks', 'checkpoints']
+  const replayed = await subscribe({ channels: all })
+  t.ok(replayed > 5)
+  await hear(isEnd, 2)
+  t.equal(events() - before, replayed)
+  t.equal(await subscribe({ channels: ['input'] }), 1, 'the questions, which are told at the end')
+  t.equal(await subscribe({ channels: ['lifecycle'], namespaces: [['nowhere']] }), 0)
+  const seq = heard.findLast(isEnd)!.seq!
+  t.equal(await subscribe({ channels: all, since: seq }), 0)
+  t.equal(await subscribe({ channels: all, since: seq - 1 }), 1)
+  socket.close()
+})
+
+t.test('a connection runs one assistant', async t => {
+  const client = lines[0]!.connect(cluster.url)
+  const thread = randomUUID()
+  const { socket, command } = await dial(cluster.url, thread)
+  const start = (assistant_id: string) => command('run.start', { assistant_id, input: human('hello') })
+  const { assistant_id: other } = await client.assistants.create({ graphId: 'chat' })
+  t.match(await start('nobody'), { error: 'invalid_argument' })
+  t.match(await start('chat'), { type: 'success' }, 'what was refused binds nothing')
+  const { assistant_id } = await client.assistants.get('chat').catch(async () => {
+    const { metadata } = await client.threads.get(thread)
+    return { assistant_id: metadata!.assistant_id as string }
+  })
+  t.match(await start(assistant_id), { type: 'success' }, 'by whichever name')
+  t.match(await start(other), { type: 'error', error: 'invalid_argument', message: /bound to assistant/ })
+  t.equal((await client.runs.list(thread)).length, 2)
+  socket.close()
+  const again = await dial(cluster.url, thread)
+  t.match(await again.command('run.start', { assistant_id: other, input: human('hello') }), { type: 'success' })
+  again.socket.close()
 })
 
 t.test('what is no command is answered, and the connection stays', async t => {

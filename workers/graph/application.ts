@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { parseEnv } from 'node:util'
 import type { JsonObject } from '../../schemas/assistants.js'
 import { type TtlDefaults, validateTtlDefaults } from '../../schemas/threads.js'
-import { type Library, libraryOf, prepareLoading, tuneLibrary } from './loading.js'
+import { type Library, libraryOf, libraryVersion, prepareLoading, tuneLibrary } from './loading.js'
 import type { Hello } from './protocol.js'
 
 /** What we use of a compiled graph. Never instanceof: the application may bring its own copy of the library. */
@@ -51,6 +51,29 @@ export interface Application {
   hello: Hello
   graphs: Map<string, GraphOf>
   library: Library | null
+  /** Stands in the metadata of each of its runs. */
+  execution: Execution
+}
+
+/** Where a run is executed (API: threads-and-runs 8.3, added at execution; decision 026). */
+export interface Execution {
+  /** Of the library that executes the graphs. */
+  langgraph_version: string
+  langgraph_plan: string
+  langgraph_host: string
+  /** Absent: nobody has said under which address clients reach the server. */
+  langgraph_api_url?: string
+}
+
+/** Of the values that the platform gives, those of a server that somebody runs for themselves, without a licence. */
+function executionOf(langgraph_version: string): Execution {
+  const { LANGGRAPH_API_URL: langgraph_api_url } = process.env
+  return {
+    langgraph_version,
+    langgraph_plan: 'developer',
+    langgraph_host: 'self-hosted',
+    ...(langgraph_api_url ? { langgraph_api_url } : {}),
+  }
 }
 
 /** Loads everything and never throws; what went wrong is in `hello`. */
@@ -68,9 +91,10 @@ export async function loadApplication(path: string): Promise<Application> {
       hello.graphs.push({ graph_id, description, error: typeof loaded === 'string' ? loaded : null })
     }
     await tuneLibrary(folder, files)
-    return { hello, graphs, library }
+    return { hello, graphs, library, execution: executionOf(libraryVersion(folder, files)) }
   } catch (error) {
-    return { hello: { error: (error as Error).message, graphs: [] }, graphs, library: null }
+    const hello = { error: (error as Error).message, graphs: [] }
+    return { hello, graphs, library: null, execution: executionOf('unknown') }
   }
 }
 

@@ -29,6 +29,8 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
   const asked = new Map<string, { ns: Namespace; value: unknown }>()
   /** State whose checkpoint is about to come: clients take the checkpoint before its state. */
   let held: { ns: Namespace; values: unknown } | null = null
+  /** Tasks whose outcome is unknown yet. */
+  let doubtful: Namespace[] = []
   const content: Content = contentOf((ns, node, data) => send('messages', ns, data, { node }))
 
   function send(
@@ -80,6 +82,15 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
       send('input.requested', ns, { interrupt_id, payload: value, value }, { channel: 'input', last: true })
   }
 
+  /** Something else happened after them: they had not failed. */
+  function settleDoubt(): void {
+    for (const at of doubtful) {
+      content.finish(at)
+      close(at, 'completed')
+    }
+    doubtful = []
+  }
+
   const takers: { [mode: string]: (ns: Namespace, payload: unknown) => void } = {
     values(ns, payload) {
       if (!isObject(payload)) return send('values', ns, payload)
@@ -99,12 +110,14 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
       else send('custom', ns, { payload })
     },
     tasks(ns, payload) {
-      const { id, name, result, error } = payload as JsonObject
+      const { id, name, error } = payload as JsonObject
       const at = [...ns, `${name}:${id}`]
-      const isOver = result !== undefined || Boolean(error)
-      if (isOver) content.finish(at)
+      const how = outcomeOf(payload as JsonObject)
+      const known = how !== null && how !== 'unknown'
+      if (known) content.finish(at)
       send('tasks', ns, taskOf(payload))
-      if (isOver) close(at, error ? 'failed' : 'completed', error)
+      if (known) close(at, how, error)
+      else if (how === 'unknown') doubtful.push(at)
     },
     checkpoints(ns, payload) {
       const { config, parentConfig, metadata } = payload as { [name: string]: JsonObject | undefined }
@@ -121,23 +134,37 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
     take(ns, mode, payload) {
       const comes = mode === 'checkpoints' && held !== null && held.ns.join('|') === ns.join('|')
       if (!comes) release()
+      if (mode !== 'tasks' || outcomeOf(payload as JsonObject) !== 'unknown') settleDoubt()
       begin(mode === 'tools' ? ns.slice(0, -1) : ns)
       takers[mode]?.(ns, payload)
     },
     message(ns, message, metadata) {
       release()
+      settleDoubt()
       begin(ns.slice(0, -1))
       content.take(ns, message, metadata as JsonObject)
     },
     end(how, error) {
       release()
-      if (how === 'failed') content.fail(error ?? 'The run failed')
+      if (how !== 'failed') settleDoubt()
+      else content.fail(error ?? 'The run failed')
       content.finish([])
-      for (const at of [...running.values()].reverse()) close(at, how)
+      for (const at of [...running.values()].reverse()) close(at, how, error)
       if (how === 'interrupted') tell()
       send('lifecycle', [], { event: how, graph_name: graph_id, ...(error ? { error } : {}) }, { last: true })
     },
   }
+}
+
+/**
+ * How a task ended; null: it begins. The library says nothing of a task that failed, and the same of one that wrote
+ * nothing: what comes next tells them apart.
+ */
+function outcomeOf({ result, error, interrupts }: JsonObject): Ended | 'unknown' | null {
+  if (error) return 'failed'
+  if (result === undefined) return null
+  if (Array.isArray(interrupts) && interrupts.length > 0) return 'interrupted'
+  return isObject(result) && Object.keys(result).length === 0 ? 'unknown' : 'completed'
 }
 
 /** Of a segment `node:task-id`, the node. */

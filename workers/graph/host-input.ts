@@ -1,6 +1,7 @@
 /** What a run hands to the library: its input and its options, from the stored request (API: config, command). */
 import type { JsonObject } from '../../schemas/assistants.js'
 import type { RunKwargs, Send } from '../../schemas/runs.js'
+import type { Execution } from './application.js'
 import type { Library } from './loading.js'
 import type { StartHead } from './protocol.js'
 
@@ -10,7 +11,10 @@ const SYSTEM =
 const SELECTION = ['checkpoint_id', 'checkpoint_ns', 'checkpoint_map', 'thread_ts'] as const
 
 /** `config` with only what a request may set: a client reaches neither callbacks nor the library's own keys. */
-export function configOf({ kwargs, metadata, attempt, run_id, thread_id, graph_id }: StartHead) {
+export function configOf(
+  { kwargs, metadata, attempt, run_id, thread_id, graph_id }: StartHead,
+  execution: Execution | null = null,
+) {
   const { tags, run_name, max_concurrency, recursion_limit, metadata: given } = kwargs.config
   const configurable: JsonObject = {}
   for (const [key, value] of Object.entries((kwargs.config.configurable ?? {}) as JsonObject)) {
@@ -29,6 +33,7 @@ export function configOf({ kwargs, metadata, attempt, run_id, thread_id, graph_i
       graph_id,
       ...(assistant_id === undefined ? {} : { assistant_id }),
       run_attempt: attempt,
+      ...execution,
     },
     runId: run_id,
   }

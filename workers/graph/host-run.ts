@@ -121,10 +121,10 @@ function announce({ events, v2, start: { run_id, attempt } }: RunState): void {
 async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
   const { host, start, abort } = run
   const { kwargs, graph_id, thread_id, attempt } = start
-  const { library, graphs } = host.application
+  const { library, graphs, execution } = host.application
   const graphOf = graphs.get(graph_id)
   if (library === null || graphOf === undefined) throw new Error(`Graph "${graph_id}" is not loaded.`)
-  const config = configOf(start)
+  const config = configOf(start, execution)
   const graph = await graphOf(config)
   const saver = saverOf(run, library, newest, config.metadata)
   run.graph = withSaver(graph, saver)

@@ -35,6 +35,12 @@ export async function libraryOf(folder: string, files: readonly string[]): Promi
   return import(pathToFileURL(moduleEntry(theirs, LIBRARY)).href) as Promise<Library>
 }
 
+/** The version of that library, as its own package says it. */
+export function libraryVersion(folder: string, files: readonly string[]): string {
+  const entry = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? createRequire(import.meta.url).resolve(LIBRARY)
+  return String(packageAt(entry, LIBRARY)?.manifest.version ?? 'unknown')
+}
+
 /** Spares the core that graphs run on what it does for tracing while nothing traces. After the graphs are loaded. */
 export async function tuneLibrary(folder: string, files: readonly string[]): Promise<void> {
   try {
@@ -57,16 +63,27 @@ const foldersOf = (folder: string, files: readonly string[]): string[] =>
 
 /** `require.resolve` gives the CommonJS entry of a package; this is the ESM entry beside it, which graphs import. */
 function moduleEntry(common: string, name: string, path = '.'): string {
-  for (let folder = dirname(common); folder !== dirname(folder); folder = dirname(folder)) {
+  const found = packageAt(common, name)
+  const entry = found?.manifest.exports?.[path]?.import
+  const file = typeof entry === 'string' ? entry : entry?.default
+  return found !== null && typeof file === 'string' ? join(found.folder, file) : common
+}
+
+interface Manifest {
+  name?: string
+  version?: string
+  exports?: { [path: string]: { import?: string | { default?: string } } }
+}
+
+/** The package of this name that a file of it belongs to. */
+function packageAt(file: string, name: string): { folder: string; manifest: Manifest } | null {
+  for (let folder = dirname(file); folder !== dirname(folder); folder = dirname(folder)) {
     try {
-      const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-      if (manifest.name !== name) continue
-      const entry = manifest.exports?.[path]?.import
-      const file = typeof entry === 'string' ? entry : entry?.default
-      return typeof file === 'string' ? join(folder, file) : common
+      const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
+      if (manifest.name === name) return { folder, manifest }
     } catch {}
   }
-  return common
+  return null
 }
 
 function lendLibraries(): void {

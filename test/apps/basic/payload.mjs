@@ -1,7 +1,7 @@
 // Graphs for the whole run payload: models, tools, subgraphs, commands, failures, sizes, signals.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BaseChatModel } from '@langchain/core/language_models/chat_models'
-import { AIMessage, AIMessageChunk, ToolMessage } from '@langchain/core/messages'
+import { AIMessage, AIMessageChunk, RemoveMessage, ToolMessage } from '@langchain/core/messages'
 import { ChatGenerationChunk } from '@langchain/core/outputs'
 import { tool } from '@langchain/core/tools'
 import { Annotation, Command, END, interrupt, MessagesAnnotation, Send, START, StateGraph } from '@langchain/langgraph'
@@ -25,8 +25,9 @@ class ScriptedModel extends BaseChatModel {
   async _generate() {
     let message
     for (const piece of this.pieces) message = message?.concat(new AIMessageChunk(piece)) ?? new AIMessageChunk(piece)
-    const { content, tool_calls } = message
-    return { generations: [{ text: '', message: new AIMessage({ content, tool_calls }) }] }
+    const { content, tool_calls, additional_kwargs, response_metadata, usage_metadata } = message
+    const said = new AIMessage({ content, tool_calls, additional_kwargs, response_metadata, usage_metadata })
+    return { generations: [{ text: '', message: said }] }
   }
   async *_streamResponseChunks(_messages, _options, manager) {
     const id = `answer-${Math.random()}`
@@ -90,6 +91,56 @@ export const outer = new StateGraph(MessagesAnnotation)
   .addNode('note', () => ({ messages: [{ role: 'human', content: 'noted' }] }))
   .addEdge(START, 'agent')
   .addEdge('agent', 'note')
+  .compile()
+
+/** As a provider with everything: reasoning, text, two calls of tools at once, its own keys, usage. */
+const provider = new ScriptedModel(
+  [
+    { content: [{ type: 'reasoning', reasoning: 'let me ', index: 0 }], additional_kwargs: { trace: 'abc' } },
+    { content: [{ type: 'reasoning', reasoning: 'see', index: 0 }] },
+    { content: [{ type: 'text', text: 'Looking ', index: 1 }] },
+    { content: [{ type: 'text', text: 'up', index: 1 }] },
+    toolCall({ name: 'lookup', args: '{"text":', id: 'call-a' }),
+    toolCall({ args: '"a"}' }),
+    toolCall({ name: 'lookup', args: '{"text":"b"}', id: 'call-b' }, 1),
+    { content: [], response_metadata: { finish_reason: 'tool_calls', model_name: 'scripted' } },
+    { content: [], usage_metadata: { ...usage, input_token_details: { cache_read: 1 } } },
+  ],
+  { awaits: false },
+)
+
+/** Messages of every kind: those of a provider, tools that answer and that fail, parts that are no text, a removal. */
+export const shapes = new StateGraph(MessagesAnnotation)
+  .addNode('ask', async ({ messages }) => ({ messages: [await provider.invoke(messages)] }))
+  .addNode('tools', () => ({
+    messages: [
+      new ToolMessage({
+        id: 'tool-a',
+        content: 'found',
+        tool_call_id: 'call-a',
+        name: 'lookup',
+        status: 'success',
+        artifact: { rows: [{ id: 1 }], raw: null },
+      }),
+      new ToolMessage({ id: 'tool-b', content: 'broken', tool_call_id: 'call-b', name: 'lookup', status: 'error' }),
+    ],
+  }))
+  .addNode('show', ({ messages }) => ({
+    messages: [
+      new RemoveMessage({ id: messages[0].id }),
+      new AIMessage({
+        id: 'shown',
+        content: [
+          { type: 'text', text: 'Here:' },
+          { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+        ],
+        name: 'painter',
+      }),
+    ],
+  }))
+  .addEdge(START, 'ask')
+  .addEdge('ask', 'tools')
+  .addEdge('tools', 'show')
   .compile()
 
 /** Three steps; each says where it is. */
