@@ -83,6 +83,14 @@ t.test('threads', async t => {
         t.same(whole, await threads.get(made[7]!.thread_id), 'as a get gives it')
         const selected = { thread_id: made[7]!.thread_id, status: 'idle', values: whole!.values }
         t.same(await threads.search({ ids: at(7), select: ['thread_id', 'status', 'values'] } as never), [selected])
+        t.same(await threads.search({ ids: at(7), select: ['config', 'context'] } as never), [
+          { config: {}, context: {} },
+        ])
+        t.notHas(
+          (await threads.search({ ids: at(7) }))[0],
+          { context: Object },
+          'which is told to who asks for it alone',
+        )
         for (const { thread_id } of made) await threads.delete(thread_id)
         t.equal(await count({}), 0)
       })

@@ -250,6 +250,36 @@ async def multitask():
     check((await client.runs.join(tid, late["run_id"]))["seen"] == "late", "after_seconds")
 
 
+async def messages():
+    for said in ({"role": "user", "content": "hi"}, ("human", "hi"), {"type": "human", "content": "hi"}, "hi"):
+        values = await client.runs.wait(None, "stream", input={"messages": [said]})
+        check([(m["type"], m["content"]) for m in values["messages"]] == [("human", "hi"), ("ai", "streamed")], f"said as {said}")
+    asked = {"messages": [{"role": "user", "content": "hi", "id": "q"}]}
+    for resumable in (True, False):
+        tid = await new_thread()
+        parts = [
+            p
+            async for p in client.runs.stream(
+                tid, "shapes", input=asked, stream_mode=["messages-tuple", "values"], stream_resumable=resumable
+            )
+        ]
+        said, *whole = [p.data[0] for p in parts if p.event == "messages" and p.data[0]["id"]]
+        pieces = [said, *(m for m in whole if m["id"] == said["id"])]
+        text = "".join(b["text"] for m in pieces if isinstance(m["content"], list) for b in m["content"] if b["type"] == "text")
+        check(text == "Looking up", "the pieces of a message")
+        check(any((m.get("usage_metadata") or {}).get("total_tokens") == 8 for m in pieces), "its usage")
+        calls = [c for m in pieces for c in m.get("tool_call_chunks") or []]
+        check([c["index"] for c in calls] == [0, 0, 1] and all(isinstance(c["args"], str) for c in calls), "calls of tools in pieces")
+        tool, broken, shown = [m for m in whole if m["id"] != said["id"]]
+        check(tool["artifact"] == {"rows": [{"id": 1}], "raw": None} and tool["status"] == "success", "what a tool gave")
+        check(broken["status"] == "error" and broken["tool_call_id"] == "call-b", "a tool that failed")
+        check([b["type"] for b in shown["content"]] == ["text", "image_url"] and shown["name"] == "painter", "parts that are no text")
+        values = parts[-1].data
+        check([m["type"] for m in values["messages"]] == ["ai", "tool", "tool", "ai"], "a message that was removed")
+        check(values["messages"][0]["response_metadata"]["finish_reason"] == "tool_calls", "what the provider said of it")
+        check((await client.threads.get_state(tid))["values"] == values, "the state has the same")
+
+
 asyncio.run(
-    run_all(payload_forms, forks, modes, broken_connections, joins, lists_and_deletes, cancels, multitask)
+    run_all(payload_forms, forks, modes, broken_connections, joins, lists_and_deletes, cancels, multitask, messages)
 )
