@@ -17,7 +17,7 @@ import { refusal } from './outbound.js'
 import { answer } from './run-answer.js'
 import { type Decision, decide, dropSteps, followUp } from './run-multitask.js'
 import { forgetKey, holds, type Once, recall, recordOf, shortText } from './run-once.js'
-import { kwargsOf } from './run-payload.js'
+import { kwargsOf, userOf, withoutAuth } from './run-payload.js'
 import { firstEligible } from './run-status.js'
 import { newThread } from './thread-row.js'
 import { wakeRun } from './wake.js'
@@ -95,7 +95,8 @@ export async function prepare(
     throw fail('not_found', `Graph '${assistant.graph_id}' is not one of those that this application serves now`)
   const thread_id = head.params?.thread_id?.toLowerCase() ?? own_thread
   const temporary = stateless && (body.on_completion ?? 'delete') === 'delete'
-  const run = runRow(body, assistant, { pool, run_id, thread_id, mode, stateless, temporary })
+  const identity = head.identity?.identity
+  const run = runRow(body, assistant, { pool, run_id, thread_id, mode, stateless, temporary, identity })
   await checkSelection(tools, body, run)
   return run
 }
@@ -122,16 +123,19 @@ interface Given {
   mode: RunMode
   stateless: boolean
   temporary: boolean
+  identity: string | undefined
 }
 
 function runRow(
   body: RunCreate,
   assistant: AssistantRow,
-  { pool, run_id, thread_id, mode, stateless, temporary }: Given,
+  { pool, run_id, thread_id, mode, stateless, temporary, identity }: Given,
 ): RunRow {
   const now = Date.now()
-  const ids = { graph_id: assistant.graph_id, assistant_id: assistant.assistant_id, thread_id, run_id }
-  const metadata = merge(JSON.parse(assistant.metadata), body.metadata, ids)
+  const { graph_id, assistant_id } = assistant
+  const user_id = userOf(body, JSON.parse(assistant.config)) ?? identity
+  const ids = { graph_id, assistant_id, thread_id, run_id, ...(user_id === undefined ? {} : { user_id }) }
+  const metadata = merge(withoutAuth(merge(JSON.parse(assistant.metadata), body.metadata)), ids)
   return {
     app: assistant.app,
     run_id,

@@ -43,15 +43,28 @@ function modesOf({ stream_mode }: RunCreate): StreamMode[] {
 
 /** Later wins; auth keys are ours to set; system keys win over whatever the client sent. */
 function configOf(body: RunCreate, base: RunConfig, ids: JsonObject, metadata: JsonObject): JsonObject {
-  const configurable = merge(base.configurable, body.config?.configurable, selectionOf(body), tracerOf(body))
-  for (const key of Object.keys(configurable))
-    if (key.startsWith('langgraph_auth_') || key.startsWith('__pregel_')) delete configurable[key]
+  const configurable = withoutAuth(
+    merge(base.configurable, body.config?.configurable, selectionOf(body), tracerOf(body)),
+  )
+  for (const key of Object.keys(configurable)) if (key.startsWith('__pregel_')) delete configurable[key]
   const config = merge(base, body.config)
   for (const [key, value] of Object.entries(config)) if (value === null) delete config[key]
   return merge(config, {
     configurable: merge(configurable, ids),
-    metadata: merge(isObject(config.metadata) ? config.metadata : null, metadata),
+    metadata: merge(withoutAuth(merge(isObject(config.metadata) ? config.metadata : null)), metadata),
   })
+}
+
+/** Who somebody is, is not for them to say. Changes what it is given. */
+export function withoutAuth(given: JsonObject): JsonObject {
+  for (const key of Object.keys(given)) if (key.startsWith('langgraph_auth_')) delete given[key]
+  return given
+}
+
+/** The user that a run is for, where its config names one. */
+export function userOf({ config }: RunCreate, base: RunConfig): string | undefined {
+  const { user_id } = merge(base.configurable, config?.configurable)
+  return typeof user_id === 'string' ? user_id : undefined
 }
 
 /** The checkpoint to start from, for this run only; `checkpoint` overrides the older `checkpoint_id`. */

@@ -200,6 +200,12 @@ export const orders = new StateGraph(Path)
   .addEdge(START, 'ask')
   .compile()
 
+/** Asks once for each name, at the same time. */
+export const asks = new StateGraph(Annotation.Root({ names: Annotation(), answers: Annotation(list()) }))
+  .addNode('one', ({ name }) => ({ answers: [interrupt(`${name}?`)] }))
+  .addConditionalEdges(START, ({ names }) => names.map(name => new Send('one', { name })))
+  .compile()
+
 /** Sends one task for each item. */
 export const fan = new StateGraph(Annotation.Root({ items: Annotation(), done: Annotation(list()) }))
   .addNode('work', ({ item }) => ({ done: [item] }))
