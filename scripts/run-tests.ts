@@ -31,7 +31,8 @@ const runners: readonly Runner[] = [
 ]
 
 /** Settings of the person's shell are not for the servers that tests start. MONGODB_URL goes by another name to tests. */
-const FOREIGN = /^(WEFT_(?!NATS_SERVER$)|NATS_URL$|MONGODB_URL$|PORT$|LOG_LEVEL$|HTTP_MAX_|LANGGRAPH_API_URL$|CORS_|N_JOBS_)/
+const FOREIGN =
+  /^(WEFT_(?!NATS_SERVER$)|NATS_URL$|MONGODB_URL$|PORT$|LOG_LEVEL$|HTTP_MAX_|LANGGRAPH_API_URL$|CORS_|N_JOBS_)/
 const env: { [name: string]: string | undefined } = {
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name))),
   ...(process.env.MONGODB_URL ? { WEFT_TEST_MONGODB_URL: process.env.MONGODB_URL } : {}),

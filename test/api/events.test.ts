@@ -7,6 +7,7 @@ import t from 'tap'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
+import { until } from '../helpers/steps.js'
 
 const ALL = ['values', 'updates', 'messages', 'tools', 'lifecycle', 'input', 'tasks', 'checkpoints', 'custom']
 
@@ -355,6 +356,80 @@ t.test('what is no command, and what goes wrong', async t => {
   await command('run.start', { assistant_id: 'fail', input: {}, multitaskStrategy: 'whatever' })
   const all = await events({ channels: ['lifecycle'] })
   t.match(all.at(-1)!.params.data, { event: 'failed', error: 'too bad' })
+})
+
+t.test('what a run of the protocol may say: tracer, strategy, config, fork', async t => {
+  const thread = randomUUID()
+  const { command, events } = on(cluster.url, thread)
+  const at = async (path: string) => (await fetch(`${cluster.url}/threads/${thread}${path}`)).json() as Promise<never>
+  const config = { configurable: { mine: 1 }, tags: ['tag'], recursion_limit: 9 }
+  const langsmith_tracer = { project_name: 'p', example_id: 'e' }
+  await command('run.start', {
+    assistant_id: 'told',
+    input: { ask: 1 },
+    config,
+    metadata: { of: 'run' },
+    langsmith_tracer,
+  })
+  const seen = of(await events({ channels: ['values', 'lifecycle'] }), 'values').at(-1)!.params.data
+  t.match(seen, {
+    told: {
+      configurable: { mine: 1, langsmith_project: 'p', langsmith_example_id: 'e', thread_id: thread },
+      metadata: { of: 'run', graph_id: 'told' },
+      recursionLimit: 9,
+    },
+  })
+  t.notHas(seen, { __interrupt__: Array })
+  await command('run.start', { assistant_id: 'slow', input: { ms: 20_000 } })
+  t.match(await command('run.start', { assistant_id: 'echo', input: {}, multitaskStrategy: 'reject' }), {
+    type: 'error',
+    error: 'invalid_argument',
+    message: /already running/,
+  })
+  t.match(await command('run.start', { assistant_id: 'echo', input: {}, multitaskStrategy: 'interrupt' }), {
+    type: 'success',
+  })
+  await until(async () => ((await at('')) as { status: string }).status === 'idle')
+  const [run] = (await at('/runs')) as { kwargs: { resumable: boolean; stream_subgraphs: boolean }; status: string }[]
+  t.match(run, { status: 'success', kwargs: { resumable: true, stream_subgraphs: true } })
+
+  const other = on(cluster.url, randomUUID())
+  await other.command('run.start', { assistant_id: 'counter', input: { steps: 2 } })
+  const steps = of(await other.events({ channels: ['checkpoints', 'lifecycle'] }), 'checkpoints')
+  const first = steps.find(({ params }) => params.data.step === 1)!.params.data
+  const fork = { configurable: { checkpoint_id: first.id } }
+  await other.command('run.start', { assistant_id: 'counter', input: null, config: fork })
+  const forked = of(await other.events({ channels: ['checkpoints', 'lifecycle'] }), 'checkpoints')
+  t.match(forked[0]!.params.data, { source: 'fork', parent_id: first.id }, 'it goes on from the one that was named')
+})
+
+t.test('answers to several questions at once, with an update and a jump beside them', async t => {
+  const { command, events } = on(cluster.url, randomUUID())
+  await command('run.start', { assistant_id: 'asks', input: { names: ['a', 'b'] } })
+  const asked = of(await events({ channels: ['input', 'lifecycle'] }), 'input.requested')
+  t.same(asked.map(one => one.params.data.payload).toSorted(), ['a?', 'b?'])
+  const responses = asked.map(({ params: { namespace, data } }) => ({
+    interrupt_id: data.interrupt_id,
+    namespace,
+    response: `${data.value}!`,
+  }))
+  t.match(await command('input.respond', { responses: [...responses, { interrupt_id: 'x', response: 1 }] }), {
+    error: 'no_such_interrupt',
+  })
+  t.match(await command('input.respond', { responses: [] }), { error: 'invalid_argument' })
+  t.match(await command('input.respond', {}), { error: 'invalid_argument' })
+  t.match(await command('input.respond', { responses }), { type: 'success' })
+  const done = of(await events({ channels: ['values', 'lifecycle'] }), 'values').at(-1)!.params.data
+  t.same((done.answers as string[]).toSorted(), ['a?!', 'b?!'])
+
+  const orders = on(cluster.url, randomUUID())
+  await orders.command('run.start', { assistant_id: 'orders', input: { note: 'x' } })
+  const [where] = of(await orders.events({ channels: ['input', 'lifecycle'] }), 'input.requested')
+  const { interrupt_id } = where!.params.data
+  const more = { update: { path: ['u'] }, goto: { node: 'b', input: { item: 'one' } }, metadata: { by: 'me' } }
+  await orders.command('input.respond', { interrupt_id, response: 'home', namespace: [], ...more })
+  const all = await orders.events({ channels: ['values', 'lifecycle'] })
+  t.same((of(all, 'values').at(-1)!.params.data.path as string[]).toSorted(), ['answer home', 'b one', 'u'])
 })
 
 t.test('a cancelled run is interrupted, one whose host was lost for good has failed', async t => {

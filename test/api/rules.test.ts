@@ -295,3 +295,73 @@ t.test('14: a failed run is joined to its error, whatever the header says', asyn
   t.match(some.frames.at(-1), { event: 'error' }, 'a filter lets it pass')
   t.equal((await ask('GET', `/threads/${thread}/runs/${randomUUID()}/stream`)).status, 404)
 })
+
+t.test('14 and 7: what newer clients say and this server does not advertise is ignored', async t => {
+  const thread = await newThread()
+  const body = {
+    assistant_id: 'deep',
+    input: {},
+    stream_mode: 'updates',
+    stream_subgraphs: true,
+    stream_resumable: true,
+  }
+  const runs = `${cluster.url}/threads/${thread}/runs`
+  const { frames, headers } = await readStream(`${runs}/stream?namespace=${encodeURIComponent('["sub"]')}`, {
+    method: 'POST',
+    body,
+  })
+  t.ok(frames.some(({ event }) => event === 'updates'))
+  t.ok(frames.some(({ event }) => event.startsWith('updates|sub:')))
+  const query = `namespace=${encodeURIComponent('[""]')}&checkpoint_id=x`
+  const joined = await readStream(`${cluster.url}${headers.get('location')}?${query}`, {
+    headers: { 'last-event-id': '-1' },
+  })
+  t.same(joined.frames, frames)
+  const select = encodeURIComponent('["values.path","next"]')
+  t.equal((await ask('GET', `/threads/${thread}/state?select=${select}`)).status, 200)
+  t.equal((await ask('POST', `/threads/${thread}/history`, { select: ['values'], limit: 1 })).status, 200)
+})
+
+t.test('6: before in each form, limits, and the history of a subgraph', async t => {
+  const thread = await newThread()
+  await wait(thread, 'counter', { input: { steps: 4 } })
+  const history = async (body: object) =>
+    (await ask('POST', `/threads/${thread}/history`, body)).body as unknown as {
+      checkpoint: { checkpoint_id: string }
+    }[]
+  const all = await history({})
+  t.equal(all.length, 6)
+  const { checkpoint } = all[1]!
+  const forms = [
+    checkpoint.checkpoint_id,
+    checkpoint,
+    { checkpoint_id: checkpoint.checkpoint_id },
+    { configurable: { checkpoint_id: checkpoint.checkpoint_id } },
+  ]
+  for (const before of forms) t.same(await history({ before }), all.slice(2), JSON.stringify(before))
+  const query = `before=${checkpoint.checkpoint_id}&limit=2`
+  t.same((await ask('GET', `/threads/${thread}/history?${query}`)).body, all.slice(2, 4))
+  for (const limit of [0, 1001, -1, 'x', 1.5]) {
+    t.equal((await ask('POST', `/threads/${thread}/history`, { limit })).status, 422, `${limit}`)
+    t.equal((await ask('GET', `/threads/${thread}/history?limit=${limit}`)).status, 422, `?limit=${limit}`)
+  }
+  await wait(thread, 'counter', { input: { steps: 9 } })
+  t.equal((await history({})).length, 10, 'ten when nobody says how many')
+  t.equal((await ask('GET', `/threads/${thread}/history`)).text.match(/"created_at"/g)?.length, 10)
+})
+
+t.test('10: an older run that is joined answers what the thread holds now', async t => {
+  const thread = await newThread()
+  const start = async (steps: number) =>
+    (await ask('POST', `/threads/${thread}/runs`, { assistant_id: 'counter', input: { steps } })).body.run_id
+  const [first, second] = [await start(1), await start(3)]
+  const join = async (run: string) => (await ask('GET', `/threads/${thread}/runs/${run}/join`)).body.numbers
+  t.same(await join(second!), [1, 2, 3])
+  t.same(await join(first!), [1, 2, 3])
+  const empty = await newThread()
+  const run = await ask('POST', `/threads/${empty}/runs`, { assistant_id: 'echo', input: {}, after_seconds: 60 })
+  const waiting = ask('GET', `/threads/${empty}/runs/${run.body.run_id}/join`)
+  await ask('POST', `/threads/${empty}/runs/${run.body.run_id}/cancel?wait=1`)
+  t.same((await waiting).body, {}, 'nothing is an object')
+  t.match((await ask('GET', `/threads/${empty}`)).body, { status: 'idle', values: null })
+})

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
+import { until } from '../helpers/steps.js'
 
 interface Call {
   path: string
@@ -61,12 +62,15 @@ t.test('webhooks: one signed call after the run has settled, again when it faile
     'assistant_id',
     'kwargs',
     'created_at',
+    'updated_at',
+    'multitask_strategy',
     'run_started_at',
     'run_ended_at',
     'webhook_sent_at',
   ])
     t.ok(payload[name], name)
   t.notOk('error' in payload)
+  t.match(call!.headers['content-type'], /^application\/json/)
   const { 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': signature } = call!.headers
   t.equal(id, payload.run_id)
   t.equal(
@@ -88,6 +92,23 @@ t.test('webhooks: one signed call after the run has settled, again when it faile
   await client.runs.wait(busy.thread_id, 'echo', { input: {}, multitaskStrategy: 'interrupt' })
   const [dropped] = await called('/dropped')
   t.match(JSON.parse(dropped!.body), { status: 'interrupted' }, 'a run that a newer one replaced has its webhook, too')
+
+  const stopped = await client.threads.create()
+  for (const [path, action] of [
+    ['/rolled-back', 'rollback'],
+    ['/cancelled', 'interrupt'],
+  ] as const) {
+    const webhook = `http://${host}${path}`
+    const { run_id } = await client.runs.create(stopped.thread_id, 'slow', { input: { ms: 20_000 }, webhook })
+    await until(async () => (await client.runs.get(stopped.thread_id, run_id)).status === 'running')
+    await client.runs.cancel(stopped.thread_id, run_id, true, action)
+  }
+  const [cancelled] = await called('/cancelled')
+  t.match(JSON.parse(cancelled!.body), { status: 'interrupted', values: { ms: 20_000 } })
+  t.notOk(
+    calls.some(({ path }) => path === '/rolled-back'),
+    'what was rolled back tells nobody',
+  )
 
   for (const url of [
     'http://169.254.169.254/',
