@@ -80,6 +80,8 @@ export interface Run {
   metadata: JsonObject
   kwargs: JsonObject
   multitask_strategy: MultitaskStrategy
+  /** A word, a colon and a sentence; null while nobody has asked it to stop. */
+  cancel_reason: string | null
 }
 
 /** How the run was asked for; `events`: by a command of protocol v2. */
@@ -137,9 +139,8 @@ export const RUN_FIELDS = [
   'metadata',
   'kwargs',
   'multitask_strategy',
-  // Only the newest SDKs know it; no run of ours tells one.
   'cancel_reason',
-] as const satisfies (keyof Run | 'cancel_reason')[]
+] as const satisfies (keyof Run)[]
 
 export const validateRunCreate = typia.createValidate<RunCreate>()
 export const validateRunBatch = typia.createValidate<RunBatch>()

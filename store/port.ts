@@ -151,6 +151,8 @@ export interface RunRow {
   worker: string | null
   cancel: 'interrupt' | 'rollback' | null
   cancel_due_at: number | null
+  /** Why it was to stop, as clients are told; null: nobody has asked for it. */
+  cancel_reason: string | null
   /** When a client joined last whose coming may take a cancel back. */
   joined_at: number | null
   started_at: number | null

@@ -41,7 +41,7 @@ export function ttlText({ ttl }: ThreadRow, expires_at: number | null): string {
 export const runText = (row: RunRow): string =>
   `{"run_id":"${row.run_id}","thread_id":"${row.thread_id}","assistant_id":"${row.assistant_id}","created_at":"${time(row.created_at)}",` +
   `"updated_at":"${time(row.updated_at)}","status":"${row.status}","metadata":${row.metadata},"kwargs":${row.kwargs},` +
-  `"multitask_strategy":"${row.multitask_strategy}"}`
+  `"multitask_strategy":"${row.multitask_strategy}","cancel_reason":${json(row.cancel_reason ?? null)}}`
 
 /** The state of a thread that has no checkpoint (API: threads-and-runs 6). */
 export const EMPTY_STATE =

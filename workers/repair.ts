@@ -112,7 +112,7 @@ export async function dropOrphan(tools: Tools, run: RunSummary): Promise<void> {
     await store.apply([{ step: 'runs.remove', run_id, where, optional: true }])
     return
   }
-  const drop = dropStep(run, 'interrupt', Date.now())
+  const drop = dropStep(run, 'interrupt', run.cancel_reason ?? 'superseded: a newer run took its place', Date.now())
   if ((await store.apply([{ ...drop, where }])) !== -1) return
   link.log.warn({ run_id, thread_id: run.thread_id }, 'a run that its thread had let go of was ended')
   announceDropped(tools, run)

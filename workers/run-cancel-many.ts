@@ -5,7 +5,7 @@ import { isTerminal, type RunsCancel } from '../schemas/runs.js'
 import type { RunPlace, RunSummary } from '../store/port.js'
 import { appOf } from './apps.js'
 import type { Tools } from './context.js'
-import { type Action, actionOf, cancel } from './run-cancel.js'
+import { type Action, actionOf, cancel, REASONS } from './run-cancel.js'
 
 /** Cancelled at once. */
 const AT_ONCE = 200
@@ -67,7 +67,7 @@ async function cancelNamed(
 const cancelEach = (tools: Tools, rows: readonly RunSummary[], action: Action) =>
   Promise.all(
     rows.map(({ run_id }) =>
-      cancel(tools, run_id, action).catch(error => {
+      cancel(tools, run_id, action, REASONS.client).catch(error => {
         if (!(error instanceof WeftError) || error.code !== 'conflict') throw error
       }),
     ),

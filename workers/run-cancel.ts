@@ -20,16 +20,31 @@ export function actionOf({ query }: CallHead): Action {
   return action
 }
 
+/** What a run that was to stop says of it: a word, and a sentence (API: Run, cancel_reason; the SDK knows `taken`). */
+export const REASONS = {
+  client: 'cancelled: a client asked for it',
+  taken: 'taken: its input was absorbed by another run',
+  disconnect: 'disconnected: the client that waited for it went away',
+  thread: 'deleted: its thread is deleted',
+} as const
+
+/** The query's, with what it is asked for; throws invalid. */
+export function reasonOf({ query }: CallHead, action: Action): string {
+  if (new URLSearchParams(query).get('reason') !== 'taken') return REASONS.client
+  if (action === 'rollback') throw fail('invalid', 'reason: taken goes with action interrupt only')
+  return REASONS.taken
+}
+
 /**
  * Repeatable. A pending run ends at once (rollback: is removed); a running one is told to stop and settles by itself.
  * Throws conflict when the run has ended already.
  */
-export async function cancel(tools: Tools, run_id: string, action: Action = 'interrupt'): Promise<void> {
+export async function cancel(tools: Tools, run_id: string, action: Action, reason: string): Promise<void> {
   const [run] = await tools.store.runs.summary([run_id])
-  if (run !== undefined) await tools.inTurn(run.thread_id, () => cancelNow(tools, run, action))
+  if (run !== undefined) await tools.inTurn(run.thread_id, () => cancelNow(tools, run, action, reason))
 }
 
-async function cancelNow(tools: Tools, found: RunSummary, action: Action): Promise<void> {
+async function cancelNow(tools: Tools, found: RunSummary, action: Action, reason: string): Promise<void> {
   const { store, link } = tools
   const { app, run_id, thread_id } = found
   /** The row of the run says that it is over; its place in the line is not free yet. */
@@ -42,9 +57,10 @@ async function cancelNow(tools: Tools, found: RunSummary, action: Action): Promi
       if (run.status === 'running') {
         // A rollback that was asked for once is not taken back by a later interrupt.
         const wanted = run.cancel === 'rollback' ? 'rollback' : action
-        const failed = await store.apply([
-          { step: 'runs.patch', run_id, where: { status: ['running'] }, set: { cancel: wanted, cancel_due_at: null } },
-        ])
+        // The first who asked is who stopped it.
+        const cancel_reason = run.cancel === null ? reason : run.cancel_reason
+        const set = { cancel: wanted, cancel_due_at: null, cancel_reason } as const
+        const failed = await store.apply([{ step: 'runs.patch', run_id, where: { status: ['running'] }, set }])
         if (failed !== -1) continue
         return sendCancel(link, token('run', run_id))
       }
@@ -60,7 +76,7 @@ async function cancelNow(tools: Tools, found: RunSummary, action: Action): Promi
       where: { rev: thread.rev },
       set: { queue, status: statusOf({ ...thread, queue }), updated_at: now },
     }
-    const failed = await store.apply(marked === null ? [dropStep(run!, action, now), place] : [place])
+    const failed = await store.apply(marked === null ? [dropStep(run!, action, reason, now), place] : [place])
     if (failed === 1) marked = (await store.runs.summary([run_id]))[0]?.status === run!.status ? null : run!
     if (failed !== -1) continue
     announceDropped(tools, marked ?? run!)

@@ -163,6 +163,7 @@ function runRow(
     worker: null,
     cancel: null,
     cancel_due_at: null,
+    cancel_reason: null,
     joined_at: null,
     started_at: null,
     ended_at: null,

@@ -8,7 +8,7 @@ import { deliver } from './webhooks.js'
 type DropStep = Extract<Step, { step: 'runs.patch' | 'runs.remove' }>
 
 /** The row of the run: interrupted with its webhook intent, or gone. Fails once it is no longer waiting. */
-export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', now: number): DropStep {
+export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', reason: string, now: number): DropStep {
   const where = { status: ['accepting', 'pending'] as const }
   if (action === 'rollback') return { step: 'runs.remove', run_id: run.run_id, where }
   return {
@@ -19,6 +19,7 @@ export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', now:
       status: 'interrupted',
       cancel: 'interrupt',
       cancel_due_at: null,
+      cancel_reason: reason,
       ended_at: now,
       updated_at: now,
       last_event_id: -1,

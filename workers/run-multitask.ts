@@ -58,13 +58,17 @@ export async function decide({ store }: Tools, run: RunRow, thread: ThreadRow): 
  */
 export function dropSteps({ dropped, stopped }: Decision, run: RunRow): Step[] {
   const action = run.multitask_strategy === 'rollback' ? 'rollback' : 'interrupt'
-  const steps: Step[] = dropped.map(one => ({ ...dropStep(one, action, run.created_at), optional: true }))
+  const cancel_reason = `superseded: run ${run.run_id} took its place`
+  const steps: Step[] = dropped.map(one => ({
+    ...dropStep(one, action, cancel_reason, run.created_at),
+    optional: true,
+  }))
   if (stopped !== null) {
     steps.push({
       step: 'runs.patch',
       run_id: stopped.run_id,
       where: { token: stopped.token, status: ['running'] },
-      set: { cancel: action },
+      set: { cancel: action, cancel_reason },
       optional: true,
     })
   }

@@ -12,7 +12,7 @@ import type { RunSummary, Step } from '../store/port.js'
 import type { Tools } from './context.js'
 import { refreshed } from './projection.js'
 import { headOf } from './run-answer.js'
-import { cancel } from './run-cancel.js'
+import { cancel, REASONS } from './run-cancel.js'
 import { refreshLater } from './run-left.js'
 import { statusOf } from './run-status.js'
 
@@ -21,7 +21,7 @@ export async function remove(tools: Tools, row: RunSummary, { head }: Context): 
   if (!isTerminal(row.status)) {
     if (!isTrue(new URLSearchParams(head.query).get('force')))
       throw fail('conflict', `Run ${row.run_id} is ${row.status}: cancel it first, or delete it with force=1`)
-    const ended = await cancel(tools, row.run_id, 'rollback').then(
+    const ended = await cancel(tools, row.run_id, 'rollback', REASONS.client).then(
       () => false,
       error => error.code === 'conflict' || Promise.reject(error),
     )

@@ -21,7 +21,7 @@ import { appOf } from './apps.js'
 import type { Tools } from './context.js'
 import { headOf } from './run-answer.js'
 import { createBatch } from './run-batch.js'
-import { actionOf, cancel } from './run-cancel.js'
+import { actionOf, cancel, REASONS, reasonOf } from './run-cancel.js'
 import { cancelMany } from './run-cancel-many.js'
 import { create } from './run-create.js'
 import { list } from './run-list.js'
@@ -64,7 +64,8 @@ export const runs = (tools: Tools) => ({
   /** Durable when it answers; the run stops soon after. The edge waits for the end when it was asked to. */
   cancel: open(async (_, { head }) => {
     const row = await summary(tools, head)
-    await cancel(tools, row.run_id, actionOf(head))
+    const action = actionOf(head)
+    await cancel(tools, row.run_id, action, reasonOf(head, action))
     return { head: { status: 202, run: headOf(row, false) } }
   }),
   /** What wait answers for a run that has ended. */
@@ -94,7 +95,7 @@ export const runs = (tools: Tools) => ({
     const [row] = await tools.store.runs.summary([run_id])
     if (row === undefined || isTerminal(row.status) || (!reader && row.on_disconnect !== 'cancel')) return {}
     if (!row.resumable) {
-      await cancel(tools, run_id).catch(ignoreEnded)
+      await cancel(tools, run_id, 'interrupt', REASONS.disconnect).catch(ignoreEnded)
       return {}
     }
     const now = Date.now()
@@ -136,7 +137,7 @@ const ignoreEnded = (error: unknown) => {
 
 /** Cancels a run whose grace is over. */
 export const cancelDue = (tools: Tools, { run_id }: RunSummary): Promise<void> =>
-  cancel(tools, run_id).catch(ignoreEnded)
+  cancel(tools, run_id, 'interrupt', REASONS.disconnect).catch(ignoreEnded)
 
 async function summary({ store }: Tools, head: CallHead): Promise<RunSummary> {
   const [row] = await store.runs.summary([head.params?.run_id?.toLowerCase() ?? ''])

@@ -10,7 +10,7 @@ import type { RunSummary, ThreadRow } from '../store/port.js'
 import { keysOf } from './contains.js'
 import { isObject, merge, type Tools } from './context.js'
 import { clearCrons } from './crons.js'
-import { cancel } from './run-cancel.js'
+import { cancel, REASONS } from './run-cancel.js'
 import { visible } from './thread-row.js'
 import { HALF_MADE_MS, readTtl, ttlFields } from './thread-ttl.js'
 
@@ -79,7 +79,7 @@ async function stopRuns(tools: Tools, app: string, thread_id: string): Promise<v
     for (const { run_id } of [...row.queue, ...(row.active === null ? [] : [row.active])]) {
       if (told.has(run_id)) continue
       told.add(run_id)
-      await cancel(tools, run_id).catch(ignoreEnded)
+      await cancel(tools, run_id, 'interrupt', REASONS.thread).catch(ignoreEnded)
     }
     await sleep(pause)
   }

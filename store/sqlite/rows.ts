@@ -77,6 +77,7 @@ export const RUN = [
   'webhook_tries',
   'idempotency_id',
   'claim_no',
+  'cancel_reason',
 ] as const satisfies (keyof RunSummary)[]
 
 export const RECORD = [

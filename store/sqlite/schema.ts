@@ -111,6 +111,9 @@ const VERSIONS = [
     DELETE FROM thread_keys WHERE thread_id = old.thread_id AND key IN (SELECT value FROM json_each(old.keys));
   END;
   `,
+  `
+  ALTER TABLE runs ADD COLUMN cancel_reason TEXT;
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

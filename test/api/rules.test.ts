@@ -237,8 +237,40 @@ t.test('11: wait in each form, and what a cancelled run answers', async t => {
   }
   const run = `/threads/${thread}/runs/${await start()}`
   t.equal((await ask('POST', `${run}/cancel?action=forget`)).status, 422)
+  t.equal((await ask('POST', `${run}/cancel?action=rollback&reason=taken`)).status, 422)
   await ask('POST', `${run}/cancel?wait=1&action=rollback`)
   t.equal((await ask('GET', run)).status, 404)
+})
+
+t.test('3 and 11: why a run was to stop', async t => {
+  const thread = await newThread()
+  const start = async (more: object = {}) =>
+    (await ask('POST', `/threads/${thread}/runs`, { assistant_id: 'slow', input: { ms: 30_000 }, ...more })).body.run_id
+  const reasonOf = async (run_id: unknown) =>
+    (await ask('GET', `/threads/${thread}/runs/${run_id}`)).body.cancel_reason as unknown
+  const running = await start()
+  const waits = await start()
+  t.equal(await reasonOf(running), null)
+  await until(async () => (await ask('GET', `/threads/${thread}/runs/${running}`)).body.status === ('running' as never))
+  await ask('POST', `/threads/${thread}/runs/${running}/cancel?wait=1&reason=taken`)
+  t.match(await reasonOf(running), /^taken:/)
+  const newest = await start({ multitask_strategy: 'interrupt' })
+  t.equal(await reasonOf(waits), `superseded: run ${newest} took its place`)
+  await ask('POST', '/runs/cancel', { thread_id: thread, run_ids: [newest] })
+  t.match(await reasonOf(newest), /^cancelled:/)
+  const gone = new AbortController()
+  const left = fetch(`${cluster.url}/threads/${thread}/runs/wait`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ assistant_id: 'slow', input: { ms: 30_000 }, on_disconnect: 'cancel' }),
+    signal: gone.signal,
+  })
+  await left
+  gone.abort()
+  const list = async () =>
+    (await ask('GET', `/threads/${thread}/runs?limit=1&select=status&select=cancel_reason`)).body as unknown as Body[]
+  await until(async () => (await list())[0]!.status === ('interrupted' as never))
+  t.match(await list(), [{ status: 'interrupted', cancel_reason: /^disconnected:/ }])
 })
 
 t.test('12: frames and their headers', async t => {

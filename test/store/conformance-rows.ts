@@ -77,6 +77,7 @@ export const run = (thread_id: string, set: Partial<RunRow> = {}): RunRow => ({
   worker: null,
   cancel: null,
   cancel_due_at: null,
+  cancel_reason: null,
   joined_at: null,
   started_at: null,
   ended_at: null,
