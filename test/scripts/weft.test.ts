@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { allGone, below, exampleApp, spawnWeft, startCluster } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
 
 /** Runs the command to its end. */
 async function weft(args: string[], env: { [name: string]: string } = {}) {
@@ -108,6 +109,15 @@ t.test('a started server', async t => {
     const ms = await until(ready(url))
     t.not(rolesPid(), pid)
     t.comment(`ready again after ${ms} ms`)
+    // The system chose the port; now it is known before the graphs are loaded.
+    const client = lines[0]!.connect(url)
+    const { thread_id } = await client.threads.create()
+    await client.runs.wait(thread_id, 'agent', { input: { messages: [{ role: 'user', content: 'hi' }] } })
+    t.match(
+      (await client.threads.getState(thread_id)).metadata,
+      { langgraph_api_url: url },
+      'runs are told where it is',
+    )
   })
 
   await t.test('SIGTERM ends everything, with exit code 0', async t => {
