@@ -2,7 +2,7 @@
  * The collections and their indexes: every query of the adapter has its index here, beside `_id`. Names and keys are a
  * promise: an index is never changed under its name.
  */
-import type { Collection, CreateIndexesOptions, Db, IndexSpecification } from 'mongodb'
+import type { Collection, CreateIndexesOptions, Db, IndexSpecification, MongoServerError } from 'mongodb'
 import type { Doc } from './documents.js'
 
 export const COLLECTIONS = [
@@ -33,6 +33,9 @@ const index = (on: CollectionName, name: string, key: IndexRow['key'], options?:
   ...(options ? { options } : {}),
 })
 const some = (partialFilterExpression: object): CreateIndexesOptions => ({ partialFilterExpression })
+/** What the server answers about a collection that is not there. */
+const NO_COLLECTION = 26
+
 const LISTED = some({ temporary: false })
 
 export const INDEXES: readonly IndexRow[] = [
@@ -50,7 +53,6 @@ export const INDEXES: readonly IndexRow[] = [
   index('runs', 'unsettled', { created_at: 1, _id: 1 }, some({ _open: true })),
   index('runs', 'start_due', { due_at: 1 }, some({ status: 'pending', due_at: { $gt: 0 } })),
   index('runs', 'claimed', { thread_id: 1, claim_no: 1 }, some({ claim_no: { $gte: 0 } })),
-  index('runs', 'start_due', { due_at: 1 }, some({ status: 'pending', due_at: { $gt: 0 } })),
   index('runs', 'webhook_due', { webhook_due_at: 1 }, some({ webhook_due_at: { $gt: 0 } })),
   index('runs', 'cancel_due', { cancel_due_at: 1 }, some({ cancel_due_at: { $gt: 0 } })),
   index('runs', 'expired', { ended_at: 1 }, some({ temporary: true, ended_at: { $gt: 0 } })),
@@ -73,12 +75,21 @@ export const INDEXES: readonly IndexRow[] = [
 export const collections = (db: Db): Collections =>
   Object.fromEntries(COLLECTIONS.map(name => [name, db.collection<Doc>(name)])) as never
 
-/** Makes the indexes that are missing and checks that they are what they should be; throws one sentence when not. */
+/**
+ * Makes the indexes that are missing; throws one sentence when there is another one under a name of ours, or when one
+ * cannot be made. What is there is looked at first: not every server refuses a second index of the same name.
+ */
 export async function ensureIndexes(db: Db): Promise<void> {
   for (const on of COLLECTIONS) {
     const wanted = INDEXES.filter(row => row.on === on)
     const collection = db.collection(on)
     if (wanted.length === 0) continue
+    const keys = new Map(wanted.map(({ name, key }) => [name, JSON.stringify(key)]))
+    for (const { name, key } of await indexesOf(collection))
+      if (keys.has(name) && keys.get(name) !== JSON.stringify(key))
+        throw new Error(
+          `The index ${name} of ${db.databaseName}.${on} is not the one Weft needs: drop it, Weft makes it again`,
+        )
     await collection
       .createIndexes(
         wanted.map(({ name, key, options }) => ({ name, key: key as IndexSpecification as never, ...options })),
@@ -86,11 +97,15 @@ export async function ensureIndexes(db: Db): Promise<void> {
       .catch(error => {
         throw new Error(`The indexes of ${db.databaseName}.${on} cannot be made: ${(error as Error).message}`)
       })
-    const found = new Map((await collection.listIndexes().toArray()).map(row => [row.name as string, row]))
-    for (const { name, key } of wanted)
-      if (JSON.stringify(found.get(name)?.key) !== JSON.stringify(key))
-        throw new Error(
-          `The index ${name} of ${db.databaseName}.${on} is not the one Weft needs: drop it, Weft makes it again`,
-        )
+  }
+}
+
+/** None of a collection that is not there yet. */
+async function indexesOf(collection: Collection): Promise<{ name: string; key: object }[]> {
+  try {
+    return (await collection.listIndexes().toArray()) as unknown as { name: string; key: object }[]
+  } catch (error) {
+    if ((error as MongoServerError).code === NO_COLLECTION) return []
+    throw error
   }
 }
