@@ -197,6 +197,8 @@ export interface RunWhere {
   token?: string
   due_at?: number
   webhook_due_at?: number
+  /** Null: nobody has joined. */
+  joined_at?: number | null
 }
 
 export interface CheckpointRow extends CheckpointEntry {

@@ -102,10 +102,10 @@ export const runs = (tools: Tools) => ({
     const grace = tools.config.disconnect_grace_ms
     // Who comes back at once is often here before the old connection is known to be gone.
     if (row.joined_at !== null && row.joined_at !== joined_at && row.joined_at > now - grace) return {}
-    await tools.store.apply([
-      { step: 'runs.patch', run_id, where: { status: ACTIVE }, set: { cancel_due_at: now + grace } },
-    ])
-    tools.alarms.set(now + grace)
+    // Somebody may come back while we look: then nothing is done.
+    const where = { status: ACTIVE, joined_at: row.joined_at }
+    const failed = await tools.store.apply([{ step: 'runs.patch', run_id, where, set: { cancel_due_at: now + grace } }])
+    if (failed === -1) tools.alarms.set(now + grace)
     return {}
   }),
 })
