@@ -42,13 +42,23 @@ const BROWSER = 'dist/test/browser/'
 const out = join(root, '.tap')
 /** What needs a MongoDB server: left out with --embedded-only. */
 const MONGO = /\bmongo[\w-]*\.test\.js$/
-/**
- * What runs a second time, on MongoDB. Not those that never ask the store for more than the others do: other clients
- * and their examples, large volumes of events, the browser, keys in the data folder, a grace that is shorter than a slow
- * test server; nor what locks the embedded file or has its own server anyway.
- */
+/** What runs a second time, on MongoDB. */
 const ON_MONGO = /^dist\/test\/(api|contract|faults)\//
-const ENOUGH_ONCE = /\b(control|disconnect|examples|locked|python|volume|thin|mongo[\w-]*)\.test\.js$/
+/** But for these. */
+const ONCE: { readonly [file: string]: string } = {
+  'faults/locked': 'locks the file of the embedded store',
+  'faults/hosts': 'harms hosts only: what becomes of their runs in a store is in authority, restart, zombie',
+  'faults/mongo': 'has servers of its own',
+  'faults/mongo-crons': 'has a server of its own',
+}
+/**
+ * How many files run at a time. Most wait for most of their time. Those of the first row keep the cores busy, or measure
+ * how something else bears it.
+ */
+const GROUPS: readonly [files: RegExp, jobs: number][] = [
+  [/^dist\/test\/(browser|deploy|faults)\/|\b(bench|volume)\.test\.js$/, 2],
+  [/./, 4],
+]
 const {
   only,
   'without-browser': without = false,
@@ -57,6 +67,7 @@ const {
   options: { only: { type: 'string' }, 'without-browser': { type: 'boolean' }, 'embedded-only': { type: 'boolean' } },
 }).values
 const say = (line: string) => void process.stdout.write(`${line}\n`)
+const nameOf = (file: string) => file.slice('dist/test/'.length, -'.test.js'.length)
 const bin = (path: string) => join(root, 'node_modules', path)
 
 /** Null = not meant by --only. The linter has no tests: it adds a failure or nothing. */
@@ -82,7 +93,7 @@ const files = (meant: (file: string) => boolean): string[] =>
 
 /** One server for all of them; each test has databases of its own. */
 async function onMongo(): Promise<Counts | null> {
-  const again = files(file => ON_MONGO.test(file) && !ENOUGH_ONCE.test(file))
+  const again = files(file => ON_MONGO.test(file) && !(nameOf(file) in ONCE))
   if (embedded || again.length === 0) return null
   const { url, stop } = await mongo()
   try {
@@ -124,20 +135,15 @@ async function tap(files: readonly string[], more: { [name: string]: string }): 
       read(line)
     })
   let code: number | null = 0
-  // A file that runs into its timeout may end tap before the others had their turn: they get it in a further run.
-  for (let left = files; left.length > 0; ) {
-    code = code || (await round(left, 2))
-    const next = left.filter(file => !reports.has(file))
-    if (next.length === left.length) break
-    left = next
-  }
-  // Two files share two cores with whole clusters: what failed beside another is asked once more, with the machine for
-  // itself. What it says then counts; what it said before stands above.
-  const again = files.filter(file => reports.has(file) && reports.get(file)!.failed > 0)
-  if (again.length > 0 && again.length < files.length) {
-    say(`once more, alone: ${again.map(file => file.replace('dist/', '')).join(', ')}`)
-    for (const file of again) reports.delete(file)
-    code = await round(again, 1)
+  for (const [i, [, jobs]] of GROUPS.entries()) {
+    const group = files.filter(file => GROUPS.findIndex(([those]) => those.test(file)) === i)
+    // A file that runs into its timeout may end tap before the others had their turn: they get it in a further run.
+    for (let left = group; left.length > 0; ) {
+      code = (await round(left, jobs)) || code
+      const next = left.filter(file => !reports.has(file))
+      if (next.length === left.length) break
+      left = next
+    }
   }
   log.end()
   const sum: Counts = { passed: 0, failed: 0, skipped: 0 }

@@ -10,6 +10,7 @@ t.setTimeout(220_000)
 const GRACE_MS = 2_000
 /** Of 5 ms at least: they outlast the grace. */
 const STEPS = 600
+const AT_ONCE = 4
 
 const cancels = { on_disconnect: 'cancel' }
 const goesOn = { on_disconnect: 'continue' }
@@ -34,6 +35,8 @@ const rows: [path: string, body: object, then: 'leaves' | 'comes back', ends: 'f
 ]
 
 t.test('a client that goes away', async t => {
+  // Each has a thread and a log of its own, and waits most of its time.
+  t.jobs = AT_ONCE
   const cluster = await startCluster({
     app: 'test/apps/faults',
     env: { WEFT_DISCONNECT_GRACE_MS: String(GRACE_MS) },
@@ -61,25 +64,28 @@ t.test('a client that goes away', async t => {
   }
   const over = async (path: string) => (await fetch(`${cluster.url}${path}/join`)).json()
 
+  const tests: Promise<unknown>[] = []
   for (const [path, body, then, ends] of rows)
-    await t.test(`POST ${path} ${JSON.stringify(body)}, ${then}`, async t => {
-      const { thread_id } = await client.threads.create()
-      const deeds = logs.log()
-      const made = await open(path.replace('/T/', `/${thread_id}/`), { ...steps(deeds.file), ...body })
-      await deeds.begun(3)
-      made.cut()
-      const back = then === 'comes back' ? await open(`${made.path}/stream`) : null
-      // A join takes the cancel back, so nobody looks before the grace is over.
-      await sleep(GRACE_MS + 400)
-      await over(made.path)
-      back?.cut()
-      t.equal(deeds.all().length === STEPS ? 'finished' : 'cancelled', ends)
-      if (path.includes('/T/')) {
-        const [run] = await client.runs.list(thread_id)
-        t.equal(run!.status, ends === 'finished' ? 'success' : 'interrupted')
-        t.equal((await client.threads.get(thread_id)).status, ends === 'finished' ? 'idle' : 'interrupted')
-      }
-    })
+    tests.push(
+      t.test(`POST ${path} ${JSON.stringify(body)}, ${then}`, { buffered: true }, async t => {
+        const { thread_id } = await client.threads.create()
+        const deeds = logs.log()
+        const made = await open(path.replace('/T/', `/${thread_id}/`), { ...steps(deeds.file), ...body })
+        await deeds.begun(3)
+        made.cut()
+        const back = then === 'comes back' ? await open(`${made.path}/stream`) : null
+        // A join takes the cancel back, so nobody looks before the grace is over.
+        await sleep(GRACE_MS + 400)
+        await over(made.path)
+        back?.cut()
+        t.equal(deeds.all().length === STEPS ? 'finished' : 'cancelled', ends)
+        if (path.includes('/T/')) {
+          const [run] = await client.runs.list(thread_id)
+          t.equal(run!.status, ends === 'finished' ? 'success' : 'interrupted')
+          t.equal((await client.threads.get(thread_id)).status, ends === 'finished' ? 'idle' : 'interrupted')
+        }
+      }),
+    )
 
   for (const [join, query, ends] of [
     ['stream', 'cancel_on_disconnect=1', 'interrupted'],
@@ -89,16 +95,19 @@ t.test('a client that goes away', async t => {
     ['join', 'cancel_on_disconnect=1', 'interrupted'],
     ['join', 'cancel_on_disconnect=false', 'success'],
   ])
-    await t.test(`GET …/${join}?${query}`, async t => {
-      const { thread_id } = await client.threads.create()
-      const deeds = logs.log()
-      const { assistant_id, ...payload } = steps(deeds.file)
-      const { run_id } = await client.runs.create(thread_id, assistant_id, payload)
-      await deeds.begun(2)
-      const joined = await open(`/threads/${thread_id}/runs/${run_id}/${join}?${query}`)
-      await sleep(50)
-      joined.cut()
-      await over(`/threads/${thread_id}/runs/${run_id}`)
-      t.equal((await client.runs.get(thread_id, run_id)).status, ends)
-    })
+    tests.push(
+      t.test(`GET …/${join}?${query}`, { buffered: true }, async t => {
+        const { thread_id } = await client.threads.create()
+        const deeds = logs.log()
+        const { assistant_id, ...payload } = steps(deeds.file)
+        const { run_id } = await client.runs.create(thread_id, assistant_id, payload)
+        await deeds.begun(2)
+        const joined = await open(`/threads/${thread_id}/runs/${run_id}/${join}?${query}`)
+        await sleep(50)
+        joined.cut()
+        await over(`/threads/${thread_id}/runs/${run_id}`)
+        t.equal((await client.runs.get(thread_id, run_id)).status, ends)
+      }),
+    )
+  await Promise.all(tests)
 })

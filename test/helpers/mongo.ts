@@ -2,6 +2,9 @@
 import t from 'tap'
 import { startMongo, type TestMongo } from './mongo-server.js'
 
+/** Whether this run of a test that runs on both is the one on MongoDB. */
+export const onMongo = process.env.WEFT_TEST_STORE === 'mongo'
+
 let shared: Promise<TestMongo> | null = null
 const urls = new Map<string, string>()
 
@@ -10,7 +13,7 @@ const urls = new Map<string, string>()
  * for the same data folder; else none, and the store is embedded. The server ends with the test process.
  */
 export async function storeOf(data: string): Promise<{ mongodb_url: string }> {
-  if (process.env.WEFT_TEST_STORE !== 'mongo') return { mongodb_url: '' }
+  if (!onMongo) return { mongodb_url: '' }
   if (shared === null) {
     shared = startMongo()
     t.teardown(async () => (await shared!).stop())
