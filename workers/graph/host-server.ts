@@ -1,6 +1,7 @@
 /** The host's side of the pipe: dispatches frames to runs and calls, and carries their questions. */
 import type { Duplex } from 'node:stream'
 import { unpack } from '../../schemas/packed.js'
+import { openAdmission } from './admission.js'
 import type { Application } from './application.js'
 import { FROM_HOST, type Frame, frameWriter, readFrames, STOP, TO_HOST } from './frames.js'
 import { answerCall } from './host-call.js'
@@ -57,20 +58,21 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
   }
   let inUse = 0
   const count = (change: number) => watchdog.busy((inUse += change))
+  const admission = openAdmission(({ slot, body }) => {
+    const { head, rest } = unpack<StartHead>(body)
+    const done = () => {
+      runs.delete(slot)
+      stopped.delete(slot)
+      count(-1)
+    }
+    count(1)
+    runs.set(
+      slot,
+      watchdog.enter(slot, () => startRun(host, slot, head, rest, done)),
+    )
+  })
   const handlers: { [kind: number]: (frame: Frame) => void } = {
-    [TO_HOST.start]({ slot, body }) {
-      const { head, rest } = unpack<StartHead>(body)
-      const done = () => {
-        runs.delete(slot)
-        stopped.delete(slot)
-        count(-1)
-      }
-      count(1)
-      runs.set(
-        slot,
-        watchdog.enter(slot, () => startRun(host, slot, head, rest, done)),
-      )
-    },
+    [TO_HOST.start]: frame => admission.add(frame),
     [TO_HOST.answer]({ id, flags, body }) {
       const question = asked.get(id)
       asked.delete(id)
@@ -79,6 +81,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       else question?.reject(new Unanswered(detailOf(body)))
     },
     [TO_HOST.cancel]({ slot, flags }) {
+      admission.hurry(slot)
       const run = runs.get(slot)
       if (run === undefined) return
       stopped.add(slot)
