@@ -104,9 +104,11 @@ const WRONG = new Set([2, 9, 14, 17, 28, 31, 40, 52, 54, 56, 57, 66, 72, 10334])
 
 /**
  * Whether the database cannot be used now: the outcome of the call is not known, it can be repeated. All that the
- * driver throws, but for what says that we ask for something wrong.
+ * driver throws, but for what says that we ask for something wrong; and what Node.js says of a socket that breaks while
+ * a large command is written, which the driver passes on as it is.
  */
-export const isOutage = (error: unknown): error is MongoError =>
-  error instanceof MongoError &&
-  !(error instanceof MongoInvalidArgumentError || error instanceof MongoParseError) &&
-  !(error instanceof MongoServerError && WRONG.has(Number(error.code)))
+export const isOutage = (error: unknown): error is Error =>
+  error instanceof MongoError
+    ? !(error instanceof MongoInvalidArgumentError || error instanceof MongoParseError) &&
+      !(error instanceof MongoServerError && WRONG.has(Number(error.code)))
+    : error instanceof Error && 'syscall' in error

@@ -73,6 +73,8 @@ async function insertNew(
     if (!(error instanceof MongoBulkWriteError)) throw error
     const errors = Array.isArray(error.writeErrors) ? error.writeErrors : [error.writeErrors]
     if (errors.length === 0 || !errors.every(isTaken)) throw error
+    // What was not taken is written, but not known to last.
+    if (error.result.getWriteConcernError() !== undefined) throw error
     for (const { index } of errors) taken.add(index)
   }
   return [...added, ...ready.flatMap(({ _id }, i) => (taken.has(i) ? [] : [_id]))]

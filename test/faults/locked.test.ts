@@ -17,6 +17,7 @@ t.test('a database that is locked for a while: no call hangs, nothing accepted i
   await sleep(1_500)
   const before = accepted.length
   const db = new Libsql(join(roles.nats.data, 'weft.db'))
+  db.exec('PRAGMA busy_timeout = 30000')
   db.exec('BEGIN IMMEDIATE')
   await sleep(9_000)
   t.equal((await fetch(`${url}/ready`)).status, 503, 'not ready while it cannot write')

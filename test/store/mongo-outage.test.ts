@@ -1,0 +1,110 @@
+/** What of the driver's errors means that the database cannot be used now. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  MongoBulkWriteError,
+  MongoClientClosedError,
+  MongoCursorExhaustedError,
+  MongoExpiredSessionError,
+  MongoInvalidArgumentError,
+  MongoNetworkError,
+  MongoNetworkTimeoutError,
+  MongoNotConnectedError,
+  MongoOperationTimeoutError,
+  MongoParseError,
+  MongoServerClosedError,
+  MongoServerError,
+  MongoServerSelectionError,
+  MongoStalePrimaryError,
+  MongoTopologyClosedError,
+  MongoWriteConcernError,
+} from 'mongodb'
+import t from 'tap'
+import { isOutage } from '../../store/mongo/connection.js'
+import { openMongo } from '../../store/mongo.js'
+import { startOwnMongo } from '../helpers/mongo-server.js'
+import { record } from './conformance-rows.js'
+
+t.setTimeout(120_000)
+
+const answer = (code: number, codeName: string) => new MongoServerError({ message: codeName, code, codeName })
+
+t.test('errors of the driver', t => {
+  const network = new MongoNetworkError('connection 1 to 127.0.0.1:27017 closed')
+  const written = { insertedCount: 0 } as never
+  const outages: Error[] = [
+    network,
+    new MongoNetworkTimeoutError('timed out'),
+    new MongoServerSelectionError('Server selection timed out', { error: network } as never),
+    new MongoServerClosedError('Server is closed'),
+    new MongoTopologyClosedError('Topology is closed'),
+    new MongoClientClosedError(),
+    new MongoNotConnectedError('not connected'),
+    new MongoExpiredSessionError('ended'),
+    new MongoCursorExhaustedError('Cursor is exhausted'),
+    new MongoStalePrimaryError('a newer primary was elected'),
+    new MongoOperationTimeoutError('timed out at socket write'),
+    new MongoWriteConcernError({ ok: 1, writeConcernError: { code: 64, errmsg: 'waiting for replication timed out' } }),
+    new MongoBulkWriteError(network as never, written),
+    Object.assign(new Error('write EPIPE'), { errno: -32, code: 'EPIPE', syscall: 'write' }),
+    ...(
+      [
+        [6, 'HostUnreachable'],
+        [7, 'HostNotFound'],
+        [43, 'CursorNotFound'],
+        [50, 'MaxTimeMSExpired'],
+        [64, 'WriteConcernFailed'],
+        [89, 'NetworkTimeout'],
+        [91, 'ShutdownInProgress'],
+        [100, 'UnsatisfiableWriteConcern'],
+        [112, 'WriteConflict'],
+        [133, 'FailedToSatisfyReadPreference'],
+        [134, 'ReadConcernMajorityNotAvailableYet'],
+        [189, 'PrimarySteppedDown'],
+        [237, 'CursorKilled'],
+        [262, 'ExceededTimeLimit'],
+        [9001, 'SocketException'],
+        [10107, 'NotWritablePrimary'],
+        [11600, 'InterruptedAtShutdown'],
+        [11601, 'Interrupted'],
+        [11602, 'InterruptedDueToReplStateChange'],
+        [13435, 'NotPrimaryNoSecondaryOk'],
+        [13436, 'NotPrimaryOrSecondary'],
+      ] as const
+    ).map(([code, name]) => answer(code, name)),
+  ]
+  for (const error of outages) t.ok(isOutage(error), `${error.name}: ${error.message}`)
+  const ours = [
+    new MongoInvalidArgumentError('wrong'),
+    new MongoParseError('wrong'),
+    answer(2, 'BadValue'),
+    answer(9, 'FailedToParse'),
+    answer(14, 'TypeMismatch'),
+    new TypeError('wrong'),
+    'wrong',
+    null,
+  ]
+  for (const error of ours) t.notOk(isOutage(error), `${error}`)
+  t.end()
+})
+
+t.test('the server dies while a large value is on its way to it', async t => {
+  const mongo = await startOwnMongo()
+  t.teardown(() => mongo.stop())
+  const store = await openMongo({ url: mongo.url('weft') })
+  t.teardown(() => store.close())
+  const body = JSON.stringify('x'.repeat(32 * 1024 * 1024))
+  // It takes nothing any more: the rest of the value waits on our side.
+  process.kill(mongo.pid()!, 'SIGSTOP')
+  const write = t.rejects(store.apply([{ step: 'records.insert', row: record({ kind: 'k', id: 'r', body }) }]), {
+    code: 'unavailable',
+  })
+  await sleep(500)
+  await mongo.kill()
+  await write
+  await mongo.restart()
+  for (;;) {
+    if ((await store.ping().catch(error => error.code)) === undefined) break
+    await sleep(100)
+  }
+  t.equal(await store.records.get('k', 'r'), null)
+})
