@@ -22,7 +22,7 @@ import { assistantKey, CRON, type CronBody, cronOf, rowOf } from './cron-record.
 import { count, search } from './cron-search.js'
 import { checkTimetable, nextSlot, parseTime } from './cron-slots.js'
 import { refusal } from './outbound.js'
-import { noAssistant } from './run-create.js'
+import { noAssistant } from './run-row.js'
 import { visible } from './thread-row.js'
 
 export const crons = (tools: Tools) => ({

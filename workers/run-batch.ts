@@ -10,8 +10,9 @@ import type { RunCreate } from '../schemas/runs.js'
 import type { RunRow } from '../store/port.js'
 import { runText } from './answers.js'
 import type { Tools } from './context.js'
-import { acceptNew, prepare, wakeWhenDue } from './run-create.js'
+import { acceptNew, wakeWhenDue } from './run-accept.js'
 import { KIND, type Once, recordedBy, recordOf, UNDER_WAY } from './run-once.js'
+import { prepare } from './run-row.js'
 
 /** A batch with a key that was not finished in this time is taken up by a repeat. */
 const UNDER_WAY_MS = 30_000
