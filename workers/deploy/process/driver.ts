@@ -3,19 +3,16 @@
  * runs as graph workers that are children of the deploy worker. Everything here may be repeated after a crash: the
  * folder of a try is its own, an artefact is whole or absent, and what runs is compared with what should.
  */
-import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../../bus/log.js'
 import type { Config } from '../../../schemas/config.js'
-import type { ActiveDeployment, EnvOf, Graph, Order } from '../../../schemas/deploy-calls.js'
+import type { ActiveDeployment, EnvOf, Graph } from '../../../schemas/deploy-calls.js'
 import type { Driver, Step } from '../driver.js'
-import { Fault, goOn, retry } from '../fault.js'
+import { Fault } from '../fault.js'
 import type { RevisionLog } from '../log.js'
-import { erase, keyOf, openArtefacts, writeDurably } from './artefacts.js'
-import { describe } from './describe.js'
-import { fetchSource } from './fetch.js'
-import { build, buildEnv, install } from './install.js'
-import { probe } from './probe.js'
+import { openArtefacts } from './artefacts.js'
+import { openBuilder } from './builder.js'
+import { hostEnv, inheritedBy } from './environment.js'
 import { openRecords } from './records.js'
 import { type Replicas, startReplicas } from './replicas.js'
 import { problemsOf, type Size, sizeOf } from './size.js'
@@ -38,19 +35,10 @@ export interface ProcessOptions {
   retire(pool: string): Promise<void>
 }
 
-const FETCH_AGAIN = [5_000, 15_000, 45_000]
-const INSTALL_AGAIN = [10_000, 30_000]
-const BUILD_AGAIN = [10_000]
 const READY_MS = 10 * 60_000
 const DRAIN_MS = 5 * 60_000
-const MAX_TRIES = 3
 /** An artefact that nothing refers to stays this long: a build may be about to take it over. */
 const ARTEFACT_AGE_MS = 60 * 60_000
-
-interface Tries {
-  revision_id: string
-  n: number
-}
 
 interface Running {
   deployment_id: string
@@ -66,101 +54,10 @@ interface Running {
 export async function openProcessDriver(options: ProcessOptions): Promise<Driver> {
   const { folder, config, ours, log, versions } = options
   const artefacts = await openArtefacts(join(folder, 'artefacts'))
+  const builder = openBuilder(options, artefacts)
   const records = await openRecords(join(folder, 'deployments'))
   const running = new Map<string, Running>()
   let stopping = false
-  const runtime = `weft ${versions.weft} langgraph ${versions.langgraph} node ${process.versions.modules} ${process.platform}-${process.arch}`
-
-  // Building.
-
-  async function buildArtefact(step: Step, onCommit: (commit: string) => Promise<void>) {
-    const { order, signal } = step
-    const { source_config } = order.deployment
-    const { repo_ref, graph_config_path } = order.revision.source_revision_config
-    const { install_command, build_command } = order.revision
-    const say = step.log('build')
-    const info = (line: string) => say('WARNING', line)
-    const works = join(folder, 'work', order.deployment_id)
-    // What an earlier try left, under another epoch.
-    await erase(works)
-    const tries = await countTry(order)
-    if (tries > MAX_TRIES)
-      throw new Fault(`build: the deploy worker ended ${MAX_TRIES} times while it built this; is the build too large?`)
-    const work = join(works, `${order.epoch}`)
-    const home = join(folder, 'home', order.deployment_id)
-    for (const each of [work, home]) await mkdir(each, { recursive: true })
-    try {
-      const given = { url: source_config.repo_url ?? '', ref: repo_ref ?? '', commit: order.repo_commit_sha }
-      say('INFO', `fetch: ${given.url} ${given.ref}`)
-      const fetched = await retry(FETCH_AGAIN, signal, info, async () => {
-        await erase(join(work, 'tree'))
-        return fetchSource({ ...given, work, path: ours.PATH ?? '', sources: options.sources }, signal, say)
-      })
-      if (fetched.commit !== null && fetched.commit !== order.repo_commit_sha) await onCommit(fetched.commit)
-      const { tree } = fetched
-      const { file, folder: inner } = await describe(tree, graph_config_path ?? 'langgraph.json')
-      const key = keyOf({
-        content: fetched.content,
-        repo: given.url,
-        config: file,
-        install_command,
-        build_command,
-        runtime,
-      })
-      if ((await artefacts.find(key)) !== null) {
-        say('INFO', `artefact ${key} is there already`)
-        return { artefact: key }
-      }
-      const facts = { repo: given.url, ref: given.ref, commit: fetched.commit }
-      const env = buildEnv(ours, { home, more: config.build_env.split(',').map(name => name.trim()), facts })
-      const building = { tree, folder: inner, install_command, build_command, env }
-      await retry(INSTALL_AGAIN, signal, info, () => install(building, signal, say))
-      await retry(BUILD_AGAIN, signal, info, () => build(building, signal, say))
-      const size = sizeOf(source_config.resource_spec, config)
-      const loaded = await probe(
-        { app: join(tree, file), env: hostEnv(order, order.env), memory_mb: size.memory_mb },
-        signal,
-        say,
-      )
-      say('INFO', `probe: ${loaded.map(graph => graph.graph_id).join(', ')} can be loaded`)
-      goOn(signal)
-      await artefacts.keep(key, tree, file)
-      say('INFO', `artefact ${key}`)
-      return { artefact: key }
-    } finally {
-      await erase(works)
-    }
-  }
-
-  /** How often the build of this revision was begun: a build that ends its worker must not be repeated for ever. */
-  async function countTry({ deployment_id, revision_id, stage }: Order): Promise<number> {
-    const file = join(folder, 'tries', `${deployment_id}.json`)
-    await mkdir(join(folder, 'tries'), { recursive: true })
-    const last = await readFile(file, 'utf8').then(
-      text => JSON.parse(text) as Tries,
-      () => null,
-    )
-    const n = stage === 'BUILDING' && last?.revision_id === revision_id ? last.n + 1 : 1
-    await writeDurably(file, JSON.stringify({ revision_id, n } satisfies Tries))
-    return n
-  }
-
-  // Running.
-
-  /** The environment of the application: what is ours wins over secrets, both over the `env` of its description. */
-  function hostEnv(
-    { deployment_id, revision_id, name }: { deployment_id: string; revision_id: string; name?: string },
-    secrets: { [name: string]: string },
-  ): { [name: string]: string } {
-    return {
-      ...inheritedBy(ours),
-      ...secrets,
-      ...(name === undefined ? {} : { LANGSMITH_DEPLOYMENT_NAME: name }),
-      PATH: ours.PATH ?? '',
-      LANGSMITH_HOST_PROJECT_ID: deployment_id,
-      LANGSMITH_HOST_REVISION_ID: revision_id,
-    }
-  }
 
   interface Wanted {
     deployment_id: string
@@ -193,7 +90,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
         },
         nats_url: options.nats_url,
         revision_id,
-        env: hostEnv(wanted, env),
+        env: hostEnv(ours, wanted, env),
       },
       env: inheritedBy(ours),
       log,
@@ -333,12 +230,11 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
   return {
     sources: ['github'],
     problems: order => problemsOf(order.deployment.source_config.resource_spec),
-    build: buildArtefact,
+    build: builder.build,
     has: async artefact => (await artefacts.find(artefact)) !== null,
     deploy,
     async undo({ deployment_id, revision_id, pool }) {
-      await erase(join(folder, 'work', deployment_id))
-      await rm(join(folder, 'tries', `${deployment_id}.json`), { force: true })
+      await builder.clear(deployment_id)
       if (!running.has(revision_id)) return
       await ended(revision_id)
       await retire(deployment_id, revision_id, pool)
@@ -349,8 +245,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       await Promise.all(own.map(one => ended(one.revision_id)))
       for (const { revision_id, pool } of await records.of(deployment_id))
         await retire(deployment_id, revision_id, pool)
-      for (const each of ['work', 'home']) await erase(join(folder, each, deployment_id))
-      await rm(join(folder, 'tries', `${deployment_id}.json`), { force: true })
+      await builder.forget(deployment_id)
       await records.forget(deployment_id)
     },
     async stop(ms) {
@@ -358,13 +253,4 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       await Promise.all([...running.values()].map(one => one.replicas.stop(ms)))
     },
   }
-}
-
-const INHERITED = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE']
-const PROXIES = ['http_proxy', 'https_proxy', 'no_proxy', 'all_proxy']
-
-/** What any program needs; nothing that the operator set for us. */
-function inheritedBy(ours: NodeJS.ProcessEnv): { [name: string]: string } {
-  const names = [...INHERITED, ...PROXIES, ...PROXIES.map(name => name.toUpperCase())]
-  return Object.fromEntries(names.flatMap(name => (ours[name] === undefined ? [] : [[name, ours[name]]])))
 }
