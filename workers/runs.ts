@@ -52,13 +52,14 @@ export const runs = (tools: Tools) => ({
     const over = (ended_at ?? 0) < Date.now() - tools.config.keep_ended_ms
     if (isTerminal(found.status) && temporary && !resumable && over) throw fail('not_found', 'Run not found')
     const row = await comesBack(tools, found, head)
-    const wants = head.run?.mode === 'wait' && isTerminal(row.status)
+    // Without a body the edge asks for it.
+    const body = head.run?.mode === 'wait' && isTerminal(row.status) ? await result(tools, row) : null
     // Only who filters needs to know what there is to filter.
     const filters = head.query?.includes('stream_mode') ?? false
     const modes = filters ? await modesOf(tools, row.run_id) : []
     return {
       head: { run: headOf(row, head.params?.thread_id === undefined, modes) },
-      ...(wants ? { body: await result(tools, row) } : {}),
+      ...(body === null ? {} : { body }),
     }
   }),
   /** Durable when it answers; the run stops soon after. The edge waits for the end when it was asked to. */
@@ -73,7 +74,9 @@ export const runs = (tools: Tools) => ({
     const [row] = await tools.store.runs.summary([head.params?.run_id ?? ''])
     if (row === undefined) throw fail('not_found', 'Run not found')
     if (!isTerminal(row.status)) throw fail('conflict', 'The run has not ended')
-    return { body: await result(tools, row) }
+    const body = await result(tools, row)
+    if (body === null) throw fail('unavailable', 'The end of the run is being written; ask again')
+    return { body }
   }),
   /** The state of many runs in one call: how an edge learns of ends whose message was lost. */
   peek: door<RunIds>(validateRunIds, async ({ run_ids }) => {
@@ -157,18 +160,20 @@ function check<Row extends RunSummary>(row: Row | null, head: CallHead): asserts
     throw fail('not_found', 'Run not found')
 }
 
-/** API: threads-and-runs 10. A temporary run keeps its own result; a thread's run is answered from its thread. */
-async function result({ store }: Tools, row: RunSummary): Promise<string | Uint8Array> {
+/**
+ * API: threads-and-runs 10. A temporary run keeps its own result; a thread's run is answered from its thread. Null while
+ * that still holds the run: a store without transactions shows the end of a run before what the run has left.
+ */
+async function result({ store }: Tools, row: RunSummary): Promise<string | Uint8Array | null> {
   if (row.temporary) {
     const whole: RunRow | null = await store.runs.get(row.run_id)
     return whole?.result ?? resultText(null, [], row.error)
   }
   if (row.error !== null) return resultText(null, [], row.error)
-  const [thread, state] = await Promise.all([
-    store.threads.get(row.app, row.thread_id),
-    store.threads.state(row.thread_id),
-  ])
+  const thread = await store.threads.get(row.app, row.thread_id)
   if (thread === null) return '{}'
+  if (thread.active?.run_id === row.run_id) return null
+  const state = await store.threads.state(row.thread_id)
   return resultText(
     state?.values ?? null,
     Object.values(JSON.parse(thread.interrupts) as { [task: string]: unknown[] }).flat(),
