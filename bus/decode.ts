@@ -4,7 +4,7 @@
  */
 import type { IValidation } from 'typia'
 import { fail, InvalidFields } from '../schemas/errors.js'
-import { problemsOf } from '../schemas/problems.js'
+import { problemsOf, readable } from '../schemas/problems.js'
 
 export const MAX_DEPTH = 100
 export const MAX_KEYS = 100_000
@@ -61,15 +61,6 @@ function checkDepth(bytes: Uint8Array): void {
     else if (byte === 0x3a && ++keys > MAX_KEYS) throw fail('bad_request', `The body has more than ${MAX_KEYS} keys`)
   }
 }
-
-/** typia's type text for a person: without the parts that say "may be absent". */
-const readable = (expected: string): string =>
-  expected
-    .replace(/^\((.*)\)$/, '$1')
-    .replace(/ \| (null|undefined)/g, '')
-    .replace(/^(null|undefined) \| /, '')
-    .replace(/ & Format<"uuid">/g, ' (uuid)')
-    .slice(0, 300)
 
 function show(value: unknown): string {
   if (value === undefined) return 'nothing'

@@ -62,4 +62,4 @@ export async function controlled(edge: Edge, exchange: Exchange, route: Route, b
 }
 
 /** Where clients reach this server: what the operator says, else what this one used. */
-const originOf = ({ public_url }: Config, host: string): string => public_url.replace(/\/+$/, '') || `http://${host}`
+const originOf = ({ public_url }: Config, host: string): string => public_url || `http://${host}`

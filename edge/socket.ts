@@ -22,15 +22,18 @@ export interface Line {
 }
 
 const MAX_SUBSCRIPTIONS = 100
+/** So many are worked on at the same time; the others wait for their turn. */
 const MAX_COMMANDS = 64
-/** Codes of RFC 6455: something failed here; come back, this server restarts. */
-const [FAILED, RESTARTS] = [1011, 1012]
+const MAX_WAITING = 10_000
+/** Codes of RFC 6455: something failed here; come back, this server restarts; try again later. */
+const [FAILED, RESTARTS, OVERLOADED] = [1011, 1012, 1013]
 
 export class EventSocket implements Stalled {
   blockedAt = 0
   armedAt = 0
   private readonly subscriptions = new Map<string, { reader: ThreadReader; unblock(): void }>()
   private readonly counts = new Set<ReplayCount>()
+  private readonly waiting: Uint8Array[] = []
   private commands = 0
   private blocked = false
   private over = false
@@ -45,13 +48,23 @@ export class EventSocket implements Stalled {
     edge.sockets.add(this)
   }
 
-  /** One frame from the client. */
-  async onMessage(bytes: Uint8Array): Promise<void> {
+  /** One frame from the client. Who sends more than can be held is cut off: an answer without its id would help nobody. */
+  onMessage(bytes: Uint8Array): void {
     const { bodies } = this.edge
-    if (this.commands >= MAX_COMMANDS || bodies.held + bytes.length > bodies.most)
-      return this.say(errorText(null, 'unknown_error', 'Too many commands at once'))
-    this.commands++
+    if (this.waiting.length >= MAX_WAITING || bodies.held + bytes.length > bodies.most)
+      return this.end(OVERLOADED, 'too many commands at once')
     bodies.held += bytes.length
+    this.waiting.push(bytes)
+    this.work()
+  }
+
+  private work(): void {
+    while (this.commands < MAX_COMMANDS && this.waiting.length > 0) void this.execute(this.waiting.shift()!)
+  }
+
+  private async execute(bytes: Uint8Array): Promise<void> {
+    const { bodies } = this.edge
+    this.commands++
     try {
       const bound = this.assistant === null ? {} : { assistant_id: this.assistant }
       const call = { ...this.head, ...bound, run: { run_id: uuid(), mode: 'events' as const } }
@@ -67,6 +80,7 @@ export class EventSocket implements Stalled {
     } finally {
       this.commands--
       bodies.held -= bytes.length
+      this.work()
     }
   }
 
@@ -84,6 +98,7 @@ export class EventSocket implements Stalled {
     for (const { reader } of this.subscriptions.values()) reader.close()
     for (const count of this.counts) count.stop()
     this.subscriptions.clear()
+    for (const bytes of this.waiting.splice(0)) this.edge.bodies.held -= bytes.length
   }
 
   /** The server stops: the client comes back to another. */

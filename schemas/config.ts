@@ -94,11 +94,6 @@ export const SETTINGS = {
     'Disk bytes the NATS server that Weft starts may use.',
   ),
   stop_ms: setting('WEFT_STOP_MS', 10000, 'Deadline of an orderly stop.'),
-  api_url: setting(
-    'LANGGRAPH_API_URL',
-    '',
-    'Address under which clients reach this server, as its runs are told (`langgraph_api_url` in their metadata); `weft start` knows its own unless the system chooses the port.',
-  ),
   allow_hosts: setting(
     'WEFT_ALLOW_HOSTS',
     '',
@@ -123,7 +118,7 @@ export const SETTINGS = {
   public_url: setting(
     'WEFT_PUBLIC_URL',
     '',
-    'Where clients reach this server: what the URLs of deployments begin with. The Host of the request when empty.',
+    'Where clients reach this server: what the URLs of deployments begin with (the Host of the request when empty), and what runs are told as `langgraph_api_url`.',
   ),
   local_sources: setting(
     'WEFT_LOCAL_SOURCES',
@@ -173,7 +168,18 @@ export function readConfig(
   for (const [name, value] of Object.entries(given)) if (value !== undefined) out[name] = value
   if (typeof out.control_key === 'string' && out.control_key !== '' && out.control_key.length < 16)
     throw new RangeError('WEFT_CONTROL_KEY must have at least 16 characters')
+  out.public_url = addressOf(out.public_url as string)
   return Object.freeze(out) as Config
+}
+
+/** Without the slash at its end. */
+function addressOf(text: string): string {
+  if (text === '') return ''
+  const url = URL.canParse(text) ? new URL(text) : null
+  const isPlain = url !== null && url.username === '' && url.search === '' && url.hash === ''
+  if (!isPlain || !/^https?:$/.test(url.protocol))
+    throw new RangeError('WEFT_PUBLIC_URL must be an http or https URL without user, query and fragment')
+  return url.href.replace(/\/+$/, '')
 }
 
 function parse(variable: string, text: string, fallback: unknown): unknown {

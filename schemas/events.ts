@@ -69,7 +69,8 @@ export interface Unsubscribe {
 }
 
 export interface Command {
-  id: number & tags.Type<'uint64'>
+  /** Not greater than a JavaScript number can tell from its neighbours. */
+  id: number & tags.Type<'uint64'> & tags.Maximum<9007199254740991>
   method: string
   params?: JsonObject | null
 }

@@ -28,12 +28,15 @@ function segmentsOf(path: string): (string | number)[] {
 /** typia's type text in words. */
 export function readable(expected: string): string {
   const kinds = alternatives(expected).filter(one => one !== 'null' && one !== 'undefined')
-  return kinds.map(wordsOf).join(' or ')
+  return [...new Set(kinds.map(wordsOf))].join(' or ')
 }
 
 function wordsOf(kind: string): string {
   if (/^["\d-]|^(true|false)$/.test(kind)) return kind
-  if (kind.startsWith('Array<') || /\[\]$/.test(kind) || kind.startsWith('(Array<')) return 'a list'
+  if (kind.startsWith('Array<') || /\[\]$/.test(kind) || kind.startsWith('(Array<')) {
+    const fewest = /MinItems<(\d+)>/.exec(kind)?.[1]
+    return fewest === undefined ? 'a list' : `a list of at least ${fewest}`
+  }
   if (/^\(?boolean/.test(kind)) return 'true or false'
   const most = /Maximum<([^>]+)>/.exec(kind)?.[1]
   const least = /Minimum<([^>]+)>/.exec(kind)?.[1]

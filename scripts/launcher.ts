@@ -122,7 +122,7 @@ async function startBroker(given: Start): Promise<void> {
 }
 
 async function startRoles(given: Start): Promise<void> {
-  const { say, giveUp } = given
+  const { config, say, giveUp } = given
   given.roles = keep({
     name: 'server process',
     log: say,
@@ -131,7 +131,12 @@ async function startRoles(given: Start): Promise<void> {
     spawn: () =>
       fork(join(import.meta.dirname, 'roles-main.js'), ['edge', 'resources', 'graphs', 'deployer'], {
         // After a restart at the same port, also when the system chose it. A group of its own: Ctrl-C is for us.
-        env: { ...process.env, ...variablesOf(settled(given)), UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
+        env: {
+          ...ownAddress(given),
+          ...process.env,
+          ...variablesOf({ ...config, port: given.port }),
+          UWS_HTTP_MAX_HEADERS_SIZE: '16384',
+        },
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
         detached: true,
       }),
@@ -149,12 +154,9 @@ async function startRoles(given: Start): Promise<void> {
   await given.roles.start()
 }
 
-/** With what this start has found out. */
-const settled = ({ config, port }: Start): Config => ({
-  ...config,
-  port,
-  api_url: config.api_url || (port === 0 ? '' : urlOf(config.host, port)),
-})
+/** What runs are told of where they are, unless the operator has said it. */
+const ownAddress = ({ config: { host, public_url }, port }: Start): { LANGGRAPH_API_URL?: string } =>
+  public_url !== '' || port === 0 ? {} : { LANGGRAPH_API_URL: urlOf(host, port) }
 
 function urlOf(host: string, port: number): string {
   const shown = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host

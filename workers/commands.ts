@@ -4,7 +4,7 @@
  * needs to know of earlier ones stands in the rows.
  */
 import type { IValidation } from 'typia'
-import { decodeAs } from '../bus/decode.js'
+import { decodeAs, decodeJson } from '../bus/decode.js'
 import { type Context, door, open } from '../bus/serve.js'
 import type { JsonObject } from '../schemas/assistants.js'
 import { type ErrorCode, fail, WeftError } from '../schemas/errors.js'
@@ -26,13 +26,13 @@ export const commands = (tools: Tools) => ({
   /** What an event stream is to carry, checked (API: event stream body). */
   filter: door<v2.EventsRequest>(v2.validateEventsRequest, body => ({ body: JSON.stringify(askedOf(body)) })),
   command: open(async (bytes, context) => {
-    const command = read(bytes)
+    const command = read(bytes, () => null)
     if (typeof command === 'string') return { head: { status: 400 }, body: command }
     return { body: (await answerOf(tools, command, context)).text }
   }),
   /** A command of a WebSocket: subscriptions are the edge's, the rest is as over HTTP. */
   socket: open(async (bytes, context) => {
-    const command = read(bytes)
+    const command = read(bytes, idIn)
     if (typeof command === 'string') return { body: command }
     const order = Object.hasOwn(ORDERS, command.method) ? ORDERS[command.method]! : null
     if (order === null) {
@@ -55,12 +55,22 @@ const ORDERS: { [method: string]: (params: JsonObject) => object } = {
   'subscription.unsubscribe': params => ({ unsubscribe: given(params, v2.validateUnsubscribe).subscription_id }),
 }
 
-/** The command, or the error that answers what is none. */
-function read(bytes: Uint8Array): v2.Command | string {
+/** The command, or the error that answers what is none; `idOf` finds the id for that. */
+function read(bytes: Uint8Array, idOf: (bytes: Uint8Array) => number | null): v2.Command | string {
   try {
     return decodeAs(bytes, v2.validateCommand)
   } catch (error) {
-    return v2.errorText(null, 'invalid_argument', (error as Error).message)
+    return v2.errorText(idOf(bytes), 'invalid_argument', (error as Error).message)
+  }
+}
+
+/** The id of a command that is wrong otherwise, by which a socket finds who waits; null when it cannot be read either. */
+function idIn(bytes: Uint8Array): number | null {
+  try {
+    const { id } = decodeJson(bytes) as { id?: unknown }
+    return Number.isSafeInteger(id) && (id as number) >= 0 ? (id as number) : null
+  } catch {
+    return null
   }
 }
 
@@ -105,6 +115,9 @@ class Refused extends Error {
   }
 }
 
+/** What a command answers was answered meanwhile: it is looked at again. */
+class Answered extends Error {}
+
 interface Answer {
   text: string
   assistant_id?: string
@@ -118,6 +131,7 @@ async function answerOf(tools: Tools, { id, method, params }: v2.Command, contex
     const { result, meta, ...bound } = await handler(tools, params ?? {}, context)
     return { text: v2.successText(id, result, meta), ...bound }
   } catch (error) {
+    if (error instanceof Answered) return answerOf(tools, { id, method, params }, context)
     if (error instanceof Refused) return { text: v2.errorText(id, error.code, error.message) }
     // Nobody can say what became of it: the edge asks again with the same run id.
     if (!(error instanceof WeftError) || error.code === 'unavailable' || error.code === 'internal') throw error
@@ -160,17 +174,18 @@ async function runStart(tools: Tools, params: v2.RunStart, context: Context): Pr
     )
   const thread = await threadOf(tools, context)
   const strategy = multitask_strategy ?? multitaskStrategy
-  const answers = input !== null && input !== undefined && thread !== null && pendingOf(thread).length > 0
-  const done = await start(tools, context, thread, {
+  const answered = input !== null && input !== undefined && thread !== null ? pendingOf(thread) : []
+  const body: RunCreate = {
     ...COMMON,
     assistant_id,
-    ...(answers ? { command: { resume: input } } : { input }),
+    ...(answered.length > 0 ? { command: { resume: input } } : { input }),
     config,
     metadata,
     langsmith_tracer,
     checkpoint_id: (config?.configurable as JsonObject | undefined)?.checkpoint_id as string | undefined,
     multitask_strategy: STRATEGIES.includes(strategy) ? (strategy as RunCreate['multitask_strategy']) : 'enqueue',
-  })
+  }
+  const done = await start(tools, context, thread, body, answered)
   return { ...done, assistant_id }
 }
 
@@ -186,17 +201,20 @@ async function respond(
   if (thread === null || (unknown !== undefined && !(await isRepeated(tools, context))))
     throw new Refused('no_such_interrupt', `No interrupt ${unknown?.interrupt_id} is waiting on this thread`)
   const { update, goto, config, metadata } = params
-  return start(tools, context, thread, {
+  const answers = responses.map(({ interrupt_id, response }) => [interrupt_id, response ?? null] as const)
+  const body: RunCreate = {
     ...COMMON,
     assistant_id: assistantOf(thread),
     command: {
-      resume: Object.fromEntries(responses.map(({ interrupt_id, response }) => [interrupt_id, response ?? null])),
+      resume: Object.fromEntries(answers),
       ...(update ? { update } : {}),
       ...(goto ? { goto: goto as never } : {}),
     },
     config,
     metadata,
-  })
+  }
+  const answered = answers.map(([interrupt_id]) => interrupt_id)
+  return start(tools, context, thread, body, answered)
 }
 
 async function fork(tools: Tools, { checkpoint_id, input, config }: v2.StateFork, context: Context): Promise<Done> {
@@ -209,9 +227,22 @@ async function fork(tools: Tools, { checkpoint_id, input, config }: v2.StateFork
   return { ...done, result: { ...done.result, thread_id: thread.thread_id } }
 }
 
-/** The id of the run is the edge's, so that a repeated command starts no second run. */
-async function start(tools: Tools, context: Context, thread: ThreadRow | null, body: RunCreate): Promise<Done> {
-  const { head } = await create(tools, given(body as never, validateRunCreate), context)
+/**
+ * The id of the run is the edge's, so that a repeated command starts no second run. `answered`: interrupts that only one
+ * run may answer.
+ */
+async function start(
+  tools: Tools,
+  context: Context,
+  thread: ThreadRow | null,
+  body: RunCreate,
+  answered: readonly string[] = [],
+): Promise<Done> {
+  const expects = (row: ThreadRow) => {
+    const pending = answered.length > 0 ? pendingOf(row) : []
+    if (answered.some(id => !pending.includes(id))) throw new Answered()
+  }
+  const { head } = await create(tools, given(body as never, validateRunCreate), context, { expects })
   const { run_id, thread_id } = head!.run!
   const idle = thread === null || (thread.active === null && thread.queue.length === 0)
   // What follows is of this run alone: a stream that is opened now need not begin with the run before.

@@ -59,12 +59,16 @@ async function lost(store: Store, { run_id }: RunRow): Promise<'taken'> {
   return 'taken'
 }
 
+/** Throws when the thread is not as whoever asks for the run believes. What it saw is what takes the run. */
+export type Expects = (thread: ThreadRow) => void
+
 /** One compare-and-set on the thread row takes the multitask decision and the place in the line. */
 export async function accept(
   tools: Tools,
   run: RunRow,
   mayCreate: boolean,
   record: RecordRow | null,
+  expects: Expects = () => {},
 ): Promise<Outcome> {
   const { store } = tools
   for (let key = record; ; ) {
@@ -78,6 +82,7 @@ export async function accept(
       if (outcome === null) continue
       return outcome
     }
+    expects(base)
     const stored: unknown = JSON.parse(base.metadata)
     const ids = { graph_id: run.graph_id, assistant_id: run.assistant_id }
     const merged = merge(isObject(stored) ? stored : null, ids)

@@ -10,13 +10,23 @@ import { fail } from '../schemas/errors.js'
 import type { RunCreate } from '../schemas/runs.js'
 import type { RunRow } from '../store/port.js'
 import type { Tools } from './context.js'
-import { accept, acceptNew, wakeWhenDue } from './run-accept.js'
+import { accept, acceptNew, type Expects, wakeWhenDue } from './run-accept.js'
 import { answer } from './run-answer.js'
 import { type Once, recall, recordOf, shortText } from './run-once.js'
 import { isStateless, prepare } from './run-row.js'
 
-/** `once`: what its Idempotency-Key stands for. */
-export async function create(tools: Tools, body: RunCreate, { head }: Context, once?: Once): Promise<Reply> {
+interface Conditions {
+  /** What its Idempotency-Key stands for. */
+  once?: Once
+  expects?: Expects
+}
+
+export async function create(
+  tools: Tools,
+  body: RunCreate,
+  { head }: Context,
+  { once, expects }: Conditions = {},
+): Promise<Reply> {
   const run_id = head.run?.run_id ?? v7()
   const stored = once === undefined ? null : await recall(tools, once, run_id)
   if (stored !== null) return stored
@@ -25,8 +35,9 @@ export async function create(tools: Tools, body: RunCreate, { head }: Context, o
   const record = once === undefined ? null : recordOf(once, run, { run_id, stateless, text: shortText(run) })
   const outcome = stateless
     ? await acceptNew(tools, run, record)
-    : await tools.inTurn(run.thread_id, () => accept(tools, run, body.if_not_exists === 'create', record))
-  if (outcome === 'taken') return (await recall(tools, once!, run_id)) ?? create(tools, body, { head } as Context, once)
+    : await tools.inTurn(run.thread_id, () => accept(tools, run, body.if_not_exists === 'create', record, expects))
+  if (outcome === 'taken')
+    return (await recall(tools, once!, run_id)) ?? create(tools, body, { head } as Context, { once, expects })
   if (outcome === 'known') return answerKnown(tools, run, stateless)
   if (outcome === 'first' || run.due_at > 0) wakeWhenDue(tools, run)
   return answer(run, stateless)

@@ -31,7 +31,7 @@ import { remove } from './run-remove.js'
 export const runs = (tools: Tools) => ({
   // The bytes, because an Idempotency-Key stands for exactly them.
   create: open((bytes, context) =>
-    create(tools, decodeAs<RunCreate>(bytes, validateRunCreate), context, onceOf(context.head, bytes)),
+    create(tools, decodeAs<RunCreate>(bytes, validateRunCreate), context, { once: onceOf(context.head, bytes) }),
   ),
   batch: open((bytes, context) =>
     createBatch(tools, decodeAs<RunBatch>(bytes, validateRunBatch), context, onceOf(context.head, bytes)),

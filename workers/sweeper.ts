@@ -21,6 +21,8 @@ interface Row {
 
 const STALE_MS = 30_000
 const BATCH = 1_000
+/** Threads removed in one commit, which others wait for. */
+const REMOVED = 200
 /** Runs that are looked through at once: a thread holds 1,000 of them, a cluster many threads. */
 const UNSETTLED = 20_000
 
@@ -104,8 +106,13 @@ async function repairStale(tools: Tools): Promise<void> {
   for (const thread of await tools.store.threads.busy(Date.now() - STALE_MS, BATCH)) await repair(tools, thread)
 }
 
+/** Until none is left: a pool ends hundreds a second. */
 async function removeExpired({ store, config }: Tools): Promise<void> {
   const now = Date.now()
-  const threads = await store.runs.expired(now - config.keep_ended_ms, now - config.resumable_ttl_ms, BATCH)
-  if (threads.length > 0) await store.apply(threads.map(thread_id => ({ step: 'threads.remove' as const, thread_id })))
+  for (let more = true; more; ) {
+    const threads = await store.runs.expired(now - config.keep_ended_ms, now - config.resumable_ttl_ms, REMOVED)
+    if (threads.length > 0)
+      await store.apply(threads.map(thread_id => ({ step: 'threads.remove' as const, thread_id })))
+    more = threads.length === REMOVED
+  }
 }

@@ -12,7 +12,7 @@ import { HELP, type Options, optionsOf } from './options.js'
 import { devServer } from './peer-js.js'
 import { blockOf, linesOf, machine, short } from './report.js'
 import type { Scenario } from './scenario.js'
-import { type Kind, type Server, serverAt, weft, weftApart } from './server.js'
+import { giveTurn, type Kind, type Server, serverAt, weft, weftApart } from './server.js'
 import { writeTable } from './table.js'
 
 interface Subject {
@@ -71,12 +71,15 @@ async function main(args: string[]): Promise<void> {
 /** Round by round, one server after the other, so that what else the machine does meets all of them. */
 async function inTurns(scenario: Scenario, subjects: readonly Subject[], options: Options): Promise<Measured[]> {
   const all: Measured[] = []
+  const servers = subjects.map(({ server }) => server)
   for (let round = 0; round < options.rounds; round++) {
     for (const subject of subjects) {
       if (all.some(({ server, failure }) => server === subject.server.name && failure !== undefined)) continue
+      giveTurn(subject.server, servers)
       all.push(await measure(scenario, subject, options, round))
     }
     if (!options.peers.includes('in-process')) continue
+    giveTurn(null, servers)
     const limit = await measureInProcess(scenario, options, round)
     if (limit !== null) all.push(limit)
   }

@@ -35,6 +35,8 @@ export async function devServer(say: (line: string) => void): Promise<Kind> {
         name: 'dev-server',
         port,
         gapless: false,
+        // It writes all that it holds to disk, again and again, for as long as that is much.
+        restless: true,
         pids: () => [child.pid!],
         data: null,
         monitor: null,

@@ -19,6 +19,8 @@ export interface Server extends Watched {
   port: number
   /** Events are numbered from 0 without gaps, as Weft promises; otherwise ids need only grow where there are any. */
   gapless: boolean
+  /** It works also while nobody asks, and would take that time from the others. */
+  restless?: true
   stop(): Promise<void>
 }
 
@@ -170,11 +172,21 @@ export async function statusOf(port: number, request: string): Promise<number> {
   }
 }
 
+/** Lets the processes of restless servers rest while it is the turn of another; `turn` null: of a peer without server. */
+export function giveTurn(turn: Server | null, servers: readonly Server[]): void {
+  for (const server of servers) if (server.restless) signal(server, server === turn ? 'SIGCONT' : 'SIGSTOP')
+}
+
+function signal(server: Server, name: 'SIGCONT' | 'SIGSTOP'): void {
+  for (const pid of server.pids().flatMap(withBelow).filter(runs)) process.kill(pid, name)
+}
+
 /** Ends the processes in order and everything below them, then removes the folder. */
 export async function stopAll(children: readonly ChildProcess[], folder: string | null): Promise<void> {
   const all = children.flatMap(({ pid }) => (pid === undefined ? [] : withBelow(pid)))
   for (const child of children) {
     if (child.exitCode !== null || child.signalCode !== null) continue
+    for (const pid of withBelow(child.pid!).filter(runs)) process.kill(pid, 'SIGCONT')
     const gone = new Promise(done => child.once('exit', done))
     child.kill('SIGTERM')
     const killer = setTimeout(() => child.kill('SIGKILL'), STOP_MS)

@@ -323,14 +323,14 @@ t.test('crons', async t => {
     const paths = ['/runs/crons', `/threads/${thread_id}/runs/crons`]
     for (const path of paths) {
       for (const [body, says] of [
-        [{ assistant_id: 'echo' }, /schedule: expected string/],
-        [{ schedule: RARELY }, /assistant_id: expected string/],
+        [{ assistant_id: 'echo' }, /schedule: expected a text/],
+        [{ schedule: RARELY }, /assistant_id: expected a text/],
         ...['x', '', '* * * *', '60 * * * *', '* * * * * * *', '@reboot', '0 0 30 2 *', '2030-01-01T00:00:00'].map(
           schedule => [{ ...good, schedule }, /^schedule: /],
         ),
         ...['Nowhere/Land', '', '+02:00', 'UTC+02:00'].map(timezone => [{ ...good, timezone }, /^timezone: /]),
         ...['tomorrow', '', '2026-02-30T00:00:00', '12'].map(end_time => [{ ...good, end_time }, /^end_time: /]),
-        [{ ...good, end_time: 5 }, /^end_time: expected string/],
+        [{ ...good, end_time: 5 }, /^end_time: expected a text/],
         [{ ...good, webhook: '' }, /^webhook: /],
         [{ ...good, webhook: 'http://10.0.0.1/' }, /^webhook: /],
         [{ ...good, metadata: [] }, /^metadata: /],

@@ -31,8 +31,9 @@ const on = (url: string, thread: string) => {
   }
   let id = 0
   const command = async (method: string, params: object = {}) => {
-    const { status, body } = await send({ id: ++id, method, params })
-    if (status !== 200 || (body as { id?: number }).id !== id) throw new Error(JSON.stringify(body))
+    const mine = ++id
+    const { status, body } = await send({ id: mine, method, params })
+    if (status !== 200 || (body as { id?: number }).id !== mine) throw new Error(JSON.stringify(body))
     return body as unknown as { type: string; error?: string; result: { [name: string]: unknown }; meta?: object }
   }
   /** The events of a stream up to the nth that `until` is true for. */
@@ -217,7 +218,12 @@ t.test('one stream over several runs, and over a restart of everything', async t
 })
 
 t.test('a question is answered by a command, or by the input of a run', async t => {
-  const { command, events } = on(chat.url, randomUUID())
+  const thread = randomUUID()
+  const { command, events } = on(chat.url, thread)
+  const settled = async (thread: string) => {
+    const client = lines[0]!.connect(chat.url)
+    while ((await client.threads.get(thread)).status === 'busy') await sleep(50)
+  }
   const ask = async () => {
     await command('run.start', { assistant_id: 'chat', input: human('may I?') })
     const all = await events({ channels: ALL })
@@ -250,6 +256,24 @@ t.test('a question is answered by a command, or by the input of a run', async t 
   await command('run.start', { assistant_id: 'chat', input: 'of course' })
   await events({ channels: ['lifecycle'] })
   t.equal((await answers()).at(-1), 'The answer was of course')
+
+  for (let round = 0; round < 3; round++) {
+    const asked = await ask()
+    const many = await Promise.all(
+      ['a', 'b', 'c', 'd', 'e'].map(response =>
+        round === 2
+          ? command('run.start', { assistant_id: 'chat', input: response })
+          : command('input.respond', { interrupt_id: asked, response, namespace: [] }),
+      ),
+    )
+    const taken = many.filter(one => one.type === 'success')
+    // What is no answer any more is an input of its own to run.start, and refused by input.respond.
+    t.equal(taken.length, round === 2 ? 5 : 1, 'one of five at once is the answer')
+    for (const one of many) if (one.type !== 'success') t.equal(one.error, 'no_such_interrupt')
+    await settled(thread)
+    const given = (await answers()).filter(text => text.startsWith('The answer was '))
+    t.equal(given.length, 4 + round, 'and one answer was given')
+  }
 })
 
 t.test('state, forks and the tree', async t => {

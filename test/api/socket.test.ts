@@ -152,7 +152,11 @@ t.test('what is no command is answered, and the connection stays', async t => {
   const { socket, heard, hear, command, closed } = await dial(cluster.url, randomUUID())
   for (const bad of ['{', 'null', '{"id":"x","method":"y"}', Buffer.from([0xff, 0xfe])]) socket.send(bad)
   await hear(one => one.id === null, 4)
+  socket.send('{"id":9007199254740993,"method":"agent.getTree"}')
+  await hear(one => one.id === null, 5)
   t.ok(heard.every(one => one.type === 'error' && one.error === 'invalid_argument'))
+  socket.send('{"id":78,"method":"run.start","params":[]}')
+  t.match(await hear(one => one.id === 78), { error: 'invalid_argument', message: /^params: expected an object/ })
   t.match(await command('subscription.subscribe', { channels: [] }), { error: 'invalid_argument' })
   t.match(await command('subscription.subscribe', {}), { error: 'invalid_argument' })
   t.match(await command('subscription.reconnect'), { error: 'not_supported' })
@@ -160,6 +164,17 @@ t.test('what is no command is answered, and the connection stays', async t => {
   socket.send(Buffer.from(JSON.stringify({ id: 77, method: 'agent.getTree' })))
   t.match(await hear(one => one.id === 77), { error: 'no_such_run' }, 'bytes are read as UTF-8')
   t.equal(closed(), null)
+  socket.close()
+})
+
+t.test('many commands at once are worked on in turn, each answered under its id', async t => {
+  const { socket, heard, hear } = await dial(cluster.url, randomUUID())
+  for (let id = 1; id <= 300; id++) socket.send(JSON.stringify({ id, method: 'agent.getTree' }))
+  await hear(one => one.error === 'no_such_run', 300)
+  t.same(
+    heard.map(one => one.id!).toSorted((a, b) => a - b),
+    Array.from({ length: 300 }, (_, i) => i + 1),
+  )
   socket.close()
 })
 

@@ -12,7 +12,10 @@ t.setTimeout(240_000)
 t.test('deployments', async t => {
   const { folder, remove } = sourcesFolder()
   t.teardown(remove)
-  const cluster = await startCluster({ app: 'test/apps/basic', env: deployEnv(folder) })
+  const cluster = await startCluster({
+    app: 'test/apps/basic',
+    env: { ...deployEnv(folder), LANGGRAPH_API_URL: 'http://weft.example' },
+  })
   t.teardown(() => cluster.stop())
   const control = controlOf(cluster.url)
   const repository = makeRepository(folder, 'app', application('one'))
@@ -50,6 +53,8 @@ t.test('deployments', async t => {
     t.equal(await get('TOKEN'), 'one a-secret-value')
     t.equal(await get('FROM_CONFIG'), 'one config')
     t.equal(await get('LANGSMITH_HOST_PROJECT_ID'), `one ${made.id}`)
+    const { pathname } = new URL(url)
+    t.equal(await get('LANGGRAPH_API_URL'), `one http://weft.example${pathname}`, 'it knows where it is reached')
     t.equal(await get('NATS_URL'), 'one undefined')
     t.equal(await get('WEFT_CONTROL_KEY'), 'one undefined')
     t.notMatch(cluster.output(), /a-secret-value/)

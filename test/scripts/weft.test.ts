@@ -57,6 +57,11 @@ t.test('what is wrong with a command is said in one sentence, with exit code 2',
     t.equal(found[i]!.stderr.trim().split('\n').length, 1)
   }
   t.match(await weft(['start'], { PORT: 'many' }), { code: 2, stderr: /PORT must be a number/ })
+  for (const WEFT_PUBLIC_URL of ['weft.example', 'ftp://weft.example', 'https://me:secret@weft.example']) {
+    const { code, stderr } = await weft(['start'], { WEFT_PUBLIC_URL })
+    t.match({ code, stderr }, { code: 2, stderr: /WEFT_PUBLIC_URL must be an http or https URL/ })
+    t.notMatch(stderr, /secret/)
+  }
 })
 
 t.test('a taken port, and a role without a broker: one sentence', async t => {

@@ -208,7 +208,9 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
           run: { run_id, mode: 'background' },
           idempotency_key: key,
         }
-        const { head: answer } = await create(tools, { assistant_id: 'g' }, context(head), onceOf(head, bytes('{}')))
+        const { head: answer } = await create(tools, { assistant_id: 'g' }, context(head), {
+          once: onceOf(head, bytes('{}')),
+        })
         return answer!.run!.run_id
       }
       t.ok(await crashes(at, () => ask(first)))

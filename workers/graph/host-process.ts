@@ -163,7 +163,8 @@ export function startHost({
   return host
 }
 
-const inherited = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !OURS.test(name)))
+/** What this process sees, without credentials and settings of ours. */
+export const inherited = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !OURS.test(name)))
 
 /** Everything that was sent is read: what a run said before its host died counts. */
 function ended(stream: Duplex): Promise<void> {

@@ -12,7 +12,7 @@ import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, rpc } from '../../schemas/subjects.js'
 import { type Frame, TO_HOST } from './frames.js'
-import type { GraphHost } from './host-process.js'
+import { type GraphHost, inherited } from './host-process.js'
 import { startPool } from './pool.js'
 import { openSupervisor, type Supervisor } from './supervisor.js'
 
@@ -45,7 +45,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     app,
     count: config.hosts,
     memory_mb: config.host_memory_mb,
-    ...(deployed === undefined ? {} : { env: deployed.env }),
+    env: deployed?.env ?? ownEnv(config),
     log: link.log,
     onFrame: supervisor.onFrame,
     onBlocked: supervisor.onBlocked,
@@ -83,6 +83,12 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   supervisor.start(hosts)
   return { graphs: shown, running: supervisor.running }
 }
+
+/** The variables of hosts that serve no deployment. */
+const ownEnv = ({ public_url }: Config) => ({
+  ...(public_url === '' ? {} : { LANGGRAPH_API_URL: public_url }),
+  ...inherited(),
+})
 
 /** An application of another name has a pool of its own, unless it is told otherwise: it has other graphs. */
 function poolOf({ app_id, pool }: Config) {

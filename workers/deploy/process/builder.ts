@@ -86,7 +86,7 @@ export function openBuilder(
       await retry(BUILD_AGAIN, signal, info, () => build(building, signal, say))
       const size = sizeOf(source_config.resource_spec, config)
       const loaded = await probe(
-        { app: join(tree, file), env: hostEnv(ours, order, order.env), memory_mb: size.memory_mb },
+        { app: join(tree, file), env: hostEnv({ ours, config }, order, order.env), memory_mb: size.memory_mb },
         signal,
         say,
       )

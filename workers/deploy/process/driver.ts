@@ -42,6 +42,7 @@ const ARTEFACT_AGE_MS = 60 * 60_000
 
 interface Running {
   deployment_id: string
+  slug: string
   revision_id: string
   pool: string
   generation: number
@@ -61,6 +62,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
 
   interface Wanted {
     deployment_id: string
+    slug: string
     revision_id: string
     pool: string
     generation: number
@@ -90,7 +92,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
         },
         nats_url: options.nats_url,
         revision_id,
-        env: hostEnv(ours, wanted, env),
+        env: hostEnv(options, wanted, env),
       },
       env: inheritedBy(ours),
       log,
@@ -103,14 +105,15 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     artefact: string,
   ): Promise<{ graphs: Graph[]; image_version: string }> {
     const say = logOf('deploy')
-    const { deployment_id, revision_id, pool, generation } = order
+    const { deployment_id, slug, revision_id, pool, generation } = order
     await ended(revision_id)
     const size = sizeOf(order.deployment.source_config.resource_spec, config)
-    const replicas = await start({ deployment_id, revision_id, pool, generation, artefact, env: order.env, size })
+    const replicas = await start({ deployment_id, slug, revision_id, pool, generation, artefact, env: order.env, size })
     if (replicas === null)
       throw new Fault(`deploy: the artefact ${artefact} is not on this machine; make a new revision`)
     running.set(revision_id, {
       deployment_id,
+      slug,
       revision_id,
       pool,
       generation,
@@ -151,16 +154,17 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
   }
 
   async function startActive(active: ActiveDeployment): Promise<void> {
-    const { deployment_id, revision_id, pool, generation, artefact, resource_spec } = active
+    const { deployment_id, slug, revision_id, pool, generation, artefact, resource_spec } = active
     if (artefact === null) return
     const { env } = await options.env(deployment_id, revision_id)
     if (stopping || running.has(revision_id)) return
     const size = sizeOf(resource_spec, config)
-    const replicas = await start({ deployment_id, revision_id, pool, generation, artefact, env, size })
+    const replicas = await start({ deployment_id, slug, revision_id, pool, generation, artefact, env, size })
     if (replicas === null)
       return log.error({ deployment_id, revision_id, artefact }, 'an active revision cannot run: its artefact is gone')
     running.set(revision_id, {
       deployment_id,
+      slug,
       revision_id,
       pool,
       generation,

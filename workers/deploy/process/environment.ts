@@ -1,24 +1,33 @@
 /** What the programs of a deployment see of this process's environment. */
+import type { Config } from '../../../schemas/config.js'
 
 interface Of {
   deployment_id: string
+  slug: string
   revision_id: string
   name?: string
 }
 
-/** The environment of the application: what is ours wins over secrets, both over the `env` of its description. */
+/**
+ * The environment of the application: what is ours wins over secrets, both over the `env` of its description. Where it is
+ * reached, it may say itself.
+ */
 export const hostEnv = (
-  ours: NodeJS.ProcessEnv,
-  { deployment_id, revision_id, name }: Of,
+  { ours, config }: { ours: NodeJS.ProcessEnv; config: Config },
+  { deployment_id, slug, revision_id, name }: Of,
   secrets: { [name: string]: string },
 ): { [name: string]: string } => ({
   ...inheritedBy(ours),
+  ...addressOf(ours.LANGGRAPH_API_URL || config.public_url, slug),
   ...secrets,
   ...(name === undefined ? {} : { LANGSMITH_DEPLOYMENT_NAME: name }),
   PATH: ours.PATH ?? '',
   LANGSMITH_HOST_PROJECT_ID: deployment_id,
   LANGSMITH_HOST_REVISION_ID: revision_id,
 })
+
+const addressOf = (server: string, slug: string): { LANGGRAPH_API_URL?: string } =>
+  server === '' ? {} : { LANGGRAPH_API_URL: `${server}/deployments/${slug}` }
 
 const INHERITED = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE']
 const PROXIES = ['http_proxy', 'https_proxy', 'no_proxy', 'all_proxy']
