@@ -7,7 +7,7 @@ import { loadavg } from 'node:os'
 import { dirname, join } from 'node:path'
 import { root } from '../root.js'
 import { Sentence } from '../sentence.js'
-import { type Measured, measure, measureClient, measureInProcess } from './measure.js'
+import { type Measured, measure, measureClient, measureInProcess, undisturbed } from './measure.js'
 import { HELP, type Options, optionsOf } from './options.js'
 import { devServer } from './peer-js.js'
 import { blockOf, linesOf, machine, short } from './report.js'
@@ -44,6 +44,7 @@ async function main(args: string[]): Promise<void> {
     for (const kind of kinds) subjects.push({ kind, server: await kind.start() })
     const all: Measured[] = []
     for (const scenario of scenarios) {
+      for (const subject of subjects) if (!scenario.starts) await renew(subject)
       all.push(...(await inTurns(scenario, subjects, options)))
       say(blockOf(scenario, linesOf([scenario], all, options)))
     }
@@ -68,6 +69,13 @@ async function main(args: string[]): Promise<void> {
   }
 }
 
+/** A server that works the slower the more it holds begins each scenario with nothing. */
+async function renew(subject: Subject): Promise<void> {
+  if (!subject.server.restless || subject.kind === null) return
+  await subject.server.stop()
+  subject.server = await subject.kind.start()
+}
+
 /** Round by round, one server after the other, so that what else the machine does meets all of them. */
 async function inTurns(scenario: Scenario, subjects: readonly Subject[], options: Options): Promise<Measured[]> {
   const all: Measured[] = []
@@ -76,11 +84,11 @@ async function inTurns(scenario: Scenario, subjects: readonly Subject[], options
     for (const subject of subjects) {
       if (all.some(({ server, failure }) => server === subject.server.name && failure !== undefined)) continue
       giveTurn(subject.server, servers)
-      all.push(await measure(scenario, subject, options, round))
+      all.push(await undisturbed(options, () => measure(scenario, subject, options, round)))
     }
     if (!options.peers.includes('in-process')) continue
     giveTurn(null, servers)
-    const limit = await measureInProcess(scenario, options, round)
+    const limit = await undisturbed(options, () => measureInProcess(scenario, options, round))
     if (limit !== null) all.push(limit)
   }
   return all

@@ -1,10 +1,12 @@
 /** Runs one scenario against one server and keeps what came of it. */
 import { fork } from 'node:child_process'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Budget, budgetMeter } from './budget.js'
 import { requestText } from './http.js'
 import { measureLimit } from './limit.js'
 import { closedLoop } from './load.js'
+import { stealMeter } from './proc.js'
 import type { Bench, Outcome, Scenario } from './scenario.js'
 import { askJson } from './scenarios-resources.js'
 import type { Kind, Server } from './server.js'
@@ -15,6 +17,8 @@ export interface Measured extends Partial<Outcome> {
   server: string
   round: number
   budget?: Budget | null
+  /** Part of all cores that the machine's own host gave to others meanwhile, 0 to 1. */
+  stolen?: number
   /** Why there is no value: an answer that was not what it must be. */
   failure?: string
 }
@@ -23,6 +27,31 @@ export interface Windows {
   warm: number
   seconds: number
   quick: boolean
+}
+
+/** More than this taken by the machine's host, and a window is measured again. */
+const STOLEN = 0.05
+const AGAIN = 3
+const PAUSE_MS = 5_000
+
+/**
+ * What `work` measures; again, a few times at most, when others had the machine meanwhile. Of several the one that was
+ * disturbed least, whatever its figure.
+ */
+export async function undisturbed<T extends Measured | null>(
+  { quick }: Pick<Windows, 'quick'>,
+  work: () => Promise<T>,
+  { meter = stealMeter, pause_ms = PAUSE_MS } = {},
+): Promise<T> {
+  for (let best: T | null = null, tries = 0; ; tries++) {
+    const steal = meter()
+    const one = await work()
+    if (one === null || one.failure !== undefined) return one
+    one.stolen = steal()
+    if (best === null || one.stolen < best!.stolen!) best = one
+    if (quick || best.stolen! <= STOLEN || tries === AGAIN) return best
+    await sleep(pause_ms)
+  }
 }
 
 export async function measure(

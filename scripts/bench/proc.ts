@@ -69,6 +69,22 @@ function roleOf(command: string): Role {
   return 'other'
 }
 
+/**
+ * Tells what part of all cores the machine's own host has given to others since the call: "steal" of /proc/stat
+ * (https://www.kernel.org/doc/html/latest/filesystems/proc.html, 1.7). Such time also counts as CPU time of whoever ran.
+ */
+export function stealMeter(): () => number {
+  const look = () => {
+    const fields = readFile('/proc/stat').split('\n')[0]!.trim().split(/ +/).slice(1, 9).map(Number)
+    return { stolen: fields[7] ?? 0, all: fields.reduce((a, b) => a + b, 0) }
+  }
+  const from = look()
+  return () => {
+    const { stolen, all } = look()
+    return all > from.all ? (stolen - from.stolen) / (all - from.all) : 0
+  }
+}
+
 /** User and system time; the name in the second field may hold spaces. */
 function cpuOf(pid: number): number {
   const fields = read(pid, 'stat')
@@ -84,9 +100,11 @@ function add(sums: { [role: Role]: number }, role: Role, value: number): void {
   sums[role] = (sums[role] ?? 0) + value
 }
 
-function read(pid: number, file: string): string {
+const read = (pid: number, file: string): string => readFile(`/proc/${pid}/${file}`)
+
+function readFile(path: string): string {
   try {
-    return readFileSync(`/proc/${pid}/${file}`, 'utf8')
+    return readFileSync(path, 'utf8')
   } catch {
     return ''
   }

@@ -30,6 +30,8 @@ export interface Line {
   commits: number | null
   disk_bytes: number | null
   memory_mb: number | null
+  /** Part of all cores that the machine's own host gave to others, 0 to 1. */
+  stolen: number | null
   also: { [name: string]: number }
 }
 
@@ -91,6 +93,7 @@ function lineOf(scenario: Scenario, server: string, rounds: Measured[]): Line {
     commits: each(budget?.commits),
     disk_bytes: budget ? each(sum(budget.written)) : null,
     memory_mb: budget ? sum(budget.rss) || null : null,
+    stolen: middle?.stolen ?? null,
     also: middle?.also ?? {},
   }
 }
@@ -127,6 +130,7 @@ function textOf(line: Line): string {
   if (line.disk_bytes) costs.push(`${short(line.disk_bytes)} B to disk`)
   const busy = Object.entries(line.cpu_share).map(([role, share]) => `${role} ${Math.round(share * 100)}`)
   const also = Object.entries(line.also).map(([key, n]) => `${key} ${short(n)}`)
+  if ((line.stolen ?? 0) >= 0.01) also.push(`${Math.round(line.stolen! * 100)} % of the machine taken by its host`)
   return [
     parts.join('  '),
     ...(costs.length > 0 ? [`${' '.repeat(14)}per ${per}: ${costs.join(', ')}; % of a core: ${busy.join(', ')}`] : []),

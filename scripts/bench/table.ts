@@ -35,10 +35,12 @@ export function tableOf({ at, machine, settings, load, client, lines }: Results)
     const met = own?.met === null || own?.met === undefined ? '' : own.met ? 'yes' : `no (${short(own.of_target)} ×)`
     return [scenario, figureOf(own), spreadOf(own), ...peers, target === null ? '' : short(target), met]
   })
+  const stolen = Math.max(...lines.map(line => line.stolen ?? 0))
   return [
     `Weft ${weft}, ${at.slice(0, 10)}: ${cores} cores of ${model}, ${memory_gb} GB, Linux ${kernel}, Node.js ${node}; medians of`,
     `${rounds} windows of ${seconds} s after ${warm} s of warm-up. Load of the machine ${short(load.before)} before and ${short(load.after)} after. The client`,
-    `alone: ${short(client.perSecond)} requests/s, ${short(client.cpu_us)} µs of CPU each.`,
+    `alone: ${short(client.perSecond)} requests/s, ${short(client.cpu_us)} µs of CPU each. The machine's own host gave at most`,
+    `${Math.round(stolen * 100)} % of the cores to others while one of these figures was measured.`,
     '',
     rowOf(head),
     rowOf(head.map(() => '---')),

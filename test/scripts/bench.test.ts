@@ -7,8 +7,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { openConnection, requestText } from '../../scripts/bench/http.js'
-import { measure } from '../../scripts/bench/measure.js'
+import { measure, undisturbed } from '../../scripts/bench/measure.js'
 import { optionsOf } from '../../scripts/bench/options.js'
+import { stealMeter } from '../../scripts/bench/proc.js'
 import { type Line, linesOf, machine } from '../../scripts/bench/report.js'
 import { SCENARIOS } from '../../scripts/bench/scenarios.js'
 import { benchApp, serverAt } from '../../scripts/bench/server.js'
@@ -327,6 +328,30 @@ t.test('medians, targets and ratios', async t => {
     { scenario: 'first-event', server: 'peer', value: null, failure: 'wrong', met: false },
   ])
   t.match(linesOf(scenarios, [one('create-thread', 'weft', 0, 1)], { quick: true }), [{ target: null, met: null }])
+})
+
+t.test('a window of which others took too much is measured again', async t => {
+  const stolen = [0.5, 0.2, 0.3, 0.4, 0, 0.04]
+  let n = 0
+  const meter = () => () => stolen[n++]!
+  const work = async () => ({ scenario: 's', server: 'weft', round: 0, value: n, failure: undefined })
+  const options = { meter, pause_ms: 0 }
+  t.match(await undisturbed({ quick: false }, work, options), { value: 1, stolen: 0.2 })
+  t.equal(n, 4)
+  t.match(await undisturbed({ quick: false }, work, options), { value: 4, stolen: 0 })
+  t.match(await undisturbed({ quick: false }, work, options), { value: 5, stolen: 0.04 })
+  n = 0
+  t.match(await undisturbed({ quick: true }, work, options), { value: 0, stolen: 0.5 })
+  n = 0
+  t.match(await undisturbed({ quick: false }, async () => ({ ...(await work()), failure: 'wrong' }), options), {
+    failure: 'wrong',
+    stolen: undefined,
+  })
+  t.equal(n, 0)
+  t.equal(await undisturbed({ quick: false }, async () => null, options), null)
+  const steal = stealMeter()
+  await new Promise(done => setTimeout(done, 50))
+  t.ok(steal() >= 0 && steal() <= 1)
 })
 
 t.test('the table of the documentation', async t => {
