@@ -31,7 +31,7 @@ export interface Windows {
 
 /** More than this taken by the machine's host, and a window is measured again. */
 const STOLEN = 0.05
-const AGAIN = 3
+const AGAIN = 2
 const PAUSE_MS = 5_000
 
 /**
