@@ -104,11 +104,14 @@ const WRONG = new Set([2, 9, 14, 17, 28, 31, 40, 52, 54, 56, 57, 66, 72, 10334])
 
 /**
  * Whether the database cannot be used now: the outcome of the call is not known, it can be repeated. All that the
- * driver throws, but for what says that we ask for something wrong; and what Node.js says of a socket that breaks while
- * a large command is written, which the driver passes on as it is.
+ * driver throws, but for what says that we ask for something wrong; and what Node.js says of a socket that breaks, or has
+ * just been closed by the server, while a command is written, which the driver passes on as it is.
  */
 export const isOutage = (error: unknown): error is Error =>
   error instanceof MongoError
     ? !(error instanceof MongoInvalidArgumentError || error instanceof MongoParseError) &&
       !(error instanceof MongoServerError && WRONG.has(Number(error.code)))
-    : error instanceof Error && 'syscall' in error
+    : error instanceof Error && ('syscall' in error || ('code' in error && CLOSED.has(`${error.code}`)))
+
+/** Of a socket that is closed already: no system call is made any more (https://nodejs.org/api/errors.html). */
+const CLOSED = new Set(['EPIPE', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END', 'ERR_SOCKET_CLOSED'])

@@ -46,6 +46,9 @@ t.test('errors of the driver', t => {
     new MongoWriteConcernError({ ok: 1, writeConcernError: { code: 64, errmsg: 'waiting for replication timed out' } }),
     new MongoBulkWriteError(network as never, written),
     Object.assign(new Error('write EPIPE'), { errno: -32, code: 'EPIPE', syscall: 'write' }),
+    // A socket that the server has ended: Node.js says so before it asks the system.
+    Object.assign(new Error('This socket has been ended by the other party'), { code: 'EPIPE' }),
+    Object.assign(new Error('Cannot call write after a stream was destroyed'), { code: 'ERR_STREAM_DESTROYED' }),
     ...(
       [
         [6, 'HostUnreachable'],

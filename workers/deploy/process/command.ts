@@ -116,22 +116,29 @@ function over(child: ChildProcess): Promise<{ code: number | null; ended: NodeJS
   })
 }
 
-/** Calls back once per line; the returned function passes on what stands behind the last line end. */
+/**
+ * Calls back once per line; what stands beyond MAX_LINE in a line is left out. The returned function passes on what
+ * stands behind the last line end.
+ */
 export function lines(stream: NodeJS.ReadableStream, onLine: (text: string) => void): () => void {
   let rest = ''
+  /** The line that goes on has been said already, as far as it is said. */
+  let said = false
   const pass = (text: string) => {
     const clean = text.replace(ANSI, '').trimEnd()
-    if (clean !== '') onLine(clean.length > MAX_LINE ? `${clean.slice(0, MAX_LINE)}…` : clean)
+    if (clean !== '' && !said) onLine(clean.length > MAX_LINE ? `${clean.slice(0, MAX_LINE)}…` : clean)
+    said = false
   }
   stream.setEncoding('utf8')
   stream.on('data', (text: string) => {
     const parts = (rest + text).split(/\r\n|\n|\r/)
     rest = parts.pop()!
     for (const part of parts) pass(part)
-    if (rest.length > MAX_LINE) {
-      pass(rest)
-      rest = ''
-    }
+    // Much longer than what is shown: colours are in it, too.
+    if (!said && rest.length <= 2 * MAX_LINE) return
+    if (!said) pass(rest)
+    said = true
+    rest = ''
   })
   return () => {
     pass(rest)
