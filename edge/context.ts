@@ -2,16 +2,15 @@
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Follower } from '../bus/follow.js'
+import type { Versions } from '../bus/versions.js'
 import type { Disconnect } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
 import type { RunHead } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Budget } from './body.js'
-import type { Control } from './control.js'
+import type { Control } from './control-key.js'
 import type { Exchange } from './exchange.js'
 import type { Stalls } from './outlet.js'
-import type { EventSocket } from './socket.js'
-import type { Versions } from './system.js'
 import type { Watch } from './watch.js'
 import type { Wheel } from './wheel.js'
 
@@ -29,7 +28,7 @@ export interface Edge {
   /** Requests without an answer yet, and open streams. */
   open: Set<Exchange>
   /** Open WebSockets. */
-  sockets: Set<EventSocket>
+  sockets: Set<{ restart(): void }>
   /** Once true, a closed connection says nothing about the client. */
   stopping: boolean
 }

@@ -4,17 +4,20 @@ import type { Link } from '../bus/connect.js'
 import { openFollower } from '../bus/follow.js'
 import type { Lifecycle } from '../bus/lifecycle.js'
 import { openMux } from '../bus/mux.js'
+import { readVersions } from '../bus/versions.js'
 import type { Config } from '../schemas/config.js'
 import { callThrough } from './calls.js'
 import { cancelRun } from './cancel.js'
 import type { Edge } from './context.js'
-import { controlled, openControl } from './control.js'
+import { controlled } from './control.js'
+import { openControl } from './control-key.js'
 import { openEvents, sendCommand } from './events.js'
 import { openStalls } from './outlet.js'
 import type { AnswerKind } from './routes.js'
 import { createRun, joinStream, joinWait } from './runs.js'
 import { type Answerer, listen } from './server.js'
-import { info, ok, readVersions, ready, root } from './system.js'
+import { EventSocket } from './socket.js'
+import { info, ok, ready, root } from './system.js'
 import { joinThread } from './thread-stream.js'
 import { openWatch } from './watch.js'
 import { openWheel } from './wheel.js'
@@ -52,8 +55,11 @@ export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ p
     mux.close()
   }
   const answers = answersOf(edge)
-  const server = await listen(edge, (exchange, route, body) =>
-    route.control ? controlled(edge, exchange, route, body) : answers[route.answer](exchange, route, body),
+  const server = await listen(
+    edge,
+    (exchange, route, body) =>
+      route.control ? controlled(edge, exchange, route, body) : answers[route.answer](exchange, route, body),
+    (head, line) => new EventSocket(edge, head, line),
   ).catch(error => {
     close()
     throw error

@@ -13,7 +13,7 @@ import { Exchange } from './exchange.js'
 import { framingFault, hostGuard, isJson, isLoopback, isStrictJson } from './guards.js'
 import { decodeParams, openRouter } from './router.js'
 import { CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
-import { originAllowed, serveSockets } from './upgrade.js'
+import { type OpenSocket, originAllowed, serveSockets } from './upgrade.js'
 
 export interface Server {
   port: number
@@ -27,7 +27,7 @@ export interface Server {
 export type Answerer = (exchange: Exchange, route: Route, body: Uint8Array) => void | Promise<void>
 
 /** Listens, or throws an Error with one sentence. */
-export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
+export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocket): Promise<Server> {
   const { config, link } = edge
   if (!isLoopback(config.host) && !config.insecure) {
     throw new Error(`Weft has no keys yet, so it listens on other than loopback (${config.host}) only with --insecure`)
@@ -116,17 +116,22 @@ export async function listen(edge: Edge, answer: Answerer): Promise<Server> {
     }
   })
 
-  serveSockets(app, edge, (res, req) => {
-    const exchange = new Exchange(res, req, cors, failed)
-    edge.open.add(exchange)
-    exchange.onOver = () => edge.open.delete(exchange)
-    try {
-      return admit(exchange) ? exchange : null
-    } catch (error) {
-      failed(exchange, error)
-      return null
-    }
-  })
+  serveSockets(
+    app,
+    edge,
+    (res, req) => {
+      const exchange = new Exchange(res, req, cors, failed)
+      edge.open.add(exchange)
+      exchange.onOver = () => edge.open.delete(exchange)
+      try {
+        return admit(exchange) ? exchange : null
+      } catch (error) {
+        failed(exchange, error)
+        return null
+      }
+    },
+    openSocket,
+  )
 
   // A shared listen takes a port whose last owner died a moment ago (its connections linger for a minute), but also
   // one that another server has, and then gets half of its connections: so the port is tried first. And when the

@@ -13,13 +13,7 @@ import type { Stalled } from './outlet.js'
 import { countReplay, type ReplayCount } from './replay-count.js'
 import { insist } from './runs.js'
 import { ThreadReader, type ThreadSink } from './thread-reader.js'
-
-/** A connection at arm's length (upgrade.ts). */
-export interface Line {
-  /** False when it is full: what was given is sent all the same, and `onDrain` is called when it has room. */
-  send(text: string | Uint8Array): boolean
-  close(code: number, reason: string): void
-}
+import type { Line, Socket } from './upgrade.js'
 
 const MAX_SUBSCRIPTIONS = 100
 /** So many are worked on at the same time; the others wait for their turn. */
@@ -28,7 +22,7 @@ const MAX_WAITING = 10_000
 /** Codes of RFC 6455: something failed here; come back, this server restarts; try again later. */
 const [FAILED, RESTARTS, OVERLOADED] = [1011, 1012, 1013]
 
-export class EventSocket implements Stalled {
+export class EventSocket implements Socket, Stalled {
   blockedAt = 0
   armedAt = 0
   private readonly subscriptions = new Map<string, { reader: ThreadReader; unblock(): void }>()

@@ -1,22 +1,9 @@
 /** What the edge says of itself (API: assistants 5). Never needs credentials. */
-import { readFileSync } from 'node:fs'
 import { ERRORS } from '../schemas/errors.js'
 import { isTrue } from '../schemas/query.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Edge } from './context.js'
 import type { Exchange } from './exchange.js'
-
-export interface Versions {
-  weft: string
-  langgraph: string
-}
-
-export function readVersions(): Versions {
-  // Two folders up from the compiled file.
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  const { version, dependencies } = JSON.parse(text) as { version: string; dependencies: { [name: string]: string } }
-  return { weft: version, langgraph: dependencies['@langchain/langgraph'] ?? '' }
-}
 
 const OK = '{"ok":true}'
 const CHECK_MS = 5_000

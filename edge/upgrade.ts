@@ -7,11 +7,26 @@ import type { CallHead } from '../schemas/calls.js'
 import type { Edge } from './context.js'
 import type { Cors } from './cors.js'
 import type { Exchange } from './exchange.js'
-import { EventSocket } from './socket.js'
+
+/** The server's end of one connection. */
+export interface Line {
+  /** False when it is full: what was given is sent all the same, and `onDrain` is called when it has room. */
+  send(text: string | Uint8Array): boolean
+  close(code: number, reason: string): void
+}
+
+/** What answers one connection. */
+export interface Socket {
+  onMessage(bytes: Uint8Array): void
+  onDrain(): void
+  onClose(): void
+}
+
+export type OpenSocket = (head: CallHead, line: Line) => Socket
 
 interface Connection {
   head: CallHead
-  socket: EventSocket | null
+  socket: Socket | null
 }
 
 /** Seconds without a word, not even an answer to a ping, after which a connection counts as gone. */
@@ -24,6 +39,7 @@ export function serveSockets(
   app: TemplatedApp,
   edge: Edge,
   admit: (...request: Parameters<NonNullable<Parameters<TemplatedApp['ws']>[1]['upgrade']>>) => Exchange | null,
+  openSocket: OpenSocket,
 ): void {
   const { log } = edge.link
   const guard = (work: () => void) => {
@@ -51,7 +67,7 @@ export function serveSockets(
         )
       })
     },
-    open: ws => guard(() => open(edge, ws)),
+    open: ws => guard(() => open(ws, openSocket)),
     // The bytes are only valid during the call.
     message: (ws, message) => guard(() => void ws.getUserData().socket?.onMessage(Buffer.from(message.slice(0)))),
     drain: ws => guard(() => ws.getUserData().socket?.onDrain()),
@@ -63,9 +79,9 @@ export function serveSockets(
   })
 }
 
-function open(edge: Edge, ws: WebSocket<Connection>): void {
+function open(ws: WebSocket<Connection>, openSocket: OpenSocket): void {
   const connection = ws.getUserData()
-  connection.socket = new EventSocket(edge, connection.head, {
+  connection.socket = openSocket(connection.head, {
     send: text => ws.send(text, false) === 1,
     close: (code, reason) => void ws.end(code, reason),
   })

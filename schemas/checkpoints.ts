@@ -3,6 +3,7 @@
  * order. Values are opaque bytes to everything but the host that wrote them. `type` is the serialiser's type name.
  */
 import typia from 'typia'
+import type { JsonObject } from './json.js'
 
 export interface CheckpointEntry {
   ns: string
@@ -79,3 +80,10 @@ export const validateCheckpointQuery = typia.createValidate<CheckpointQuery>()
 
 /** 2²⁴ checkpoints or v2 events in one claim. */
 export const PER_CLAIM = 2 ** 24
+
+export interface Checkpoint {
+  thread_id?: string
+  checkpoint_ns?: string | null
+  checkpoint_id?: string | null
+  checkpoint_map?: JsonObject | null
+}

@@ -1,6 +1,6 @@
 /** Crons on the wire (API: contract "POST /threads/{thread_id}/runs/crons", assistants-crons-store 3). */
 import typia, { type tags } from 'typia'
-import type { Config, Json, JsonObject, Uuid } from './assistants.js'
+import type { Config, Json, JsonObject, Uuid } from './json.js'
 import type { Durability, MultitaskStrategy, StreamMode } from './runs.js'
 
 type Schedule = string & tags.MaxLength<1000>

@@ -3,7 +3,7 @@
  * objects that are free in form keep their names and meaning: nothing here re-cases or reorders what is inside.
  */
 import typia, { type tags } from 'typia'
-import type { JsonObject } from './assistants.js'
+import type { JsonObject } from './json.js'
 
 export type Source = 'github' | 'external_docker'
 /** Sources that clients know but this server does not build: refused with 400 (API: control-plane 1). */

@@ -1,7 +1,7 @@
 /** Runs on the wire (API: contract "POST /runs/stream", threads-and-runs 3, 7, 9). */
 import typia, { type tags } from 'typia'
-import type { Config, Json, JsonObject, Uuid } from './assistants.js'
-import type { Checkpoint } from './threads.js'
+import type { Checkpoint } from './checkpoints.js'
+import type { Config, Json, JsonObject, Uuid } from './json.js'
 
 export type RunStatus = 'pending' | 'running' | 'error' | 'success' | 'timeout' | 'interrupted'
 export const TERMINAL: readonly RunStatus[] = ['error', 'success', 'timeout', 'interrupted']

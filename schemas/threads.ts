@@ -1,6 +1,7 @@
 /** Threads and their state on the wire (API: threads-and-runs 3, 5, 6; contract "Thread state"). */
 import typia, { type tags } from 'typia'
-import type { Json, JsonObject, Uuid } from './assistants.js'
+import type { Checkpoint } from './checkpoints.js'
+import type { Json, JsonObject, Uuid } from './json.js'
 import type { Command } from './runs.js'
 
 export type ThreadStatus = 'idle' | 'busy' | 'interrupted' | 'error'
@@ -122,13 +123,6 @@ export interface Interrupt {
   value: Json
 }
 
-export interface Checkpoint {
-  thread_id?: string
-  checkpoint_ns?: string | null
-  checkpoint_id?: string | null
-  checkpoint_map?: JsonObject | null
-}
-
 export interface Task {
   id: string
   name: string
@@ -163,3 +157,8 @@ export const validateStateAt = typia.createValidate<StateAt>()
 export const validateStateMetadata = typia.createValidate<StateMetadata>()
 export const validateHistoryQuery = typia.createValidate<HistoryQuery>()
 export const validateTtlDefaults = typia.createValidate<TtlDefaults>()
+
+/** Task id → what it raised; only tasks that raised something. */
+export function interruptsOf(tasks: readonly Task[]): { [task_id: string]: Interrupt[] } {
+  return Object.fromEntries(tasks.filter(task => task.interrupts.length > 0).map(task => [task.id, task.interrupts]))
+}

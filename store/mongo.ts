@@ -5,20 +5,12 @@
  */
 import { fail } from '../schemas/errors.js'
 import { collections, ensureIndexes } from './mongo/collections.js'
-import { connect, hostsOf, isOutage, patiently } from './mongo/connection.js'
+import { connect, hostsOf, isOutage, type MongoOptions, patiently } from './mongo/connection.js'
 import { reads } from './mongo/reads.js'
 import { finishRemovals } from './mongo/removal.js'
 import { ensureVersion } from './mongo/schema.js'
 import { applySteps } from './mongo/steps.js'
 import type { Store } from './port.js'
-
-export interface MongoOptions {
-  /** mongodb://… or mongodb+srv://…; the database `weft` when it names none. */
-  url: string
-  log?: { info(data: object, message: string): void; warn(data: object, message: string): void }
-  /** Sees every command that is sent; for tests. */
-  onCommand?: (name: string, command: { [field: string]: unknown }) => void
-}
 
 /**
  * Opens the store and makes its indexes. Rejects with one sentence when no server answers, when a newer Weft has

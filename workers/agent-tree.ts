@@ -3,9 +3,9 @@
  * as the lifecycle events of the run told them while its stream is kept. Of a run without such events, the root alone.
  */
 import { openFollower } from '../bus/follow.js'
-import type { JsonObject } from '../schemas/assistants.js'
 import { framesOf, type Namespace, readMark } from '../schemas/events.js'
 import { token } from '../schemas/ids.js'
+import type { JsonObject } from '../schemas/json.js'
 import type { RunSummary } from '../store/port.js'
 import type { Tools } from './context.js'
 

@@ -8,24 +8,12 @@ import { clockAhead } from '../bus/clock.js'
 import type { Link } from '../bus/connect.js'
 import { onAlarm, tellAlarm } from '../bus/events.js'
 import type { RecordRow, RunSummary, Store } from '../store/port.js'
-import type { Tools } from './context.js'
+import type { Alarms, Tools } from './context.js'
 import { fireCron } from './cron-fire.js'
 import { CRON } from './cron-record.js'
-import { cancelDue } from './runs.js'
+import { cancelDue } from './run-cancel.js'
 import { wakeRun } from './wake.js'
 import { deliver } from './webhooks.js'
-
-export interface Alarms {
-  /** Call after a row that is due at `at` (ms) was stored. */
-  set(at: number): void
-  /** Fires what is due and sets the timer for the earliest row that is left. Never rejects. */
-  look(): Promise<void>
-  /** From now on what is due is fired. */
-  start(tools: Tools): void
-  /** How far the clock of this host is off (ms), when it is so far that nothing is fired; else null. */
-  off(): number | null
-  stop(): void
-}
 
 interface Kind<Row> {
   name: string
@@ -194,7 +182,7 @@ async function fireKind(tools: Tools, { name, due, at, id, fire }: Kind<never>) 
 }
 
 /** The time of a delayed run has come: that its alarm went off is stored first, so only one worker wakes it. */
-async function start(tools: Tools, run: RunSummary): Promise<boolean> {
+export async function start(tools: Tools, run: RunSummary): Promise<boolean> {
   const { run_id, due_at } = run
   const failed = await tools.store.apply([
     {

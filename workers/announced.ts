@@ -4,7 +4,7 @@
  */
 import type { Link } from '../bus/connect.js'
 import type { Lifecycle } from '../bus/lifecycle.js'
-import { type Announced, validateAnnounced } from '../schemas/assistants.js'
+import { type Announced, validateAnnounced } from '../schemas/announcements.js'
 import { event } from '../schemas/subjects.js'
 import type { Store } from '../store/port.js'
 import type { Apps } from './apps.js'

@@ -1,6 +1,7 @@
 /** Rows as the text that clients get. JSON that is text already is spliced in, never parsed and written again. */
+
+import { time } from '../schemas/json.js'
 import type { AssistantRow, RunRow, StateRow, ThreadRow } from '../store/port.js'
-import { time } from './context.js'
 
 const decoder = new TextDecoder()
 const json = JSON.stringify

@@ -2,7 +2,7 @@
 import { fail } from '../schemas/errors.js'
 import type { Tools } from './context.js'
 import { CRON } from './cron-record.js'
-import { removeThread } from './thread-edit.js'
+import { removeThread } from './thread-remove.js'
 
 const PAGE = 200
 const AT_ONCE = 8

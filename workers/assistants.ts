@@ -3,13 +3,12 @@ import { v5, v7 } from 'uuid'
 import { door, open } from '../bus/serve.js'
 import { ensureConsumer, removeConsumer } from '../bus/streams.js'
 import {
-  type AssistantCreate,
   type Registration,
   type Retirement,
-  validateAssistantCreate,
   validateRegistration,
   validateRetirement,
-} from '../schemas/assistants.js'
+} from '../schemas/announcements.js'
+import { type AssistantCreate, validateAssistantCreate } from '../schemas/assistants.js'
 import { fail } from '../schemas/errors.js'
 import { isUuid, SYSTEM_ASSISTANT_NAMESPACE, token } from '../schemas/ids.js'
 import type { AssistantRow, Store } from '../store/port.js'
@@ -109,3 +108,6 @@ export async function ensureSystemAssistants(store: Store, app: string, graphs: 
     await store.apply([{ step: 'assistants.insert', row }])
   }
 }
+
+export const noAssistant = (given: string): string =>
+  `No assistant found for "${given}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`

@@ -5,12 +5,11 @@ import type { Link } from '../bus/connect.js'
 import type { Mux } from '../bus/mux.js'
 import type { Config } from '../schemas/config.js'
 import type { Store } from '../store/port.js'
-import type { Alarms } from './alarms.js'
 import type { Apps } from './apps.js'
-import type { Workspace } from './control.js'
 import type { Allowed } from './outbound.js'
 import type { KeyRing } from './secrets.js'
 import type { Ttls } from './thread-ttl.js'
+import type { Workspace } from './workspace.js'
 
 export interface Tools {
   config: Config
@@ -28,20 +27,6 @@ export interface Tools {
   workspace: Workspace
   inTurn: ReturnType<typeof turns>
   alarms: Alarms
-}
-
-/** Own keys of all objects, later ones win. `__proto__` stays data. */
-export function merge(...objects: (object | null | undefined)[]): { [key: string]: unknown } {
-  const out: { [key: string]: unknown } = {}
-  for (const object of objects) {
-    if (object === null || object === undefined) continue
-    for (const [key, value] of Object.entries(object)) {
-      if (key === '__proto__')
-        Object.defineProperty(out, key, { value, enumerable: true, writable: true, configurable: true })
-      else out[key] = value
-    }
-  }
-  return out
 }
 
 /**
@@ -62,7 +47,14 @@ export function turns(): <T>(thread_id: string, work: () => Promise<T>) => Promi
   }
 }
 
-export const isObject = (value: unknown): value is { [key: string]: unknown } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-export const time = (ms: number): string => new Date(ms).toISOString()
+export interface Alarms {
+  /** Call after a row that is due at `at` (ms) was stored. */
+  set(at: number): void
+  /** Fires what is due and sets the timer for the earliest row that is left. Never rejects. */
+  look(): Promise<void>
+  /** From now on what is due is fired. */
+  start(tools: Tools): void
+  /** How far the clock of this host is off (ms), when it is so far that nothing is fired; else null. */
+  off(): number | null
+  stop(): void
+}

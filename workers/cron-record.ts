@@ -2,10 +2,9 @@
  * A cron as it is kept: a record of kind `cron`. Its thread is the parent, its next slot is `due_at` while the cron is
  * enabled.
  */
-import type { JsonObject } from '../schemas/assistants.js'
 import type { Cron, CronPayload } from '../schemas/crons.js'
-import type { RecordRow } from '../store/port.js'
-import { time } from './context.js'
+import { type JsonObject, time } from '../schemas/json.js'
+import type { RecordRow, Step } from '../store/port.js'
 import type { Timetable } from './cron-slots.js'
 
 export const CRON = 'cron'
@@ -64,3 +63,6 @@ export function cronOf(row: RecordRow): Cron {
     updated_at: time(row.updated_at),
   }
 }
+
+/** Removes the crons of a thread; it goes before the step that removes the thread. */
+export const clearCrons = (thread_id: string): Step => ({ step: 'records.clear', kind: CRON, parent: thread_id })

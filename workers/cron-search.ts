@@ -1,10 +1,10 @@
 /** Searching and counting crons (API: assistants-crons-store 3.2). */
 import type { Reply } from '../bus/serve.js'
 import type { Cron, CronCount, CronSearch } from '../schemas/crons.js'
+import { time } from '../schemas/json.js'
 import type { RecordQuery, RecordRow, RecordSort, Store } from '../store/port.js'
 import { find } from './assistants.js'
 import { contains } from './contains.js'
-import { time } from './context.js'
 import { assistantKey, CRON, cronOf, enabledKey } from './cron-record.js'
 
 const PAGE = 500

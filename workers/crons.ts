@@ -16,13 +16,12 @@ import {
 import { fail } from '../schemas/errors.js'
 import type { RecordRow, Step, Store } from '../store/port.js'
 import { appOf } from './apps.js'
-import { find } from './assistants.js'
+import { find, noAssistant } from './assistants.js'
 import type { Tools } from './context.js'
 import { assistantKey, CRON, type CronBody, cronOf, rowOf } from './cron-record.js'
 import { count, search } from './cron-search.js'
 import { checkTimetable, nextSlot, parseTime } from './cron-slots.js'
 import { refusal } from './outbound.js'
-import { noAssistant } from './run-row.js'
 import { visible } from './thread-row.js'
 
 export const crons = (tools: Tools) => ({
@@ -43,9 +42,6 @@ export const crons = (tools: Tools) => ({
   search: door(validateCronSearch, (body, { head }) => search(tools.store, appOf(head), body)),
   count: door(validateCronCount, (body, { head }) => count(tools.store, appOf(head), body)),
 })
-
-/** Removes the crons of a thread; it goes before the step that removes the thread. */
-export const clearCrons = (thread_id: string): Step => ({ step: 'records.clear', kind: CRON, parent: thread_id })
 
 /** The steps that remove the crons of an assistant. */
 export async function cronsOfAssistant(store: Store, app: string, assistant_id: string): Promise<Step[]> {

@@ -1,16 +1,11 @@
 /** Deployments and revisions as clients get them (API: control-plane 4.1, 4.5; contract "Deployment"). */
 import type { Deployment, Revision, SourceRevisionConfig } from '../schemas/deployments.js'
 import { fail } from '../schemas/errors.js'
-import { type Tools, time } from './context.js'
-import {
-  type DeploymentBody,
-  type Known,
-  type RevisionBody,
-  type SecretsBody,
-  secretsPlace,
-  standingOf,
-} from './deployment-rows.js'
+import { time } from '../schemas/json.js'
+import type { Tools } from './context.js'
+import { type DeploymentBody, type Known, type RevisionBody, type SecretsBody, standingOf } from './deployment-rows.js'
 import { isOver } from './deployment-status.js'
+import { secretsPlace } from './secrets.js'
 
 /** What stands for the value of a secret (API: control-plane 8.2). */
 export const MASK = '********'

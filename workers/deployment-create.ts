@@ -5,7 +5,6 @@ import type { DeploymentCreate } from '../schemas/deployments.js'
 import { fail } from '../schemas/errors.js'
 import type { Step } from '../store/port.js'
 import type { Tools } from './context.js'
-import { newRecord } from './control.js'
 import { MASK } from './deployment-answers.js'
 import { createdConfig, createdRevision } from './deployment-merge.js'
 import { onceRecord, recallDeployment } from './deployment-once.js'
@@ -22,6 +21,7 @@ import {
 import { refusalOf } from './deployment-rules.js'
 import { deploymentAfter } from './deployment-status.js'
 import { announce, claimed, wakeDeployers } from './deployment-write.js'
+import { newRecord } from './record.js'
 
 /** Checks all of it, then stores it; nothing is left of a create that is refused. `key`: the Idempotency-Key, if any. */
 export async function createDeployment(

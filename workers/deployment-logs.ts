@@ -7,10 +7,10 @@ import { createHash } from 'node:crypto'
 import { type DeployLog, type LogLine, type LogStage, validateDeployLog } from '../schemas/deploy-calls.js'
 import type { RecordRow, Store } from '../store/port.js'
 import type { Tools } from './context.js'
-import { newRecord } from './control.js'
 import { forDeployers } from './deployment-orders.js'
 import { deploymentOf, revisionOf } from './deployment-rows.js'
 import { logParent } from './deployment-write.js'
+import { newRecord } from './record.js'
 import { type Redact, redactorOf } from './redact.js'
 
 const MAX_LINE = 16 * 1024

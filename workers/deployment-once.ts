@@ -7,8 +7,8 @@ import { createHash } from 'node:crypto'
 import { fail } from '../schemas/errors.js'
 import type { RecordRow } from '../store/port.js'
 import type { Tools } from './context.js'
-import { newRecord } from './control.js'
 import { type DeploymentBody, findDeployment, type Known, ORPHAN_MS } from './deployment-rows.js'
+import { newRecord } from './record.js'
 import { KIND, UNDER_WAY } from './run-once.js'
 
 const KEPT_MS = 24 * 3_600_000

@@ -38,9 +38,9 @@ import {
   orderOf,
   type RevisionBody,
 } from './deployment-rows.js'
-import { each } from './deployment-search.js'
 import { deploymentAfter, isOver, mayBecome } from './deployment-status.js'
 import { change, removeDeployment, settled, wakeDeployers } from './deployment-write.js'
+import { each } from './record.js'
 import { redactorOf } from './redact.js'
 
 /** Only the deployer hears what is said to its inboxes: the broker sees to it (scripts/nats-config.ts). */

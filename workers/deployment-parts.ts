@@ -5,11 +5,12 @@ import type { DeploymentPatch, Secret, SecretReference } from '../schemas/deploy
 import { fail, InvalidFields } from '../schemas/errors.js'
 import type { Step } from '../store/port.js'
 import type { Tools } from './context.js'
-import { newRecord } from './control.js'
 import { MASK, secretsOf } from './deployment-answers.js'
-import { type DeploymentBody, type Known, ORPHAN_MS, type RevisionBody, secretsPlace } from './deployment-rows.js'
+import { type DeploymentBody, type Known, ORPHAN_MS, type RevisionBody } from './deployment-rows.js'
 import { formProblems, type Policy, reservedRefusal } from './deployment-rules.js'
 import { claimed } from './deployment-write.js'
+import { newRecord } from './record.js'
+import { secretsPlace } from './secrets.js'
 
 /** Throws InvalidFields with everything that is out of form. */
 export function checkForm(body: DeploymentPatch): void {

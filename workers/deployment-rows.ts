@@ -125,11 +125,6 @@ export async function revisionOf(
 /** Inserted for a change that was not made, or not yet. */
 export const isNobodys = (row: RecordRow, { latest }: DeploymentBody): boolean =>
   row.due_at !== null && row.id !== latest
-
-/** Where a version of secrets is sealed for. */
-export const secretsPlace = (deployment_id: string, secrets_id: string): string =>
-  `secrets ${secrets_id} of deployment ${deployment_id}`
-
 /** Records that nobody refers to for so long were part of a change that was never made. */
 export const ORPHAN_MS = 60_000
 

@@ -6,11 +6,10 @@ import {
   REVISION_STATUSES,
 } from '../schemas/deployments.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
-import type { RecordQuery, RecordRow, Store } from '../store/port.js'
+import type { RecordRow, Store } from '../store/port.js'
 import { openQuery, type Page } from './deployment-query.js'
 import { type DeploymentBody, isNobodys, type Known, known, type RevisionBody, standingOf } from './deployment-rows.js'
-
-const BATCH = 500
+import { each } from './record.js'
 
 interface Filter extends Page {
   name_contains: string | null
@@ -94,21 +93,6 @@ async function page(rows: AsyncIterable<RecordRow>, fits: (row: RecordRow) => bo
     else if (found.push(row) === limit) break
   }
   return { rows: found, offset: offset + found.length }
-}
-
-/** Every record of the query, newest first, read in batches. */
-export async function* each(store: Store, query: Omit<RecordQuery, 'limit' | 'after'>): AsyncIterable<RecordRow> {
-  let after: RecordRow | undefined
-  for (;;) {
-    const rows: RecordRow[] = await store.records.list({
-      ...query,
-      ...(after === undefined ? {} : { after }),
-      limit: BATCH,
-    })
-    yield* rows
-    after = rows.at(-1)
-    if (after === undefined || rows.length < BATCH) return
-  }
 }
 
 async function* some(store: Store, ids: readonly string[]): AsyncIterable<RecordRow> {

@@ -1,11 +1,11 @@
 /** Questions to graph code about a thread (design 2.8): a graph worker of the thread's graph lends a host. */
-import type { JsonObject } from '../schemas/assistants.js'
 import { fail } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
+import { isObject, type JsonObject } from '../schemas/json.js'
 import { host } from '../schemas/subjects.js'
 import type { ThreadRow } from '../store/port.js'
 import { find } from './assistants.js'
-import { isObject, type Tools } from './context.js'
+import type { Tools } from './context.js'
 import type { HistoryCall, StateCall, UpdateCall } from './graph/protocol.js'
 
 /** A host may take 30 s. */

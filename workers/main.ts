@@ -4,27 +4,26 @@ import { openCaller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Lifecycle } from '../bus/lifecycle.js'
 import { openMux } from '../bus/mux.js'
-import { type Door, door, open, serve } from '../bus/serve.js'
+import { type Door, serve } from '../bus/serve.js'
 import { ensureStreams } from '../bus/streams.js'
-import { type CheckpointQuery, validateCheckpointQuery } from '../schemas/checkpoints.js'
 import type { Config } from '../schemas/config.js'
-import { fail } from '../schemas/errors.js'
 import { event } from '../schemas/subjects.js'
 import type { Store } from '../store/port.js'
 import { openAlarms } from './alarms.js'
 import { askAgain, hearAnnouncements } from './announced.js'
 import { openApps, within } from './apps.js'
 import { assistants } from './assistants.js'
-import { packTuples, rowsOf } from './checkpoints.js'
+import { checkpoints } from './checkpoints-rpc.js'
 import { commands } from './commands.js'
 import { type Tools, turns } from './context.js'
-import { control, controlDigest, provedRing, renewSecrets, workspaceOf } from './control.js'
+import { provedRing, renewSecrets } from './control.js'
+import { control, controlDigest } from './control-key.js'
 import { crons } from './crons.js'
 import { findServed } from './deployment-served.js'
 import { deployments, revisions } from './deployments.js'
 import { parseAllowed } from './outbound.js'
 import { providers } from './providers.js'
-import { leaseOf, leases } from './run-lease.js'
+import { leases } from './run-lease.js'
 import { runs } from './runs.js'
 import { startSweeper } from './sweeper.js'
 import { system } from './system.js'
@@ -32,6 +31,7 @@ import { threadStreams } from './thread-stream.js'
 import { openTtls } from './thread-ttl.js'
 import { threads } from './threads.js'
 import { webhookSecret } from './webhooks.js'
+import { workspaceOf } from './workspace.js'
 
 /** Serves `rpc.*` on this link until the lifecycle stops it. Throws an Error with one sentence when it cannot. */
 export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
@@ -82,7 +82,9 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   // Graph workers that ran before this process did announce themselves again; what was said meanwhile was missed.
   askAgain(tools)
   life.push({ name: 'asking again', quiet: link.onReconnect(() => askAgain(tools)) })
-  void renewSecrets(tools).catch(error => link.log.warn({ err: error }, 'secrets could not be looked through'))
+  void renewSecrets({ store, ring: tools.ring, log: link.log }).catch(error =>
+    link.log.warn({ err: error }, 'secrets could not be looked through'),
+  )
   tools.alarms.start(tools)
   life.push({ name: 'alarms', quiet: () => tools.alarms.stop() })
   const sweeper = startSweeper(tools)
@@ -94,25 +96,3 @@ async function openStore({ mongodb_url, data }: Config, { log }: Link): Promise<
   if (mongodb_url !== '') return (await import('../store/mongo.js')).openMongo({ url: mongodb_url, log })
   return (await import('../store/sqlite.js')).openSqlite({ folder: data, log })
 }
-
-/** Checkpoints for graph workers: reads by thread, saves under a lease. */
-const checkpoints = ({ store }: Tools) => ({
-  save: open(async (bytes, { head }) => {
-    const { run_id, thread_id, attempt, token } = leaseOf(head.lease)
-    const rows = rowsOf(bytes)
-    const newest = rows.checkpoints.filter(row => row.ns === '').at(-1)
-    const failed = await store.apply([
-      { step: 'checkpoints.insert', thread_id, run_id, attempt, ...rows },
-      { step: 'threads.patch', thread_id, where: { token }, set: newest === undefined ? {} : { head: newest.id } },
-    ])
-    if (failed !== -1) throw fail('fenced')
-    return {}
-  }),
-  get: door<CheckpointQuery>(validateCheckpointQuery, async query => {
-    const tuple = await store.checkpoints.get(query)
-    return { body: packTuples(tuple === null ? [] : [tuple]) }
-  }),
-  list: door<CheckpointQuery>(validateCheckpointQuery, async query => ({
-    body: packTuples(await store.checkpoints.list(query)),
-  })),
-})

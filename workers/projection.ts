@@ -4,11 +4,11 @@
  */
 import { fail } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
+import { isObject } from '../schemas/json.js'
 import { host } from '../schemas/subjects.js'
-import type { Interrupt, ThreadState } from '../schemas/threads.js'
+import { type Interrupt, interruptsOf, type ThreadState } from '../schemas/threads.js'
 import type { StateRow, ThreadRow } from '../store/port.js'
-import { isObject, type Tools } from './context.js'
-import { interruptsOf } from './graph/host-state.js'
+import type { Tools } from './context.js'
 import { statusOf } from './run-status.js'
 
 /**

@@ -3,6 +3,7 @@ import { v7 } from 'uuid'
 import { form, open, type Reply } from '../bus/serve.js'
 import { fail, InvalidFields, type Problem } from '../schemas/errors.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
+import { time } from '../schemas/json.js'
 import {
   type Provider,
   type ProviderCreate,
@@ -11,9 +12,9 @@ import {
   validateProviderPatch,
 } from '../schemas/providers.js'
 import type { RecordRow, Store } from '../store/port.js'
-import { type Tools, time } from './context.js'
-import { newRecord } from './control.js'
-import { each } from './deployment-search.js'
+import type { Tools } from './context.js'
+import { each, newRecord } from './record.js'
+import { secretPlace } from './secrets.js'
 
 interface ProviderBody extends Omit<Provider, 'id' | 'organization_id' | 'provider_id' | 'created_at' | 'updated_at'> {
   /** Sealed for `secretPlace`; null: a public client. */
@@ -29,9 +30,6 @@ export const providers = (tools: Tools) => ({
   ),
   delete: open((_, { head }) => remove(tools.store, head.params?.provider_id ?? '')),
 })
-
-/** Where the client secret of a provider is sealed for. */
-export const secretPlace = (id: string): string => `client secret of provider ${id}`
 
 async function create(tools: Tools, given: ProviderCreate): Promise<Reply> {
   checkUrls(given)

@@ -2,11 +2,11 @@
  * Taking a run in: its row, its place in the line of its thread, the runs that it ends. Every prefix of the steps may be
  * left behind by a crash; the same create, or the sweeper, does the rest.
  */
-import type { JsonObject } from '../schemas/assistants.js'
 import { fail } from '../schemas/errors.js'
+import { isObject, type JsonObject, merge } from '../schemas/json.js'
 import type { RecordRow, RunRow, Step, Store, ThreadRow } from '../store/port.js'
 import { keysOf } from './contains.js'
-import { isObject, merge, type Tools } from './context.js'
+import type { Tools } from './context.js'
 import { type Decision, decide, dropSteps, followUp } from './run-multitask.js'
 import { forgetKey, holds } from './run-once.js'
 import { firstEligible } from './run-status.js'

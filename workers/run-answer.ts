@@ -1,8 +1,12 @@
 /** What a client and its edge are told of a run. */
+
+import { announceNews } from '../bus/events.js'
 import type { Reply } from '../bus/serve.js'
 import type { RunHead, StreamMode } from '../schemas/runs.js'
+import type { FollowedRun } from '../schemas/thread-stream.js'
 import type { RunRow, RunSummary } from '../store/port.js'
 import { runText } from './answers.js'
+import type { Tools } from './context.js'
 
 /** Stream and wait need the head alone; the body would be thrown away at the edge. */
 export const answer = (run: RunRow, stateless: boolean): Reply => {
@@ -24,4 +28,15 @@ export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] 
   joined_at: run.joined_at,
   from: run.mode === 'background' || run.mode === 'events' || run.status === 'pending' ? 'start' : 'live',
   stream_mode: modes,
+})
+
+/** Tells the followers of its thread that a run was claimed. Temporary threads have none. */
+export function announceClaim({ link }: Tools, run: RunSummary): void {
+  if (!run.temporary) announceNews(link, run.thread_id, { app: run.app, claimed: followedRun(run) })
+}
+
+export const followedRun = (run: RunSummary): FollowedRun => ({
+  ...headOf(run, false),
+  claim_no: run.claim_no ?? 0,
+  events: run.mode === 'events',
 })

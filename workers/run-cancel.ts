@@ -1,7 +1,7 @@
 /** Cancelling runs (API: threads-and-runs 11): a field of the row first, so it is durable; a message to be quick. */
 import { sendCancel } from '../bus/events.js'
 import type { CallHead } from '../schemas/calls.js'
-import { fail } from '../schemas/errors.js'
+import { fail, WeftError } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
 import { isTerminal } from '../schemas/runs.js'
 import type { RunSummary, Step } from '../store/port.js'
@@ -84,3 +84,11 @@ async function cancelNow(tools: Tools, found: RunSummary, action: Action, reason
     return
   }
 }
+
+export const ignoreEnded = (error: unknown) => {
+  if (!(error instanceof WeftError) || error.code !== 'conflict') throw error
+}
+
+/** Cancels a run whose grace is over. */
+export const cancelDue = (tools: Tools, { run_id }: RunSummary): Promise<void> =>
+  cancel(tools, run_id, 'interrupt', REASONS.disconnect).catch(ignoreEnded)

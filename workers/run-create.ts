@@ -4,9 +4,9 @@
  */
 import { v7 } from 'uuid'
 import type { Context, Reply } from '../bus/serve.js'
-import type { JsonObject } from '../schemas/assistants.js'
 import type { CallHead } from '../schemas/calls.js'
 import { fail } from '../schemas/errors.js'
+import type { JsonObject } from '../schemas/json.js'
 import type { RunCreate } from '../schemas/runs.js'
 import type { RunRow } from '../store/port.js'
 import type { Tools } from './context.js'

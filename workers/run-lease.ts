@@ -22,9 +22,9 @@ import type { RunRow, ThreadRow } from '../store/port.js'
 import { packTuples } from './checkpoints.js'
 import type { Tools } from './context.js'
 import { isHalfClaimed, repair } from './repair.js'
+import { announceClaim } from './run-answer.js'
 import { finish, settle, wakeNext } from './run-settle.js'
 import { baseText, firstEligible } from './run-status.js'
-import { announceClaim } from './thread-stream.js'
 import { wakeRun } from './wake.js'
 
 export const MAX_ATTEMPTS = 3

@@ -1,13 +1,14 @@
 /** GET /threads/{id}/runs (API: threads-and-runs 9): newest first, by status and by metadata, a page at a time. */
 import type { Context, Reply } from '../bus/serve.js'
 import { fail } from '../schemas/errors.js'
+import { merge } from '../schemas/json.js'
 import { readInteger, readNames, readObject } from '../schemas/query.js'
 import { RUN_FIELDS, type RunStatus } from '../schemas/runs.js'
 import type { RunQuery, RunSummary } from '../store/port.js'
 import { runText } from './answers.js'
 import { appOf } from './apps.js'
 import { contains } from './contains.js'
-import { merge, type Tools } from './context.js'
+import type { Tools } from './context.js'
 import { visible } from './thread-row.js'
 
 const STATUSES = ['pending', 'running', 'error', 'success', 'timeout', 'interrupted'] as const satisfies RunStatus[]

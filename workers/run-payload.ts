@@ -1,8 +1,7 @@
 /** The stored execution request: the body of a create merged with its assistant (API: threads-and-runs 7, 8.3, 8.8). */
-import type { JsonObject, Config as RunConfig } from '../schemas/assistants.js'
+import { isObject, type JsonObject, merge, type Config as RunConfig } from '../schemas/json.js'
 import type { Durability, RunCreate, RunKwargs, StreamMode } from '../schemas/runs.js'
 import type { AssistantRow } from '../store/port.js'
-import { isObject, merge } from './context.js'
 
 export interface PayloadOptions {
   /** The system keys of configurable. */

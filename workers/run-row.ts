@@ -2,11 +2,12 @@
 import { v7 } from 'uuid'
 import type { CallHead } from '../schemas/calls.js'
 import { fail } from '../schemas/errors.js'
+import { merge } from '../schemas/json.js'
 import type { RunCreate, RunMode } from '../schemas/runs.js'
 import type { AssistantRow, RunRow } from '../store/port.js'
 import { appOf } from './apps.js'
-import { find } from './assistants.js'
-import { merge, type Tools } from './context.js'
+import { find, noAssistant } from './assistants.js'
+import type { Tools } from './context.js'
 import { refusal } from './outbound.js'
 import { kwargsOf, userOf, withoutAuth } from './run-payload.js'
 
@@ -40,9 +41,6 @@ export async function prepare(
   await checkSelection(tools, body, run)
   return run
 }
-
-export const noAssistant = (given: string): string =>
-  `No assistant found for "${given}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`
 
 export const isStateless = (head: CallHead): boolean => head.params?.thread_id === undefined
 

@@ -2,7 +2,7 @@
 import { decodeAs } from '../bus/decode.js'
 import { door, open } from '../bus/serve.js'
 import { type CallHead, type Disconnect, type RunIds, validateDisconnect, validateRunIds } from '../schemas/calls.js'
-import { fail, WeftError } from '../schemas/errors.js'
+import { fail } from '../schemas/errors.js'
 import { isTrue } from '../schemas/query.js'
 import {
   isTerminal,
@@ -21,7 +21,7 @@ import { appOf } from './apps.js'
 import type { Tools } from './context.js'
 import { headOf } from './run-answer.js'
 import { createBatch } from './run-batch.js'
-import { actionOf, cancel, REASONS, reasonOf } from './run-cancel.js'
+import { actionOf, cancel, ignoreEnded, REASONS, reasonOf } from './run-cancel.js'
 import { cancelMany } from './run-cancel-many.js'
 import { create } from './run-create.js'
 import { list } from './run-list.js'
@@ -133,14 +133,6 @@ async function modesOf({ store }: Tools, run_id: string): Promise<StreamMode[]> 
   const run = await store.runs.get(run_id)
   return run === null ? [] : (JSON.parse(run.kwargs) as RunKwargs).stream_mode
 }
-
-const ignoreEnded = (error: unknown) => {
-  if (!(error instanceof WeftError) || error.code !== 'conflict') throw error
-}
-
-/** Cancels a run whose grace is over. */
-export const cancelDue = (tools: Tools, { run_id }: RunSummary): Promise<void> =>
-  cancel(tools, run_id, 'interrupt', REASONS.disconnect).catch(ignoreEnded)
 
 async function summary({ store }: Tools, head: CallHead): Promise<RunSummary> {
   const [row] = await store.runs.summary([head.params?.run_id?.toLowerCase() ?? ''])

@@ -96,3 +96,10 @@ function decrypt(text: string, key: Buffer, where: string): Buffer {
     throw new Error(`${where} cannot be opened: it was changed, or belongs elsewhere`)
   }
 }
+
+/** Where the client secret of a provider is sealed for. */
+export const secretPlace = (id: string): string => `client secret of provider ${id}`
+
+/** Where a version of secrets is sealed for. */
+export const secretsPlace = (deployment_id: string, secrets_id: string): string =>
+  `secrets ${secrets_id} of deployment ${deployment_id}`

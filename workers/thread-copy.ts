@@ -4,11 +4,10 @@
  */
 import { v7 } from 'uuid'
 import { fail } from '../schemas/errors.js'
-import type { ThreadState } from '../schemas/threads.js'
+import { interruptsOf, type ThreadState } from '../schemas/threads.js'
 import type { BlobRow, CheckpointRow, StateRow, Step, Store, ThreadRow, WriteRow } from '../store/port.js'
 import { keysOf } from './contains.js'
 import type { Tools } from './context.js'
-import { interruptsOf } from './graph/host-state.js'
 import { settledOf } from './projection.js'
 import { newThread, visible } from './thread-row.js'
 import { HALF_MADE_MS } from './thread-ttl.js'

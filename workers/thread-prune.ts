@@ -2,11 +2,13 @@
  * Pruning threads and what happens when their time is up (API: threads-and-runs 5; design 2.5): the newest checkpoints
  * are marked, the others and the blobs that no marked one refers to are removed.
  */
+
+import { isObject } from '../schemas/json.js'
 import type { ThreadPrune } from '../schemas/threads.js'
 import type { BlobKey, CheckpointRow, Step, Store, ThreadRow } from '../store/port.js'
-import { isObject, type Tools } from './context.js'
+import type { Tools } from './context.js'
 import { allOf, keyOf } from './thread-copy.js'
-import { removeThread } from './thread-edit.js'
+import { removeThread } from './thread-remove.js'
 import { expiryOf, HALF_MADE_MS, ttlFields } from './thread-ttl.js'
 
 const BARE = { limit: 1_000, bytes: Number.POSITIVE_INFINITY, bare: true }

@@ -3,12 +3,11 @@
  * stores nothing: an update comes back whole and is written here, under the thread's `rev`.
  */
 import { door, open } from '../bus/serve.js'
-import { PER_CLAIM } from '../schemas/checkpoints.js'
+import { type Checkpoint, PER_CLAIM } from '../schemas/checkpoints.js'
 import { fail } from '../schemas/errors.js'
 import { cutter, unpack } from '../schemas/packed.js'
 import { isTrue, readBoolean, readInteger } from '../schemas/query.js'
 import {
-  type Checkpoint,
   type HistoryQuery,
   type StateAt,
   type StateMetadata,

@@ -2,23 +2,16 @@
  * Which runs a stream over a thread consists of (API: threads-and-runs 15, 17). Claims are what orders them: a reader
  * that knows the last claim it has seen misses none.
  */
-import { announceNews } from '../bus/events.js'
 import { door, open } from '../bus/serve.js'
 import { fail } from '../schemas/errors.js'
+import { time } from '../schemas/json.js'
 import { isTerminal } from '../schemas/runs.js'
-import {
-  claimOf,
-  type Follow,
-  type Followed,
-  type FollowedRun,
-  idBefore,
-  validateFollow,
-} from '../schemas/thread-stream.js'
+import { claimOf, type Follow, type Followed, idBefore, validateFollow } from '../schemas/thread-stream.js'
 import type { RunSummary, ThreadRow } from '../store/port.js'
 import { appOf } from './apps.js'
-import { type Tools, time } from './context.js'
+import type { Tools } from './context.js'
 import { refreshed } from './projection.js'
-import { headOf } from './run-answer.js'
+import { followedRun } from './run-answer.js'
 import { firstEligible } from './run-status.js'
 import { visible } from './thread-row.js'
 
@@ -48,17 +41,6 @@ export const threadStreams = (tools: Tools) => ({
   }),
 })
 
-/** Tells the followers of its thread that a run was claimed. Temporary threads have none. */
-export function announceClaim({ link }: Tools, run: RunSummary): void {
-  if (!run.temporary) announceNews(link, run.thread_id, { app: run.app, claimed: followedRun(run) })
-}
-
-const followedRun = (run: RunSummary): FollowedRun => ({
-  ...headOf(run, false),
-  claim_no: run.claim_no ?? 0,
-  events: run.mode === 'events',
-})
-
 async function followed(tools: Tools, thread: ThreadRow, { from }: Follow): Promise<Followed> {
   const first = await firstClaim(tools, thread, from)
   const rows = first === null ? [] : await tools.store.runs.claimed(thread.thread_id, first, PAGE)
@@ -84,7 +66,7 @@ async function firstClaim({ store }: Tools, thread: ThreadRow, from: Follow['fro
   return from === 'now' || firstEligible(queue, Date.now()) !== null ? null : claim_no
 }
 
-const claimed = ({ claim_no, attempt }: RunSummary) => ({ claim_no: claim_no ?? 0, attempt })
+export const claimed = ({ claim_no, attempt }: RunSummary) => ({ claim_no: claim_no ?? 0, attempt })
 
 /** Its events can still be had. */
 function isKept({ config }: Tools, { status, ended_at, resumable }: RunSummary): boolean {

@@ -1,8 +1,8 @@
 /** Threads and their state (API: threads-and-runs 5, 6). */
 import { v7 } from 'uuid'
 import { door, open } from '../bus/serve.js'
-import type { JsonObject } from '../schemas/assistants.js'
 import { fail } from '../schemas/errors.js'
+import type { JsonObject } from '../schemas/json.js'
 import { readNames } from '../schemas/query.js'
 import {
   type ThreadCreate,
@@ -24,8 +24,9 @@ import { keysOf } from './contains.js'
 import type { Tools } from './context.js'
 import { refreshed } from './projection.js'
 import { copyThread } from './thread-copy.js'
-import { patch, removeThread } from './thread-edit.js'
+import { patch } from './thread-edit.js'
 import { prune, storageText } from './thread-prune.js'
+import { removeThread } from './thread-remove.js'
 import { idOf, newThread, visible } from './thread-row.js'
 import { count, search } from './thread-search.js'
 import { replay, stateDoors } from './thread-state.js'

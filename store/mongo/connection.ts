@@ -12,7 +12,6 @@ import {
   MongoServerError,
   ReadConcern,
 } from 'mongodb'
-import type { MongoOptions } from '../mongo.js'
 
 const DATABASE = 'weft'
 
@@ -115,3 +114,11 @@ export const isOutage = (error: unknown): error is Error =>
 
 /** Of a socket that is closed already: no system call is made any more (https://nodejs.org/api/errors.html). */
 const CLOSED = new Set(['EPIPE', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END', 'ERR_SOCKET_CLOSED'])
+
+export interface MongoOptions {
+  /** mongodb://… or mongodb+srv://…; the database `weft` when it names none. */
+  url: string
+  log?: { info(data: object, message: string): void; warn(data: object, message: string): void }
+  /** Sees every command that is sent; for tests. */
+  onCommand?: (name: string, command: { [field: string]: unknown }) => void
+}

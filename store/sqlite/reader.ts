@@ -1,7 +1,8 @@
 /** The reader thread. The calls that wait share one read transaction, which sees all that was committed before. */
 import { workerData } from 'node:worker_threads'
 import { openDatabase } from './database.js'
-import { type Read, reads } from './reads.js'
+import type { Read } from './query.js'
+import { reads } from './reads.js'
 import { type Answers, failureOf, serve } from './serve.js'
 
 export interface ReaderData {

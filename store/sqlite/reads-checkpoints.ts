@@ -1,7 +1,7 @@
 /** What a thread has stored, walked through page by page in the order of the primary keys. */
 import type { BlobKey, PageQuery, Storage, WriteKey } from '../port.js'
 import type { Param, Row } from './database.js'
-import { type Ask, give, type Read } from './reads.js'
+import { type Ask, give, type Read } from './query.js'
 import { exact, plain } from './rows.js'
 
 export const checkpointReads = ({ get, all }: Ask) => {

@@ -8,7 +8,7 @@
  */
 import type { ThreadQuery, ThreadSort } from '../port.js'
 import type { Param, Row } from './database.js'
-import type { Ask, Read } from './reads.js'
+import type { Ask, Read } from './query.js'
 import { THREAD } from './rows.js'
 
 /** Rows of an index that one call looks at. */

@@ -3,18 +3,10 @@ import type { Database, Statement } from 'libsql'
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
 import type { RecordQuery, RunPlace, RunQuery, Tuple } from '../port.js'
 import type { Param, Row } from './database.js'
+import { type Ask, give, type Read } from './query.js'
 import { checkpointReads } from './reads-checkpoints.js'
 import { threadReads } from './reads-threads.js'
 import { ASSISTANT, exact, plain, RECORD, RUN, THREAD } from './rows.js'
-
-/** Buffers that the answer gives away are put into `transfer`. */
-export type Read = (transfer: ArrayBuffer[], ...args: never[]) => unknown
-
-/** One row or all rows of a query; statements are prepared once. */
-export interface Ask {
-  get(text: string, params: Param[]): Row | undefined
-  all(text: string, params: Param[]): Row[]
-}
 
 export function reads(db: Database) {
   const prepared = new Map<string, Statement<unknown[]>>()
@@ -239,20 +231,9 @@ const BLOB = 'SELECT type, value FROM blobs WHERE thread_id = ? AND ns = ? AND c
 const WRITES = `SELECT task_id, idx, channel, type, value FROM writes
   WHERE thread_id = ? AND ns = ? AND checkpoint_id = ? ORDER BY task_id, idx`
 
-/** From this size on, giving a buffer away is cheaper than copying it. */
-const LARGE = 65_536
-
 function bytesOf({ value, metadata, blobs, writes }: Tuple): number {
   let all = value.length + metadata.length
   for (const blob of blobs) all += blob.value.length
   for (const write of writes) all += write.value.length
   return all
-}
-
-export function give<T extends Row | undefined>(transfer: ArrayBuffer[], row: T): T {
-  if (row)
-    for (const value of row)
-      if (value instanceof Uint8Array && value.length >= LARGE && value.length === value.buffer.byteLength)
-        transfer.push(value.buffer as ArrayBuffer)
-  return row
 }

@@ -5,10 +5,12 @@ import { join } from 'node:path'
 import t from 'tap'
 import { openLog } from '../../bus/log.js'
 import { readConfig } from '../../schemas/config.js'
-import { controlDigest, provedRing, renewSecrets, workspaceOf } from '../../workers/control.js'
+import { provedRing, renewSecrets } from '../../workers/control.js'
+import { controlDigest } from '../../workers/control-key.js'
 import { secretsOf } from '../../workers/deployment-answers.js'
 import { patchDeployment } from '../../workers/deployment-change.js'
 import { createDeployment } from '../../workers/deployment-create.js'
+import { workspaceOf } from '../../workers/workspace.js'
 import { github } from '../helpers/control.js'
 import { stage } from './stage.js'
 
@@ -21,7 +23,7 @@ t.test('rotation: with both keys everything opens and is renewed, then the old o
   const start = async (encryption_key: string) => {
     const ring = await provedRing(readConfig({}, { encryption_key }), store, silent)
     const tools = { ...all[0]!, ring }
-    await renewSecrets(tools)
+    await renewSecrets({ store, ring, log: silent })
     return tools
   }
   const first = await start(A)

@@ -24,11 +24,11 @@ import {
   type RevisionBody,
   standingOf,
 } from '../../workers/deployment-rows.js'
-import { each } from '../../workers/deployment-search.js'
 import { isOver, REVISION } from '../../workers/deployment-status.js'
 import { deleteDeployment, interrupt } from '../../workers/deployment-stop.js'
 import { sweepOrders, sweepOrphans } from '../../workers/deployment-sweep.js'
 import { removeDeployment } from '../../workers/deployment-write.js'
+import { each } from '../../workers/record.js'
 import { github, image } from '../helpers/control.js'
 import { Crash, type Stepwise, stage, stepwise } from './stage.js'
 

@@ -1,7 +1,7 @@
 /** Questions that need graph code but no run. A failure is thrown as {code, detail}. */
-import type { JsonObject } from '../../schemas/assistants.js'
+import type { Checkpoint } from '../../schemas/checkpoints.js'
 import { WeftError } from '../../schemas/errors.js'
-import type { Checkpoint } from '../../schemas/threads.js'
+import type { JsonObject } from '../../schemas/json.js'
 import { failure, type Host, transportOf } from './host-port.js'
 import { withSaver } from './host-run.js'
 import { stateOf } from './host-state.js'

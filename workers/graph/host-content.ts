@@ -3,8 +3,8 @@
  * finish one after the other, the message finishes. The library gives tokens as chunks of a message, told apart by its
  * id, and whole messages that nodes return.
  */
-import type { JsonObject } from '../../schemas/assistants.js'
 import type { Namespace } from '../../schemas/events.js'
+import type { JsonObject } from '../../schemas/json.js'
 
 export interface StreamedMessage {
   id?: string

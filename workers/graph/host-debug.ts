@@ -2,7 +2,7 @@
  * Payloads of the modes `checkpoints`, `tasks` and `debug` as a client sees them (API: event catalogue): the library's
  * own, with references in place of configs and without what is ours or the library's.
  */
-import type { JsonObject } from '../../schemas/assistants.js'
+import type { JsonObject } from '../../schemas/json.js'
 import type { Interrupt } from '../../schemas/threads.js'
 import { referenceOf, visible } from './host-state.js'
 

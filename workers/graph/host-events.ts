@@ -3,8 +3,8 @@
  * asked for them: what the graph yields under the namespace of the graph that yields it, chat messages as blocks of
  * content, and what is made of it: the lifecycle of the run and of its subgraphs, and the questions that wait.
  */
-import type { JsonObject } from '../../schemas/assistants.js'
 import type { Namespace } from '../../schemas/events.js'
+import type { JsonObject } from '../../schemas/json.js'
 import type { Interrupt } from '../../schemas/threads.js'
 import { type Content, contentOf, type StreamedMessage } from './host-content.js'
 import { taskOf } from './host-debug.js'

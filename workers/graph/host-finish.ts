@@ -1,14 +1,14 @@
 /** The end of a run in its host: the state that it leaves behind, computed once, and the finish frame. */
 import { pack } from '../../schemas/packed.js'
-import type { ThreadState } from '../../schemas/threads.js'
+import { interruptsOf, type ThreadState } from '../../schemas/threads.js'
 import type { Snapshot } from './application.js'
 import { FROM_HOST } from './frames.js'
 import type { Ended } from './host-events.js'
-import type { RunState } from './host-run.js'
-import { interruptsOf, stateOf } from './host-state.js'
+import { stateOf } from './host-state.js'
 import { LARGEST_STATE, StateTooLarge } from './limits.js'
 import type { FinishHead } from './protocol.js'
 import { errorOf, render } from './render.js'
+import type { RunState } from './run-state.js'
 
 /** A finish of more bytes would be taken for garbage by the other side. */
 const LARGEST = 250 * 1024 * 1024

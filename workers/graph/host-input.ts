@@ -1,5 +1,5 @@
 /** What a run hands to the library: its input and its options, from the stored request (API: config, command). */
-import type { JsonObject } from '../../schemas/assistants.js'
+import type { JsonObject } from '../../schemas/json.js'
 import type { RunKwargs, Send } from '../../schemas/runs.js'
 import type { Execution } from './application.js'
 import type { Library } from './loading.js'

@@ -2,7 +2,7 @@
  * What a run streams: which modes are asked of the library, and how its chunks become events (API: event catalogue).
  * A mode that nobody requested never leaves, also when another one needs it.
  */
-import type { JsonObject } from '../../schemas/assistants.js'
+import type { JsonObject } from '../../schemas/json.js'
 import type { StreamMode } from '../../schemas/runs.js'
 import { checkpointOf, debugOf, taskOf } from './host-debug.js'
 import type { RunEvents } from './host-events.js'

@@ -1,9 +1,9 @@
 /** From the library's stream to the events of a run. */
-import type { JsonObject } from '../../schemas/assistants.js'
+import type { JsonObject } from '../../schemas/json.js'
 import type { Graph } from './application.js'
 import type { Chunk, Modes } from './host-modes.js'
-import type { RunState } from './host-run.js'
 import type { Library } from './loading.js'
+import type { RunState } from './run-state.js'
 
 export interface Job {
   graph: Graph

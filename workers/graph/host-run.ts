@@ -2,21 +2,22 @@
  * One run in a slot, from its start frame to its finish frame. Every start gets exactly one finish, also when the run
  * lost its authority: then the finish is empty and the supervisor, which no longer knows the slot, drops it.
  */
-import type { JsonObject } from '../../schemas/assistants.js'
+import type { JsonObject } from '../../schemas/json.js'
 import type { Graph } from './application.js'
 import { CHUNK, FROM_HOST } from './frames.js'
-import { type RunEvents, runEvents } from './host-events.js'
+import { runEvents } from './host-events.js'
 import { finish, settle } from './host-finish.js'
 import { configOf, dropSelection, inputOf, isNewest } from './host-input.js'
 import { modesOf } from './host-modes.js'
 import { type Host, Refused, transportOf } from './host-port.js'
 import { type Job, pump, writerOf } from './host-pump.js'
-import { type EventBuffer, eventBuffer } from './host-stream.js'
+import { eventBuffer } from './host-stream.js'
 import type { Library } from './loading.js'
 import { memorySaver } from './memory-saver.js'
 import type { StartHead } from './protocol.js'
 import { errorOf } from './render.js'
-import { createSaver, type WeftSaver } from './saver.js'
+import type { RunState } from './run-state.js'
+import { createSaver } from './saver.js'
 
 /** How long a stopped run may take to unwind before its slot is given back without it. */
 const UNWIND_MS = 1000
@@ -32,28 +33,6 @@ class TimedOut extends Stopped {}
 export interface Run {
   /** Aborts it: it finishes as `interrupted`, or as `timeout`. */
   cancel(timeout: boolean): void
-}
-
-export interface RunState {
-  host: Host
-  slot: number
-  start: StartHead
-  abort: AbortController
-  events: EventBuffer
-  /** Null unless the run's creator asked for events of protocol v2. */
-  v2: RunEvents | null
-  /** Null for a temporary run. */
-  saver: WeftSaver | null
-  graph: Graph | null
-  /** The last values that the graph yielded. */
-  values: { last: unknown } | null
-  /** The graph yielded an interrupt: the state tells which. */
-  paused: boolean
-  /** A later attempt holds the run. */
-  lost: boolean
-  /** Why the run cannot go on: a save failed, or something became too large. */
-  broken: { error: unknown } | null
-  over: boolean
 }
 
 /** Executes a run; `done` is called when its finish has been sent. */

@@ -1,6 +1,7 @@
 /** The library's snapshot as a ThreadState on the wire (API: ThreadState). */
-import type { JsonObject } from '../../schemas/assistants.js'
-import type { Checkpoint, Interrupt, Task, ThreadState } from '../../schemas/threads.js'
+import type { Checkpoint } from '../../schemas/checkpoints.js'
+import type { JsonObject } from '../../schemas/json.js'
+import type { Task, ThreadState } from '../../schemas/threads.js'
 import type { Snapshot } from './application.js'
 import { errorOf } from './render.js'
 
@@ -17,11 +18,6 @@ export function stateOf(snapshot: Snapshot): ThreadState {
     created_at: snapshot.createdAt ?? null,
     interrupts: tasks.flatMap(task => task.interrupts),
   }
-}
-
-/** Task id → what it raised; only tasks that raised something. */
-export function interruptsOf(tasks: readonly Task[]): { [task_id: string]: Interrupt[] } {
-  return Object.fromEntries(tasks.filter(task => task.interrupts.length > 0).map(task => [task.id, task.interrupts]))
 }
 
 /** Hides what is ours: identity, request ids, the library's own keys. */

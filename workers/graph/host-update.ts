@@ -2,12 +2,13 @@
  * State updates (API: threads-and-runs 6; `supersteps` in 5): the library applies them over a saver that stores
  * nothing. What it would have stored goes back with the answer, so that the resource worker writes all of it or none.
  */
-import type { JsonObject } from '../../schemas/assistants.js'
+import type { JsonObject } from '../../schemas/json.js'
 import { pack } from '../../schemas/packed.js'
+import { interruptsOf } from '../../schemas/threads.js'
 import type { Graph } from './application.js'
 import { inputOf } from './host-input.js'
 import { failure, type Host, transportOf, Unanswered } from './host-port.js'
-import { interruptsOf, referenceOf, stateOf } from './host-state.js'
+import { referenceOf, stateOf } from './host-state.js'
 import { LARGEST_ANSWER, StateTooLarge } from './limits.js'
 import type { Library } from './loading.js'
 import type { StepUpdate, UpdateCall, UpdatedHead } from './protocol.js'

@@ -1,7 +1,8 @@
 /** What the bodies of frames (frames.ts) say. Both ends are ours; nothing here reaches a client. */
-import type { JsonObject } from '../../schemas/assistants.js'
+import type { Checkpoint } from '../../schemas/checkpoints.js'
+import type { JsonObject } from '../../schemas/json.js'
 import type { Command, RunKwargs } from '../../schemas/runs.js'
-import type { Checkpoint, Interrupt, TtlDefaults } from '../../schemas/threads.js'
+import type { Interrupt, TtlDefaults } from '../../schemas/threads.js'
 
 export interface Hello {
   /** The sentence to show when langgraph.json itself is bad: no graph is loaded. A graph that fails says so in its own row. */

@@ -4,36 +4,16 @@
  * folder of a try is its own, an artefact is whole or absent, and what runs is compared with what should.
  */
 import { join } from 'node:path'
-import type { Log } from '../../../bus/log.js'
-import type { Config } from '../../../schemas/config.js'
-import type { ActiveDeployment, EnvOf, Graph } from '../../../schemas/deploy-calls.js'
+import type { ActiveDeployment, Graph } from '../../../schemas/deploy-calls.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault } from '../fault.js'
-import type { RevisionLog } from '../log.js'
 import { openArtefacts } from './artefacts.js'
 import { openBuilder } from './builder.js'
 import { hostEnv, inheritedBy } from './environment.js'
+import type { ProcessOptions } from './options.js'
 import { openRecords } from './records.js'
 import { type Replicas, startReplicas } from './replicas.js'
 import { problemsOf, type Size, sizeOf } from './size.js'
-import type { Sources } from './source.js'
-
-export interface ProcessOptions {
-  /** Everything of this driver lies here: artefacts, folders of builds, notes. */
-  folder: string
-  config: Config
-  /** For the graph workers that it starts. */
-  nats_url: string
-  /** This process's environment, of which children get little. */
-  ours: NodeJS.ProcessEnv
-  sources: Sources
-  versions: { weft: string; langgraph: string }
-  log: Log
-  logOf(ids: { deployment_id: string; revision_id: string }): RevisionLog
-  env(deployment_id: string, revision_id: string): Promise<EnvOf>
-  /** Nobody takes runs from this pool any more. */
-  retire(pool: string): Promise<void>
-}
 
 const READY_MS = 10 * 60_000
 const DRAIN_MS = 5 * 60_000

@@ -1,0 +1,22 @@
+/** What the read functions of the embedded store share: the query function they get, and the buffers they transfer. */
+import type { Param, Row } from './database.js'
+
+/** Buffers that the answer gives away are put into `transfer`. */
+export type Read = (transfer: ArrayBuffer[], ...args: never[]) => unknown
+
+/** One row or all rows of a query; statements are prepared once. */
+export interface Ask {
+  get(text: string, params: Param[]): Row | undefined
+  all(text: string, params: Param[]): Row[]
+}
+
+/** From this size on, giving a buffer away is cheaper than copying it. */
+const LARGE = 65_536
+
+export function give<T extends Row | undefined>(transfer: ArrayBuffer[], row: T): T {
+  if (row)
+    for (const value of row)
+      if (value instanceof Uint8Array && value.length >= LARGE && value.length === value.buffer.byteLength)
+        transfer.push(value.buffer as ArrayBuffer)
+  return row
+}
