@@ -3,7 +3,7 @@ import type { Answer } from '../bus/call.js'
 import type { CallHead } from '../schemas/calls.js'
 import { ERRORS } from '../schemas/errors.js'
 import type { Edge } from './context.js'
-import type { Exchange } from './exchange.js'
+import type { Exchange } from './http/exchange.js'
 import type { Route } from './routes.js'
 
 const CALL_MS = 60_000

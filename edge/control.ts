@@ -7,7 +7,7 @@ import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
 import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
-import type { Exchange } from './exchange.js'
+import type { Exchange } from './http/exchange.js'
 import type { Route } from './routes.js'
 
 export const NO_KEY = 'The control plane needs its key in X-Api-Key or as Authorization: Bearer'

@@ -5,13 +5,13 @@
 
 import * as uWS from 'uWebSockets.js'
 import { type AddressInfo, createServer } from 'node:net'
-import { readBody } from './body.js'
 import type { Edge } from './context.js'
 import { CHALLENGE, NO_KEY } from './control.js'
-import { openCors } from './cors.js'
-import { Exchange } from './exchange.js'
-import { framingFault, hostGuard, isJson, isLoopback, isStrictJson } from './guards.js'
-import { decodeParams, openRouter } from './router.js'
+import { readBody } from './http/body.js'
+import { openCors } from './http/cors.js'
+import { Exchange } from './http/exchange.js'
+import { framingFault, hostGuard, isJson, isLoopback, isStrictJson } from './http/guards.js'
+import { decodeParams, openRouter } from './http/router.js'
 import { CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
 import { type OpenSocket, originAllowed, serveSockets } from './upgrade.js'
 

@@ -3,7 +3,7 @@ import { ERRORS } from '../schemas/errors.js'
 import { isTrue } from '../schemas/query.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Edge } from './context.js'
-import type { Exchange } from './exchange.js'
+import type { Exchange } from './http/exchange.js'
 
 const OK = '{"ok":true}'
 const CHECK_MS = 5_000

@@ -5,8 +5,8 @@
 import type { TemplatedApp, WebSocket } from 'uWebSockets.js'
 import type { CallHead } from '../schemas/calls.js'
 import type { Edge } from './context.js'
-import type { Cors } from './cors.js'
-import type { Exchange } from './exchange.js'
+import type { Cors } from './http/cors.js'
+import type { Exchange } from './http/exchange.js'
 
 /** The server's end of one connection. */
 export interface Line {

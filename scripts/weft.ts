@@ -5,8 +5,8 @@
  */
 import { parseArgs } from 'node:util'
 import { type Config, readConfig, SETTINGS } from '../schemas/config.js'
-import { start } from './launcher.js'
-import type { RoleName } from './roles.js'
+import type { RoleName } from './commands/roles.js'
+import { start } from './commands/start.js'
 import { version } from './root.js'
 import { Sentence } from './sentence.js'
 
@@ -59,7 +59,7 @@ async function main(args: string[]): Promise<void> {
   if (command === 'start') return start(config)
   // Read once, when the library is loaded (reliability 2.5).
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
-  const { runRoles } = await import('./roles.js')
+  const { runRoles } = await import('./commands/roles.js')
   await runRoles([command as RoleName], config)
 }
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { decodeParams, type Match, openRouter } from '../../edge/router.js'
+import { decodeParams, type Match, openRouter } from '../../edge/http/router.js'
 import { ROUTES } from '../../edge/routes.js'
 
 const router = openRouter(ROUTES)

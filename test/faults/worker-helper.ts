@@ -18,11 +18,11 @@ import { type RunId, token } from '../../schemas/ids.js'
 import type { RunMode } from '../../schemas/runs.js'
 import { rpc } from '../../schemas/subjects.js'
 import { startGraphs } from '../../workers/graph/main.js'
-import { startResources } from '../../workers/main.js'
+import { startResources } from '../../workers/resources/main.js'
 import { storeOf } from '../helpers/mongo.js'
 import { startNats, type TestNats } from '../helpers/nats.js'
 import { type Step, stepsIn, until } from '../helpers/steps.js'
-import { appOf } from '../workers/host-helper.js'
+import { appOf } from '../host/host-helper.js'
 
 export { until }
 

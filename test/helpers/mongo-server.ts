@@ -1,8 +1,8 @@
 /** A real MongoDB server (scripts/mongo-server.ts) and databases of one test each. Ends with the test process. */
 import { randomUUID } from 'node:crypto'
 import { MongoClient } from 'mongodb'
-import { type MongoProcess, startMongoProcess } from '../../scripts/mongo-process.js'
-import { findMongo } from '../../scripts/mongo-server.js'
+import { type MongoProcess, startMongoProcess } from '../../scripts/mongo/process.js'
+import { findMongo } from '../../scripts/mongo/server.js'
 
 export interface TestMongo {
   /** Of a database that nobody else uses; removed by `stop`. */

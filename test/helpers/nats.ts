@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Role } from '../../bus/connect.js'
 import { SETTINGS } from '../../schemas/config.js'
-import { startNatsProcess } from '../../scripts/nats-process.js'
-import { findNatsServer } from '../../scripts/nats-server.js'
+import { startNatsProcess } from '../../scripts/nats/process.js'
+import { findNatsServer } from '../../scripts/nats/server.js'
 
 export interface TestNats {
   port: number

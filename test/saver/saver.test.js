@@ -9,8 +9,8 @@ import { deltaChannelHistoryTests, specTest } from '@langchain/langgraph-checkpo
 
 const dist = resolve(import.meta.dirname, process.env.WEFT_DIST ?? '../../dist')
 const load = file => import(pathToFileURL(join(dist, file)).href)
-const { createSaver } = await load('workers/graph/saver.js')
-const { packTuples, rowsOf } = await load('workers/checkpoints.js')
+const { createSaver } = await load('workers/host/saver.js')
+const { packTuples, rowsOf } = await load('workers/resources/rows/checkpoint.js')
 const { openSqlite } = await load('store/sqlite.js')
 const { openMongo } = await load('store/mongo.js')
 const { startMongo } = await load('test/helpers/mongo-server.js')

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { checkImports, importsOf } from '../../scripts/imports.js'
+import { checkImports, importsOf } from '../../scripts/checks/imports.js'
 
 t.test('every file keeps to its room', async t => {
   t.same(checkImports(), [])
@@ -8,7 +8,7 @@ t.test('every file keeps to its room', async t => {
 t.test('a planted violation of each rule is caught, with file and line', async t => {
   const folder = t.testdir({
     edge: {
-      'a.ts': "import { ok } from '../schemas/x.js'\nimport { rows } from '../store/rows.js'\n",
+      'calls.ts': "import { ok } from '../schemas/x.js'\nimport { rows } from '../store/rows.js'\n",
       'b.ts': "import { connect } from 'nats'\nimport type { IValidation } from 'typia'\n",
       'c.ts': 'const where = process.env.HOME\n// process.env in a comment\n',
       'd.ts': 'link.publish(`queue.$' + "{pool}`)\nserve('rpc.threads')\nask('rpc.threads.create')\n",
@@ -17,13 +17,22 @@ t.test('a planted violation of each rule is caught, with file and line', async t
     schemas: { 'x.ts': "export { call } from '../bus/call.js'\n" },
     bus: { 'call.ts': "import '../test/helper.js'\n" },
     workers: {
-      'checkpoints.ts': "import type { Rows } from '../store/port.js'\n",
+      'pipe.ts': "import { log } from './graph/log.js'\n",
+      'helper.ts': "import './pipe.js'\n",
       graph: {
         'pool.ts': "import type { Rows } from '../../store/port.js'\nimport { rows } from '../../store/rows.js'\n",
-        'host.ts': "import { run } from './host-run.js'\n",
-        'host-run.ts': "import type { Link } from '../../bus/connect.js'\nimport { log } from './log.js'\n",
         'log.ts': "import { openLog } from '../../bus/log.js'\n",
         'main.ts': "import './pool.js'\nconst { HOME } = process.env\n",
+      },
+      host: {
+        'main.ts': "import { run } from './run.js'\n",
+        'run.ts': "import { log } from '../graph/log.js'\nimport '../resources/rows/text.js'\n",
+      },
+      resources: {
+        'context.ts': "import type { Run } from './runs/create.js'\n",
+        'drawer.ts': "import './rows/text.js'\n",
+        rows: { 'text.ts': "import './time.js'\n", 'time.ts': "import type { Text } from './text.js'\n" },
+        runs: { 'create.ts': "import { text } from '../rows/text.js'\n" },
       },
     },
     scripts: {
@@ -37,7 +46,7 @@ t.test('a planted violation of each rule is caught, with file and line', async t
     checkImports(folder).sort(),
     [
       'bus/call.ts:1: bus/ does not import test/helper.ts',
-      'edge/a.ts:2: edge/ does not import store/rows.ts',
+      'edge/calls.ts:2: edge/ does not import store/rows.ts',
       'edge/b.ts:1: nats lives in bus/ only',
       'edge/c.ts:1: only a main reads process.env',
       'edge/d.ts:1: a subject is spelled by schemas/subjects.ts only',
@@ -46,8 +55,16 @@ t.test('a planted violation of each rule is caught, with file and line', async t
       'scripts/weft.ts reaches bus/call.ts: scripts/weft.ts → scripts/launcher.ts → bus/call.ts',
       'store/rows.ts:1: store/ does not import bus/call.ts',
       'workers/graph/main.ts reaches store/rows.ts: workers/graph/main.ts → workers/graph/pool.ts → store/rows.ts',
-      'workers/graph/host.ts reaches bus/log.ts: workers/graph/host.ts → workers/graph/host-run.ts → workers/graph/log.ts → bus/log.ts',
+      'workers/graph/pool.ts:1: workers/graph/ does not import store/port.ts',
       'workers/graph/pool.ts:2: workers/graph/ does not import store/rows.ts',
+      'workers/host/main.ts reaches bus/log.ts: workers/host/main.ts → workers/host/run.ts → workers/graph/log.ts → bus/log.ts',
+      'workers/host/run.ts:1: workers/host/ does not import workers/graph/log.ts',
+      'workers/host/run.ts:2: workers/host/ does not import workers/resources/rows/text.ts',
+      'workers/helper.ts:1: workers/helper.ts stands in no folder that has a row',
+      'workers/pipe.ts:1: workers/pipe.ts does not import workers/graph/log.ts',
+      'workers/resources/context.ts:1: workers/resources/runs/create.ts is not on a lower floor of workers/resources/',
+      'workers/resources/drawer.ts:1: workers/resources/drawer.ts has no floor in workers/resources/',
+      'a circle of imports: workers/resources/rows/text.ts, workers/resources/rows/time.ts',
     ].sort(),
   )
 })

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { repositoryOf } from '../../scripts/mongo-jars.js'
-import { findMongo } from '../../scripts/mongo-server.js'
+import { repositoryOf } from '../../scripts/mongo/jars.js'
+import { findMongo } from '../../scripts/mongo/server.js'
 
 /** A folder with commands that say yes to everything, and an environment that knows no others. */
 function place(t: { teardown(undo: () => void): void }, ...commands: string[]) {

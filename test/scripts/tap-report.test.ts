@@ -1,5 +1,5 @@
 import t from 'tap'
-import { type FileReport, tapReader } from '../../scripts/tap-report.js'
+import { type FileReport, tapReader } from '../../scripts/checks/tap-report.js'
 
 function read(text: string): FileReport[] {
   const reports: FileReport[] = []

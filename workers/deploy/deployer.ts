@@ -8,9 +8,9 @@ import type { RevisionStatus } from '../../schemas/deployments.js'
 import { WeftError } from '../../schemas/errors.js'
 import type { Driver, Step } from './driver.js'
 import { Fault, Stopped } from './fault.js'
-import { inLine } from './in-line.js'
+import { inLine } from './limit.js'
 import type { RevisionLog } from './log.js'
-import type { Office } from './office.js'
+import type { Office } from './task-client.js'
 
 /** Orders held at the same time: most of what they do is waiting. */
 const MAX_ORDERS = 16

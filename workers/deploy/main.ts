@@ -12,10 +12,10 @@ import { DEPLOY_ORDERS, event } from '../../schemas/subjects.js'
 import { parseAllowed } from '../outbound.js'
 import { openDeployer } from './deployer.js'
 import { openRevisionLog, type RevisionLog } from './log.js'
-import { openOffice } from './office.js'
 import { openProcessDriver } from './process/driver.js'
 import { ownFolder } from './process/owner.js'
 import { localSources } from './process/source.js'
+import { openOffice } from './task-client.js'
 
 /** `graphs_url`: the broker as the graph workers that it starts reach it. */
 export async function startDeployer(config: Config, link: Link, life: Lifecycle, graphs_url: string): Promise<void> {

@@ -1,5 +1,5 @@
 /** What the end of a host means: an error with a reason, and whose doing it was. */
-import type { LastWords } from './protocol.js'
+import type { LastWords } from '../../schemas/host.js'
 
 export interface HostEnd extends LastWords {
   /** The slot that is charged; 0 = none of them (we ended it), null = unknown: then all that ran are. */

@@ -7,13 +7,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../bus/log.js'
+import type { Hello, LastWords } from '../../schemas/host.js'
 import { killGroup } from '../kill-group.js'
-import { FROM_HOST, type Frame, frameWriter, readFrames, TO_HOST } from './frames.js'
+import { FROM_HOST, type Frame, frameWriter, readFrames, TO_HOST } from '../pipe.js'
 import { endOf, type HostEnd } from './host-end.js'
 import { forwardOutput } from './host-output.js'
-import type { Hello, LastWords } from './protocol.js'
 
-const PROGRAM = fileURLToPath(new URL('./host.js', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../host/main.js', import.meta.url))
 const PING_MS = 2_000
 const STOP_MS = 3_000
 /** How long what a dead host had still sent may take to be read. */

@@ -5,10 +5,10 @@
  */
 import { availableParallelism } from 'node:os'
 import type { Log } from '../../bus/log.js'
-import type { Frame } from './frames.js'
+import type { Hello } from '../../schemas/host.js'
+import type { Frame } from '../pipe.js'
 import type { HostEnd } from './host-end.js'
 import { type GraphHost, startHost } from './host-process.js'
-import type { Hello } from './protocol.js'
 
 const MAX_SLOTS = 1_000
 /** A host whose event loop is later than this gets no new run while another is there (design 2.8). */

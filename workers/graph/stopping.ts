@@ -5,11 +5,11 @@
  */
 import type { Log } from '../../bus/log.js'
 import type { RunId } from '../../schemas/ids.js'
-import type { Executing, StopReason, Table } from './executing.js'
-import { STOP, TO_HOST } from './frames.js'
-import type { Giving } from './giving.js'
+import { STOP, TO_HOST } from '../pipe.js'
+import type { Giving } from './hand-back.js'
 import type { HostEnd } from './host-end.js'
 import type { GraphHost } from './host-process.js'
+import type { Executing, StopReason, Table } from './run-table.js'
 
 const GRACE_MS = 5_000
 /** The greater one overrules. */

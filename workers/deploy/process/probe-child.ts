@@ -1,7 +1,7 @@
 /** The program of a probe: loads the application named by WEFT_APP and tells its parent what came of it. */
 
-import { loadApplication } from '../../graph/application.js'
-import type { Hello } from '../../graph/protocol.js'
+import type { Hello } from '../../../schemas/host.js'
+import { loadApplication } from '../../host/application.js'
 
 export type Probed = Hello
 

@@ -1,0 +1,343 @@
+/**
+ * One request and its one answer: what is needed of the request is copied before anything waits, and whatever comes
+ * late (after an abort, after an answer) is dropped here. uWebSockets.js ends the process when a response is touched
+ * after its end, so nothing else may hold one.
+ */
+import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import { v7 as uuid } from 'uuid'
+import type { CallHead } from '../../schemas/calls.js'
+import { ERRORS, type ErrorCode, errorBody, WeftError } from '../../schemas/errors.js'
+import type { Cors } from './cors.js'
+import { type Mount, unmount } from './mount.js'
+
+/** The headers the edge looks at; everything else stays outside, x-weft-* above all. */
+export interface Received {
+  host: string
+  hosts: number
+  lengths: number
+  /** NaN when it is no number, −1 when there is none. */
+  length: number
+  encodings: number
+  encoding: string
+  type: string
+  origin: string
+  requestId: string
+  traceparent: string
+  lastEventId: string
+  /** What stands in X-Api-Key, or in Authorization as Bearer; '' when neither is there. */
+  key: string
+  ifMatch: string
+  idempotencyKey: string
+  prefer: string
+  /** X-Deployment-Id. */
+  deployment: string
+  close: boolean
+  preflight: boolean
+  preflightHeaders: string
+}
+
+type Headers = { [name: string]: string }
+
+const REASONS: { [status: number]: string } = {
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'No Content',
+  207: 'Multi-Status',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  409: 'Conflict',
+  412: 'Precondition Failed',
+  413: 'Payload Too Large',
+  415: 'Unsupported Media Type',
+  421: 'Misdirected Request',
+  422: 'Unprocessable Entity',
+  426: 'Upgrade Required',
+  429: 'Too Many Requests',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+}
+const LENGTH = /^\d{1,15}$/
+const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
+/** RFC 7240: preferences are a comma list. */
+const MINIMAL = /(^|[,;\s])return="?minimal"?($|[,;\s])/i
+const RETRY: Headers = { 'Retry-After': '1' }
+
+export class Exchange {
+  readonly method: string
+  /** Within the deployment that is asked for. */
+  readonly path: string
+  readonly mount: Mount | null
+  readonly query: string
+  readonly received: Received
+  readonly requestId: string
+  params: { [name: string]: string } = {}
+  /** Called once when the client goes away (or we close the socket) before the answer is complete. */
+  onAbort: (() => void) | null = null
+  /** Called once, whatever the end. */
+  onOver: (() => void) | null = null
+  /** True once the answer is complete, or the client is gone: nothing more can be said. */
+  over = false
+  private begun = false
+
+  constructor(
+    private readonly res: HttpResponse,
+    req: HttpRequest,
+    /** Which pages may read the answer: a stricter one may take its place before the answer begins. */
+    public cors: Cors,
+    private readonly onFault: (exchange: Exchange, error: unknown) => void,
+  ) {
+    res.onAborted(() => {
+      const { onAbort } = this
+      this.guard(() => {
+        this.close()
+        onAbort?.()
+      })
+    })
+    this.method = req.getCaseSensitiveMethod()
+    this.query = req.getQuery()
+    this.received = readHeaders(req)
+    const { path, mount } = unmount(req.getUrl(), this.received.deployment)
+    this.path = path
+    this.mount = mount
+    const { requestId } = this.received
+    this.requestId = REQUEST_ID.test(requestId) ? requestId : uuid()
+  }
+
+  /** True between `begin` and the end. */
+  get streaming(): boolean {
+    return this.begun && !this.over
+  }
+
+  /** The head of a call made for this request. */
+  callHead(): CallHead {
+    const head: CallHead = { request_id: this.requestId, params: this.params }
+    if (this.mount !== null) head.deployment = this.mount
+    if (this.query !== '') head.query = this.query
+    if (TRACEPARENT.test(this.received.traceparent)) head.traceparent = this.received.traceparent
+    if (this.received.idempotencyKey !== '') head.idempotency_key = this.received.idempotencyKey.slice(0, 256)
+    if (this.received.prefer !== '' && MINIMAL.test(this.received.prefer)) head.minimal = true
+    return head
+  }
+
+  /** The whole answer at once; null is no body. */
+  reply(status: number, body: string | Uint8Array | null, headers?: Headers): void {
+    if (this.over || this.begun) return
+    this.res.cork(() => {
+      this.writeHead(status, headers)
+      if (body !== null) this.res.writeHeader('Content-Type', 'application/json')
+      if (this.method === 'HEAD' || (body === null && status === 204)) this.endEmpty()
+      // Says Content-Length: 0; without it a client waits for the connection to close.
+      else if (body === null) this.res.end('', this.received.close)
+      else this.res.end(body, this.received.close)
+    })
+    this.close()
+  }
+
+  /** An error of the table; what a client may repeat says when. */
+  refuse(code: ErrorCode, detail?: string, headers?: Headers): void {
+    this.error(ERRORS[code].status, detail ?? ERRORS[code].sentence, headers)
+  }
+
+  error(status: number, detail: string, headers?: Headers): void {
+    const retry = status === 503 || status === 429
+    this.reply(status, errorBody(detail), retry ? { ...RETRY, ...headers } : headers)
+  }
+
+  /** A thrown error: a known one as it is, any other as `internal` without its message. True when it was unknown. */
+  fail(error: unknown): boolean {
+    if (this.begun) this.destroy()
+    else if (error instanceof WeftError) this.error(error.status, error.message)
+    else this.refuse('internal')
+    return !(error instanceof WeftError)
+  }
+
+  /**
+   * An error, and the end of the connection. It waits one turn: a request that lies in the same segment behind this one
+   * then finds it unanswered, and uWebSockets.js closes the socket instead of answering what may have been smuggled.
+   */
+  refuseAndClose(status: number, detail: string): void {
+    this.received.close = true
+    setImmediate(() => this.error(status, detail))
+  }
+
+  /** The request becomes something else: it is answered by `work`, and not from here any more. */
+  handOver(work: () => void): void {
+    if (this.over || this.begun) return
+    this.close()
+    work()
+  }
+
+  /** Begins an answer of unknown length. `first` must not be empty: it is what makes the head leave at once. */
+  begin(headers: Headers, first: string): boolean {
+    if (this.over || this.begun) return false
+    this.begun = true
+    this.res.cork(() => {
+      this.writeHead(200, headers)
+      this.res.write(first)
+    })
+    return true
+  }
+
+  /** A part of a begun answer; false when the client does not take it fast enough (the part is kept, not more). */
+  write(bytes: Uint8Array): boolean {
+    return this.over || this.res.write(bytes)
+  }
+
+  cork(work: () => void): void {
+    if (!this.over) this.res.cork(work)
+  }
+
+  /** The regular end of a begun answer. */
+  end(): void {
+    if (this.over || !this.begun) return
+    this.res.cork(() => this.res.end(undefined, this.received.close))
+    this.close()
+  }
+
+  onWritable(handler: () => void): void {
+    this.res.onWritable(() => {
+      if (!this.over) this.guard(handler)
+      return true
+    })
+  }
+
+  /** uWebSockets.js closes a socket 10 s after a refused write; this starts those 10 s anew. */
+  rearm(): void {
+    if (this.over) return
+    this.res.pause()
+    this.res.resume()
+  }
+
+  /** Cuts the connection: the client sees a network error, never a clean end. */
+  destroy(): void {
+    if (!this.over) this.res.close()
+  }
+
+  /** Bytes of the body as they come; the chunk is only valid during the call. */
+  onData(handler: (chunk: ArrayBuffer, last: boolean) => void): void {
+    this.res.onData((chunk, last) => {
+      if (!this.over) this.guard(() => handler(chunk, last))
+    })
+  }
+
+  private writeHead(status: number, headers: Headers | undefined): void {
+    const { res } = this
+    res.writeStatus(`${status} ${REASONS[status] ?? 'Status'}`)
+    res.writeHeader('x-request-id', this.requestId)
+    const cors = this.cors.answer(this.received.origin)
+    for (let i = 0; i < cors.length; i += 2) res.writeHeader(cors[i]!, cors[i + 1]!)
+    for (const name in headers) res.writeHeader(name, headers[name]!)
+  }
+
+  private endEmpty(): void {
+    // endWithoutBody(undefined, true) would announce 2⁶³ bytes.
+    if (this.received.close) this.res.end(undefined, true)
+    else this.res.endWithoutBody()
+  }
+
+  /** An exception that leaves a handler of uWebSockets.js ends the process. */
+  private guard(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.onFault(this, error)
+    }
+  }
+
+  private close(): void {
+    this.over = true
+    const { onOver } = this
+    this.onOver = null
+    this.onAbort = null
+    onOver?.()
+  }
+}
+
+function readHeaders(req: HttpRequest): Received {
+  const received: Received = {
+    host: '',
+    hosts: 0,
+    lengths: 0,
+    length: -1,
+    encodings: 0,
+    encoding: '',
+    type: '',
+    origin: '',
+    requestId: '',
+    traceparent: '',
+    lastEventId: '',
+    key: '',
+    ifMatch: '',
+    idempotencyKey: '',
+    prefer: '',
+    deployment: '',
+    close: false,
+    preflight: false,
+    preflightHeaders: '',
+  }
+  req.forEach((name, value) => {
+    switch (name) {
+      case 'host':
+        received.hosts++
+        received.host = value
+        break
+      case 'content-length':
+        received.lengths++
+        received.length = LENGTH.test(value) ? Number(value) : NaN
+        break
+      case 'transfer-encoding':
+        received.encodings++
+        received.encoding = value
+        break
+      case 'content-type':
+        received.type = value
+        break
+      case 'origin':
+        received.origin = value
+        break
+      case 'x-request-id':
+        received.requestId = value
+        break
+      case 'traceparent':
+        received.traceparent = value
+        break
+      case 'last-event-id':
+        received.lastEventId = value
+        break
+      case 'x-api-key':
+        received.key = value
+        break
+      case 'authorization':
+        if (received.key === '' && /^bearer /i.test(value)) received.key = value.slice(7).trim()
+        break
+      case 'if-match':
+        received.ifMatch = value
+        break
+      case 'prefer':
+        received.prefer = value
+        break
+      case 'idempotency-key':
+        received.idempotencyKey = value
+        break
+      case 'x-deployment-id':
+        received.deployment = value
+        break
+      case 'connection':
+        received.close = value.toLowerCase() === 'close'
+        break
+      case 'access-control-request-method':
+        received.preflight = true
+        break
+      case 'access-control-request-headers':
+        received.preflightHeaders = value
+        break
+    }
+  })
+  return received
+}

@@ -1,0 +1,103 @@
+/**
+ * From a raw path to a row of the route table. Segments are matched before they are decoded, so an encoded slash is
+ * part of a parameter (API: assistants 1.1), and decoded exactly once.
+ */
+import { fail } from '../../schemas/errors.js'
+import { isUuid } from '../../schemas/ids.js'
+import type { Route } from '../routes.js'
+
+export interface Match {
+  route: Route
+  /** Raw, in the order of the path's parameters. */
+  values: string[]
+}
+
+interface Node {
+  literal: Map<string, Node>
+  parameter: Node | null
+  methods: Map<string, Route>
+  allow: string
+}
+
+export interface Router {
+  /** The row, the Allow header of a known path that lacks the method, or null for an unknown path. */
+  find(method: string, path: string): Match | string | null
+}
+
+const node = (): Node => ({ literal: new Map(), parameter: null, methods: new Map(), allow: '' })
+
+export function openRouter(routes: readonly Route[]): Router {
+  const root = node()
+  for (const route of routes) {
+    let at = root
+    for (const segment of route.path.slice(1).split('/')) {
+      if (segment.startsWith(':')) at = at.parameter ??= node()
+      else {
+        const known = at.literal.get(segment) ?? node()
+        at.literal.set(segment, known)
+        at = known
+      }
+    }
+    if (at.methods.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`)
+    at.methods.set(route.method, route)
+    at.allow = allowOf(at.methods)
+  }
+  return {
+    find(method, path) {
+      const values: string[] = []
+      const at = walk(root, path.slice(1).split('/'), 0, values)
+      if (at === null) return null
+      const route = at.methods.get(method) ?? (method === 'HEAD' ? headOf(at.methods.get('GET')) : undefined)
+      return route === undefined ? at.allow : { route, values }
+    },
+  }
+}
+
+/** The literal child first, then the parameter; steps back when the literal leads nowhere. */
+function walk(at: Node, segments: string[], i: number, values: string[]): Node | null {
+  if (i === segments.length) return at.methods.size > 0 ? at : null
+  const segment = segments[i]!
+  const literal = at.literal.get(segment)
+  const found = literal === undefined ? null : walk(literal, segments, i + 1, values)
+  if (found !== null || at.parameter === null || segment === '') return found
+  values.push(segment)
+  const other = walk(at.parameter, segments, i + 1, values)
+  if (other === null) values.pop()
+  return other
+}
+
+/** A stream or a wait has no head without its body. */
+const headOf = (route: Route | undefined): Route | undefined =>
+  route === undefined || route.answer.startsWith('join') || route.answer === 'socket' ? undefined : route
+
+function allowOf(methods: Map<string, Route>): string {
+  const names = [...methods.keys()]
+  if (headOf(methods.get('GET')) !== undefined) names.push('HEAD')
+  return [...names, 'OPTIONS'].join(', ')
+}
+
+const IDS = new Set(['thread_id', 'run_id', 'cron_id'])
+
+/** The parameters by name; bad encoding is 400, a malformed id 422. */
+export function decodeParams({ route, values }: Match): { [name: string]: string } {
+  const params: { [name: string]: string } = {}
+  for (let i = 0; i < values.length; i++) {
+    const name = route.params[i]!
+    const value = decode(values[i]!)
+    if (IDS.has(name) && !isUuid(value)) throw fail('invalid', `${name} must be a UUID`)
+    params[name] = value
+  }
+  return params
+}
+
+function decode(raw: string): string {
+  if (!raw.includes('%')) return raw
+  let value: string
+  try {
+    value = decodeURIComponent(raw)
+  } catch {
+    throw fail('bad_request', 'The path is not properly percent-encoded')
+  }
+  if (/[\x00-\x1f\x7f]/.test(value)) throw fail('bad_request', 'The path contains a control character')
+  return value
+}

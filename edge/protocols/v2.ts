@@ -1,0 +1,62 @@
+/**
+ * Protocol v2 over HTTP (API: threads-and-runs 17): a command and its answer; an event stream over all runs of a thread,
+ * filtered by channel and namespace.
+ */
+import { v7 as uuid } from 'uuid'
+import type { Batch, Ending } from '../../bus/follow.js'
+import type { EventsAsked, EventsFilter } from '../../schemas/protocol-v2.js'
+import type { FollowedRun, From } from '../../schemas/thread-stream.js'
+import { forward } from '../calls.js'
+import type { Edge } from '../context.js'
+import type { Exchange } from '../http/exchange.js'
+import type { Route } from '../routes.js'
+import { insist } from '../streams/runs.js'
+import { ThreadAnswer } from '../streams/thread-answer.js'
+import { openTeller } from './v2-forwarder.js'
+
+export async function sendCommand(edge: Edge, exchange: Exchange, { subject }: Route, body: Uint8Array): Promise<void> {
+  const head = { ...exchange.callHead(), run: { run_id: uuid(), mode: 'events' as const } }
+  const answer = await insist(edge, subject, head, body)
+  // What is no command is answered in the protocol's own form.
+  if (answer.head.status === 400 && answer.body.length > 0) exchange.reply(400, answer.body)
+  else forward(exchange, answer)
+}
+
+export async function openEvents(edge: Edge, exchange: Exchange, { subject }: Route, body: Uint8Array): Promise<void> {
+  const answer = await edge.caller.ask(subject, exchange.callHead(), body)
+  if (exchange.over) return
+  const { filter, from } = JSON.parse(Buffer.from(answer.body).toString()) as EventsAsked
+  await new EventStream(edge, exchange, filter).open(from)
+}
+
+class EventStream extends ThreadAnswer {
+  private readonly teller: ReturnType<typeof openTeller>
+
+  constructor(edge: Edge, exchange: Exchange, filter: EventsFilter) {
+    super(edge, exchange)
+    this.teller = openTeller(filter, frames => this.write(Buffer.concat(frames)))
+  }
+
+  /** A thread that does not exist yet is one without runs. */
+  open(from: From): Promise<void> {
+    return this.begin(this.reader.open(from, true))
+  }
+
+  wants(run: FollowedRun) {
+    return this.teller.wants(run)
+  }
+
+  events(batch: Batch, run: FollowedRun): void {
+    this.teller.events(batch, run)
+  }
+
+  error(id: number, error: NonNullable<Ending['error']>, run: FollowedRun): void {
+    this.teller.error(id, error, run)
+  }
+
+  ended(run: FollowedRun, status: string, last: number, read: boolean): void | Promise<void> {
+    return this.teller.ended(run, status, last, read)
+  }
+
+  dropped(): void {}
+}

@@ -1,0 +1,75 @@
+/**
+ * Filters on JSON (API: threads-and-runs 5, search; design 2.5). `contains` decides; `keysOf` makes the canonical
+ * `path=value` strings that are kept beside a document, so that a store can leave out what cannot match.
+ *
+ * The promise between the two: when `contains(stored, filter)`, then each of `keysOf(filter)` is among `keysOf(stored)`,
+ * or `keysOf(stored)` is `[ANY_KEY]`.
+ */
+import { createHash } from 'node:crypto'
+import { fail } from './errors.js'
+
+/** The only key of a document that has too many: it stays a candidate for every filter. */
+export const ANY_KEY = '*'
+/** More keys than this are not kept. */
+const MAX_KEYS = 64
+/** What is kept as it is: a key that is longer, or not plain, is kept as its hash. */
+const PLAIN = /^[\x20-\x7e]{1,64}$/
+/** Comparisons of one call; what needs more is refused. */
+const MAX_WORK = 2_000_000
+/** Arrays from this size on are looked up, not walked, for scalars. */
+const LARGE = 16
+
+/**
+ * Containment as in PostgreSQL's jsonb: an object contains another when it has its keys and their values contain
+ * those of the other; an array, when each element of the other is contained in one of its own; scalars when they are
+ * equal. Throws `invalid` when two large arrays would take too long to compare.
+ */
+export function contains(stored: unknown, filter: unknown): boolean {
+  return inside(stored, filter, { left: MAX_WORK })
+}
+
+function inside(stored: unknown, filter: unknown, work: { left: number }): boolean {
+  if (--work.left < 0) throw fail('invalid', 'The filter and what it is compared with are too large to be compared')
+  if (!isCompound(filter)) return stored === filter
+  if (!isCompound(stored) || Array.isArray(stored) !== Array.isArray(filter)) return false
+  if (Array.isArray(filter)) return elementsInside(stored as unknown[], filter, work)
+  for (const key of Object.keys(filter)) {
+    if (!Object.hasOwn(stored, key)) return false
+    if (!inside((stored as Values)[key], (filter as Values)[key], work)) return false
+  }
+  return true
+}
+
+function elementsInside(stored: unknown[], filter: unknown[], work: { left: number }): boolean {
+  const scalars = stored.length >= LARGE && filter.length > 1 ? new Set(stored) : null
+  work.left -= scalars === null ? 0 : stored.length
+  const compounds = scalars === null ? stored : stored.filter(isCompound)
+  return filter.every(element =>
+    scalars !== null && !isCompound(element)
+      ? scalars.has(element)
+      : compounds.some(each => inside(each, element, work)),
+  )
+}
+
+/** The keys of a document or of a filter: one for each scalar in it, however deep; arrays are paths without numbers. */
+export function keysOf(json: unknown): string[] {
+  const keys = new Set<string>()
+  const isWhole = collect(json, '', keys)
+  return isWhole ? [...keys] : [ANY_KEY]
+}
+
+/** False when there are more than are kept. */
+function collect(value: unknown, path: string, keys: Set<string>): boolean {
+  if (!isCompound(value)) {
+    keys.add(shortened(`${path}=${JSON.stringify(value === 0 ? 0 : value)}`))
+    return keys.size <= MAX_KEYS
+  }
+  if (Array.isArray(value)) return value.every(element => collect(element, `${path}[]`, keys))
+  return Object.keys(value).every(key => collect((value as Values)[key], `${path}.${JSON.stringify(key)}`, keys))
+}
+
+const shortened = (key: string): string =>
+  PLAIN.test(key) ? key : `#${createHash('sha256').update(key).digest('base64url')}`
+
+type Values = { [key: string]: unknown }
+const isCompound = (value: unknown): value is object => typeof value === 'object' && value !== null

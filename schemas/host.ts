@@ -1,0 +1,108 @@
+/** What the bodies of frames (frames.ts) say. Both ends are ours; nothing here reaches a client. */
+import type { Checkpoint } from './checkpoints.js'
+import type { JsonObject } from './json.js'
+import type { Command, RunKwargs } from './runs.js'
+import type { Interrupt, TtlDefaults } from './threads.js'
+
+export interface Hello {
+  /** The sentence to show when langgraph.json itself is bad: no graph is loaded. A graph that fails says so in its own row. */
+  error: string | null
+  graphs: { graph_id: string; description: string | null; error: string | null }[]
+  /** `checkpointer.ttl` of langgraph.json. */
+  ttl?: TtlDefaults | null
+}
+
+/** Head of `start`: everything a run needs. `kwargs.config` is merged and carries the system keys. */
+export interface StartHead {
+  run_id: string
+  thread_id: string
+  graph_id: string
+  attempt: number
+  /** First event id of this attempt. */
+  first_id: number
+  /** First `seq` of the checkpoints of this claim, and of its events of protocol v2: claim_no · 2²⁴. */
+  first_seq: number
+  metadata: JsonObject
+  kwargs: RunKwargs
+  /** `values` must be in the finish although no mode streams it (wait, background). */
+  want_values: boolean
+  /** Events of protocol v2 are rendered beside the classic ones. */
+  events: boolean
+}
+
+/**
+ * Head of `finish`. Parts in this order: `values` (JSON text of the root state), `rest` (the ThreadState without its
+ * first member, JSON text beginning `"next":` and ending `}`), `save` (packed SaveHead: the last saves, may be empty).
+ * A part of size 0 is absent.
+ */
+export interface FinishHead {
+  status: 'success' | 'error' | 'interrupted' | 'timeout'
+  error: { error: string; message: string } | null
+  last_event_id: number
+  /** The newest checkpoint of the root namespace; null when nothing was saved. */
+  head: string | null
+  /** Nodes that would run next; not empty = the thread is interrupted. */
+  next: string[]
+  /** Task id → what it raised; only tasks that raised something. */
+  interrupts: { [task_id: string]: Interrupt[] }
+  values_size: number
+  rest_size: number
+  save_size: number
+}
+
+/** Body of `last`: why the process ends, as an error of whoever is charged. */
+export interface LastWords {
+  error: string
+  message: string
+}
+
+/** Body of `call`: what needs graph code and is no run. */
+export type Call = StateCall | HistoryCall | UpdateCall
+
+interface GraphCall {
+  graph_id: string
+  thread_id: string
+  /** Of the assistant: for graphs that are made by a function. */
+  config: JsonObject
+}
+
+/** Answer: the ThreadState as JSON text. */
+export interface StateCall extends GraphCall {
+  verb: 'state'
+  checkpoint?: Checkpoint | null
+  subgraphs?: boolean
+}
+
+/** Answer: the ThreadStates as a JSON array, newest first. */
+export interface HistoryCall extends GraphCall {
+  verb: 'history'
+  limit: number
+  /** Id of a checkpoint: only older ones. */
+  before?: string | null
+  /** What the metadata must contain. */
+  metadata?: JsonObject | null
+  checkpoint?: Checkpoint | null
+}
+
+/** Applies updates one after the other and stores nothing. Answer: packed UpdatedHead and its parts. */
+export interface UpdateCall extends GraphCall {
+  verb: 'update'
+  checkpoint?: Checkpoint | null
+  supersteps: { updates: StepUpdate[] }[]
+  /** As in StartHead. */
+  first_seq: number
+  /** Laid under the metadata of the checkpoints. */
+  metadata: JsonObject
+}
+export interface StepUpdate {
+  values?: unknown
+  command?: Command | null
+  as_node?: string | null
+}
+
+/** The thread as the updates leave it. Parts as in FinishHead: values, rest, then the saves one after the other. */
+export interface UpdatedHead extends Pick<FinishHead, 'head' | 'next' | 'interrupts' | 'values_size' | 'rest_size'> {
+  /** The checkpoint that the last update made. */
+  checkpoint: Checkpoint | null
+  save_sizes: number[]
+}

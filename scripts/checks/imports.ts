@@ -1,0 +1,251 @@
+/**
+ * The import check: which folder may import which, on which floor a file stands, which library belongs to which folder,
+ * which files read the environment or spell a subject, and no circle of imports. The rules are the tables below;
+ * `node dist/scripts/checks/imports.js [folder]` prints each violation and exits with 1 when there is one.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize, relative } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { root } from '../root.js'
+
+/** The first row whose path begins the file's decides what it may import, besides its own folder. */
+const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
+  ['schemas/'],
+  ['bus/', 'schemas/'],
+  ['edge/', 'bus/', 'schemas/'],
+  ['store/', 'schemas/'],
+  // User code runs here.
+  ['workers/host/', 'workers/pipe.ts', 'schemas/'],
+  ['workers/graph/', 'workers/pipe.ts', 'workers/kill-group.ts', 'bus/', 'schemas/'],
+  // Two programs of their own, started as children of the deploy worker.
+  ['workers/deploy/process/instance.ts', 'workers/deploy/', 'workers/graph/main.ts', 'bus/', 'schemas/'],
+  ['workers/deploy/process/probe-child.ts', 'workers/deploy/', 'workers/host/application.ts', 'schemas/'],
+  ['workers/deploy/', 'workers/outbound.ts', 'workers/kill-group.ts', 'bus/', 'schemas/'],
+  ['workers/resources/', 'workers/outbound.ts', 'store/', 'bus/', 'schemas/'],
+  // Used by two programs each.
+  ['workers/pipe.ts'],
+  ['workers/outbound.ts'],
+  ['workers/kill-group.ts'],
+  ['scripts/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
+  ['test/', 'scripts/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
+]
+
+/** The floors of a folder, ground first: a file or subfolder imports from lower floors only. Each must have a floor. */
+const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
+  'workers/resources/': [
+    ['rows/', 'apps.ts'],
+    ['keys/', 'announcements.ts', 'workspace.ts'],
+    ['context.ts'],
+    ['assistants.ts', 'providers.ts'],
+    ['state/', 'truncate.ts'],
+    ['runs/', 'system.ts'],
+    ['crons/', 'checkpoints.ts'],
+    ['threads/', 'alarms.ts'],
+    ['protocols/', 'deployments/'],
+    ['sweeper.ts'],
+    ['main.ts'],
+  ],
+  'edge/': [
+    ['routes.ts', 'watch.ts', 'wheel.ts', 'control-key.ts'],
+    ['http/'],
+    ['context.ts'],
+    ['calls.ts', 'system.ts', 'upgrade.ts'],
+    ['streams/', 'control.ts'],
+    ['protocols/', 'server.ts'],
+    ['edge.ts'],
+    ['main.ts'],
+  ],
+}
+
+/** Libraries that live in some rooms only. Tests may use all of them. */
+const LIBRARIES: { [library: string]: readonly string[] } = {
+  nats: ['bus/'],
+  pino: ['bus/'],
+  'uWebSockets.js': ['edge/'],
+  libsql: ['store/'],
+  mongodb: ['store/'],
+  typia: ['schemas/'],
+  croner: ['workers/resources/crons/'],
+  // The bench measures it alone, as the limit that a server can reach.
+  '@langchain/langgraph': ['workers/host/', 'scripts/bench/limit-main.ts'],
+  '@langchain/core': ['workers/host/'],
+  tap: [],
+}
+
+/** What must never be loaded together, also not over several files. `late`: what import() loads later is fine. */
+const NEVER_REACHES: readonly { start: string; rooms: readonly string[]; late: boolean }[] = [
+  // User code runs here.
+  { start: 'workers/host/main.ts', rooms: ['store/', 'bus/'], late: false },
+  { start: 'workers/graph/main.ts', rooms: ['store/'], late: false },
+  { start: 'workers/deploy/main.ts', rooms: ['store/'], late: false },
+  { start: 'edge/main.ts', rooms: ['store/', 'workers/'], late: false },
+  // The launcher starts in an instant and stays small.
+  { start: 'scripts/weft.ts', rooms: ['bus/', 'edge/', 'workers/', 'store/'], late: true },
+]
+
+const READS_ENV = [
+  /^scripts\//,
+  /^test\//,
+  /(^|\/)main\.ts$/,
+  /^workers\/host\/(main|application|context|tuning)\.ts$/,
+  /^workers\/graph\/host-process\.ts$/,
+  /^workers\/deploy\/process\/probe-child\.ts$/,
+]
+/** The server's permissions are patterns over all subjects. */
+const SPELLS_SUBJECTS = [/^schemas\/subjects\.ts$/, /^scripts\/nats\/config\.ts$/, /^test\//]
+/** A whole subject. Patterns with `*` (what a stream holds) and what a noun is served under are none. */
+const SUBJECT =
+  /(['"`])((queue|chunk|live|end|ctl|event)\.(\$\{|[a-z]+\.[a-z_$])|(rpc|host)\.[^.'"`\s]+\.[a-z_$])[^'"`\s]*\1/g
+
+interface Import {
+  from: string
+  line: number
+  /** A path below the root ("bus/call.ts"), or a library's name. */
+  target: string
+  ours: boolean
+  typeOnly: boolean
+  /** import(): loaded when it is reached, not with the file. */
+  late: boolean
+}
+
+/** Everything below `folder` that breaks a rule, one line each. */
+export function checkImports(folder: string = root): string[] {
+  const files = Object.keys(Object.fromEntries(MAY_IMPORT)).flatMap(room => filesIn(folder, room.split('/')[0]!))
+  const sources = new Map([...new Set(files)].map(file => [file, readFileSync(join(folder, file), 'utf8')]))
+  const imports = new Map([...sources].map(([file, source]) => [file, importsOf(file, source)]))
+  const broken: string[] = []
+  for (const [file, source] of sources) {
+    for (const one of imports.get(file)!) {
+      const why = one.ours ? (folderRefuses(one) ?? floorRefuses(one)) : libraryRefuses(one)
+      if (why !== null) broken.push(`${file}:${one.line}: ${why}`)
+    }
+    if (!READS_ENV.some(rule => rule.test(file)))
+      for (const line of linesOf(source, /\bprocess\.env\b/g))
+        broken.push(`${file}:${line}: only a main reads process.env`)
+    if (!SPELLS_SUBJECTS.some(rule => rule.test(file)))
+      for (const line of linesOf(source, SUBJECT))
+        broken.push(`${file}:${line}: a subject is spelled by schemas/subjects.ts only`)
+  }
+  for (const row of NEVER_REACHES) broken.push(...reaches(imports, row))
+  broken.push(...circles(imports))
+  return broken
+}
+
+function folderRefuses({ from, target }: Import): string | null {
+  const row = MAY_IMPORT.find(([place]) => from.startsWith(place))
+  if (row === undefined) return `${from} stands in no folder that has a row`
+  if (row.some(place => target.startsWith(place))) return null
+  return `${row[0]} does not import ${target}`
+}
+
+function floorRefuses({ from, target }: Import): string | null {
+  for (const [folder, floors] of Object.entries(FLOORS)) {
+    if (!from.startsWith(folder)) continue
+    const floorOf = (file: string) => floors.findIndex(floor => floor.some(place => file.startsWith(folder + place)))
+    const own = floorOf(from)
+    if (own === -1) return `${from} has no floor in ${folder}`
+    if (!target.startsWith(folder)) return null
+    const part = (file: string) => file.slice(folder.length).split('/')[0]
+    if (part(from) !== part(target) && floorOf(target) >= own) return `${target} is not on a lower floor of ${folder}`
+  }
+  return null
+}
+
+function libraryRefuses({ from, target, typeOnly }: Import): string | null {
+  const rooms = LIBRARIES[target]
+  if (rooms === undefined || from.startsWith('test/') || rooms.some(room => from.startsWith(room))) return null
+  if (typeOnly && target === 'typia') return null
+  return `${target} lives in ${rooms.join(', ') || 'test/'} only`
+}
+
+/** Ways into rooms that must not be reached; types do not count, they are gone at run time. */
+function reaches(
+  imports: Map<string, Import[]>,
+  { start, rooms, late: lateIsFine }: (typeof NEVER_REACHES)[number],
+): string[] {
+  const seen = new Map<string, string>([[start, start]])
+  const broken: string[] = []
+  for (const [file, way] of seen) {
+    for (const { target, ours, typeOnly, late } of imports.get(file) ?? []) {
+      if (!ours || typeOnly || (late && lateIsFine) || seen.has(target)) continue
+      const longer = `${way} → ${target}`
+      seen.set(target, longer)
+      if (rooms.some(room => target.startsWith(room))) broken.push(`${start} reaches ${target}: ${longer}`)
+    }
+  }
+  return broken
+}
+
+/** Files that import each other in a circle; types count. One line for each group (Tarjan's algorithm). */
+function circles(imports: Map<string, Import[]>): string[] {
+  const found: string[] = []
+  const index = new Map<string, number>()
+  const low = new Map<string, number>()
+  const stack: string[] = []
+  function visit(file: string): void {
+    index.set(file, index.size)
+    low.set(file, index.get(file)!)
+    stack.push(file)
+    for (const { target, ours } of imports.get(file)!) {
+      if (!ours || !imports.has(target)) continue
+      if (!index.has(target)) {
+        visit(target)
+        low.set(file, Math.min(low.get(file)!, low.get(target)!))
+      } else if (stack.includes(target)) low.set(file, Math.min(low.get(file)!, index.get(target)!))
+    }
+    if (low.get(file) !== index.get(file)) return
+    const group = stack.splice(stack.indexOf(file))
+    if (group.length > 1) found.push(`a circle of imports: ${group.sort().join(', ')}`)
+  }
+  for (const file of imports.keys()) if (!index.has(file)) visit(file)
+  return found
+}
+
+/** The imports of a file. The code is formatted, so a statement begins its line. */
+export function importsOf(from: string, source: string): Import[] {
+  const found: Import[] = []
+  const add = (at: number, specifier: string, typeOnly: boolean, late: boolean) => {
+    const ours = specifier.startsWith('.')
+    const target = ours
+      ? normalize(join(dirname(from), specifier))
+          .replaceAll('\\', '/')
+          .replace(/\.js$/, '.ts')
+      : specifier.replace(/^((?:@[^/]+\/)?[^/]+).*$/, '$1')
+    found.push({ from, line: lineAt(source, at), target, ours, typeOnly, late })
+  }
+  for (const match of source.matchAll(/^(?:import|export)(\s+type\b)?([^;'"]*?\sfrom)?\s*['"]([^'"]+)['"]/gm)) {
+    const names = /\{([^}]*)\}/.exec(match[2] ?? '')?.[1]
+    const allTypes =
+      names !== undefined && !/^\s*\w/.test(match[2]!) && names.split(',').every(name => /^\s*(type\s|$)/.test(name))
+    add(match.index, match[3]!, match[1] !== undefined || allTypes, false)
+  }
+  for (const match of source.matchAll(/\bimport\(\s*['"]([^'"]+)['"]\s*\)(\.\w+)?/g)) {
+    // `import('./x.js').T` in a type position is rare; it counts as an import.
+    add(match.index, match[1]!, false, true)
+  }
+  return found
+}
+
+function filesIn(folder: string, room: string): string[] {
+  if (!existsSync(join(folder, room))) return []
+  return readdirSync(join(folder, room), { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile() && entry.name.endsWith('.ts'))
+    .map(entry => relative(folder, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
+    .filter(file => !file.includes('node_modules/') && !file.startsWith('test/apps/'))
+}
+
+const lineAt = (source: string, at: number): number => source.slice(0, at).split('\n').length
+
+/** Lines where the pattern stands in code; whole-line comments do not count. */
+function linesOf(source: string, pattern: RegExp): number[] {
+  const lines = source.split('\n')
+  return [...source.matchAll(pattern)]
+    .map(({ index }) => lineAt(source, index))
+    .filter(line => !/^\s*(\*|\/\/|\/\*)/.test(lines[line - 1]!))
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const broken = checkImports(process.argv[2] ?? root)
+  for (const line of broken) process.stdout.write(`${line}\n`)
+  process.exit(broken.length === 0 ? 0 : 1)
+}

@@ -1,0 +1,140 @@
+/**
+ * The MongoDB server for tests that comes as Java archives (mongo-java-server with its file backend, BSD): fetched from
+ * Maven Central, or the mirror of it that Maven is configured for, checked against the sha256 given here, and compiled
+ * together with WeftTestMongo.java. All of it is kept in the cache.
+ */
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+import { root } from '../root.js'
+
+const run = promisify(execFile)
+const CENTRAL = 'https://repo.maven.apache.org/maven2'
+const NETTY = '4.2.2.Final'
+
+/** Group, artifact, version, sha256: what mongo-java-server-h2-backend 1.47.0 needs to serve. */
+export const JARS: readonly [group: string, artifact: string, version: string, sha256: string][] = [
+  [
+    'de.bwaldvogel',
+    'mongo-java-server-core',
+    '1.47.0',
+    '9a34c9ad6ac6261906295481838256033ec1efc8c93a3e3828e5d47a006b0bd4',
+  ],
+  [
+    'de.bwaldvogel',
+    'mongo-java-server-h2-backend',
+    '1.47.0',
+    '58ca6760a25f8a05adfe8a0f7a8a042ca22bd472869028755931507cdce20e71',
+  ],
+  ['com.h2database', 'h2', '2.3.232', '8dae62d22db8982c3dcb3826edb9c727c5d302063a67eef7d63d82de401f07d3'],
+  ['io.netty', 'netty-buffer', NETTY, '4820eeb2d3db269b20b30711e3d7d21979664249aaf10fc67f90dee935810747'],
+  ['io.netty', 'netty-codec-base', NETTY, '76987614ccb2fda7d3292b69ba5b61351f30e91bf5c7d8fa4b51bc32c9f67456'],
+  ['io.netty', 'netty-common', NETTY, '5d022f3acad74cb0f195f60213500a4000d1340e5e941edaf1a0e756686b9bae'],
+  ['io.netty', 'netty-handler', NETTY, 'd4ef582c78125457baa0cfa52992b5fb1bb9172d1a2c03b726e8b26e17d3fe2c'],
+  ['io.netty', 'netty-resolver', NETTY, 'fa7841ffe2e39d52251814fb8560d6936b10ae7c67453ee50426b83fd5170ba0'],
+  ['io.netty', 'netty-transport', NETTY, '116d766a1af4722fe76a4cdaed969644985d44e08ec1337d2dbab697dd109603'],
+  [
+    'io.netty',
+    'netty-transport-native-unix-common',
+    NETTY,
+    'aa8821a7ea2ca47f62740bd1f37d67deb97824cc77e76dde6ae2c439a923fc9d',
+  ],
+  ['org.slf4j', 'slf4j-api', '2.0.17', '7b751d952061954d5abfed7181c1f645d336091b679891591d63329c622eb832'],
+]
+
+export interface JarOptions {
+  cache: string
+  env: NodeJS.ProcessEnv
+  log(line: string): void
+  /** Where the archives are fetched from, instead of what Maven is configured for. */
+  repository?: string
+}
+
+/** The command that serves, but for its file and port; null when there is no JDK. Throws when something is refused. */
+export async function javaServer({ cache, env, log, repository }: JarOptions): Promise<string[] | null> {
+  for (const tool of ['java', 'javac'])
+    if (
+      !(await run(tool, ['-version'], { env }).then(
+        () => true,
+        () => false,
+      ))
+    )
+      return null
+  const source = join(root, 'scripts/mongo/WeftTestMongo.java')
+  const version = createHash('sha256').update(readFileSync(source)).update(JSON.stringify(JARS)).digest('hex')
+  const folder = join(cache, `mongo-java-server-${version.slice(0, 16)}`)
+  if (!existsSync(folder)) await make(folder, source, { cache, env, log, repository })
+  return ['java', '-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', classPath(folder), 'WeftTestMongo']
+}
+
+const fileOf = (artifact: string, version: string): string => `${artifact}-${version}.jar`
+const classPath = (folder: string): string =>
+  [folder, ...JARS.map(([, artifact, version]) => join(folder, fileOf(artifact, version)))].join(delimiter)
+
+/** Put in place by a rename: two processes may do it at once. */
+async function make(folder: string, source: string, { cache, env, log, repository }: JarOptions): Promise<void> {
+  mkdirSync(cache, { recursive: true })
+  const made = mkdtempSync(join(cache, 'getting-'))
+  try {
+    const from = repository ?? repositoryOf(env)
+    log(`getting mongo-java-server from ${new URL(from).host}`)
+    await Promise.all(
+      JARS.map(async ([group, artifact, version, sha256]) => {
+        const name = fileOf(artifact, version)
+        writeFileSync(
+          join(made, name),
+          await fetchJar(`${from}/${group.replaceAll('.', '/')}/${artifact}/${version}/${name}`, sha256),
+        )
+      }),
+    )
+    await run('javac', ['-cp', classPath(made), '-d', made, source], { env })
+    try {
+      renameSync(made, folder)
+    } catch (error) {
+      if (!existsSync(folder)) throw error
+    }
+  } finally {
+    rmSync(made, { recursive: true, force: true })
+  }
+}
+
+async function fetchJar(url: string, sha256: string): Promise<Uint8Array> {
+  const name = url.split('/').at(-1)
+  let answer: Response
+  try {
+    answer = await fetch(url, { signal: AbortSignal.timeout(120_000) })
+  } catch (error) {
+    const { cause, message } = error as Error & { cause?: Error }
+    throw new Error(`${new URL(url).host}: ${cause?.message || message}`)
+  }
+  if (!answer.ok) throw new Error(`${new URL(url).host} answered ${answer.status} for ${name}`)
+  const bytes = new Uint8Array(await answer.arrayBuffer())
+  const found = createHash('sha256').update(bytes).digest('hex')
+  if (found !== sha256) throw new Error(`${name} has the sha256 ${found}, expected ${sha256}`)
+  return bytes
+}
+
+/** The mirror of Maven Central in the settings of Maven; Central itself when there is none. */
+export function repositoryOf(env: NodeJS.ProcessEnv): string {
+  for (const file of [
+    join(env.HOME || homedir(), '.m2/settings.xml'),
+    join(env.MAVEN_HOME || '/usr/share/maven', 'conf/settings.xml'),
+  ]) {
+    let text: string
+    try {
+      text = readFileSync(file, 'utf8').replace(/<!--[\s\S]*?-->/g, '')
+    } catch {
+      continue
+    }
+    for (const [, mirror] of text.matchAll(/<mirror>([\s\S]*?)<\/mirror>/g)) {
+      const of = /<mirrorOf>\s*([^<]*?)\s*<\/mirrorOf>/.exec(mirror!)?.[1] ?? ''
+      const url = /<url>\s*([^<\s]+)\s*<\/url>/.exec(mirror!)?.[1]
+      if (url && of.split(',').some(one => ['*', 'central', 'external:*'].includes(one.trim())))
+        return url.replace(/\/$/, '')
+    }
+  }
+  return CENTRAL
+}

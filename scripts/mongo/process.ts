@@ -1,0 +1,101 @@
+/** The MongoDB server of a test: started on a fresh folder, killed and started again at will, gone with the test. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { keep } from '../keep.js'
+import { spawnTied } from '../tied.js'
+import type { OwnWay } from './server.js'
+
+/** An image may have to be fetched first. */
+const READY_MS = 120_000
+const STOP_MS = 10_000
+
+export interface MongoProcess {
+  /** Of this database. */
+  url(database: string): string
+  /** Process id of the server; null while it is down. */
+  pid(): number | null
+  /** kill -9; it stays down until `restart`. */
+  kill(): Promise<void>
+  /** At the same port, on the same data. */
+  restart(): Promise<void>
+  /** Ends it and removes the data. */
+  stop(): Promise<void>
+}
+
+/** Resolves when the server accepts connections. */
+export async function startMongoProcess(way: OwnWay): Promise<MongoProcess> {
+  const data = mkdtempSync(join(tmpdir(), 'weft-mongo-'))
+  const port = await freePort()
+  let pid: number | null = null
+  const kept = keep({
+    name: 'MongoDB server',
+    log: () => {},
+    restart: false,
+    spawn: () => spawnTied(way.command(data, port)),
+    async ready(child) {
+      child.once('exit', () => {
+        pid = null
+      })
+      createInterface({ input: child.stdout! }).once('line', line => {
+        pid = Number(line)
+      })
+      const deadline = Date.now() + READY_MS
+      while (child.exitCode === null && child.signalCode === null && Date.now() < deadline) {
+        if (await accepts(port)) return
+        await sleep(20)
+      }
+      throw new Error(`the MongoDB server (${way.kind}) does not accept connections`)
+    },
+  })
+  await kept.start()
+  const down = async () => {
+    while (pid !== null) await sleep(10)
+  }
+  return {
+    url: database => `mongodb://127.0.0.1:${port}/${database}`,
+    pid: () => pid,
+    async kill() {
+      if (way.kill) await way.kill(port)
+      else if (pid !== null) process.kill(pid, 'SIGKILL')
+      await down()
+    },
+    async restart() {
+      await kept.stop(STOP_MS)
+      await down()
+      await kept.start()
+    },
+    async stop() {
+      await kept.stop(STOP_MS)
+      rmSync(data, { recursive: true, force: true, maxRetries: 3 })
+    },
+  }
+}
+
+/** A port that was free a moment ago. */
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen({ host: '127.0.0.1', port: 0, exclusive: true }, () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise(done => {
+    const socket = connect(port, '127.0.0.1')
+    const end = (answer: boolean) => {
+      socket.destroy()
+      done(answer)
+    }
+    socket.setTimeout(1_000, () => end(false))
+    socket.once('connect', () => end(true))
+    socket.once('error', () => end(false))
+  })
+}

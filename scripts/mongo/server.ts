@@ -1,0 +1,90 @@
+/**
+ * A MongoDB server for tests: the one of MONGODB_URL, else `mongod` on PATH, else docker, else mongo-java-server with
+ * the JDK of the machine. What is started ends with us and has its data in a folder of its own.
+ */
+import { execFile } from 'node:child_process'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { javaServer } from './jars.js'
+
+export const MONGO_IMAGE = 'mongo:7'
+
+export interface MongoFindOptions {
+  /** Folder of the cache; `$XDG_CACHE_HOME/weft` or `~/.cache/weft` when absent. */
+  cache?: string
+  log?: (line: string) => void
+  env?: NodeJS.ProcessEnv
+  /** True: one that we start ourselves, so that it can be killed. MONGODB_URL does not count. */
+  own?: boolean
+  repository?: string
+}
+
+/** How a server is had: it is there already, or a command serves on a folder and a port. */
+export type MongoWay = { kind: 'url'; url: string } | OwnWay
+
+export interface OwnWay {
+  kind: 'mongod' | 'docker' | 'java'
+  command(data: string, port: number): string[]
+  /** Where a signal to the process does not reach the server. */
+  kill?(port: number): Promise<void>
+}
+
+type Env = NodeJS.ProcessEnv
+const run = promisify(execFile)
+
+/** Throws an Error with one sentence that names the choices. */
+export async function findMongo({
+  cache,
+  log = () => {},
+  env = process.env,
+  own = false,
+  repository,
+}: MongoFindOptions = {}): Promise<MongoWay> {
+  const given = env.WEFT_TEST_MONGODB_URL || env.MONGODB_URL
+  if (given && !own) return { kind: 'url', url: given }
+  if (await works('mongod', ['--version'], env)) return { kind: 'mongod', command: mongod }
+  if (await works('docker', ['info'], env)) return docker(env)
+  const base = cache ?? join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'weft')
+  let why = 'there is no JDK'
+  try {
+    const java = await javaServer({ cache: base, env, log, ...(repository ? { repository } : {}) })
+    if (java !== null) return { kind: 'java', command: (data, port) => [...java, join(data, 'mongo.h2'), `${port}`] }
+  } catch (error) {
+    why = (error as Error).message.split('\n')[0]!
+  }
+  throw new Error(
+    `no MongoDB server was found for the tests (${why}): set MONGODB_URL to one, or put mongod on PATH, or start docker, ` +
+      'or install a JDK (`apt-get install default-jdk-headless`), or leave these tests out with --embedded-only',
+  )
+}
+
+const mongod = (data: string, port: number): string[] => [
+  'mongod',
+  '--dbpath',
+  data,
+  '--port',
+  `${port}`,
+  '--bind_ip',
+  '127.0.0.1',
+  '--logpath',
+  join(data, 'mongod.log'),
+]
+
+function docker(env: Env): OwnWay {
+  const name = (port: number) => `weft-mongo-${process.pid}-${port}`
+  return {
+    kind: 'docker',
+    command: (data, port) => [
+      ...['docker', 'run', '--rm', '--name', name(port), '--publish', `127.0.0.1:${port}:27017`],
+      ...['--volume', `${data}:/data/db`, MONGO_IMAGE],
+    ],
+    kill: async port => void (await run('docker', ['kill', name(port)], { env })),
+  }
+}
+
+const works = (command: string, args: string[], env: Env): Promise<boolean> =>
+  run(command, args, { env, timeout: 20_000 }).then(
+    () => true,
+    () => false,
+  )

@@ -1,0 +1,212 @@
+/** The NATS server that we start, as a child that ends with us. Started again within a second at the same port when it dies. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Role } from '../../bus/connect.js'
+import { keep } from '../keep.js'
+import { spawnTied } from '../tied.js'
+import { readPasswords, writeNatsConfig } from './config.js'
+
+export interface NatsOptions {
+  /** Path of the server, from findNatsServer. */
+  server: string
+  data: string
+  max_file_store: number
+  /** Port to take; the one of the last start with this folder when it is free, else any, when absent. */
+  port?: number
+  /** Port of its monitoring pages; none when absent. */
+  monitor?: number
+  /** False: no restart by itself. */
+  restart?: boolean
+  log?: (line: string) => void
+  onGivenUp?: (error: Error) => void
+}
+
+export interface NatsProcess {
+  port: number
+  urlOf(role: Role): string
+  /** Process id of the server itself; null while it is down. */
+  pid(): number | null
+  /** kill -9 of the server. */
+  kill(): void
+  /** Ends it if it runs and starts it at the same port. */
+  restart(): Promise<void>
+  stop(): Promise<void>
+}
+
+interface Note {
+  owner: number
+  pid: number
+  port: number
+}
+
+const READY_MS = 20_000
+const STOP_MS = 5_000
+
+const noteFile = (data: string): string => join(data, 'nats-server.json')
+
+/** Starts the server on the data folder; resolves when it accepts connections. */
+export async function startNatsProcess({
+  server,
+  data,
+  max_file_store,
+  port,
+  monitor,
+  restart = true,
+  log = () => {},
+  onGivenUp,
+}: NatsOptions): Promise<NatsProcess> {
+  const folder = resolve(data)
+  mkdirSync(folder, { recursive: true })
+  const earlier = readNote(folder)
+  if (earlier !== null) await endOrphan(folder, earlier, log)
+  let taken = port ?? (earlier !== null && (await isFree('127.0.0.1', earlier.port)) ? earlier.port : -1)
+  let pid: number | null = null
+
+  const kept = keep({
+    name: 'NATS server',
+    log,
+    restart,
+    ...(onGivenUp ? { onGivenUp } : {}),
+    spawn: () => {
+      pid = null
+      const path = writeNatsConfig({ data: folder, port: taken, max_file_store, monitor })
+      return spawnTied([server, '-c', path])
+    },
+    ready: async child => {
+      child.once('exit', () => {
+        pid = null
+      })
+      const mine = await firstNumber(child)
+      pid = mine
+      const deadline = Date.now() + READY_MS
+      while (child.exitCode === null && child.signalCode === null && Date.now() < deadline) {
+        if (taken === -1) taken = portOf(folder, mine)
+        if (taken !== -1 && (await greets(taken))) {
+          writeFileSync(
+            noteFile(folder),
+            `${JSON.stringify({ owner: process.pid, pid: mine, port: taken } satisfies Note)}\n`,
+          )
+          rmSync(portsFile(folder, mine), { force: true })
+          return
+        }
+        await sleep(10)
+      }
+      throw new Error(`it does not accept connections; see ${join(folder, 'nats-server.log')}`)
+    },
+  })
+  await kept.start()
+
+  return {
+    port: taken,
+    urlOf: role => natsUrlOf(folder, role),
+    pid: () => pid,
+    kill() {
+      if (pid !== null) process.kill(pid, 'SIGKILL')
+    },
+    async restart() {
+      await kept.stop(STOP_MS)
+      await kept.start()
+    },
+    stop: () => kept.stop(STOP_MS),
+  }
+}
+
+/** The URL of a role at the server that was started on `data`; throws an Error with one sentence when none was. */
+export function natsUrlOf(data: string, role: Role): string {
+  const note = readNote(resolve(data))
+  if (note === null)
+    throw new Error(
+      `no NATS server was started on ${resolve(data)}: set NATS_URL, or give --data of a running \`weft start\``,
+    )
+  return `nats://${role}:${encodeURIComponent(readPasswords(resolve(data))[role])}@127.0.0.1:${note.port}`
+}
+
+function readNote(folder: string): Note | null {
+  try {
+    return JSON.parse(readFileSync(noteFile(folder), 'utf8')) as Note
+  } catch {
+    return null
+  }
+}
+
+/** A server of an earlier start on this folder: refused while its owner lives, ended when it was left behind. */
+async function endOrphan(folder: string, { owner, pid }: Note, log: (line: string) => void): Promise<void> {
+  if (!runs(pid) || !(await commandOf(pid)).includes(join(folder, 'nats.conf'))) return
+  if (runs(owner))
+    throw new Error(`${folder} is in use by another \`weft start\` (process ${owner}): stop it, or give another --data`)
+  log(`ending the NATS server ${pid} that an earlier start left behind`)
+  process.kill(pid, 'SIGTERM')
+  const deadline = Date.now() + STOP_MS
+  while (runs(pid) && Date.now() < deadline) await sleep(20)
+  if (runs(pid)) process.kill(pid, 'SIGKILL')
+  while (runs(pid) && Date.now() < deadline + 1_000) await sleep(20)
+}
+
+function runs(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+async function commandOf(pid: number): Promise<string> {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+  } catch {
+    return new Promise(done => {
+      let out = ''
+      const ps = spawn('ps', ['-o', 'command=', '-p', `${pid}`], { stdio: ['ignore', 'pipe', 'ignore'] })
+      ps.stdout.on('data', part => (out += part))
+      ps.once('error', () => done(''))
+      ps.once('close', () => done(out))
+    })
+  }
+}
+
+const portsFile = (folder: string, pid: number): string => join(folder, `nats-server_${pid}.ports`)
+
+function portOf(folder: string, pid: number): number {
+  try {
+    const { nats } = JSON.parse(readFileSync(portsFile(folder, pid), 'utf8')) as { nats: string[] }
+    return Number(new URL(nats[0]!).port)
+  } catch {
+    return -1
+  }
+}
+
+function firstNumber(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.stdout!.once('data', part => resolve(Number(`${part}`.trim())))
+    child.once('exit', () => reject(new Error('the shell ended')))
+    child.once('error', reject)
+  })
+}
+
+/** True when a server greets at the port. */
+function greets(port: number): Promise<boolean> {
+  return new Promise(done => {
+    const socket = connect(port, '127.0.0.1')
+    const end = (answer: boolean) => {
+      socket.destroy()
+      done(answer)
+    }
+    socket.setTimeout(1_000, () => end(false))
+    socket.once('data', part => end(`${part}`.startsWith('INFO ')))
+    socket.once('error', () => end(false))
+    socket.once('close', () => done(false))
+  })
+}
+
+/** True when the port can be bound. */
+export function isFree(host: string, port: number): Promise<boolean> {
+  return new Promise(done => {
+    const server = createServer()
+    server.once('error', () => done(false))
+    server.listen({ host, port, exclusive: true }, () => server.close(() => done(true)))
+  })
+}

@@ -1,0 +1,131 @@
+import t from 'tap'
+import { openCors } from '../../edge/http/cors.js'
+import { hostGuard, isJson, isLoopback } from '../../edge/http/guards.js'
+import { readCursor } from '../../edge/streams/cursor.js'
+import { openFilter, readModes } from '../../edge/streams/filter.js'
+import { readConfig } from '../../schemas/config.js'
+import { isTrue } from '../../schemas/query.js'
+import { frame } from './stage.js'
+
+const query = (text: string) => new URLSearchParams(text)
+
+t.test('cors: a wildcard never comes with credentials', t => {
+  const cors = openCors('*')
+  t.same(cors.answer(''), [])
+  const answer = cors.answer('http://a.example').join('|')
+  t.match(answer, 'Access-Control-Allow-Origin|*')
+  for (const name of ['Content-Location', 'Location', 'X-Pagination-Total', 'X-Pagination-Next']) t.match(answer, name)
+  const preflight = cors.preflight('http://a.example', 'x-api-key, authorization').join('|')
+  t.match(preflight, 'Access-Control-Allow-Headers|x-api-key, authorization')
+  t.match(preflight, 'Access-Control-Max-Age|600')
+  t.notMatch(answer + preflight, 'Credentials')
+  t.notMatch(cors.preflight('http://a.example', 'x\r\ny: z').join('|'), 'y: z')
+  t.end()
+})
+
+t.test('cors: a list answers its own origins only', t => {
+  const cors = openCors('http://a.example, http://b.example')
+  t.match(cors.answer('http://b.example').join('|'), 'Access-Control-Allow-Origin|http://b.example')
+  t.match(cors.answer('http://b.example').join('|'), 'Access-Control-Allow-Credentials|true')
+  t.same(cors.answer('http://c.example'), ['Vary', 'Origin'])
+  t.same(cors.preflight('http://c.example', 'x'), [])
+  t.end()
+})
+
+t.test('cursors: every form, none of which fails', t => {
+  t.equal(readCursor('-1', query('')), 'start')
+  t.equal(readCursor('-', query('')), 'start')
+  t.equal(readCursor('0', query('')), 0)
+  t.equal(readCursor(' 57 ', query('')), 57)
+  t.equal(readCursor('', query('last_event_id=9')), 9)
+  t.equal(readCursor('8', query('last_event_id=9')), 8, 'the header wins')
+  for (const foreign of ['', 'abc', '1718000000000-0', '-2', '1e3', '99999999999999999999', '0x1', 'é']) {
+    t.equal(readCursor(foreign, query('')), null, foreign)
+  }
+  t.ok(isTrue('1') && isTrue('true') && isTrue('Yes'))
+  t.notOk(isTrue('0') || isTrue(null) || isTrue('') || isTrue('false'))
+  t.end()
+})
+
+t.test('stream modes: every form of the SDKs', t => {
+  t.same(readModes(query('')), [])
+  t.same(readModes(query('stream_mode=')), [])
+  t.same(readModes(query('stream_mode=values')), ['values'])
+  t.same(readModes(query('stream_mode=values&stream_mode=updates')), ['values', 'updates'])
+  t.same(readModes(query(`stream_mode=${encodeURIComponent('["values","updates"]')}`)), ['values', 'updates'])
+  t.same(readModes(query('stream_mode=[oops')), [])
+  t.end()
+})
+
+t.test('the filter picks events by name in the bytes', t => {
+  const names = ['metadata', 'values', 'values|n:1', 'messages', 'messages|n:1', 'messages/partial', 'updates', 'error']
+  const bytes = Buffer.concat(names.map((name, i) => frame(i, 0, name)))
+  const kept = (...modes: string[]) =>
+    [
+      ...Buffer.from(openFilter(modes, ['values', 'updates', 'messages', 'messages-tuple'])!(bytes))
+        .toString()
+        .matchAll(/event: (.*)\n/g),
+    ].map(one => one[1])
+  t.same(kept('values'), ['metadata', 'values', 'values|n:1', 'error'])
+  t.same(kept('messages-tuple'), ['metadata', 'messages', 'messages|n:1', 'error'])
+  t.same(kept('messages'), ['metadata', 'messages/partial', 'error'])
+  t.same(kept('updates', 'values'), ['metadata', 'values', 'values|n:1', 'updates', 'error'])
+  t.equal(openFilter([], ['values']), null, 'no filter asked for')
+  t.equal(openFilter(['values', 'custom'], ['values']), null, 'nothing to leave out')
+  const whole = frame(0, 0, 'values')
+  t.equal(openFilter(['values'], ['values', 'updates'])!(whole), whole, 'the same bytes when all of them pass')
+  t.equal(openFilter(['custom'], ['values'])!(frame(1, 0, 'values')).length, 0)
+  const plain = Buffer.from('event: values\ndata: 1\n\nevent: updates\ndata: "\\nevent: values"\n\n')
+  t.equal(Buffer.from(openFilter(['values'], ['values', 'updates'])!(plain)).toString(), 'event: values\ndata: 1\n\n')
+  t.end()
+})
+
+t.test('hosts: loopback names always, others by list, rebinding names never', t => {
+  const guard = hostGuard(readConfig({}, { allowed_hosts: 'weft.example, other.example:8080' }))
+  for (const host of [
+    'localhost',
+    'localhost:2024',
+    '127.0.0.1:1',
+    '127.1.2.3',
+    '[::1]:9',
+    'LOCALHOST',
+    'app.localhost',
+  ]) {
+    t.ok(guard(host), host)
+  }
+  for (const host of ['weft.example', 'weft.example:99', 'other.example:8080']) t.ok(guard(host), host)
+  for (const host of [
+    'evil.example',
+    'other.example',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+    '10.0.0.1',
+  ]) {
+    t.notOk(guard(host), host)
+  }
+  t.ok(hostGuard(readConfig({}, { host: '0.0.0.0' }))('anything.example'), 'no list, no loopback: not checked')
+  t.notOk(hostGuard(readConfig({}, { host: '0.0.0.0', allowed_hosts: 'a.example' }))('b.example'))
+  t.ok(isLoopback('[::1]') && isLoopback('localhost') && !isLoopback('0.0.0.0') && !isLoopback('::'))
+  t.end()
+})
+
+t.test('content types', t => {
+  for (const type of [
+    '',
+    'application/json',
+    'application/json; charset=utf-8',
+    'text/plain;charset=UTF-8',
+    'Application/JSON',
+  ]) {
+    t.ok(isJson(type), type)
+  }
+  for (const type of [
+    'text/html',
+    'multipart/form-data; boundary=x',
+    'application/x-www-form-urlencoded',
+    'application/jsonp',
+  ]) {
+    t.notOk(isJson(type), type)
+  }
+  t.end()
+})

@@ -1,0 +1,172 @@
+/** What a graph worker does with runs whose time, authority, store, broker or own process ends. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { openCaller } from '../../bus/call.js'
+import { openMux } from '../../bus/mux.js'
+import { wake } from '../../bus/queue.js'
+import { readConfig } from '../../schemas/config.js'
+import { token } from '../../schemas/ids.js'
+import { rpc } from '../../schemas/subjects.js'
+import type { GraphHost } from '../../workers/graph/host-process.js'
+import { openSupervisor } from '../../workers/graph/supervisor.js'
+import { FROM_HOST, TO_HOST } from '../../workers/pipe.js'
+import { type Started, startWorkers, until, within } from './worker-helper.js'
+
+t.setTimeout(240_000)
+const stepsOf = (run: Started) => run.steps().map(({ step }) => step)
+const alive = (pid: number) => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+t.test('the time of a run is limited', async t => {
+  const weft = await startWorkers({ run_timeout_secs: 1.5 })
+  t.teardown(() => weft.stop())
+  for (const harm of ['signal', 'wait', 'busy']) {
+    const thread_id = await weft.thread()
+    // Who shares a host with a busy loop spends its own time, too.
+    const other = harm === 'busy' ? null : await weft.run('steps', { steps: 10 })
+    const run = await weft.run('poison', { steps: 3, at: 2, harm, ms: 20_000 }, { thread_id })
+    const ended = await within(20_000, run.ended)
+    t.match(ended, { status: 'timeout' }, harm)
+    t.match(run.events.at(-1), { event: 'error', data: { error: 'RunTimeout' }, id: ended.last_event_id })
+    t.match(await weft.row(run.run_id), { status: 'timeout' })
+    t.match(await weft.threadRow(thread_id), { status: 'error' })
+    await sleep(500)
+    t.same(stepsOf(run), [1, 2])
+    if (other !== null) t.match(await within(20_000, other.ended), { status: 'success' })
+  }
+})
+
+t.test('with one worker', async t => {
+  const weft = await startWorkers()
+  t.teardown(() => weft.stop())
+
+  for (const harm of ['wait', 'busy']) {
+    await t.test(`a run that another holds is stopped (${harm})`, async t => {
+      const thread_id = await weft.thread()
+      const input = { steps: 4, at: 2, harm, ms: 60_000, times: 1 }
+      const run = await weft.run('poison', input, { thread_id, body: { durability: 'sync' } })
+      const [, first] = await run.begun(2)
+      const other = openCaller(await weft.open('graphs'))
+      const claim = async (hb?: number) =>
+        (
+          await other.ask(
+            rpc('runs', 'claim'),
+            { request_id: 't' },
+            json({ run_id: run.run_id, thread_id, worker: 'w', ...(hb === undefined ? {} : { hb }) }),
+          )
+        ).head
+      // Its holder beats every few seconds: who falls between two beats asks again with the beat it saw last.
+      let { claim: answer, lease } = await claim()
+      await until(async () => {
+        if (answer !== 'taken') ({ claim: answer, lease } = await claim(lease!.hb))
+        return answer === 'taken'
+      })
+      const back = { charge: false, end: null, error: { error: 'E', message: 'm' }, last_event_id: null }
+      if (harm === 'busy') await until(() => !alive(first!.pid))
+      else await sleep(6_000)
+      t.same(stepsOf(run), [1, 2])
+      await other.ask(rpc('runs', 'release'), { request_id: 't', lease }, json(back))
+      t.match(await within(30_000, run.ended), { status: 'success' })
+      t.same(stepsOf(run), [1, 2, 2, 3, 4])
+      other.close()
+    })
+  }
+
+  await t.test('a wake-up that comes several times starts one execution', async t => {
+    const resources = await weft.open('resources')
+    const mux = openMux(resources)
+    const runs: Started[] = []
+    for (let n = 0; n < 20; n++) runs.push(await weft.run('steps', { steps: 20 }))
+    for (const [n, { run_id, thread_id }] of runs.entries())
+      for (const id of [`${run_id}:1`, `${run_id}:x`, `${run_id}:y${n}`])
+        await wake(resources, mux, token('pool', 'default'), { run_id, thread_id }, id)
+    for (const run of runs) {
+      t.match(await within(30_000, run.ended), { status: 'success' })
+      t.equal(run.steps().length, 20)
+    }
+    mux.close()
+  })
+
+  await t.test('a broker that restarts gives no run twice', async t => {
+    const run = await weft.run('poison', { steps: 3, at: 2, harm: 'wait', ms: 14_000 })
+    await run.begun(2)
+    weft.nats.kill()
+    await sleep(1_000)
+    await weft.nats.restart()
+    const next = await (async () => {
+      await until(() => weft.edge.connected())
+      return weft.run('steps', { steps: 2 })
+    })()
+    t.match(await within(30_000, next.ended), { status: 'success' })
+    t.match(await within(40_000, run.ended), { status: 'success' })
+    t.same(stepsOf(run), [1, 2, 3])
+  })
+
+  await t.test('a store that is away for a while stops no run', async t => {
+    const thread_id = await weft.thread()
+    const run = await weft.run('steps', { steps: 300 }, { thread_id, body: { durability: 'sync' } })
+    await run.begun(20)
+    await weft.storeAway(2_500)
+    t.match(await within(40_000, run.ended), { status: 'success' })
+    t.equal(run.steps().length, 300)
+  })
+})
+
+t.test('an orderly stop hands over what does not finish', async t => {
+  const weft = await startWorkers()
+  t.teardown(() => weft.stop())
+  const thread_id = await weft.thread()
+  const short = await weft.run('slow', { ms: 2_000 })
+  const long = await weft.run(
+    'poison',
+    { steps: 3, at: 2, harm: 'wait', times: 1 },
+    { thread_id, body: { durability: 'sync' } },
+  )
+  const [, first] = await long.begun(2)
+  await short.begun(1)
+  await weft.addGraphs()
+  const from = performance.now()
+  await within(10_000, weft.graphs.stop())
+  t.ok(performance.now() - from < 8_000)
+  t.equal(short.steps().length, 1)
+  t.match(await within(10_000, short.ended), { status: 'success' }, 'finished within the grace')
+  t.match(await within(20_000, long.ended), { status: 'success' }, 'not interrupted')
+  t.same(stepsOf(long), [1, 2, 2, 3])
+  t.notOk(alive(first!.pid))
+  t.not(long.steps().at(-1)!.pid, first!.pid)
+})
+
+t.test('frames for a slot that was not assigned are dropped and counted', async t => {
+  const weft = await startWorkers()
+  t.teardown(() => weft.stop())
+  const link = await weft.open('graphs')
+  const mux = openMux(link)
+  const caller = openCaller(link)
+  const pool = token<'pool'>('pool', 'default')
+  const supervisor = openSupervisor({ config: readConfig({}), link, mux, caller, pool, worker: 'w' })
+  const sent: number[] = []
+  const host = { slots: new Set(), send: ({ kind }: { kind: number }) => sent.push(kind) } as unknown as GraphHost
+  const frame = { flags: 1, slot: 7, id: 0, count: 1, body: Buffer.from('id: 0\nevent: x\ndata: {}\n\n') }
+  for (const kind of [FROM_HOST.chunk, FROM_HOST.ask, FROM_HOST.finish, 77])
+    supervisor.onFrame(host, { ...frame, kind })
+  t.equal(supervisor.foreignFrames(), 4)
+  const { slot, back } = supervisor.lend(host)
+  supervisor.onFrame(host, { ...frame, slot, kind: FROM_HOST.ask })
+  t.equal(supervisor.foreignFrames(), 5, 'a lent slot may not save')
+  t.same(sent, [])
+  const question = Buffer.from(JSON.stringify({ thread_id: await weft.thread() }))
+  supervisor.onFrame(host, { ...frame, slot, kind: FROM_HOST.ask, flags: 2, body: question })
+  await until(() => sent.length > 0)
+  t.same(sent, [TO_HOST.answer], 'but may read')
+  back()
+  await supervisor.stop(100)
+  mux.close()
+  caller.close()
+})
+
+const json = (value: unknown) => Buffer.from(JSON.stringify(value))

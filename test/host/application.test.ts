@@ -1,0 +1,181 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import t from 'tap'
+import { loadApplication } from '../../workers/host/application.js'
+import { startHost } from './host-helper.js'
+
+const root = mkdtempSync(join(tmpdir(), 'weft-app-'))
+t.teardown(() => rmSync(root, { recursive: true, force: true }))
+let made = 0
+
+/** Writes an application outside of the repository, where it finds no libraries of its own. */
+function application(description: unknown, files: { [name: string]: string } = {}): string {
+  const folder = join(root, `app${++made}`)
+  const text = typeof description === 'string' ? description : JSON.stringify(description)
+  for (const [name, content] of Object.entries({ ...files, 'langgraph.json': text })) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true })
+    writeFileSync(join(folder, name), content)
+  }
+  return join(folder, 'langgraph.json')
+}
+
+const graph = (value: string, suffix = '') => `
+  import { Annotation, START, StateGraph } from '@langchain/langgraph'
+  export const graph = new StateGraph(Annotation.Root({ value: Annotation${suffix} }))
+    .addNode('node', () => ({ value: ${value} }))
+    .addEdge(START, 'node')
+    .compile()
+`
+
+t.test('a bad file is one sentence', async t => {
+  const sentence = async (description: unknown) => (await loadApplication(application(description))).hello.error
+  t.match(await sentence('{"graphs": '), /langgraph\.json is not valid JSON: /)
+  t.match(await sentence('[]'), /must hold a JSON object\.$/)
+  t.match(await sentence({}), /names no graphs: "graphs" must map a name to "file:export"\.$/)
+  t.match(await sentence({ graphs: {} }), /names no graphs/)
+  t.match(
+    await sentence({ graphs: { a: './a.mjs:a' }, auth: { path: './auth.mjs:auth' } }),
+    /asks for "auth", which Weft does not have yet: it is not served without it\.$/,
+  )
+  const withTtl = (ttl: unknown) => ({ graphs: { a: './a.mjs:a' }, checkpointer: { ttl } })
+  t.match(await sentence(withTtl({ default_ttl: 0 })), /checkpointer\.ttl\.default_ttl must be .*number/)
+  t.match(await sentence(withTtl({ strategy: 'x' })), /checkpointer\.ttl\.strategy must be .*keep_latest/)
+  t.match(await sentence(withTtl({ sweep_limit: 1.5 })), /checkpointer\.ttl\.sweep_limit must be/)
+  t.match(await sentence(withTtl('1 day')), /checkpointer\.ttl must be/)
+  const ttl = { strategy: 'keep_latest', default_ttl: 10, sweep_interval_minutes: 1, sweep_limit: 5 }
+  t.same((await loadApplication(application(withTtl(ttl)))).hello.ttl, ttl)
+  t.match((await loadApplication(join(root, 'none.json'))).hello.error, /none\.json cannot be read\.$/)
+})
+
+t.test('one bad graph does not hide the others', async t => {
+  const path = application(
+    {
+      graphs: {
+        good: { path: './good.mjs:graph', description: 'Good' },
+        python: './agent.py:graph',
+        missing: './missing.mjs:graph',
+        unnamed: './good.mjs:other',
+        plain: './bad.mjs:plain',
+        throws: './throws.mjs:graph',
+        shapeless: 7,
+        colonless: './good.mjs',
+      },
+      unknown_key: { ignored: true },
+    },
+    {
+      'good.mjs': graph('1'),
+      'bad.mjs': 'export const plain = { a: 1 }',
+      'throws.mjs': 'throw new Error("at load")',
+    },
+  )
+  const host = await startHost(path)
+  const { error, graphs } = await host.hello
+  const errorOf = (id: string) => graphs.find(({ graph_id }) => graph_id === id)!.error
+  t.equal(error, null)
+  t.match(graphs[0], { graph_id: 'good', description: 'Good', error: null })
+  t.match(errorOf('python'), /is a Python graph .*: Weft runs JavaScript and TypeScript graphs only\.$/)
+  t.match(errorOf('missing'), /missing\.mjs does not exist\.$/)
+  t.match(errorOf('unnamed'), /has no export named "other"\.$/)
+  t.match(errorOf('plain'), /the export "plain" of .* is not a graph\.$/)
+  t.match(errorOf('throws'), /cannot be loaded: at load$/)
+  t.match(errorOf('shapeless'), /must be given as "file:export"\.$/)
+  t.match(errorOf('colonless'), /must be given as "file:export"\.$/)
+  t.same(
+    (await host.run({ graph_id: 'good', kwargs: { input: { value: 0 } } })).values,
+    { value: 1 },
+    'with libraries lent by us',
+  )
+  await host.stop()
+})
+
+t.test('TypeScript, with and without "type": "module", and a default export', async t => {
+  const typed = `${graph('"typed" as string', '<string>')}\nexport default graph`
+  const path = application(
+    {
+      graphs: { common: './common/graph.ts:graph', module: './module/graph.ts:graph', fallback: './module/graph.ts:' },
+    },
+    {
+      'common/graph.ts': typed,
+      'common/package.json': '{}',
+      'module/graph.ts': typed,
+      'module/package.json': '{"type": "module"}',
+    },
+  )
+  const host = await startHost(path)
+  t.ok((await host.hello).graphs.every(({ error }) => error === null))
+  for (const graph_id of ['common', 'module', 'fallback'])
+    t.same((await host.run({ graph_id, kwargs: { input: { value: '' } } })).values, { value: 'typed' })
+  t.match(host.output, { stderr: '' })
+  await host.stop()
+})
+
+t.test('env: a map or a file, and the process wins', async t => {
+  const files = {
+    'graph.mjs': graph('[process.env.WEFT_A, process.env.WEFT_B]'),
+    '.env': 'WEFT_A="from file"\nWEFT_B=file',
+  }
+  const values = async (env: unknown) => {
+    const host = await startHost(application({ graphs: { g: './graph.mjs:graph' }, env }, files), { WEFT_B: 'process' })
+    await host.hello
+    const ended = await host.run({ graph_id: 'g', kwargs: { input: { value: 0 } } })
+    await host.stop()
+    return { ...(ended.values as { value: unknown }), stderr: host.output.stderr }
+  }
+  t.same(await values('.env'), { value: ['from file', 'process'], stderr: '' })
+  t.same(await values({ WEFT_A: 'map', WEFT_B: 'map' }), { value: ['map', 'process'], stderr: '' })
+  t.match(await values('./missing.env'), { value: [undefined, 'process'], stderr: /missing\.env does not exist/ })
+})
+
+t.test("the application's own library is used when it has one", async t => {
+  const ours = import.meta.resolve('@langchain/langgraph')
+  const manifest = {
+    name: '@langchain/langgraph',
+    exports: { '.': { import: { default: './own.js' }, require: './own.cjs' } },
+    type: 'module',
+  }
+  const path = application(
+    { graphs: { g: './graph.mjs:graph' } },
+    {
+      'graph.mjs': graph('1'),
+      'node_modules/@langchain/langgraph/package.json': JSON.stringify(manifest),
+      'node_modules/@langchain/langgraph/own.js': `export * from ${JSON.stringify(ours)}\nexport const own = true`,
+      'node_modules/@langchain/langgraph/own.cjs': '',
+    },
+  )
+  const { library, hello } = await loadApplication(path)
+  t.same(hello.graphs, [{ graph_id: 'g', description: null, error: null }])
+  t.match(library, { own: true })
+})
+
+t.test('an unhandled rejection of user code ends the host with 1', async t => {
+  const node = `async () => {
+    Promise.reject(new Error('lost'))
+    await new Promise(done => setTimeout(done, 10_000))
+  }`
+  const path = application(
+    { graphs: { g: './graph.mjs:graph' } },
+    { 'graph.mjs': graph('1').replace('() => ({ value: 1 })', node) },
+  )
+  const host = await startHost(path)
+  await host.hello
+  const code = new Promise(resolve => host.child.once('close', resolve))
+  host.start({ graph_id: 'g', kwargs: { input: { value: 0 } } })
+  t.equal(await code, 1)
+  t.match(host.output.stderr, /Unhandled rejection: Error: lost/)
+})
+
+t.test('what a run rejects that has ended harms nobody', async t => {
+  const path = application(
+    { graphs: { g: './graph.mjs:graph' } },
+    { 'graph.mjs': graph('setTimeout(() => Promise.reject(new Error("late")), 50) && 1') },
+  )
+  const host = await startHost(path)
+  await host.hello
+  const logged = new Promise(resolve => host.child.stderr!.on('data', data => /late/.test(String(data)) && resolve(0)))
+  const spec = { graph_id: 'g', kwargs: { input: { value: 0 } } }
+  t.match(await host.run(spec), { status: 'success' })
+  await logged
+  t.match(await host.run(spec), { status: 'success' })
+  await host.stop()
+})

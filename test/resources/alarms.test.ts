@@ -1,0 +1,124 @@
+import t, { type Test } from 'tap'
+import { clockAhead } from '../../bus/clock.js'
+import type { RunRow, Store } from '../../store/port.js'
+import { openAlarms } from '../../workers/resources/alarms.js'
+import type { Tools } from '../../workers/resources/context.js'
+import { system } from '../../workers/resources/system.js'
+import { run, thread } from '../store/conformance-rows.js'
+import { stage as openStage } from './stage.js'
+
+const HOUR = 3_600_000
+
+async function stage(t: Test, workers: number, wrap?: (store: Store) => Store) {
+  const { store, all, seen } = await openStage(t, workers, wrap)
+  const pending = async (set: Partial<RunRow>) => {
+    const row = thread()
+    const one = run(row.thread_id, set)
+    await store.apply([
+      { step: 'threads.insert', row },
+      { step: 'runs.insert', row: one },
+    ])
+    return one.run_id
+  }
+  const summary = async (run_id: string) => (await store.runs.summary([run_id]))[0]!
+  return { store, all, seen, pending, summary }
+}
+
+t.test('a worker that starts finds what is overdue', async t => {
+  const { all, seen, pending, summary } = await stage(t, 1)
+  const overdue = await pending({ due_at: Date.now() - HOUR })
+  const later = await pending({ due_at: Date.now() + HOUR })
+  const never = await pending({ due_at: 8.64e15 })
+  all[0]!.alarms.start(all[0]!)
+  await seen(overdue)
+  t.equal((await summary(overdue)).due_at, 0, 'its alarm has gone off')
+  t.ok((await summary(later)).due_at > Date.now(), 'what is not due is let alone')
+  t.equal((await summary(never)).due_at, 8.64e15, 'also beyond what a timer of Node can wait for')
+})
+
+t.test('an alarm that is set goes off at its time, in order, without a sweep', async t => {
+  const { all, seen, pending, summary } = await stage(t, 1)
+  const { alarms } = all[0]!
+  alarms.start(all[0]!)
+  const far = Date.now() + HOUR
+  await pending({ due_at: far })
+  alarms.set(far)
+  const due = [Date.now() + 300, Date.now() + 100]
+  const ids = await Promise.all(due.map(due_at => pending({ due_at })))
+  for (const at of due) alarms.set(at)
+  for (const [i, id] of ids.entries()) {
+    await seen(id)
+    t.ok((await summary(id)).updated_at >= due[i]!, 'not before its time')
+  }
+  t.ok((await summary(ids[1]!)).updated_at <= (await summary(ids[0]!)).updated_at)
+})
+
+t.test('the earlier row of one worker re-arms the timer of another', async t => {
+  const { all, seen, pending, summary } = await stage(t, 2)
+  const [one, other] = all as [Tools, Tools]
+  other.alarms.start(other)
+  const due_at = Date.now() + 200
+  const run_id = await pending({ due_at })
+  // This one only tells: it fires nothing itself.
+  one.alarms.set(due_at)
+  await seen(run_id)
+  t.equal((await summary(run_id)).due_at, 0)
+})
+
+t.test('of two workers one fires each row', async t => {
+  let won = 0
+  const { all, store, seen, pending, summary } = await stage(t, 2, store => ({
+    ...store,
+    async apply(steps) {
+      const failed = await store.apply(steps)
+      if (failed === -1) won++
+      return failed
+    },
+  }))
+  const due_at = Date.now() + 400
+  const ids = await Promise.all(Array.from({ length: 450 }, () => pending({ due_at })))
+  for (const tools of all) tools.alarms.start(tools)
+  await Promise.all(ids.map(seen))
+  t.ok((await Promise.all(ids.map(summary))).every(row => row.due_at === 0))
+  await Promise.all(all.map(({ alarms }) => alarms.look()))
+  t.equal(won, ids.length, 'each once, though both had them all')
+  t.same(await store.runs.startsDue(Number.MAX_SAFE_INTEGER, 1), [])
+})
+
+t.test('a store that is away for a while is asked again', async t => {
+  let asked = 0
+  const { all, seen, pending } = await stage(t, 1, store => ({
+    ...store,
+    runs: {
+      ...store.runs,
+      startsDue: (until, limit) =>
+        ++asked < 3 ? Promise.reject(new Error('away')) : store.runs.startsDue(until, limit),
+    },
+  }))
+  const run_id = await pending({ due_at: Date.now() - 1 })
+  all[0]!.alarms.start(all[0]!)
+  await seen(run_id)
+  t.ok(asked >= 3)
+})
+
+t.test('a worker whose clock is not that of the broker fires nothing, and says so', async t => {
+  const { all, seen, pending, summary } = await stage(t, 2)
+  const [wrong, right] = all as [Tools, Tools]
+  const off = await clockAhead(wrong.mux)
+  t.type(off, 'number', 'the broker says what time it is')
+  const alarms = openAlarms(wrong.link, async () => -5_000)
+  t.teardown(() => alarms.stop())
+  const tools: Tools = { ...wrong, alarms }
+  const due_at = Date.now() - 1
+  const run_id = await pending({ due_at })
+  alarms.start(tools)
+  await alarms.look()
+  t.equal((await summary(run_id)).due_at, due_at)
+  t.equal(alarms.off(), -5_000)
+  const { ready } = system(tools) as unknown as { ready: { handle(value: unknown, context: object): Promise<unknown> } }
+  tools.apps.announce('built-in', 'g', 'default')
+  await t.rejects(ready.handle(null, { head: {} }), { code: 'unavailable', message: /5000 ms behind/ })
+  right.alarms.start(right)
+  await seen(run_id)
+  t.equal((await summary(run_id)).due_at, 0, 'another worker does')
+})

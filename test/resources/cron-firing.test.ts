@@ -1,0 +1,217 @@
+import t from 'tap'
+import { v5 } from 'uuid'
+import type { CronPayload } from '../../schemas/crons.js'
+import { BUILT_IN_APP, CRON_NAMESPACE } from '../../schemas/ids.js'
+import type { RecordRow, RunSummary, Store } from '../../store/port.js'
+import { systemAssistantId } from '../../workers/resources/assistants.js'
+import type { Tools } from '../../workers/resources/context.js'
+import { fireCron } from '../../workers/resources/crons/fire.js'
+import { CRON, type CronBody, clearCrons, rowOf } from '../../workers/resources/crons/record.js'
+import { cronsOfAssistant } from '../../workers/resources/crons/rpc.js'
+import { newThread } from '../../workers/resources/rows/thread.js'
+import { repair } from '../../workers/resources/runs/repair.js'
+import { thread } from '../store/conformance-rows.js'
+import { Crash, stage, stepwise } from './stage.js'
+
+t.setTimeout(60_000)
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+const EVERY_MINUTE = '* * * * *'
+/** Whose slot does not change while a test runs. */
+const YEARLY = '0 0 1 1 *'
+const SLOT = Date.UTC(new Date().getUTCFullYear(), 0, 1)
+let made = 0
+
+const cron = (set: Partial<CronBody> = {}, due_at: number, thread_id = ''): RecordRow => {
+  const assistant_id = systemAssistantId('g')
+  const body: CronBody = {
+    assistant_id,
+    schedule: YEARLY,
+    timezone: null,
+    end: null,
+    enabled: true,
+    on_run_completed: thread_id === '' ? 'keep' : null,
+    next: due_at,
+    payload: { assistant_id, schedule: YEARLY },
+    metadata: { mine: true },
+    user_id: null,
+    ...set,
+  }
+  const id = `cron-${++made}`
+  return rowOf(body, { app: BUILT_IN_APP, id, parent: thread_id, created_at: due_at, updated_at: due_at })
+}
+
+/** The start of the minute that is `ago` minutes before this one. */
+const minute = (ago = 0) => Math.floor(Date.now() / MINUTE) * MINUTE - ago * MINUTE
+const runOf = (row: RecordRow, slot: number) => v5(`${row.id}:${slot}`, CRON_NAMESPACE)
+const insert = (store: Store, ...rows: RecordRow[]) =>
+  store.apply(rows.map(row => ({ step: 'records.insert' as const, row })))
+const nextOf = async (store: Store, { id }: RecordRow) => (await store.records.get(CRON, id))?.due_at
+const runsOf = async (store: Store): Promise<RunSummary[]> => store.runs.unsettled(10_000)
+
+t.test('two workers fire the same crons: one run for each slot', async t => {
+  const { store, all } = await stage(t, 2, store => store, { cron_seconds: true })
+  const schedule = '* * * * * *'
+  const first = Math.ceil(Date.now() / SECOND) * SECOND + SECOND
+  const rows = Array.from({ length: 40 }, () =>
+    cron({ schedule, end: first + 4 * SECOND, payload: { assistant_id: systemAssistantId('g'), schedule } }, first),
+  )
+  await insert(store, ...rows)
+  for (const tools of all) tools.alarms.start(tools)
+  for (const row of rows) while ((await nextOf(store, row)) !== null) await new Promise(done => setTimeout(done, 50))
+  const runs = await runsOf(store)
+  for (const row of rows) {
+    const mine = new Map(
+      runs
+        .map(run => ({ run_id: run.run_id, ...(JSON.parse(run.metadata) as { cron_id: string; cron_late?: string }) }))
+        .filter(run => run.cron_id === row.id)
+        .map(run => [run.run_id, run]),
+    )
+    const slots = [0, 1, 2, 3].map(n => mine.get(runOf(row, first + n * SECOND)))
+    t.equal(slots.filter(Boolean).length, mine.size, 'every run is that of a slot before its end')
+    // On a machine that stood still for a second, a slot may be missed: then the next run says so.
+    const fired = slots.findLastIndex(Boolean)
+    for (let n = 0; n < fired; n++)
+      if (slots[n] === undefined && slots[n + 1] !== undefined)
+        t.ok(slots[n + 1]!.cron_late, 'no slot is missed silently')
+    t.ok(fired >= 0)
+  }
+  t.equal(new Set(runs.map(run => run.thread_id)).size, runs.length, 'and a thread for each run')
+})
+
+t.test('a kick at the same moment by many is one run', async t => {
+  const { store, all } = await stage(t, 2)
+  const { thread_id } = newThread(BUILT_IN_APP, '00000000-0000-7000-8000-000000000001', '{}', false)
+  await store.apply([{ step: 'threads.insert', row: thread({ thread_id }) }])
+  for (const row of [cron({}, SLOT), cron({}, SLOT, thread_id)]) {
+    await insert(store, row)
+    await Promise.all(Array.from({ length: 20 }, (_, i) => fireCron(all[i % 2]!, row)))
+    const runs = (await runsOf(store)).filter(run => run.run_id === runOf(row, SLOT))
+    t.equal(runs.length, 1)
+    t.match(runs[0], { status: 'pending', metadata: /"mine":true,"cron_id":"cron-/ })
+    t.ok((await nextOf(store, row))! > SLOT)
+  }
+  t.equal((await runsOf(store)).length, 2)
+})
+
+t.test('slots that were missed make one run, that of the latest, which says so', async t => {
+  const { store, all } = await stage(t, 1)
+  const [tools] = all as [Tools]
+  const row = cron({ schedule: EVERY_MINUTE }, minute(90))
+  await insert(store, row)
+  tools.alarms.start(tools)
+  while (((await nextOf(store, row)) ?? 0) <= Date.now() - MINUTE) await new Promise(done => setTimeout(done, 10))
+  const [run, ...others] = await runsOf(store)
+  t.same(others, [])
+  const { cron_late } = JSON.parse(run!.metadata) as { cron_late: string }
+  const slot = Date.parse(cron_late)
+  t.ok(slot >= minute(2), 'the latest')
+  t.equal(run!.run_id, runOf(row, slot))
+})
+
+t.test('nothing fires at its end or later, nor while it is disabled', async t => {
+  const { store, all } = await stage(t, 1)
+  const over = cron({ end: Date.now() - 1 }, SLOT)
+  const off = cron({ enabled: false }, SLOT)
+  const taken = cron({}, SLOT)
+  await insert(store, over, off, taken)
+  t.equal(off.due_at, null)
+  all[0]!.alarms.start(all[0]!)
+  while ((await runsOf(store)).length === 0 || (await nextOf(store, over)) !== null)
+    await new Promise(done => setTimeout(done, 10))
+  t.match(
+    (await runsOf(store)).map(run => run.metadata),
+    [new RegExp(taken.id)],
+  )
+  t.equal(await nextOf(store, off), null)
+})
+
+t.test('a run that is refused is left out; the cron goes on', async t => {
+  const { store, all } = await stage(t, 1)
+  const [tools] = all as [Tools]
+  const busy = thread({ queue: [{ run_id: 'another', no: 0, due_at: 0 }], next_no: 1, status: 'busy' })
+  const full = thread({
+    queue: Array.from({ length: 1_000 }, (_, no) => ({ run_id: `r${no}`, no, due_at: 0 })),
+    next_no: 1_000,
+    status: 'busy',
+  })
+  for (const row of [busy, full]) await store.apply([{ step: 'threads.insert', row }])
+  const assistant_id = systemAssistantId('g')
+  const payload = (set: Partial<CronPayload>) => ({ payload: { assistant_id, schedule: YEARLY, ...set } })
+  const rows = [
+    cron(payload({ multitask_strategy: 'reject' }), SLOT, busy.thread_id),
+    cron({}, SLOT, full.thread_id),
+    cron(payload({ assistant_id: '00000000-0000-7000-8000-000000000000' }), SLOT),
+    cron(payload({ webhook: 'http://10.0.0.1/' }), SLOT),
+  ]
+  await insert(store, ...rows)
+  for (const row of rows) {
+    await fireCron(tools, row)
+    t.ok((await nextOf(store, row))! > SLOT, 'on to its next slot')
+  }
+  t.same(await runsOf(store), [])
+})
+
+t.test('crons go with their thread and with their assistant', async t => {
+  const { store, all } = await stage(t, 1)
+  const [tools] = all as [Tools]
+  const assistant_id = systemAssistantId('g')
+  const { thread_id } = thread()
+  const [orphan, mine, other] = [cron({}, SLOT, thread_id), cron({}, SLOT, 'one'), cron({}, SLOT, 'two')]
+  await insert(store, orphan, mine, other)
+  await fireCron(tools, orphan)
+  t.equal(await store.records.get(CRON, orphan.id), null, 'its thread was gone already')
+  await store.apply([clearCrons('one')])
+  t.equal(await store.records.get(CRON, mine.id), null)
+  t.ok(await store.records.get(CRON, other.id))
+  const stranger = cron({ assistant_id: 'another' }, SLOT)
+  await insert(store, stranger)
+  await store.apply(await cronsOfAssistant(store, BUILT_IN_APP, assistant_id))
+  t.equal(await store.records.get(CRON, other.id), null)
+  t.ok(await store.records.get(CRON, stranger.id))
+})
+
+t.test('every crash point of firing leaves one run and the next slot', async t => {
+  const { store, all } = await stage(t, 1, stepwise)
+  const [tools] = all as [Tools & { store: ReturnType<typeof stepwise> }]
+  const own = thread()
+  await store.apply([{ step: 'threads.insert', row: own }])
+  // On a thread: run, thread, run; without one the same; then the cron itself.
+  for (const thread_id of [own.thread_id, ''])
+    for (let at = 0; at < 3; at++)
+      await t.test(`${thread_id === '' ? 'without' : 'on'} a thread, before step ${at}`, async t => {
+        const row = cron({}, SLOT, thread_id)
+        await insert(store, row)
+        tools.store.crashBefore(at)
+        await t.rejects(fireCron(tools, row), { message: 'crashed' })
+        t.equal(await nextOf(store, row), SLOT, 'still due')
+        await fireCron(tools, row)
+        t.ok((await nextOf(store, row))! > SLOT)
+        const run_id = runOf(row, SLOT)
+        const [run] = await store.runs.summary([run_id])
+        for (let i = 0; i < 2; i++) await repair(tools, (await store.threads.get(BUILT_IN_APP, run!.thread_id))!)
+        t.match(await store.runs.summary([run_id]), [{ status: 'pending' }])
+        const { queue } = (await store.threads.get(BUILT_IN_APP, run!.thread_id))!
+        t.equal(queue.filter(one => one.run_id === run_id).length, 1, 'once in line')
+      })
+  await t.test('before the cron moves on', async t => {
+    const row = cron({}, SLOT)
+    await insert(store, row)
+    const away: Tools = {
+      ...tools,
+      store: {
+        ...store,
+        apply: async steps => {
+          if (steps.some(({ step }) => step === 'records.patch')) throw new Crash('crashed')
+          return store.apply(steps)
+        },
+      },
+    }
+    await t.rejects(fireCron(away, row), { message: 'crashed' })
+    const before = await runsOf(store)
+    await fireCron(tools, row)
+    t.same(await runsOf(store), before, 'the repeat is the same run')
+    t.ok((await nextOf(store, row))! > SLOT)
+  })
+})

@@ -1,0 +1,409 @@
+/**
+ * Deployments in the store: leases that end, crashes between any two steps, and random work by two resource workers at
+ * once. The store does steps one by one, as one without transactions.
+ */
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { v7 } from 'uuid'
+import type { Reply } from '../../bus/serve.js'
+import type { Claimed, DeployAdvance, Order, Renewed } from '../../schemas/deploy-calls.js'
+import type { RevisionStatus } from '../../schemas/deployments.js'
+import { WeftError } from '../../schemas/errors.js'
+import type { RecordRow, Store } from '../../store/port.js'
+import type { Tools } from '../../workers/resources/context.js'
+import { createRevision, patchDeployment, redeploy } from '../../workers/resources/deployments/change.js'
+import { createDeployment } from '../../workers/resources/deployments/create.js'
+import {
+  type DeploymentBody,
+  findDeployment,
+  isNobodys,
+  type Known,
+  known,
+  type RevisionBody,
+  standingOf,
+} from '../../workers/resources/deployments/row.js'
+import { isOver, REVISION } from '../../workers/resources/deployments/status.js'
+import { deleteDeployment, interrupt } from '../../workers/resources/deployments/stop.js'
+import { sweepOrders, sweepOrphans } from '../../workers/resources/deployments/sweep.js'
+import { DEPLOYER_INBOX, orders, promote } from '../../workers/resources/deployments/tasks.js'
+import { secretsOf } from '../../workers/resources/deployments/text.js'
+import { removeDeployment } from '../../workers/resources/deployments/write.js'
+import { each } from '../../workers/resources/rows/record.js'
+import { github, image } from '../helpers/control.js'
+import { Crash, type Stepwise, stage, stepwise } from './stage.js'
+
+type Handler = { handle(value: unknown, context: object): Promise<Reply> }
+
+t.setTimeout(120_000)
+
+/** A deploy worker that asks this resource worker. */
+function deployer(tools: Tools) {
+  const doors = orders(tools) as unknown as { [verb: string]: Handler }
+  const context = {
+    head: { request_id: '' },
+    from: `${DEPLOYER_INBOX}x`,
+    deadline: Date.now() + 60_000,
+    log: tools.link.log,
+  }
+  const ask = async <T>(verb: string, body: object) =>
+    JSON.parse((await doors[verb]!.handle(body, context)).body as string) as T
+  const held = ({ deployment_id, revision_id, epoch }: Order) => ({ deployment_id, revision_id, epoch })
+  return {
+    claim: async (worker = 'w') => (await ask<Claimed>('claim', { worker })).order,
+    renew: (order: Order) => ask<Renewed>('renew', held(order)),
+    advance: (order: Order, status: DeployAdvance['status'], more = {}) =>
+      ask('advance', { ...held(order), status, ...more }),
+  }
+}
+
+/** As if the time were over: the lease of the deployment, or how long its flight has waited. */
+async function age(store: Store, id: string, ms: number): Promise<void> {
+  const { body, rev } = (await findDeployment(store, id))!
+  const lease = body.lease === null ? null : { ...body.lease, until: body.lease.until - ms }
+  const flight = body.flight === null ? null : { ...body.flight, since: body.flight.since - ms }
+  const set = { body: JSON.stringify({ ...body, lease, flight }), due_at: lease?.until ?? Date.now() - 1 }
+  const failed = await store.apply([{ step: 'records.patch', kind: 'deployment', id, where: { rev }, set }])
+  if (failed !== -1) throw new Error('the deployment was changed meanwhile')
+}
+
+const all = async (store: Store, kind: string, parent?: string): Promise<RecordRow[]> => {
+  const rows: RecordRow[] = []
+  for await (const row of each(store, { kind, ...(parent === undefined ? {} : { parent }) })) rows.push(row)
+  return rows
+}
+
+/** What must be so of a deployment at any time, whoever died where; throws, so that fast-check can shrink by it. */
+async function sound(tools: Tools, store: Store, id: string): Promise<void> {
+  const deployment = await findDeployment(store, id)
+  if (deployment === null) return
+  const { body } = deployment
+  const say = (ok: boolean, what: string) => {
+    if (!ok) throw new Error(`${what}: ${JSON.stringify(body)}`)
+  }
+  const rows = (await all(store, 'revision', id)).filter(one => !isNobodys(one, body)).map(known<RevisionBody>)
+  const by = new Map(rows.map(one => [one.id, one]))
+  // Half removed: the record itself goes last.
+  if (body.status === 'AWAITING_DELETE' && !by.has(body.latest)) return
+  say(by.get(body.latest)?.body.seq === body.seq, 'the latest revision is the one of that number')
+  say(new Set(rows.map(one => one.body.seq)).size === rows.length, 'each number is there once')
+  for (const referred of [body.flight?.revision_id, body.queued, body.serving?.revision_id])
+    say(!referred || by.has(referred), 'what is referred to is there')
+  const seq = (of: string | undefined | null) => (of ? (by.get(of)?.body.seq ?? 0) : Infinity)
+  say(seq(body.queued) > (body.flight?.seq ?? 0), 'what waits is newer than what flies')
+  if (body.serving !== null)
+    say(standingOf(by.get(body.serving.revision_id)!, body) === 'DEPLOYED', 'what serves is DEPLOYED')
+  for (const one of rows) {
+    const status = standingOf(one, body)
+    say(isOver(status) || one.id === body.queued || one.id === body.flight?.revision_id, 'nothing else is under way')
+    await secretsOf(tools, id, one.body.secrets)
+  }
+  say((await store.records.get('project', id)) !== null || body.status === 'AWAITING_DELETE', 'it has its project')
+}
+
+/** A rule's no is an answer; anything else is a failure. */
+function refused(error: unknown): void {
+  if (!(error instanceof WeftError) || error.status >= 500) throw error
+}
+
+/** The next case begins with an empty house. */
+async function forget(tools: Tools, id: string): Promise<void> {
+  const row = await findDeployment(tools.store, id)
+  if (row !== null) await removeDeployment(tools, row)
+}
+
+/** After the sweeps of a minute: nothing lies about that belongs to nobody. */
+async function swept(t: Test, tools: Tools, store: Store, what: string): Promise<void> {
+  await sweepOrders(tools)
+  await sweepOrphans(tools, Date.now() + 120_000)
+  const deployments = new Map((await all(store, 'deployment')).map(row => [row.id, known<DeploymentBody>(row).body]))
+  const revisions = await all(store, 'revision')
+  const used = new Set(revisions.map(row => known<RevisionBody>(row).body.secrets))
+  const stray = [...revisions, ...(await all(store, 'secrets'))].filter(({ kind, id, parent, due_at }) => {
+    if (!deployments.has(parent) || due_at !== null) return true
+    return kind === 'secrets' && !used.has(id) && deployments.get(parent)!.status !== 'AWAITING_DELETE'
+  })
+  t.same(stray, [], `${what}: nothing of nobody`)
+}
+
+t.test('a deploy worker that dies loses its order to the next, where it stood', async t => {
+  const { store, all } = await stage(t, 2)
+  const [one, two] = [deployer(all[0]!), deployer(all[1]!)]
+  const { id } = await createDeployment(all[0]!, github('one', { secrets: [{ name: 'A', value: 'the-value' }] }))
+  const first = (await one.claim())!
+  await one.advance(first, 'BUILDING', { repo_commit_sha: 'a'.repeat(40) })
+  t.equal(await two.claim(), null, 'while the lease holds')
+  await age(store, id, 31_000)
+  const second = (await two.claim())!
+  t.match(second, {
+    revision_id: first.revision_id,
+    stage: 'BUILDING',
+    repo_commit_sha: 'a'.repeat(40),
+    epoch: first.epoch + 1,
+  })
+  await t.rejects(one.renew(first), { code: 'fenced' })
+  await t.rejects(one.advance(first, 'AWAITING_DEPLOY'), { code: 'fenced' })
+  await two.advance(second, 'AWAITING_DEPLOY', { artefact: 'x' })
+  await two.advance(second, 'DEPLOYING')
+  await age(store, id, 31_000)
+  const third = (await one.claim())!
+  t.match(third, { stage: 'DEPLOYING', artefact: 'x', epoch: second.epoch + 1 })
+  await one.advance(third, 'DEPLOYED')
+  await one.advance(third, 'DEPLOYED')
+  await t.rejects(two.advance(second, 'DEPLOYED'), { code: 'fenced' })
+  await t.rejects(one.advance(third, 'DEPLOY_FAILED'), { code: 'conflict' }, 'what is DEPLOYED stays so')
+  await sound(all[0]!, store, id)
+})
+
+t.test('who asks at the same time: one gets it', async t => {
+  const { all } = await stage(t, 2)
+  for (let i = 0; i < 3; i++) await createDeployment(all[0]!, github(`at-once-${i}`))
+  const workers = Array.from({ length: 12 }, (_, i) => deployer(all[i % 2]!))
+  const got = (await Promise.all(workers.map((worker, i) => worker.claim(`w${i}`)))).filter(order => order !== null)
+  t.equal(new Set(got.map(({ deployment_id }) => deployment_id)).size, got.length, 'nobody has another’s')
+  const rest = await workers[0]!.claim()
+  t.ok(got.length === 3 || rest !== null)
+})
+
+t.test('a revision that no deploy worker takes fails, and the next one has its turn', async t => {
+  const { store, all } = await stage(t, 1)
+  const tools = all[0]!
+  const made = await createDeployment(tools, github('waits'))
+  await sweepOrders(tools)
+  t.equal((await findDeployment(store, made.id))!.body.flight!.status, 'AWAITING_BUILD', 'not yet')
+  const after = await createRevision(tools, made.id, {})
+  await age(store, made.id, 31 * 60_000)
+  await sweepOrders(tools)
+  const { body } = (await findDeployment(store, made.id))!
+  t.match(body.flight, { revision_id: after.body.latest, status: 'AWAITING_BUILD' })
+  const failed = known<RevisionBody>((await store.records.get('revision', made.body.latest))!)
+  t.match(failed.body, { status: 'BUILD_FAILED', status_message: /no deploy worker took it within 30 minutes.*github/ })
+
+  const other = await createDeployment(tools, image('waits-too'))
+  await age(store, other.id, 14 * 60_000)
+  await sweepOrders(tools)
+  t.equal((await findDeployment(store, other.id))!.body.flight!.status, 'AWAITING_DEPLOY')
+  await age(store, other.id, 2 * 60_000)
+  await sweepOrders(tools)
+  t.equal((await findDeployment(store, other.id))!.body.flight!.status, 'DEPLOY_FAILED')
+  await sound(tools, store, made.id)
+  await sound(tools, store, other.id)
+})
+
+t.test('a crash between any two steps', async t => {
+  const { store, all } = await stage(t, 1, store => stepwise(store))
+  const tools = all[0]!
+  const dying = tools.store as Stepwise
+  const worker = deployer(tools)
+  const secrets = [{ name: 'A', value: 'a-value' }]
+  const fresh = async () => (await createDeployment(tools, github(`n${v7()}`, { secrets }))).id
+  const deployed = async () => {
+    const id = await fresh()
+    await through(id, 'DEPLOYED')
+    return id
+  }
+  const through = async (id: string, last: RevisionStatus) => {
+    const order = (await claimOf(id))!
+    for (const status of ['BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING'] as const) await worker.advance(order, status)
+    await worker.advance(order, last)
+  }
+  /** The order of this deployment: those of others are put off. */
+  const claimOf = async (id: string): Promise<Order | null> => {
+    for (;;) {
+      const order = await worker.claim()
+      if (order === null || order.deployment_id === id) return order
+    }
+  }
+  let order: Order
+  const CASES: [string, prepare: () => Promise<string>, work: (id: string) => Promise<unknown>][] = [
+    ['create', async () => `n${v7()}`, name => createDeployment(tools, github(name, { secrets }))],
+    ['create with a key', async () => `n${v7()}`, name => createDeployment(tools, github(name, { secrets }), name)],
+    ['patch secrets, idle', deployed, id => patchDeployment(tools, id, { secrets }, '', '')],
+    ['patch secrets, in flight', fresh, id => patchDeployment(tools, id, { secrets }, '', '')],
+    [
+      'patch without a revision',
+      fresh,
+      id => patchDeployment(tools, id, { source_config: { resource_spec: { cpu: 2 } } }, '', ''),
+    ],
+    [
+      'a third revision',
+      async () => {
+        const id = await fresh()
+        await createRevision(tools, id, {})
+        return id
+      },
+      id => createRevision(tools, id, {}),
+    ],
+    ['redeploy', deployed, async id => redeploy(tools, id, (await findDeployment(store, id))!.body.latest)],
+    [
+      'interrupt',
+      async () => {
+        const id = await fresh()
+        await createRevision(tools, id, {})
+        return id
+      },
+      async id => interrupt(tools, id, (await findDeployment(store, id))!.body.flight!.revision_id),
+    ],
+    [
+      'interrupt what waits',
+      async () => {
+        const id = await fresh()
+        await createRevision(tools, id, {})
+        return id
+      },
+      async id => interrupt(tools, id, (await findDeployment(store, id))!.body.latest),
+    ],
+    ['claim', fresh, id => claimOf(id)],
+    [
+      'cutover with one waiting',
+      async () => {
+        const id = await fresh()
+        await createRevision(tools, id, {})
+        order = (await claimOf(id))!
+        for (const status of ['BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING'] as const) await worker.advance(order, status)
+        return id
+      },
+      () => worker.advance(order, 'DEPLOYED'),
+    ],
+    [
+      'a failure with one waiting',
+      async () => {
+        const id = await fresh()
+        await createRevision(tools, id, {})
+        order = (await claimOf(id))!
+        await worker.advance(order, 'BUILDING')
+        return id
+      },
+      () => worker.advance(order, 'BUILD_FAILED', { message: 'no' }),
+    ],
+    [
+      'delete',
+      async () => {
+        const id = await deployed()
+        await createRevision(tools, id, {})
+        await createRevision(tools, id, {})
+        return id
+      },
+      id => deleteDeployment(tools, id, true),
+    ],
+    ['delete what nobody had', fresh, id => deleteDeployment(tools, id, false)],
+    [
+      'torn down',
+      async () => {
+        const id = await deployed()
+        await deleteDeployment(tools, id, true)
+        order = (await claimOf(id))!
+        return id
+      },
+      () => worker.advance(order, 'DELETED'),
+    ],
+  ]
+  for (const [title, prepare, work] of CASES)
+    await t.test(title, async t => {
+      let crashes = 0
+      for (let at = 0; ; at++) {
+        const id = await prepare()
+        dying.crashAfter(at)
+        const crashed = await work(id).then(
+          () => false,
+          error => {
+            if (!(error instanceof Crash)) throw error
+            return true
+          },
+        )
+        dying.crashAfter(Number.POSITIVE_INFINITY)
+        await sound(tools, store, id)
+        if (crashed) {
+          crashes++
+          if (at % 2 === 1 || title.startsWith('cutover')) {
+            // Somebody comes before the sweep does.
+            await createRevision(tools, id, {}).catch(refused)
+            await sound(tools, store, id)
+          }
+          await swept(t, tools, store, `crash before step ${at}`)
+          await promote(tools, id).catch(() => {})
+          await sound(tools, store, id)
+          // Once more, as its caller would do it: it ends as it should, or says that it is done.
+          await work(id).catch(refused)
+        }
+        await sound(tools, store, id)
+        await forget(tools, id)
+        if (!crashed) break
+      }
+      t.ok(crashes > 0, `${crashes} crashes`)
+    })
+  await swept(t, tools, store, 'at the end')
+})
+
+t.test('random work of two resource workers, with crashes', async t => {
+  const { store, all: both } = await stage(t, 2, store => stepwise(store))
+  const kinds = ['patch', 'revise', 'redeploy', 'interrupt', 'claim', 'advance', 'expire', 'sweep', 'delete'] as const
+  const step = fc.record({
+    kind: fc.constantFrom(...kinds, 'advance' as const, 'advance' as const, 'claim' as const),
+    worker: fc.nat(1),
+    pick: fc.nat(1000),
+    crash: fc.option(fc.nat(8), { freq: 4 }),
+  })
+  let done = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async steps => {
+      const { id } = await createDeployment(
+        both[0]!,
+        github(`n${v7()}`, { secrets: [{ name: 'A', value: 'a-value' }] }),
+      )
+      const held: Order[] = []
+      let epoch = 0
+      for (const { kind, worker, pick, crash } of steps) {
+        const tools = both[worker]!
+        const dying = tools.store as Stepwise
+        const asks = deployer(tools)
+        const rows = await all(store, 'revision', id)
+        const some = rows[pick % Math.max(1, rows.length)]
+        if (some === undefined) break
+        const work: { [kind in (typeof kinds)[number]]: () => Promise<unknown> } = {
+          patch: () => patchDeployment(tools, id, { secrets: [{ name: 'A', value: '********' }] }, '', ''),
+          revise: () => createRevision(tools, id, {}),
+          redeploy: () => redeploy(tools, id, some.id),
+          interrupt: () => interrupt(tools, id, some.id),
+          async claim() {
+            const order = await asks.claim(`w${worker}`)
+            if (order?.deployment_id === id) held.push(order)
+          },
+          async advance() {
+            const order = held[held.length - 1 - (pick % 7 === 0 ? 1 : 0)]
+            if (order === undefined) return
+            const now = (await findDeployment(store, id))?.body.flight?.status
+            const ways = [
+              ...(REVISION[now ?? 'DEPLOYED'] ?? []),
+              'DELETED',
+              'DEPLOYED',
+              'INTERRUPTED',
+            ] as DeployAdvance['status'][]
+            await asks.advance(order, ways[pick % ways.length]!)
+          },
+          expire: async () => ((await findDeployment(store, id)) === null ? null : age(store, id, 31_000)),
+          async sweep() {
+            await sweepOrders(tools)
+            await sweepOrphans(tools, Date.now() + 120_000)
+          },
+          delete: () => (pick % 5 === 0 ? deleteDeployment(tools, id, false) : Promise.resolve()),
+        }
+        if (crash !== null && kind !== 'expire') dying.crashAfter(crash)
+        try {
+          await work[kind]()
+          done++
+        } catch (error) {
+          if (!(error instanceof Crash) && !(error instanceof WeftError && error.status < 500)) throw error
+        }
+        dying.crashAfter(Number.POSITIVE_INFINITY)
+        const now: Known<DeploymentBody> | null = await findDeployment(store, id)
+        if (now === null) return
+        if (now.body.epoch < epoch) throw new Error('the epoch went back')
+        epoch = now.body.epoch
+        await sound(both[0]!, store, id)
+      }
+      await forget(both[0]!, id)
+    }),
+    { numRuns: 80 },
+  )
+  t.ok(done > 200, `${done} things were done`)
+})

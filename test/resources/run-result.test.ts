@@ -1,0 +1,56 @@
+/** What wait answers while the end of a run is written step by step. */
+import t from 'tap'
+import { v7 } from 'uuid'
+import type { Context, Reply } from '../../bus/serve.js'
+import type { CallHead, Lease } from '../../schemas/calls.js'
+import { BUILT_IN_APP } from '../../schemas/ids.js'
+import { newThread } from '../../workers/resources/rows/thread.js'
+import { create } from '../../workers/resources/runs/create.js'
+import { leases } from '../../workers/resources/runs/lease.js'
+import { runs } from '../../workers/resources/runs/rpc.js'
+import { stage } from './stage.js'
+
+type Handler = { handle(value: unknown, context: Context): Promise<Reply> }
+
+t.test('the result of a run is not asked of a thread that has not got it yet', async t => {
+  const { store, all } = await stage(t, 1)
+  const tools = all[0]!
+  const context = (head: Partial<CallHead>): Context => ({
+    head: { request_id: 'x', ...head },
+    from: '',
+    deadline: Date.now() + 10_000,
+    log: tools.link.log,
+  })
+  const { result, join } = runs(tools) as unknown as { result: Handler; join: Handler }
+  const { claim } = leases(tools) as unknown as { claim: Handler }
+  const row = newThread(BUILT_IN_APP, v7(), '{}', false)
+  const { thread_id } = row
+  const run_id = v7()
+  await store.apply([{ step: 'threads.insert', row }])
+  await create(tools, { assistant_id: 'g' }, context({ params: { thread_id }, run: { run_id, mode: 'background' } }))
+  const lease = (await claim.handle({ run_id, thread_id, worker: 'w' }, context({}))).head?.lease as Lease
+  const params = { thread_id, run_id }
+  const asked = () => result.handle(undefined, context({ params: { run_id } }))
+  const joined = () => join.handle(undefined, context({ params, run: { run_id, mode: 'wait' } }))
+  await t.rejects(asked(), { code: 'conflict' }, 'it runs')
+
+  const now = Date.now()
+  await store.apply([
+    {
+      step: 'runs.patch',
+      run_id,
+      where: { token: lease.token },
+      set: { status: 'success', ended_at: now, updated_at: now },
+    },
+  ])
+  await t.rejects(asked(), { code: 'unavailable' }, 'it has ended, what it left is not written')
+  t.equal((await joined()).body, undefined)
+
+  const values = Buffer.from('{"a":1}')
+  const { rev } = (await store.threads.get(BUILT_IN_APP, thread_id))!
+  await store.apply([
+    { step: 'threads.state', thread_id, head: 'c', values, rest: null },
+    { step: 'threads.patch', thread_id, where: { rev, token: lease.token }, set: { active: null, head: 'c' } },
+  ])
+  for (const { body } of [await asked(), await joined()]) t.equal(Buffer.from(body!).toString(), '{"a":1}')
+})

@@ -1,0 +1,144 @@
+/** Resource workers without their doors: the tools of several, on one store and one broker. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { v7 } from 'uuid'
+import { openCaller } from '../../bus/call.js'
+import { openLink } from '../../bus/connect.js'
+import { openLog } from '../../bus/log.js'
+import { openMux } from '../../bus/mux.js'
+import { ensureConsumer, ensureStreams } from '../../bus/streams.js'
+import type { WakeUp } from '../../schemas/calls.js'
+import { type Config, readConfig } from '../../schemas/config.js'
+import { BUILT_IN_APP, token } from '../../schemas/ids.js'
+import type { Step, Store } from '../../store/port.js'
+import { openSqlite } from '../../store/sqlite.js'
+import { parseAllowed } from '../../workers/outbound.js'
+import { openAlarms } from '../../workers/resources/alarms.js'
+import { openApps } from '../../workers/resources/apps.js'
+import { systemAssistantId } from '../../workers/resources/assistants.js'
+import { type Tools, turns } from '../../workers/resources/context.js'
+import { openRing } from '../../workers/resources/keys/ring.js'
+import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
+import { startNats } from '../helpers/nats.js'
+import { assistant } from '../store/conformance-rows.js'
+
+const log = openLog('test', process.env.WEFT_TEST_LOG ?? 'silent')
+
+export interface Stage {
+  /** The store as it is, whatever the workers have. */
+  store: Store
+  all: Tools[]
+  /** Resolves when a wake-up of the run is in the work queue. */
+  seen(run_id: string): Promise<void>
+}
+
+/** With an assistant of graph `g`. `wrap` makes the store of each worker. */
+export async function stage(
+  t: Test,
+  workers: number,
+  wrap: (store: Store) => Store = store => store,
+  settings: Partial<Config> = {},
+): Promise<Stage> {
+  const nats = await startNats()
+  const data = mkdtempSync(join(tmpdir(), 'weft-stage-'))
+  const config = readConfig({}, { data, max_file_store: 1024 ** 3, ...settings })
+  const store = await openSqlite({ folder: data })
+  const undo: (() => Promise<void> | void)[] = []
+  const open = async (): Promise<Tools> => {
+    const link = await openLink({ url: nats.url('resources'), role: 'resources', log })
+    const tools: Tools = {
+      config,
+      store: wrap(store),
+      link,
+      mux: openMux(link),
+      caller: openCaller(link),
+      ttls: openTtls(store),
+      apps: openApps(async () => null),
+      allowed: parseAllowed(''),
+      webhookSecret: Buffer.from('x'),
+      ring: openRing('a key of a test that is long'),
+      workspace: { tenant_id: v7(), organization_id: v7() },
+      inTurn: turns(),
+      alarms: openAlarms(link),
+    }
+    undo.push(async () => {
+      tools.alarms.stop()
+      tools.mux.close()
+      tools.caller.close()
+      await link.close()
+    })
+    return tools
+  }
+  const all: Tools[] = []
+  for (let i = 0; i < workers; i++) all.push(await open())
+  await ensureStreams(all[0]!.link, config)
+  await ensureConsumer(all[0]!.link, token('pool', 'default'))
+  const row = assistant({ app: BUILT_IN_APP, assistant_id: systemAssistantId('g'), graph_id: 'g' })
+  await store.apply([{ step: 'assistants.insert', row }])
+
+  const woken = new Set<string>()
+  const watch = await openLink({ url: nats.url('resources'), role: 'resources', log })
+  const { streams } = await watch.nc.jetstreamManager()
+  let read = 0
+  let reading = true
+  const reader = (async () => {
+    while (reading) {
+      const { last_seq } = (await streams.info('RUNS')).state
+      while (read < last_seq) woken.add((await streams.getMessage('RUNS', { seq: ++read })).json<WakeUp>().run_id)
+      await new Promise(done => setTimeout(done, 20))
+    }
+  })()
+  t.teardown(async () => {
+    reading = false
+    await reader
+    await watch.close()
+    for (const one of undo) await one()
+    await store.close()
+    await nats.stop()
+    rmSync(data, { recursive: true, force: true })
+  })
+  return {
+    store,
+    all,
+    async seen(run_id) {
+      while (!woken.has(run_id)) await new Promise(done => setTimeout(done, 10))
+    },
+  }
+}
+
+export class Crash extends Error {}
+
+export interface Stepwise extends Store {
+  /** Dies before step `at` of the next list. */
+  crashBefore(at: number): void
+  /** Dies when `count` more steps are done, over all lists. */
+  crashAfter(count: number): void
+}
+
+/** A store that does steps one by one, as one without transactions must, and dies between two when it is told to. */
+export function stepwise(store: Store): Stepwise {
+  let at = Number.POSITIVE_INFINITY
+  let left = Number.POSITIVE_INFINITY
+  return {
+    ...store,
+    crashBefore: n => {
+      at = n
+    },
+    crashAfter: n => {
+      left = n
+    },
+    async apply(steps: readonly Step[]) {
+      for (let i = 0; i < steps.length; i++) {
+        if (i === at || left === 0) {
+          at = Number.POSITIVE_INFINITY
+          throw new Crash('crashed')
+        }
+        left--
+        if ((await store.apply([steps[i]!])) !== -1) return i
+      }
+      return -1
+    },
+  }
+}

@@ -1,0 +1,230 @@
+/**
+ * Loads the application that langgraph.json describes (API: langgraph.json). One graph that fails is reported beside
+ * the others that work; a file that cannot be understood is one sentence for the person who wrote it.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { parseEnv } from 'node:util'
+import type { Hello } from '../../schemas/host.js'
+import type { JsonObject } from '../../schemas/json.js'
+import { type TtlDefaults, validateTtlDefaults } from '../../schemas/threads.js'
+import { type Library, libraryOf, libraryVersion, prepareLoading, tuneLibrary } from './loading.js'
+
+/** What we use of a compiled graph. Never instanceof: the application may bring its own copy of the library. */
+export interface Graph {
+  lg_is_pregel: true
+  channels: { [name: string]: { lc_graph_name?: string } }
+  stream(input: unknown, options: JsonObject): Promise<AsyncIterable<unknown>>
+  streamEvents(input: unknown, options: JsonObject): AsyncIterable<unknown>
+  _streamIterator?(input: unknown, options: JsonObject): AsyncIterable<unknown>
+  getState(config: JsonObject, options?: { subgraphs?: boolean }): Promise<Snapshot>
+  getStateHistory(config: JsonObject, options: JsonObject): AsyncIterable<Snapshot>
+  bulkUpdateState(
+    config: JsonObject,
+    supersteps: { updates: { values: unknown; asNode?: string }[] }[],
+  ): Promise<{ configurable?: JsonObject }>
+}
+
+/** The library's StateSnapshot. */
+export interface Snapshot {
+  values: unknown
+  next: string[]
+  config: { configurable?: JsonObject }
+  metadata?: JsonObject
+  createdAt?: string
+  parentConfig?: { configurable?: JsonObject }
+  tasks: {
+    id: string
+    name: string
+    path?: unknown[]
+    error?: unknown
+    interrupts?: { id?: string; value?: unknown }[]
+    state?: Snapshot | { configurable?: JsonObject }
+    result?: unknown
+  }[]
+}
+
+export type GraphOf = (config: JsonObject) => Graph | Promise<Graph>
+
+export interface Application {
+  hello: Hello
+  graphs: Map<string, GraphOf>
+  library: Library | null
+  /** Stands in the metadata of each of its runs. */
+  execution: Execution
+}
+
+/** Where a run is executed (API: threads-and-runs 8.3, added at execution; decision 026). */
+export interface Execution {
+  /** Of the library that executes the graphs. */
+  langgraph_version: string
+  langgraph_plan: string
+  langgraph_host: string
+  /** Absent: nobody has said under which address clients reach the server. */
+  langgraph_api_url?: string
+}
+
+/** Of the values that the platform gives, those of a server that somebody runs for themselves, without a licence. */
+function executionOf(langgraph_version: string): Execution {
+  const { LANGGRAPH_API_URL: langgraph_api_url } = process.env
+  return {
+    langgraph_version,
+    langgraph_plan: 'developer',
+    langgraph_host: 'self-hosted',
+    ...(langgraph_api_url ? { langgraph_api_url } : {}),
+  }
+}
+
+/** Loads everything and never throws; what went wrong is in `hello`. */
+export async function loadApplication(path: string): Promise<Application> {
+  const graphs = new Map<string, GraphOf>()
+  try {
+    const { entries, folder, ttl } = readDescription(path)
+    const files = entries.flatMap(entry => entry.file ?? [])
+    await prepareLoading(folder, files)
+    const library = await libraryOf(folder, files)
+    const hello: Hello = { error: null, graphs: [], ...(ttl === null ? {} : { ttl }) }
+    for (const { graph_id, description, file, name, error } of entries) {
+      const loaded = error === null ? await load(graph_id, file!, name) : error
+      if (typeof loaded === 'function') graphs.set(graph_id, loaded)
+      hello.graphs.push({ graph_id, description, error: typeof loaded === 'string' ? loaded : null })
+    }
+    await tuneLibrary(folder, files)
+    return { hello, graphs, library, execution: executionOf(libraryVersion(folder, files)) }
+  } catch (error) {
+    const hello = { error: (error as Error).message, graphs: [] }
+    return { hello, graphs, library: null, execution: executionOf('unknown') }
+  }
+}
+
+interface Entry {
+  graph_id: string
+  description: string | null
+  file: string | null
+  name: string
+  error: string | null
+}
+
+/** An application that wants these must not be served without them. */
+const GUARDS = ['auth', 'encryption']
+/** Documented keys whose time has not come; others that are unknown mean nothing (API: langgraph.json). */
+const TO_COME = ['http', 'store', 'webhooks', 'ui']
+
+function readDescription(path: string): { folder: string; entries: Entry[]; ttl: TtlDefaults | null } {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch {
+    throw new Error(`The application description ${path} cannot be read.`)
+  }
+  let described: unknown
+  try {
+    described = JSON.parse(text)
+  } catch (error) {
+    throw new Error(`${path} is not valid JSON: ${(error as Error).message}.`)
+  }
+  if (!isObject(described)) throw new Error(`${path} must hold a JSON object.`)
+  if (!isObject(described.graphs) || Object.keys(described.graphs).length === 0)
+    throw new Error(`${path} names no graphs: "graphs" must map a name to "file:export".`)
+  for (const key of GUARDS)
+    if (key in described)
+      throw new Error(`${path} asks for "${key}", which Weft does not have yet: it is not served without it.`)
+  for (const key of TO_COME)
+    if (key in described) console.warn(`"${key}" in langgraph.json is not available yet; it is ignored.`)
+  const wanted = described.node_version
+  if (wanted !== undefined && `${wanted}` !== process.versions.node.split('.')[0])
+    console.warn(`langgraph.json asks for Node ${wanted}, this is ${process.versions.node}.`)
+  const folder = dirname(path)
+  applyEnvironment(described.env, folder)
+  const entries = Object.entries(described.graphs).map(([id, value]) => entryOf(id, value, folder))
+  return { folder, entries, ttl: ttlIn(path, described.checkpointer) }
+}
+
+/** `checkpointer.ttl` (API: assistants-crons-store 10.3). What is wrong in it would delete threads too early or never. */
+function ttlIn(path: string, checkpointer: unknown): TtlDefaults | null {
+  const { ttl, ...others } = isObject(checkpointer) ? checkpointer : {}
+  for (const key of Object.keys(others)) console.warn(`"checkpointer.${key}" in langgraph.json is ignored.`)
+  if (ttl === undefined || ttl === null) return null
+  const checked = validateTtlDefaults(ttl)
+  if (checked.success) return checked.data
+  const { path: at, expected } = checked.errors[0]!
+  throw new Error(`${path}: ${at.replace('$input', 'checkpointer.ttl')} must be ${expected}.`)
+}
+
+function entryOf(graph_id: string, value: unknown, folder: string): Entry {
+  const path = typeof value === 'string' ? value : isObject(value) ? value.path : null
+  const description = isObject(value) && typeof value.description === 'string' ? value.description : null
+  const entry: Entry = { graph_id, description, file: null, name: 'default', error: null }
+  if (typeof path !== 'string' || !path.includes(':')) {
+    entry.error = `Graph "${graph_id}" must be given as "file:export".`
+    return entry
+  }
+  const colon = path.lastIndexOf(':')
+  const file = resolve(folder, path.slice(0, colon))
+  entry.name = path.slice(colon + 1) || 'default'
+  if (/\.pyi?$/.test(file))
+    entry.error = `Graph "${graph_id}" is a Python graph (${path}): Weft runs JavaScript and TypeScript graphs only.`
+  else if (!existsSync(file)) entry.error = `Graph "${graph_id}": the file ${file} does not exist.`
+  else entry.file = file
+  return entry
+}
+
+/** Variables that the process already has win (API: langgraph.json, env). */
+function applyEnvironment(env: unknown, folder: string): void {
+  let variables: NodeJS.Dict<string> = {}
+  if (typeof env === 'string') {
+    const file = resolve(folder, env)
+    if (existsSync(file)) variables = parseEnv(readFileSync(file, 'utf8'))
+    else console.warn(`The environment file ${file} does not exist.`)
+  } else if (isObject(env)) {
+    for (const [name, value] of Object.entries(env)) variables[name] = String(value)
+  } else if (env !== undefined && env !== null) {
+    console.warn('"env" in langgraph.json must be a path or a map; it is ignored.')
+  }
+  for (const [name, value] of Object.entries(variables)) process.env[name] ??= value
+}
+
+/** The graph behind an export, or the sentence that says why there is none. */
+async function load(graph_id: string, file: string, name: string): Promise<GraphOf | string> {
+  try {
+    const module = (await import(pathToFileURL(file).href)) as JsonObject & { default?: JsonObject }
+    // A TypeScript file of a CommonJS package has its exports under `default` only.
+    const exported = await (module[name] ?? (name === 'default' ? undefined : module.default?.[name]))
+    if (exported === undefined || exported === null)
+      return `Graph "${graph_id}": ${file} has no export named "${name}".`
+    const graph = compiled(nested(exported, name))
+    if (graph !== null) return () => graph
+    if (typeof exported === 'function') return factory(graph_id, exported as (config: JsonObject) => unknown)
+    return `Graph "${graph_id}": the export "${name}" of ${file} is not a graph.`
+  } catch (error) {
+    console.error(error)
+    return `Graph "${graph_id}" cannot be loaded: ${error instanceof Error ? error.message : String(error)}`
+  }
+}
+
+/** `export default` of a CommonJS module stands one level deeper. */
+const nested = (exported: unknown, name: string): unknown =>
+  name === 'default' && isObject(exported) && compiled(exported) === null && exported.default !== undefined
+    ? exported.default
+    : exported
+
+function factory(graph_id: string, make: (config: JsonObject) => unknown): GraphOf {
+  return async config => {
+    const graph = compiled(await make(config))
+    if (graph === null) throw new TypeError(`The factory of graph "${graph_id}" returned no graph.`)
+    return graph
+  }
+}
+
+/** A compiled graph, a builder compiled, an agent unwrapped; null for anything else. */
+function compiled(value: unknown): Graph | null {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return null
+  const found = value as { lg_is_pregel?: boolean; compile?: unknown; graph?: unknown }
+  if (found.lg_is_pregel === true) return value as Graph
+  if (typeof found.compile === 'function') return compiled(found.compile())
+  return typeof value === 'object' && found.graph !== undefined ? compiled(found.graph) : null
+}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,0 +1,82 @@
+/** Questions that need graph code but no run. A failure is thrown as {code, detail}. */
+import type { Checkpoint } from '../../schemas/checkpoints.js'
+import { WeftError } from '../../schemas/errors.js'
+import type { Call, HistoryCall, StateCall } from '../../schemas/host.js'
+import type { JsonObject } from '../../schemas/json.js'
+import { LARGEST_ANSWER, StateTooLarge } from './limits.js'
+import { failure, type Host, transportOf } from './port.js'
+import { errorOf, render } from './render.js'
+import { withSaver } from './run.js'
+import { createSaver, type SaverOptions } from './saver.js'
+import { stateOf } from './state.js'
+import { type Called, update } from './update.js'
+
+const encoder = new TextEncoder()
+
+/** The answer's bytes. */
+export async function answerCall(host: Host, slot: number, call: Call): Promise<Uint8Array> {
+  try {
+    const prepare = (options: Partial<SaverOptions> = {}) => called(host, slot, call, options)
+    if (call.verb === 'state') return encoder.encode(await state(call, await prepare()))
+    if (call.verb === 'history') return encoder.encode(await history(call, await prepare()))
+    if (call.verb === 'update') return await update(host, slot, call, prepare)
+    throw failure('bad_request', `A host knows no call "${(call as { verb: string }).verb}"`)
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    if (error instanceof WeftError) throw failure(error.code, error.message)
+    if (error instanceof StateTooLarge) throw failure('too_large', error.message)
+    const { error: name, message } = errorOf(error)
+    console.error(error)
+    throw failure('internal', `${name}: ${message}`)
+  }
+}
+
+/** The graph with a saver that may touch this thread alone. */
+async function called(host: Host, slot: number, call: Call, options: Partial<SaverOptions>): Promise<Called> {
+  const { graph_id, thread_id, checkpoint, config } = call
+  const { library, graphs } = host.application
+  const graphOf = graphs.get(graph_id)
+  if (library === null || graphOf === undefined) throw failure('not_found', `Graph "${graph_id}" not found`)
+  const configurable = { ...(config.configurable as JsonObject), ...placeIn(checkpoint), thread_id }
+  const saver = createSaver(library, {
+    transport: transportOf(host, slot),
+    durability: 'sync',
+    nextSeq: () => 0,
+    thread_id,
+    ...options,
+  })
+  const graph = withSaver(await graphOf({ ...config, configurable }), saver)
+  return { library, graph, saver, configurable: { thread_id, ...placeIn(checkpoint) } }
+}
+
+/** What a client named of the checkpoint; null and absent mean the same. */
+function placeIn(checkpoint: Checkpoint | null | undefined): JsonObject {
+  const place: JsonObject = {}
+  for (const key of ['checkpoint_id', 'checkpoint_ns', 'checkpoint_map'] as const) {
+    const chosen = checkpoint?.[key]
+    if (chosen !== null && chosen !== undefined) place[key] = chosen
+  }
+  return place
+}
+
+async function state({ checkpoint, subgraphs }: StateCall, { graph, configurable }: Called): Promise<string> {
+  const snapshot = await graph.getState({ configurable }, { subgraphs: subgraphs === true })
+  if (checkpoint?.checkpoint_id && snapshot.createdAt === undefined)
+    throw failure('not_found', `Checkpoint ${checkpoint.checkpoint_id} not found`)
+  return render(stateOf(snapshot))
+}
+
+async function history({ limit, before, metadata }: HistoryCall, { graph, configurable }: Called): Promise<string> {
+  const options: JsonObject = { limit }
+  if (before) options.before = { configurable: { thread_id: configurable.thread_id, checkpoint_id: before } }
+  if (metadata) options.filter = metadata
+  const states: string[] = []
+  let size = 0
+  for await (const snapshot of graph.getStateHistory({ configurable }, options)) {
+    const text = render(stateOf(snapshot))
+    states.push(text)
+    if ((size += text.length) > LARGEST_ANSWER)
+      throw failure('too_large', `The history holds more than ${LARGEST_ANSWER} bytes: ask for fewer states (limit)`)
+  }
+  return `[${states.join()}]`
+}

@@ -1,0 +1,205 @@
+/**
+ * Chat messages as blocks of content (API: threads-and-runs 17, messages): a message starts, its blocks start, grow and
+ * finish one after the other, the message finishes. The library gives tokens as chunks of a message, told apart by its
+ * id, and whole messages that nodes return.
+ */
+
+import type { JsonObject } from '../../schemas/json.js'
+import type { Namespace } from '../../schemas/protocol-v2.js'
+
+export interface StreamedMessage {
+  id?: string
+  type?: string
+  _getType?(): string
+  content: unknown
+  /** Chunks alone have it. */
+  concat?: unknown
+  additional_kwargs?: JsonObject
+  tool_call_chunks?: { index?: number; id?: string; name?: string; args?: string }[]
+  tool_calls?: JsonObject[]
+  usage_metadata?: JsonObject
+  tool_call_id?: string
+}
+
+export interface Content {
+  take(ns: Namespace, message: StreamedMessage, metadata: JsonObject): void
+  /** Nothing more comes of the messages of a node in `ns`, or below it. */
+  finish(ns: Namespace): void
+  /** What is open will not be finished. */
+  fail(message: string): void
+}
+
+/** What a chunk adds to its block. `key` tells the blocks of a message apart. */
+interface Piece {
+  key: string
+  block: JsonObject
+  delta: JsonObject | null
+}
+
+interface Open {
+  id: string
+  ns: Namespace
+  node: string | undefined
+  /** The block that grows, and how many there have been. */
+  key: string | null
+  block: JsonObject
+  count: number
+  usage: JsonObject | undefined
+}
+
+/** `send` gets the namespace of the graph, the node, and the data of an event. */
+export function contentOf(send: (ns: Namespace, node: string | undefined, data: JsonObject) => void): Content {
+  const open = new Map<string, Open>()
+
+  const say = ({ ns, node, id }: Open, data: JsonObject) =>
+    // Messages of one namespace may be told at once: each SDK tells them apart by its own key.
+    send(ns.slice(0, -1), node, { ...data, message_id: id, run_id: id })
+
+  function start(ns: Namespace, message: StreamedMessage, metadata: JsonObject): Open {
+    const { id = '' } = message
+    const node = typeof metadata.langgraph_node === 'string' ? metadata.langgraph_node : undefined
+    const one: Open = { id, ns, node, key: null, block: {}, count: 0, usage: undefined }
+    const role = roleOf(message)
+    const { tool_call_id } = message
+    say(one, {
+      event: 'message-start',
+      role,
+      id,
+      ...(tool_call_id === undefined ? {} : { tool_call_id }),
+      metadata: shownOf(metadata),
+    })
+    return one
+  }
+
+  function add(one: Open, { key, block, delta }: Piece): void {
+    if (one.key !== key) {
+      finishBlock(one)
+      one.key = key
+      one.block = block
+      say(one, { event: 'content-block-start', index: one.count++, content: block })
+    }
+    if (delta === null) return
+    grow(one.block, delta)
+    // A patch replaces: it carries what has come so far.
+    const said = delta.type === 'block-delta' ? { type: 'block-delta', fields: { ...one.block } } : delta
+    say(one, { event: 'content-block-delta', index: one.count - 1, delta: said })
+  }
+
+  function finishBlock(one: Open): void {
+    if (one.key === null) return
+    one.key = null
+    say(one, { event: 'content-block-finish', index: one.count - 1, content: whole(one.block) })
+  }
+
+  function finishMessage(one: Open): void {
+    finishBlock(one)
+    open.delete(one.id)
+    say(one, { event: 'message-finish', ...(one.usage === undefined ? {} : { usage: one.usage }) })
+  }
+
+  return {
+    take(ns, message, metadata) {
+      const { id } = message
+      if (!id) return
+      let one = open.get(id)
+      if (one === undefined) open.set(id, (one = start(ns, message, metadata)))
+      for (const piece of piecesOf(message)) add(one, piece)
+      one.usage = sum(one.usage, message.usage_metadata)
+      if (message.concat === undefined) finishMessage(one)
+    },
+    finish(ns) {
+      for (const one of open.values()) if (ns.every((segment, i) => one.ns[i] === segment)) finishMessage(one)
+    },
+    fail(message) {
+      for (const one of open.values()) say(one, { event: 'error', message })
+      open.clear()
+    },
+  }
+}
+
+const ROLES: { [type: string]: string } = { human: 'human', system: 'system', tool: 'tool' }
+const roleOf = (message: StreamedMessage): string => ROLES[message._getType?.() ?? message.type ?? ''] ?? 'ai'
+
+/** The flat and short of a message's metadata. */
+function shownOf(metadata: JsonObject): JsonObject {
+  const { langgraph_node, langgraph_step, ls_provider, ls_model_name, ls_model_type, run_id, thread_id } = metadata
+  const all = { provider: ls_provider, model: ls_model_name, model_type: ls_model_type, langgraph_node, langgraph_step }
+  return Object.fromEntries(Object.entries({ ...all, run_id, thread_id }).filter(([, value]) => value !== undefined))
+}
+
+/** Parts of a message that its tool calls say better. */
+const TOOL_PARTS = new Set(['tool_use', 'tool_call', 'tool_call_chunk', 'input_json_delta'])
+
+function* piecesOf(message: StreamedMessage): Generator<Piece> {
+  const { content, additional_kwargs, tool_call_chunks, tool_calls } = message
+  const reasoning = additional_kwargs?.reasoning_content
+  if (typeof reasoning === 'string' && reasoning !== '') yield reasoningOf('reasoning', reasoning)
+  if (typeof content === 'string' && content !== '') yield textOf('text', content)
+  for (const [i, part] of (Array.isArray(content) ? content : []).entries()) {
+    if (typeof part === 'string') yield textOf('text', part)
+    else if (typeof part === 'object' && part !== null) yield* partOf(part as JsonObject, i)
+  }
+  if (message.concat !== undefined) {
+    for (const { index, id, name, args } of tool_call_chunks ?? [])
+      yield {
+        key: `tool ${index ?? id ?? ''}`,
+        block: { type: 'tool_call_chunk', id: id ?? null, name: name ?? null, args: '' },
+        delta: { type: 'block-delta', fields: { id, name, args } },
+      }
+    return
+  }
+  for (const { id, name, args } of tool_calls ?? [])
+    yield { key: `call ${id}`, block: { type: 'tool_call', id, name, args }, delta: null }
+}
+
+function* partOf(part: JsonObject, i: number): Generator<Piece> {
+  const { type, text, index } = part
+  const key = `${type} ${index ?? ''}`
+  const thought = part.reasoning ?? part.thinking
+  if (TOOL_PARTS.has(type as string)) return
+  if (typeof text === 'string' && (type === 'text' || type === 'text_delta')) yield textOf(`text ${index ?? ''}`, text)
+  else if (typeof thought === 'string') yield reasoningOf(key, thought)
+  else yield { key: `${key} ${i}`, block: part, delta: null }
+}
+
+const textOf = (key: string, text: string): Piece => ({
+  key,
+  block: { type: 'text', text: '' },
+  delta: { type: 'text-delta', text },
+})
+
+const reasoningOf = (key: string, reasoning: string): Piece => ({
+  key,
+  block: { type: 'reasoning', reasoning: '' },
+  delta: { type: 'reasoning-delta', reasoning },
+})
+
+function grow(block: JsonObject, { type, text, reasoning, fields }: JsonObject): void {
+  if (type === 'text-delta') block.text += text as string
+  else if (type === 'reasoning-delta') block.reasoning += reasoning as string
+  else {
+    const { id, name, args } = fields as { id?: string; name?: string; args?: string }
+    block.id ??= id ?? null
+    block.name ??= name ?? null
+    block.args += args ?? ''
+  }
+}
+
+/** A block that is finished: the call of a tool has its arguments, or says that they cannot be read. */
+function whole(block: JsonObject): JsonObject {
+  if (block.type !== 'tool_call_chunk') return block
+  const { id, name, args } = block
+  try {
+    return { type: 'tool_call', id, name, args: args === '' ? {} : JSON.parse(args as string) }
+  } catch {
+    return { type: 'invalid_tool_call', id, name, args, error: 'The arguments are no JSON' }
+  }
+}
+
+function sum(before: JsonObject | undefined, more: JsonObject | undefined): JsonObject | undefined {
+  if (more === undefined || before === undefined) return more ?? before
+  const out = { ...before }
+  for (const [key, value] of Object.entries(more))
+    out[key] = typeof value === 'number' && typeof out[key] === 'number' ? out[key] + value : (value ?? out[key])
+  return out
+}

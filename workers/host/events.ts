@@ -1,0 +1,195 @@
+/**
+ * A run as events of protocol v2 (API: threads-and-runs 17), rendered beside the classic ones when the run's creator
+ * asked for them: what the graph yields under the namespace of the graph that yields it, chat messages as blocks of
+ * content, and what is made of it: the lifecycle of the run and of its subgraphs, and the questions that wait.
+ */
+
+import type { JsonObject } from '../../schemas/json.js'
+import type { Namespace } from '../../schemas/protocol-v2.js'
+import type { Interrupt } from '../../schemas/threads.js'
+import { type Content, contentOf, type StreamedMessage } from './content.js'
+import { taskOf } from './debug.js'
+import { render } from './render.js'
+import type { EventBuffer } from './stream.js'
+
+export type Ended = 'completed' | 'failed' | 'interrupted'
+
+export interface RunEvents {
+  start(): void
+  /** A chunk of the library, other than of the mode `messages`. */
+  take(ns: Namespace, mode: string, payload: unknown): void
+  /** A token or a whole message; `ns` is that of its node. */
+  message(ns: Namespace, message: StreamedMessage, metadata: unknown): void
+  /** The last event of the run. */
+  end(how: Ended, error?: string): void
+}
+
+export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEvents {
+  const running = new Map<string, Namespace>()
+  /** Questions by their ids: told when the run ends, because nobody can answer before. */
+  const asked = new Map<string, { ns: Namespace; value: unknown }>()
+  /** State whose checkpoint is about to come: clients take the checkpoint before its state. */
+  let held: { ns: Namespace; values: unknown } | null = null
+  /** Tasks whose outcome is unknown yet. */
+  let doubtful: Namespace[] = []
+  const content: Content = contentOf((ns, node, data) => send('messages', ns, data, { node }))
+
+  function send(
+    method: string,
+    namespace: Namespace,
+    data: unknown,
+    { channel = method, node, last = false }: { channel?: string; node?: string | undefined; last?: boolean } = {},
+  ): void {
+    const at = `"namespace":${JSON.stringify(namespace)},"timestamp":${Date.now()}`
+    const by = node === undefined ? '' : `,"node":${JSON.stringify(node)}`
+    pushEvent({ channel, namespace, last }, method, `{${at}${by},"data":${render(data)}}`)
+  }
+
+  function release(): void {
+    if (held !== null) send('values', held.ns, held.values)
+    held = null
+  }
+
+  /** A subgraph begins to run when its first chunk comes; so do those around it. */
+  function begin(ns: Namespace): void {
+    for (let depth = 1; depth <= ns.length; depth++) {
+      const at = ns.slice(0, depth)
+      const key = at.join('|')
+      if (running.has(key)) continue
+      running.set(key, at)
+      send('lifecycle', at, { event: 'started', graph_name: nameOf(at) })
+    }
+  }
+
+  function close(ns: Namespace, event: Ended, error?: unknown): void {
+    const key = ns.join('|')
+    for (const [other, at] of [...running].reverse()) {
+      if (other !== key && !other.startsWith(`${key}|`)) continue
+      running.delete(other)
+      send('lifecycle', at, { event, graph_name: nameOf(at), ...(error ? { error: String(error) } : {}) })
+    }
+  }
+
+  function ask(ns: Namespace, interrupts: unknown): void {
+    for (const { id, value } of (Array.isArray(interrupts) ? interrupts : []) as Interrupt[]) {
+      // The innermost graph says it first: there it is.
+      if (id !== undefined && !asked.has(id)) asked.set(id, { ns, value: value ?? null })
+    }
+  }
+
+  function tell(): void {
+    // One SDK reads payload, the other value.
+    for (const [interrupt_id, { ns, value }] of asked)
+      send('input.requested', ns, { interrupt_id, payload: value, value }, { channel: 'input', last: true })
+  }
+
+  /** Something else happened after them: they had not failed. */
+  function settleDoubt(): void {
+    for (const at of doubtful) {
+      content.finish(at)
+      close(at, 'completed')
+    }
+    doubtful = []
+  }
+
+  const takers: { [mode: string]: (ns: Namespace, payload: unknown) => void } = {
+    values(ns, payload) {
+      if (!isObject(payload)) return send('values', ns, payload)
+      const { __interrupt__, ...values } = payload
+      if (__interrupt__ !== undefined) ask(ns, __interrupt__)
+      if (Object.keys(values).length > 0) held = { ns, values }
+    },
+    updates(ns, payload) {
+      for (const [node, values] of Object.entries((payload ?? {}) as JsonObject)) {
+        if (node === '__interrupt__') ask(ns, values)
+        else send('updates', ns, { node, values: values ?? {} }, { node })
+      }
+    },
+    custom(ns, payload) {
+      const named = isObject(payload) && typeof payload.name === 'string' && 'payload' in payload
+      if (named) send('custom', ns, payload, { channel: `custom:${payload.name}` })
+      else send('custom', ns, { payload })
+    },
+    tasks(ns, payload) {
+      const { id, name, error } = payload as JsonObject
+      const at = [...ns, `${name}:${id}`]
+      const how = outcomeOf(payload as JsonObject)
+      const known = how !== null && how !== 'unknown'
+      if (known) content.finish(at)
+      send('tasks', ns, taskOf(payload))
+      if (known) close(at, how, error)
+      else if (how === 'unknown') doubtful.push(at)
+    },
+    checkpoints(ns, payload) {
+      const { config, parentConfig, metadata } = payload as { [name: string]: JsonObject | undefined }
+      const parent_id = idOf(parentConfig)
+      const { step, source } = metadata ?? {}
+      send('checkpoints', ns, { id: idOf(config), ...(parent_id ? { parent_id } : {}), step, source })
+      release()
+    },
+    tools: (ns, payload) => send('tools', ns.slice(0, -1), toolOf(payload as JsonObject), { node: nameOf(ns) }),
+  }
+
+  return {
+    start: () => send('lifecycle', [], { event: 'running', graph_name: graph_id }),
+    take(ns, mode, payload) {
+      const comes = mode === 'checkpoints' && held !== null && held.ns.join('|') === ns.join('|')
+      if (!comes) release()
+      if (mode !== 'tasks' || outcomeOf(payload as JsonObject) !== 'unknown') settleDoubt()
+      begin(mode === 'tools' ? ns.slice(0, -1) : ns)
+      takers[mode]?.(ns, payload)
+    },
+    message(ns, message, metadata) {
+      release()
+      settleDoubt()
+      begin(ns.slice(0, -1))
+      content.take(ns, message, metadata as JsonObject)
+    },
+    end(how, error) {
+      release()
+      if (how !== 'failed') settleDoubt()
+      else content.fail(error ?? 'The run failed')
+      content.finish([])
+      for (const at of [...running.values()].reverse()) close(at, how, error)
+      if (how === 'interrupted') tell()
+      send('lifecycle', [], { event: how, graph_name: graph_id, ...(error ? { error } : {}) }, { last: true })
+    },
+  }
+}
+
+/**
+ * How a task ended; null: it begins. The library says nothing of a task that failed, and the same of one that wrote
+ * nothing: what comes next tells them apart.
+ */
+function outcomeOf({ result, error, interrupts }: JsonObject): Ended | 'unknown' | null {
+  if (error) return 'failed'
+  if (result === undefined) return null
+  if (Array.isArray(interrupts) && interrupts.length > 0) return 'interrupted'
+  return isObject(result) && Object.keys(result).length === 0 ? 'unknown' : 'completed'
+}
+
+/** Of a segment `node:task-id`, the node. */
+const nameOf = (ns: Namespace): string => ns.at(-1)?.split(':', 1)[0] ?? ''
+
+const idOf = (config: JsonObject | undefined): unknown =>
+  (config?.configurable as JsonObject | undefined)?.checkpoint_id
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A callback of a tool as the protocol says it. */
+function toolOf({ event, toolCallId, name, input, data, output, error }: JsonObject): JsonObject {
+  const tool_call_id = String(toolCallId ?? '')
+  switch (event) {
+    case 'on_tool_start':
+      return { event: 'tool-started', tool_call_id, tool_name: String(name ?? 'unknown'), input }
+    case 'on_tool_event':
+      return { event: 'tool-output-delta', tool_call_id, delta: typeof data === 'string' ? data : render(data ?? '') }
+    case 'on_tool_end':
+      return { event: 'tool-finished', tool_call_id, output }
+    default: {
+      const { message } = (isObject(error) ? error : {}) as { message?: unknown }
+      return { event: 'tool-error', tool_call_id, message: String(message ?? error ?? 'The tool failed') }
+    }
+  }
+}

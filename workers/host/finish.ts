@@ -1,0 +1,108 @@
+/** The end of a run in its host: the state that it leaves behind, computed once, and the finish frame. */
+
+import type { FinishHead } from '../../schemas/host.js'
+import { pack } from '../../schemas/packed.js'
+import { interruptsOf, type ThreadState } from '../../schemas/threads.js'
+import { FROM_HOST } from '../pipe.js'
+import type { Snapshot } from './application.js'
+import type { Ended } from './events.js'
+import { LARGEST_STATE, StateTooLarge } from './limits.js'
+import { errorOf, render } from './render.js'
+import type { RunState } from './run-state.js'
+import { stateOf } from './state.js'
+
+/** A finish of more bytes would be taken for garbage by the other side. */
+const LARGEST = 250 * 1024 * 1024
+const NOTHING = new Uint8Array(0)
+
+/** How a run ended. */
+export type Outcome = Pick<FinishHead, 'status'> & Partial<Pick<FinishHead, 'error'>>
+
+/** Computes the state that the run leaves behind, once, and ends. */
+export async function settle(run: RunState, outcome: Outcome): Promise<void> {
+  let values = '{}'
+  let rest = ''
+  let state: ThreadState | null = null
+  // What the run has put since the store refused is not stored: it leaves no state, the thread keeps what it has.
+  if (run.saver?.outbox.isBroken()) return finish(run, outcome)
+  try {
+    if (run.saver !== null || run.values === null || run.paused) state = await stateAtEnd(run)
+    values = render(state?.checkpoint ? state.values : (run.values?.last ?? {}))
+    if (run.saver !== null && state !== null) rest = restOf(state)
+  } catch (error) {
+    if (outcome.status === 'success') outcome = { status: 'error', error: errorOf(error) }
+  }
+  await finish(run, outcome, { values, rest, next: state?.next, interrupts: interruptsOf(state?.tasks ?? []) })
+}
+
+async function stateAtEnd({ graph, start, saver }: RunState): Promise<ThreadState | null> {
+  if (graph === null) return null
+  const snapshot: Snapshot = await graph.getState({ configurable: { thread_id: start.thread_id } })
+  return saver === null && snapshot.createdAt === undefined ? null : stateOf(snapshot)
+}
+
+/** The ThreadState without its first member. */
+function restOf({ values: _, ...rest }: ThreadState): string {
+  return render(rest).slice(1)
+}
+
+interface Left {
+  values?: string
+  rest?: string
+  next?: string[]
+  interrupts?: FinishHead['interrupts']
+}
+
+export async function finish(run: RunState, outcome: Outcome, left: Left = {}): Promise<void> {
+  run.over = true
+  const save = (await run.saver?.outbox.take()) ?? NOTHING
+  // The last save in flight decides too.
+  if (run.lost) {
+    run.events.flush()
+    return send(run, headOf(run, { status: 'interrupted' }, {}), [])
+  }
+  if (run.broken !== null && outcome.status === 'success')
+    outcome = { status: 'error', error: errorOf(run.broken.error) }
+  const parts = [Buffer.from(left.values ?? ''), Buffer.from(left.rest ?? ''), save]
+  const excess = excessOf(parts)
+  if (excess !== null) outcome = { status: 'error', error: errorOf(excess) }
+  const isWhole = excess === null && !run.saver?.outbox.isBroken()
+  if (outcome.error) run.events.push('error', render(outcome.error))
+  run.v2?.end(endedOf(outcome, left), outcome.error?.message)
+  run.events.flush()
+  if (isWhole) return send(run, headOf(run, outcome, left), parts)
+  // It says nothing of a state that is not stored, not even which checkpoint is the newest.
+  send(run, { ...headOf(run, outcome, {}), head: null }, [])
+}
+
+/** How protocol v2 calls it. */
+function endedOf({ status }: Outcome, { next = [], interrupts = {} }: Left): Ended {
+  if (status === 'success') return next.length > 0 || Object.keys(interrupts).length > 0 ? 'interrupted' : 'completed'
+  return status === 'interrupted' ? 'interrupted' : 'failed'
+}
+
+function excessOf(parts: readonly Uint8Array[]): StateTooLarge | null {
+  const values = parts[0]!.length
+  if (values > LARGEST_STATE) return new StateTooLarge('The values of the state', values)
+  const all = parts.reduce((sum, part) => sum + part.length, 0)
+  return all > LARGEST ? new StateTooLarge('The state and what is left to be saved', all) : null
+}
+
+const headOf = (
+  { events, saver }: RunState,
+  { status, error }: Outcome,
+  left: Left,
+): Omit<FinishHead, 'values_size' | 'rest_size' | 'save_size'> => ({
+  status,
+  error: error ?? null,
+  last_event_id: events.lastId(),
+  head: saver?.head() ?? null,
+  next: left.next ?? [],
+  interrupts: left.interrupts ?? {},
+})
+
+function send({ host, slot }: RunState, head: ReturnType<typeof headOf>, parts: Uint8Array[]): void {
+  const [values_size = 0, rest_size = 0, save_size = 0] = parts.map(part => part.length)
+  const body = pack({ ...head, values_size, rest_size, save_size } satisfies FinishHead, parts)
+  host.send({ kind: FROM_HOST.finish, slot, body })
+}

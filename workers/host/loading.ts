@@ -1,0 +1,110 @@
+/**
+ * How user code finds its files: TypeScript through tsx, only when there is some, and the libraries from the
+ * application's own folder, else ours.
+ */
+import { readFileSync } from 'node:fs'
+import Module, { createRequire, register } from 'node:module'
+import { dirname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { type Provider, shareUntracedRun } from './context.js'
+
+export type Library = typeof import('@langchain/langgraph')
+
+const TYPESCRIPT = /\.[cm]?tsx?$/
+/** What an application may import from us when it has none of its own. */
+const LENT = /^(@langchain\/|zod($|\/))/
+const LIBRARY = '@langchain/langgraph'
+const CORE = '@langchain/core'
+
+/** Must run before the first file of the application is imported. */
+export async function prepareLoading(folder: string, files: readonly string[]): Promise<void> {
+  if (foldersOf(folder, files).some(each => resolveFrom(each, LIBRARY) === null || resolveFrom(each, 'zod') === null))
+    lendLibraries()
+  if (!files.some(file => TYPESCRIPT.test(file))) return
+  // cjs first: esm alone fails on an application without "type": "module" (ERR_REQUIRE_CYCLE_MODULE).
+  const [cjs, esm] = await Promise.all([import('tsx/cjs/api'), import('tsx/esm/api')])
+  cjs.register()
+  esm.register()
+}
+
+/** The library that the application's graphs are made with: its own copy, else ours. */
+export async function libraryOf(folder: string, files: readonly string[]): Promise<Library> {
+  const theirs = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY)
+  if (theirs === null || theirs === createRequire(import.meta.url).resolve(LIBRARY))
+    return import('@langchain/langgraph')
+  return import(pathToFileURL(moduleEntry(theirs, LIBRARY)).href) as Promise<Library>
+}
+
+/** The version of that library, as its own package says it. */
+export function libraryVersion(folder: string, files: readonly string[]): string {
+  const entry = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? createRequire(import.meta.url).resolve(LIBRARY)
+  return String(packageAt(entry, LIBRARY)?.manifest.version ?? 'unknown')
+}
+
+/** Spares the core that graphs run on what it does for tracing while nothing traces. After the graphs are loaded. */
+export async function tuneLibrary(folder: string, files: readonly string[]): Promise<void> {
+  try {
+    const library =
+      resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? createRequire(import.meta.url).resolve(LIBRARY)
+    const require = createRequire(library)
+    const common = require.resolve(`${CORE}/singletons`)
+    const entries: unknown[] = [await import(pathToFileURL(moduleEntry(common, CORE, './singletons')).href)]
+    // The copy for `require` is another one; it is only there when something asked for it.
+    if (require.cache[common] !== undefined) entries.push(require(common))
+    for (const entry of entries)
+      shareUntracedRun((entry as { AsyncLocalStorageProviderSingleton?: Provider }).AsyncLocalStorageProviderSingleton)
+  } catch {
+    // A library that is laid out differently runs as it is.
+  }
+}
+
+const foldersOf = (folder: string, files: readonly string[]): string[] =>
+  files.length > 0 ? [...new Set(files.map(file => dirname(file)))] : [folder]
+
+/** `require.resolve` gives the CommonJS entry of a package; this is the ESM entry beside it, which graphs import. */
+function moduleEntry(common: string, name: string, path = '.'): string {
+  const found = packageAt(common, name)
+  const entry = found?.manifest.exports?.[path]?.import
+  const file = typeof entry === 'string' ? entry : entry?.default
+  return found !== null && typeof file === 'string' ? join(found.folder, file) : common
+}
+
+interface Manifest {
+  name?: string
+  version?: string
+  exports?: { [path: string]: { import?: string | { default?: string } } }
+}
+
+/** The package of this name that a file of it belongs to. */
+function packageAt(file: string, name: string): { folder: string; manifest: Manifest } | null {
+  for (let folder = dirname(file); folder !== dirname(folder); folder = dirname(folder)) {
+    try {
+      const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
+      if (manifest.name === name) return { folder, manifest }
+    } catch {}
+  }
+  return null
+}
+
+function lendLibraries(): void {
+  register('./resolve-hook.js', { parentURL: import.meta.url, data: { lent: LENT.source, ours: import.meta.url } })
+  const internals = Module as unknown as { _resolveFilename(request: string, ...rest: unknown[]): string }
+  const original = internals._resolveFilename
+  const ours = createRequire(import.meta.url)
+  internals._resolveFilename = function (request, ...rest) {
+    try {
+      return original.call(this, request, ...rest)
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'MODULE_NOT_FOUND' || !LENT.test(request)) throw error
+      return ours.resolve(request)
+    }
+  }
+}
+
+function resolveFrom(folder: string, specifier: string): string | null {
+  try {
+    return createRequire(resolve(folder, 'package.json')).resolve(specifier)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,43 @@
+/** What runs and calls know of the host they live in. */
+import type { CheckpointQuery } from '../../schemas/checkpoints.js'
+import type { ErrorCode } from '../../schemas/errors.js'
+import { ASK, type Frame } from '../pipe.js'
+import type { Application } from './application.js'
+import type { SaverTransport } from './saver.js'
+
+const encoder = new TextEncoder()
+
+/** The store refused: a later attempt holds the run. */
+export class Refused extends Error {}
+
+/** The store could not be asked, or failed. */
+export class Unanswered extends Error {}
+
+/** Why a question got no answer: a code of the error table and a sentence. */
+export interface CallFailure {
+  code: ErrorCode
+  detail: string
+}
+export const failure = (code: ErrorCode, detail: string): CallFailure => ({ code, detail })
+
+export interface Host {
+  application: Application
+  send(frame: Partial<Frame> & { kind: number }): void
+  ask(slot: number, flags: number, body: Uint8Array): Promise<Uint8Array>
+  later(callback: () => void): void
+  /** Null while the pipe takes more; else resolves when it does again. */
+  drained(): Promise<void> | null
+}
+
+/** A saver's questions over the frames of a slot; the supervisor adds run, attempt and token. */
+export function transportOf(host: Host, slot: number): SaverTransport {
+  const query = (flags: number) => (question: CheckpointQuery) =>
+    host.ask(slot, flags, encoder.encode(JSON.stringify(question)))
+  return {
+    async save(_thread, body) {
+      await host.ask(slot, ASK.save, body)
+    },
+    get: query(ASK.get),
+    list: query(ASK.list),
+  }
+}

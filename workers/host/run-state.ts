@@ -1,0 +1,30 @@
+/** The state of one run in its slot, shared by the files that execute it. */
+
+import type { StartHead } from '../../schemas/host.js'
+import type { Graph } from './application.js'
+import type { RunEvents } from './events.js'
+import type { Host } from './port.js'
+import type { WeftSaver } from './saver.js'
+import type { EventBuffer } from './stream.js'
+
+export interface RunState {
+  host: Host
+  slot: number
+  start: StartHead
+  abort: AbortController
+  events: EventBuffer
+  /** Null unless the run's creator asked for events of protocol v2. */
+  v2: RunEvents | null
+  /** Null for a temporary run. */
+  saver: WeftSaver | null
+  graph: Graph | null
+  /** The last values that the graph yielded. */
+  values: { last: unknown } | null
+  /** The graph yielded an interrupt: the state tells which. */
+  paused: boolean
+  /** A later attempt holds the run. */
+  lost: boolean
+  /** Why the run cannot go on: a save failed, or something became too large. */
+  broken: { error: unknown } | null
+  over: boolean
+}

@@ -1,0 +1,197 @@
+/**
+ * One run in a slot, from its start frame to its finish frame. Every start gets exactly one finish, also when the run
+ * lost its authority: then the finish is empty and the supervisor, which no longer knows the slot, drops it.
+ */
+
+import type { StartHead } from '../../schemas/host.js'
+import type { JsonObject } from '../../schemas/json.js'
+import { CHUNK, FROM_HOST } from '../pipe.js'
+import type { Graph } from './application.js'
+import { runEvents } from './events.js'
+import { finish, settle } from './finish.js'
+import { configOf, dropSelection, inputOf, isNewest } from './input.js'
+import type { Library } from './loading.js'
+import { memorySaver } from './memory-saver.js'
+import { modesOf } from './modes.js'
+import { type Host, Refused, transportOf } from './port.js'
+import { type Job, pump, writerOf } from './pump.js'
+import { errorOf } from './render.js'
+import type { RunState } from './run-state.js'
+import { createSaver } from './saver.js'
+import { eventBuffer } from './stream.js'
+
+/** How long a stopped run may take to unwind before its slot is given back without it. */
+const UNWIND_MS = 1000
+
+/** The reason that a cancelled graph sees in its AbortSignal. */
+export class Stopped extends Error {
+  override name = 'AbortError'
+}
+
+/** The same, because its time was up. */
+class TimedOut extends Stopped {}
+
+export interface Run {
+  /** Aborts it: it finishes as `interrupted`, or as `timeout`. */
+  cancel(timeout: boolean): void
+}
+
+/** Executes a run; `done` is called when its finish has been sent. */
+export function startRun(host: Host, slot: number, start: StartHead, newest: Uint8Array, done: () => void): Run {
+  const abort = new AbortController()
+  const events = eventBuffer({
+    firstId: start.first_id,
+    firstSeq: start.first_seq,
+    send: (id, count, body, v2) =>
+      host.send({ kind: FROM_HOST.chunk, flags: v2 ? CHUNK.v2 : 0, slot, id, count, body }),
+    later: host.later,
+  })
+  const run: RunState = {
+    host,
+    slot,
+    start,
+    abort,
+    events,
+    v2: start.events ? runEvents(events, start.graph_id) : null,
+    saver: null,
+    graph: null,
+    values: null,
+    paused: false,
+    lost: false,
+    broken: null,
+    over: false,
+  }
+  execute(run, newest)
+    .catch(error => {
+      console.error(error)
+      return finish(run, { status: 'error', error: errorOf(error) })
+    })
+    .finally(done)
+  return {
+    cancel: timeout =>
+      abort.abort(timeout ? new TimedOut('The time of the run is up') : new Stopped('The run was cancelled')),
+  }
+}
+
+async function execute(run: RunState, newest: Uint8Array): Promise<void> {
+  let failed: { error: unknown } | null = null
+  try {
+    announce(run)
+    const job = await prepare(run, newest)
+    await unlessStopped(run, pump(run, job))
+  } catch (error) {
+    failed = { error: run.broken?.error ?? error }
+  }
+  if (run.lost) return finish(run, { status: 'interrupted' })
+  if (failed === null) return settle(run, { status: 'success' })
+  if (run.abort.signal.aborted && run.broken === null) {
+    if (!(run.abort.signal.reason instanceof TimedOut)) return settle(run, { status: 'interrupted' })
+    return settle(run, { status: 'timeout', error: { error: 'RunTimeout', message: 'The run took too long' } })
+  }
+  return settle(run, { status: 'error', error: errorOf(failed.error) })
+}
+
+/** API: metadata is the first event of each attempt, with exactly these keys. */
+function announce({ events, v2, start: { run_id, attempt } }: RunState): void {
+  events.push('metadata', JSON.stringify({ run_id, attempt }))
+  v2?.start()
+}
+
+/** The graph with a checkpointer of this run, its input and its options. */
+async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
+  const { host, start, abort } = run
+  const { kwargs, graph_id, thread_id, attempt } = start
+  const { library, graphs, execution } = host.application
+  const graphOf = graphs.get(graph_id)
+  if (library === null || graphOf === undefined) throw new Error(`Graph "${graph_id}" is not loaded.`)
+  const config = configOf(start, execution)
+  const graph = await graphOf(config)
+  const saver = saverOf(run, library, newest, config.metadata)
+  run.graph = withSaver(graph, saver)
+  const tuple = async (place: JsonObject = {}) => saver.getTuple({ configurable: { thread_id, ...place } })
+  let input: unknown
+  if (attempt > 1 && newest.length > 0 && isOwn(await tuple(), start)) {
+    input = null
+    dropSelection(config.configurable)
+  } else {
+    const newestOf = async (ns: string) => (ns === '' ? run.saver!.head() : idOf(await tuple({ checkpoint_ns: ns })))
+    if (run.saver === null || (await isNewest(config.configurable, newestOf))) dropSelection(config.configurable)
+    const { checkpoint_id, checkpoint_ns } = config.configurable
+    const place = checkpoint_id && !checkpoint_ns ? { checkpoint_id } : {}
+    input = await inputOf(kwargs, library, async () => pendingOf((await tuple(place))?.pendingWrites))
+  }
+  const modes = modesOf(kwargs.stream_mode, kwargs.stream_subgraphs, run.events, run.v2)
+  const options: JsonObject = {
+    ...config,
+    signal: abort.signal,
+    durability: kwargs.durability,
+    subgraphs: modes.places,
+    streamMode: modes.direct ? ['values'] : modes.library,
+  }
+  if (modes.direct) options.writer = writerOf(run, modes, library)
+  return { graph: run.graph, input, options, modes }
+}
+
+function saverOf(run: RunState, library: Library, newest: Uint8Array, metadata: JsonObject) {
+  const { kwargs, thread_id, first_seq } = run.start
+  if (kwargs.temporary) return memorySaver(library, metadata)
+  let seq = first_seq
+  run.saver = createSaver(library, {
+    transport: transportOf(run.host, run.slot),
+    durability: kwargs.durability,
+    nextSeq: () => seq++,
+    thread_id,
+    newest,
+    metadata: checkpointMetadata(metadata),
+    failed(error) {
+      if (error instanceof Refused) run.lost = true
+      else run.broken = { error }
+      run.abort.abort(error)
+    },
+  })
+  return run.saver
+}
+
+/** The user's graph stays untouched: runs of one graph overlap. Subgraphs inherit through the library. */
+export function withSaver(graph: Graph, value: unknown): Graph {
+  return Object.create(graph, { checkpointer: { value, writable: true, enumerable: true, configurable: true } })
+}
+
+/** Identities are not stored with each checkpoint. */
+const checkpointMetadata = (metadata: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(metadata).filter(([key]) => !key.startsWith('langgraph_auth_')))
+
+const isOwn = (tuple: { metadata?: unknown } | undefined, { run_id }: StartHead): boolean =>
+  (tuple?.metadata as JsonObject | undefined)?.run_id === run_id
+
+const idOf = (tuple: { config: { configurable?: JsonObject } } | undefined): string | null =>
+  (tuple?.config.configurable?.checkpoint_id as string | undefined) ?? null
+
+/** Ids of the interrupts that wait in a checkpoint. */
+const pendingOf = (writes: readonly [string, string, unknown][] | undefined): string[] =>
+  (writes ?? [])
+    .filter(([, channel]) => channel === '__interrupt__')
+    .flatMap(([, , value]) => value as { id?: string }[])
+    .flatMap(({ id }) => id ?? [])
+
+/** A node that ignores its signal does not hold the slot. */
+async function unlessStopped(run: RunState, work: Promise<void>): Promise<void> {
+  const { signal } = run.abort
+  let stop = () => {}
+  let timer: NodeJS.Timeout | undefined
+  const stopped = new Promise<void>((_, reject) => {
+    stop = () => {
+      timer = setTimeout(() => reject(signal.reason), UNWIND_MS)
+    }
+    signal.addEventListener('abort', stop, { once: true })
+  })
+  work.catch(() => {})
+  try {
+    if (signal.aborted) stop()
+    await Promise.race([work, stopped])
+    signal.throwIfAborted()
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', stop)
+  }
+}

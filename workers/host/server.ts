@@ -1,0 +1,121 @@
+/** The host's side of the pipe: dispatches frames to runs and calls, and carries their questions. */
+import type { Duplex } from 'node:stream'
+import type { Call, StartHead } from '../../schemas/host.js'
+import { unpack } from '../../schemas/packed.js'
+import { FROM_HOST, type Frame, frameWriter, readFrames, STOP, TO_HOST } from '../pipe.js'
+import { openAdmission } from './admission.js'
+import type { Application } from './application.js'
+import { answerCall } from './call.js'
+import { type Host, Refused, Unanswered } from './port.js'
+import { type Run, startRun } from './run.js'
+import { turnEnd } from './stream.js'
+import type { Watchdog } from './watchdog.js'
+
+/** Bytes waiting in the pipe above which runs pause. */
+const FULL = 16 * 1024 * 1024
+/** The other side destroys the pipe of a host that sends more. */
+const LARGEST = 250 * 1024 * 1024
+
+const decoder = new TextDecoder()
+const encoder = new TextEncoder()
+
+export interface Served {
+  /** The run in this slot has neither ended nor been told to stop. */
+  goesOn(slot: number): boolean
+}
+
+/** Sends hello and serves until the stream ends. */
+export function serveHost(stream: Duplex, application: Application, watchdog: Watchdog): Served {
+  const write = frameWriter(stream)
+  const runs = new Map<number, Run>()
+  /** Slots that were told to stop. */
+  const stopped = new Set<number>()
+  const asked = new Map<number, { resolve(body: Uint8Array): void; reject(error: Error): void }>()
+  let lastAsk = 0
+  let draining: Promise<void> | null = null
+  const host: Host = {
+    application,
+    send(frame) {
+      if ((frame.body?.length ?? 0) > LARGEST)
+        throw new RangeError(`${frame.body!.length} bytes in one piece are more than a run may send`)
+      write(frame)
+    },
+    ask(slot, flags, body) {
+      return new Promise((resolve, reject) => {
+        const id = ++lastAsk
+        host.send({ kind: FROM_HOST.ask, flags, slot, id, body })
+        asked.set(id, { resolve, reject })
+      })
+    },
+    later: turnEnd(),
+    drained() {
+      if (draining !== null || stream.writableLength <= FULL) return draining
+      draining = new Promise<void>(resolve => stream.once('drain', resolve)).finally(() => {
+        draining = null
+      })
+      return draining
+    },
+  }
+  let inUse = 0
+  const count = (change: number) => watchdog.busy((inUse += change))
+  const admission = openAdmission(({ slot, body }) => {
+    const { head, rest } = unpack<StartHead>(body)
+    const done = () => {
+      runs.delete(slot)
+      stopped.delete(slot)
+      count(-1)
+    }
+    count(1)
+    runs.set(
+      slot,
+      watchdog.enter(slot, () => startRun(host, slot, head, rest, done)),
+    )
+  })
+  const handlers: { [kind: number]: (frame: Frame) => void } = {
+    [TO_HOST.start]: frame => admission.add(frame),
+    [TO_HOST.answer]({ id, flags, body }) {
+      const question = asked.get(id)
+      asked.delete(id)
+      if (flags === 0) question?.resolve(body)
+      else if (flags === 1) question?.reject(new Refused('A later attempt holds this run'))
+      else question?.reject(new Unanswered(detailOf(body)))
+    },
+    [TO_HOST.cancel]({ slot, flags }) {
+      admission.hurry(slot)
+      const run = runs.get(slot)
+      if (run === undefined) return
+      stopped.add(slot)
+      // Listeners of the signal run here and now.
+      watchdog.enter(slot, () => run.cancel(flags === STOP.timeout))
+    },
+    [TO_HOST.ping]() {
+      // One whole turn of the event loop: what a new event waits for now.
+      const asked = performance.now()
+      setImmediate(() =>
+        setImmediate(() => write({ kind: FROM_HOST.pong, count: Math.round(performance.now() - asked) })),
+      )
+    },
+    [TO_HOST.call]({ slot, id, body }) {
+      const call = JSON.parse(decoder.decode(body)) as Call
+      count(1)
+      watchdog
+        .enter(slot, () => answerCall(host, slot, call))
+        .then(
+          body => write({ kind: FROM_HOST.called, slot, id, body }),
+          error => write({ kind: FROM_HOST.called, flags: 1, slot, id, body: encoder.encode(JSON.stringify(error)) }),
+        )
+        .finally(() => count(-1))
+    },
+  }
+  write({ kind: FROM_HOST.hello, body: encoder.encode(JSON.stringify(application.hello)) })
+  readFrames(stream, frame => handlers[frame.kind]?.(frame))
+  return { goesOn: slot => runs.has(slot) && !stopped.has(slot) }
+}
+
+function detailOf(body: Uint8Array): string {
+  try {
+    return String(JSON.parse(decoder.decode(body)).detail)
+  } catch {
+    return 'The store did not answer'
+  }
+}

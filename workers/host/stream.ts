@@ -1,0 +1,121 @@
+/**
+ * Events of a run as the final bytes of its stream: encoded once, here, and never parsed again on their way. All
+ * events of one event-loop turn leave as one frame (3 × the rate of one frame each). Ids have no gaps.
+ *
+ * Events of protocol v2 leave in frames of their own, behind the classic ones of their turn: no reader sees both, so
+ * their order among each other says nothing.
+ */
+import { type Mark, markText } from '../../schemas/protocol-v2.js'
+import { LARGEST_STATE, StateTooLarge } from './limits.js'
+
+/** An event of more bytes goes alone in its frame. */
+const ALONE = 256 * 1024
+/** Characters of a frame: at three bytes each it stays under 512 KB. */
+const FULL = Math.floor((512 * 1024) / 3)
+
+export interface EventBuffer {
+  /** `json` is the text of the data, without line ends. */
+  push(event: string, json: string): void
+  /** An event of protocol v2; `params` is the text of its params. Its number is that of its place in the thread. */
+  pushEvent(mark: Mark, method: string, params: string): void
+  flush(): void
+  /** Of the last event that has left; one less than the first id before any. */
+  lastId(): number
+}
+
+export interface EventBufferOptions {
+  firstId: number
+  /** The `seq` of the event with the first id. */
+  firstSeq: number
+  /** Gets complete events; `v2` says of which kind they are. */
+  send(id: number, count: number, body: Uint8Array, v2: boolean): void
+  /** Calls the flush at the end of the event-loop turn. */
+  later(flush: () => void): void
+}
+
+export function eventBuffer({ firstId, firstSeq, send, later }: EventBufferOptions): EventBuffer {
+  let next = firstId
+  let text = ''
+  let count = 0
+  let marked: { mark: Mark; method: string; params: string }[] = []
+  let markedSize = 0
+  let waits = false
+
+  function flushClassic(): void {
+    if (count === 0) return
+    send(next - count, count, Buffer.from(text), false)
+    text = ''
+    count = 0
+  }
+
+  function flushMarked(): void {
+    if (marked.length === 0) return
+    const first = next
+    const now = Date.now()
+    const frames = marked.map(one => frameOf(one, firstSeq + (next++ - firstId), now))
+    marked = []
+    markedSize = 0
+    send(first, frames.length, Buffer.from(frames.join('')), true)
+  }
+
+  const flush = () => {
+    waits = false
+    flushClassic()
+    flushMarked()
+  }
+
+  function wait(): void {
+    if (waits) return
+    waits = true
+    later(flush)
+  }
+
+  return {
+    push(event, json) {
+      const frame = `id: ${next}\nevent: ${event}\ndata: ${json}\n\n`
+      const large = isLarge(frame)
+      if (large || text.length + frame.length > FULL) flushClassic()
+      text += frame
+      count++
+      next++
+      if (large) flushClassic()
+      else wait()
+    },
+    pushEvent(mark, method, params) {
+      const large = isLarge(params)
+      // Ids of events that wait here are not given yet: what has one goes first.
+      if (large || markedSize + params.length > FULL) flush()
+      marked.push({ mark, method, params })
+      markedSize += params.length + 200
+      if (large) flush()
+      else wait()
+    },
+    flush,
+    lastId: () => next - 1,
+  }
+}
+
+const frameOf = ({ mark, method, params }: { mark: Mark; method: string; params: string }, seq: number, now: number) =>
+  `: ${markText(mark)}\nid: ${now}-${seq}\nevent: ${method}\n` +
+  `data: {"type":"event","event_id":"${now}-${seq}","seq":${seq},"method":"${method}","params":${params}}\n\n`
+
+/** Whether it goes alone in its frame; throws when it is more than a run may send. */
+function isLarge(frame: string): boolean {
+  const bytes = frame.length * 3 > ALONE ? Buffer.byteLength(frame) : 0
+  if (bytes > LARGEST_STATE) throw new StateTooLarge('The values of an event', bytes)
+  return bytes > ALONE
+}
+
+/** Runs callbacks at the end of the event-loop turn, all with one immediate. */
+export function turnEnd(): (callback: () => void) => void {
+  let waiting: (() => void)[] = []
+  const run = () => {
+    const now = waiting
+    waiting = []
+    for (const callback of now) callback()
+  }
+  return callback => {
+    if (waiting.length === 0) setImmediate(run)
+    waiting.push(callback)
+  }
+}

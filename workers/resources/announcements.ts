@@ -1,0 +1,71 @@
+/**
+ * What graph workers announce reaches one resource worker, and all must know it: it is told to the others at once, and
+ * kept in the store for those that are not up. After a start or a lost connection everything is asked for anew.
+ */
+import type { Link } from '../../bus/connect.js'
+import type { Lifecycle } from '../../bus/lifecycle.js'
+import { type Announced, validateAnnounced } from '../../schemas/announcements.js'
+import { event } from '../../schemas/subjects.js'
+import type { Store } from '../../store/port.js'
+import type { Apps } from './apps.js'
+
+const KIND = 'graph'
+const PAGE = 1_000
+const decoder = new TextDecoder()
+const told = event('graphs', 'announced')
+
+interface Shared {
+  store: Store
+  link: Link
+  apps: Apps
+}
+
+/** Knows what is kept when it resolves, and hears what is announced to others until the lifecycle stops it. */
+export async function hearAnnouncements({ store, link, apps }: Shared, life: Lifecycle): Promise<void> {
+  const hearing = link.nc.subscribe(told, {
+    callback(error, message) {
+      if (error !== null) return
+      const parsed = validateAnnounced(JSON.parse(decoder.decode(message.data)))
+      if (!parsed.success) return
+      const { app, pool, graphs } = parsed.data
+      for (const graph_id of graphs) apps.announce(app, graph_id, pool)
+    },
+  })
+  life.push({ name: 'hearing announcements', quiet: () => hearing.unsubscribe() })
+  for (let after: Parameters<Store['records']['list']>[0]['after']; ; ) {
+    const page = await store.records.list({
+      kind: KIND,
+      sort: 'id',
+      order: 'asc',
+      limit: PAGE,
+      ...(after ? { after } : {}),
+    })
+    for (const { app, body } of page) {
+      const { graph_id, pool } = JSON.parse(body) as { graph_id: string; pool: string }
+      apps.remember(app, graph_id, pool)
+    }
+    if (page.length < PAGE) return
+    after = page.at(-1)!
+  }
+}
+
+/** Asks every graph worker to announce itself again. */
+export const askAgain = ({ link }: Pick<Shared, 'link'>): void => link.nc.publish(event('resources', 'started'))
+
+/** A graph worker has announced itself here. Kept before it is told, so that nobody knows what a restart would forget. */
+export async function share({ store, link, apps }: Shared, announced: Announced): Promise<void> {
+  const { app, pool, graphs } = announced
+  for (const graph_id of graphs) {
+    const id = JSON.stringify([app, graph_id])
+    const body = JSON.stringify({ graph_id, pool })
+    const now = Date.now()
+    const known = await store.records.get(KIND, id)
+    if (known === null) {
+      const row = { kind: KIND, app, id, parent: '', name: null, rev: 0, keys: [], due_at: null, body }
+      await store.apply([{ step: 'records.insert', row: { ...row, created_at: now, updated_at: now } }])
+    } else if (known.body !== body)
+      await store.apply([{ step: 'records.patch', kind: KIND, id, where: {}, set: { body, updated_at: now } }])
+    apps.announce(app, graph_id, pool)
+  }
+  link.nc.publish(told, Buffer.from(JSON.stringify(announced)))
+}

@@ -1,0 +1,124 @@
+/**
+ * Applications: the built-in one, those that a graph worker announces under a name of its own, and deployments. Says
+ * which one a call is for, and the pool that its new runs go to. What is known of a deployment is the row of the store,
+ * kept for 5 s at most and forgotten at once when it changes.
+ */
+import type { Door } from '../../bus/serve.js'
+import type { CallHead } from '../../schemas/calls.js'
+import { fail } from '../../schemas/errors.js'
+import { BUILT_IN_APP } from '../../schemas/ids.js'
+
+/** What the run plane must know of a deployment. */
+export interface Served {
+  deployment_id: string
+  slug: string
+  /** deploying, failed: no revision is active yet. */
+  state: 'serving' | 'deploying' | 'failed' | 'deleting'
+  /** Of the active revision. */
+  pool: string | null
+  graphs: readonly string[]
+}
+
+/** The deployment of this slug or id as its row says, or null when there is none. */
+export type FindServed = (wanted: { slug: string } | { id: string }) => Promise<Served | null>
+
+export interface Apps {
+  /** The head with `app` filled in. Throws not_found, unavailable (being deployed) or conflict (API: control-plane 12). */
+  resolve(head: CallHead): CallHead | Promise<CallHead>
+  /** Where new runs of the graph go; null when the application has no such graph. */
+  pool(app: string, graph_id: string): Promise<string | null>
+  /** Where a run goes that was accepted for `pool`: to the revision that is active now, whatever it has. */
+  place(app: string, pool: string): Promise<string>
+  /** A graph worker runs this graph for this application. */
+  announce(app: string, graph_id: string, pool: string): void
+  /** One did once: where its runs go until somebody says otherwise. */
+  remember(app: string, graph_id: string, pool: string): void
+  /** Something can run its graphs. */
+  ready(app: string): Promise<boolean>
+  /** A deployment changed. */
+  forget(): void
+}
+
+/** The application of a call: what the door resolved. */
+export const appOf = ({ app }: CallHead): string => app ?? BUILT_IN_APP
+
+const KEPT_MS = 5_000
+
+export function openApps(find: FindServed): Apps {
+  const announced = new Map<string, Map<string, string>>()
+  const remembered = new Map<string, string>()
+  let kept = new Map<string, { served: Promise<Served | null>; until: number }>()
+
+  function look(key: string, wanted: { slug: string } | { id: string }): Promise<Served | null> {
+    const known = kept.get(key)
+    if (known !== undefined && known.until > Date.now()) return known.served
+    const served = find(wanted)
+    const mine = { served, until: Date.now() + KEPT_MS }
+    kept.set(key, mine)
+    // What is not there, or could not be read, is asked for again.
+    const drop = () => kept.get(key) === mine && kept.delete(key)
+    served.then(found => found === null && drop(), drop)
+    return served
+  }
+
+  async function resolved(head: CallHead, wanted: { slug: string } | { id: string }): Promise<CallHead> {
+    const name = 'slug' in wanted ? wanted.slug : wanted.id
+    const served = await look('slug' in wanted ? `/${name}` : name, wanted)
+    if (served === null) {
+      if (name !== BUILT_IN_APP && announced.has(name)) return { ...head, app: name }
+      throw fail('not_found', `Deployment ${name} not found`)
+    }
+    if (served.state === 'deploying')
+      throw fail('unavailable', `Deployment ${name} has no active revision yet: its first one is being deployed`)
+    if (served.state === 'failed')
+      throw fail('conflict', `Deployment ${name} has no active revision: none could be deployed so far`)
+    if (served.state === 'deleting') throw fail('conflict', `Deployment ${name} is being deleted`)
+    return { ...head, app: served.deployment_id }
+  }
+
+  return {
+    resolve: head => (head.deployment === undefined ? head : resolved(head, head.deployment)),
+    async pool(app, graph_id) {
+      const own = announced.get(app)
+      // Before any worker announced itself, runs of the built-in application wait for one.
+      if (own !== undefined || app === BUILT_IN_APP)
+        return (
+          own?.get(graph_id) ??
+          (app === BUILT_IN_APP ? (remembered.get(JSON.stringify([app, graph_id])) ?? 'default') : null)
+        )
+      const served = await look(app, { id: app })
+      return served?.graphs.includes(graph_id) ? served.pool : null
+    },
+    async place(app, pool) {
+      if (app === BUILT_IN_APP || announced.has(app)) return pool
+      const served = await look(app, { id: app }).catch(() => null)
+      return served?.pool ?? pool
+    },
+    announce(app, graph_id, pool) {
+      const graphs = announced.get(app) ?? new Map<string, string>()
+      announced.set(app, graphs.set(graph_id, pool))
+    },
+    remember(app, graph_id, pool) {
+      remembered.set(JSON.stringify([app, graph_id]), pool)
+    },
+    async ready(app) {
+      return announced.has(app) || (app !== BUILT_IN_APP && (await look(app, { id: app }))?.state === 'serving')
+    },
+    forget() {
+      kept = new Map()
+    },
+  }
+}
+
+/** The doors of a noun whose calls are for an application: `head.app` says which. */
+export const within = (apps: Apps, doors: { [verb: string]: Door }): { [verb: string]: Door } =>
+  Object.fromEntries(
+    Object.entries(doors).map(([verb, { handle, ...door }]) => {
+      const resolved: Door['handle'] = (value, context) => {
+        const head = apps.resolve(context.head)
+        if (!(head instanceof Promise)) return handle(value, context)
+        return head.then(head => handle(value, { ...context, head }))
+      }
+      return [verb, { ...door, handle: resolved }]
+    }),
+  )

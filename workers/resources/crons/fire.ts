@@ -1,0 +1,73 @@
+/**
+ * Firing crons (API: assistants-crons-store 3.3, 3.4): exactly one run per slot, whoever fires and however often. The
+ * run comes first, under an id made of cron and slot, so that a repeat is the same run; then a compare-and-set moves
+ * the cron to its next slot. Slots that were missed make one run, that of the latest.
+ */
+import { v5 } from 'uuid'
+import { WeftError } from '../../../schemas/errors.js'
+import { CRON_NAMESPACE } from '../../../schemas/ids.js'
+import { time } from '../../../schemas/json.js'
+import type { RunCreate } from '../../../schemas/runs.js'
+import type { RecordRow, Step } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+import { place } from '../runs/create.js'
+import { CRON, type CronBody, rowOf } from './record.js'
+import { latestSlot, nextSlot } from './slots.js'
+
+/** A cron that is so late fires after its time: its run says so. */
+const LATE_MS = 60_000
+
+/**
+ * Fires a cron that is due and moves it on: to its first slot after the time this began, so that those that passed
+ * meanwhile are missed ones of the next time. False: another had it. Rejects when it has to be tried again.
+ */
+export async function fireCron(tools: Tools, row: RecordRow): Promise<boolean> {
+  const body = JSON.parse(row.body) as CronBody
+  const now = Date.now()
+  if (row.due_at === null || row.due_at > now) return true
+  const slot = latestSlot(body, row.due_at, now)
+  const ended = body.end !== null && now >= body.end
+  const orphan = ended ? false : await start(tools, row, body, slot)
+  const { id, rev } = row
+  const { body: text, due_at } = rowOf({ ...body, next: nextSlot(body, Math.max(slot, now)) }, row)
+  const move: Step = orphan
+    ? { step: 'records.remove', kind: CRON, id, where: { rev } }
+    : { step: 'records.patch', kind: CRON, id, where: { rev }, set: { body: text, due_at } }
+  return (await tools.store.apply([move])) === -1
+}
+
+/** The run of the slot. A slot whose run is refused is left out. True: the thread of the cron is gone. */
+async function start(tools: Tools, row: RecordRow, body: CronBody, slot: number): Promise<boolean> {
+  const { log } = tools.link
+  const run_id = v5(`${row.id}:${slot}`, CRON_NAMESPACE)
+  const thread_id = row.parent || v5(run_id, CRON_NAMESPACE)
+  const late = slot > row.due_at! || slot < Date.now() - LATE_MS
+  const told = { cron_id: row.id, run_id, thread_id, slot: time(slot) }
+  try {
+    const made = await place(tools, templateOf(row.id, body, late ? time(slot) : null), {
+      app: row.app,
+      run_id,
+      thread_id,
+      brings: row.parent === '' ? { cron_id: row.id } : null,
+    })
+    if (made) log.info({ ...told, late }, 'cron fired')
+  } catch (error) {
+    if (!(error instanceof WeftError) || error.code === 'unavailable') throw error
+    if (row.parent !== '' && (await tools.store.threads.get(row.app, row.parent)) === null) {
+      log.warn(told, 'the thread of a cron is gone, and so is the cron')
+      return true
+    }
+    log.warn({ ...told, reason: error.message }, 'a cron was not fired: its run was refused')
+  }
+  return false
+}
+
+/** The stored template as a create; `late` is the slot when it is long past. */
+function templateOf(cron_id: string, body: CronBody, late: string | null): RunCreate {
+  const { schedule: _, ...payload } = body.payload
+  return {
+    ...payload,
+    metadata: { ...body.metadata, cron_id, ...(late === null ? {} : { cron_late: late }) },
+    on_completion: body.on_run_completed ?? 'keep',
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * A cron as it is kept: a record of kind `cron`. Its thread is the parent, its next slot is `due_at` while the cron is
+ * enabled.
+ */
+import type { Cron, CronPayload } from '../../../schemas/crons.js'
+import { type JsonObject, time } from '../../../schemas/json.js'
+import type { RecordRow, Step } from '../../../store/port.js'
+import type { Timetable } from './slots.js'
+
+export const CRON = 'cron'
+
+/** The body of a cron's record; times in ms. */
+export interface CronBody extends Timetable {
+  assistant_id: string
+  enabled: boolean
+  on_run_completed: 'delete' | 'keep' | null
+  /** As it was last computed, also while the cron is disabled. */
+  next: number | null
+  payload: CronPayload
+  metadata: JsonObject
+  user_id: string | null
+}
+
+/** Searches narrow by these. */
+export const assistantKey = (assistant_id: string): string => `assistant=${assistant_id}`
+export const enabledKey = (enabled: boolean): string => `enabled=${enabled}`
+
+export const rowOf = (
+  body: CronBody,
+  row: Pick<RecordRow, 'app' | 'id' | 'parent' | 'created_at' | 'updated_at'> & { rev?: number },
+): RecordRow => ({
+  kind: CRON,
+  app: row.app,
+  id: row.id,
+  parent: row.parent,
+  name: null,
+  rev: row.rev ?? 0,
+  body: JSON.stringify(body),
+  keys: [assistantKey(body.assistant_id), enabledKey(body.enabled)],
+  due_at: body.enabled ? body.next : null,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+})
+
+const timeOrNull = (ms: number | null): string | null => (ms === null ? null : time(ms))
+
+export function cronOf(row: RecordRow): Cron {
+  const body = JSON.parse(row.body) as CronBody
+  return {
+    cron_id: row.id,
+    assistant_id: body.assistant_id,
+    thread_id: row.parent || null,
+    schedule: body.schedule,
+    timezone: body.timezone,
+    end_time: timeOrNull(body.end),
+    next_run_date: timeOrNull(body.next),
+    enabled: body.enabled,
+    on_run_completed: body.on_run_completed,
+    payload: body.payload,
+    metadata: body.metadata,
+    user_id: body.user_id,
+    created_at: time(row.created_at),
+    updated_at: time(row.updated_at),
+  }
+}
+
+/** Removes the crons of a thread; it goes before the step that removes the thread. */
+export const clearCrons = (thread_id: string): Step => ({ step: 'records.clear', kind: CRON, parent: thread_id })

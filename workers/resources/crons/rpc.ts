@@ -1,0 +1,163 @@
+/** Crons for clients (API: assistants-crons-store 3). Firing them is cron-fire.ts. */
+import { v7 } from 'uuid'
+import { door, open } from '../../../bus/serve.js'
+import type { CallHead } from '../../../schemas/calls.js'
+import {
+  type CronCreate,
+  type CronPatch,
+  type CronPayload,
+  type ThreadCronCreate,
+  validateCronCount,
+  validateCronCreate,
+  validateCronPatch,
+  validateCronSearch,
+  validateThreadCronCreate,
+} from '../../../schemas/crons.js'
+import { fail } from '../../../schemas/errors.js'
+import type { RecordRow, Step, Store } from '../../../store/port.js'
+import { refusal } from '../../outbound.js'
+import { appOf } from '../apps.js'
+import { find, noAssistant } from '../assistants.js'
+import type { Tools } from '../context.js'
+import { visible } from '../rows/thread.js'
+import { assistantKey, CRON, type CronBody, cronOf, rowOf } from './record.js'
+import { count, search } from './search.js'
+import { checkTimetable, nextSlot, parseTime } from './slots.js'
+
+export const crons = (tools: Tools) => ({
+  createForThread: door<ThreadCronCreate>(validateThreadCronCreate, async (body, { head }) => {
+    const { thread_id } = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
+    return create(tools, { ...body, on_run_completed: null }, thread_id, head)
+  }),
+  create: door<CronCreate>(validateCronCreate, (body, { head }) =>
+    create(tools, { ...body, on_run_completed: body.on_run_completed ?? 'delete' }, '', head),
+  ),
+  get: open(async (_, { head }) => ({ body: JSON.stringify(cronOf(await known(tools.store, head))) })),
+  update: door<CronPatch>(validateCronPatch, (body, { head }) => update(tools, body, head)),
+  delete: open(async (_, { head }) => {
+    const { id } = await known(tools.store, head)
+    await tools.store.apply([{ step: 'records.remove', kind: CRON, id, where: {} }])
+    return { head: { status: 204 } }
+  }),
+  search: door(validateCronSearch, (body, { head }) => search(tools.store, appOf(head), body)),
+  count: door(validateCronCount, (body, { head }) => count(tools.store, appOf(head), body)),
+})
+
+/** The steps that remove the crons of an assistant. */
+export async function cronsOfAssistant(store: Store, app: string, assistant_id: string): Promise<Step[]> {
+  const steps: Step[] = []
+  for (let after: RecordRow | undefined; ; ) {
+    const rows = await store.records.list({ kind: CRON, app, keys: [assistantKey(assistant_id)], after, limit: 1_000 })
+    for (const { id } of rows) steps.push({ step: 'records.remove', kind: CRON, id, where: {} })
+    after = rows.at(-1)
+    if (rows.length < 1_000) return steps
+  }
+}
+
+async function create(tools: Tools, body: CronCreate, thread_id: string, head: CallHead) {
+  const assistant = await find(tools.store, appOf(head), body.assistant_id)
+  if (assistant === null) throw fail('not_found', noAssistant(body.assistant_id))
+  checkWebhook(tools, body.webhook)
+  const now = Date.now()
+  const { schedule, timezone = null, enabled, end_time } = body
+  const table = { schedule, timezone, end: end_time == null ? null : parseTime('end_time', end_time) }
+  checkTimetable(table, tools.config.cron_seconds)
+  const row = rowOf(
+    {
+      ...table,
+      assistant_id: assistant.assistant_id,
+      enabled: enabled ?? true,
+      on_run_completed: body.on_run_completed ?? null,
+      next: nextSlot(table, now),
+      payload: { ...payloadOf(body), assistant_id: assistant.assistant_id, schedule },
+      metadata: body.metadata ?? {},
+      user_id: head.identity?.identity ?? null,
+    },
+    { app: assistant.app, id: v7(), parent: thread_id, created_at: now, updated_at: now },
+  )
+  await tools.store.apply([{ step: 'records.insert', row }])
+  if (row.due_at !== null) tools.alarms.set(row.due_at)
+  return { body: JSON.stringify(cronOf(row)) }
+}
+
+async function update(tools: Tools, patch: CronPatch, head: CallHead) {
+  checkWebhook(tools, patch.webhook)
+  for (;;) {
+    const stored = await known(tools.store, head)
+    const before = JSON.parse(stored.body) as CronBody
+    const body = patched(before, patch, stored.parent === '')
+    checkTimetable(body, tools.config.cron_seconds)
+    const moved =
+      body.schedule !== before.schedule ||
+      body.timezone !== before.timezone ||
+      body.end !== before.end ||
+      (body.enabled && !before.enabled)
+    if (moved) body.next = nextSlot(body, Date.now())
+    const row = rowOf(body, { ...stored, updated_at: Math.max(Date.now(), stored.updated_at + 1) })
+    const { keys, due_at, updated_at, body: text } = row
+    const failed = await tools.store.apply([
+      {
+        step: 'records.patch',
+        kind: CRON,
+        id: row.id,
+        where: { rev: stored.rev },
+        set: { body: text, keys, due_at, updated_at },
+      },
+    ])
+    // Fired or patched meanwhile: once more, on what it is now.
+    if (failed !== -1) continue
+    if (row.due_at !== null) tools.alarms.set(row.due_at)
+    return { body: JSON.stringify(cronOf(row)) }
+  }
+}
+
+/** Absent and null are "unchanged", except that `end_time: null` clears it; metadata is merged. */
+function patched(before: CronBody, patch: CronPatch, stateless: boolean): CronBody {
+  const { end_time } = patch
+  const metadata = { ...before.metadata, ...patch.metadata }
+  const schedule = patch.schedule ?? before.schedule
+  const payload = { ...before.payload, ...payloadOf(patch), schedule }
+  return {
+    ...before,
+    schedule,
+    timezone: patch.timezone ?? before.timezone,
+    end: end_time === undefined ? before.end : end_time === null ? null : parseTime('end_time', end_time),
+    enabled: patch.enabled ?? before.enabled,
+    on_run_completed: stateless ? (patch.on_run_completed ?? before.on_run_completed) : null,
+    payload: patch.metadata ? { ...payload, metadata } : payload,
+    metadata,
+  }
+}
+
+const TEMPLATE = [
+  'input',
+  'config',
+  'context',
+  'metadata',
+  'webhook',
+  'interrupt_before',
+  'interrupt_after',
+  'multitask_strategy',
+  'stream_mode',
+  'stream_subgraphs',
+  'stream_resumable',
+  'durability',
+  'checkpoint_during',
+] as const satisfies (keyof CronPayload)[]
+
+/** What was given of the run template. */
+function payloadOf(given: Pick<Partial<CronPayload>, (typeof TEMPLATE)[number]>): Partial<CronPayload> {
+  return Object.fromEntries(TEMPLATE.filter(name => given[name] != null).map(name => [name, given[name]]))
+}
+
+function checkWebhook({ allowed }: Tools, url: string | null | undefined): void {
+  const no = url ? refusal(url, allowed) : null
+  if (no !== null) throw fail('invalid', `webhook: ${no}`)
+}
+
+async function known(store: Store, head: CallHead): Promise<RecordRow> {
+  const cron_id = head.params?.cron_id?.toLowerCase() ?? ''
+  const row = await store.records.get(CRON, cron_id)
+  if (row === null || row.app !== appOf(head)) throw fail('not_found', `Cron with ID ${cron_id} not found`)
+  return row
+}

@@ -1,0 +1,79 @@
+/** Searching and counting crons (API: assistants-crons-store 3.2). */
+import type { Reply } from '../../../bus/serve.js'
+import { contains } from '../../../schemas/contains.js'
+import type { Cron, CronCount, CronSearch } from '../../../schemas/crons.js'
+import { time } from '../../../schemas/json.js'
+import type { RecordQuery, RecordRow, RecordSort, Store } from '../../../store/port.js'
+import { find } from '../assistants.js'
+import { assistantKey, CRON, cronOf, enabledKey } from './record.js'
+
+const PAGE = 500
+
+/** The orders that the store has; the others are made here. */
+const STORED: { readonly [sort: string]: RecordSort | undefined } = {
+  cron_id: 'id',
+  created_at: 'created_at',
+  updated_at: 'updated_at',
+}
+
+export async function search(store: Store, app: string, body: CronSearch): Promise<Reply> {
+  const { offset, limit, sort_by, select } = body
+  const order = body.sort_order ?? 'desc'
+  const from = offset ?? 0
+  const to = from + (limit ?? 10)
+  const sort = STORED[sort_by ?? 'created_at']
+  const found: Cron[] = []
+  // One more than is asked for tells whether there is a next page.
+  const most = sort === undefined ? Number.POSITIVE_INFINITY : to + 1
+  for await (const cron of matching(store, app, body, sort ?? 'created_at', order)) if (found.push(cron) >= most) break
+  if (sort === undefined) found.sort(by(sort_by as keyof Cron, order))
+  const more = found.length > to
+  return {
+    body: JSON.stringify(found.slice(from, to).map(cron => (select ? selected(cron, select) : cron))),
+    head: {
+      headers: {
+        'x-pagination-total': `${more ? to + 1 : found.length}`,
+        ...(more ? { 'x-pagination-next': `${to}` } : {}),
+      },
+    },
+  }
+}
+
+export async function count(store: Store, app: string, body: CronCount): Promise<Reply> {
+  let n = 0
+  for await (const _ of matching(store, app, body, 'created_at', 'desc')) n++
+  return { body: `${n}` }
+}
+
+async function* matching(
+  store: Store,
+  app: string,
+  { assistant_id, thread_id, enabled, metadata }: CronCount,
+  sort: RecordSort,
+  order: 'asc' | 'desc',
+): AsyncGenerator<Cron> {
+  const keys: string[] = []
+  if (assistant_id) keys.push(assistantKey((await find(store, app, assistant_id))?.assistant_id ?? assistant_id))
+  if (enabled != null) keys.push(enabledKey(enabled))
+  const query: RecordQuery = { kind: CRON, app, keys, sort, order, limit: PAGE }
+  if (thread_id) query.parent = thread_id.toLowerCase()
+  for (let after: RecordRow | undefined; ; ) {
+    const rows = await store.records.list(after === undefined ? query : { ...query, after })
+    for (const cron of rows.map(cronOf)) if (!metadata || contains(cron.metadata, metadata)) yield cron
+    after = rows.at(-1)
+    if (rows.length < PAGE) return
+  }
+}
+
+/** Equal values by id; what has no value comes last, whatever the order. */
+const by = (field: keyof Cron, order: 'asc' | 'desc') => (a: Cron, b: Cron) => {
+  const [x, y] = [a[field] as string | null, b[field] as string | null]
+  if (x === y) return a.cron_id < b.cron_id ? -1 : 1
+  if (x === null || y === null) return x === null ? 1 : -1
+  return x < y === (order === 'asc') ? -1 : 1
+}
+
+const selected = (cron: Cron, select: readonly string[]) => {
+  const whole: { [field: string]: unknown } = { ...cron, now: time(Date.now()) }
+  return Object.fromEntries(select.map(field => [field, whole[field]]))
+}

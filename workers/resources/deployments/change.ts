@@ -1,0 +1,142 @@
+import type { DeploymentPatch, SourceRevisionConfig } from '../../../schemas/deployments.js'
+import { fail } from '../../../schemas/errors.js'
+import type { Tools } from '../context.js'
+import { merge } from './merge.js'
+import { checkForm, checkVariables, newRevision, nextSecrets, policyOf, refuse } from './parts.js'
+import { type DeploymentBody, flightOf, type Known, type RevisionBody, revisionOf, standingOf } from './row.js'
+import { refusalOf } from './rules.js'
+import { deploymentAfter, isOver } from './status.js'
+import { urlOf } from './text.js'
+import { type Change, change, claimed, settled, wakeFor } from './write.js'
+
+/** API: control-plane 6.4. `version`: the ETag the client has seen, or ''. */
+export async function patchDeployment(
+  tools: Tools,
+  id: string,
+  body: DeploymentPatch,
+  origin: string,
+  version: string,
+): Promise<Known<DeploymentBody>> {
+  checkForm(body)
+  const after = await change(tools, id, async now => {
+    checkVersion(now, version)
+    if (now.body.status === 'AWAITING_DELETE') throw fail('bad_request', 'The deployment is being deleted')
+    const merged = merge(now.body, body, urlOf(origin, now.body.slug))
+    if (typeof merged === 'string') throw fail('bad_request', merged)
+    if (!merged.configured && !merged.revises) return null
+    const { source } = now.body
+    const { source_config, source_revision_config } = merged
+    refuse(refusalOf({ source, source_config, source_revision_config }, policyOf(tools)))
+    const next: DeploymentBody = {
+      ...now.body,
+      source_config,
+      status: deploymentAfter(now.body.status, 'work'),
+      generation: now.body.generation + (merged.resized ? 1 : 0),
+    }
+    if (!merged.revises) return { body: next, visible: true }
+    return revise(tools, { ...now, body: next }, { source_revision_config, given: body })
+  })
+  wakeFor(tools, after)
+  return after
+}
+
+/** A new revision from what is given and, for the rest, the latest one (API: control-plane 6.5). */
+export async function createRevision(tools: Tools, id: string, body: DeploymentPatch): Promise<Known<DeploymentBody>> {
+  checkForm(body)
+  const { source_revision_config, secrets, secret_references } = body
+  const given: DeploymentPatch = { source_revision_config, secrets, secret_references }
+  const after = await change(tools, id, async now => {
+    if (now.body.status === 'AWAITING_DELETE') throw fail('bad_request', 'The deployment is being deleted')
+    const merged = merge(now.body, given, '')
+    if (typeof merged === 'string') throw fail('bad_request', merged)
+    refuse(refusalOf({ source: now.body.source, ...merged }, policyOf(tools)))
+    return revise(tools, now, { source_revision_config: merged.source_revision_config, given })
+  })
+  wakeFor(tools, after)
+  return after
+}
+
+/** A new revision that repeats an older one: its configuration, commit, commands, secrets, and artefact if there is one. */
+export async function redeploy(tools: Tools, id: string, revision_id: string): Promise<Known<DeploymentBody>> {
+  const after = await change(tools, id, async now => {
+    if (now.body.status === 'AWAITING_DELETE') throw fail('bad_request', 'The deployment is being deleted')
+    const old = await revisionOf(tools.store, now, revision_id)
+    const { flight } = now.body
+    const mine = flight?.revision_id === old.id
+    const status = standingOf(old, now.body)
+    if (!isOver(status)) throw fail('bad_request', `The revision is ${status}: it cannot be redeployed yet`)
+    if (status === 'SKIPPED') throw fail('bad_request', 'The revision was skipped: it cannot be redeployed')
+    const commit = (mine ? flight.repo_commit_sha : null) ?? old.body.source_revision_config.repo_commit_sha
+    return revise(tools, now, {
+      source_revision_config: { ...old.body.source_revision_config, repo_commit_sha: commit },
+      given: {},
+      old: { ...old.body, artefact: (mine ? flight.artefact : null) ?? old.body.artefact },
+      redeploy_of: old.id,
+    })
+  })
+  wakeFor(tools, after)
+  return after
+}
+
+interface Revising {
+  source_revision_config: SourceRevisionConfig
+  given: DeploymentPatch
+  old?: RevisionBody
+  redeploy_of?: string
+}
+
+/** The change that adds a revision: it flies when nothing does, else it is the one that comes next. */
+async function revise(tools: Tools, now: Known<DeploymentBody>, wanted: Revising): Promise<Change> {
+  const { body } = now
+  const { given, old, source_revision_config } = wanted
+  const references = old?.secret_references ?? given.secret_references ?? body.secret_references
+  const secrets = await nextSecrets(tools, now, given.secrets ?? null, old)
+  checkVariables(body.source, given.secrets ?? [], references, secrets.names)
+  const made = newRevision(now.id, {
+    seq: body.seq + 1,
+    source: body.source,
+    source_revision_config,
+    install_command: old === undefined ? body.source_config.install_command : old.install_command,
+    build_command: old === undefined ? body.source_config.build_command : old.build_command,
+    secrets: secrets.id,
+    secret_names: secrets.names,
+    secret_references: references,
+    artefact: old?.artefact ?? null,
+    redeploy_of: wanted.redeploy_of ?? null,
+  })
+  const flies = body.flight === null || isOver(body.flight.status)
+  return {
+    visible: true,
+    before: [
+      // Whoever was the latest is somebody's for good before another one takes its place.
+      claimed('revision', body.latest),
+      claimed('secrets', body.secrets),
+      ...(flies && body.flight !== null ? await settled(tools.store, body.flight) : []),
+      ...secrets.insert,
+      made.insert,
+    ],
+    body: {
+      ...body,
+      seq: body.seq + 1,
+      latest: made.id,
+      source_revision_config,
+      secrets: secrets.id,
+      secret_names: secrets.names,
+      secret_references: references,
+      flight: flies ? flightOf(made.id, made.body) : body.flight,
+      // What waited is skipped: only the newest goes on (T6).
+      queued: flies ? null : made.id,
+    },
+    after: [made.claimed, ...secrets.claimed],
+  }
+}
+
+/** If-Match (API: control-plane 6.4); throws precondition_failed. */
+function checkVersion(now: Known<DeploymentBody>, version: string): void {
+  if (version === '' || version === '*') return
+  if (!version.split(',').some(one => one.trim() === etagOf(now)))
+    throw fail('precondition_failed', 'The deployment was changed since it was read')
+}
+
+/** Tells one state of a deployment from another. */
+export const etagOf = ({ updated_at }: Pick<Known<DeploymentBody>, 'updated_at'>): string => `"${updated_at}"`

@@ -1,0 +1,132 @@
+/** The merge rule of PATCH (API: control-plane 6.4): null never means "clear". Pure. */
+import type {
+  DeploymentPatch,
+  SourceConfig,
+  SourceConfigInput,
+  SourceRevisionConfig,
+  SourceRevisionConfigInput,
+} from '../../../schemas/deployments.js'
+import { DEFAULT_STORAGE_GI, storedSpec } from './resource-spec.js'
+
+export interface Merged {
+  source_config: SourceConfig
+  source_revision_config: SourceRevisionConfig
+  /** A member of source_config has another value now. */
+  configured: boolean
+  /** resource_spec has another value now. */
+  resized: boolean
+  /** Something was given that makes a new revision, even if it is what was. */
+  revises: boolean
+}
+
+const NOTHING: SourceConfig = {
+  integration_id: null,
+  repo_url: null,
+  deployment_type: null,
+  build_on_push: null,
+  custom_url: null,
+  resource_spec: null,
+  listener_id: null,
+  listener_config: null,
+  install_command: null,
+  build_command: null,
+}
+
+const IMMUTABLE = [
+  'integration_id',
+  'repo_url',
+  'deployment_type',
+  'listener_id',
+  'listener_config',
+] as const satisfies (keyof SourceConfig)[]
+
+/** What a create stores: every member, "" as null, defaults by source. */
+export function createdConfig(given: SourceConfigInput, source: 'github' | 'external_docker'): SourceConfig {
+  const config = shallow(NOTHING, given)
+  if (source === 'external_docker') return config
+  return { ...config, deployment_type: config.deployment_type ?? 'dev', build_on_push: config.build_on_push ?? false }
+}
+
+export const createdRevision = (given: SourceRevisionConfigInput): SourceRevisionConfig => ({
+  repo_ref: given.repo_ref || null,
+  graph_config_path: given.graph_config_path || given.langgraph_config_path || null,
+  image_uri: given.image_uri || null,
+  repo_commit_sha: null,
+})
+
+/**
+ * The deployment after the patch, or the sentence why it cannot be. `url` is what the server itself answers as
+ * custom_url where none is set: sent back, it means no change.
+ */
+export function merge(
+  now: {
+    source: 'github' | 'external_docker'
+    source_config: SourceConfig
+    source_revision_config: SourceRevisionConfig
+  },
+  { source_config: config, source_revision_config: revision, secrets, secret_references }: DeploymentPatch,
+  url: string,
+): Merged | string {
+  const before = now.source_config
+  const after = shallow(before, config ?? {})
+  const fixed = IMMUTABLE.find(name => !same(before[name], after[name]))
+  if (fixed !== undefined) return `source_config.${fixed} cannot be changed after creation`
+  if (before.custom_url === null && after.custom_url === url) after.custom_url = null
+  if (now.source === 'github' && after.custom_url !== null)
+    return 'source_config.custom_url is set by the server for source github'
+  if (storage(after) < storage(before)) return 'source_config.resource_spec.db_storage_gi cannot shrink'
+  const empty = REVISION_MEMBERS.find(name => revision?.[name] === '')
+  if (empty !== undefined) return `source_revision_config.${empty} cannot be cleared`
+  return {
+    source_config: after,
+    source_revision_config: {
+      repo_ref: revision?.repo_ref ?? now.source_revision_config.repo_ref,
+      graph_config_path:
+        revision?.graph_config_path ?? revision?.langgraph_config_path ?? now.source_revision_config.graph_config_path,
+      image_uri: revision?.image_uri ?? now.source_revision_config.image_uri,
+      repo_commit_sha: null,
+    },
+    configured: !same(before, after),
+    resized: !same(before.resource_spec, after.resource_spec),
+    revises:
+      REVISION_MEMBERS.some(name => revision?.[name] !== undefined && revision[name] !== null) ||
+      Array.isArray(secrets) ||
+      Array.isArray(secret_references),
+  }
+}
+
+const REVISION_MEMBERS = [
+  'repo_ref',
+  'graph_config_path',
+  'langgraph_config_path',
+  'image_uri',
+] as const satisfies (keyof SourceRevisionConfigInput)[]
+
+/** Member by member: absent and null keep what was, "" is null, resource_spec is replaced as a whole. */
+function shallow(before: SourceConfig, given: SourceConfigInput): SourceConfig {
+  const out: { [name: string]: unknown } = { ...before }
+  for (const name of Object.keys(NOTHING) as (keyof SourceConfig)[]) {
+    const value = given[name]
+    if (value === undefined || value === null) continue
+    if (name === 'resource_spec') out[name] = storedSpec(given.resource_spec!)
+    else if (name === 'listener_config') out[name] = { k8s_namespace: given.listener_config!.k8s_namespace ?? null }
+    else if (name === 'integration_id' || name === 'listener_id') out[name] = (value as string).toLowerCase()
+    else out[name] = value === '' ? null : value
+  }
+  return out as unknown as SourceConfig
+}
+
+const storage = ({ resource_spec }: SourceConfig): number => resource_spec?.db_storage_gi ?? DEFAULT_STORAGE_GI
+
+/** Equal in meaning: the order of keys does not count. */
+export function same(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  if (Array.isArray(a) || Array.isArray(b))
+    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((one, i) => same(one, b[i]))
+  const [left, right] = [Object.entries(a), Object.entries(b)]
+  return (
+    left.length === right.length &&
+    left.every(([key, value]) => Object.hasOwn(b, key) && same(value, (b as never)[key]))
+  )
+}

@@ -1,0 +1,183 @@
+/**
+ * A deployment as the store keeps it (design: section 5). The record `deployment` is the aggregate: what it holds is
+ * so. Revisions and versions of secrets are records of their own, inserted before the one compare-and-set that refers
+ * to them; until then `due_at` marks them as nobody's, and the sweep removes what stays so.
+ *
+ * What executes stands in the aggregate too (`flight`), so claim, fence and cutover are compare-and-sets of one record.
+ * The revision's own record learns its end afterwards: as long as the flight is its, the flight's word counts.
+ */
+import { createHash } from 'node:crypto'
+import type { Graph, OrderKind } from '../../../schemas/deploy-calls.js'
+import type {
+  DeploymentStatus,
+  RevisionStatus,
+  SecretReference,
+  Source,
+  SourceConfig,
+  SourceRevisionConfig,
+} from '../../../schemas/deployments.js'
+import { fail } from '../../../schemas/errors.js'
+import type { RecordRow, Store } from '../../../store/port.js'
+import { firstStage, isOver } from './status.js'
+
+/** The revision that is being brought to its end, or was last. */
+export interface Flight {
+  revision_id: string
+  seq: number
+  status: RevisionStatus
+  message: string | null
+  /** When it came into this status. */
+  since: number
+  started_at: number | null
+  interrupt: boolean
+  artefact: string | null
+  repo_commit_sha: string | null
+  image_uri: string | null
+  secrets: string
+}
+
+export interface Serving {
+  revision_id: string
+  artefact: string | null
+  image_uri: string | null
+  secrets: string
+  graphs: Graph[]
+}
+
+export interface DeploymentBody {
+  slug: string
+  source: Source
+  source_config: SourceConfig
+  status: DeploymentStatus
+  /** Grows when resource_spec changes. */
+  generation: number
+  /** Number of the latest revision. */
+  seq: number
+  latest: string
+  /** The latest revision's, as are secrets (id of its version), their names, and references. */
+  source_revision_config: SourceRevisionConfig
+  secrets: string
+  secret_names: string[]
+  secret_references: SecretReference[]
+  serving: Serving | null
+  flight: Flight | null
+  /** The revision that comes after the flight. */
+  queued: string | null
+  /** Raised by each claim; the one that holds the order says it with everything it does. */
+  epoch: number
+  lease: { worker: string; until: number } | null
+  image_version: string | null
+  /** Asked for by DELETE: whether the project of the same name goes, too. */
+  delete_project: boolean
+}
+
+export interface RevisionBody {
+  seq: number
+  source: Source
+  source_revision_config: SourceRevisionConfig
+  install_command: string | null
+  build_command: string | null
+  secrets: string
+  secret_names: string[]
+  secret_references: SecretReference[]
+  status: RevisionStatus
+  status_message: string | null
+  artefact: string | null
+  redeploy_of: string | null
+  started_at: number | null
+  finished_at: number | null
+}
+
+/** The names in clear, the values sealed for `secretsPlace`. */
+export interface SecretsBody {
+  sealed: string
+}
+
+/** A record with its body read. */
+export type Known<Body> = Omit<RecordRow, 'body'> & { body: Body }
+
+export const known = <Body>(row: RecordRow): Known<Body> => ({ ...row, body: JSON.parse(row.body) as Body })
+
+export async function findDeployment(store: Store, id: string): Promise<Known<DeploymentBody> | null> {
+  const row = await store.records.get('deployment', id.toLowerCase())
+  return row === null ? null : known(row)
+}
+
+/** Throws not_found with the sentence clients know. */
+export async function deploymentOf(store: Store, id: string): Promise<Known<DeploymentBody>> {
+  const found = await findDeployment(store, id)
+  if (found === null) throw fail('not_found', `Deployment ID ${id} not found.`)
+  return found
+}
+
+/** A revision that the deployment refers or referred to; throws not_found. */
+export async function revisionOf(
+  store: Store,
+  deployment: Known<DeploymentBody>,
+  id: string,
+): Promise<Known<RevisionBody>> {
+  const row = await store.records.get('revision', id.toLowerCase())
+  if (row === null || row.parent !== deployment.id || isNobodys(row, deployment.body))
+    throw fail('not_found', `Revision ID ${id} not found.`)
+  return known(row)
+}
+
+/** Inserted for a change that was not made, or not yet. */
+export const isNobodys = (row: RecordRow, { latest }: DeploymentBody): boolean =>
+  row.due_at !== null && row.id !== latest
+/** Records that nobody refers to for so long were part of a change that was never made. */
+export const ORPHAN_MS = 60_000
+
+/** Unique, a DNS label of at most 49 characters, the same for all of the deployment's life. */
+export const slugOf = (name: string, id: string): string =>
+  `${
+    name
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, '-')
+      .slice(0, 40)
+      .replace(/^-+|-+$/g, '') || 'd'
+  }-${createHash('sha256').update(id).digest('hex').slice(0, 8)}`
+
+/** The flight of a revision that nothing is before. */
+export const flightOf = (revision_id: string, body: RevisionBody): Flight => ({
+  revision_id,
+  seq: body.seq,
+  status: firstStage(body.source, body.artefact),
+  message: null,
+  since: Date.now(),
+  started_at: null,
+  interrupt: false,
+  artefact: body.artefact,
+  repo_commit_sha: body.source_revision_config.repo_commit_sha,
+  image_uri: body.source_revision_config.image_uri,
+  secrets: body.secrets,
+})
+
+/** Where a revision stands: the flight's word while it is the flight, else its place in the line, else its own. */
+export function standingOf({ id, body }: Known<RevisionBody>, { flight, queued }: DeploymentBody): RevisionStatus {
+  if (flight?.revision_id === id) return flight.status
+  if (queued === id) return 'QUEUED'
+  return isOver(body.status) ? body.status : 'SKIPPED'
+}
+
+/** What a deploy worker is to do with the deployment; null = nothing. */
+export function orderOf({ status, flight }: DeploymentBody): OrderKind | null {
+  if (flight !== null && !isOver(flight.status)) return flight.interrupt ? 'interrupt' : 'deploy'
+  return status === 'AWAITING_DELETE' ? 'delete' : null
+}
+
+/** When somebody has to look at the deployment: at once, when the lease ends, or never. */
+export function dueAt({ status, flight, queued, lease }: DeploymentBody, now: number): number | null {
+  const open = status === 'AWAITING_DELETE' || (flight !== null && !isOver(flight.status)) || queued !== null
+  return open ? (lease?.until ?? now) : null
+}
+
+export const slugKey = (slug: string): string => `slug=${slug}`
+
+/** What a filter can be narrowed by; image versions are too long for a key. */
+export const keysOfDeployment = ({ slug, status, source_config }: DeploymentBody): string[] => [
+  `status=${status}`,
+  slugKey(slug),
+  ...(source_config.deployment_type === null ? [] : [`deployment_type=${source_config.deployment_type}`]),
+  ...(source_config.listener_id === null ? [] : ['remote']),
+]

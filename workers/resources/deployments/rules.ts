@@ -1,0 +1,202 @@
+/**
+ * What may stand in a deployment (API: control-plane 4, 5), beyond the types of its members. Ranges and forms that the
+ * types cannot say are problems (422); what belongs to the other source is refused with one sentence (400).
+ */
+import { isAbsolute, normalize } from 'node:path'
+import {
+  CLUSTER_ONLY,
+  type DeploymentPatch,
+  type ResourceSpec,
+  type Secret,
+  type Source,
+  type SourceConfig,
+  type SourceConfigInput,
+  type SourceRevisionConfigInput,
+} from '../../../schemas/deployments.js'
+import type { Problem } from '../../../schemas/errors.js'
+import { type Allowed, refusal } from '../../outbound.js'
+import { specProblems } from './resource-spec.js'
+
+const MAX_SECRET = 32 * 1024
+const MAX_SECRETS = 512 * 1024
+
+/** Everything that is out of form in a body of POST or PATCH. */
+export function formProblems(body: DeploymentPatch): Problem[] {
+  const problems: Problem[] = []
+  const say = (loc: (string | number)[], msg: string, type = 'value_error') =>
+    void problems.push({ loc: ['body', ...loc], msg, type })
+  const { source_config, source_revision_config, secrets, secret_references } = body
+  if (source_config) configProblems(source_config, (name, msg) => say(['source_config', name], msg))
+  if (source_config?.resource_spec)
+    for (const { loc, msg } of specProblems(source_config.resource_spec))
+      say(['source_config', 'resource_spec', ...loc], msg)
+  if (source_revision_config)
+    revisionProblems(source_revision_config, (name, msg) => say(['source_revision_config', name], msg))
+  if (secrets) secretProblems(secrets, say)
+  const names = new Set(secrets?.map(({ name }) => name))
+  for (const [i, { name }] of (secret_references ?? []).entries()) {
+    if (names.has(name)) say(['secret_references', i, 'name'], 'expected a name that is given once')
+    names.add(name)
+  }
+  return problems
+}
+
+type Say = (name: string, msg: string) => void
+
+function configProblems({ repo_url, custom_url }: SourceConfigInput, say: Say): void {
+  if (repo_url) {
+    const why = repoProblem(repo_url)
+    if (why !== null) say('repo_url', why)
+  }
+  if (custom_url) {
+    const url = parse(custom_url)
+    if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
+      say('custom_url', 'expected an absolute http or https URL without user and password')
+  }
+}
+
+const parse = (text: string): URL | null => {
+  try {
+    return new URL(text)
+  } catch {
+    return null
+  }
+}
+
+/** `git@host:path`: no scheme, so no URL. */
+const SCP = /^[A-Za-z0-9][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:(?!\/\/)[^\s:][^\s]*$/
+
+/** Null when this can name a repository. */
+function repoProblem(text: string): string | null {
+  if (/[\x00-\x20\x7f]/.test(text) || text.startsWith('-'))
+    return 'expected no spaces, control characters or leading "-"'
+  if (isAbsolute(text) || SCP.test(text)) return null
+  const url = parse(text)
+  if (url === null || !/^(https?|ssh|file):$/.test(url.protocol))
+    return 'expected an https:// or ssh:// URL, git@host:path, or a local path'
+  if (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:'))
+    return 'expected a URL without credentials'
+  return null
+}
+
+const REF = /^(?!-|\/|.*(\/\/|\/\.|\.\.|@\{|\.lock(\/|$)))[^\x00-\x20\x7f~^:?*[\\]+(?<![./])$/
+const IMAGE =
+  /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d{1,5})?\/)?[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:\/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/
+
+function revisionProblems(config: SourceRevisionConfigInput, say: Say): void {
+  const { repo_ref, graph_config_path, langgraph_config_path, image_uri } = config
+  if (repo_ref && !REF.test(repo_ref))
+    say('repo_ref', 'expected a branch, refs/tags/<name>, refs/heads/<name> or a commit')
+  if (graph_config_path && langgraph_config_path && graph_config_path !== langgraph_config_path)
+    say('langgraph_config_path', 'expected the same as graph_config_path')
+  for (const name of ['graph_config_path', 'langgraph_config_path'] as const) {
+    const path = config[name]
+    if (path && (/[\x00-\x1f\x7f\\]/.test(path) || /^[-/]/.test(path) || path.split('/').includes('..')))
+      say(name, 'expected a path relative to the root of the repository, without ".."')
+  }
+  if (image_uri && !IMAGE.test(image_uri)) say('image_uri', 'expected [registry/]name[:tag][@sha256:digest]')
+}
+
+function secretProblems(secrets: readonly Secret[], say: (loc: (string | number)[], msg: string) => void): void {
+  const names = new Set<string>()
+  let total = 0
+  for (const [i, { name, value }] of secrets.entries()) {
+    const size = Buffer.byteLength(value)
+    total += size
+    if (names.has(name)) say(['secrets', i, 'name'], 'expected a name that is given once')
+    if (size > MAX_SECRET) say(['secrets', i, 'value'], 'expected at most 32 KiB')
+    if (value.includes('\0')) say(['secrets', i, 'value'], 'expected no NUL character')
+    names.add(name)
+  }
+  if (total > MAX_SECRETS) say(['secrets'], 'expected at most 512 KiB in all')
+}
+
+/** Variables that are ours to set in what a deployment runs (API: control-plane 4.6). */
+const RESERVED =
+  /^(PATH|PORT|HOST|HOSTNAME|MOUNT_PREFIX|NATS_URL|MONGODB_URL|WEFT_.*|LANGSMITH_(HOST_PROJECT_ID|HOST_REVISION_ID|TENANT_ID|DEPLOYMENT_NAME|LANGGRAPH_GIT_(REPO|REF|REF_SHA)))$/
+const COMMAND = /["`\\\n\r\0\t|;$>]|<|(?<!&)&(?!&)|&&&/
+export interface Whole {
+  source: Source
+  source_config: SourceConfig
+  source_revision_config: { repo_ref: string | null; graph_config_path: string | null; image_uri: string | null }
+}
+
+/** What operators decide. */
+export interface Policy {
+  allowed: Allowed
+  /** Absolute folders. */
+  local_sources: readonly string[]
+}
+
+/** Null, or the sentence why these values together are none of a deployment of this source (API: control-plane 5). */
+export function refusalOf({ source, source_config, source_revision_config }: Whole, policy: Policy): string | null {
+  const mustBeNull = source === 'github' ? (['listener_id', 'listener_config'] as const) : GITHUB_ONLY
+  for (const name of mustBeNull)
+    if (source_config[name] !== null && source_config[name] !== false)
+      return `source_config.${name} must be null for source ${source}`
+  if (source === 'external_docker') {
+    if (source_revision_config.repo_ref !== null)
+      return 'source_revision_config.repo_ref must be null for source external_docker'
+    if (source_revision_config.graph_config_path !== null)
+      return 'source_revision_config.graph_config_path must be null for source external_docker'
+    if (source_revision_config.image_uri === null)
+      return 'source_revision_config.image_uri is required for source external_docker'
+    if (source_config.resource_spec === null)
+      return 'source_config.resource_spec is required for source external_docker; {} takes all defaults'
+    if (source_config.listener_id !== null) return 'source_config.listener_id names no listener of this workspace'
+  } else {
+    if (source_config.repo_url === null) return 'source_config.repo_url is required for source github'
+    if (source_revision_config.repo_ref === null) return 'source_revision_config.repo_ref is required for source github'
+    if (source_revision_config.graph_config_path === null)
+      return 'source_revision_config.graph_config_path is required for source github'
+    if (source_revision_config.image_uri !== null)
+      return 'source_revision_config.image_uri must be null for source github'
+    if (source_config.build_on_push === true && source_revision_config.repo_ref.startsWith('refs/tags/'))
+      return 'source_config.build_on_push must not be true when repo_ref is a tag'
+    for (const name of ['install_command', 'build_command'] as const)
+      if (source_config[name] !== null && COMMAND.test(source_config[name]))
+        return `source_config.${name} must be a plain command, or several joined by &&: without quotes, pipes, redirections, variables and the like`
+    const beyond = CLUSTER_ONLY.find(name => isGiven(source_config.resource_spec?.[name]))
+    if (beyond !== undefined) return `source_config.resource_spec.${beyond} is not available for source github`
+    const why = repoRefusal(source_config.repo_url, policy)
+    if (why !== null) return why
+  }
+  return scaleRefusal(source_config.resource_spec)
+}
+
+const GITHUB_ONLY = [
+  'integration_id',
+  'repo_url',
+  'deployment_type',
+  'build_on_push',
+  'install_command',
+  'build_command',
+] as const satisfies (keyof SourceConfig)[]
+
+const isGiven = (value: unknown): boolean =>
+  value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0)
+
+const scaleRefusal = (spec: ResourceSpec | null): string | null =>
+  spec !== null && (spec.min_scale === 0 || spec.max_scale === 0)
+    ? 'source_config.resource_spec.min_scale and max_scale must be at least 1: scaling to zero is not available'
+    : null
+
+/** Whether the operator lets builds read from there. */
+function repoRefusal(text: string, { allowed, local_sources }: Policy): string | null {
+  const url = SCP.test(text) || isAbsolute(text) ? null : parse(text)
+  if (isAbsolute(text) || url?.protocol === 'file:') {
+    const path = normalize(url === null ? text : decodeURIComponent(url.pathname))
+    const below = local_sources.some(folder => path === folder || path.startsWith(`${folder}/`))
+    return below ? null : 'source_config.repo_url is a local path, and not below a folder of WEFT_LOCAL_SOURCES'
+  }
+  if (url?.protocol === 'http:' && !allowed.hosts.has(url.hostname) && !allowed.hosts.has(url.host))
+    return 'source_config.repo_url must be https; WEFT_ALLOW_HOSTS names the hosts where http is enough'
+  const why = url === null || url.protocol === 'ssh:' ? null : refusal(text, allowed)
+  return why === null ? null : `source_config.repo_url cannot be used: ${why}; WEFT_ALLOW_HOSTS opens other hosts`
+}
+
+/** Null, or the sentence why one of these names is not theirs to set. */
+export function reservedRefusal(names: readonly string[]): string | null {
+  const taken = names.find(name => RESERVED.test(name))
+  return taken === undefined ? null : `the variable ${taken} is set by the platform: it cannot be a secret`
+}

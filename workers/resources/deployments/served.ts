@@ -1,0 +1,34 @@
+/** What the run plane sees of deployments (API: control-plane 12). */
+
+import { poolOf } from '../../../schemas/deploy-calls.js'
+import { BUILT_IN_APP } from '../../../schemas/ids.js'
+import type { Store } from '../../../store/port.js'
+import type { FindServed, Served } from '../apps.js'
+import { type DeploymentBody, findDeployment, type Known, known, slugKey } from './row.js'
+import { isOver } from './status.js'
+
+export const findServed =
+  (store: Store): FindServed =>
+  async wanted => {
+    if ('id' in wanted) {
+      const found = await findDeployment(store, wanted.id)
+      return found === null ? null : servedOf(found)
+    }
+    const keys = [slugKey(wanted.slug)]
+    const [row] = await store.records.list({ kind: 'deployment', app: BUILT_IN_APP, keys, limit: 1 })
+    return row === undefined ? null : servedOf(known<DeploymentBody>(row))
+  }
+
+const servedOf = ({ id, body }: Known<DeploymentBody>): Served => ({
+  deployment_id: id,
+  slug: body.slug,
+  state: stateOf(body),
+  pool: body.serving === null ? null : poolOf(body.serving.revision_id),
+  graphs: body.serving?.graphs.map(({ graph_id }) => graph_id) ?? [],
+})
+
+function stateOf({ status, serving, flight, queued }: DeploymentBody): Served['state'] {
+  if (status === 'AWAITING_DELETE') return 'deleting'
+  if (serving !== null) return 'serving'
+  return (flight !== null && !isOver(flight.status)) || queued !== null ? 'deploying' : 'failed'
+}

@@ -1,0 +1,54 @@
+/** The two state machines as tables (API: control-plane 7). Pure: who calls decides when. */
+import type { DeploymentStatus, RevisionStatus } from '../../../schemas/deployments.js'
+
+export type DeploymentEvent = 'provisioned' | 'not provisioned' | 'idle' | 'work' | 'delete' | 'lost' | 'found'
+
+type To<Status extends string> = { [from in Status]?: Status }
+
+/** API: control-plane 7.1. What stands in no row changes nothing. */
+const DEPLOYMENT: { [event in DeploymentEvent]: To<DeploymentStatus> } = {
+  provisioned: { AWAITING_DATABASE: 'READY' },
+  'not provisioned': { AWAITING_DATABASE: 'UNKNOWN' },
+  idle: { READY: 'UNUSED' },
+  work: { UNUSED: 'READY' },
+  delete: {
+    READY: 'AWAITING_DELETE',
+    UNUSED: 'AWAITING_DELETE',
+    AWAITING_DATABASE: 'AWAITING_DELETE',
+    UNKNOWN: 'AWAITING_DELETE',
+  },
+  lost: { AWAITING_DATABASE: 'UNKNOWN', READY: 'UNKNOWN', UNUSED: 'UNKNOWN' },
+  found: { UNKNOWN: 'READY' },
+}
+
+/** The status after the event; the same when the event means nothing to it. */
+export const deploymentAfter = (status: DeploymentStatus, event: DeploymentEvent): DeploymentStatus =>
+  DEPLOYMENT[event][status] ?? status
+
+const ENDS = ['INTERRUPTED', 'UNKNOWN'] as const satisfies RevisionStatus[]
+
+/** API: control-plane 7.2, T2 to T17. A status without a row is terminal. */
+export const REVISION: { readonly [from in RevisionStatus]?: readonly RevisionStatus[] } = {
+  CREATING: ['CREATE_FAILED', 'QUEUED', 'AWAITING_BUILD', 'AWAITING_DEPLOY', ...ENDS],
+  QUEUED: ['AWAITING_BUILD', 'AWAITING_DEPLOY', 'SKIPPED', ...ENDS],
+  AWAITING_BUILD: ['BUILDING', 'BUILD_FAILED', ...ENDS],
+  BUILDING: ['AWAITING_DEPLOY', 'BUILD_FAILED', ...ENDS],
+  AWAITING_DEPLOY: ['DEPLOYING', 'DEPLOY_FAILED', ...ENDS],
+  DEPLOYING: ['DEPLOYED', 'DEPLOY_FAILED', ...ENDS],
+  UNKNOWN: ['DEPLOYED', 'DEPLOY_FAILED'],
+}
+
+export const mayBecome = (from: RevisionStatus, to: RevisionStatus): boolean => REVISION[from]?.includes(to) ?? false
+
+/** Nothing more happens to it by itself: everything but the first six. */
+export const isOver = (status: RevisionStatus): boolean => REVISION[status] === undefined || status === 'UNKNOWN'
+
+/** Where a revision begins once nothing is before it (T4, T5). */
+export const firstStage = (source: 'github' | 'external_docker', artefact: string | null): RevisionStatus =>
+  source === 'github' && artefact === null ? 'AWAITING_BUILD' : 'AWAITING_DEPLOY'
+
+/** How long a revision may wait for a deploy worker, and what it becomes then (T8, T12). Milliseconds. */
+export const PATIENCE: { readonly [from in RevisionStatus]?: { ms: number; to: RevisionStatus } } = {
+  AWAITING_BUILD: { ms: 30 * 60_000, to: 'BUILD_FAILED' },
+  AWAITING_DEPLOY: { ms: 15 * 60_000, to: 'DEPLOY_FAILED' },
+}

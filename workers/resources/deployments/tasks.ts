@@ -1,0 +1,278 @@
+/**
+ * What deploy workers ask (schemas/deploy-calls.ts): an order is had by one at a time, by a lease in the deployment's
+ * record under an epoch; everything said under an older epoch is refused. A worker that dies loses its order when the
+ * lease ends; the next one finds it where it stood.
+ */
+import { type Context, door, type Reply } from '../../../bus/serve.js'
+import {
+  type ActiveDeployments,
+  type Claimed,
+  type DeployAdvance,
+  type DeployClaim,
+  type DeployRenew,
+  type EnvAsk,
+  type EnvOf,
+  LEASE_MS,
+  type Order,
+  type OrderKind,
+  poolOf,
+  type Renewed,
+  validateDeployAdvance,
+  validateDeployClaim,
+  validateDeployRenew,
+  validateEnvAsk,
+} from '../../../schemas/deploy-calls.js'
+import { fail } from '../../../schemas/errors.js'
+import { BUILT_IN_APP } from '../../../schemas/ids.js'
+import { ensureSystemAssistants } from '../assistants.js'
+import type { Tools } from '../context.js'
+import { each } from '../rows/record.js'
+import { redactorOf } from './redact.js'
+import { removeApplication } from './remove-app.js'
+import {
+  type DeploymentBody,
+  deploymentOf,
+  type Flight,
+  flightOf,
+  type Known,
+  known,
+  orderOf,
+  type RevisionBody,
+} from './row.js'
+import { deploymentAfter, isOver, mayBecome } from './status.js'
+import { deploymentOut, revisionOut, secretsOf } from './text.js'
+import { change, removeDeployment, settled, wakeDeployers } from './write.js'
+
+/** Only the deployer hears what is said to its inboxes: the broker sees to it (scripts/nats-config.ts). */
+export const DEPLOYER_INBOX = '_INBOX_deployer.'
+
+/** A door for deploy workers alone. */
+export const forDeployers = <T>(
+  validate: Parameters<typeof door<T>>[0],
+  handle: (value: T, context: Context) => Promise<Reply>,
+) =>
+  door<T>(validate, (value, context) => {
+    if (!context.from.startsWith(DEPLOYER_INBOX)) throw fail('forbidden', 'Only deploy workers may ask this')
+    return handle(value, context)
+  })
+
+export const orders = (tools: Tools) => ({
+  claim: forDeployers<DeployClaim>(validateDeployClaim, async ask => json<Claimed>({ order: await claim(tools, ask) })),
+  renew: forDeployers<DeployRenew>(validateDeployRenew, async ask => json<Renewed>(await renew(tools, ask))),
+  advance: forDeployers<DeployAdvance>(validateDeployAdvance, async ask => {
+    await advance(tools, ask)
+    return { body: '{}' }
+  }),
+  active: door<object>(anything, async () => json<ActiveDeployments>(await active(tools))),
+  env: forDeployers<EnvAsk>(validateEnvAsk, async ask => json<EnvOf>(await envOf(tools, ask))),
+})
+
+const json = <T>(value: T): Reply => ({ body: JSON.stringify(value) })
+const anything = (data: unknown) => ({ success: true as const, data: data as object })
+
+export const BATCH = 1_000
+
+/** The order that waits longest and that nobody holds; null when there is none for these sources. */
+async function claim(tools: Tools, { worker, sources, takes_over }: DeployClaim): Promise<Order | null> {
+  // A lease that is held is due when it ends.
+  const horizon = Date.now() + (takes_over === undefined ? 0 : LEASE_MS)
+  for (const row of await tools.store.records.due('deployment', horizon, BATCH)) {
+    const { body } = known<DeploymentBody>(row)
+    if (orderOf(body) === null || (sources !== undefined && !sources.includes(body.source))) continue
+    let mine: OrderKind | null = null
+    const after = await change(tools, row.id, ({ body }) => {
+      const now = Date.now()
+      const { lease: held } = body
+      const left =
+        takes_over !== undefined && held !== null && held.worker !== worker && held.worker.startsWith(takes_over)
+      mine = held !== null && held.until > now && !left ? null : orderOf(body)
+      if (mine === null) return null
+      const lease = { worker, until: now + LEASE_MS }
+      const flight = body.flight === null ? null : { ...body.flight, started_at: body.flight.started_at ?? now }
+      return { body: { ...body, flight, lease, epoch: body.epoch + 1 }, visible: false }
+    }).catch(gone)
+    if (after === null || mine === null) continue
+    const order = await orderOut(tools, after, mine)
+    if (order !== null) return order
+    // Whoever tore it down died while it was removed.
+    await removeDeployment(tools, after)
+  }
+  return null
+}
+
+/** Removed meanwhile. */
+export const gone = (error: { code?: string }): null => {
+  if (error.code === 'not_found') return null
+  throw error
+}
+
+/** Null when its revisions are gone already. */
+async function orderOut(tools: Tools, row: Known<DeploymentBody>, kind: OrderKind): Promise<Order | null> {
+  const { body } = row
+  const revision_id = kind === 'delete' ? body.latest : body.flight!.revision_id
+  const stored = await tools.store.records.get('revision', revision_id)
+  if (stored === null) return null
+  const revision = known<RevisionBody>(stored)
+  const { install_command, build_command, seq, secret_references } = revision.body
+  const shown = revisionOut(revision, row)
+  const none = { tenant_id: tools.workspace.tenant_id, origin: '', secrets: null }
+  return {
+    deployment_id: row.id,
+    slug: body.slug,
+    revision_id,
+    epoch: body.epoch,
+    kind,
+    stage: shown.status,
+    seq,
+    generation: body.generation,
+    pool: poolOf(revision_id),
+    deployment: { ...deploymentOut(row, none), secrets: [] },
+    revision: { ...shown, install_command, build_command },
+    previous_revision_id: body.serving?.revision_id ?? null,
+    env: kind === 'deploy' ? await secretsOf(tools, row.id, revision.body.secrets) : {},
+    secret_references,
+    artefact: body.flight?.revision_id === revision_id ? body.flight.artefact : revision.body.artefact,
+    repo_commit_sha: shown.source_revision_config.repo_commit_sha,
+  }
+}
+
+/** Throws fenced when this is not the order that the deployment's lease is for. */
+function check({ body }: Known<DeploymentBody>, { revision_id, epoch }: DeployRenew): void {
+  const mine = body.flight?.revision_id === revision_id || body.latest === revision_id
+  if (body.epoch !== epoch || !mine) throw fail('fenced', 'Another deploy worker has this order')
+}
+
+async function renew(tools: Tools, ask: DeployRenew): Promise<Renewed> {
+  const after = await change(tools, ask.deployment_id, now => {
+    check(now, ask)
+    const { lease } = now.body
+    if (lease === null || orderOf(now.body) === null) throw fail('fenced', 'This order is over')
+    return { body: { ...now.body, lease: { ...lease, until: Date.now() + LEASE_MS } }, visible: false }
+  })
+  return { interrupt: after.body.flight?.revision_id === ask.revision_id && after.body.flight.interrupt }
+}
+
+async function advance(tools: Tools, ask: DeployAdvance): Promise<void> {
+  const now = await deploymentOf(tools.store, ask.deployment_id).catch(gone)
+  if (ask.status === 'DELETED') {
+    if (now === null) return
+    check(now, ask)
+    if (orderOf(now.body) !== 'delete') throw fail('conflict', 'The deployment is not to be deleted')
+    await removeApplication(tools, now.id)
+    return removeDeployment(tools, now)
+  }
+  if (now === null) throw fail('not_found', `Deployment ID ${ask.deployment_id} not found.`)
+  // Harmless when the cutover then fails: a graph that no active revision has is not run.
+  if (ask.status === 'DEPLOYED') {
+    check(now, ask)
+    await ensureSystemAssistants(tools.store, now.id, ask.graphs ?? [])
+  }
+  const message = ask.message ? await redacted(tools, now, ask.message) : null
+  await change(tools, now.id, async now => {
+    check(now, ask)
+    const body = advanced(now.body, ask, message)
+    return { body, after: isOver(body.flight!.status) ? await settled(tools.store, body.flight!) : [], visible: true }
+  })
+  await promote(tools, now.id)
+}
+
+const MAX_MESSAGE = 1_000
+
+async function redacted(tools: Tools, { id, body }: Known<DeploymentBody>, message: string): Promise<string> {
+  const redact = await redactorOf(tools, id, body.flight?.secrets ?? body.secrets)
+  return redact(message.replace(/\s+/g, ' ').trim()).slice(0, MAX_MESSAGE)
+}
+
+/** The deployment after a worker's word; throws conflict where the state machine has no such step. */
+function advanced(body: DeploymentBody, ask: DeployAdvance, message: string | null): DeploymentBody {
+  const status = ask.status as Flight['status']
+  const flight = body.flight!
+  if (flight.revision_id !== ask.revision_id) throw fail('fenced', 'This order is over')
+  if (flight.status !== status && !mayBecome(flight.status, status))
+    throw fail('conflict', `A revision that is ${flight.status} cannot become ${status}`)
+  const stopping = flight.interrupt || body.status === 'AWAITING_DELETE'
+  if (stopping && status === 'DEPLOYED' && flight.status !== status)
+    throw fail('conflict', 'The revision is to be interrupted: it cannot be deployed')
+  if (status === 'INTERRUPTED' && !stopping && flight.status !== status)
+    throw fail('conflict', 'Nobody asked to interrupt this revision')
+  const next: Flight = {
+    ...flight,
+    status,
+    message: message ?? (flight.status === status ? flight.message : null),
+    since: flight.status === status ? flight.since : Date.now(),
+    artefact: ask.artefact ?? flight.artefact,
+    repo_commit_sha: ask.repo_commit_sha ?? flight.repo_commit_sha,
+  }
+  const commit = body.latest === flight.revision_id ? next.repo_commit_sha : body.source_revision_config.repo_commit_sha
+  const after: DeploymentBody = {
+    ...body,
+    flight: next,
+    source_revision_config: { ...body.source_revision_config, repo_commit_sha: commit },
+    lease: isOver(status) ? null : body.lease === null ? null : { ...body.lease, until: Date.now() + LEASE_MS },
+  }
+  return status === 'DEPLOYED' ? cutOver(after, next, ask) : after
+}
+
+/** API: control-plane 7.2, T13: the active revision moves here and nowhere else. */
+const cutOver = (body: DeploymentBody, flight: Flight, { graphs, image_version }: DeployAdvance): DeploymentBody => ({
+  ...body,
+  status: deploymentAfter(body.status, 'found'),
+  image_version: image_version ?? tagOf(flight.image_uri),
+  serving: {
+    revision_id: flight.revision_id,
+    artefact: flight.artefact,
+    image_uri: flight.image_uri,
+    secrets: flight.secrets,
+    graphs: graphs ?? (body.serving?.revision_id === flight.revision_id ? body.serving.graphs : []),
+  },
+})
+
+/** The tag of an image reference (API: control-plane 8.4). */
+const tagOf = (image: string | null): string | null =>
+  /:([\w][\w.-]*)(@|$)/.exec(image?.split('/').at(-1) ?? '')?.[1] ?? null
+
+/** When the flight is over, the revision that waits is next (T4, T5). Repeatable. */
+export async function promote(tools: Tools, id: string): Promise<void> {
+  const after = await change(tools, id, async ({ body }) => {
+    const { flight, queued } = body
+    if (queued === null || (flight !== null && !isOver(flight.status))) return null
+    const row = await tools.store.records.get('revision', queued)
+    const before = flight === null ? [] : await settled(tools.store, flight)
+    const next = row === null ? flight : flightOf(queued, known<RevisionBody>(row).body)
+    return { before, body: { ...body, flight: next, queued: null }, visible: true }
+  }).catch(gone)
+  if (after === null) return
+  const order = orderOf(after.body)
+  if (order !== null && after.body.lease === null) wakeDeployers(tools, order, id, after.body.latest)
+}
+
+async function active({ store }: Tools): Promise<ActiveDeployments> {
+  const deployments: ActiveDeployments['deployments'] = []
+  for await (const row of each(store, { kind: 'deployment', app: BUILT_IN_APP })) {
+    const { body } = known<DeploymentBody>(row)
+    const { serving, flight } = body
+    if (serving === null || body.status === 'AWAITING_DELETE') continue
+    deployments.push({
+      deployment_id: row.id,
+      slug: body.slug,
+      revision_id: serving.revision_id,
+      deploying_revision_id: flight !== null && !isOver(flight.status) ? flight.revision_id : null,
+      source: body.source,
+      artefact: serving.artefact,
+      image_uri: serving.image_uri,
+      env_version: serving.secrets,
+      graphs: serving.graphs,
+      resource_spec: body.source_config.resource_spec,
+      generation: body.generation,
+      pool: poolOf(serving.revision_id),
+    })
+  }
+  return { deployments }
+}
+
+async function envOf(tools: Tools, { deployment_id, revision_id }: EnvAsk): Promise<EnvOf> {
+  const { id, body } = await deploymentOf(tools.store, deployment_id)
+  const found = [body.serving, body.flight].find(one => one?.revision_id === revision_id)
+  if (!found) throw fail('not_found', `Revision ID ${revision_id} is neither active nor being deployed.`)
+  return { env: await secretsOf(tools, id, found.secrets), env_version: found.secrets }
+}

@@ -1,0 +1,103 @@
+/** Deployments and revisions as clients get them (API: control-plane 4.1, 4.5; contract "Deployment"). */
+import type { Deployment, Revision, SourceRevisionConfig } from '../../../schemas/deployments.js'
+import { fail } from '../../../schemas/errors.js'
+import { time } from '../../../schemas/json.js'
+import type { Tools } from '../context.js'
+import { secretsPlace } from '../keys/ring.js'
+import { type DeploymentBody, type Known, type RevisionBody, type SecretsBody, standingOf } from './row.js'
+import { isOver } from './status.js'
+
+/** What stands for the value of a secret (API: control-plane 8.2). */
+export const MASK = '********'
+
+export interface Shown {
+  tenant_id: string
+  /** Where the client reaches this server: `http://host:port`. */
+  origin: string
+  /** The values of secrets, for who may read them; else the mask stands for each. */
+  secrets: { [name: string]: string } | null
+}
+
+/** Where a deployment is reached when nothing else is set. */
+export const urlOf = (origin: string, slug: string): string => `${origin}/deployments/${slug}`
+
+export function deploymentOut(
+  { id, name, body, created_at, updated_at }: Known<DeploymentBody>,
+  { tenant_id, origin, secrets }: Shown,
+  compat_aliases = true,
+): Deployment {
+  const { source_config, source_revision_config: config, serving, slug } = body
+  return {
+    id,
+    tenant_id,
+    name: name!,
+    source: body.source,
+    source_config: { ...source_config, custom_url: source_config.custom_url ?? urlOf(origin, slug) },
+    source_revision_config: revisionConfigOut(config, compat_aliases),
+    secrets: body.secret_names.map(name => ({ name, value: secrets?.[name] ?? MASK })),
+    secret_references: body.secret_references,
+    created_at: time(created_at),
+    updated_at: time(updated_at),
+    status: body.status,
+    latest_revision_id: body.latest,
+    active_revision_id: serving?.revision_id ?? null,
+    image_version: body.image_version,
+  }
+}
+
+/** With the other name of the path while clients that know only that are served. */
+const revisionConfigOut = (config: SourceRevisionConfig, compat_aliases: boolean): SourceRevisionConfig =>
+  compat_aliases ? { ...config, langgraph_config_path: config.graph_config_path } : config
+
+export function revisionOut(
+  row: Known<RevisionBody>,
+  deployment: Known<DeploymentBody>,
+  compat_aliases = true,
+): Revision {
+  const { status, status_message, started_at, finished_at, updated_at, config } = standing(row, deployment.body)
+  return {
+    id: row.id,
+    deployment_id: deployment.id,
+    created_at: time(row.created_at),
+    updated_at: time(updated_at),
+    status,
+    status_message,
+    source: row.body.source,
+    source_revision_config: revisionConfigOut(config, compat_aliases),
+    redeploy_of: row.body.redeploy_of,
+    started_at: started_at === null ? null : time(started_at),
+    finished_at: finished_at === null ? null : time(finished_at),
+  }
+}
+
+/** What of a revision depends on whether it is the flight. */
+function standing(row: Known<RevisionBody>, deployment: DeploymentBody) {
+  const { flight } = deployment
+  const { id, body, updated_at } = row
+  const config = body.source_revision_config
+  if (flight?.revision_id === id)
+    return {
+      status: flight.status,
+      status_message: flight.message,
+      started_at: flight.started_at,
+      finished_at: isOver(flight.status) ? flight.since : null,
+      updated_at: Math.max(updated_at, flight.since),
+      config: { ...config, repo_commit_sha: flight.repo_commit_sha ?? config.repo_commit_sha },
+    }
+  const { status_message, started_at, finished_at } = body
+  return { status: standingOf(row, deployment), status_message, started_at, finished_at, updated_at, config }
+}
+
+/** The values of a version of secrets; throws unavailable when none of our keys opens it. */
+export async function secretsOf({ store, ring }: Tools, deployment_id: string, secrets_id: string) {
+  const row = await store.records.get('secrets', secrets_id)
+  if (row === null) throw fail('not_found', 'The deployment is gone')
+  const { sealed } = JSON.parse(row.body) as SecretsBody
+  let text: string
+  try {
+    text = ring.open(sealed, secretsPlace(deployment_id, secrets_id))
+  } catch (error) {
+    throw fail('unavailable', `The secrets cannot be read: ${(error as Error).message}`)
+  }
+  return JSON.parse(text) as { [name: string]: string }
+}

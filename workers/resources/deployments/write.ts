@@ -1,0 +1,153 @@
+/**
+ * Writing deployments: the one compare-and-set that every change is, the steps that go before and after it, and who is
+ * told.
+ */
+
+import type { LogStage, OrderKind } from '../../../schemas/deploy-calls.js'
+import type { RevisionStatus } from '../../../schemas/deployments.js'
+import { fail } from '../../../schemas/errors.js'
+import { token } from '../../../schemas/ids.js'
+import { deployOrder, event } from '../../../schemas/subjects.js'
+import type { Step, Store } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+import {
+  type DeploymentBody,
+  deploymentOf,
+  dueAt,
+  type Flight,
+  type Known,
+  keysOfDeployment,
+  known,
+  orderOf,
+  type RevisionBody,
+} from './row.js'
+
+export interface Change {
+  body: DeploymentBody
+  /** Inserted before the deployment refers to them. */
+  before?: Step[]
+  /** What follows from it, of records that are there; may be repeated or lost without harm. */
+  after?: Step[]
+  /** Clients see it: `updated_at` moves. */
+  visible: boolean
+}
+
+const TRIES = 20
+
+/**
+ * Changes the deployment by compare-and-set. `decide` is asked again when another was faster; null: nothing to do.
+ * It may throw. Resolves to the deployment as it is then. Throws not_found.
+ */
+export async function change(
+  tools: Tools,
+  id: string,
+  decide: (now: Known<DeploymentBody>) => Promise<Change | null> | Change | null,
+): Promise<Known<DeploymentBody>> {
+  return tools.inTurn(`deployment ${id}`, async () => {
+    for (let i = 0; i < TRIES; i++) {
+      const found = await deploymentOf(tools.store, id)
+      const wanted = await decide(found)
+      if (wanted === null) return found
+      const { body, before = [], after = [], visible } = wanted
+      // Strictly later, so that it also tells versions apart.
+      const updated_at = visible ? Math.max(Date.now(), found.updated_at + 1) : found.updated_at
+      const set = {
+        body: JSON.stringify(body),
+        keys: keysOfDeployment(body),
+        due_at: dueAt(body, Date.now()),
+        updated_at,
+      }
+      const failed = await tools.store.apply([
+        ...before,
+        { step: 'records.patch', kind: 'deployment', id: found.id, where: { rev: found.rev }, set },
+        ...after,
+      ])
+      if (failed > before.length) throw new Error(`step ${failed} of a change of deployment ${id} failed`)
+      if (failed === -1) {
+        announce(tools, found.id)
+        return { ...found, body, rev: found.rev + 1, updated_at, due_at: set.due_at }
+      }
+      await removeInserted(tools.store, before)
+    }
+    throw fail('unavailable', 'The deployment is changed by too many at once')
+  })
+}
+
+/** Of a change that was not made: on a store without transactions they are there. */
+async function removeInserted(store: Store, steps: readonly Step[]): Promise<void> {
+  for (const step of steps)
+    if (step.step === 'records.insert')
+      await store.apply([{ step: 'records.remove', kind: step.row.kind, id: step.row.id, where: {} }])
+}
+
+/** Tells whoever listens that they should look again; this worker itself at once. */
+export function announce({ apps, link }: Tools, deployment_id: string): void {
+  apps.forget()
+  link.nc.publish(event('deployments', 'changed'), JSON.stringify({ deployment_id }))
+}
+
+/** Wakes deploy workers. It may be lost: orders that nobody holds are announced again by the sweep. */
+export const wakeDeployers = ({ link }: Tools, kind: OrderKind, deployment_id: string, revision_id: string): void =>
+  link.nc.publish(deployOrder(kind, token('deployment', deployment_id)), JSON.stringify({ deployment_id, revision_id }))
+
+/** Somebody refers to the record: it is no leftover. */
+export const claimed = (kind: 'revision' | 'secrets' | 'project', id: string): Step => ({
+  step: 'records.patch',
+  kind,
+  id,
+  where: {},
+  set: { due_at: null },
+})
+
+/** The end of a flight, written to the revision's own record: before another flight takes its place. */
+export async function settled(store: Store, flight: Flight): Promise<Step[]> {
+  const row = await store.records.get('revision', flight.revision_id)
+  if (row === null) return []
+  return [overStep(known(row), flight.status, flight)]
+}
+
+/** A revision's own record at its end. */
+export function overStep(row: Known<RevisionBody>, status: RevisionStatus, flight?: Flight): Step {
+  const { source_revision_config: config, artefact } = row.body
+  const body: RevisionBody = {
+    ...row.body,
+    status,
+    status_message: flight?.message ?? null,
+    artefact: flight?.artefact ?? artefact,
+    source_revision_config: { ...config, repo_commit_sha: flight?.repo_commit_sha ?? config.repo_commit_sha },
+    started_at: flight?.started_at ?? null,
+    finished_at: flight?.since ?? Date.now(),
+  }
+  const set = { body: JSON.stringify(body), updated_at: body.finished_at!, due_at: null }
+  return { step: 'records.patch', kind: 'revision', id: row.id, where: {}, set }
+}
+
+const STAGES: readonly LogStage[] = ['build', 'deploy', 'runtime']
+
+/** Where the lines of a stage are kept; runtime lines of all revisions are read together, others by revision. */
+export const logParent = (revision_id: string, stage: LogStage): string => `${revision_id}.${stage}`
+
+/** The deployment and all that belongs to it; itself last, so that what a crash leaves is done again. */
+export async function removeDeployment(tools: Tools, { id, body }: Known<DeploymentBody>): Promise<void> {
+  const { store } = tools
+  for (;;) {
+    const rows = await store.records.list({ kind: 'revision', parent: id, limit: 50 })
+    if (rows.length === 0) break
+    await store.apply(
+      rows.flatMap((row): Step[] => [
+        ...STAGES.map((stage): Step => ({ step: 'records.clear', kind: 'log', parent: logParent(row.id, stage) })),
+        { step: 'records.remove', kind: 'revision', id: row.id, where: {} },
+      ]),
+    )
+  }
+  await store.apply([{ step: 'records.clear', kind: 'secrets', parent: id }])
+  if (body.delete_project) await store.apply([{ step: 'records.remove', kind: 'project', id, where: {} }])
+  await store.apply([{ step: 'records.remove', kind: 'deployment', id, where: {} }])
+  announce(tools, id)
+}
+
+/** Wakes deploy workers when there is something to do. */
+export const wakeFor = (tools: Tools, { id, body }: Known<DeploymentBody>): void => {
+  const order = orderOf(body)
+  if (order !== null) wakeDeployers(tools, order, id, body.latest)
+}

@@ -1,0 +1,62 @@
+/** What all of the control plane shares: its key, its keys for secrets, the ids of the one workspace. */
+import type { Log } from '../../../bus/log.js'
+import type { Config } from '../../../schemas/config.js'
+import { fail } from '../../../schemas/errors.js'
+import type { Store } from '../../../store/port.js'
+import { each, newRecord } from '../rows/record.js'
+import { type KeyRing, keyRingOf, secretPlace, secretsPlace } from './ring.js'
+
+const PROOF = 'weft'
+
+/**
+ * The ring, proved against what this store's secrets were sealed with. A worker that was started with another key
+ * serves everything else, but neither reads nor writes secrets: 503 with the sentence that says so.
+ */
+export async function provedRing(config: Config, store: Store, log: Log): Promise<KeyRing> {
+  const ring = keyRingOf(config)
+  const row = newRecord('setting', 'encryption', { body: JSON.stringify(ring.seal(PROOF, 'proof')) })
+  if ((await store.apply([{ step: 'records.insert', row }])) === -1) return ring
+  const found = await store.records.get('setting', 'encryption')
+  const sealed = JSON.parse(found!.body) as string
+  try {
+    ring.open(sealed, 'proof')
+  } catch (error) {
+    const why = `secrets cannot be used: ${(error as Error).message}`
+    log.error({ key: ring.id }, why)
+    const refuse = (): never => {
+      throw fail('unavailable', why)
+    }
+    return { id: ring.id, seal: refuse, open: refuse, prints: refuse, renew: () => null }
+  }
+  const renewed = ring.renew(sealed, 'proof')
+  if (renewed !== null)
+    await store.apply([
+      { step: 'records.patch', kind: 'setting', id: 'encryption', where: {}, set: { body: JSON.stringify(renewed) } },
+    ])
+  return ring
+}
+
+/** Every sealed text under the first key of the ring, so that older keys can be taken away: done once per start. */
+export async function renewSecrets({ store, ring, log }: { store: Store; ring: KeyRing; log: Log }): Promise<void> {
+  let renewed = 0
+  for (const [kind, member] of [
+    ['secrets', 'sealed'],
+    ['provider', 'client_secret'],
+  ] as const)
+    for await (const row of each(store, { kind })) {
+      const body = JSON.parse(row.body) as { [member: string]: unknown }
+      const sealed = body[member]
+      if (typeof sealed !== 'string') continue
+      const place = kind === 'secrets' ? secretsPlace(row.parent, row.id) : secretPlace(row.id)
+      try {
+        const text = ring.renew(sealed, place)
+        if (text === null) continue
+        const set = { body: JSON.stringify({ ...body, [member]: text }) }
+        await store.apply([{ step: 'records.patch', kind, id: row.id, where: { rev: row.rev }, set }])
+        renewed++
+      } catch (error) {
+        log.error({ err: error }, 'a secret cannot be read')
+      }
+    }
+  if (renewed > 0) log.info({ key: ring.id, renewed }, 'all secrets are encrypted with the first key now')
+}

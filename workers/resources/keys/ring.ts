@@ -1,0 +1,105 @@
+/**
+ * Encryption at rest: AES-256-GCM, a data key of its own per value, wrapped with the first key of the ring. A sealed
+ * text names the key it needs, so keys can be rotated, and is bound to its place (`where`): copied to another record
+ * it does not open.
+ *
+ *   w1.<key id>.<data key, wrapped>.<text, encrypted>      both base64url of iv, tag, ciphertext
+ */
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import type { Config } from '../../../schemas/config.js'
+import { kept } from './secret-file.js'
+
+export interface KeyRing {
+  /** Id of the key that encrypts: not secret. */
+  readonly id: string
+  /** The text, readable only with the ring and for the same `where`. */
+  seal(text: string, where: string): string
+  /** What was sealed; throws an Error with one sentence when no key of the ring opens it, or it was changed. */
+  open(sealed: string, where: string): string
+  /** Keyed digests of a text, the first key's first: they tell whether two texts are one, and nothing else. */
+  prints(text: string): string[]
+  /** The same text under the first key; null when it is already. */
+  renew(sealed: string, where: string): string | null
+}
+
+const CIPHER = 'aes-256-gcm'
+const IV = 12
+const TAG = 16
+
+/** The ring of the settings; else of the key in `<data>/encryption.key`, made at first start. */
+export const keyRingOf = ({ encryption_key, aes_key, data }: Config): KeyRing =>
+  openRing(encryption_key || aes_key || kept(join(data, 'encryption.key'), () => randomBytes(32).toString('base64')))
+
+/** `text`: keys of at least 16 characters, comma-separated. Throws an Error with one sentence when it holds none. */
+export function openRing(text: string): KeyRing {
+  const keys = text.split(',').flatMap(one => (one.trim() === '' ? [] : [keyOf(one.trim())]))
+  const [first] = keys
+  if (first === undefined) throw new Error('WEFT_ENCRYPTION_KEY holds no key')
+
+  /** The data key of a sealed text, and the text as it is encrypted with it. */
+  function unwrap(sealed: string, where: string): { id: string; key: Buffer; body: string } {
+    const [version, id = '', wrapped, body] = sealed.split('.')
+    if (version !== 'w1' || wrapped === undefined || body === undefined)
+      throw new Error(`${where} is not a sealed text`)
+    const master = keys.find(one => one.id === id)
+    if (master === undefined)
+      throw new Error(`${where} needs the encryption key ${id}, which is not among the configured ones`)
+    return { id, key: decrypt(wrapped, master.bytes, where), body }
+  }
+
+  const wrap = (key: Buffer, body: string, where: string): string =>
+    `w1.${first.id}.${encrypt(key, first.bytes, where)}.${body}`
+
+  return {
+    id: first.id,
+    seal(text, where) {
+      const key = randomBytes(32)
+      return wrap(key, encrypt(Buffer.from(text), key, where), where)
+    },
+    open(sealed, where) {
+      const { key, body } = unwrap(sealed, where)
+      return decrypt(body, key, where).toString()
+    },
+    prints: text => keys.map(({ bytes }) => createHmac('sha256', bytes).update('print ').update(text).digest('hex')),
+    renew(sealed, where) {
+      const { id, key, body } = unwrap(sealed, where)
+      return id === first.id ? null : wrap(key, body, where)
+    },
+  }
+}
+
+/**
+ * Any text is a key: LangGraph's are 16, 24 or 32 characters, ours 32 bytes in base64. What encrypts is derived from
+ * it, and so is its id, which tells nothing of it.
+ */
+function keyOf(text: string): { id: string; bytes: Buffer } {
+  if (text.length < 16) throw new Error('an encryption key must have at least 16 characters')
+  const derived = (info: string, size: number) => Buffer.from(hkdfSync('sha256', text, 'weft', info, size))
+  return { id: derived('id', 6).toString('hex'), bytes: derived('key', 32) }
+}
+
+function encrypt(data: Buffer, key: Buffer, where: string): string {
+  const iv = randomBytes(IV)
+  const cipher = createCipheriv(CIPHER, key, iv).setAAD(Buffer.from(where))
+  const body = Buffer.concat([cipher.update(data), cipher.final()])
+  return Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')
+}
+
+function decrypt(text: string, key: Buffer, where: string): Buffer {
+  const data = Buffer.from(text, 'base64url')
+  try {
+    const decipher = createDecipheriv(CIPHER, key, data.subarray(0, IV), { authTagLength: TAG })
+    decipher.setAAD(Buffer.from(where)).setAuthTag(data.subarray(IV, IV + TAG))
+    return Buffer.concat([decipher.update(data.subarray(IV + TAG)), decipher.final()])
+  } catch {
+    throw new Error(`${where} cannot be opened: it was changed, or belongs elsewhere`)
+  }
+}
+
+/** Where the client secret of a provider is sealed for. */
+export const secretPlace = (id: string): string => `client secret of provider ${id}`
+
+/** Where a version of secrets is sealed for. */
+export const secretsPlace = (deployment_id: string, secrets_id: string): string =>
+  `secrets ${secrets_id} of deployment ${deployment_id}`

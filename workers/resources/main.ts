@@ -1,0 +1,98 @@
+/** The resource worker: the rules, and the only way to the store. */
+import { mkdir } from 'node:fs/promises'
+import { openCaller } from '../../bus/call.js'
+import type { Link } from '../../bus/connect.js'
+import type { Lifecycle } from '../../bus/lifecycle.js'
+import { openMux } from '../../bus/mux.js'
+import { type Door, serve } from '../../bus/serve.js'
+import { ensureStreams } from '../../bus/streams.js'
+import type { Config } from '../../schemas/config.js'
+import { event } from '../../schemas/subjects.js'
+import type { Store } from '../../store/port.js'
+import { parseAllowed } from '../outbound.js'
+import { openAlarms } from './alarms.js'
+import { askAgain, hearAnnouncements } from './announcements.js'
+import { openApps, within } from './apps.js'
+import { assistants } from './assistants.js'
+import { checkpoints } from './checkpoints.js'
+import { type Tools, turns } from './context.js'
+import { crons } from './crons/rpc.js'
+import { deployments, revisions } from './deployments/rpc.js'
+import { findServed } from './deployments/served.js'
+import { control, controlDigest } from './keys/control-key.js'
+import { provedRing, renewSecrets } from './keys/renew.js'
+import { commands } from './protocols/v2.js'
+import { providers } from './providers.js'
+import { openTtls } from './rows/thread-ttl.js'
+import { leases } from './runs/lease.js'
+import { runs } from './runs/rpc.js'
+import { webhookSecret } from './runs/webhooks.js'
+import { startSweeper } from './sweeper.js'
+import { system } from './system.js'
+import { threadStreams } from './threads/follow.js'
+import { threads } from './threads/rpc.js'
+import { workspaceOf } from './workspace.js'
+
+/** Serves `rpc.*` on this link until the lifecycle stops it. Throws an Error with one sentence when it cannot. */
+export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
+  await mkdir(config.data, { recursive: true })
+  const store = await openStore(config, link)
+  life.push({ name: 'store', stop: () => store.close() })
+  await ensureStreams(link, config)
+  const mux = openMux(link)
+  const caller = openCaller(link)
+  const tools: Tools = {
+    config,
+    store,
+    link,
+    mux,
+    caller,
+    apps: openApps(findServed(store)),
+    ttls: openTtls(store),
+    allowed: parseAllowed(config.allow_hosts),
+    webhookSecret: await webhookSecret(config, store),
+    ring: await provedRing(config, store, link.log),
+    workspace: await workspaceOf(store),
+    inTurn: turns(),
+    alarms: openAlarms(link),
+  }
+  await hearAnnouncements(tools, life)
+  const nouns = {
+    assistants: assistants(tools),
+    threads: { ...threads(tools), ...threadStreams(tools), ...commands(tools) },
+    runs: { ...runs(tools), ...leases(tools) },
+    crons: crons(tools),
+    checkpoints: checkpoints(tools),
+    system: system(tools),
+  }
+  const all: { [noun: string]: { [verb: string]: Door } } = {
+    deployments: deployments(tools),
+    revisions: revisions(tools),
+    providers: providers(tools),
+    control: control(await controlDigest(config, store)),
+  }
+  for (const noun in nouns) all[noun] = within(tools.apps, nouns[noun as keyof typeof nouns])
+  for (const [noun, doors] of Object.entries(all)) {
+    const served = serve(link, `rpc.${noun}`, noun, doors)
+    life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
+  }
+  // What another worker changed is not known here any more.
+  const changed = link.nc.subscribe(event('deployments', 'changed'), { callback: () => tools.apps.forget() })
+  life.push({ name: 'deployments changed', quiet: () => changed.unsubscribe() })
+  // Graph workers that ran before this process did announce themselves again; what was said meanwhile was missed.
+  askAgain(tools)
+  life.push({ name: 'asking again', quiet: link.onReconnect(() => askAgain(tools)) })
+  void renewSecrets({ store, ring: tools.ring, log: link.log }).catch(error =>
+    link.log.warn({ err: error }, 'secrets could not be looked through'),
+  )
+  tools.alarms.start(tools)
+  life.push({ name: 'alarms', quiet: () => tools.alarms.stop() })
+  const sweeper = startSweeper(tools)
+  life.push({ name: 'sweeper', quiet: () => sweeper.stop() })
+}
+
+/** MongoDB, which many workers share, where it is named; else the embedded store, which is one worker's own. */
+async function openStore({ mongodb_url, data }: Config, { log }: Link): Promise<Store> {
+  if (mongodb_url !== '') return (await import('../../store/mongo.js')).openMongo({ url: mongodb_url, log })
+  return (await import('../../store/sqlite.js')).openSqlite({ folder: data, log })
+}

@@ -1,0 +1,60 @@
+/**
+ * The graphs that a run consists of (API: threads-and-runs 17, agent.getTree): its own and the subgraphs it has begun,
+ * as the lifecycle events of the run told them while its stream is kept. Of a run without such events, the root alone.
+ */
+import { openFollower } from '../../../bus/follow.js'
+import { token } from '../../../schemas/ids.js'
+import type { JsonObject } from '../../../schemas/json.js'
+import { framesOf, type Namespace, readMark } from '../../../schemas/protocol-v2.js'
+import type { RunSummary } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+
+export type AgentStatus = 'started' | 'running' | 'completed' | 'failed' | 'interrupted'
+
+export interface AgentNode {
+  namespace: Namespace
+  status: AgentStatus
+  graph_name: string
+  children?: AgentNode[]
+}
+
+const ENDED: readonly AgentStatus[] = ['completed', 'failed', 'interrupted']
+
+/** `status` is the run's own. Children stand in the order in which they began. */
+export async function treeOf({ link, mux }: Tools, run: RunSummary, status: AgentStatus): Promise<AgentNode> {
+  const graphs = new Map<string, AgentNode>()
+  if (run.mode === 'events') {
+    const { resumable, resumable_until_id: until } = run
+    const from = { resumable, after: -1, until }
+    await openFollower(link, mux).replay(token('run', run.run_id), from, ({ bytes, v2 }) => {
+      if (v2) for (const { mark, frame } of framesOf(bytes)) note(graphs, mark, frame)
+    })
+  }
+  const root: AgentNode = { namespace: [], status, graph_name: run.graph_id }
+  for (const node of graphs.values()) {
+    // Its host did not live to tell its end.
+    if (ENDED.includes(status) && !ENDED.includes(node.status)) node.status = status
+    const parent = graphs.get(keyOf(node.namespace.slice(0, -1))) ?? root
+    parent.children = [...(parent.children ?? []), node]
+  }
+  return root
+}
+
+const keyOf = (namespace: Namespace): string => namespace.join('|')
+
+function note(graphs: Map<string, AgentNode>, mark: string, frame: Uint8Array): void {
+  const { channel, namespace } = readMark(mark)
+  if (channel !== 'lifecycle') return
+  const { event, graph_name } = dataIn(frame)
+  // Another attempt: what the one before it had begun has no end, and what is done again has the same name.
+  if (namespace.length === 0 && event === 'running') {
+    for (const [key, { status }] of graphs) if (!ENDED.includes(status)) graphs.delete(key)
+  } else if (namespace.length > 0)
+    graphs.set(keyOf(namespace), { namespace, status: event as AgentStatus, graph_name: String(graph_name) })
+}
+
+function dataIn(frame: Uint8Array): JsonObject {
+  const text = Buffer.from(frame.buffer, frame.byteOffset, frame.length).toString()
+  const { params } = JSON.parse(text.slice(text.indexOf('\ndata: ') + 7)) as { params: { data: JsonObject } }
+  return params.data
+}

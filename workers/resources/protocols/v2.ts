@@ -1,0 +1,343 @@
+/**
+ * Commands of protocol v2 on a thread (API: threads-and-runs 17): each is one answer, `success` or `error`, whose HTTP
+ * status is 200; only what cannot be read as a command is 400. Nothing of it lives in a process: whatever a command
+ * needs to know of earlier ones stands in the rows.
+ */
+import type { IValidation } from 'typia'
+import { decodeAs, decodeJson } from '../../../bus/decode.js'
+import { type Context, door, open } from '../../../bus/serve.js'
+import { type ErrorCode, fail, WeftError } from '../../../schemas/errors.js'
+import { isObject, type JsonObject } from '../../../schemas/json.js'
+import * as v2 from '../../../schemas/protocol-v2.js'
+import { isTerminal, type RunCreate, type StreamMode, validateRunCreate } from '../../../schemas/runs.js'
+import { seqOf } from '../../../schemas/thread-stream.js'
+import type { Interrupt, ThreadState } from '../../../schemas/threads.js'
+import type { ThreadRow } from '../../../store/port.js'
+import { appOf } from '../apps.js'
+import { find, noAssistant } from '../assistants.js'
+import type { Tools } from '../context.js'
+import { visible } from '../rows/thread.js'
+import { create } from '../runs/create.js'
+import { history, stateOf } from '../threads/state.js'
+import { treeOf } from './v2-tree.js'
+
+export const commands = (tools: Tools) => ({
+  /** What an event stream is to carry, checked (API: event stream body). */
+  filter: door<v2.EventsRequest>(v2.validateEventsRequest, body => ({ body: JSON.stringify(askedOf(body)) })),
+  command: open(async (bytes, context) => {
+    const command = read(bytes, () => null)
+    if (typeof command === 'string') return { head: { status: 400 }, body: command }
+    return { body: (await answerOf(tools, command, context)).text }
+  }),
+  /** A command of a WebSocket: subscriptions are the edge's, the rest is as over HTTP. */
+  socket: open(async (bytes, context) => {
+    const command = read(bytes, idIn)
+    if (typeof command === 'string') return { body: command }
+    const order = Object.hasOwn(ORDERS, command.method) ? ORDERS[command.method]! : null
+    if (order === null) {
+      const { text, assistant_id } = await answerOf(tools, command, context)
+      return { head: assistant_id === undefined ? {} : { assistant_id }, body: text }
+    }
+    try {
+      return {
+        head: { order: true as const },
+        body: JSON.stringify({ id: command.id, ...order(command.params ?? {}) }),
+      }
+    } catch (error) {
+      return { body: v2.errorText(command.id, 'invalid_argument', (error as Error).message) }
+    }
+  }),
+})
+
+const ORDERS: { [method: string]: (params: JsonObject) => object } = {
+  'subscription.subscribe': params => ({ subscribe: askedOf(given(params, v2.validateEventsRequest)) }),
+  'subscription.unsubscribe': params => ({ unsubscribe: given(params, v2.validateUnsubscribe).subscription_id }),
+}
+
+/** The command, or the error that answers what is none; `idOf` finds the id for that. */
+function read(bytes: Uint8Array, idOf: (bytes: Uint8Array) => number | null): v2.Command | string {
+  try {
+    return decodeAs(bytes, v2.validateCommand)
+  } catch (error) {
+    return v2.errorText(idOf(bytes), 'invalid_argument', (error as Error).message)
+  }
+}
+
+/** The id of a command that is wrong otherwise, by which a socket finds who waits; null when it cannot be read either. */
+function idIn(bytes: Uint8Array): number | null {
+  try {
+    const { id } = decodeJson(bytes) as { id?: unknown }
+    return Number.isSafeInteger(id) && (id as number) >= 0 ? (id as number) : null
+  } catch {
+    return null
+  }
+}
+
+const askedOf = ({ channels, namespaces, depth, since }: v2.EventsRequest): v2.EventsAsked => ({
+  filter: { channels, namespaces: namespaces?.length ? namespaces : null, depth: depth ?? null },
+  from: since ?? 'current',
+})
+
+type Handler = (tools: Tools, params: JsonObject, context: Context) => Promise<Done>
+
+interface Done {
+  result: object
+  meta?: object
+  /** The connection runs this assistant from now on. */
+  assistant_id?: string
+}
+
+const HANDLERS: { [method: string]: Handler } = {
+  'run.start': (tools, params, context) => runStart(tools, given(params, v2.validateRunStart), context),
+  'input.respond': (tools, params, context) => respond(tools, given(params, v2.validateInputRespond), context),
+  'state.get': (tools, params, context) => stateGet(tools, given(params, v2.validateStateGet), context),
+  'state.listCheckpoints': (tools, params, context) =>
+    listCheckpoints(tools, given(params, v2.validateListCheckpoints), context),
+  'state.fork': (tools, params, context) => fork(tools, given(params, v2.validateStateFork), context),
+  'agent.getTree': (tools, params, context) => getTree(tools, given(params, v2.validateGetTree), context),
+}
+
+/** Known, and not done here. */
+const NOT_SUPPORTED: { [method: string]: string } = {
+  'input.inject': 'A message cannot be put into a run that is under way',
+  'subscription.subscribe': 'Over HTTP, an event stream is opened by POST …/stream/events',
+  'subscription.unsubscribe': 'Over HTTP, an event stream ends with its connection',
+  'subscription.reconnect': 'Subscribe again with `since` instead',
+}
+
+class Refused extends Error {
+  constructor(
+    readonly code: v2.ProtocolError,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** What a command answers was answered meanwhile: it is looked at again. */
+class Answered extends Error {}
+
+interface Answer {
+  text: string
+  assistant_id?: string
+}
+
+async function answerOf(tools: Tools, { id, method, params }: v2.Command, context: Context): Promise<Answer> {
+  try {
+    if (Object.hasOwn(NOT_SUPPORTED, method)) throw new Refused('not_supported', NOT_SUPPORTED[method]!)
+    const handler = Object.hasOwn(HANDLERS, method) ? HANDLERS[method]! : null
+    if (handler === null) throw new Refused('unknown_command', `There is no command "${method}"`)
+    const { result, meta, ...bound } = await handler(tools, params ?? {}, context)
+    return { text: v2.successText(id, result, meta), ...bound }
+  } catch (error) {
+    if (error instanceof Answered) return answerOf(tools, { id, method, params }, context)
+    if (error instanceof Refused) return { text: v2.errorText(id, error.code, error.message) }
+    // Nobody can say what became of it: the edge asks again with the same run id.
+    if (!(error instanceof WeftError) || error.code === 'unavailable' || error.code === 'internal') throw error
+    return { text: v2.errorText(id, CODES[error.code] ?? 'unknown_error', error.message) }
+  }
+}
+
+const CODES: { [code in ErrorCode]?: v2.ProtocolError } = {
+  bad_request: 'invalid_argument',
+  invalid: 'invalid_argument',
+  not_found: 'invalid_argument',
+  conflict: 'invalid_argument',
+  unauthorized: 'permission_denied',
+  forbidden: 'permission_denied',
+}
+
+function given<T>(params: JsonObject, validate: (value: unknown) => IValidation<T>): T {
+  return decodeAs(Buffer.from(JSON.stringify(params)), validate)
+}
+
+// Runs.
+
+const MODES: StreamMode[] = ['values', 'updates', 'messages-tuple', 'tools', 'custom', 'tasks', 'checkpoints']
+const STRATEGIES: unknown[] = ['reject', 'rollback', 'interrupt', 'enqueue']
+
+/** What every run of the protocol is (API: run.start). */
+const COMMON = { stream_mode: MODES, stream_subgraphs: true, stream_resumable: true, if_not_exists: 'create' } as const
+
+/** With questions pending, the input of a run is the answer to them. A connection runs one assistant. */
+async function runStart(tools: Tools, params: v2.RunStart, context: Context): Promise<Done> {
+  const { input, config, metadata, langsmith_tracer, multitaskStrategy, multitask_strategy } = params
+  const found = await find(tools.store, appOf(context.head), params.assistant_id)
+  if (found === null) throw fail('not_found', noAssistant(params.assistant_id))
+  const { assistant_id } = found
+  const { assistant_id: bound = assistant_id } = context.head
+  if (bound !== assistant_id)
+    throw new Refused(
+      'invalid_argument',
+      `This connection is bound to assistant ${bound}: open another to run ${params.assistant_id} on the thread`,
+    )
+  const thread = await threadOf(tools, context)
+  const strategy = multitask_strategy ?? multitaskStrategy
+  const answered = input !== null && input !== undefined && thread !== null ? pendingOf(thread) : []
+  const body: RunCreate = {
+    ...COMMON,
+    assistant_id,
+    ...(answered.length > 0 ? { command: { resume: input } } : { input }),
+    config,
+    metadata,
+    langsmith_tracer,
+    checkpoint_id: (config?.configurable as JsonObject | undefined)?.checkpoint_id as string | undefined,
+    multitask_strategy: STRATEGIES.includes(strategy) ? (strategy as RunCreate['multitask_strategy']) : 'enqueue',
+  }
+  const done = await start(tools, context, thread, body, answered)
+  return { ...done, assistant_id }
+}
+
+async function respond(
+  tools: Tools,
+  params: v2.InputRespondOne | v2.InputRespondMany,
+  context: Context,
+): Promise<Done> {
+  const thread = await threadOf(tools, context)
+  const responses = 'responses' in params ? params.responses : [params]
+  const pending = new Set(thread === null ? [] : pendingOf(thread))
+  const unknown = responses.find(({ interrupt_id }) => !pending.has(interrupt_id))
+  if (thread === null || (unknown !== undefined && !(await isRepeated(tools, context))))
+    throw new Refused('no_such_interrupt', `No interrupt ${unknown?.interrupt_id} is waiting on this thread`)
+  const { update, goto, config, metadata } = params
+  const answers = responses.map(({ interrupt_id, response }) => [interrupt_id, response ?? null] as const)
+  const body: RunCreate = {
+    ...COMMON,
+    assistant_id: assistantOf(thread),
+    command: {
+      resume: Object.fromEntries(answers),
+      ...(update ? { update } : {}),
+      ...(goto ? { goto: goto as never } : {}),
+    },
+    config,
+    metadata,
+  }
+  const answered = answers.map(([interrupt_id]) => interrupt_id)
+  return start(tools, context, thread, body, answered)
+}
+
+async function fork(tools: Tools, { checkpoint_id, input, config }: v2.StateFork, context: Context): Promise<Done> {
+  const thread = await threadOf(tools, context)
+  const { thread_id = '' } = context.head.params ?? {}
+  if (thread === null || (await tools.store.checkpoints.get({ thread_id: thread.thread_id, checkpoint_id })) === null)
+    throw new Refused('no_such_checkpoint', `Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
+  const assistant_id = assistantOf(thread)
+  const done = await start(tools, context, thread, { ...COMMON, assistant_id, input, config, checkpoint_id })
+  return { ...done, result: { ...done.result, thread_id: thread.thread_id } }
+}
+
+/**
+ * The id of the run is the edge's, so that a repeated command starts no second run. `answered`: interrupts that only one
+ * run may answer.
+ */
+async function start(
+  tools: Tools,
+  context: Context,
+  thread: ThreadRow | null,
+  body: RunCreate,
+  answered: readonly string[] = [],
+): Promise<Done> {
+  const expects = (row: ThreadRow) => {
+    const pending = answered.length > 0 ? pendingOf(row) : []
+    if (answered.some(id => !pending.includes(id))) throw new Answered()
+  }
+  const { head } = await create(tools, given(body as never, validateRunCreate), context, { expects })
+  const { run_id, thread_id } = head!.run!
+  const idle = thread === null || (thread.active === null && thread.queue.length === 0)
+  // What follows is of this run alone: a stream that is opened now need not begin with the run before.
+  const applied_through_seq = idle ? endOf(thread?.claim_no ?? 0) : undefined
+  return { result: { run_id }, meta: { thread_id, applied_through_seq } }
+}
+
+/** The last seq that a claim can have. */
+const endOf = (claim_no: number): number => seqOf(0, { claim_no: claim_no + 1, attempt: 1 }) - 1
+
+async function threadOf({ store }: Tools, { head }: Context): Promise<ThreadRow | null> {
+  const row = await store.threads.get(appOf(head), head.params?.thread_id?.toLowerCase() ?? '')
+  if (row?.temporary) throw fail('not_found', `Thread with ID ${head.params?.thread_id} not found`)
+  return row
+}
+
+/** The same command came before, and made its run. */
+async function isRepeated({ store }: Tools, { head }: Context): Promise<boolean> {
+  const run_id = head.run?.run_id
+  return run_id !== undefined && (await store.runs.summary([run_id])).length > 0
+}
+
+/** Ids of the interrupts that wait for an answer; while a run is under way none does. */
+function pendingOf({ interrupts, active, queue }: ThreadRow): string[] {
+  if (active !== null || queue.length > 0) return []
+  const raised = Object.values(JSON.parse(interrupts) as { [task_id: string]: Interrupt[] })
+  return raised.flat().map(({ id }) => id)
+}
+
+/** Who answers is who asked: the assistant of the last run. */
+function assistantOf(thread: ThreadRow): string {
+  const metadata: unknown = JSON.parse(thread.metadata)
+  const id = isObject(metadata) ? (metadata.assistant_id ?? metadata.graph_id) : null
+  if (typeof id !== 'string') throw new Refused('no_such_run', 'No run has been on this thread')
+  return id
+}
+
+// State.
+
+async function stateGet(tools: Tools, { namespace, keys }: v2.StateGet, { head }: Context): Promise<Done> {
+  const row = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
+  const checkpoint_ns = await namespaceOf(tools, row, namespace)
+  const { values, checkpoint } = parsed<ThreadState>(await stateOf(tools, row, { checkpoint_ns }, false))
+  const all = isObject(values) ? values : { values }
+  const shown = keys ? Object.fromEntries(keys.filter(key => Object.hasOwn(all, key)).map(key => [key, all[key]])) : all
+  const at = checkpoint?.checkpoint_id
+  return { result: { values: shown, ...(at ? { checkpoint: { id: at, ns: checkpoint.checkpoint_ns ?? '' } } : {}) } }
+}
+
+async function listCheckpoints(tools: Tools, params: v2.ListCheckpoints, { head }: Context): Promise<Done> {
+  const { namespace, limit, before } = params
+  const row = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
+  const checkpoint = { checkpoint_ns: await namespaceOf(tools, row, namespace) }
+  const text = await history(tools, row, { limit: limit ?? LISTED, before: before ?? null, checkpoint })
+  const checkpoints = parsed<ThreadState[]>(text).map(({ checkpoint, created_at, metadata }) => ({
+    id: checkpoint?.checkpoint_id,
+    timestamp: created_at,
+    step: metadata.step,
+    metadata,
+  }))
+  return { result: { checkpoints } }
+}
+
+const parsed = <T>(text: string | Uint8Array): T => JSON.parse(Buffer.from(text as Uint8Array).toString()) as T
+
+/** Checkpoints in a list when the client names no number. */
+const LISTED = 10
+
+/** As the store calls it; a subgraph that never ran has none. */
+async function namespaceOf({ store }: Tools, { thread_id }: ThreadRow, given: string[] | null | undefined) {
+  const ns = (given ?? []).join('|')
+  if (ns !== '' && (await store.checkpoints.get({ thread_id, ns })) === null)
+    throw new Refused('no_such_namespace', `There is no state in the namespace "${ns}"`)
+  return ns
+}
+
+async function getTree(tools: Tools, { run_id }: v2.GetTree, context: Context): Promise<Done> {
+  const thread = await threadOf(tools, context)
+  const last = thread === null ? undefined : await newestRun(tools, thread)
+  const [run] = run_id ? await tools.store.runs.summary([run_id.toLowerCase()]) : [last]
+  if (thread === null || run === undefined || run.thread_id !== thread.thread_id)
+    throw new Refused('no_such_run', run_id ? `No run ${run_id} on this thread` : 'No run has been on this thread')
+  const waits = run.run_id === last?.run_id && run.status === 'success' && thread.settled === 'interrupted'
+  const status = !isTerminal(run.status)
+    ? run.status === 'running'
+      ? 'running'
+      : 'started'
+    : run.status === 'interrupted' || waits
+      ? 'interrupted'
+      : run.status === 'success'
+        ? 'completed'
+        : 'failed'
+  return { result: { tree: await treeOf(tools, run, status) } }
+}
+
+async function newestRun({ store }: Tools, { thread_id }: ThreadRow) {
+  const [run] = await store.runs.list({ thread_id, limit: 1 })
+  return run
+}

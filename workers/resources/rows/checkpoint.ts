@@ -1,0 +1,48 @@
+/**
+ * Between what travels (packed heads and parts, schemas/checkpoints.ts) and what the store keeps (rows with values).
+ * Pure: bytes are cut and joined, never read.
+ */
+import type { SaveHead, TuplesHead } from '../../../schemas/checkpoints.js'
+import { cutter, pack, unpack } from '../../../schemas/packed.js'
+import type { BlobRow, CheckpointRow, Tuple, WriteRow } from '../../../store/port.js'
+
+/** The rows of a packed save. Throws a RangeError when the body is cut short. */
+export function rowsOf(body: Uint8Array): { checkpoints: CheckpointRow[]; blobs: BlobRow[]; writes: WriteRow[] } {
+  const { head, rest } = unpack<SaveHead>(body)
+  const cut = cutter(rest)
+  return {
+    checkpoints: head.checkpoints.map(row => ({ ...row, value: cut(row.size), metadata: cut(row.meta_size) })),
+    blobs: head.blobs.map(row => ({ ...row, value: cut(row.size) })),
+    writes: head.writes.map(row => ({ ...row, value: cut(row.size) })),
+  }
+}
+
+/** The answer of get and list: heads first, then the parts of each tuple in order. */
+export function packTuples(tuples: readonly Tuple[]): Uint8Array {
+  const parts: Uint8Array[] = []
+  const head: TuplesHead = {
+    tuples: tuples.map(({ ns, id, parent, type, value, meta_type, metadata, blobs, writes }) => {
+      parts.push(value, metadata)
+      for (const blob of blobs) parts.push(blob.value)
+      for (const write of writes) parts.push(write.value)
+      return {
+        ns,
+        id,
+        parent,
+        type,
+        size: value.length,
+        meta_type,
+        meta_size: metadata.length,
+        blobs: blobs.map(blob => ({ channel: blob.channel, type: blob.type, size: blob.value.length })),
+        writes: writes.map(({ task_id, idx, channel, type, value }) => ({
+          task_id,
+          idx,
+          channel,
+          type,
+          size: value.length,
+        })),
+      }
+    }),
+  }
+  return pack(head, parts)
+}

@@ -1,0 +1,63 @@
+/** Rows as the text that clients get. JSON that is text already is spliced in, never parsed and written again. */
+
+import { time } from '../../../schemas/json.js'
+import type { AssistantRow, RunRow, StateRow, ThreadRow } from '../../../store/port.js'
+
+const decoder = new TextDecoder()
+const json = JSON.stringify
+
+export const assistantText = (row: AssistantRow): string =>
+  `{"assistant_id":"${row.assistant_id}","graph_id":${json(row.graph_id)},"name":${json(row.name)},"description":${json(row.description)},` +
+  `"config":${row.config},"context":${row.context},"metadata":${row.metadata},"version":${row.version},` +
+  `"created_at":"${time(row.created_at)}","updated_at":"${time(row.updated_at)}"}`
+
+/** The members of a thread as JSON text; null where it has none. */
+export const threadFields = (row: ThreadRow, state: StateRow | null) => ({
+  thread_id: `"${row.thread_id}"`,
+  created_at: `"${time(row.created_at)}"`,
+  updated_at: `"${time(row.updated_at)}"`,
+  state_updated_at: `"${time(row.state_updated_at)}"`,
+  metadata: row.metadata,
+  config: row.config,
+  /** Threads have none of their own; shown to who selects it. */
+  context: '{}',
+  status: `"${row.status}"`,
+  values: state?.values ? decoder.decode(state.values) : 'null',
+  interrupts: row.interrupts,
+  error: row.error,
+})
+
+/** `more`: further members, as text that begins with a comma. */
+export const threadText = (row: ThreadRow, state: StateRow | null, more = ''): string =>
+  `{"thread_id":"${row.thread_id}","created_at":"${time(row.created_at)}","updated_at":"${time(row.updated_at)}",` +
+  `"state_updated_at":"${time(row.state_updated_at)}","metadata":${row.metadata},"config":${row.config},"status":"${row.status}",` +
+  `"values":${state?.values ? decoder.decode(state.values) : 'null'},"interrupts":${row.interrupts}${row.error === null ? '' : `,"error":${row.error}`}${more}}`
+
+/** The member that `include=ttl` asks for. */
+export function ttlText({ ttl }: ThreadRow, expires_at: number | null): string {
+  if (ttl === null || expires_at === null) return ',"ttl":null'
+  return `,"ttl":{"strategy":"${ttl.strategy}","ttl_minutes":${ttl.minutes},"expires_at":"${time(expires_at)}"}`
+}
+
+export const runText = (row: RunRow): string =>
+  `{"run_id":"${row.run_id}","thread_id":"${row.thread_id}","assistant_id":"${row.assistant_id}","created_at":"${time(row.created_at)}",` +
+  `"updated_at":"${time(row.updated_at)}","status":"${row.status}","metadata":${row.metadata},"kwargs":${row.kwargs},` +
+  `"multitask_strategy":"${row.multitask_strategy}","cancel_reason":${json(row.cancel_reason ?? null)}}`
+
+/** The state of a thread that has no checkpoint (API: threads-and-runs 6). */
+export const EMPTY_STATE =
+  '{"values":{},"next":[],"tasks":[],"checkpoint":null,"parent_checkpoint":null,"metadata":{},"created_at":null,"interrupts":[]}'
+
+/** A ThreadState put together from its two stored halves. */
+export const stateText = (values: Uint8Array | null, rest: Uint8Array): string =>
+  `{"values":${values ? decoder.decode(values) : '{}'},${decoder.decode(rest)}`
+
+/** What wait and join answer (API: threads-and-runs 10): values, with `__interrupt__` or as `__error__`. */
+export function resultText(values: Uint8Array | null, interrupts: unknown[], error: string | null): string {
+  if (error !== null) return `{"__error__":${error}}`
+  const text = values === null ? '{}' : decoder.decode(values)
+  if (interrupts.length === 0) return text === 'null' ? '{}' : text
+  const more = `"__interrupt__":${json(interrupts)}}`
+  if (!text.endsWith('}')) return `{${more}`
+  return text.length === 2 ? `{${more}` : `${text.slice(0, -1)},${more}`
+}

@@ -1,0 +1,47 @@
+/** The row of a thread: as it is first written, and as clients may see it. */
+import type { CallHead } from '../../../schemas/calls.js'
+import { fail } from '../../../schemas/errors.js'
+import type { Store, ThreadRow, Ttl } from '../../../store/port.js'
+import { ttlFields } from './thread-ttl.js'
+
+/** The thread, unless it is unknown or the hidden one of a stateless run. */
+export async function visible(store: Store, app: string, thread_id: string): Promise<ThreadRow> {
+  const row = await store.threads.get(app, thread_id.toLowerCase())
+  if (row === null || row.temporary) throw fail('not_found', `Thread with ID ${thread_id} not found`)
+  return row
+}
+
+/** A thread row as it is first written. */
+export function newThread(
+  app: string,
+  thread_id: string,
+  metadata: string,
+  temporary: boolean,
+  ttl: Ttl | null = null,
+): ThreadRow {
+  const now = Date.now()
+  return {
+    app,
+    thread_id,
+    created_at: now,
+    updated_at: now,
+    state_updated_at: now,
+    metadata,
+    config: '{}',
+    status: 'idle',
+    settled: 'idle',
+    interrupts: '{}',
+    error: null,
+    temporary,
+    rev: 0,
+    active: null,
+    queue: [],
+    next_no: 0,
+    claim_no: 0,
+    head: null,
+    ...ttlFields(ttl, now),
+  }
+}
+
+/** The id of the thread that a call names in its path. */
+export const idOf = ({ params }: CallHead): string => params?.thread_id ?? ''

@@ -1,0 +1,167 @@
+/**
+ * Taking a run in: its row, its place in the line of its thread, the runs that it ends. Every prefix of the steps may be
+ * left behind by a crash; the same create, or the sweeper, does the rest.
+ */
+
+import { keysOf } from '../../../schemas/contains.js'
+import { fail } from '../../../schemas/errors.js'
+import { isObject, type JsonObject, merge } from '../../../schemas/json.js'
+import type { RecordRow, RunRow, Step, Store, ThreadRow } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+import { newThread } from '../rows/thread.js'
+import { firstEligible } from '../rows/thread-status.js'
+import { forgetKey, holds } from './idempotency.js'
+import { type Decision, decide, dropSteps, followUp } from './multitask.js'
+import { wakeRun } from './wake.js'
+
+/**
+ * first: it is this one's turn. waits: others go before it, or its time. known: the same create came before.
+ * taken: another create has its Idempotency-Key.
+ */
+export type Outcome = 'first' | 'waits' | 'known' | 'taken'
+
+/** A stateless run brings its own thread row, so there is nothing to compare. */
+export async function acceptNew(
+  tools: Tools,
+  run: RunRow,
+  record: RecordRow | null = null,
+  more: JsonObject = {},
+): Promise<Outcome> {
+  const { store } = tools
+  const metadata = { ...more, graph_id: run.graph_id, assistant_id: run.assistant_id }
+  const ttl = run.temporary ? null : await tools.ttls.of(run.app)
+  const row: ThreadRow = {
+    ...newThread(run.app, run.thread_id, JSON.stringify(metadata), run.temporary, ttl),
+    status: 'busy',
+    queue: [{ run_id: run.run_id, no: 0, due_at: run.due_at }],
+    next_no: 1,
+  }
+  // A hidden thread is never searched for.
+  const keys = run.temporary ? [] : keysOf(metadata)
+  const steps: Step[] = [
+    { step: 'runs.insert', row: run },
+    ...claimKey(record),
+    { step: 'threads.insert', row, keys },
+    pending(run),
+  ]
+  const failed = await store.apply(steps)
+  const at = steps[failed]?.step
+  if (at === 'records.insert') return lost(store, run)
+  // The thread is there: a create of the same run was cut short after it.
+  if (at === 'threads.insert') return (await store.apply([pending(run)])) === -1 ? 'first' : 'known'
+  return failed === -1 ? 'first' : 'known'
+}
+
+/** After the row of the run, which goes with it when the create comes to nothing (dropOrphan). */
+const claimKey = (row: RecordRow | null): Step[] => (row === null ? [] : [{ step: 'records.insert', row }])
+
+async function lost(store: Store, { run_id }: RunRow): Promise<'taken'> {
+  await store.apply([{ step: 'runs.remove', run_id, where: { status: ['accepting'] } }])
+  return 'taken'
+}
+
+/** Throws when the thread is not as whoever asks for the run believes. What it saw is what takes the run. */
+export type Expects = (thread: ThreadRow) => void
+
+/** One compare-and-set on the thread row takes the multitask decision and the place in the line. */
+export async function accept(
+  tools: Tools,
+  run: RunRow,
+  mayCreate: boolean,
+  record: RecordRow | null,
+  expects: Expects = () => {},
+): Promise<Outcome> {
+  const { store } = tools
+  for (let key = record; ; ) {
+    const thread = await store.threads.get(run.app, run.thread_id)
+    if ((thread === null && !mayCreate) || thread?.temporary)
+      throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
+    const base = thread ?? newThread(run.app, run.thread_id, '{}', false, await tools.ttls.of(run.app))
+    const decision: Decision = await decide(tools, run, base)
+    if (decision.known) {
+      const outcome = await again(tools, decision, run, base)
+      if (outcome === null) continue
+      return outcome
+    }
+    expects(base)
+    const stored: unknown = JSON.parse(base.metadata)
+    const ids = { graph_id: run.graph_id, assistant_id: run.assistant_id }
+    const merged = merge(isObject(stored) ? stored : null, ids)
+    const metadata = JSON.stringify(merged)
+    const isNew = thread === null || metadata !== thread.metadata
+    const set = {
+      queue: decision.queue,
+      next_no: base.next_no + 1,
+      status: 'busy' as const,
+      updated_at: run.created_at,
+      ...(isNew ? { metadata } : {}),
+    }
+    const keys = isNew ? { keys: keysOf(merged) } : {}
+    const take: Step =
+      thread === null
+        ? { step: 'threads.insert', row: { ...base, ...set }, ...keys }
+        : { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set, ...keys }
+    const steps = [
+      { step: 'runs.insert', row: run } as const,
+      ...claimKey(key),
+      take,
+      ...dropSteps(decision, run),
+      pending(run),
+    ]
+    const failed = await store.apply(steps)
+    if (failed === 0) return 'known'
+    if (steps[failed]?.step === 'records.insert') {
+      // Ours already, where the steps of a try that came to nothing are not taken back.
+      if (!(await holds(store, record!, run.run_id))) return lost(store, run)
+      key = null
+      continue
+    }
+    // Taken by a thread of another application: it never shows here.
+    if (steps[failed] === take && thread === null && (await store.threads.get(run.app, run.thread_id)) === null) {
+      await forgetKey(store, run)
+      await lost(store, run)
+      throw fail('conflict', `Thread ID ${run.thread_id} is taken`)
+    }
+    // Lost the race for the thread row: look again.
+    if (steps[failed] === take) continue
+    followUp(tools, decision, run)
+    // In line, but somebody has looked at the thread meanwhile, and has shown the run or not found its row.
+    if (failed !== -1) continue
+    const first = base.active === null ? firstEligible(decision.queue, run.created_at) : null
+    return first?.run_id === run.run_id ? 'first' : 'waits'
+  }
+}
+
+/**
+ * A create whose first try took the place in line, and may have been cut short right after: what is missing is done.
+ * Null: the thread has moved on meanwhile, look again.
+ */
+async function again(tools: Tools, decision: Decision, run: RunRow, thread: ThreadRow): Promise<Outcome | null> {
+  const { thread_id } = run
+  const failed = await tools.store.apply([
+    { step: 'runs.insert', row: run },
+    // Nobody has taken it out of line in the belief that it has no row.
+    { step: 'threads.patch', thread_id, where: { rev: thread.rev }, set: {} },
+    pending(run),
+  ])
+  if (failed > 0) return null
+  if (failed === -1) {
+    await tools.store.apply(dropSteps(decision, run))
+    followUp(tools, decision, run)
+  }
+  if (thread.active === null && firstEligible(thread.queue, Date.now())?.run_id === run.run_id) wakeWhenDue(tools, run)
+  return 'known'
+}
+
+const pending = (run: RunRow): Step => ({
+  step: 'runs.patch',
+  run_id: run.run_id,
+  where: { status: ['accepting'] },
+  set: { status: 'pending' },
+})
+
+/** Wakes a run whose turn it is, or sets the alarm of one that is to start later. */
+export function wakeWhenDue({ alarms, ...tools }: Tools, run: RunRow): void {
+  if (run.due_at > 0) alarms.set(run.due_at)
+  else void wakeRun(tools, run, `${run.run_id}:1`)
+}

@@ -1,0 +1,94 @@
+/** Cancelling runs (API: threads-and-runs 11): a field of the row first, so it is durable; a message to be quick. */
+import { sendCancel } from '../../../bus/events.js'
+import type { CallHead } from '../../../schemas/calls.js'
+import { fail, WeftError } from '../../../schemas/errors.js'
+import { token } from '../../../schemas/ids.js'
+import { isTerminal } from '../../../schemas/runs.js'
+import type { RunSummary, Step } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+import { statusOf } from '../rows/thread-status.js'
+import { announceDropped, dropStep } from './drop.js'
+import { wakeNext } from './settle.js'
+
+export type Action = 'interrupt' | 'rollback'
+
+/** The query's; throws invalid. */
+export function actionOf({ query }: CallHead): Action {
+  const action = new URLSearchParams(query).get('action') || 'interrupt'
+  if (action !== 'interrupt' && action !== 'rollback')
+    throw fail('invalid', `action: expected interrupt or rollback, got "${action.slice(0, 80)}"`)
+  return action
+}
+
+/** What a run that was to stop says of it: a word, and a sentence (API: Run, cancel_reason; the SDK knows `taken`). */
+export const REASONS = {
+  client: 'cancelled: a client asked for it',
+  taken: 'taken: its input was absorbed by another run',
+  disconnect: 'disconnected: the client that waited for it went away',
+  thread: 'deleted: its thread is deleted',
+} as const
+
+/** The query's, with what it is asked for; throws invalid. */
+export function reasonOf({ query }: CallHead, action: Action): string {
+  if (new URLSearchParams(query).get('reason') !== 'taken') return REASONS.client
+  if (action === 'rollback') throw fail('invalid', 'reason: taken goes with action interrupt only')
+  return REASONS.taken
+}
+
+/**
+ * Repeatable. A pending run ends at once (rollback: is removed); a running one is told to stop and settles by itself.
+ * Throws conflict when the run has ended already.
+ */
+export async function cancel(tools: Tools, run_id: string, action: Action, reason: string): Promise<void> {
+  const [run] = await tools.store.runs.summary([run_id])
+  if (run !== undefined) await tools.inTurn(run.thread_id, () => cancelNow(tools, run, action, reason))
+}
+
+async function cancelNow(tools: Tools, found: RunSummary, action: Action, reason: string): Promise<void> {
+  const { store, link } = tools
+  const { app, run_id, thread_id } = found
+  /** The row of the run says that it is over; its place in the line is not free yet. */
+  let marked: RunSummary | null = null
+  for (;;) {
+    const [run] = await store.runs.summary([run_id])
+    if (marked === null) {
+      if (run === undefined) return
+      if (isTerminal(run.status)) throw fail('conflict', `Run ${run_id} has already ended with status ${run.status}`)
+      if (run.status === 'running') {
+        // A rollback that was asked for once is not taken back by a later interrupt.
+        const wanted = run.cancel === 'rollback' ? 'rollback' : action
+        // The first who asked is who stopped it.
+        const cancel_reason = run.cancel === null ? reason : run.cancel_reason
+        const set = { cancel: wanted, cancel_due_at: null, cancel_reason } as const
+        const failed = await store.apply([{ step: 'runs.patch', run_id, where: { status: ['running'] }, set }])
+        if (failed !== -1) continue
+        return sendCancel(link, token('run', run_id))
+      }
+    }
+    const thread = await store.threads.get(app, thread_id)
+    if (thread === null) return
+    const now = Date.now()
+    const queue = thread.queue.filter(one => one.run_id !== run_id)
+    // The row of the run first: a run that has ended but stands in line is skipped, the other way round it were lost.
+    const place: Step = {
+      step: 'threads.patch',
+      thread_id,
+      where: { rev: thread.rev },
+      set: { queue, status: statusOf({ ...thread, queue }), updated_at: now },
+    }
+    const failed = await store.apply(marked === null ? [dropStep(run!, action, reason, now), place] : [place])
+    if (failed === 1) marked = (await store.runs.summary([run_id]))[0]?.status === run!.status ? null : run!
+    if (failed !== -1) continue
+    announceDropped(tools, marked ?? run!)
+    if (thread.active === null) wakeNext(tools, queue)
+    return
+  }
+}
+
+export const ignoreEnded = (error: unknown) => {
+  if (!(error instanceof WeftError) || error.code !== 'conflict') throw error
+}
+
+/** Cancels a run whose grace is over. */
+export const cancelDue = (tools: Tools, { run_id }: RunSummary): Promise<void> =>
+  cancel(tools, run_id, 'interrupt', REASONS.disconnect).catch(ignoreEnded)

@@ -1,0 +1,38 @@
+/** Ending a run that waits and shall not run any more: a cancel of it, or a newer run that takes its place. */
+import { announceEnd, announceNews } from '../../../bus/events.js'
+import { token } from '../../../schemas/ids.js'
+import type { RunSummary, Step } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+import { deliver } from './webhooks.js'
+
+type DropStep = Extract<Step, { step: 'runs.patch' | 'runs.remove' }>
+
+/** The row of the run: interrupted with its webhook intent, or gone. Fails once it is no longer waiting. */
+export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', reason: string, now: number): DropStep {
+  const where = { status: ['accepting', 'pending'] as const }
+  if (action === 'rollback') return { step: 'runs.remove', run_id: run.run_id, where }
+  return {
+    step: 'runs.patch',
+    run_id: run.run_id,
+    where,
+    set: {
+      status: 'interrupted',
+      cancel: 'interrupt',
+      cancel_due_at: null,
+      cancel_reason: reason,
+      ended_at: now,
+      updated_at: now,
+      last_event_id: -1,
+      ...(run.temporary ? { result: Buffer.from('{}') } : {}),
+      ...(run.webhook === null ? {} : { webhook_due_at: now }),
+    },
+  }
+}
+
+/** Tells its readers, and whoever its webhook names. */
+export function announceDropped(tools: Tools, { app, run_id, thread_id, temporary, webhook }: RunSummary): void {
+  const ending = { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null } as const
+  announceEnd(tools.link, token('run', run_id), ending)
+  if (!temporary) announceNews(tools.link, thread_id, { app, dropped: { run_id, status: 'interrupted' } })
+  if (webhook !== null) void deliver(tools, run_id)
+}

@@ -1,0 +1,74 @@
+/** GET /threads/{id}/runs (API: threads-and-runs 9): newest first, by status and by metadata, a page at a time. */
+import type { Context, Reply } from '../../../bus/serve.js'
+import { contains } from '../../../schemas/contains.js'
+import { fail } from '../../../schemas/errors.js'
+import { merge } from '../../../schemas/json.js'
+import { readInteger, readNames, readObject } from '../../../schemas/query.js'
+import { RUN_FIELDS, type RunStatus } from '../../../schemas/runs.js'
+import type { RunQuery, RunSummary } from '../../../store/port.js'
+import { appOf } from '../apps.js'
+import type { Tools } from '../context.js'
+import { runText } from '../rows/text.js'
+import { visible } from '../rows/thread.js'
+
+const STATUSES = ['pending', 'running', 'error', 'success', 'timeout', 'interrupted'] as const satisfies RunStatus[]
+/** Runs looked at in one go where metadata decides. */
+const PAGE = 500
+/** Payloads of one answer, in characters. */
+const MAX_TEXT = 64 * 1024 * 1024
+
+export async function list(tools: Tools, { head }: Context): Promise<Reply> {
+  const query = new URLSearchParams(head.query)
+  const limit = readInteger(query, 'limit', 10, 1, 1_000)
+  const offset = readInteger(query, 'offset', 0, 0, Number.MAX_SAFE_INTEGER)
+  const status = readNames(query, 'status', STATUSES)
+  const select = readNames(query, 'select', RUN_FIELDS)
+  const metadata = readObject(query, 'metadata')
+  const { thread_id } = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
+  const wanted: RunQuery = { thread_id, limit, ...(status.length === 0 ? {} : { status }) }
+  const rows =
+    metadata === null
+      ? await tools.store.runs.list({ ...wanted, skip: offset })
+      : await matching(tools, wanted, metadata, offset)
+  return { body: await texts(tools, rows, select) }
+}
+
+async function matching({ store }: Tools, query: RunQuery, metadata: object, offset: number): Promise<RunSummary[]> {
+  const found: RunSummary[] = []
+  for (let after: RunSummary | undefined; ; ) {
+    const page = await store.runs.list({ ...query, limit: PAGE, ...(after === undefined ? {} : { after }) })
+    for (const row of page) {
+      if (!contains(JSON.parse(row.metadata), metadata)) continue
+      found.push(row)
+      if (found.length === offset + query.limit) return found.slice(offset)
+    }
+    if (page.length < PAGE) return found.slice(offset)
+    after = page.at(-1)
+  }
+}
+
+/** Only what is asked for is read: the payload of a run can be large. */
+async function texts({ store }: Tools, rows: readonly RunSummary[], select: readonly string[]): Promise<string> {
+  const wantsPayload = select.length === 0 || select.includes('kwargs')
+  const out: string[] = []
+  let size = 0
+  for (const row of rows) {
+    const kwargs = wantsPayload ? (await store.runs.get(row.run_id))?.kwargs : '{}'
+    // Removed meanwhile.
+    if (kwargs === undefined) continue
+    const text = runText({ ...row, kwargs, result: null })
+    out.push(select.length === 0 ? text : picked(text, select))
+    size += text.length
+    if (size > MAX_TEXT)
+      throw fail(
+        'too_large',
+        `The payloads of these runs exceed ${MAX_TEXT} bytes; ask for fewer, or select without kwargs`,
+      )
+  }
+  return `[${out.join()}]`
+}
+
+function picked(text: string, select: readonly string[]): string {
+  const run = JSON.parse(text) as { [name: string]: unknown }
+  return JSON.stringify(merge(Object.fromEntries(select.map(name => [name, run[name] ?? null]))))
+}

@@ -1,0 +1,84 @@
+/**
+ * What a new run does to the runs before it (API: threads-and-runs 8.6). The decision is taken on the thread row that
+ * is then compared and set, so two callers never both think they were first.
+ */
+import { sendCancel } from '../../../bus/events.js'
+import { fail } from '../../../schemas/errors.js'
+import { token } from '../../../schemas/ids.js'
+import { isTerminal } from '../../../schemas/runs.js'
+import type { Active, Queued, RunRow, RunSummary, Step, ThreadRow } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+import { announceDropped, dropStep } from './drop.js'
+
+/** A thread queues at most so many runs; the next is refused with 429. */
+const MAX_QUEUED = 1_000
+
+export interface Decision {
+  queue: Queued[]
+  /** Runs that wait and shall not run any more. */
+  dropped: RunSummary[]
+  /** The run that shall stop. */
+  stopped: Active | null
+  /** The run is in line already: a repeated create. */
+  known: boolean
+}
+
+export async function decide({ store }: Tools, run: RunRow, thread: ThreadRow): Promise<Decision> {
+  const known = thread.active?.run_id === run.run_id || thread.queue.some(one => one.run_id === run.run_id)
+  const mine: Queued = { run_id: run.run_id, no: thread.next_no, due_at: run.due_at }
+  const busy = thread.active !== null || thread.queue.length > 0
+  const strategy = run.multitask_strategy
+  // A repeated create: what was in line before it is out of line already, the running one may not know yet.
+  if (known && (strategy === 'interrupt' || strategy === 'rollback')) {
+    const stopped = thread.active?.run_id === run.run_id ? null : thread.active
+    return { queue: thread.queue, dropped: [], stopped, known }
+  }
+  if (known || !busy || strategy === 'enqueue') {
+    if (!known && thread.queue.length >= MAX_QUEUED)
+      throw fail('too_many', `The thread has ${MAX_QUEUED} runs in line; wait for one of them to end`)
+    return { queue: [...thread.queue, mine], dropped: [], stopped: null, known }
+  }
+  if (strategy === 'reject') {
+    // A repeat of a create that ended meanwhile is no second run.
+    const [stored] = await store.runs.summary([run.run_id])
+    if (stored !== undefined && stored.status !== 'accepting')
+      return { queue: thread.queue, dropped: [], stopped: null, known: true }
+    throw fail(
+      'conflict',
+      'Thread is already running a task. Wait for it to finish or choose a different multitask strategy.',
+    )
+  }
+  const dropped = (await store.runs.summary(thread.queue.map(one => one.run_id))).filter(one => !isTerminal(one.status))
+  return { queue: [mine], dropped, stopped: thread.active, known }
+}
+
+/**
+ * The steps that end or stop the earlier runs; they come after the new run is in line. Optional: out of line they cannot
+ * start any more, and one that has ended meanwhile needs nothing.
+ */
+export function dropSteps({ dropped, stopped }: Decision, run: RunRow): Step[] {
+  const action = run.multitask_strategy === 'rollback' ? 'rollback' : 'interrupt'
+  const cancel_reason = `superseded: run ${run.run_id} took its place`
+  const steps: Step[] = dropped.map(one => ({
+    ...dropStep(one, action, cancel_reason, run.created_at),
+    optional: true,
+  }))
+  if (stopped !== null) {
+    steps.push({
+      step: 'runs.patch',
+      run_id: stopped.run_id,
+      where: { token: stopped.token, status: ['running'] },
+      set: { cancel: action, cancel_reason },
+      optional: true,
+    })
+  }
+  return steps
+}
+
+/** Tells the readers of dropped runs that they ended, and the holder of the running one to stop. */
+export function followUp(tools: Tools, { dropped, stopped }: Decision, run: RunRow): void {
+  // Rolled back runs have no webhook: their rows are gone.
+  const rollback = run.multitask_strategy === 'rollback'
+  for (const one of dropped) announceDropped(tools, rollback ? { ...one, webhook: null } : one)
+  if (stopped !== null) sendCancel(tools.link, token('run', stopped.run_id))
+}

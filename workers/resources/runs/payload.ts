@@ -1,0 +1,91 @@
+/** The stored execution request: the body of a create merged with its assistant (API: threads-and-runs 7, 8.3, 8.8). */
+import { isObject, type JsonObject, merge, type Config as RunConfig } from '../../../schemas/json.js'
+import type { Durability, RunCreate, RunKwargs, StreamMode } from '../../../schemas/runs.js'
+import type { AssistantRow } from '../../../store/port.js'
+
+export interface PayloadOptions {
+  /** The system keys of configurable. */
+  ids: JsonObject
+  metadata: JsonObject
+  temporary: boolean
+}
+
+export function kwargsOf(
+  body: RunCreate,
+  assistant: AssistantRow,
+  { ids, metadata, temporary }: PayloadOptions,
+): RunKwargs {
+  return {
+    input: body.input ?? null,
+    // SDKs strip absent members, so an empty command can arrive: it says nothing.
+    command: body.command && Object.keys(body.command).length > 0 ? body.command : null,
+    config: configOf(body, JSON.parse(assistant.config), ids, metadata),
+    context: contextOf(JSON.parse(assistant.context), body.context),
+    stream_mode: modesOf(body),
+    stream_subgraphs: body.stream_subgraphs ?? false,
+    resumable: body.stream_resumable ?? false,
+    durability: durabilityOf(body),
+    temporary,
+    feedback_keys: body.feedback_keys ?? null,
+    interrupt_before: body.interrupt_before ?? null,
+    interrupt_after: body.interrupt_after ?? null,
+    webhook: body.webhook ?? null,
+  }
+}
+
+/** An empty list means the default: the React hook sends one when nothing is tracked. */
+function modesOf({ stream_mode }: RunCreate): StreamMode[] {
+  const modes =
+    stream_mode === undefined || stream_mode === null ? [] : Array.isArray(stream_mode) ? stream_mode : [stream_mode]
+  return modes.length === 0 ? ['values'] : [...new Set(modes)]
+}
+
+/** Later wins; auth keys are ours to set; system keys win over whatever the client sent. */
+function configOf(body: RunCreate, base: RunConfig, ids: JsonObject, metadata: JsonObject): JsonObject {
+  const configurable = withoutAuth(
+    merge(base.configurable, body.config?.configurable, selectionOf(body), tracerOf(body)),
+  )
+  for (const key of Object.keys(configurable)) if (key.startsWith('__pregel_')) delete configurable[key]
+  const config = merge(base, body.config)
+  for (const [key, value] of Object.entries(config)) if (value === null) delete config[key]
+  return merge(config, {
+    configurable: merge(configurable, ids),
+    metadata: merge(withoutAuth(merge(isObject(config.metadata) ? config.metadata : null)), metadata),
+  })
+}
+
+/** Who somebody is, is not for them to say. Changes what it is given. */
+export function withoutAuth(given: JsonObject): JsonObject {
+  for (const key of Object.keys(given)) if (key.startsWith('langgraph_auth_')) delete given[key]
+  return given
+}
+
+/** The user that a run is for, where its config names one. */
+export function userOf({ config }: RunCreate, base: RunConfig): string | undefined {
+  const { user_id } = merge(base.configurable, config?.configurable)
+  return typeof user_id === 'string' ? user_id : undefined
+}
+
+/** The checkpoint to start from, for this run only; `checkpoint` overrides the older `checkpoint_id`. */
+function selectionOf({ checkpoint, checkpoint_id }: RunCreate): JsonObject {
+  const out: JsonObject = {}
+  if (checkpoint_id) out.checkpoint_id = checkpoint_id
+  if (checkpoint?.checkpoint_id) out.checkpoint_id = checkpoint.checkpoint_id
+  if (checkpoint?.checkpoint_ns) out.checkpoint_ns = checkpoint.checkpoint_ns
+  if (checkpoint?.checkpoint_map) out.checkpoint_map = checkpoint.checkpoint_map
+  return out
+}
+
+function tracerOf({ langsmith_tracer: tracer }: RunCreate): JsonObject {
+  const out: JsonObject = {}
+  if (tracer?.project_name) out.langsmith_project = tracer.project_name
+  if (tracer?.example_id) out.langsmith_example_id = tracer.example_id
+  return out
+}
+
+const contextOf = (base: unknown, given: unknown): unknown =>
+  given === undefined || given === null ? base : isObject(base) && isObject(given) ? merge(base, given) : given
+
+/** Design 7: durability wins; without it, checkpoint_during false means exit. */
+const durabilityOf = ({ durability, checkpoint_during }: RunCreate): Durability =>
+  durability ?? (checkpoint_during === false ? 'exit' : 'async')

@@ -1,0 +1,119 @@
+/**
+ * What a crash between two steps of a create, claim or end leaves half done, and how it is finished (design 2.3). A
+ * store that applies steps all or none never needs it; it is called all the same, because the port allows the other.
+ */
+import { isTerminal } from '../../../schemas/runs.js'
+import type { Active, RunSummary, Step, ThreadRow } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+import { firstEligible, statusOf } from '../rows/thread-status.js'
+import { leftOf, refreshLater } from '../state/final-state.js'
+import { settledOf } from '../state/kept-state.js'
+import { announceDropped, dropStep } from './drop.js'
+import { forgetKey } from './idempotency.js'
+import { wakeRun } from './wake.js'
+
+/** Claimed on the thread, not on the run: nobody executes it. Or the claim was taken back on the run already. */
+export const isHalfClaimed = (active: Active, run: RunSummary): boolean =>
+  run.attempt < active.attempt || (run.attempt === active.attempt && run.token !== active.token)
+
+/** Given back on the run, not on the thread. */
+const isHalfReleased = (active: Active, run: RunSummary): boolean =>
+  run.status === 'pending' && run.attempt === active.attempt && run.token === active.token
+
+/**
+ * Brings one thread and its runs back into step. True when something was changed, here or by another meanwhile: then
+ * look again. `only`: what another run is in the middle of is left alone, it may well be under way.
+ */
+export async function repair(tools: Tools, thread: ThreadRow, only?: string): Promise<boolean> {
+  const { store, link } = tools
+  const ids = [...thread.queue.map(one => one.run_id), ...(thread.active === null ? [] : [thread.active.run_id])]
+  const runs = new Map((await store.runs.summary(ids)).map(run => [run.run_id, run]))
+  const steps: Step[] = []
+  let { active, queue } = thread
+  let after: Pick<ThreadRow, 'settled' | 'interrupts' | 'error'> = thread
+  if (active !== null && (only === undefined || active.run_id === only)) {
+    const run = runs.get(active.run_id)
+    // Ended, but the thread was not released: the run row went first.
+    if (run === undefined) active = null
+    else if (isTerminal(run.status)) {
+      active = null
+      after = await settledBy(tools, thread, run)
+    } else if (isHalfClaimed(active, run) || (only === undefined && isHalfReleased(active, run))) {
+      // The claim may still be under way: with another attempt in the row of the run, it can no longer come true.
+      const { run_id, attempt } = run
+      if (attempt < active.attempt)
+        steps.push({ step: 'runs.patch', run_id, where: { attempt }, set: { attempt: active.attempt } })
+      const { charges } = active
+      const no = Math.min(thread.next_no, ...queue.map(one => one.no)) - 1
+      queue = [{ run_id, no, due_at: 0, ...(charges ? { charges } : {}) }, ...queue]
+      active = null
+    }
+  }
+  // Ended or removed while they stood in line.
+  queue = queue.filter(one => {
+    const run = runs.get(one.run_id)
+    return run !== undefined && !isTerminal(run.status)
+  })
+  // Taken by the thread, but never shown.
+  for (const { run_id } of queue)
+    if (runs.get(run_id)?.status === 'accepting')
+      steps.push({
+        step: 'runs.patch',
+        run_id,
+        where: { status: ['accepting'] },
+        set: { status: 'pending' },
+        optional: true,
+      })
+  const changed = active !== thread.active || queue.length !== thread.queue.length
+  const { settled, interrupts, error } = after
+  const status = statusOf({ active, queue, settled })
+  if (changed || status !== thread.status)
+    steps.push({
+      step: 'threads.patch',
+      thread_id: thread.thread_id,
+      where: { rev: thread.rev },
+      set: { active, queue, status, settled, interrupts, error, updated_at: Date.now() },
+    })
+  if (steps.length === 0) return false
+  if ((await store.apply(steps)) !== -1) return true
+  link.log.warn({ thread_id: thread.thread_id }, 'a thread was brought back into step with its runs')
+  await wakeFirst(tools, { ...thread, active, queue }, runs)
+  return true
+}
+
+/** What the thread would say, had the end of the run come through. */
+async function settledBy(tools: Tools, thread: ThreadRow, run: RunSummary) {
+  const left = await leftOf(tools, thread, run)
+  if (left === null) refreshLater(tools, thread)
+  const interrupts = left === null ? thread.interrupts : JSON.stringify(left.interrupts)
+  return { settled: settledOf(run.error, left, thread.settled), interrupts, error: run.error }
+}
+
+async function wakeFirst(tools: Tools, thread: ThreadRow, runs: Map<string, RunSummary>): Promise<void> {
+  const first = thread.active === null ? firstEligible(thread.queue, Date.now()) : null
+  const run = first === null ? undefined : runs.get(first.run_id)
+  if (run !== undefined) await wakeRun(tools, run, `${run.run_id}:${run.attempt}:repair${thread.rev}`)
+}
+
+/**
+ * A run whose thread does not hold it, neither as the running one nor in line. Taken by no thread within 30 s of its
+ * insert, it was never accepted: its client got no 2xx. Else a crash came between the thread, which let go of it, and
+ * its row: it was rolled back, or a newer run took its place.
+ */
+export async function dropOrphan(tools: Tools, run: RunSummary): Promise<void> {
+  const { store, link } = tools
+  const { run_id, status, attempt } = run
+  const thread = await store.threads.get(run.app, run.thread_id)
+  const held = thread !== null && (thread.active?.run_id === run_id || thread.queue.some(one => one.run_id === run_id))
+  if (held) return
+  const where = { status: [status], attempt }
+  if (status === 'accepting' || run.cancel === 'rollback' || thread === null) {
+    if (status === 'accepting') await forgetKey(store, run)
+    await store.apply([{ step: 'runs.remove', run_id, where, optional: true }])
+    return
+  }
+  const drop = dropStep(run, 'interrupt', run.cancel_reason ?? 'superseded: a newer run took its place', Date.now())
+  if ((await store.apply([{ ...drop, where }])) !== -1) return
+  link.log.warn({ run_id, thread_id: run.thread_id }, 'a run that its thread had let go of was ended')
+  announceDropped(tools, run)
+}

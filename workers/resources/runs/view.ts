@@ -1,0 +1,42 @@
+/** What a client and its edge are told of a run. */
+
+import { announceNews } from '../../../bus/events.js'
+import type { Reply } from '../../../bus/serve.js'
+import type { RunHead, StreamMode } from '../../../schemas/runs.js'
+import type { FollowedRun } from '../../../schemas/thread-stream.js'
+import type { RunRow, RunSummary } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+import { runText } from '../rows/text.js'
+
+/** Stream and wait need the head alone; the body would be thrown away at the edge. */
+export const answer = (run: RunRow, stateless: boolean): Reply => {
+  const shown: RunRow = run.status === 'accepting' ? { ...run, status: 'pending' } : run
+  return { head: { run: headOf(shown, stateless) }, ...(run.mode === 'background' ? { body: runText(shown) } : {}) }
+}
+
+/** What the edge must know of a run. */
+export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] = []): RunHead => ({
+  run_id: run.run_id,
+  thread_id: run.thread_id,
+  stateless,
+  resumable: run.resumable,
+  on_disconnect: run.on_disconnect,
+  status: run.status === 'accepting' ? 'pending' : run.status,
+  attempt: run.attempt,
+  last_event_id: run.last_event_id,
+  resumable_until_id: run.resumable_until_id,
+  joined_at: run.joined_at,
+  from: run.mode === 'background' || run.mode === 'events' || run.status === 'pending' ? 'start' : 'live',
+  stream_mode: modes,
+})
+
+/** Tells the followers of its thread that a run was claimed. Temporary threads have none. */
+export function announceClaim({ link }: Tools, run: RunSummary): void {
+  if (!run.temporary) announceNews(link, run.thread_id, { app: run.app, claimed: followedRun(run) })
+}
+
+export const followedRun = (run: RunSummary): FollowedRun => ({
+  ...headOf(run, false),
+  claim_no: run.claim_no ?? 0,
+  events: run.mode === 'events',
+})

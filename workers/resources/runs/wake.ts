@@ -1,0 +1,18 @@
+/** The wake-up of a run, to whoever serves its application now. */
+import { wake } from '../../../bus/queue.js'
+import { token } from '../../../schemas/ids.js'
+import type { RunSummary } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+
+/**
+ * Publishes it; resolves to false when the broker never said yes. A run that was accepted under an earlier revision
+ * goes to the one that serves now: its own workers may be gone. `id` makes a repeat within two minutes harmless.
+ */
+export async function wakeRun(
+  { link, mux, apps }: Pick<Tools, 'link' | 'mux' | 'apps'>,
+  run: Pick<RunSummary, 'app' | 'run_id' | 'thread_id' | 'pool'>,
+  id: string,
+): Promise<boolean> {
+  const pool = await apps.place(run.app, run.pool)
+  return wake(link, mux, token('pool', pool), { run_id: run.run_id, thread_id: run.thread_id }, id)
+}

@@ -1,0 +1,34 @@
+/** What load balancers and people ask first (API: assistants-crons-store 5). */
+import { door, open } from '../../bus/serve.js'
+import { fail } from '../../schemas/errors.js'
+import { type Truncate, validateTruncate } from '../../schemas/truncate.js'
+import { appOf } from './apps.js'
+import type { Tools } from './context.js'
+import { truncate } from './truncate.js'
+
+export const system = (tools: Tools) => ({
+  truncate: door<Truncate>(validateTruncate, async body => {
+    await truncate(tools, body)
+    return { head: { status: 204 } }
+  }),
+  ...checks(tools),
+})
+
+const checks = ({ store, apps, alarms }: Tools) => ({
+  check: open(async () => {
+    await store.ping()
+    return { body: '{"ok":true}' }
+  }),
+  /** Ready once the store answers and a graph worker has announced itself; not while the clock is wrong. */
+  ready: open(async (_, { head }) => {
+    await store.ping()
+    if (!(await apps.ready(appOf(head)))) throw fail('unavailable', 'No graph worker has announced itself yet')
+    const off = alarms.off()
+    if (off !== null)
+      throw fail(
+        'unavailable',
+        `The clock of a resource worker is ${Math.abs(off)} ms ${off > 0 ? 'ahead of' : 'behind'} the broker's: crons and delayed runs do not start there`,
+      )
+    return { body: '{"ok":true}' }
+  }),
+})

@@ -1,0 +1,156 @@
+/**
+ * Copying a thread with all its checkpoints (API: threads-and-runs 5), page by page: a large history costs time, not
+ * memory. The copy is hidden until it is whole; one that a crash has cut short is swept.
+ */
+import { v7 } from 'uuid'
+import { keysOf } from '../../../schemas/contains.js'
+import { fail } from '../../../schemas/errors.js'
+import { interruptsOf, type ThreadState } from '../../../schemas/threads.js'
+import type { BlobRow, CheckpointRow, StateRow, Step, Store, ThreadRow, WriteRow } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+import { newThread, visible } from '../rows/thread.js'
+import { HALF_MADE_MS } from '../rows/thread-ttl.js'
+import { settledOf } from '../state/kept-state.js'
+
+/** One page: so much, or a single larger value. */
+const PAGE = { limit: 200, bytes: 8 * 1024 * 1024 }
+/** How often a copy is begun again because the source was rolled back meanwhile. */
+const TRIES = 3
+
+/** Resolves to the new thread. Runs are not copied; a source that is busy is copied as its newest checkpoint stands. */
+export async function copyThread(tools: Tools, app: string, thread_id: string): Promise<ThreadRow> {
+  const { store } = tools
+  for (let tries = 0; tries < TRIES; tries++) {
+    const source = await visible(store, app, thread_id)
+    const made = newThread(app, v7(), source.metadata, false, await tools.ttls.of(app))
+    const half = { ...made, temporary: true, ttl: null, expires_at: made.created_at + HALF_MADE_MS }
+    await store.apply([{ step: 'threads.insert', row: half, keys: keysOf(JSON.parse(source.metadata)) }])
+    const isWhole = source.head === null || (await copyCheckpoints(store, source, made.thread_id))
+    const state = await store.threads.state(source.thread_id)
+    if (isWhole && (await store.threads.get(app, source.thread_id)) !== null) {
+      const { ttl, expires_at, updated_at } = made
+      const { steps, left } = stateFor(source, state, made.thread_id)
+      const set = {
+        ...left,
+        temporary: false,
+        ttl,
+        expires_at,
+        updated_at,
+        claim_no: source.claim_no,
+        head: source.head,
+      }
+      await store.apply([...steps, { step: 'threads.patch', thread_id: made.thread_id, where: { rev: 0 }, set }])
+      return { ...made, ...set, rev: 1 }
+    }
+    await store.apply([{ step: 'threads.remove', thread_id: made.thread_id }])
+  }
+  throw fail('conflict', `Thread ${thread_id} was changed while it was copied`)
+}
+
+/** False when the newest checkpoint of the source is not there any more. */
+async function copyCheckpoints(store: Store, { thread_id, head }: ThreadRow, to: string): Promise<boolean> {
+  const all = await allOf<CheckpointRow>(after => store.checkpoints.rows({ thread_id, after, ...PAGE, bare: true }))
+  const newest = all.find(row => row.ns === '' && row.id === head)
+  if (newest === undefined) return false
+  // What a run adds meanwhile begins with the next checkpoint of the root.
+  const later = all.filter(row => row.ns === '' && row.seq > newest.seq).map(row => row.seq)
+  const end = Math.min(Number.POSITIVE_INFINITY, ...later)
+  const ours = new Map(all.filter(row => row.seq < end).map(row => [keyOf(row.ns, row.id), row]))
+  const blobs = new Set<string>()
+  for (const { ns, refs } of ours.values())
+    for (const [channel, version] of Object.entries(refs)) blobs.add(keyOf(ns, channel, version))
+
+  const swap = swapper(thread_id, to)
+  const save = (rows: { checkpoints?: CheckpointRow[]; blobs?: BlobRow[]; writes?: WriteRow[] }) =>
+    store.apply([
+      {
+        step: 'checkpoints.insert',
+        thread_id: to,
+        run_id: null,
+        attempt: 0,
+        ...{ checkpoints: [], blobs: [], writes: [], ...rows },
+      },
+    ])
+  for await (const page of pages<BlobRow>(after => store.checkpoints.blobs({ thread_id, after, ...PAGE }))) {
+    const some = page.filter(({ ns, channel, version }) => blobs.has(keyOf(ns, channel, version)))
+    await save({ blobs: some.map(row => ({ ...row, ns: swap.text(row.ns) })) })
+  }
+  for await (const page of pages<WriteRow>(after => store.checkpoints.writes({ thread_id, after, ...PAGE }))) {
+    const some = page.filter(({ ns, checkpoint_id }) => ours.has(keyOf(ns, checkpoint_id)))
+    await save({ writes: some.map(row => ({ ...row, ns: swap.text(row.ns) })) })
+  }
+  let copied = 0
+  for await (const page of pages<CheckpointRow>(after => store.checkpoints.rows({ thread_id, after, ...PAGE }))) {
+    const some = page.filter(({ ns, id }) => ours.has(keyOf(ns, id)))
+    copied += some.length
+    await save({
+      checkpoints: some.map(row => ({
+        ...row,
+        ns: swap.text(row.ns),
+        metadata: swap.bytes(row.metadata),
+        value: swap.bytes(row.value),
+      })),
+    })
+  }
+  return copied === ours.size
+}
+
+/** Page after page; the next goes on from the last row of the one before. */
+export async function* pages<Row>(page: (after: Row | null) => Promise<Row[]>): AsyncGenerator<Row[]> {
+  for (let after: Row | null = null; ; ) {
+    const rows: Row[] = await page(after)
+    if (rows.length === 0) return
+    yield rows
+    after = rows.at(-1)!
+  }
+}
+
+/** All rows; for bare ones. */
+export async function allOf<Row>(page: (after: Row | null) => Promise<Row[]>): Promise<Row[]> {
+  const all: Row[] = []
+  for await (const rows of pages(page)) for (const row of rows) all.push(row)
+  return all
+}
+
+/** No two lists of parts have the same text. */
+export const keyOf = (...parts: string[]): string => JSON.stringify(parts)
+
+/** Puts one id in the place of the other, wherever it stands; both are as long. */
+function swapper(from: string, to: string) {
+  const [old, other] = [Buffer.from(from), Buffer.from(to)]
+  return {
+    text: (text: string) => text.replaceAll(from, to),
+    bytes(bytes: Uint8Array): Uint8Array {
+      let out: Buffer | null = null
+      const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+      for (let at = whole.indexOf(old); at >= 0; at = whole.indexOf(old, at + old.length))
+        other.copy((out ??= Buffer.from(whole)), at)
+      return out ?? bytes
+    },
+  }
+}
+
+/**
+ * The finished state for the copy, where the source has one of its newest checkpoint (else a host computes it when
+ * somebody asks), and what follows from it: the copy rests as its checkpoint says, whatever runs on the source.
+ */
+function stateFor(source: ThreadRow, state: StateRow | null, to: string): { steps: Step[]; left: Partial<ThreadRow> } {
+  const { head, settled, interrupts } = source
+  if (head === null) return { steps: [], left: {} }
+  if (state === null || state.head !== head || state.values === null || state.rest === null) {
+    const left = settled === 'error' ? 'idle' : settled
+    return { steps: [], left: { settled: left, status: left, interrupts } }
+  }
+  const rest = JSON.parse(`{${Buffer.from(state.rest)}`) as ThreadState
+  const named = <T>(part: T): T => JSON.parse(JSON.stringify(part).replaceAll(source.thread_id, to)) as T
+  rest.checkpoint = named(rest.checkpoint)
+  rest.parent_checkpoint = named(rest.parent_checkpoint)
+  rest.metadata = named(rest.metadata)
+  rest.tasks = rest.tasks.map(task => ({ ...task, checkpoint: named(task.checkpoint) }))
+  const text = Buffer.from(JSON.stringify(rest).slice(1))
+  const status = settledOf(null, rest, 'idle')
+  return {
+    steps: [{ step: 'threads.state', thread_id: to, head, values: state.values, rest: text }],
+    left: { settled: status, status, interrupts: JSON.stringify(interruptsOf(rest.tasks)) },
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Which runs a stream over a thread consists of (API: threads-and-runs 15, 17). Claims are what orders them: a reader
+ * that knows the last claim it has seen misses none.
+ */
+import { door, open } from '../../../bus/serve.js'
+import { fail } from '../../../schemas/errors.js'
+import { time } from '../../../schemas/json.js'
+import { isTerminal } from '../../../schemas/runs.js'
+import { claimOf, type Follow, type Followed, idBefore, validateFollow } from '../../../schemas/thread-stream.js'
+import type { RunSummary, ThreadRow } from '../../../store/port.js'
+import { appOf } from '../apps.js'
+import type { Tools } from '../context.js'
+import { visible } from '../rows/thread.js'
+import { firstEligible } from '../rows/thread-status.js'
+import { followedRun } from '../runs/view.js'
+import { refreshed } from '../state/kept-state.js'
+
+const PAGE = 200
+
+export const threadStreams = (tools: Tools) => ({
+  follow: door<Follow>(validateFollow, async (body, { head }) => {
+    const thread_id = head.params?.thread_id?.toLowerCase() ?? ''
+    const thread = await tools.store.threads.get(appOf(head), thread_id)
+    if (thread !== null && !thread.temporary) return { body: JSON.stringify(await followed(tools, thread, body)) }
+    if (thread === null && body.may_miss)
+      return {
+        body: JSON.stringify({ app: appOf(head), known: 0, runs: [], more: false, gone: false } satisfies Followed),
+      }
+    throw fail('not_found', `Thread with ID ${thread_id} not found`)
+  }),
+  /** What a run has left, as one event (API: state_update). */
+  settled: open(async (_, { head }) => {
+    const found = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
+    const { row, state } = await refreshed(tools, found, await tools.store.threads.state(found.thread_id))
+    const values = state?.values ? Buffer.from(state.values).toString() : 'null'
+    return {
+      body:
+        `{"thread_id":"${row.thread_id}","status":"${row.status}","values":${values},` +
+        `"interrupts":${row.interrupts},"state_updated_at":"${time(row.state_updated_at)}"}`,
+    }
+  }),
+})
+
+async function followed(tools: Tools, thread: ThreadRow, { from }: Follow): Promise<Followed> {
+  const first = await firstClaim(tools, thread, from)
+  const rows = first === null ? [] : await tools.store.runs.claimed(thread.thread_id, first, PAGE)
+  const runs = rows.filter(run => isKept(tools, run)).map(followedRun)
+  const more = rows.length === PAGE
+  // A claim that its run does not know yet is still to be announced.
+  const known = Math.max(rows.at(-1)?.claim_no ?? 0, first === null ? thread.claim_no : first - 1, 0)
+  const gone =
+    typeof from === 'number' &&
+    rows.some(run => !isKept(tools, run) && idBefore(from, claimed(run)) < (run.last_event_id ?? 0))
+  return { app: thread.app, known, runs, more, gone }
+}
+
+/** The first claim that is wanted; null: none of those there are. */
+async function firstClaim({ store }: Tools, thread: ThreadRow, from: Follow['from']): Promise<number | null> {
+  const { active, queue, claim_no } = thread
+  if (from === 'start') return 1
+  if (typeof from === 'number') return claimOf(from)
+  if (active !== null) {
+    const [run] = await store.runs.summary([active.run_id])
+    return run?.token === active.token ? run.claim_no : claim_no
+  }
+  return from === 'now' || firstEligible(queue, Date.now()) !== null ? null : claim_no
+}
+
+export const claimed = ({ claim_no, attempt }: RunSummary) => ({ claim_no: claim_no ?? 0, attempt })
+
+/** Its events can still be had. */
+function isKept({ config }: Tools, { status, ended_at, resumable }: RunSummary): boolean {
+  if (!isTerminal(status) || ended_at === null) return true
+  return ended_at > Date.now() - (resumable ? config.resumable_ttl_ms : config.keep_ended_ms)
+}

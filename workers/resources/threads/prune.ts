@@ -1,0 +1,173 @@
+/**
+ * Pruning threads and what happens when their time is up (API: threads-and-runs 5; design 2.5): the newest checkpoints
+ * are marked, the others and the blobs that no marked one refers to are removed.
+ */
+
+import { isObject } from '../../../schemas/json.js'
+import type { ThreadPrune } from '../../../schemas/threads.js'
+import type { BlobKey, CheckpointRow, Step, Store, ThreadRow } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+import { expiryOf, HALF_MADE_MS, ttlFields } from '../rows/thread-ttl.js'
+import { allOf, keyOf } from './copy.js'
+import { removeThread } from './remove.js'
+
+const BARE = { limit: 1_000, bytes: Number.POSITIVE_INFINITY, bare: true }
+/** Keys in one write. */
+const AT_ONCE = 500
+/** Threads that are worked on at the same time. */
+const WIDE = 8
+
+/** How many threads were removed, or made smaller. Unknown ids are passed over. */
+export async function prune(tools: Tools, app: string, { thread_ids, strategy }: ThreadPrune): Promise<number> {
+  const ids = [...new Set(thread_ids.map(id => id.toLowerCase()))]
+  let pruned = 0
+  await inParallel(ids, async id => {
+    const row = await tools.store.threads.get(app, id)
+    if (row === null || row.temporary) return
+    if (strategy !== 'keep_latest') await removeThread(tools, row)
+    else if (!(await keepLatest(tools, row))) return
+    pruned++
+  })
+  return pruned
+}
+
+async function inParallel<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<void> {
+  const left = all.values()
+  const worker = async () => {
+    for (const one of left) await work(one)
+  }
+  await Promise.all(Array.from({ length: WIDE }, worker))
+}
+
+/** Keeps the newest checkpoint of each namespace and what it needs. False: the thread is busy, or is gone. */
+export async function keepLatest(tools: Tools, { app, thread_id }: ThreadRow): Promise<boolean> {
+  return tools.inTurn(thread_id, async () => {
+    const { store } = tools
+    const row = await store.threads.get(app, thread_id)
+    if (row === null || row.temporary || row.status === 'busy') return false
+    const all = await allOf<CheckpointRow>(after => store.checkpoints.rows({ thread_id, after, ...BARE }))
+    const kept = await marked(store, row, all)
+    const needed = new Set(
+      all
+        .filter(one => kept.has(keyOf(one.ns, one.id)))
+        .flatMap(({ ns, refs }) => Object.entries(refs).map(([channel, version]) => keyOf(ns, channel, version))),
+    )
+    const blobs = await allOf<BlobKey>(after => store.checkpoints.blobs({ thread_id, after, ...BARE }))
+    // The checkpoints go first: none is left that refers to what is gone.
+    const steps: Step[] = [
+      ...inParts(all.filter(one => !kept.has(keyOf(one.ns, one.id))).map(({ ns, id }) => ({ ns, id }))).map(
+        (checkpoints): Step => ({ step: 'checkpoints.remove', thread_id, checkpoints }),
+      ),
+      ...inParts(
+        blobs
+          .filter(({ ns, channel, version }) => !needed.has(keyOf(ns, channel, version)))
+          .map(({ ns, channel, version }) => ({ ns, channel, version })),
+      ).map((some): Step => ({ step: 'blobs.remove', thread_id, blobs: some })),
+    ]
+    let { rev } = row
+    // A run that began meanwhile may refer to anything: then the rest is left for the next time.
+    for (const step of steps)
+      if ((await store.apply([{ step: 'threads.patch', thread_id, where: { rev: rev++ }, set: {} }, step])) !== -1)
+        return step !== steps[0]
+    return true
+  })
+}
+
+function inParts<T>(all: readonly T[]): T[][] {
+  const parts: T[][] = []
+  for (let at = 0; at < all.length; at += AT_ONCE) parts.push(all.slice(at, at + AT_ONCE))
+  return parts
+}
+
+type Bare = Pick<CheckpointRow, 'ns' | 'id' | 'parent' | 'seq' | 'refs'>
+
+async function marked(store: Store, { thread_id, head }: ThreadRow, all: readonly Bare[]): Promise<Set<string>> {
+  const known = new Map(all.map(one => [keyOf(one.ns, one.id), one]))
+  const newest = new Map<string, Bare>()
+  for (const one of all) if (one.ns !== '' || one.id === head) newest.set(one.ns, one)
+  const kept = new Set<string>()
+  for (const one of newest.values())
+    for (const each of await withAncestors(store, thread_id, one, known)) kept.add(keyOf(each.ns, each.id))
+  return kept
+}
+
+/**
+ * The checkpoint, and those before it without which an incremental channel has no value: that is kept as changes, back
+ * to the checkpoint that holds it whole.
+ */
+async function withAncestors(store: Store, thread_id: string, newest: Bare, known: Map<string, Bare>): Promise<Bare[]> {
+  const parentOf = ({ ns, parent }: Bare) => (parent === null ? undefined : known.get(keyOf(ns, parent)))
+  const line: Bare[] = []
+  let owed: string[] = []
+  for (let at: Bare | undefined = newest; at !== undefined; at = parentOf(at)) {
+    const { source, counters_since_delta_snapshot: counters } = await metadataOf(store, thread_id, at)
+    line.push(at)
+    owed = Object.keys(isObject(counters) ? counters : {})
+    // What an update makes does not tell; the one before it does.
+    if (owed.length > 0 || (source !== 'update' && source !== 'fork')) break
+  }
+  if (owed.length === 0) return [newest]
+  const left = new Set(owed.filter(channel => !(channel in newest.refs)))
+  const kept = [newest]
+  for (let at = parentOf(newest); at !== undefined && left.size > 0; at = parentOf(at)) {
+    kept.push(at)
+    for (const channel of Object.keys(at.refs)) left.delete(channel)
+  }
+  return kept
+}
+
+/** The one place outside a host that looks into a checkpoint: its metadata is JSON when the serialiser says so. */
+async function metadataOf(
+  { checkpoints }: Store,
+  thread_id: string,
+  { seq }: Bare,
+): Promise<{ [key: string]: unknown }> {
+  const [row] = await checkpoints.rows({ thread_id, after: { seq: seq - 1 }, limit: 1, bytes: 1 })
+  if (row === undefined || row.seq !== seq || row.meta_type !== 'json') return {}
+  const metadata: unknown = JSON.parse(Buffer.from(row.metadata).toString())
+  return isObject(metadata) ? metadata : {}
+}
+
+/** Threads whose time is up, and hidden ones that a crash has left. */
+export async function expireDue(tools: Tools): Promise<void> {
+  const limit = await tools.ttls.sweep()
+  if (limit === null) return
+  const due = await tools.store.threads.expired(Date.now(), limit)
+  await inParallel(due, row =>
+    expire(tools, row).catch(error =>
+      tools.link.log.warn({ err: error, thread_id: row.thread_id }, 'a thread whose time is up has to wait'),
+    ),
+  )
+}
+
+async function expire(tools: Tools, row: ThreadRow): Promise<void> {
+  const { thread_id, rev } = row
+  const now = Date.now()
+  const set = async (fields: Partial<ThreadRow>) =>
+    (await tools.store.apply([{ step: 'threads.patch', thread_id, where: { rev }, set: fields }])) === -1
+  if (row.temporary) return removeThread(tools, row)
+  if (row.ttl === null) return void (await set({ expires_at: null }))
+  const expires_at = expiryOf(row)!
+  // It was used since, or is.
+  if (expires_at > now) return void (await set({ expires_at }))
+  if (row.status === 'busy') return void (await set(ttlFields(row.ttl, now)))
+  if (row.ttl.strategy === 'delete') {
+    if (!(await set({ temporary: true, ttl: null, expires_at: now + HALF_MADE_MS }))) return
+    await removeThread(tools, { ...row, temporary: true })
+  } else if (await set(ttlFields(row.ttl, now))) await keepLatest(tools, row)
+  tools.link.log.info({ thread_id, strategy: row.ttl.strategy }, 'the time of a thread is up')
+}
+
+/** What a thread keeps, in bytes as stored (API: threads-and-runs 5). */
+export async function storageText({ store }: Tools, { thread_id }: ThreadRow): Promise<string> {
+  const { checkpoints, blobs, writes } = await store.checkpoints.storage(thread_id)
+  const shown = ({ rows, bytes }: { rows: number; bytes: number }) => ({ bytes, count: rows })
+  const by_channel = Object.fromEntries(blobs.channels.map(one => [one.channel, shown(one)]))
+  return JSON.stringify({
+    thread_id,
+    total_bytes: checkpoints.bytes + blobs.bytes + writes.bytes,
+    checkpoints: shown(checkpoints),
+    channel_values: { ...shown(blobs), by_channel },
+    pending_writes: shown(writes),
+  })
+}

@@ -1,0 +1,90 @@
+/** Threads and their state (API: threads-and-runs 5, 6). */
+import { v7 } from 'uuid'
+import { door, open } from '../../../bus/serve.js'
+import { keysOf } from '../../../schemas/contains.js'
+import { fail } from '../../../schemas/errors.js'
+import type { JsonObject } from '../../../schemas/json.js'
+import { readNames } from '../../../schemas/query.js'
+import {
+  type ThreadCreate,
+  type ThreadFilter,
+  type ThreadPatch,
+  type ThreadPrune,
+  type ThreadSearch,
+  validateObject,
+  validateThreadCreate,
+  validateThreadFilter,
+  validateThreadPatch,
+  validateThreadPrune,
+  validateThreadSearch,
+} from '../../../schemas/threads.js'
+import type { Step, ThreadRow } from '../../../store/port.js'
+import { appOf } from '../apps.js'
+import type { Tools } from '../context.js'
+import { threadText, ttlText } from '../rows/text.js'
+import { idOf, newThread, visible } from '../rows/thread.js'
+import { expiryOf, readTtl } from '../rows/thread-ttl.js'
+import { refreshed } from '../state/kept-state.js'
+import { copyThread } from './copy.js'
+import { patch } from './patch.js'
+import { prune, storageText } from './prune.js'
+import { removeThread } from './remove.js'
+import { count, search } from './search.js'
+import { replay, stateDoors } from './state.js'
+
+export const threads = (tools: Tools) => ({
+  create: door<ThreadCreate>(validateThreadCreate, (body, { head }) => create(tools, appOf(head), body)),
+  get: open(async (_, { head }) => {
+    const more = readNames(new URLSearchParams(head.query), 'include', ['ttl'])
+    return shown(tools, await visible(tools.store, appOf(head), idOf(head)), more.length > 0)
+  }),
+  update: door<ThreadPatch>(validateThreadPatch, async (body, { head }) => {
+    const row = await patch(tools, appOf(head), idOf(head), body)
+    return head.minimal ? { head: { status: 204, headers: MINIMAL } } : shown(tools, row)
+  }),
+  delete: open(async (_, { head }) => {
+    await removeThread(tools, await visible(tools.store, appOf(head), idOf(head)))
+    return { head: { status: 204 } }
+  }),
+  search: door<ThreadSearch>(validateThreadSearch, (body, { head }) => search(tools, appOf(head), body)),
+  count: door<ThreadFilter>(validateThreadFilter, async (body, { head }) => ({
+    body: `${await count(tools, appOf(head), body)}`,
+  })),
+  copy: door<JsonObject>(validateObject, async (_, { head }) =>
+    shown(tools, await copyThread(tools, appOf(head), idOf(head))),
+  ),
+  prune: door<ThreadPrune>(validateThreadPrune, async (body, { head }) => ({
+    body: JSON.stringify({ pruned_count: await prune(tools, appOf(head), body) }),
+  })),
+  storage: open(async (_, { head }) => ({
+    body: await storageText(tools, await visible(tools.store, appOf(head), idOf(head))),
+  })),
+  ...stateDoors(tools),
+})
+
+const MINIMAL = { 'Preference-Applied': 'return=minimal' }
+
+async function shown(tools: Tools, row: ThreadRow, ttl = false) {
+  const { row: fresh, state } = await refreshed(tools, row, await tools.store.threads.state(row.thread_id))
+  return { body: threadText(fresh, state, ttl ? ttlText(fresh, expiryOf(fresh)) : '') }
+}
+
+async function create(tools: Tools, app: string, body: ThreadCreate) {
+  const { store } = tools
+  const metadata = body.metadata ?? {}
+  const ttl = readTtl(body.ttl) ?? (await tools.ttls.of(app))
+  const row = newThread(app, (body.thread_id ?? v7()).toLowerCase(), JSON.stringify(metadata), false, ttl)
+  const keys = keysOf(metadata)
+  if (body.supersteps && body.supersteps.length > 0) {
+    const known = await store.threads.get(null, row.thread_id)
+    const made = known === null ? await replay(tools, row, keys, body.supersteps) : null
+    if (made !== null) return shown(tools, made)
+  } else {
+    const step: Step = keys.length > 0 ? { step: 'threads.insert', row, keys } : { step: 'threads.insert', row }
+    if ((await store.apply([step])) === -1) return { body: threadText(row, null) }
+  }
+  if (body.if_exists !== 'do_nothing') throw fail('conflict', 'Thread already exists')
+  const stored = await store.threads.get(app, row.thread_id)
+  if (stored === null || stored.temporary) throw fail('conflict', 'Thread already exists')
+  return shown(tools, stored)
+}

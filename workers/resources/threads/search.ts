@@ -1,0 +1,178 @@
+/**
+ * Searching and counting threads (API: threads-and-runs 5). The store narrows by ids, status and the keys of the
+ * metadata, and gives pages in order; `contains` decides, before offset and limit. What a search reads is bounded by
+ * its pages, and it gives way to other work between them.
+ */
+import { setImmediate as turn } from 'node:timers/promises'
+import { contains, keysOf } from '../../../schemas/contains.js'
+import { fail } from '../../../schemas/errors.js'
+import { type Path, readPaths, valueAt } from '../../../schemas/paths.js'
+import type { ThreadField, ThreadFilter, ThreadSearch } from '../../../schemas/threads.js'
+import type { StateRow, ThreadQuery, ThreadRow } from '../../../store/port.js'
+import type { Tools } from '../context.js'
+import { threadFields } from '../rows/text.js'
+import { refreshed } from '../state/kept-state.js'
+
+/** Threads in a page: as many as are wanted, where nearly all of them match. */
+const PAGE = 200
+const LEAST = 20
+/** When they are only counted. */
+const COUNTED = 1_000
+/** Bytes of finished states that are read at once. */
+const STATES = 16 * 1024 * 1024
+/** Bytes of an answer. */
+const LARGEST = 128 * 1024 * 1024
+/** Milliseconds after which other work gets its turn. */
+const SLICE_MS = 5
+
+interface Found {
+  row: ThreadRow
+  state: StateRow | null
+}
+
+/** `X-Pagination-Total` is exact on the last page, and one more than what is known to be there before it. */
+export async function search(tools: Tools, app: string, body: ThreadSearch) {
+  const { limit, offset, sort_by, sort_order } = body
+  const most = limit ?? 10
+  const shape = shapeOf(body)
+  const plain = isPlain(body)
+  const query = { sort: sort_by ?? 'updated_at', order: sort_order ?? 'desc' } as const
+  const pages = matching(tools, app, body, {
+    ...query,
+    limit: Math.min(PAGE, Math.max(LEAST, (plain ? 0 : (offset ?? 0)) + most + 1)),
+    ...(plain && offset ? { skip: offset } : {}),
+  })
+  const texts: string[] = []
+  let passed = plain ? (offset ?? 0) : 0
+  let bytes = 0
+  let more = false
+  for await (const page of pages) {
+    const rest = page.slice(Math.max(0, (offset ?? 0) - passed))
+    passed += page.length - rest.length
+    const taken = rest.slice(0, most - texts.length)
+    for await (const found of shape.values ? withStates(tools, taken) : taken) {
+      const text = shape.textOf(found)
+      texts.push(text)
+      if ((bytes += text.length) > LARGEST)
+        throw fail(
+          'too_large',
+          `The threads found hold more than ${LARGEST} bytes: ask for fewer, or select less of each`,
+        )
+    }
+    more = rest.length > taken.length
+    if (more) break
+  }
+  const end = (offset ?? 0) + texts.length
+  return {
+    body: `[${texts.join()}]`,
+    head: {
+      headers: {
+        'X-Pagination-Total': `${more ? end + 1 : end}`,
+        ...(more ? { 'X-Pagination-Next': `${end}` } : {}),
+      },
+    },
+  }
+}
+
+export async function count(tools: Tools, app: string, filter: ThreadFilter): Promise<number> {
+  if (isPlain({ ...filter, status: null })) return tools.store.threads.count(app, filter.status ?? undefined)
+  let found = 0
+  const query = { sort: 'thread_id', order: 'asc', limit: COUNTED } as const
+  for await (const page of matching(tools, app, filter, query)) found += page.length
+  return found
+}
+
+/** Nothing narrows it. */
+const isPlain = ({ ids, status, metadata, values }: ThreadFilter & { ids?: string[] | null }): boolean =>
+  !ids?.length && !status && isEmpty(metadata) && !values
+const isEmpty = (object: object | null | undefined): boolean =>
+  object === null || object === undefined || Object.keys(object).length === 0
+
+/** Page by page, what matches. The states are there when values were asked for. */
+async function* matching(
+  { store, ...tools }: Tools,
+  app: string,
+  { ids, status, metadata, values }: ThreadFilter & { ids?: string[] | null },
+  order: Pick<ThreadQuery, 'sort' | 'order' | 'limit' | 'skip'>,
+): AsyncGenerator<Found[]> {
+  const query: ThreadQuery = { app, ...order }
+  if (ids?.length) query.ids = ids.map(id => id.toLowerCase())
+  if (status) query.status = status
+  if (!isEmpty(metadata)) query.keys = keysOf(metadata)
+  const isMine = (row: ThreadRow) => isEmpty(metadata) || contains(JSON.parse(row.metadata), metadata)
+  for (;;) {
+    const { rows, next } = await store.threads.list(query)
+    const found: Found[] = rows.filter(isMine).map(row => ({ row, state: null }))
+    yield values ? await haveValues({ store, ...tools }, found, values) : found
+    if (next === null) return
+    query.after = next
+    delete query.skip
+  }
+}
+
+async function haveValues(tools: Tools, found: Found[], values: object): Promise<Found[]> {
+  const words = wordsOf(values)
+  const good: Found[] = []
+  let since = performance.now()
+  for await (const one of withStates(tools, found)) {
+    const bytes = one.state?.values
+    if (!bytes || !words.every(word => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(word)))
+      continue
+    if (contains(JSON.parse(Buffer.from(bytes).toString()), values)) good.push(one)
+    if (performance.now() - since < SLICE_MS) continue
+    await turn()
+    since = performance.now()
+  }
+  return good
+}
+
+/** Names and texts that stand letter by letter in the JSON of every value that contains the filter. */
+function wordsOf(filter: unknown): string[] {
+  if (typeof filter === 'string') return PLAIN.test(filter) ? [`"${filter}"`] : []
+  if (typeof filter !== 'object' || filter === null) return []
+  if (Array.isArray(filter)) return filter.flatMap(wordsOf)
+  return Object.entries(filter).flatMap(([key, value]) => [...wordsOf(key), ...wordsOf(value)])
+}
+const PLAIN = /^[\w .:-]+$/
+
+/** With what each thread holds. What no run has left behind is computed, as a reader of the thread would have it. */
+async function* withStates(tools: Tools, found: Found[]): AsyncGenerator<Found> {
+  for (let at = 0; at < found.length; ) {
+    const ids = found.slice(at).map(({ row }) => row.thread_id)
+    const states = await tools.store.threads.states(ids, STATES)
+    for (const state of states) yield refreshed(tools, found[at++]!.row, state)
+    if (states.length === 0) return
+  }
+}
+
+interface Shape {
+  /** The values are needed. */
+  values: boolean
+  textOf(found: Found): string
+}
+
+function shapeOf({ select, extract }: ThreadSearch): Shape {
+  const paths = extract ? readPaths(extract) : []
+  const wanted = select?.length ? new Set<ThreadField>(select) : null
+  return {
+    values: wanted === null || wanted.has('values') || paths.some(([, path]) => path[0] === 'values'),
+    textOf({ row, state }) {
+      const fields = Object.entries(threadFields(row, state))
+      const isWanted = (name: string) => wanted?.has(name as ThreadField) ?? name !== 'context'
+      const shown = fields.filter(([name, text]) => text !== null && isWanted(name))
+      const extracted = paths.length === 0 ? [] : [`"extracted":${extractedText(row, state, paths)}`]
+      return `{${[...shown.map(([name, text]) => `"${name}":${text}`), ...extracted].join()}}`
+    },
+  }
+}
+
+/** Parses each part of the thread once, and only those that a path goes into. */
+function extractedText(row: ThreadRow, state: StateRow | null, paths: [string, Path][]): string {
+  const fields: { [name: string]: string | null } = threadFields(row, state)
+  const parts = new Map<string | number, unknown>()
+  const out = paths.map(([alias, [part, ...path]]) => {
+    if (!parts.has(part!)) parts.set(part!, JSON.parse(fields[part!] ?? 'null'))
+    return `${JSON.stringify(alias)}:${JSON.stringify(valueAt(parts.get(part!), path))}`
+  })
+  return `{${out.join()}}`
+}

@@ -1,0 +1,204 @@
+/**
+ * The state of threads and its history (API: threads-and-runs 6). What only graph code can tell or do, a host does; it
+ * stores nothing: an update comes back whole and is written here, under the thread's `rev`.
+ */
+import { door, open } from '../../../bus/serve.js'
+import { type Checkpoint, PER_CLAIM } from '../../../schemas/checkpoints.js'
+import { fail } from '../../../schemas/errors.js'
+import type { UpdatedHead } from '../../../schemas/host.js'
+import { cutter, unpack } from '../../../schemas/packed.js'
+import { isTrue, readBoolean, readInteger } from '../../../schemas/query.js'
+import {
+  type HistoryQuery,
+  type StateAt,
+  type StateMetadata,
+  type StateUpdate,
+  type Superstep,
+  validateHistoryQuery,
+  validateStateAt,
+  validateStateMetadata,
+  validateStateUpdate,
+} from '../../../schemas/threads.js'
+import type { Step, ThreadRow } from '../../../store/port.js'
+import { appOf } from '../apps.js'
+import type { Tools } from '../context.js'
+import { rowsOf } from '../rows/checkpoint.js'
+import { EMPTY_STATE, stateText } from '../rows/text.js'
+import { idOf, visible } from '../rows/thread.js'
+import { HALF_MADE_MS } from '../rows/thread-ttl.js'
+import { askGraph, idsIn } from '../state/ask-graph.js'
+import { refreshed, settledOf } from '../state/kept-state.js'
+import { patch } from './patch.js'
+
+export const stateDoors = (tools: Tools) => ({
+  state: open(async (_, { head }) => {
+    const row = await visible(tools.store, appOf(head), idOf(head))
+    const subgraphs = readBoolean(new URLSearchParams(head.query), 'subgraphs')
+    return { body: await stateOf(tools, row, { checkpoint_id: head.params?.checkpoint_id ?? null }, subgraphs) }
+  }),
+  state_at: door<StateAt>(validateStateAt, async ({ checkpoint, subgraphs }, { head }) => {
+    const row = await visible(tools.store, appOf(head), idOf(head))
+    const wanted = subgraphs === true || isTrue(`${subgraphs}`)
+    return { body: await stateOf(tools, row, checkpoint, wanted) }
+  }),
+  update_state: door<StateUpdate>(validateStateUpdate, async (body, { head }) => ({
+    body: await update(tools, appOf(head), idOf(head), body),
+  })),
+  patch_state: door<StateMetadata>(validateStateMetadata, async ({ metadata }, { head }) => {
+    await patch(tools, appOf(head), idOf(head), { metadata })
+    return { head: { status: 204 } }
+  }),
+  history: open(async (_, { head }) => {
+    const query = new URLSearchParams(head.query)
+    const limit = readInteger(query, 'limit', HISTORY, 1, 1_000)
+    const row = await visible(tools.store, appOf(head), idOf(head))
+    return { body: await history(tools, row, { limit, before: query.get('before') }) }
+  }),
+  search_history: door<HistoryQuery>(validateHistoryQuery, async (body, { head }) => {
+    const row = await visible(tools.store, appOf(head), idOf(head))
+    return { body: await history(tools, row, body) }
+  }),
+})
+
+/** States of a history when the client names no number. */
+const HISTORY = 10
+
+/** The ThreadState at a checkpoint, or the latest of a namespace, as JSON text. */
+export async function stateOf(tools: Tools, row: ThreadRow, checkpoint: Checkpoint, subgraphs: boolean) {
+  const { checkpoint_id, checkpoint_ns } = checkpoint
+  if (!checkpoint_id && (row.head === null || idsIn(row).graph_id === undefined)) return EMPTY_STATE
+  if (!checkpoint_id && !checkpoint_ns && !subgraphs) {
+    const { state, stale } = await refreshed(tools, row, await tools.store.threads.state(row.thread_id))
+    if (stale) throw fail('unavailable', 'No graph host can tell the state of this thread at the moment')
+    return state?.rest ? stateText(state.values, state.rest) : EMPTY_STATE
+  }
+  await known(tools, row, checkpoint)
+  return askGraph(tools, row, { verb: 'state', checkpoint, subgraphs })
+}
+
+/** A checkpoint that is named must be there: the library would take an unknown one for an empty state. */
+async function known({ store }: Tools, { thread_id }: ThreadRow, { checkpoint_id, checkpoint_ns }: Checkpoint) {
+  if (!checkpoint_id) return
+  const ns = checkpoint_ns ?? ''
+  if ((await store.checkpoints.get({ thread_id, ns, checkpoint_id })) === null)
+    throw fail('not_found', `Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
+}
+
+/** States of the thread, newest first, as JSON text. */
+export async function history(tools: Tools, row: ThreadRow, { limit, before, metadata, checkpoint }: HistoryQuery) {
+  if (row.head === null || idsIn(row).graph_id === undefined) return '[]'
+  return askGraph(tools, row, {
+    verb: 'history',
+    limit: limit ?? HISTORY,
+    before: typeof before === 'object' ? ((before?.configurable ?? before)?.checkpoint_id ?? null) : (before ?? null),
+    metadata: metadata ?? null,
+    checkpoint: checkpoint ?? null,
+  })
+}
+
+/** How often an update is made again because something else has changed the thread meanwhile. */
+const TRIES = 3
+
+async function update(tools: Tools, app: string, thread_id: string, body: StateUpdate): Promise<string> {
+  const { values = null, as_node } = body
+  const checkpoint = { checkpoint_id: body.checkpoint_id ?? null, ...body.checkpoint }
+  return tools.inTurn(thread_id.toLowerCase(), async () => {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const row = await visible(tools.store, app, thread_id)
+      if (row.status === 'busy') break
+      await known(tools, row, checkpoint)
+      const supersteps = [{ updates: [{ values, as_node: as_node ?? null }] }]
+      const updated = await updateBy(tools, row, supersteps, checkpoint)
+      if (await commit(tools, row, updated)) {
+        const made = { ...updated.head.checkpoint, thread_id: row.thread_id }
+        return JSON.stringify({ checkpoint: made, configurable: made })
+      }
+    }
+    throw fail('conflict', 'Thread is busy with a run: cancel it, or wait for its end')
+  })
+}
+
+/** A new thread with the history that the supersteps make; null when its id is taken. All of it, or nothing. */
+export async function replay(
+  tools: Tools,
+  row: ThreadRow,
+  keys: string[],
+  supersteps: Superstep[],
+): Promise<ThreadRow | null> {
+  const updated = await updateBy(tools, row, supersteps, {})
+  const { ttl, expires_at } = row
+  // Hidden until it is whole, and swept should that never be.
+  const half: ThreadRow = { ...row, temporary: true, ttl: null, expires_at: row.created_at + HALF_MADE_MS }
+  const set = { ...fieldsOf(row, updated), temporary: false, ttl, expires_at, updated_at: row.updated_at }
+  const failed = await tools.store.apply([
+    { step: 'threads.insert', row: half, keys },
+    ...savesOf(row, updated),
+    { step: 'threads.patch', thread_id: row.thread_id, where: { rev: 0 }, set },
+  ])
+  return failed === -1 ? { ...half, ...set, rev: 1 } : null
+}
+
+interface Updated {
+  head: UpdatedHead
+  values: Uint8Array
+  rest: Uint8Array
+  saves: Uint8Array[]
+}
+
+async function updateBy(
+  tools: Tools,
+  row: ThreadRow,
+  supersteps: { updates: object[] }[],
+  checkpoint: Checkpoint,
+): Promise<Updated> {
+  const metadata = { ...idsIn(row), thread_id: row.thread_id }
+  const first_seq = (row.claim_no + 1) * PER_CLAIM
+  const answer = await askGraph(tools, row, { verb: 'update', supersteps, checkpoint, first_seq, metadata })
+  const { head, rest } = unpack<UpdatedHead>(answer)
+  const cut = cutter(rest)
+  return {
+    head,
+    values: cut(head.values_size),
+    rest: cut(head.rest_size),
+    saves: head.save_sizes.filter(size => size > 0).map(cut),
+  }
+}
+
+/**
+ * Writes an update; false when the thread has changed since `row`. The first patch takes the numbers of the checkpoints,
+ * so that no prefix of the steps leaves two with the same.
+ */
+async function commit({ store }: Tools, row: ThreadRow, updated: Updated): Promise<boolean> {
+  const { thread_id, rev } = row
+  const failed = await store.apply([
+    { step: 'threads.patch', thread_id, where: { rev }, set: { claim_no: row.claim_no + 1 } },
+    ...savesOf(row, updated),
+    { step: 'threads.patch', thread_id, where: { rev: rev + 1 }, set: fieldsOf(row, updated) },
+  ])
+  return failed === -1
+}
+
+function savesOf({ thread_id, head }: ThreadRow, { saves, values, rest, head: made }: Updated): Step[] {
+  return [
+    ...saves.map(
+      (body): Step => ({ step: 'checkpoints.insert', thread_id, run_id: null, attempt: 0, ...rowsOf(body) }),
+    ),
+    { step: 'threads.state', thread_id, head: made.head ?? head, values, rest },
+  ]
+}
+
+/** The thread as the update leaves it: an update of a subgraph moves no head. */
+function fieldsOf(row: ThreadRow, { head: { head, next, interrupts } }: Updated) {
+  const now = Date.now()
+  const settled = settledOf(null, { next }, row.settled)
+  return {
+    head: head ?? row.head,
+    claim_no: row.claim_no + 1,
+    settled,
+    status: settled,
+    interrupts: JSON.stringify(interrupts),
+    error: null,
+    updated_at: now,
+    state_updated_at: now,
+  }
+}
