@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { clockAhead } from '../../bus/clock.js'
 import type { RunRow, Store } from '../../store/port.js'
 import { openAlarms } from '../../workers/resources/alarms.js'
-import type { Tools } from '../../workers/resources/context.js'
+import type { Deps } from '../../workers/resources/context.js'
 import { system } from '../../workers/resources/system.js'
 import { run, thread } from '../store/conformance-rows.js'
 import { stage as openStage } from './stage.js'
@@ -55,7 +55,7 @@ t.test('an alarm that is set goes off at its time, in order, without a sweep', a
 
 t.test('the earlier row of one worker re-arms the timer of another', async t => {
   const { all, seen, pending, summary } = await stage(t, 2)
-  const [one, other] = all as [Tools, Tools]
+  const [one, other] = all as [Deps, Deps]
   other.alarms.start(other)
   const due_at = Date.now() + 200
   const run_id = await pending({ due_at })
@@ -77,7 +77,7 @@ t.test('of two workers one fires each row', async t => {
   }))
   const due_at = Date.now() + 400
   const ids = await Promise.all(Array.from({ length: 450 }, () => pending({ due_at })))
-  for (const tools of all) tools.alarms.start(tools)
+  for (const deps of all) deps.alarms.start(deps)
   await Promise.all(ids.map(seen))
   t.ok((await Promise.all(ids.map(summary))).every(row => row.due_at === 0))
   await Promise.all(all.map(({ alarms }) => alarms.look()))
@@ -103,20 +103,20 @@ t.test('a store that is away for a while is asked again', async t => {
 
 t.test('a worker whose clock is not that of the broker fires nothing, and says so', async t => {
   const { all, seen, pending, summary } = await stage(t, 2)
-  const [wrong, right] = all as [Tools, Tools]
+  const [wrong, right] = all as [Deps, Deps]
   const off = await clockAhead(wrong.mux)
   t.type(off, 'number', 'the broker says what time it is')
   const alarms = openAlarms(wrong.link, async () => -5_000)
   t.teardown(() => alarms.stop())
-  const tools: Tools = { ...wrong, alarms }
+  const deps: Deps = { ...wrong, alarms }
   const due_at = Date.now() - 1
   const run_id = await pending({ due_at })
-  alarms.start(tools)
+  alarms.start(deps)
   await alarms.look()
   t.equal((await summary(run_id)).due_at, due_at)
   t.equal(alarms.off(), -5_000)
-  const { ready } = system(tools) as unknown as { ready: { handle(value: unknown, context: object): Promise<unknown> } }
-  tools.apps.announce('built-in', 'g', 'default')
+  const { ready } = system(deps) as unknown as { ready: { handle(value: unknown, context: object): Promise<unknown> } }
+  deps.apps.announce('built-in', 'g', 'default')
   await t.rejects(ready.handle(null, { head: {} }), { code: 'unavailable', message: /5000 ms behind/ })
   right.alarms.start(right)
   await seen(run_id)

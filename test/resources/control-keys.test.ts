@@ -22,9 +22,9 @@ t.test('rotation: with both keys everything opens and is renewed, then the old o
   const { store, all } = await stage(t, 1)
   const start = async (encryption_key: string) => {
     const ring = await provedRing(readConfig({}, { encryption_key }), store, silent)
-    const tools = { ...all[0]!, ring }
+    const deps = { ...all[0]!, ring }
     await renewSecrets({ store, ring, log: silent })
-    return tools
+    return deps
   }
   const first = await start(A)
   const { id, body } = await createDeployment(first, github('kept', { secrets: [{ name: 'A', value: 'the-canary' }] }))

@@ -4,7 +4,7 @@ import type { CronPayload } from '../../schemas/crons.js'
 import { BUILT_IN_APP, CRON_NAMESPACE } from '../../schemas/ids.js'
 import type { RecordRow, RunSummary, Store } from '../../store/port.js'
 import { systemAssistantId } from '../../workers/resources/assistants.js'
-import type { Tools } from '../../workers/resources/context.js'
+import type { Deps } from '../../workers/resources/context.js'
 import { fireCron } from '../../workers/resources/crons/fire.js'
 import { CRON, type CronBody, clearCrons, rowOf } from '../../workers/resources/crons/record.js'
 import { cronsOfAssistant } from '../../workers/resources/crons/rpc.js'
@@ -58,7 +58,7 @@ t.test('two workers fire the same crons: one run for each slot', async t => {
     cron({ schedule, end: first + 4 * SECOND, payload: { assistant_id: systemAssistantId('g'), schedule } }, first),
   )
   await insert(store, ...rows)
-  for (const tools of all) tools.alarms.start(tools)
+  for (const deps of all) deps.alarms.start(deps)
   for (const row of rows) while ((await nextOf(store, row)) !== null) await new Promise(done => setTimeout(done, 50))
   const runs = await runsOf(store)
   for (const row of rows) {
@@ -97,10 +97,10 @@ t.test('a kick at the same moment by many is one run', async t => {
 
 t.test('slots that were missed make one run, that of the latest, which says so', async t => {
   const { store, all } = await stage(t, 1)
-  const [tools] = all as [Tools]
+  const [deps] = all as [Deps]
   const row = cron({ schedule: EVERY_MINUTE }, minute(90))
   await insert(store, row)
-  tools.alarms.start(tools)
+  deps.alarms.start(deps)
   while (((await nextOf(store, row)) ?? 0) <= Date.now() - MINUTE) await new Promise(done => setTimeout(done, 10))
   const [run, ...others] = await runsOf(store)
   t.same(others, [])
@@ -129,7 +129,7 @@ t.test('nothing fires at its end or later, nor while it is disabled', async t =>
 
 t.test('a run that is refused is left out; the cron goes on', async t => {
   const { store, all } = await stage(t, 1)
-  const [tools] = all as [Tools]
+  const [deps] = all as [Deps]
   const busy = thread({ queue: [{ run_id: 'another', no: 0, due_at: 0 }], next_no: 1, status: 'busy' })
   const full = thread({
     queue: Array.from({ length: 1_000 }, (_, no) => ({ run_id: `r${no}`, no, due_at: 0 })),
@@ -147,7 +147,7 @@ t.test('a run that is refused is left out; the cron goes on', async t => {
   ]
   await insert(store, ...rows)
   for (const row of rows) {
-    await fireCron(tools, row)
+    await fireCron(deps, row)
     t.ok((await nextOf(store, row))! > SLOT, 'on to its next slot')
   }
   t.same(await runsOf(store), [])
@@ -155,12 +155,12 @@ t.test('a run that is refused is left out; the cron goes on', async t => {
 
 t.test('crons go with their thread and with their assistant', async t => {
   const { store, all } = await stage(t, 1)
-  const [tools] = all as [Tools]
+  const [deps] = all as [Deps]
   const assistant_id = systemAssistantId('g')
   const { thread_id } = thread()
   const [orphan, mine, other] = [cron({}, SLOT, thread_id), cron({}, SLOT, 'one'), cron({}, SLOT, 'two')]
   await insert(store, orphan, mine, other)
-  await fireCron(tools, orphan)
+  await fireCron(deps, orphan)
   t.equal(await store.records.get(CRON, orphan.id), null, 'its thread was gone already')
   await store.apply([clearCrons('one')])
   t.equal(await store.records.get(CRON, mine.id), null)
@@ -174,7 +174,7 @@ t.test('crons go with their thread and with their assistant', async t => {
 
 t.test('every crash point of firing leaves one run and the next slot', async t => {
   const { store, all } = await stage(t, 1, stepwise)
-  const [tools] = all as [Tools & { store: ReturnType<typeof stepwise> }]
+  const [deps] = all as [Deps & { store: ReturnType<typeof stepwise> }]
   const own = thread()
   await store.apply([{ step: 'threads.insert', row: own }])
   // On a thread: run, thread, run; without one the same; then the cron itself.
@@ -183,14 +183,14 @@ t.test('every crash point of firing leaves one run and the next slot', async t =
       await t.test(`${thread_id === '' ? 'without' : 'on'} a thread, before step ${at}`, async t => {
         const row = cron({}, SLOT, thread_id)
         await insert(store, row)
-        tools.store.crashBefore(at)
-        await t.rejects(fireCron(tools, row), { message: 'crashed' })
+        deps.store.crashBefore(at)
+        await t.rejects(fireCron(deps, row), { message: 'crashed' })
         t.equal(await nextOf(store, row), SLOT, 'still due')
-        await fireCron(tools, row)
+        await fireCron(deps, row)
         t.ok((await nextOf(store, row))! > SLOT)
         const run_id = runOf(row, SLOT)
         const [run] = await store.runs.summary([run_id])
-        for (let i = 0; i < 2; i++) await repair(tools, (await store.threads.get(BUILT_IN_APP, run!.thread_id))!)
+        for (let i = 0; i < 2; i++) await repair(deps, (await store.threads.get(BUILT_IN_APP, run!.thread_id))!)
         t.match(await store.runs.summary([run_id]), [{ status: 'pending' }])
         const { queue } = (await store.threads.get(BUILT_IN_APP, run!.thread_id))!
         t.equal(queue.filter(one => one.run_id === run_id).length, 1, 'once in line')
@@ -198,8 +198,8 @@ t.test('every crash point of firing leaves one run and the next slot', async t =
   await t.test('before the cron moves on', async t => {
     const row = cron({}, SLOT)
     await insert(store, row)
-    const away: Tools = {
-      ...tools,
+    const away: Deps = {
+      ...deps,
       store: {
         ...store,
         apply: async steps => {
@@ -210,7 +210,7 @@ t.test('every crash point of firing leaves one run and the next slot', async t =
     }
     await t.rejects(fireCron(away, row), { message: 'crashed' })
     const before = await runsOf(store)
-    await fireCron(tools, row)
+    await fireCron(deps, row)
     t.same(await runsOf(store), before, 'the repeat is the same run')
     t.ok((await nextOf(store, row))! > SLOT)
   })

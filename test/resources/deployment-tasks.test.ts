@@ -10,7 +10,7 @@ import type { Claimed, DeployAdvance, Order, Renewed } from '../../schemas/deplo
 import type { RevisionStatus } from '../../schemas/deployments.js'
 import { WeftError } from '../../schemas/errors.js'
 import type { RecordRow, Store } from '../../store/port.js'
-import type { Tools } from '../../workers/resources/context.js'
+import type { Deps } from '../../workers/resources/context.js'
 import { createRevision, patchDeployment, redeploy } from '../../workers/resources/deployments/change.js'
 import { createDeployment } from '../../workers/resources/deployments/create.js'
 import {
@@ -37,13 +37,13 @@ type Handler = { handle(value: unknown, context: object): Promise<Reply> }
 t.setTimeout(120_000)
 
 /** A deploy worker that asks this resource worker. */
-function deployer(tools: Tools) {
-  const doors = orders(tools) as unknown as { [verb: string]: Handler }
+function deployer(deps: Deps) {
+  const doors = orders(deps) as unknown as { [verb: string]: Handler }
   const context = {
     head: { request_id: '' },
     from: `${DEPLOYER_INBOX}x`,
     deadline: Date.now() + 60_000,
-    log: tools.link.log,
+    log: deps.link.log,
   }
   const ask = async <T>(verb: string, body: object) =>
     JSON.parse((await doors[verb]!.handle(body, context)).body as string) as T
@@ -73,7 +73,7 @@ const all = async (store: Store, kind: string, parent?: string): Promise<RecordR
 }
 
 /** What must be so of a deployment at any time, whoever died where; throws, so that fast-check can shrink by it. */
-async function sound(tools: Tools, store: Store, id: string): Promise<void> {
+async function sound(deps: Deps, store: Store, id: string): Promise<void> {
   const deployment = await findDeployment(store, id)
   if (deployment === null) return
   const { body } = deployment
@@ -95,7 +95,7 @@ async function sound(tools: Tools, store: Store, id: string): Promise<void> {
   for (const one of rows) {
     const status = standingOf(one, body)
     say(isOver(status) || one.id === body.queued || one.id === body.flight?.revision_id, 'nothing else is under way')
-    await secretsOf(tools, id, one.body.secrets)
+    await secretsOf(deps, id, one.body.secrets)
   }
   say((await store.records.get('project', id)) !== null || body.status === 'AWAITING_DELETE', 'it has its project')
 }
@@ -106,15 +106,15 @@ function refused(error: unknown): void {
 }
 
 /** The next case begins with an empty house. */
-async function forget(tools: Tools, id: string): Promise<void> {
-  const row = await findDeployment(tools.store, id)
-  if (row !== null) await removeDeployment(tools, row)
+async function forget(deps: Deps, id: string): Promise<void> {
+  const row = await findDeployment(deps.store, id)
+  if (row !== null) await removeDeployment(deps, row)
 }
 
 /** After the sweeps of a minute: nothing lies about that belongs to nobody. */
-async function swept(t: Test, tools: Tools, store: Store, what: string): Promise<void> {
-  await sweepOrders(tools)
-  await sweepOrphans(tools, Date.now() + 120_000)
+async function swept(t: Test, deps: Deps, store: Store, what: string): Promise<void> {
+  await sweepOrders(deps)
+  await sweepOrphans(deps, Date.now() + 120_000)
   const deployments = new Map((await all(store, 'deployment')).map(row => [row.id, known<DeploymentBody>(row).body]))
   const revisions = await all(store, 'revision')
   const used = new Set(revisions.map(row => known<RevisionBody>(row).body.secrets))
@@ -166,36 +166,36 @@ t.test('who asks at the same time: one gets it', async t => {
 
 t.test('a revision that no deploy worker takes fails, and the next one has its turn', async t => {
   const { store, all } = await stage(t, 1)
-  const tools = all[0]!
-  const made = await createDeployment(tools, github('waits'))
-  await sweepOrders(tools)
+  const deps = all[0]!
+  const made = await createDeployment(deps, github('waits'))
+  await sweepOrders(deps)
   t.equal((await findDeployment(store, made.id))!.body.flight!.status, 'AWAITING_BUILD', 'not yet')
-  const after = await createRevision(tools, made.id, {})
+  const after = await createRevision(deps, made.id, {})
   await age(store, made.id, 31 * 60_000)
-  await sweepOrders(tools)
+  await sweepOrders(deps)
   const { body } = (await findDeployment(store, made.id))!
   t.match(body.flight, { revision_id: after.body.latest, status: 'AWAITING_BUILD' })
   const failed = known<RevisionBody>((await store.records.get('revision', made.body.latest))!)
   t.match(failed.body, { status: 'BUILD_FAILED', status_message: /no deploy worker took it within 30 minutes.*github/ })
 
-  const other = await createDeployment(tools, image('waits-too'))
+  const other = await createDeployment(deps, image('waits-too'))
   await age(store, other.id, 14 * 60_000)
-  await sweepOrders(tools)
+  await sweepOrders(deps)
   t.equal((await findDeployment(store, other.id))!.body.flight!.status, 'AWAITING_DEPLOY')
   await age(store, other.id, 2 * 60_000)
-  await sweepOrders(tools)
+  await sweepOrders(deps)
   t.equal((await findDeployment(store, other.id))!.body.flight!.status, 'DEPLOY_FAILED')
-  await sound(tools, store, made.id)
-  await sound(tools, store, other.id)
+  await sound(deps, store, made.id)
+  await sound(deps, store, other.id)
 })
 
 t.test('a crash between any two steps', async t => {
   const { store, all } = await stage(t, 1, store => stepwise(store))
-  const tools = all[0]!
-  const dying = tools.store as Stepwise
-  const worker = deployer(tools)
+  const deps = all[0]!
+  const dying = deps.store as Stepwise
+  const worker = deployer(deps)
   const secrets = [{ name: 'A', value: 'a-value' }]
-  const fresh = async () => (await createDeployment(tools, github(`n${v7()}`, { secrets }))).id
+  const fresh = async () => (await createDeployment(deps, github(`n${v7()}`, { secrets }))).id
   const deployed = async () => {
     const id = await fresh()
     await through(id, 'DEPLOYED')
@@ -215,49 +215,49 @@ t.test('a crash between any two steps', async t => {
   }
   let order: Order
   const CASES: [string, prepare: () => Promise<string>, work: (id: string) => Promise<unknown>][] = [
-    ['create', async () => `n${v7()}`, name => createDeployment(tools, github(name, { secrets }))],
-    ['create with a key', async () => `n${v7()}`, name => createDeployment(tools, github(name, { secrets }), name)],
-    ['patch secrets, idle', deployed, id => patchDeployment(tools, id, { secrets }, '', '')],
-    ['patch secrets, in flight', fresh, id => patchDeployment(tools, id, { secrets }, '', '')],
+    ['create', async () => `n${v7()}`, name => createDeployment(deps, github(name, { secrets }))],
+    ['create with a key', async () => `n${v7()}`, name => createDeployment(deps, github(name, { secrets }), name)],
+    ['patch secrets, idle', deployed, id => patchDeployment(deps, id, { secrets }, '', '')],
+    ['patch secrets, in flight', fresh, id => patchDeployment(deps, id, { secrets }, '', '')],
     [
       'patch without a revision',
       fresh,
-      id => patchDeployment(tools, id, { source_config: { resource_spec: { cpu: 2 } } }, '', ''),
+      id => patchDeployment(deps, id, { source_config: { resource_spec: { cpu: 2 } } }, '', ''),
     ],
     [
       'a third revision',
       async () => {
         const id = await fresh()
-        await createRevision(tools, id, {})
+        await createRevision(deps, id, {})
         return id
       },
-      id => createRevision(tools, id, {}),
+      id => createRevision(deps, id, {}),
     ],
-    ['redeploy', deployed, async id => redeploy(tools, id, (await findDeployment(store, id))!.body.latest)],
+    ['redeploy', deployed, async id => redeploy(deps, id, (await findDeployment(store, id))!.body.latest)],
     [
       'interrupt',
       async () => {
         const id = await fresh()
-        await createRevision(tools, id, {})
+        await createRevision(deps, id, {})
         return id
       },
-      async id => interrupt(tools, id, (await findDeployment(store, id))!.body.flight!.revision_id),
+      async id => interrupt(deps, id, (await findDeployment(store, id))!.body.flight!.revision_id),
     ],
     [
       'interrupt what waits',
       async () => {
         const id = await fresh()
-        await createRevision(tools, id, {})
+        await createRevision(deps, id, {})
         return id
       },
-      async id => interrupt(tools, id, (await findDeployment(store, id))!.body.latest),
+      async id => interrupt(deps, id, (await findDeployment(store, id))!.body.latest),
     ],
     ['claim', fresh, id => claimOf(id)],
     [
       'cutover with one waiting',
       async () => {
         const id = await fresh()
-        await createRevision(tools, id, {})
+        await createRevision(deps, id, {})
         order = (await claimOf(id))!
         for (const status of ['BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING'] as const) await worker.advance(order, status)
         return id
@@ -268,7 +268,7 @@ t.test('a crash between any two steps', async t => {
       'a failure with one waiting',
       async () => {
         const id = await fresh()
-        await createRevision(tools, id, {})
+        await createRevision(deps, id, {})
         order = (await claimOf(id))!
         await worker.advance(order, 'BUILDING')
         return id
@@ -279,18 +279,18 @@ t.test('a crash between any two steps', async t => {
       'delete',
       async () => {
         const id = await deployed()
-        await createRevision(tools, id, {})
-        await createRevision(tools, id, {})
+        await createRevision(deps, id, {})
+        await createRevision(deps, id, {})
         return id
       },
-      id => deleteDeployment(tools, id, true),
+      id => deleteDeployment(deps, id, true),
     ],
-    ['delete what nobody had', fresh, id => deleteDeployment(tools, id, false)],
+    ['delete what nobody had', fresh, id => deleteDeployment(deps, id, false)],
     [
       'torn down',
       async () => {
         const id = await deployed()
-        await deleteDeployment(tools, id, true)
+        await deleteDeployment(deps, id, true)
         order = (await claimOf(id))!
         return id
       },
@@ -311,27 +311,27 @@ t.test('a crash between any two steps', async t => {
           },
         )
         dying.crashAfter(Number.POSITIVE_INFINITY)
-        await sound(tools, store, id)
+        await sound(deps, store, id)
         if (crashed) {
           crashes++
           if (at % 2 === 1 || title.startsWith('cutover')) {
             // Somebody comes before the sweep does.
-            await createRevision(tools, id, {}).catch(refused)
-            await sound(tools, store, id)
+            await createRevision(deps, id, {}).catch(refused)
+            await sound(deps, store, id)
           }
-          await swept(t, tools, store, `crash before step ${at}`)
-          await promote(tools, id).catch(() => {})
-          await sound(tools, store, id)
+          await swept(t, deps, store, `crash before step ${at}`)
+          await promote(deps, id).catch(() => {})
+          await sound(deps, store, id)
           // Once more, as its caller would do it: it ends as it should, or says that it is done.
           await work(id).catch(refused)
         }
-        await sound(tools, store, id)
-        await forget(tools, id)
+        await sound(deps, store, id)
+        await forget(deps, id)
         if (!crashed) break
       }
       t.ok(crashes > 0, `${crashes} crashes`)
     })
-  await swept(t, tools, store, 'at the end')
+  await swept(t, deps, store, 'at the end')
 })
 
 t.test('random work of two resource workers, with crashes', async t => {
@@ -353,17 +353,17 @@ t.test('random work of two resource workers, with crashes', async t => {
       const held: Order[] = []
       let epoch = 0
       for (const { kind, worker, pick, crash } of steps) {
-        const tools = both[worker]!
-        const dying = tools.store as Stepwise
-        const asks = deployer(tools)
+        const deps = both[worker]!
+        const dying = deps.store as Stepwise
+        const asks = deployer(deps)
         const rows = await all(store, 'revision', id)
         const some = rows[pick % Math.max(1, rows.length)]
         if (some === undefined) break
         const work: { [kind in (typeof kinds)[number]]: () => Promise<unknown> } = {
-          patch: () => patchDeployment(tools, id, { secrets: [{ name: 'A', value: '********' }] }, '', ''),
-          revise: () => createRevision(tools, id, {}),
-          redeploy: () => redeploy(tools, id, some.id),
-          interrupt: () => interrupt(tools, id, some.id),
+          patch: () => patchDeployment(deps, id, { secrets: [{ name: 'A', value: '********' }] }, '', ''),
+          revise: () => createRevision(deps, id, {}),
+          redeploy: () => redeploy(deps, id, some.id),
+          interrupt: () => interrupt(deps, id, some.id),
           async claim() {
             const order = await asks.claim(`w${worker}`)
             if (order?.deployment_id === id) held.push(order)
@@ -382,10 +382,10 @@ t.test('random work of two resource workers, with crashes', async t => {
           },
           expire: async () => ((await findDeployment(store, id)) === null ? null : age(store, id, 31_000)),
           async sweep() {
-            await sweepOrders(tools)
-            await sweepOrphans(tools, Date.now() + 120_000)
+            await sweepOrders(deps)
+            await sweepOrphans(deps, Date.now() + 120_000)
           },
-          delete: () => (pick % 5 === 0 ? deleteDeployment(tools, id, false) : Promise.resolve()),
+          delete: () => (pick % 5 === 0 ? deleteDeployment(deps, id, false) : Promise.resolve()),
         }
         if (crash !== null && kind !== 'expire') dying.crashAfter(crash)
         try {

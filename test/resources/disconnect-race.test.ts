@@ -35,7 +35,7 @@ t.test('a disconnect that is told while its client comes back cancels nothing', 
     deadline: Date.now() + 10_000,
     log: all[0]!.link.log,
   })
-  const [one, other] = all.map(tools => runs(tools) as unknown as { disconnect: Handler; join: Handler })
+  const [one, other] = all.map(deps => runs(deps) as unknown as { disconnect: Handler; join: Handler })
   const made = async () => {
     const { thread_id } = newThread(BUILT_IN_APP, v7(), '{}', false)
     await store.apply([{ step: 'threads.insert', row: newThread(BUILT_IN_APP, thread_id, '{}', false) }])

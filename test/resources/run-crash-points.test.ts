@@ -21,7 +21,7 @@ import { parseAllowed } from '../../workers/outbound.js'
 import { openAlarms } from '../../workers/resources/alarms.js'
 import { openApps } from '../../workers/resources/apps.js'
 import { systemAssistantId } from '../../workers/resources/assistants.js'
-import { type Tools, turns } from '../../workers/resources/context.js'
+import { type Deps, turns } from '../../workers/resources/context.js'
 import { openRing } from '../../workers/resources/keys/ring.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
 import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
@@ -46,7 +46,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
   const store = stepwise(real)
   const mux = openMux(link)
   const caller = openCaller(link)
-  const tools: Tools = {
+  const deps: Deps = {
     config,
     store,
     link,
@@ -89,7 +89,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     },
   ])
   type Handler = { handle(value: unknown, context: Context): Promise<Reply> }
-  const doors = leases(tools) as unknown as { claim: Handler; finish: Handler }
+  const doors = leases(deps) as unknown as { claim: Handler; finish: Handler }
   const context = (head: Partial<CallHead>): Context => ({
     head: { request_id: 'x', ...head },
     from: '',
@@ -98,7 +98,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
   })
   const make = async (thread_id: string, run_id = v7(), more: Partial<RunCreate> = {}) => {
     await create(
-      tools,
+      deps,
       { assistant_id: 'g', ...more },
       context({ params: { thread_id }, run: { run_id, mode: 'background' } }),
     )
@@ -147,8 +147,8 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
   }
   /** What the sweeper does once things are 30 s old. */
   const heal = async (thread_id: string) => {
-    for (const run of await real.runs.unsettled(1_000)) if (run.thread_id === thread_id) await dropOrphan(tools, run)
-    for (let i = 0; i < 3; i++) await repair(tools, (await real.threads.get(BUILT_IN_APP, thread_id))!)
+    for (const run of await real.runs.unsettled(1_000)) if (run.thread_id === thread_id) await dropOrphan(deps, run)
+    for (let i = 0; i < 3; i++) await repair(deps, (await real.threads.get(BUILT_IN_APP, thread_id))!)
   }
   /** Whatever is left goes through to its end, one at a time; then the thread rests. */
   const drains = async (t: Test, thread_id: string) => {
@@ -208,7 +208,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
           run: { run_id, mode: 'background' },
           idempotency_key: key,
         }
-        const { head: answer } = await create(tools, { assistant_id: 'g' }, context(head), {
+        const { head: answer } = await create(deps, { assistant_id: 'g' }, context(head), {
           once: onceOf(head, bytes('{}')),
         })
         return answer!.run!.run_id
@@ -231,7 +231,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
       const thread_id = await thread()
       for (const head of ['first', 'second']) await finish((await claim(thread_id, await make(thread_id)))!, head)
       const [newest] = await real.runs.list({ thread_id, limit: 1 })
-      const gone = () => remove(tools, newest!, context({}))
+      const gone = () => remove(deps, newest!, context({}))
       t.ok(await crashes(at, gone))
       await gone()
       t.same(await real.runs.summary([newest!.run_id]), [])
@@ -281,9 +281,9 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
       const thread_id = await thread()
       const run_id = await make(thread_id)
       const next = await make(thread_id)
-      t.ok(await crashes(at, () => cancel(tools, run_id, 'interrupt', 'cancelled: by a test')))
+      t.ok(await crashes(at, () => cancel(deps, run_id, 'interrupt', 'cancelled: by a test')))
       await heal(thread_id)
-      if (at === 0) await cancel(tools, run_id, 'interrupt', 'cancelled: by a test')
+      if (at === 0) await cancel(deps, run_id, 'interrupt', 'cancelled: by a test')
       await drains(t, thread_id)
       t.same([await statusOf(run_id), await statusOf(next)], ['interrupted', 'success'])
     })

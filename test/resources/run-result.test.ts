@@ -14,20 +14,20 @@ type Handler = { handle(value: unknown, context: Context): Promise<Reply> }
 
 t.test('the result of a run is not asked of a thread that has not got it yet', async t => {
   const { store, all } = await stage(t, 1)
-  const tools = all[0]!
+  const deps = all[0]!
   const context = (head: Partial<CallHead>): Context => ({
     head: { request_id: 'x', ...head },
     from: '',
     deadline: Date.now() + 10_000,
-    log: tools.link.log,
+    log: deps.link.log,
   })
-  const { result, join } = runs(tools) as unknown as { result: Handler; join: Handler }
-  const { claim } = leases(tools) as unknown as { claim: Handler }
+  const { result, join } = runs(deps) as unknown as { result: Handler; join: Handler }
+  const { claim } = leases(deps) as unknown as { claim: Handler }
   const row = newThread(BUILT_IN_APP, v7(), '{}', false)
   const { thread_id } = row
   const run_id = v7()
   await store.apply([{ step: 'threads.insert', row }])
-  await create(tools, { assistant_id: 'g' }, context({ params: { thread_id }, run: { run_id, mode: 'background' } }))
+  await create(deps, { assistant_id: 'g' }, context({ params: { thread_id }, run: { run_id, mode: 'background' } }))
   const lease = (await claim.handle({ run_id, thread_id, worker: 'w' }, context({}))).head?.lease as Lease
   const params = { thread_id, run_id }
   const asked = () => result.handle(undefined, context({ params: { run_id } }))

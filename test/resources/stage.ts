@@ -1,4 +1,4 @@
-/** Resource workers without their doors: the tools of several, on one store and one broker. */
+/** Resource workers without their doors: the deps of several, on one store and one broker. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ import { parseAllowed } from '../../workers/outbound.js'
 import { openAlarms } from '../../workers/resources/alarms.js'
 import { openApps } from '../../workers/resources/apps.js'
 import { systemAssistantId } from '../../workers/resources/assistants.js'
-import { type Tools, turns } from '../../workers/resources/context.js'
+import { type Deps, turns } from '../../workers/resources/context.js'
 import { openRing } from '../../workers/resources/keys/ring.js'
 import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { startNats } from '../helpers/nats.js'
@@ -29,7 +29,7 @@ const log = openLog('test', process.env.WEFT_TEST_LOG ?? 'silent')
 export interface Stage {
   /** The store as it is, whatever the workers have. */
   store: Store
-  all: Tools[]
+  all: Deps[]
   /** Resolves when a wake-up of the run is in the work queue. */
   seen(run_id: string): Promise<void>
 }
@@ -46,9 +46,9 @@ export async function stage(
   const config = readConfig({}, { data, max_file_store: 1024 ** 3, ...settings })
   const store = await openSqlite({ folder: data })
   const undo: (() => Promise<void> | void)[] = []
-  const open = async (): Promise<Tools> => {
+  const open = async (): Promise<Deps> => {
     const link = await openLink({ url: nats.url('resources'), role: 'resources', log })
-    const tools: Tools = {
+    const deps: Deps = {
       config,
       store: wrap(store),
       link,
@@ -64,14 +64,14 @@ export async function stage(
       alarms: openAlarms(link),
     }
     undo.push(async () => {
-      tools.alarms.stop()
-      tools.mux.close()
-      tools.caller.close()
+      deps.alarms.stop()
+      deps.mux.close()
+      deps.caller.close()
       await link.close()
     })
-    return tools
+    return deps
   }
-  const all: Tools[] = []
+  const all: Deps[] = []
   for (let i = 0; i < workers; i++) all.push(await open())
   await ensureStreams(all[0]!.link, config)
   await ensureConsumer(all[0]!.link, token('pool', 'default'))

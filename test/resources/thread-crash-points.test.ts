@@ -7,7 +7,7 @@ import { v7 } from 'uuid'
 import { readConfig } from '../../schemas/config.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { openSqlite } from '../../store/sqlite.js'
-import { type Tools, turns } from '../../workers/resources/context.js'
+import { type Deps, turns } from '../../workers/resources/context.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
 import { HALF_MADE_MS, openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { copyThread } from '../../workers/resources/threads/copy.js'
@@ -26,7 +26,7 @@ t.test('every crash point of a copy and of a prune', async t => {
   const store = stepwise(real)
   // No run is there: nothing of this speaks with the broker.
   const link = { nc: { publish: () => {} } }
-  const tools = { store, link, ttls: openTtls(store), inTurn: turns(), config: readConfig({}) } as unknown as Tools
+  const deps = { store, link, ttls: openTtls(store), inTurn: turns(), config: readConfig({}) } as unknown as Deps
   const all = { after: null, limit: 1_000, bytes: 1e9 }
 
   async function source() {
@@ -75,14 +75,14 @@ t.test('every crash point of a copy and of a prune', async t => {
     const before = await kept(thread_id)
     const seen = await shown()
     const points = await crashes(
-      () => copyThread(tools, BUILT_IN_APP, thread_id),
+      () => copyThread(deps, BUILT_IN_APP, thread_id),
       async () => {
         t.same(await kept(thread_id), before, 'the source')
         const made = (await shown()).filter(id => !seen.includes(id))
         for (const id of made) t.equal((await kept(id)).rows.length, 5, 'what shows is whole')
         for (const row of await real.threads.expired(Date.now() + HALF_MADE_MS, 100)) {
           t.ok(row.temporary)
-          await removeThread(tools, row)
+          await removeThread(deps, row)
           t.same(await kept(row.thread_id), { rows: [], blobs: [], writes: [] }, 'what does not is swept')
         }
       },
@@ -102,7 +102,7 @@ t.test('every crash point of a copy and of a prune', async t => {
     const row = await source()
     const { thread_id } = row
     const points = await crashes(
-      () => keepLatest(tools, row),
+      () => keepLatest(deps, row),
       async () => {
         const tuple = await real.checkpoints.get({ thread_id })
         t.equal(tuple?.id, 'c5')

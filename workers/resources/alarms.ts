@@ -8,7 +8,7 @@ import { clockAhead } from '../../bus/clock.js'
 import type { Link } from '../../bus/connect.js'
 import { onAlarm, tellAlarm } from '../../bus/events.js'
 import type { RecordRow, RunSummary, Store } from '../../store/port.js'
-import type { Alarms, Tools } from './context.js'
+import type { Alarms, Deps } from './context.js'
 import { fireCron } from './crons/fire.js'
 import { CRON } from './crons/record.js'
 import { cancelDue } from './runs/cancel.js'
@@ -22,7 +22,7 @@ interface Kind<Row> {
   at: (row: Row) => number
   id: (row: Row) => string
   /** Takes the row out of those that are due, by compare-and-set, and does the work. False: another worker had it. */
-  fire: (tools: Tools, row: Row) => Promise<boolean>
+  fire: (deps: Deps, row: Row) => Promise<boolean>
 }
 
 const kind = <Row>(one: Kind<Row>): Kind<never> => one as unknown as Kind<never>
@@ -42,8 +42,8 @@ const KINDS: readonly Kind<never>[] = [
     due: (store, until, limit) => store.runs.cancelsDue(until, limit),
     at: run => run.cancel_due_at!,
     id: run => run.run_id,
-    fire: async (tools, run) => {
-      await cancelDue(tools, run)
+    fire: async (deps, run) => {
+      await cancelDue(deps, run)
       return true
     },
   }),
@@ -53,7 +53,7 @@ const KINDS: readonly Kind<never>[] = [
     due: (store, until, limit) => store.runs.webhooksDue(until, limit),
     at: run => run.webhook_due_at!,
     id: run => run.run_id,
-    fire: (tools, run) => deliver(tools, run.run_id),
+    fire: (deps, run) => deliver(deps, run.run_id),
   }),
   // Crons whose slot has come make a run.
   kind<RecordRow>({
@@ -77,8 +77,8 @@ const CLOCK_EVERY_MS = 9_000
 const SECOND_MS = 50
 
 /** `ahead`: how far the clock of this host is ahead (ms), null when that is not known. */
-export function openAlarms(link: Link, ahead: (tools: Tools) => Promise<number | null> = askBroker): Alarms {
-  let tools: Tools | null = null
+export function openAlarms(link: Link, ahead: (deps: Deps) => Promise<number | null> = askBroker): Alarms {
+  let deps: Deps | null = null
   let next = Number.POSITIVE_INFINITY
   let timer: NodeJS.Timeout | undefined
   let looking: Promise<void> | null = null
@@ -88,7 +88,7 @@ export function openAlarms(link: Link, ahead: (tools: Tools) => Promise<number |
   let checked = Number.NEGATIVE_INFINITY
 
   function arm(at: number): void {
-    if (tools === null || at >= next) return
+    if (deps === null || at >= next) return
     next = at
     clearTimeout(timer)
     timer = setTimeout(() => void look(), Math.min(Math.max(at - Date.now() + 1, 0) + handicap, MAX_TIMER_MS))
@@ -102,16 +102,16 @@ export function openAlarms(link: Link, ahead: (tools: Tools) => Promise<number |
   }
 
   async function rounds(): Promise<void> {
-    while (again && tools !== null) {
+    while (again && deps !== null) {
       again = false
-      await round(tools)
+      await round(deps)
     }
   }
 
-  async function checkClock(tools: Tools): Promise<void> {
+  async function checkClock(deps: Deps): Promise<void> {
     if (performance.now() - checked < CLOCK_EVERY_MS) return
     checked = performance.now()
-    const found = await ahead(tools)
+    const found = await ahead(deps)
     // What the broker does not say now stays as it was.
     if (found === null) return
     const before = off
@@ -120,15 +120,15 @@ export function openAlarms(link: Link, ahead: (tools: Tools) => Promise<number |
     else if (before !== null) link.log.info('the clock is that of the broker again')
   }
 
-  async function round(tools: Tools): Promise<void> {
+  async function round(deps: Deps): Promise<void> {
     clearTimeout(timer)
     next = Number.POSITIVE_INFINITY
-    await checkClock(tools)
+    await checkClock(deps)
     // The sweep looks again.
     if (off !== null) return
     const found = await Promise.all(
       KINDS.map(one =>
-        fireKind(tools, one).catch(error => {
+        fireKind(deps, one).catch(error => {
           link.log.warn({ err: error, alarm: one.name }, 'what is due could not be looked up')
           return { next: Date.now() + AGAIN_MS, won: 0, lost: 0 }
         }),
@@ -150,41 +150,41 @@ export function openAlarms(link: Link, ahead: (tools: Tools) => Promise<number |
     look,
     off: () => off,
     start(given) {
-      tools = given
+      deps = given
       void look()
     },
     stop() {
-      tools = null
+      deps = null
       clearTimeout(timer)
       unhear()
     },
   }
 }
 
-const askBroker = ({ mux }: Tools): Promise<number | null> => clockAhead(mux)
+const askBroker = ({ mux }: Deps): Promise<number | null> => clockAhead(mux)
 
 /** Fires all rows of the kind that are due. `next`: when there is one more (ms), or Infinity. */
-async function fireKind(tools: Tools, { name, due, at, id, fire }: Kind<never>) {
-  const rows = await due(tools.store, Date.now(), BATCH)
+async function fireKind(deps: Deps, { name, due, at, id, fire }: Kind<never>) {
+  const rows = await due(deps.store, Date.now(), BATCH)
   const fired = await Promise.all(
     rows.map(row =>
-      fire(tools, row).catch(error => {
-        tools.link.log.warn({ err: error, alarm: name }, 'an alarm has to be repeated')
+      fire(deps, row).catch(error => {
+        deps.link.log.warn({ err: error, alarm: name }, 'an alarm has to be repeated')
         return null
       }),
     ),
   )
   const [won, lost] = [true, false].map(outcome => fired.filter(one => one === outcome).length) as [number, number]
-  const [left] = await due(tools.store, Number.MAX_SAFE_INTEGER, 1)
+  const [left] = await due(deps.store, Number.MAX_SAFE_INTEGER, 1)
   if (left === undefined) return { next: Number.POSITIVE_INFINITY, won, lost }
   const stuck = rows.some(row => id(row) === id(left) && at(row) === at(left))
   return { next: stuck ? Math.max(at(left), Date.now() + AGAIN_MS) : at(left), won, lost }
 }
 
 /** The time of a delayed run has come: that its alarm went off is stored first, so only one worker wakes it. */
-export async function start(tools: Tools, run: RunSummary): Promise<boolean> {
+export async function start(deps: Deps, run: RunSummary): Promise<boolean> {
   const { run_id, due_at } = run
-  const failed = await tools.store.apply([
+  const failed = await deps.store.apply([
     {
       step: 'runs.patch',
       run_id,
@@ -192,6 +192,6 @@ export async function start(tools: Tools, run: RunSummary): Promise<boolean> {
       set: { due_at: 0, updated_at: Date.now() },
     },
   ])
-  if (failed === -1) void wakeRun(tools, run, `${run_id}:${run.attempt + 1}`)
+  if (failed === -1) void wakeRun(deps, run, `${run_id}:${run.attempt + 1}`)
   return failed === -1
 }

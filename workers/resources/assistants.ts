@@ -14,26 +14,26 @@ import { isUuid, SYSTEM_ASSISTANT_NAMESPACE, token } from '../../schemas/ids.js'
 import type { AssistantRow, Store } from '../../store/port.js'
 import { share } from './announcements.js'
 import { appOf } from './apps.js'
-import type { Tools } from './context.js'
+import type { Deps } from './context.js'
 import { assistantText } from './rows/text.js'
 
 /** A name with a lone surrogate has no UTF-8 and so no id of its own; no graph has such a name. */
 export const systemAssistantId = (graph_id: string): string => v5(graph_id.toWellFormed(), SYSTEM_ASSISTANT_NAMESPACE)
 
-export const assistants = (tools: Tools) => ({
-  create: door<AssistantCreate>(validateAssistantCreate, (body, { head }) => create(body, appOf(head), tools.store)),
+export const assistants = (deps: Deps) => ({
+  create: door<AssistantCreate>(validateAssistantCreate, (body, { head }) => create(body, appOf(head), deps.store)),
   get: open(async (_, { head }) => {
     const given = head.params?.assistant_id ?? ''
-    const row = await find(tools.store, appOf(head), given)
+    const row = await find(deps.store, appOf(head), given)
     if (row === null) {
       if (!isUuid(given)) throw fail('invalid', `assistant_id: expected a uuid or the id of a graph, got "${given}"`)
       throw fail('not_found', `Assistant with ID ${given} not found`)
     }
     return { body: assistantText(row) }
   }),
-  register: door<Registration>(validateRegistration, body => register(body, tools)),
+  register: door<Registration>(validateRegistration, body => register(body, deps)),
   retire: door<Retirement>(validateRetirement, async ({ pool }) => {
-    await removeConsumer(tools.link, token('pool', pool))
+    await removeConsumer(deps.link, token('pool', pool))
     return {}
   }),
 })
@@ -78,13 +78,13 @@ const withoutReserved = (metadata: { [key: string]: unknown }) =>
     : metadata
 
 /** A graph worker announces itself: its pool's consumer and the system assistants of its graphs exist afterwards. */
-async function register({ app, revision, pool, graphs, ttl }: Registration, tools: Tools) {
-  const { store, link, ttls } = tools
+async function register({ app, revision, pool, graphs, ttl }: Registration, deps: Deps) {
+  const { store, link, ttls } = deps
   await ttls.announce(app, pool, ttl ?? null)
   await ensureConsumer(link, token('pool', pool))
   if (revision !== undefined) return {}
   await ensureSystemAssistants(store, app, graphs)
-  await share(tools, { app, pool, graphs: graphs.map(({ graph_id }) => graph_id) })
+  await share(deps, { app, pool, graphs: graphs.map(({ graph_id }) => graph_id) })
   return {}
 }
 

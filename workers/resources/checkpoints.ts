@@ -2,12 +2,12 @@
 import { door, open } from '../../bus/serve.js'
 import { type CheckpointQuery, validateCheckpointQuery } from '../../schemas/checkpoints.js'
 import { fail } from '../../schemas/errors.js'
-import type { Tools } from './context.js'
+import type { Deps } from './context.js'
 import { packTuples, rowsOf } from './rows/checkpoint.js'
 import { leaseOf } from './runs/lease.js'
 
 /** Checkpoints for graph workers: reads by thread, saves under a lease. */
-export const checkpoints = ({ store }: Tools) => ({
+export const checkpoints = ({ store }: Deps) => ({
   save: open(async (bytes, { head }) => {
     const { run_id, thread_id, attempt, token } = leaseOf(head.lease)
     const rows = rowsOf(bytes)

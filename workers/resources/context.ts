@@ -11,7 +11,7 @@ import type { KeyRing } from './keys/ring.js'
 import type { Ttls } from './rows/thread-ttl.js'
 import type { Workspace } from './workspace.js'
 
-export interface Tools {
+export interface Deps {
   config: Config
   store: Store
   link: Link
@@ -53,7 +53,7 @@ export interface Alarms {
   /** Fires what is due and sets the timer for the earliest row that is left. Never rejects. */
   look(): Promise<void>
   /** From now on what is due is fired. */
-  start(tools: Tools): void
+  start(deps: Deps): void
   /** How far the clock of this host is off (ms), when it is so far that nothing is fired; else null. */
   off(): number | null
   stop(): void

@@ -15,7 +15,7 @@ import { askAgain, hearAnnouncements } from './announcements.js'
 import { openApps, within } from './apps.js'
 import { assistants } from './assistants.js'
 import { checkpoints } from './checkpoints.js'
-import { type Tools, turns } from './context.js'
+import { type Deps, turns } from './context.js'
 import { crons } from './crons/rpc.js'
 import { deployments, revisions } from './deployments/rpc.js'
 import { findServed } from './deployments/served.js'
@@ -41,7 +41,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   await ensureStreams(link, config)
   const mux = openMux(link)
   const caller = openCaller(link)
-  const tools: Tools = {
+  const deps: Deps = {
     config,
     store,
     link,
@@ -56,38 +56,38 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     inTurn: turns(),
     alarms: openAlarms(link),
   }
-  await hearAnnouncements(tools, life)
+  await hearAnnouncements(deps, life)
   const nouns = {
-    assistants: assistants(tools),
-    threads: { ...threads(tools), ...threadStreams(tools), ...commands(tools) },
-    runs: { ...runs(tools), ...leases(tools) },
-    crons: crons(tools),
-    checkpoints: checkpoints(tools),
-    system: system(tools),
+    assistants: assistants(deps),
+    threads: { ...threads(deps), ...threadStreams(deps), ...commands(deps) },
+    runs: { ...runs(deps), ...leases(deps) },
+    crons: crons(deps),
+    checkpoints: checkpoints(deps),
+    system: system(deps),
   }
   const all: { [noun: string]: { [verb: string]: Door } } = {
-    deployments: deployments(tools),
-    revisions: revisions(tools),
-    providers: providers(tools),
+    deployments: deployments(deps),
+    revisions: revisions(deps),
+    providers: providers(deps),
     control: control(await controlDigest(config, store)),
   }
-  for (const noun in nouns) all[noun] = within(tools.apps, nouns[noun as keyof typeof nouns])
+  for (const noun in nouns) all[noun] = within(deps.apps, nouns[noun as keyof typeof nouns])
   for (const [noun, doors] of Object.entries(all)) {
     const served = serve(link, `rpc.${noun}`, noun, doors)
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
   }
   // What another worker changed is not known here any more.
-  const changed = link.nc.subscribe(event('deployments', 'changed'), { callback: () => tools.apps.forget() })
+  const changed = link.nc.subscribe(event('deployments', 'changed'), { callback: () => deps.apps.forget() })
   life.push({ name: 'deployments changed', quiet: () => changed.unsubscribe() })
   // Graph workers that ran before this process did announce themselves again; what was said meanwhile was missed.
-  askAgain(tools)
-  life.push({ name: 'asking again', quiet: link.onReconnect(() => askAgain(tools)) })
-  void renewSecrets({ store, ring: tools.ring, log: link.log }).catch(error =>
+  askAgain(deps)
+  life.push({ name: 'asking again', quiet: link.onReconnect(() => askAgain(deps)) })
+  void renewSecrets({ store, ring: deps.ring, log: link.log }).catch(error =>
     link.log.warn({ err: error }, 'secrets could not be looked through'),
   )
-  tools.alarms.start(tools)
-  life.push({ name: 'alarms', quiet: () => tools.alarms.stop() })
-  const sweeper = startSweeper(tools)
+  deps.alarms.start(deps)
+  life.push({ name: 'alarms', quiet: () => deps.alarms.stop() })
+  const sweeper = startSweeper(deps)
   life.push({ name: 'sweeper', quiet: () => sweeper.stop() })
 }
 

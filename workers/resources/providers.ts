@@ -12,7 +12,7 @@ import {
   validateProviderPatch,
 } from '../../schemas/providers.js'
 import type { RecordRow, Store } from '../../store/port.js'
-import type { Tools } from './context.js'
+import type { Deps } from './context.js'
 import { secretPlace } from './keys/ring.js'
 import { each, newRecord } from './rows/record.js'
 
@@ -21,23 +21,23 @@ interface ProviderBody extends Omit<Provider, 'id' | 'organization_id' | 'provid
   client_secret: string | null
 }
 
-export const providers = (tools: Tools) => ({
-  create: form<ProviderCreate>(validateProviderCreate, body => create(tools, body)),
-  get: open(async (_, { head }) => answer(tools, await find(tools.store, head.params?.provider_id ?? ''))),
-  search: open(() => search(tools)),
+export const providers = (deps: Deps) => ({
+  create: form<ProviderCreate>(validateProviderCreate, body => create(deps, body)),
+  get: open(async (_, { head }) => answer(deps, await find(deps.store, head.params?.provider_id ?? ''))),
+  search: open(() => search(deps)),
   update: form<ProviderPatch>(validateProviderPatch, (body, { head }) =>
-    update(tools, head.params?.provider_id ?? '', body),
+    update(deps, head.params?.provider_id ?? '', body),
   ),
-  delete: open((_, { head }) => remove(tools.store, head.params?.provider_id ?? '')),
+  delete: open((_, { head }) => remove(deps.store, head.params?.provider_id ?? '')),
 })
 
-async function create(tools: Tools, given: ProviderCreate): Promise<Reply> {
+async function create(deps: Deps, given: ProviderCreate): Promise<Reply> {
   checkUrls(given)
   const id = v7()
   const body: ProviderBody = {
     name: given.name,
     client_id: given.client_id,
-    client_secret: given.client_secret ? tools.ring.seal(given.client_secret, secretPlace(id)) : null,
+    client_secret: given.client_secret ? deps.ring.seal(given.client_secret, secretPlace(id)) : null,
     auth_url: given.auth_url,
     token_url: given.token_url,
     uses_pkce: given.uses_pkce ?? false,
@@ -46,39 +46,39 @@ async function create(tools: Tools, given: ProviderCreate): Promise<Reply> {
     token_endpoint_auth_method: given.token_endpoint_auth_method ?? 'client_secret_post',
   }
   const row = newRecord('provider', id, { name: given.provider_id, body: JSON.stringify(body) })
-  if ((await tools.store.apply([{ step: 'records.insert', row }])) !== -1)
+  if ((await deps.store.apply([{ step: 'records.insert', row }])) !== -1)
     throw fail('conflict', `OAuth provider ${given.provider_id} exists already.`)
-  return answer(tools, row)
+  return answer(deps, row)
 }
 
 const TRIES = 20
 
 /** Absent and null leave a member as it is. */
-async function update(tools: Tools, provider_id: string, given: ProviderPatch): Promise<Reply> {
+async function update(deps: Deps, provider_id: string, given: ProviderPatch): Promise<Reply> {
   checkUrls(given)
   for (let i = 0; i < TRIES; i++) {
-    const row = await find(tools.store, provider_id)
+    const row = await find(deps.store, provider_id)
     const { client_secret, ...members } = given
     const before = JSON.parse(row.body) as ProviderBody
     const body: ProviderBody = { ...before }
     for (const name of MEMBERS)
       if (members[name] !== undefined && members[name] !== null) body[name] = members[name] as never
-    if (client_secret) body.client_secret = tools.ring.seal(client_secret, secretPlace(row.id))
-    if (!client_secret && MEMBERS.every(name => body[name] === before[name])) return answer(tools, row)
+    if (client_secret) body.client_secret = deps.ring.seal(client_secret, secretPlace(row.id))
+    if (!client_secret && MEMBERS.every(name => body[name] === before[name])) return answer(deps, row)
     const set = { body: JSON.stringify(body), updated_at: Math.max(Date.now(), row.updated_at + 1) }
     const { id, rev } = row
-    if ((await tools.store.apply([{ step: 'records.patch', kind: 'provider', id, where: { rev }, set }])) === -1)
-      return answer(tools, { ...row, ...set })
+    if ((await deps.store.apply([{ step: 'records.patch', kind: 'provider', id, where: { rev }, set }])) === -1)
+      return answer(deps, { ...row, ...set })
   }
   throw fail('unavailable', 'The provider is changed by too many at once')
 }
 
 const MEMBERS = ['name', 'client_id', 'auth_url', 'token_url', 'uses_pkce', 'code_challenge_method'] as const
 
-async function search(tools: Tools): Promise<Reply> {
+async function search(deps: Deps): Promise<Reply> {
   const found: Provider[] = []
   const query = { kind: 'provider', app: BUILT_IN_APP, sort: 'created_at', order: 'asc' } as const
-  for await (const row of each(tools.store, query)) found.push(providerOut(tools, row))
+  for await (const row of each(deps.store, query)) found.push(providerOut(deps, row))
   return { body: JSON.stringify(found) }
 }
 
@@ -94,9 +94,9 @@ async function find(store: Store, provider_id: string): Promise<RecordRow> {
   return row
 }
 
-const answer = (tools: Tools, row: RecordRow): Reply => ({ body: JSON.stringify(providerOut(tools, row)) })
+const answer = (deps: Deps, row: RecordRow): Reply => ({ body: JSON.stringify(providerOut(deps, row)) })
 
-function providerOut({ workspace }: Tools, { id, name, body, created_at, updated_at }: RecordRow): Provider {
+function providerOut({ workspace }: Deps, { id, name, body, created_at, updated_at }: RecordRow): Provider {
   const { client_secret: _, ...shown } = JSON.parse(body) as ProviderBody
   return {
     id,

@@ -2,7 +2,7 @@
  * What must be swept, with its period. Everything here is also done at once where it happens; the sweep finishes what
  * a crash left.
  */
-import type { Tools } from './context.js'
+import type { Deps } from './context.js'
 import { sweepLogs } from './deployments/logs.js'
 import { sweepOrders, sweepOrphans } from './deployments/sweep.js'
 import { firstEligible } from './rows/thread-status.js'
@@ -16,7 +16,7 @@ interface Row {
   every_ms: number
   /** Also right after the start. */
   at_start: boolean
-  work: (tools: Tools) => Promise<void>
+  work: (deps: Deps) => Promise<void>
 }
 
 const STALE_MS = 30_000
@@ -38,7 +38,7 @@ export const rows: readonly Row[] = [
   // Deployments with an order that nobody holds, and those that waited for a deploy worker too long.
   { name: 'deploy orders', every_ms: 10_000, at_start: true, work: sweepOrders },
   // Revisions, secrets and projects of changes that were never made.
-  { name: 'orphans', every_ms: 60_000, at_start: true, work: tools => sweepOrphans(tools) },
+  { name: 'orphans', every_ms: 60_000, at_start: true, work: deps => sweepOrphans(deps) },
   // Log lines older than 14 days.
   { name: 'logs', every_ms: 60_000, at_start: true, work: sweepLogs },
   // Idempotency keys whose 24 hours are over.
@@ -49,15 +49,15 @@ export const rows: readonly Row[] = [
   { name: 'expired threads', every_ms: 5_000, at_start: true, work: expireDue },
 ]
 
-export function startSweeper(tools: Tools): { stop(): void } {
+export function startSweeper(deps: Deps): { stop(): void } {
   const timers = rows.map(row => {
     let running = false
     const run = () => {
       if (running) return
       running = true
       row
-        .work(tools)
-        .catch(error => tools.link.log.warn({ err: error, sweep: row.name }, 'a sweep failed'))
+        .work(deps)
+        .catch(error => deps.link.log.warn({ err: error, sweep: row.name }, 'a sweep failed'))
         .finally(() => (running = false))
     }
     if (row.at_start) run()
@@ -68,46 +68,46 @@ export function startSweeper(tools: Tools): { stop(): void } {
 
 const started = Date.now()
 
-async function rewake(tools: Tools): Promise<void> {
-  const { store } = tools
+async function rewake(deps: Deps): Promise<void> {
+  const { store } = deps
   const now = Date.now()
   for (const run of await store.runs.unsettled(UNSETTLED)) {
     if (run.status === 'running' || (run.updated_at > now - STALE_MS && run.updated_at > started)) continue
     if (run.status === 'accepting') {
       // By the age alone: another worker may be about to accept it.
-      if (run.updated_at < now - STALE_MS) await dropOrphan(tools, run)
+      if (run.updated_at < now - STALE_MS) await dropOrphan(deps, run)
       continue
     }
     const thread = await store.threads.get(run.app, run.thread_id)
     if (thread === null || !thread.queue.some(one => one.run_id === run.run_id)) {
-      if (run.updated_at < now - STALE_MS) await dropOrphan(tools, run)
+      if (run.updated_at < now - STALE_MS) await dropOrphan(deps, run)
       continue
     }
     if (thread.active !== null || firstEligible(thread.queue, now)?.run_id !== run.run_id) continue
-    await wakeRun(tools, run, `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`)
+    await wakeRun(deps, run, `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`)
   }
 }
 
 let beats = new Map<string, number>()
 
-async function wakeLost(tools: Tools): Promise<void> {
+async function wakeLost(deps: Deps): Promise<void> {
   const before = beats
   beats = new Map()
-  for (const run of await tools.store.runs.unsettled(UNSETTLED)) {
+  for (const run of await deps.store.runs.unsettled(UNSETTLED)) {
     if (run.status !== 'running') continue
     beats.set(run.run_id, run.hb)
     if (before.get(run.run_id) !== run.hb) continue
-    await dropOrphan(tools, run)
-    await wakeRun(tools, run, `${run.run_id}:${run.attempt}:lost${run.hb}`)
+    await dropOrphan(deps, run)
+    await wakeRun(deps, run, `${run.run_id}:${run.attempt}:lost${run.hb}`)
   }
 }
 
-async function repairStale(tools: Tools): Promise<void> {
-  for (const thread of await tools.store.threads.busy(Date.now() - STALE_MS, BATCH)) await repair(tools, thread)
+async function repairStale(deps: Deps): Promise<void> {
+  for (const thread of await deps.store.threads.busy(Date.now() - STALE_MS, BATCH)) await repair(deps, thread)
 }
 
 /** Until none is left: a pool ends hundreds a second. */
-async function removeExpired({ store, config }: Tools): Promise<void> {
+async function removeExpired({ store, config }: Deps): Promise<void> {
   const now = Date.now()
   for (let more = true; more; ) {
     const threads = await store.runs.expired(now - config.keep_ended_ms, now - config.resumable_ttl_ms, REMOVED)

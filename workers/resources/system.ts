@@ -3,18 +3,18 @@ import { door, open } from '../../bus/serve.js'
 import { fail } from '../../schemas/errors.js'
 import { type Truncate, validateTruncate } from '../../schemas/truncate.js'
 import { appOf } from './apps.js'
-import type { Tools } from './context.js'
+import type { Deps } from './context.js'
 import { truncate } from './truncate.js'
 
-export const system = (tools: Tools) => ({
+export const system = (deps: Deps) => ({
   truncate: door<Truncate>(validateTruncate, async body => {
-    await truncate(tools, body)
+    await truncate(deps, body)
     return { head: { status: 204 } }
   }),
-  ...checks(tools),
+  ...checks(deps),
 })
 
-const checks = ({ store, apps, alarms }: Tools) => ({
+const checks = ({ store, apps, alarms }: Deps) => ({
   check: open(async () => {
     await store.ping()
     return { body: '{"ok":true}' }

@@ -3,12 +3,12 @@ import { fail } from '../../schemas/errors.js'
 import type { Truncate } from '../../schemas/truncate.js'
 import type { RecordRow, Step, Truncated } from '../../store/port.js'
 import { systemAssistantId } from './assistants.js'
-import type { Tools } from './context.js'
+import type { Deps } from './context.js'
 
 const PAGE = 1_000
 
 /** Runs that are being executed are fenced by it: their rows are gone. */
-export async function truncate({ store, config, link }: Tools, given: Truncate): Promise<void> {
+export async function truncate({ store, config, link }: Deps, given: Truncate): Promise<void> {
   if (!config.test) throw fail('not_found')
   if (given.store) throw fail('invalid', 'store: expected nothing, the item store is not available yet')
   const wanted: [wanted: boolean | null | undefined, what: Truncated][] = [
@@ -24,7 +24,7 @@ export async function truncate({ store, config, link }: Tools, given: Truncate):
 }
 
 /** Of the graphs that graph workers have announced. */
-async function systemAssistants(store: Tools['store']): Promise<{ app: string; assistant_id: string }[]> {
+async function systemAssistants(store: Deps['store']): Promise<{ app: string; assistant_id: string }[]> {
   const graphs: RecordRow[] = []
   for (let after: RecordRow | undefined; ; after = graphs.at(-1)) {
     const query = { kind: 'graph', sort: 'id', order: 'asc', limit: PAGE } as const

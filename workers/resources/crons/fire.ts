@@ -9,7 +9,7 @@ import { CRON_NAMESPACE } from '../../../schemas/ids.js'
 import { time } from '../../../schemas/json.js'
 import type { RunCreate } from '../../../schemas/runs.js'
 import type { RecordRow, Step } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { place } from '../runs/create.js'
 import { CRON, type CronBody, rowOf } from './record.js'
 import { latestSlot, nextSlot } from './slots.js'
@@ -21,30 +21,30 @@ const LATE_MS = 60_000
  * Fires a cron that is due and moves it on: to its first slot after the time this began, so that those that passed
  * meanwhile are missed ones of the next time. False: another had it. Rejects when it has to be tried again.
  */
-export async function fireCron(tools: Tools, row: RecordRow): Promise<boolean> {
+export async function fireCron(deps: Deps, row: RecordRow): Promise<boolean> {
   const body = JSON.parse(row.body) as CronBody
   const now = Date.now()
   if (row.due_at === null || row.due_at > now) return true
   const slot = latestSlot(body, row.due_at, now)
   const ended = body.end !== null && now >= body.end
-  const orphan = ended ? false : await start(tools, row, body, slot)
+  const orphan = ended ? false : await start(deps, row, body, slot)
   const { id, rev } = row
   const { body: text, due_at } = rowOf({ ...body, next: nextSlot(body, Math.max(slot, now)) }, row)
   const move: Step = orphan
     ? { step: 'records.remove', kind: CRON, id, where: { rev } }
     : { step: 'records.patch', kind: CRON, id, where: { rev }, set: { body: text, due_at } }
-  return (await tools.store.apply([move])) === -1
+  return (await deps.store.apply([move])) === -1
 }
 
 /** The run of the slot. A slot whose run is refused is left out. True: the thread of the cron is gone. */
-async function start(tools: Tools, row: RecordRow, body: CronBody, slot: number): Promise<boolean> {
-  const { log } = tools.link
+async function start(deps: Deps, row: RecordRow, body: CronBody, slot: number): Promise<boolean> {
+  const { log } = deps.link
   const run_id = v5(`${row.id}:${slot}`, CRON_NAMESPACE)
   const thread_id = row.parent || v5(run_id, CRON_NAMESPACE)
   const late = slot > row.due_at! || slot < Date.now() - LATE_MS
   const told = { cron_id: row.id, run_id, thread_id, slot: time(slot) }
   try {
-    const made = await place(tools, templateOf(row.id, body, late ? time(slot) : null), {
+    const made = await place(deps, templateOf(row.id, body, late ? time(slot) : null), {
       app: row.app,
       run_id,
       thread_id,
@@ -53,7 +53,7 @@ async function start(tools: Tools, row: RecordRow, body: CronBody, slot: number)
     if (made) log.info({ ...told, late }, 'cron fired')
   } catch (error) {
     if (!(error instanceof WeftError) || error.code === 'unavailable') throw error
-    if (row.parent !== '' && (await tools.store.threads.get(row.app, row.parent)) === null) {
+    if (row.parent !== '' && (await deps.store.threads.get(row.app, row.parent)) === null) {
       log.warn(told, 'the thread of a cron is gone, and so is the cron')
       return true
     }

@@ -18,29 +18,29 @@ import type { RecordRow, Step, Store } from '../../../store/port.js'
 import { refusal } from '../../outbound.js'
 import { appOf } from '../apps.js'
 import { find, noAssistant } from '../assistants.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { visible } from '../rows/thread.js'
 import { assistantKey, CRON, type CronBody, cronOf, rowOf } from './record.js'
 import { count, search } from './search.js'
 import { checkTimetable, nextSlot, parseTime } from './slots.js'
 
-export const crons = (tools: Tools) => ({
+export const crons = (deps: Deps) => ({
   createForThread: door<ThreadCronCreate>(validateThreadCronCreate, async (body, { head }) => {
-    const { thread_id } = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
-    return create(tools, { ...body, on_run_completed: null }, thread_id, head)
+    const { thread_id } = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
+    return create(deps, { ...body, on_run_completed: null }, thread_id, head)
   }),
   create: door<CronCreate>(validateCronCreate, (body, { head }) =>
-    create(tools, { ...body, on_run_completed: body.on_run_completed ?? 'delete' }, '', head),
+    create(deps, { ...body, on_run_completed: body.on_run_completed ?? 'delete' }, '', head),
   ),
-  get: open(async (_, { head }) => ({ body: JSON.stringify(cronOf(await known(tools.store, head))) })),
-  update: door<CronPatch>(validateCronPatch, (body, { head }) => update(tools, body, head)),
+  get: open(async (_, { head }) => ({ body: JSON.stringify(cronOf(await known(deps.store, head))) })),
+  update: door<CronPatch>(validateCronPatch, (body, { head }) => update(deps, body, head)),
   delete: open(async (_, { head }) => {
-    const { id } = await known(tools.store, head)
-    await tools.store.apply([{ step: 'records.remove', kind: CRON, id, where: {} }])
+    const { id } = await known(deps.store, head)
+    await deps.store.apply([{ step: 'records.remove', kind: CRON, id, where: {} }])
     return { head: { status: 204 } }
   }),
-  search: door(validateCronSearch, (body, { head }) => search(tools.store, appOf(head), body)),
-  count: door(validateCronCount, (body, { head }) => count(tools.store, appOf(head), body)),
+  search: door(validateCronSearch, (body, { head }) => search(deps.store, appOf(head), body)),
+  count: door(validateCronCount, (body, { head }) => count(deps.store, appOf(head), body)),
 })
 
 /** The steps that remove the crons of an assistant. */
@@ -54,14 +54,14 @@ export async function cronsOfAssistant(store: Store, app: string, assistant_id: 
   }
 }
 
-async function create(tools: Tools, body: CronCreate, thread_id: string, head: CallHead) {
-  const assistant = await find(tools.store, appOf(head), body.assistant_id)
+async function create(deps: Deps, body: CronCreate, thread_id: string, head: CallHead) {
+  const assistant = await find(deps.store, appOf(head), body.assistant_id)
   if (assistant === null) throw fail('not_found', noAssistant(body.assistant_id))
-  checkWebhook(tools, body.webhook)
+  checkWebhook(deps, body.webhook)
   const now = Date.now()
   const { schedule, timezone = null, enabled, end_time } = body
   const table = { schedule, timezone, end: end_time == null ? null : parseTime('end_time', end_time) }
-  checkTimetable(table, tools.config.cron_seconds)
+  checkTimetable(table, deps.config.cron_seconds)
   const row = rowOf(
     {
       ...table,
@@ -75,18 +75,18 @@ async function create(tools: Tools, body: CronCreate, thread_id: string, head: C
     },
     { app: assistant.app, id: v7(), parent: thread_id, created_at: now, updated_at: now },
   )
-  await tools.store.apply([{ step: 'records.insert', row }])
-  if (row.due_at !== null) tools.alarms.set(row.due_at)
+  await deps.store.apply([{ step: 'records.insert', row }])
+  if (row.due_at !== null) deps.alarms.set(row.due_at)
   return { body: JSON.stringify(cronOf(row)) }
 }
 
-async function update(tools: Tools, patch: CronPatch, head: CallHead) {
-  checkWebhook(tools, patch.webhook)
+async function update(deps: Deps, patch: CronPatch, head: CallHead) {
+  checkWebhook(deps, patch.webhook)
   for (;;) {
-    const stored = await known(tools.store, head)
+    const stored = await known(deps.store, head)
     const before = JSON.parse(stored.body) as CronBody
     const body = patched(before, patch, stored.parent === '')
-    checkTimetable(body, tools.config.cron_seconds)
+    checkTimetable(body, deps.config.cron_seconds)
     const moved =
       body.schedule !== before.schedule ||
       body.timezone !== before.timezone ||
@@ -95,7 +95,7 @@ async function update(tools: Tools, patch: CronPatch, head: CallHead) {
     if (moved) body.next = nextSlot(body, Date.now())
     const row = rowOf(body, { ...stored, updated_at: Math.max(Date.now(), stored.updated_at + 1) })
     const { keys, due_at, updated_at, body: text } = row
-    const failed = await tools.store.apply([
+    const failed = await deps.store.apply([
       {
         step: 'records.patch',
         kind: CRON,
@@ -106,7 +106,7 @@ async function update(tools: Tools, patch: CronPatch, head: CallHead) {
     ])
     // Fired or patched meanwhile: once more, on what it is now.
     if (failed !== -1) continue
-    if (row.due_at !== null) tools.alarms.set(row.due_at)
+    if (row.due_at !== null) deps.alarms.set(row.due_at)
     return { body: JSON.stringify(cronOf(row)) }
   }
 }
@@ -150,7 +150,7 @@ function payloadOf(given: Pick<Partial<CronPayload>, (typeof TEMPLATE)[number]>)
   return Object.fromEntries(TEMPLATE.filter(name => given[name] != null).map(name => [name, given[name]]))
 }
 
-function checkWebhook({ allowed }: Tools, url: string | null | undefined): void {
+function checkWebhook({ allowed }: Deps, url: string | null | undefined): void {
   const no = url ? refusal(url, allowed) : null
   if (no !== null) throw fail('invalid', `webhook: ${no}`)
 }

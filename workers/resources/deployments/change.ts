@@ -1,6 +1,6 @@
 import type { DeploymentPatch, SourceRevisionConfig } from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { merge } from './merge.js'
 import { checkForm, checkVariables, newRevision, nextSecrets, policyOf, refuse } from './parts.js'
 import { type DeploymentBody, flightOf, type Known, type RevisionBody, revisionOf, standingOf } from './row.js'
@@ -11,14 +11,14 @@ import { type Change, change, claimed, settled, wakeFor } from './write.js'
 
 /** API: control-plane 6.4. `version`: the ETag the client has seen, or ''. */
 export async function patchDeployment(
-  tools: Tools,
+  deps: Deps,
   id: string,
   body: DeploymentPatch,
   origin: string,
   version: string,
 ): Promise<Known<DeploymentBody>> {
   checkForm(body)
-  const after = await change(tools, id, async now => {
+  const after = await change(deps, id, async now => {
     checkVersion(now, version)
     if (now.body.status === 'AWAITING_DELETE') throw fail('bad_request', 'The deployment is being deleted')
     const merged = merge(now.body, body, urlOf(origin, now.body.slug))
@@ -26,7 +26,7 @@ export async function patchDeployment(
     if (!merged.configured && !merged.revises) return null
     const { source } = now.body
     const { source_config, source_revision_config } = merged
-    refuse(refusalOf({ source, source_config, source_revision_config }, policyOf(tools)))
+    refuse(refusalOf({ source, source_config, source_revision_config }, policyOf(deps)))
     const next: DeploymentBody = {
       ...now.body,
       source_config,
@@ -34,47 +34,47 @@ export async function patchDeployment(
       generation: now.body.generation + (merged.resized ? 1 : 0),
     }
     if (!merged.revises) return { body: next, visible: true }
-    return revise(tools, { ...now, body: next }, { source_revision_config, given: body })
+    return revise(deps, { ...now, body: next }, { source_revision_config, given: body })
   })
-  wakeFor(tools, after)
+  wakeFor(deps, after)
   return after
 }
 
 /** A new revision from what is given and, for the rest, the latest one (API: control-plane 6.5). */
-export async function createRevision(tools: Tools, id: string, body: DeploymentPatch): Promise<Known<DeploymentBody>> {
+export async function createRevision(deps: Deps, id: string, body: DeploymentPatch): Promise<Known<DeploymentBody>> {
   checkForm(body)
   const { source_revision_config, secrets, secret_references } = body
   const given: DeploymentPatch = { source_revision_config, secrets, secret_references }
-  const after = await change(tools, id, async now => {
+  const after = await change(deps, id, async now => {
     if (now.body.status === 'AWAITING_DELETE') throw fail('bad_request', 'The deployment is being deleted')
     const merged = merge(now.body, given, '')
     if (typeof merged === 'string') throw fail('bad_request', merged)
-    refuse(refusalOf({ source: now.body.source, ...merged }, policyOf(tools)))
-    return revise(tools, now, { source_revision_config: merged.source_revision_config, given })
+    refuse(refusalOf({ source: now.body.source, ...merged }, policyOf(deps)))
+    return revise(deps, now, { source_revision_config: merged.source_revision_config, given })
   })
-  wakeFor(tools, after)
+  wakeFor(deps, after)
   return after
 }
 
 /** A new revision that repeats an older one: its configuration, commit, commands, secrets, and artefact if there is one. */
-export async function redeploy(tools: Tools, id: string, revision_id: string): Promise<Known<DeploymentBody>> {
-  const after = await change(tools, id, async now => {
+export async function redeploy(deps: Deps, id: string, revision_id: string): Promise<Known<DeploymentBody>> {
+  const after = await change(deps, id, async now => {
     if (now.body.status === 'AWAITING_DELETE') throw fail('bad_request', 'The deployment is being deleted')
-    const old = await revisionOf(tools.store, now, revision_id)
+    const old = await revisionOf(deps.store, now, revision_id)
     const { flight } = now.body
     const mine = flight?.revision_id === old.id
     const status = standingOf(old, now.body)
     if (!isOver(status)) throw fail('bad_request', `The revision is ${status}: it cannot be redeployed yet`)
     if (status === 'SKIPPED') throw fail('bad_request', 'The revision was skipped: it cannot be redeployed')
     const commit = (mine ? flight.repo_commit_sha : null) ?? old.body.source_revision_config.repo_commit_sha
-    return revise(tools, now, {
+    return revise(deps, now, {
       source_revision_config: { ...old.body.source_revision_config, repo_commit_sha: commit },
       given: {},
       old: { ...old.body, artefact: (mine ? flight.artefact : null) ?? old.body.artefact },
       redeploy_of: old.id,
     })
   })
-  wakeFor(tools, after)
+  wakeFor(deps, after)
   return after
 }
 
@@ -86,11 +86,11 @@ interface Revising {
 }
 
 /** The change that adds a revision: it flies when nothing does, else it is the one that comes next. */
-async function revise(tools: Tools, now: Known<DeploymentBody>, wanted: Revising): Promise<Change> {
+async function revise(deps: Deps, now: Known<DeploymentBody>, wanted: Revising): Promise<Change> {
   const { body } = now
   const { given, old, source_revision_config } = wanted
   const references = old?.secret_references ?? given.secret_references ?? body.secret_references
-  const secrets = await nextSecrets(tools, now, given.secrets ?? null, old)
+  const secrets = await nextSecrets(deps, now, given.secrets ?? null, old)
   checkVariables(body.source, given.secrets ?? [], references, secrets.names)
   const made = newRevision(now.id, {
     seq: body.seq + 1,
@@ -111,7 +111,7 @@ async function revise(tools: Tools, now: Known<DeploymentBody>, wanted: Revising
       // Whoever was the latest is somebody's for good before another one takes its place.
       claimed('revision', body.latest),
       claimed('secrets', body.secrets),
-      ...(flies && body.flight !== null ? await settled(tools.store, body.flight) : []),
+      ...(flies && body.flight !== null ? await settled(deps.store, body.flight) : []),
       ...secrets.insert,
       made.insert,
     ],

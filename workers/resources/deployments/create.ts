@@ -4,7 +4,7 @@ import { v7 } from 'uuid'
 import type { DeploymentCreate } from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
 import type { Step } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
 import { onceRecord, recallDeployment } from './idempotency.js'
 import { createdConfig, createdRevision } from './merge.js'
@@ -17,7 +17,7 @@ import { announce, claimed, wakeDeployers } from './write.js'
 
 /** Checks all of it, then stores it; nothing is left of a create that is refused. `key`: the Idempotency-Key, if any. */
 export async function createDeployment(
-  tools: Tools,
+  deps: Deps,
   body: DeploymentCreate,
   key?: string,
 ): Promise<Known<DeploymentBody>> {
@@ -29,17 +29,17 @@ export async function createDeployment(
   const source_revision_config = createdRevision(body.source_revision_config)
   if (source === 'github' && source_config.custom_url !== null)
     throw fail('bad_request', 'source_config.custom_url is set by the server for source github')
-  refuse(refusalOf({ source, source_config, source_revision_config }, policyOf(tools)))
+  refuse(refusalOf({ source, source_config, source_revision_config }, policyOf(deps)))
   const references = body.secret_references ?? []
   checkVariables(source, body.secrets ?? [], references)
   if (body.secrets?.some(({ value }) => value === MASK))
     throw fail('bad_request', `a secret has the value ${MASK}, which stands for one that is stored already`)
 
   const id = v7()
-  const once = key === undefined ? null : onceRecord(tools, key, body, id)
-  const before = once === null ? null : await recallDeployment(tools, once, body)
+  const once = key === undefined ? null : onceRecord(deps, key, body, id)
+  const before = once === null ? null : await recallDeployment(deps, once, body)
   if (before !== null) return before
-  const secrets = sealed(tools, id, body.secrets ?? [])
+  const secrets = sealed(deps, id, body.secrets ?? [])
   const made = newRevision(id, {
     seq: 1,
     source,
@@ -89,19 +89,19 @@ export async function createDeployment(
     ...secrets.claimed,
     made.claimed,
   ]
-  const failed = await tools.store.apply(steps)
+  const failed = await deps.store.apply(steps)
   if (failed !== -1 && failed <= steps.findIndex(step => step.step === 'records.insert' && step.row === row)) {
-    await undo(tools, steps.slice(0, failed))
+    await undo(deps, steps.slice(0, failed))
     // Two with the same key at once: the other one was faster.
-    if (once !== null && failed === 0) return createDeployment(tools, body, key)
+    if (once !== null && failed === 0) return createDeployment(deps, body, key)
     throw fail('conflict', `A deployment or tracing project named ${name} exists already.`)
   }
-  announce(tools, id)
-  wakeDeployers(tools, 'deploy', id, made.id)
+  announce(deps, id)
+  wakeDeployers(deps, 'deploy', id, made.id)
   return { ...row, body: value }
 }
 
-async function undo({ store }: Tools, steps: readonly Step[]): Promise<void> {
+async function undo({ store }: Deps, steps: readonly Step[]): Promise<void> {
   for (const step of steps)
     if (step.step === 'records.insert')
       await store.apply([{ step: 'records.remove', kind: step.row.kind, id: step.row.id, where: {} }])

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import { fail } from '../../../schemas/errors.js'
 import type { RecordRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
 import { KIND, UNDER_WAY } from '../runs/idempotency.js'
 import { type DeploymentBody, findDeployment, type Known, ORPHAN_MS } from './row.js'
@@ -19,7 +19,7 @@ interface Made {
 }
 
 /** The record that makes the deployment the only answer to the key. */
-export function onceRecord({ ring }: Tools, key: string, body: unknown, deployment_id: string): RecordRow {
+export function onceRecord({ ring }: Deps, key: string, body: unknown, deployment_id: string): RecordRow {
   const made: Made = { print: ring.prints(JSON.stringify(body))[0]!, deployment_id }
   const id = createHash('sha256').update(`deployments ${key}`).digest('hex')
   return newRecord(KIND, id, { body: JSON.stringify(made), due_at: Date.now() + KEPT_MS })
@@ -27,11 +27,11 @@ export function onceRecord({ ring }: Tools, key: string, body: unknown, deployme
 
 /** What the key was answered before; null when it is new. Throws conflict when it is another request's, or under way. */
 export async function recallDeployment(
-  tools: Tools,
+  deps: Deps,
   record: RecordRow,
   body: unknown,
 ): Promise<Known<DeploymentBody> | null> {
-  const { store, ring } = tools
+  const { store, ring } = deps
   const found = await store.records.get(KIND, record.id)
   if (found === null) return null
   const made = JSON.parse(found.body) as Made

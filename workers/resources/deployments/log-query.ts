@@ -3,7 +3,7 @@ import { type Door, form, open, type Reply } from '../../../bus/serve.js'
 import type { LogStage } from '../../../schemas/deploy-calls.js'
 import { type LogQuery, validateLogQuery } from '../../../schemas/deployments.js'
 import { InvalidFields } from '../../../schemas/errors.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { type FoundLine, LEVELS, type LogFilter, readLines } from './logs.js'
 import { openQuery, pathIds } from './query.js'
 import { deploymentOf, revisionOf } from './row.js'
@@ -12,23 +12,23 @@ const DEFAULT_LIMIT = 100
 /** A deployment's log is that of its newest revisions. */
 const NEWEST = 20
 
-export const logQueries = (tools: Tools) => ({
-  build_logs: compatible(tools, ['build']),
-  deploy_logs: compatible(tools, ['deploy', 'runtime']),
-  runtime_logs: compatible(tools, ['deploy', 'runtime']),
-  logs: open((_, { head }) => own(tools, head.params, head.query)),
+export const logQueries = (deps: Deps) => ({
+  build_logs: compatible(deps, ['build']),
+  deploy_logs: compatible(deps, ['deploy', 'runtime']),
+  runtime_logs: compatible(deps, ['deploy', 'runtime']),
+  logs: open((_, { head }) => own(deps, head.params, head.query)),
 })
 
-const compatible = (tools: Tools, stages: readonly LogStage[]): Door =>
+const compatible = (deps: Deps, stages: readonly LogStage[]): Door =>
   form<LogQuery>(validateLogQuery, async (body, { head }) => {
     const say = (name: string, msg: string): never => {
       throw new InvalidFields([{ loc: ['body', name], msg, type: 'value_error' }])
     }
     const filter = filterOf({ ...body, cursor: body.offset }, say)
-    return page(await readLines(tools.store, await streams(tools, head.params, stages), filter), filter)
+    return page(await readLines(deps.store, await streams(deps, head.params, stages), filter), filter)
   })
 
-async function own(tools: Tools, params: { [name: string]: string } | undefined, text: string | undefined) {
+async function own(deps: Deps, params: { [name: string]: string } | undefined, text: string | undefined) {
   const query = openQuery(text)
   const { limit } = query.page(1_000, DEFAULT_LIMIT)
   const stages = query.someOf('stage', ['build', 'deploy', 'runtime'] as const) ?? ['build', 'deploy', 'runtime']
@@ -40,7 +40,7 @@ async function own(tools: Tools, params: { [name: string]: string } | undefined,
   }
   const given = { order, limit, cursor: get('cursor'), level: get('level'), query: get('q') }
   const filter = filterOf({ ...given, start_time: get('start_time'), end_time: get('end_time') }, say)
-  return page(await readLines(tools.store, await streams(tools, params, stages), filter), filter)
+  return page(await readLines(deps.store, await streams(deps, params, stages), filter), filter)
 }
 
 type Given = Omit<LogQuery, 'offset'> & { cursor?: string | null | undefined }
@@ -69,11 +69,11 @@ function timeOf(given: number | string | null | undefined, wrong: () => never): 
 
 /** Where the lines are: of the revision in the path, else of the deployment's newest. */
 async function streams(
-  tools: Tools,
+  deps: Deps,
   params: { [name: string]: string } | undefined,
   stages: readonly LogStage[],
 ): Promise<{ revision_id: string; stage: LogStage }[]> {
-  const { store } = tools
+  const { store } = deps
   const one = params?.revision_id !== undefined
   const [deployment_id, revision_id] = pathIds(params, 'deployment_id', ...(one ? ['revision_id'] : []))
   const deployment = await deploymentOf(store, deployment_id!)

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import { type DeployLog, type LogLine, type LogStage, validateDeployLog } from '../../../schemas/deploy-calls.js'
 import type { RecordRow, Store } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
 import { type Redact, redactorOf } from './redact.js'
 import { deploymentOf, revisionOf } from './row.js'
@@ -30,14 +30,14 @@ interface BatchBody {
   lines: LogLine[]
 }
 
-export const logWriter = (tools: Tools) => ({
+export const logWriter = (deps: Deps) => ({
   log: forDeployers<DeployLog>(validateDeployLog, async ask => {
-    const deployment = await deploymentOf(tools.store, ask.deployment_id)
-    const revision = await revisionOf(tools.store, deployment, ask.revision_id)
-    const redact = await redactorOf(tools, deployment.id, revision.body.secrets)
+    const deployment = await deploymentOf(deps.store, ask.deployment_id)
+    const revision = await revisionOf(deps.store, deployment, ask.revision_id)
+    const redact = await redactorOf(deps, deployment.id, revision.body.secrets)
     const parent = logParent(revision.id, ask.stage)
-    await tools.inTurn(`log ${parent}`, async () => {
-      for (const lines of batches(ask.lines, redact)) await append(tools.store, parent, lines)
+    await deps.inTurn(`log ${parent}`, async () => {
+      for (const lines of batches(ask.lines, redact)) await append(deps.store, parent, lines)
     })
     return { body: '{}' }
   }),
@@ -215,7 +215,7 @@ async function* merged(
 const BATCH = 500
 
 /** Lines are kept for 14 days. */
-export async function sweepLogs({ store }: Tools): Promise<void> {
+export async function sweepLogs({ store }: Deps): Promise<void> {
   const rows = await store.records.due('log', Date.now(), BATCH)
   if (rows.length > 0)
     await store.apply(rows.map(({ id }) => ({ step: 'records.remove' as const, kind: 'log', id, where: {} })))

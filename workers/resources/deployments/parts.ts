@@ -4,7 +4,7 @@ import { v7 } from 'uuid'
 import type { DeploymentPatch, Secret, SecretReference } from '../../../schemas/deployments.js'
 import { fail, InvalidFields } from '../../../schemas/errors.js'
 import type { Step } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { secretsPlace } from '../keys/ring.js'
 import { newRecord } from '../rows/record.js'
 import { type DeploymentBody, type Known, ORPHAN_MS, type RevisionBody } from './row.js'
@@ -24,7 +24,7 @@ export function refuse(sentence: string | null): void {
 }
 
 /** What the operator's settings say of where builds may read from. */
-export const policyOf = ({ allowed, config }: Tools): Policy => ({
+export const policyOf = ({ allowed, config }: Deps): Policy => ({
   allowed,
   local_sources: config.local_sources
     .split(',')
@@ -53,7 +53,7 @@ export interface Secrets {
 }
 
 /** A version of secrets, sealed for the deployment. */
-export function sealed({ ring }: Tools, deployment_id: string, secrets: readonly Secret[]): Secrets {
+export function sealed({ ring }: Deps, deployment_id: string, secrets: readonly Secret[]): Secrets {
   const id = v7()
   const text = JSON.stringify(Object.fromEntries(secrets.map(({ name, value }) => [name, value])))
   const body = JSON.stringify({ sealed: ring.seal(text, secretsPlace(deployment_id, id)) })
@@ -64,7 +64,7 @@ export function sealed({ ring }: Tools, deployment_id: string, secrets: readonly
 
 /** The version that the next revision has: the older revision's, a new one of what is given, or the latest as it is. */
 export async function nextSecrets(
-  tools: Tools,
+  deps: Deps,
   { id, body }: Known<DeploymentBody>,
   given: readonly Secret[] | null,
   old: RevisionBody | undefined,
@@ -79,9 +79,9 @@ export async function nextSecrets(
       'bad_request',
       `the secret ${unknown.name} has the value ${MASK}, but none is stored that it could stand for`,
     )
-  const stored = masked.length === 0 ? {} : await secretsOf(tools, id, body.secrets)
+  const stored = masked.length === 0 ? {} : await secretsOf(deps, id, body.secrets)
   return sealed(
-    tools,
+    deps,
     id,
     given.map(({ name, value }) => ({ name, value: value === MASK ? stored[name]! : value })),
   )

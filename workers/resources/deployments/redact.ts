@@ -1,5 +1,5 @@
 /** Takes secrets out of text that people will read: logs of builds and deployments, messages (API: control-plane 13). */
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { secretsOf } from './text.js'
 
 /** Shorter values would take half of every word with them. */
@@ -38,10 +38,10 @@ const kept = new Map<string, Redact>()
 const MOST = 100
 
 /** For a version of secrets: they never change, so neither does its redactor. */
-export async function redactorOf(tools: Tools, deployment_id: string, secrets_id: string): Promise<Redact> {
+export async function redactorOf(deps: Deps, deployment_id: string, secrets_id: string): Promise<Redact> {
   const known = kept.get(secrets_id)
   if (known !== undefined) return known
-  const redact = openRedactor(Object.values(await secretsOf(tools, deployment_id, secrets_id)))
+  const redact = openRedactor(Object.values(await secretsOf(deps, deployment_id, secrets_id)))
   if (kept.size >= MOST) kept.delete(kept.keys().next().value!)
   kept.set(secrets_id, redact)
   return redact

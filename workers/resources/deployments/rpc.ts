@@ -8,7 +8,7 @@ import {
   validateDeploymentPatch,
 } from '../../../schemas/deployments.js'
 import { InvalidFields, WeftError } from '../../../schemas/errors.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { createRevision, etagOf, patchDeployment, redeploy } from './change.js'
 import { createDeployment } from './create.js'
 import { logQueries } from './log-query.js'
@@ -20,86 +20,81 @@ import { deleteDeployment, interrupt } from './stop.js'
 import { orders } from './tasks.js'
 import { deploymentOut, revisionOut, secretsOf } from './text.js'
 
-export const deployments = (tools: Tools) => ({
+export const deployments = (deps: Deps) => ({
   create: form<DeploymentCreate>(validateDeploymentCreate, async (body, { head }) =>
-    answer(tools, head, await createDeployment(tools, body, head.idempotency_key), 201),
+    answer(deps, head, await createDeployment(deps, body, head.idempotency_key), 201),
   ),
-  get: open(async (_, { head }) => answer(tools, head, await deploymentOf(tools.store, idOf(head)))),
-  search: open((_, { head }) => search(tools, head)),
+  get: open(async (_, { head }) => answer(deps, head, await deploymentOf(deps.store, idOf(head)))),
+  search: open((_, { head }) => search(deps, head)),
   update: form<DeploymentPatch>(validateDeploymentPatch, async (body, { head }) =>
-    answer(tools, head, await patchDeployment(tools, idOf(head), body, originOf(head), head.if_match ?? '')),
+    answer(deps, head, await patchDeployment(deps, idOf(head), body, originOf(head), head.if_match ?? '')),
   ),
   delete: open(async (_, { head }) => {
     const query = openQuery(head.query)
     const whole = query.flag('delete_tracing_project') ?? false
     query.done()
-    await deleteDeployment(tools, idOf(head), whole)
+    await deleteDeployment(deps, idOf(head), whole)
     return { head: { status: 204 } }
   }),
-  delete_all: open((_, { head }) => deleteAll(tools, head)),
-  ...logQueries(tools),
-  ...logWriter(tools),
-  ...orders(tools),
+  delete_all: open((_, { head }) => deleteAll(deps, head)),
+  ...logQueries(deps),
+  ...logWriter(deps),
+  ...orders(deps),
 })
 
-export const revisions = (tools: Tools) => ({
+export const revisions = (deps: Deps) => ({
   search: open(async (_, { head }) => {
-    const deployment = await deploymentOf(tools.store, idOf(head))
-    const { rows, offset } = await searchRevisions(tools.store, deployment, head.query)
+    const deployment = await deploymentOf(deps.store, idOf(head))
+    const { rows, offset } = await searchRevisions(deps.store, deployment, head.query)
     const resources = rows.map(row => revisionOut(known<RevisionBody>(row), deployment))
     return { body: JSON.stringify({ resources, offset }) }
   }),
   get: open(async (_, { head }) => {
     const [id, revision_id] = pathIds(head.params, 'deployment_id', 'revision_id')
-    return revisionAnswer(tools, await deploymentOf(tools.store, id!), revision_id!)
+    return revisionAnswer(deps, await deploymentOf(deps.store, id!), revision_id!)
   }),
   create: form<DeploymentPatch>(validateDeploymentPatch, async (body, { head }) => {
-    const after = await createRevision(tools, idOf(head), body)
-    return revisionAnswer(tools, after, after.body.latest, 201)
+    const after = await createRevision(deps, idOf(head), body)
+    return revisionAnswer(deps, after, after.body.latest, 201)
   }),
   redeploy: open(async (_, { head }) => {
     const [id, revision_id] = pathIds(head.params, 'deployment_id', 'revision_id')
-    return answer(tools, head, await redeploy(tools, id!, revision_id!))
+    return answer(deps, head, await redeploy(deps, id!, revision_id!))
   }),
   interrupt: open(async (_, { head }) => {
     const [id, revision_id] = pathIds(head.params, 'deployment_id', 'revision_id')
-    await interrupt(tools, id!, revision_id!)
-    return revisionAnswer(tools, await deploymentOf(tools.store, id!), revision_id!)
+    await interrupt(deps, id!, revision_id!)
+    return revisionAnswer(deps, await deploymentOf(deps.store, id!), revision_id!)
   }),
 })
 
 const idOf = ({ params }: CallHead): string => pathIds(params, 'deployment_id')[0]!
 const originOf = ({ origin }: CallHead): string => origin ?? ''
 
-async function revisionAnswer(
-  tools: Tools,
-  deployment: Known<DeploymentBody>,
-  id: string,
-  status = 200,
-): Promise<Reply> {
-  const row = await revisionOf(tools.store, deployment, id)
+async function revisionAnswer(deps: Deps, deployment: Known<DeploymentBody>, id: string, status = 200): Promise<Reply> {
+  const row = await revisionOf(deps.store, deployment, id)
   return { body: JSON.stringify(revisionOut(row, deployment)), head: { status } }
 }
 
-async function answer(tools: Tools, head: CallHead, row: Known<DeploymentBody>, status = 200): Promise<Reply> {
-  return { body: JSON.stringify(await shown(tools, head, row)), head: { status, headers: { ETag: etagOf(row) } } }
+async function answer(deps: Deps, head: CallHead, row: Known<DeploymentBody>, status = 200): Promise<Reply> {
+  return { body: JSON.stringify(await shown(deps, head, row)), head: { status, headers: { ETag: etagOf(row) } } }
 }
 
 /** Values of secrets only where the operator lets them be read (API: control-plane 8.2). */
-async function shown(tools: Tools, head: CallHead, row: Known<DeploymentBody>) {
-  const { tenant_id } = tools.workspace
-  const secrets = tools.config.secrets_read ? await secretsOf(tools, row.id, row.body.secrets) : null
+async function shown(deps: Deps, head: CallHead, row: Known<DeploymentBody>) {
+  const { tenant_id } = deps.workspace
+  const secrets = deps.config.secrets_read ? await secretsOf(deps, row.id, row.body.secrets) : null
   return deploymentOut(row, { tenant_id, origin: originOf(head), secrets })
 }
 
-async function search(tools: Tools, head: CallHead): Promise<Reply> {
-  const { rows, offset } = await searchDeployments(tools.store, head.query)
-  const resources = await Promise.all(rows.map(row => shown(tools, head, known<DeploymentBody>(row))))
+async function search(deps: Deps, head: CallHead): Promise<Reply> {
+  const { rows, offset } = await searchDeployments(deps.store, head.query)
+  const resources = await Promise.all(rows.map(row => shown(deps, head, known<DeploymentBody>(row))))
   return { body: JSON.stringify({ resources, offset }) }
 }
 
 /** 200 when all are deleted, else 207 with what became of each (API: control-plane 6.3). */
-async function deleteAll(tools: Tools, head: CallHead): Promise<Reply> {
+async function deleteAll(deps: Deps, head: CallHead): Promise<Reply> {
   const query = openQuery(head.query)
   const ids = query.ids('deployment_ids')
   const whole = query.flag('delete_tracing_project') ?? false
@@ -108,7 +103,7 @@ async function deleteAll(tools: Tools, head: CallHead): Promise<Reply> {
     throw new InvalidFields([{ loc: ['query', 'deployment_ids'], msg: 'expected UUIDs, got nothing', type: 'missing' }])
   const results: { deployment_id: string; status: number; detail: string | null }[] = []
   for (const id of new Set(ids)) {
-    const error = await deleteDeployment(tools, id, whole).then(
+    const error = await deleteDeployment(deps, id, whole).then(
       () => null,
       (error: Error) => {
         if (error instanceof WeftError) return error

@@ -1,24 +1,24 @@
 /** The end of a revision and of a deployment, as clients ask for it (API: control-plane 6.3, 6.5). */
 
 import { fail } from '../../../schemas/errors.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { type DeploymentBody, type Flight, type Known, known, revisionOf, standingOf } from './row.js'
 import { deploymentAfter, isOver } from './status.js'
 import { promote } from './tasks.js'
 import { change, overStep, removeDeployment, wakeFor } from './write.js'
 
 /** Stops a revision that is not over yet: at once when nobody works on it, else whoever does is told. */
-export async function interrupt(tools: Tools, id: string, revision_id: string): Promise<Known<DeploymentBody>> {
-  const after = await change(tools, id, async now => {
-    const row = await revisionOf(tools.store, now, revision_id)
+export async function interrupt(deps: Deps, id: string, revision_id: string): Promise<Known<DeploymentBody>> {
+  const after = await change(deps, id, async now => {
+    const row = await revisionOf(deps.store, now, revision_id)
     const status = standingOf(row, now.body)
     if (isOver(status)) throw fail('bad_request', `The revision is ${status}: there is nothing to interrupt`)
     if (now.body.queued === row.id)
       return { body: { ...now.body, queued: null }, after: [overStep(row, 'INTERRUPTED')], visible: true }
     return { body: { ...now.body, flight: stopped(now.body) }, visible: true }
   })
-  wakeFor(tools, after)
-  await promote(tools, id)
+  wakeFor(deps, after)
+  await promote(deps, id)
   return after
 }
 
@@ -30,10 +30,10 @@ function stopped({ flight, lease }: DeploymentBody): Flight | null {
 }
 
 /** Answers at once: deploy workers tear down what there is, and the deployment is gone after that (7.1). */
-export async function deleteDeployment(tools: Tools, id: string, delete_project: boolean): Promise<void> {
-  const after = await change(tools, id, async ({ body }) => {
+export async function deleteDeployment(deps: Deps, id: string, delete_project: boolean): Promise<void> {
+  const after = await change(deps, id, async ({ body }) => {
     if (body.status === 'AWAITING_DELETE') return null
-    const waiting = body.queued === null ? null : await tools.store.records.get('revision', body.queued)
+    const waiting = body.queued === null ? null : await deps.store.records.get('revision', body.queued)
     const status = deploymentAfter(body.status, 'delete')
     return {
       body: { ...body, status, delete_project, flight: stopped(body), queued: null },
@@ -42,6 +42,6 @@ export async function deleteDeployment(tools: Tools, id: string, delete_project:
     }
   })
   // No deploy worker ever had it: there is nothing to tear down.
-  if (after.body.epoch === 0) await removeDeployment(tools, after)
-  else wakeFor(tools, after)
+  if (after.body.epoch === 0) await removeDeployment(deps, after)
+  else wakeFor(deps, after)
 }

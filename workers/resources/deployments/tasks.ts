@@ -25,7 +25,7 @@ import {
 import { fail } from '../../../schemas/errors.js'
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import { ensureSystemAssistants } from '../assistants.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { each } from '../rows/record.js'
 import { redactorOf } from './redact.js'
 import { removeApplication } from './remove-app.js'
@@ -56,15 +56,15 @@ export const forDeployers = <T>(
     return handle(value, context)
   })
 
-export const orders = (tools: Tools) => ({
-  claim: forDeployers<DeployClaim>(validateDeployClaim, async ask => json<Claimed>({ order: await claim(tools, ask) })),
-  renew: forDeployers<DeployRenew>(validateDeployRenew, async ask => json<Renewed>(await renew(tools, ask))),
+export const orders = (deps: Deps) => ({
+  claim: forDeployers<DeployClaim>(validateDeployClaim, async ask => json<Claimed>({ order: await claim(deps, ask) })),
+  renew: forDeployers<DeployRenew>(validateDeployRenew, async ask => json<Renewed>(await renew(deps, ask))),
   advance: forDeployers<DeployAdvance>(validateDeployAdvance, async ask => {
-    await advance(tools, ask)
+    await advance(deps, ask)
     return { body: '{}' }
   }),
-  active: door<object>(anything, async () => json<ActiveDeployments>(await active(tools))),
-  env: forDeployers<EnvAsk>(validateEnvAsk, async ask => json<EnvOf>(await envOf(tools, ask))),
+  active: door<object>(anything, async () => json<ActiveDeployments>(await active(deps))),
+  env: forDeployers<EnvAsk>(validateEnvAsk, async ask => json<EnvOf>(await envOf(deps, ask))),
 })
 
 const json = <T>(value: T): Reply => ({ body: JSON.stringify(value) })
@@ -73,14 +73,14 @@ const anything = (data: unknown) => ({ success: true as const, data: data as obj
 export const BATCH = 1_000
 
 /** The order that waits longest and that nobody holds; null when there is none for these sources. */
-async function claim(tools: Tools, { worker, sources, takes_over }: DeployClaim): Promise<Order | null> {
+async function claim(deps: Deps, { worker, sources, takes_over }: DeployClaim): Promise<Order | null> {
   // A lease that is held is due when it ends.
   const horizon = Date.now() + (takes_over === undefined ? 0 : LEASE_MS)
-  for (const row of await tools.store.records.due('deployment', horizon, BATCH)) {
+  for (const row of await deps.store.records.due('deployment', horizon, BATCH)) {
     const { body } = known<DeploymentBody>(row)
     if (orderOf(body) === null || (sources !== undefined && !sources.includes(body.source))) continue
     let mine: OrderKind | null = null
-    const after = await change(tools, row.id, ({ body }) => {
+    const after = await change(deps, row.id, ({ body }) => {
       const now = Date.now()
       const { lease: held } = body
       const left =
@@ -92,10 +92,10 @@ async function claim(tools: Tools, { worker, sources, takes_over }: DeployClaim)
       return { body: { ...body, flight, lease, epoch: body.epoch + 1 }, visible: false }
     }).catch(gone)
     if (after === null || mine === null) continue
-    const order = await orderOut(tools, after, mine)
+    const order = await orderOut(deps, after, mine)
     if (order !== null) return order
     // Whoever tore it down died while it was removed.
-    await removeDeployment(tools, after)
+    await removeDeployment(deps, after)
   }
   return null
 }
@@ -107,15 +107,15 @@ export const gone = (error: { code?: string }): null => {
 }
 
 /** Null when its revisions are gone already. */
-async function orderOut(tools: Tools, row: Known<DeploymentBody>, kind: OrderKind): Promise<Order | null> {
+async function orderOut(deps: Deps, row: Known<DeploymentBody>, kind: OrderKind): Promise<Order | null> {
   const { body } = row
   const revision_id = kind === 'delete' ? body.latest : body.flight!.revision_id
-  const stored = await tools.store.records.get('revision', revision_id)
+  const stored = await deps.store.records.get('revision', revision_id)
   if (stored === null) return null
   const revision = known<RevisionBody>(stored)
   const { install_command, build_command, seq, secret_references } = revision.body
   const shown = revisionOut(revision, row)
-  const none = { tenant_id: tools.workspace.tenant_id, origin: '', secrets: null }
+  const none = { tenant_id: deps.workspace.tenant_id, origin: '', secrets: null }
   return {
     deployment_id: row.id,
     slug: body.slug,
@@ -129,7 +129,7 @@ async function orderOut(tools: Tools, row: Known<DeploymentBody>, kind: OrderKin
     deployment: { ...deploymentOut(row, none), secrets: [] },
     revision: { ...shown, install_command, build_command },
     previous_revision_id: body.serving?.revision_id ?? null,
-    env: kind === 'deploy' ? await secretsOf(tools, row.id, revision.body.secrets) : {},
+    env: kind === 'deploy' ? await secretsOf(deps, row.id, revision.body.secrets) : {},
     secret_references,
     artefact: body.flight?.revision_id === revision_id ? body.flight.artefact : revision.body.artefact,
     repo_commit_sha: shown.source_revision_config.repo_commit_sha,
@@ -142,8 +142,8 @@ function check({ body }: Known<DeploymentBody>, { revision_id, epoch }: DeployRe
   if (body.epoch !== epoch || !mine) throw fail('fenced', 'Another deploy worker has this order')
 }
 
-async function renew(tools: Tools, ask: DeployRenew): Promise<Renewed> {
-  const after = await change(tools, ask.deployment_id, now => {
+async function renew(deps: Deps, ask: DeployRenew): Promise<Renewed> {
+  const after = await change(deps, ask.deployment_id, now => {
     check(now, ask)
     const { lease } = now.body
     if (lease === null || orderOf(now.body) === null) throw fail('fenced', 'This order is over')
@@ -152,34 +152,34 @@ async function renew(tools: Tools, ask: DeployRenew): Promise<Renewed> {
   return { interrupt: after.body.flight?.revision_id === ask.revision_id && after.body.flight.interrupt }
 }
 
-async function advance(tools: Tools, ask: DeployAdvance): Promise<void> {
-  const now = await deploymentOf(tools.store, ask.deployment_id).catch(gone)
+async function advance(deps: Deps, ask: DeployAdvance): Promise<void> {
+  const now = await deploymentOf(deps.store, ask.deployment_id).catch(gone)
   if (ask.status === 'DELETED') {
     if (now === null) return
     check(now, ask)
     if (orderOf(now.body) !== 'delete') throw fail('conflict', 'The deployment is not to be deleted')
-    await removeApplication(tools, now.id)
-    return removeDeployment(tools, now)
+    await removeApplication(deps, now.id)
+    return removeDeployment(deps, now)
   }
   if (now === null) throw fail('not_found', `Deployment ID ${ask.deployment_id} not found.`)
   // Harmless when the cutover then fails: a graph that no active revision has is not run.
   if (ask.status === 'DEPLOYED') {
     check(now, ask)
-    await ensureSystemAssistants(tools.store, now.id, ask.graphs ?? [])
+    await ensureSystemAssistants(deps.store, now.id, ask.graphs ?? [])
   }
-  const message = ask.message ? await redacted(tools, now, ask.message) : null
-  await change(tools, now.id, async now => {
+  const message = ask.message ? await redacted(deps, now, ask.message) : null
+  await change(deps, now.id, async now => {
     check(now, ask)
     const body = advanced(now.body, ask, message)
-    return { body, after: isOver(body.flight!.status) ? await settled(tools.store, body.flight!) : [], visible: true }
+    return { body, after: isOver(body.flight!.status) ? await settled(deps.store, body.flight!) : [], visible: true }
   })
-  await promote(tools, now.id)
+  await promote(deps, now.id)
 }
 
 const MAX_MESSAGE = 1_000
 
-async function redacted(tools: Tools, { id, body }: Known<DeploymentBody>, message: string): Promise<string> {
-  const redact = await redactorOf(tools, id, body.flight?.secrets ?? body.secrets)
+async function redacted(deps: Deps, { id, body }: Known<DeploymentBody>, message: string): Promise<string> {
+  const redact = await redactorOf(deps, id, body.flight?.secrets ?? body.secrets)
   return redact(message.replace(/\s+/g, ' ').trim()).slice(0, MAX_MESSAGE)
 }
 
@@ -232,21 +232,21 @@ const tagOf = (image: string | null): string | null =>
   /:([\w][\w.-]*)(@|$)/.exec(image?.split('/').at(-1) ?? '')?.[1] ?? null
 
 /** When the flight is over, the revision that waits is next (T4, T5). Repeatable. */
-export async function promote(tools: Tools, id: string): Promise<void> {
-  const after = await change(tools, id, async ({ body }) => {
+export async function promote(deps: Deps, id: string): Promise<void> {
+  const after = await change(deps, id, async ({ body }) => {
     const { flight, queued } = body
     if (queued === null || (flight !== null && !isOver(flight.status))) return null
-    const row = await tools.store.records.get('revision', queued)
-    const before = flight === null ? [] : await settled(tools.store, flight)
+    const row = await deps.store.records.get('revision', queued)
+    const before = flight === null ? [] : await settled(deps.store, flight)
     const next = row === null ? flight : flightOf(queued, known<RevisionBody>(row).body)
     return { before, body: { ...body, flight: next, queued: null }, visible: true }
   }).catch(gone)
   if (after === null) return
   const order = orderOf(after.body)
-  if (order !== null && after.body.lease === null) wakeDeployers(tools, order, id, after.body.latest)
+  if (order !== null && after.body.lease === null) wakeDeployers(deps, order, id, after.body.latest)
 }
 
-async function active({ store }: Tools): Promise<ActiveDeployments> {
+async function active({ store }: Deps): Promise<ActiveDeployments> {
   const deployments: ActiveDeployments['deployments'] = []
   for await (const row of each(store, { kind: 'deployment', app: BUILT_IN_APP })) {
     const { body } = known<DeploymentBody>(row)
@@ -270,9 +270,9 @@ async function active({ store }: Tools): Promise<ActiveDeployments> {
   return { deployments }
 }
 
-async function envOf(tools: Tools, { deployment_id, revision_id }: EnvAsk): Promise<EnvOf> {
-  const { id, body } = await deploymentOf(tools.store, deployment_id)
+async function envOf(deps: Deps, { deployment_id, revision_id }: EnvAsk): Promise<EnvOf> {
+  const { id, body } = await deploymentOf(deps.store, deployment_id)
   const found = [body.serving, body.flight].find(one => one?.revision_id === revision_id)
   if (!found) throw fail('not_found', `Revision ID ${revision_id} is neither active nor being deployed.`)
-  return { env: await secretsOf(tools, id, found.secrets), env_version: found.secrets }
+  return { env: await secretsOf(deps, id, found.secrets), env_version: found.secrets }
 }

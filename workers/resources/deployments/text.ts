@@ -2,7 +2,7 @@
 import type { Deployment, Revision, SourceRevisionConfig } from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
 import { time } from '../../../schemas/json.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { secretsPlace } from '../keys/ring.js'
 import { type DeploymentBody, type Known, type RevisionBody, type SecretsBody, standingOf } from './row.js'
 import { isOver } from './status.js'
@@ -89,7 +89,7 @@ function standing(row: Known<RevisionBody>, deployment: DeploymentBody) {
 }
 
 /** The values of a version of secrets; throws unavailable when none of our keys opens it. */
-export async function secretsOf({ store, ring }: Tools, deployment_id: string, secrets_id: string) {
+export async function secretsOf({ store, ring }: Deps, deployment_id: string, secrets_id: string) {
   const row = await store.records.get('secrets', secrets_id)
   if (row === null) throw fail('not_found', 'The deployment is gone')
   const { sealed } = JSON.parse(row.body) as SecretsBody

@@ -9,7 +9,7 @@ import { fail } from '../../../schemas/errors.js'
 import { token } from '../../../schemas/ids.js'
 import { deployOrder, event } from '../../../schemas/subjects.js'
 import type { Step, Store } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import {
   type DeploymentBody,
   deploymentOf,
@@ -39,13 +39,13 @@ const TRIES = 20
  * It may throw. Resolves to the deployment as it is then. Throws not_found.
  */
 export async function change(
-  tools: Tools,
+  deps: Deps,
   id: string,
   decide: (now: Known<DeploymentBody>) => Promise<Change | null> | Change | null,
 ): Promise<Known<DeploymentBody>> {
-  return tools.inTurn(`deployment ${id}`, async () => {
+  return deps.inTurn(`deployment ${id}`, async () => {
     for (let i = 0; i < TRIES; i++) {
-      const found = await deploymentOf(tools.store, id)
+      const found = await deploymentOf(deps.store, id)
       const wanted = await decide(found)
       if (wanted === null) return found
       const { body, before = [], after = [], visible } = wanted
@@ -57,17 +57,17 @@ export async function change(
         due_at: dueAt(body, Date.now()),
         updated_at,
       }
-      const failed = await tools.store.apply([
+      const failed = await deps.store.apply([
         ...before,
         { step: 'records.patch', kind: 'deployment', id: found.id, where: { rev: found.rev }, set },
         ...after,
       ])
       if (failed > before.length) throw new Error(`step ${failed} of a change of deployment ${id} failed`)
       if (failed === -1) {
-        announce(tools, found.id)
+        announce(deps, found.id)
         return { ...found, body, rev: found.rev + 1, updated_at, due_at: set.due_at }
       }
-      await removeInserted(tools.store, before)
+      await removeInserted(deps.store, before)
     }
     throw fail('unavailable', 'The deployment is changed by too many at once')
   })
@@ -81,13 +81,13 @@ async function removeInserted(store: Store, steps: readonly Step[]): Promise<voi
 }
 
 /** Tells whoever listens that they should look again; this worker itself at once. */
-export function announce({ apps, link }: Tools, deployment_id: string): void {
+export function announce({ apps, link }: Deps, deployment_id: string): void {
   apps.forget()
   link.nc.publish(event('deployments', 'changed'), JSON.stringify({ deployment_id }))
 }
 
 /** Wakes deploy workers. It may be lost: orders that nobody holds are announced again by the sweep. */
-export const wakeDeployers = ({ link }: Tools, kind: OrderKind, deployment_id: string, revision_id: string): void =>
+export const wakeDeployers = ({ link }: Deps, kind: OrderKind, deployment_id: string, revision_id: string): void =>
   link.nc.publish(deployOrder(kind, token('deployment', deployment_id)), JSON.stringify({ deployment_id, revision_id }))
 
 /** Somebody refers to the record: it is no leftover. */
@@ -128,8 +128,8 @@ const STAGES: readonly LogStage[] = ['build', 'deploy', 'runtime']
 export const logParent = (revision_id: string, stage: LogStage): string => `${revision_id}.${stage}`
 
 /** The deployment and all that belongs to it; itself last, so that what a crash leaves is done again. */
-export async function removeDeployment(tools: Tools, { id, body }: Known<DeploymentBody>): Promise<void> {
-  const { store } = tools
+export async function removeDeployment(deps: Deps, { id, body }: Known<DeploymentBody>): Promise<void> {
+  const { store } = deps
   for (;;) {
     const rows = await store.records.list({ kind: 'revision', parent: id, limit: 50 })
     if (rows.length === 0) break
@@ -143,11 +143,11 @@ export async function removeDeployment(tools: Tools, { id, body }: Known<Deploym
   await store.apply([{ step: 'records.clear', kind: 'secrets', parent: id }])
   if (body.delete_project) await store.apply([{ step: 'records.remove', kind: 'project', id, where: {} }])
   await store.apply([{ step: 'records.remove', kind: 'deployment', id, where: {} }])
-  announce(tools, id)
+  announce(deps, id)
 }
 
 /** Wakes deploy workers when there is something to do. */
-export const wakeFor = (tools: Tools, { id, body }: Known<DeploymentBody>): void => {
+export const wakeFor = (deps: Deps, { id, body }: Known<DeploymentBody>): void => {
   const order = orderOf(body)
-  if (order !== null) wakeDeployers(tools, order, id, body.latest)
+  if (order !== null) wakeDeployers(deps, order, id, body.latest)
 }

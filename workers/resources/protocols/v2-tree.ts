@@ -7,7 +7,7 @@ import { token } from '../../../schemas/ids.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import { framesOf, type Namespace, readMark } from '../../../schemas/protocol-v2.js'
 import type { RunSummary } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 
 export type AgentStatus = 'started' | 'running' | 'completed' | 'failed' | 'interrupted'
 
@@ -21,7 +21,7 @@ export interface AgentNode {
 const ENDED: readonly AgentStatus[] = ['completed', 'failed', 'interrupted']
 
 /** `status` is the run's own. Children stand in the order in which they began. */
-export async function treeOf({ link, mux }: Tools, run: RunSummary, status: AgentStatus): Promise<AgentNode> {
+export async function treeOf({ link, mux }: Deps, run: RunSummary, status: AgentStatus): Promise<AgentNode> {
   const graphs = new Map<string, AgentNode>()
   if (run.mode === 'events') {
     const { resumable, resumable_until_id: until } = run

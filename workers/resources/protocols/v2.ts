@@ -15,19 +15,19 @@ import type { Interrupt, ThreadState } from '../../../schemas/threads.js'
 import type { ThreadRow } from '../../../store/port.js'
 import { appOf } from '../apps.js'
 import { find, noAssistant } from '../assistants.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { visible } from '../rows/thread.js'
 import { create } from '../runs/create.js'
 import { history, stateOf } from '../threads/state.js'
 import { treeOf } from './v2-tree.js'
 
-export const commands = (tools: Tools) => ({
+export const commands = (deps: Deps) => ({
   /** What an event stream is to carry, checked (API: event stream body). */
   filter: door<v2.EventsRequest>(v2.validateEventsRequest, body => ({ body: JSON.stringify(askedOf(body)) })),
   command: open(async (bytes, context) => {
     const command = read(bytes, () => null)
     if (typeof command === 'string') return { head: { status: 400 }, body: command }
-    return { body: (await answerOf(tools, command, context)).text }
+    return { body: (await answerOf(deps, command, context)).text }
   }),
   /** A command of a WebSocket: subscriptions are the edge's, the rest is as over HTTP. */
   socket: open(async (bytes, context) => {
@@ -35,7 +35,7 @@ export const commands = (tools: Tools) => ({
     if (typeof command === 'string') return { body: command }
     const order = Object.hasOwn(ORDERS, command.method) ? ORDERS[command.method]! : null
     if (order === null) {
-      const { text, assistant_id } = await answerOf(tools, command, context)
+      const { text, assistant_id } = await answerOf(deps, command, context)
       return { head: assistant_id === undefined ? {} : { assistant_id }, body: text }
     }
     try {
@@ -78,7 +78,7 @@ const askedOf = ({ channels, namespaces, depth, since }: v2.EventsRequest): v2.E
   from: since ?? 'current',
 })
 
-type Handler = (tools: Tools, params: JsonObject, context: Context) => Promise<Done>
+type Handler = (deps: Deps, params: JsonObject, context: Context) => Promise<Done>
 
 interface Done {
   result: object
@@ -88,13 +88,13 @@ interface Done {
 }
 
 const HANDLERS: { [method: string]: Handler } = {
-  'run.start': (tools, params, context) => runStart(tools, given(params, v2.validateRunStart), context),
-  'input.respond': (tools, params, context) => respond(tools, given(params, v2.validateInputRespond), context),
-  'state.get': (tools, params, context) => stateGet(tools, given(params, v2.validateStateGet), context),
-  'state.listCheckpoints': (tools, params, context) =>
-    listCheckpoints(tools, given(params, v2.validateListCheckpoints), context),
-  'state.fork': (tools, params, context) => fork(tools, given(params, v2.validateStateFork), context),
-  'agent.getTree': (tools, params, context) => getTree(tools, given(params, v2.validateGetTree), context),
+  'run.start': (deps, params, context) => runStart(deps, given(params, v2.validateRunStart), context),
+  'input.respond': (deps, params, context) => respond(deps, given(params, v2.validateInputRespond), context),
+  'state.get': (deps, params, context) => stateGet(deps, given(params, v2.validateStateGet), context),
+  'state.listCheckpoints': (deps, params, context) =>
+    listCheckpoints(deps, given(params, v2.validateListCheckpoints), context),
+  'state.fork': (deps, params, context) => fork(deps, given(params, v2.validateStateFork), context),
+  'agent.getTree': (deps, params, context) => getTree(deps, given(params, v2.validateGetTree), context),
 }
 
 /** Known, and not done here. */
@@ -122,15 +122,15 @@ interface Answer {
   assistant_id?: string
 }
 
-async function answerOf(tools: Tools, { id, method, params }: v2.Command, context: Context): Promise<Answer> {
+async function answerOf(deps: Deps, { id, method, params }: v2.Command, context: Context): Promise<Answer> {
   try {
     if (Object.hasOwn(NOT_SUPPORTED, method)) throw new Refused('not_supported', NOT_SUPPORTED[method]!)
     const handler = Object.hasOwn(HANDLERS, method) ? HANDLERS[method]! : null
     if (handler === null) throw new Refused('unknown_command', `There is no command "${method}"`)
-    const { result, meta, ...bound } = await handler(tools, params ?? {}, context)
+    const { result, meta, ...bound } = await handler(deps, params ?? {}, context)
     return { text: v2.successText(id, result, meta), ...bound }
   } catch (error) {
-    if (error instanceof Answered) return answerOf(tools, { id, method, params }, context)
+    if (error instanceof Answered) return answerOf(deps, { id, method, params }, context)
     if (error instanceof Refused) return { text: v2.errorText(id, error.code, error.message) }
     // Nobody can say what became of it: the edge asks again with the same run id.
     if (!(error instanceof WeftError) || error.code === 'unavailable' || error.code === 'internal') throw error
@@ -160,9 +160,9 @@ const STRATEGIES: unknown[] = ['reject', 'rollback', 'interrupt', 'enqueue']
 const COMMON = { stream_mode: MODES, stream_subgraphs: true, stream_resumable: true, if_not_exists: 'create' } as const
 
 /** With questions pending, the input of a run is the answer to them. A connection runs one assistant. */
-async function runStart(tools: Tools, params: v2.RunStart, context: Context): Promise<Done> {
+async function runStart(deps: Deps, params: v2.RunStart, context: Context): Promise<Done> {
   const { input, config, metadata, langsmith_tracer, multitaskStrategy, multitask_strategy } = params
-  const found = await find(tools.store, appOf(context.head), params.assistant_id)
+  const found = await find(deps.store, appOf(context.head), params.assistant_id)
   if (found === null) throw fail('not_found', noAssistant(params.assistant_id))
   const { assistant_id } = found
   const { assistant_id: bound = assistant_id } = context.head
@@ -171,7 +171,7 @@ async function runStart(tools: Tools, params: v2.RunStart, context: Context): Pr
       'invalid_argument',
       `This connection is bound to assistant ${bound}: open another to run ${params.assistant_id} on the thread`,
     )
-  const thread = await threadOf(tools, context)
+  const thread = await threadOf(deps, context)
   const strategy = multitask_strategy ?? multitaskStrategy
   const answered = input !== null && input !== undefined && thread !== null ? pendingOf(thread) : []
   const body: RunCreate = {
@@ -184,20 +184,16 @@ async function runStart(tools: Tools, params: v2.RunStart, context: Context): Pr
     checkpoint_id: (config?.configurable as JsonObject | undefined)?.checkpoint_id as string | undefined,
     multitask_strategy: STRATEGIES.includes(strategy) ? (strategy as RunCreate['multitask_strategy']) : 'enqueue',
   }
-  const done = await start(tools, context, thread, body, answered)
+  const done = await start(deps, context, thread, body, answered)
   return { ...done, assistant_id }
 }
 
-async function respond(
-  tools: Tools,
-  params: v2.InputRespondOne | v2.InputRespondMany,
-  context: Context,
-): Promise<Done> {
-  const thread = await threadOf(tools, context)
+async function respond(deps: Deps, params: v2.InputRespondOne | v2.InputRespondMany, context: Context): Promise<Done> {
+  const thread = await threadOf(deps, context)
   const responses = 'responses' in params ? params.responses : [params]
   const pending = new Set(thread === null ? [] : pendingOf(thread))
   const unknown = responses.find(({ interrupt_id }) => !pending.has(interrupt_id))
-  if (thread === null || (unknown !== undefined && !(await isRepeated(tools, context))))
+  if (thread === null || (unknown !== undefined && !(await isRepeated(deps, context))))
     throw new Refused('no_such_interrupt', `No interrupt ${unknown?.interrupt_id} is waiting on this thread`)
   const { update, goto, config, metadata } = params
   const answers = responses.map(({ interrupt_id, response }) => [interrupt_id, response ?? null] as const)
@@ -213,16 +209,16 @@ async function respond(
     metadata,
   }
   const answered = answers.map(([interrupt_id]) => interrupt_id)
-  return start(tools, context, thread, body, answered)
+  return start(deps, context, thread, body, answered)
 }
 
-async function fork(tools: Tools, { checkpoint_id, input, config }: v2.StateFork, context: Context): Promise<Done> {
-  const thread = await threadOf(tools, context)
+async function fork(deps: Deps, { checkpoint_id, input, config }: v2.StateFork, context: Context): Promise<Done> {
+  const thread = await threadOf(deps, context)
   const { thread_id = '' } = context.head.params ?? {}
-  if (thread === null || (await tools.store.checkpoints.get({ thread_id: thread.thread_id, checkpoint_id })) === null)
+  if (thread === null || (await deps.store.checkpoints.get({ thread_id: thread.thread_id, checkpoint_id })) === null)
     throw new Refused('no_such_checkpoint', `Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
   const assistant_id = assistantOf(thread)
-  const done = await start(tools, context, thread, { ...COMMON, assistant_id, input, config, checkpoint_id })
+  const done = await start(deps, context, thread, { ...COMMON, assistant_id, input, config, checkpoint_id })
   return { ...done, result: { ...done.result, thread_id: thread.thread_id } }
 }
 
@@ -231,7 +227,7 @@ async function fork(tools: Tools, { checkpoint_id, input, config }: v2.StateFork
  * run may answer.
  */
 async function start(
-  tools: Tools,
+  deps: Deps,
   context: Context,
   thread: ThreadRow | null,
   body: RunCreate,
@@ -241,7 +237,7 @@ async function start(
     const pending = answered.length > 0 ? pendingOf(row) : []
     if (answered.some(id => !pending.includes(id))) throw new Answered()
   }
-  const { head } = await create(tools, given(body as never, validateRunCreate), context, { expects })
+  const { head } = await create(deps, given(body as never, validateRunCreate), context, { expects })
   const { run_id, thread_id } = head!.run!
   const idle = thread === null || (thread.active === null && thread.queue.length === 0)
   // What follows is of this run alone: a stream that is opened now need not begin with the run before.
@@ -252,14 +248,14 @@ async function start(
 /** The last seq that a claim can have. */
 const endOf = (claim_no: number): number => seqOf(0, { claim_no: claim_no + 1, attempt: 1 }) - 1
 
-async function threadOf({ store }: Tools, { head }: Context): Promise<ThreadRow | null> {
+async function threadOf({ store }: Deps, { head }: Context): Promise<ThreadRow | null> {
   const row = await store.threads.get(appOf(head), head.params?.thread_id?.toLowerCase() ?? '')
   if (row?.temporary) throw fail('not_found', `Thread with ID ${head.params?.thread_id} not found`)
   return row
 }
 
 /** The same command came before, and made its run. */
-async function isRepeated({ store }: Tools, { head }: Context): Promise<boolean> {
+async function isRepeated({ store }: Deps, { head }: Context): Promise<boolean> {
   const run_id = head.run?.run_id
   return run_id !== undefined && (await store.runs.summary([run_id])).length > 0
 }
@@ -281,21 +277,21 @@ function assistantOf(thread: ThreadRow): string {
 
 // State.
 
-async function stateGet(tools: Tools, { namespace, keys }: v2.StateGet, { head }: Context): Promise<Done> {
-  const row = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
-  const checkpoint_ns = await namespaceOf(tools, row, namespace)
-  const { values, checkpoint } = parsed<ThreadState>(await stateOf(tools, row, { checkpoint_ns }, false))
+async function stateGet(deps: Deps, { namespace, keys }: v2.StateGet, { head }: Context): Promise<Done> {
+  const row = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
+  const checkpoint_ns = await namespaceOf(deps, row, namespace)
+  const { values, checkpoint } = parsed<ThreadState>(await stateOf(deps, row, { checkpoint_ns }, false))
   const all = isObject(values) ? values : { values }
   const shown = keys ? Object.fromEntries(keys.filter(key => Object.hasOwn(all, key)).map(key => [key, all[key]])) : all
   const at = checkpoint?.checkpoint_id
   return { result: { values: shown, ...(at ? { checkpoint: { id: at, ns: checkpoint.checkpoint_ns ?? '' } } : {}) } }
 }
 
-async function listCheckpoints(tools: Tools, params: v2.ListCheckpoints, { head }: Context): Promise<Done> {
+async function listCheckpoints(deps: Deps, params: v2.ListCheckpoints, { head }: Context): Promise<Done> {
   const { namespace, limit, before } = params
-  const row = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
-  const checkpoint = { checkpoint_ns: await namespaceOf(tools, row, namespace) }
-  const text = await history(tools, row, { limit: limit ?? LISTED, before: before ?? null, checkpoint })
+  const row = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
+  const checkpoint = { checkpoint_ns: await namespaceOf(deps, row, namespace) }
+  const text = await history(deps, row, { limit: limit ?? LISTED, before: before ?? null, checkpoint })
   const checkpoints = parsed<ThreadState[]>(text).map(({ checkpoint, created_at, metadata }) => ({
     id: checkpoint?.checkpoint_id,
     timestamp: created_at,
@@ -311,17 +307,17 @@ const parsed = <T>(text: string | Uint8Array): T => JSON.parse(Buffer.from(text 
 const LISTED = 10
 
 /** As the store calls it; a subgraph that never ran has none. */
-async function namespaceOf({ store }: Tools, { thread_id }: ThreadRow, given: string[] | null | undefined) {
+async function namespaceOf({ store }: Deps, { thread_id }: ThreadRow, given: string[] | null | undefined) {
   const ns = (given ?? []).join('|')
   if (ns !== '' && (await store.checkpoints.get({ thread_id, ns })) === null)
     throw new Refused('no_such_namespace', `There is no state in the namespace "${ns}"`)
   return ns
 }
 
-async function getTree(tools: Tools, { run_id }: v2.GetTree, context: Context): Promise<Done> {
-  const thread = await threadOf(tools, context)
-  const last = thread === null ? undefined : await newestRun(tools, thread)
-  const [run] = run_id ? await tools.store.runs.summary([run_id.toLowerCase()]) : [last]
+async function getTree(deps: Deps, { run_id }: v2.GetTree, context: Context): Promise<Done> {
+  const thread = await threadOf(deps, context)
+  const last = thread === null ? undefined : await newestRun(deps, thread)
+  const [run] = run_id ? await deps.store.runs.summary([run_id.toLowerCase()]) : [last]
   if (thread === null || run === undefined || run.thread_id !== thread.thread_id)
     throw new Refused('no_such_run', run_id ? `No run ${run_id} on this thread` : 'No run has been on this thread')
   const waits = run.run_id === last?.run_id && run.status === 'success' && thread.settled === 'interrupted'
@@ -334,10 +330,10 @@ async function getTree(tools: Tools, { run_id }: v2.GetTree, context: Context): 
       : run.status === 'success'
         ? 'completed'
         : 'failed'
-  return { result: { tree: await treeOf(tools, run, status) } }
+  return { result: { tree: await treeOf(deps, run, status) } }
 }
 
-async function newestRun({ store }: Tools, { thread_id }: ThreadRow) {
+async function newestRun({ store }: Deps, { thread_id }: ThreadRow) {
   const [run] = await store.runs.list({ thread_id, limit: 1 })
   return run
 }

@@ -7,7 +7,7 @@ import { keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import { isObject, type JsonObject, merge } from '../../../schemas/json.js'
 import type { RecordRow, RunRow, Step, Store, ThreadRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { newThread } from '../rows/thread.js'
 import { firstEligible } from '../rows/thread-status.js'
 import { forgetKey, holds } from './idempotency.js'
@@ -22,14 +22,14 @@ export type Outcome = 'first' | 'waits' | 'known' | 'taken'
 
 /** A stateless run brings its own thread row, so there is nothing to compare. */
 export async function acceptNew(
-  tools: Tools,
+  deps: Deps,
   run: RunRow,
   record: RecordRow | null = null,
   more: JsonObject = {},
 ): Promise<Outcome> {
-  const { store } = tools
+  const { store } = deps
   const metadata = { ...more, graph_id: run.graph_id, assistant_id: run.assistant_id }
-  const ttl = run.temporary ? null : await tools.ttls.of(run.app)
+  const ttl = run.temporary ? null : await deps.ttls.of(run.app)
   const row: ThreadRow = {
     ...newThread(run.app, run.thread_id, JSON.stringify(metadata), run.temporary, ttl),
     status: 'busy',
@@ -65,21 +65,21 @@ export type Expects = (thread: ThreadRow) => void
 
 /** One compare-and-set on the thread row takes the multitask decision and the place in the line. */
 export async function accept(
-  tools: Tools,
+  deps: Deps,
   run: RunRow,
   mayCreate: boolean,
   record: RecordRow | null,
   expects: Expects = () => {},
 ): Promise<Outcome> {
-  const { store } = tools
+  const { store } = deps
   for (let key = record; ; ) {
     const thread = await store.threads.get(run.app, run.thread_id)
     if ((thread === null && !mayCreate) || thread?.temporary)
       throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
-    const base = thread ?? newThread(run.app, run.thread_id, '{}', false, await tools.ttls.of(run.app))
-    const decision: Decision = await decide(tools, run, base)
+    const base = thread ?? newThread(run.app, run.thread_id, '{}', false, await deps.ttls.of(run.app))
+    const decision: Decision = await decide(deps, run, base)
     if (decision.known) {
-      const outcome = await again(tools, decision, run, base)
+      const outcome = await again(deps, decision, run, base)
       if (outcome === null) continue
       return outcome
     }
@@ -124,7 +124,7 @@ export async function accept(
     }
     // Lost the race for the thread row: look again.
     if (steps[failed] === take) continue
-    followUp(tools, decision, run)
+    followUp(deps, decision, run)
     // In line, but somebody has looked at the thread meanwhile, and has shown the run or not found its row.
     if (failed !== -1) continue
     const first = base.active === null ? firstEligible(decision.queue, run.created_at) : null
@@ -136,9 +136,9 @@ export async function accept(
  * A create whose first try took the place in line, and may have been cut short right after: what is missing is done.
  * Null: the thread has moved on meanwhile, look again.
  */
-async function again(tools: Tools, decision: Decision, run: RunRow, thread: ThreadRow): Promise<Outcome | null> {
+async function again(deps: Deps, decision: Decision, run: RunRow, thread: ThreadRow): Promise<Outcome | null> {
   const { thread_id } = run
-  const failed = await tools.store.apply([
+  const failed = await deps.store.apply([
     { step: 'runs.insert', row: run },
     // Nobody has taken it out of line in the belief that it has no row.
     { step: 'threads.patch', thread_id, where: { rev: thread.rev }, set: {} },
@@ -146,10 +146,10 @@ async function again(tools: Tools, decision: Decision, run: RunRow, thread: Thre
   ])
   if (failed > 0) return null
   if (failed === -1) {
-    await tools.store.apply(dropSteps(decision, run))
-    followUp(tools, decision, run)
+    await deps.store.apply(dropSteps(decision, run))
+    followUp(deps, decision, run)
   }
-  if (thread.active === null && firstEligible(thread.queue, Date.now())?.run_id === run.run_id) wakeWhenDue(tools, run)
+  if (thread.active === null && firstEligible(thread.queue, Date.now())?.run_id === run.run_id) wakeWhenDue(deps, run)
   return 'known'
 }
 
@@ -161,7 +161,7 @@ const pending = (run: RunRow): Step => ({
 })
 
 /** Wakes a run whose turn it is, or sets the alarm of one that is to start later. */
-export function wakeWhenDue({ alarms, ...tools }: Tools, run: RunRow): void {
+export function wakeWhenDue({ alarms, ...deps }: Deps, run: RunRow): void {
   if (run.due_at > 0) alarms.set(run.due_at)
-  else void wakeRun(tools, run, `${run.run_id}:1`)
+  else void wakeRun(deps, run, `${run.run_id}:1`)
 }

@@ -5,7 +5,7 @@ import { fail, WeftError } from '../../../schemas/errors.js'
 import { token } from '../../../schemas/ids.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { RunSummary, Step } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { statusOf } from '../rows/thread-status.js'
 import { announceDropped, dropStep } from './drop.js'
 import { wakeNext } from './settle.js'
@@ -39,13 +39,13 @@ export function reasonOf({ query }: CallHead, action: Action): string {
  * Repeatable. A pending run ends at once (rollback: is removed); a running one is told to stop and settles by itself.
  * Throws conflict when the run has ended already.
  */
-export async function cancel(tools: Tools, run_id: string, action: Action, reason: string): Promise<void> {
-  const [run] = await tools.store.runs.summary([run_id])
-  if (run !== undefined) await tools.inTurn(run.thread_id, () => cancelNow(tools, run, action, reason))
+export async function cancel(deps: Deps, run_id: string, action: Action, reason: string): Promise<void> {
+  const [run] = await deps.store.runs.summary([run_id])
+  if (run !== undefined) await deps.inTurn(run.thread_id, () => cancelNow(deps, run, action, reason))
 }
 
-async function cancelNow(tools: Tools, found: RunSummary, action: Action, reason: string): Promise<void> {
-  const { store, link } = tools
+async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: string): Promise<void> {
+  const { store, link } = deps
   const { app, run_id, thread_id } = found
   /** The row of the run says that it is over; its place in the line is not free yet. */
   let marked: RunSummary | null = null
@@ -79,8 +79,8 @@ async function cancelNow(tools: Tools, found: RunSummary, action: Action, reason
     const failed = await store.apply(marked === null ? [dropStep(run!, action, reason, now), place] : [place])
     if (failed === 1) marked = (await store.runs.summary([run_id]))[0]?.status === run!.status ? null : run!
     if (failed !== -1) continue
-    announceDropped(tools, marked ?? run!)
-    if (thread.active === null) wakeNext(tools, queue)
+    announceDropped(deps, marked ?? run!)
+    if (thread.active === null) wakeNext(deps, queue)
     return
   }
 }
@@ -90,5 +90,5 @@ export const ignoreEnded = (error: unknown) => {
 }
 
 /** Cancels a run whose grace is over. */
-export const cancelDue = (tools: Tools, { run_id }: RunSummary): Promise<void> =>
-  cancel(tools, run_id, 'interrupt', REASONS.disconnect).catch(ignoreEnded)
+export const cancelDue = (deps: Deps, { run_id }: RunSummary): Promise<void> =>
+  cancel(deps, run_id, 'interrupt', REASONS.disconnect).catch(ignoreEnded)

@@ -9,7 +9,7 @@ import { fail } from '../../../schemas/errors.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import type { RunCreate } from '../../../schemas/runs.js'
 import type { RunRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { accept, acceptNew, type Expects, wakeWhenDue } from './accept.js'
 import { type Once, recall, recordOf, shortText } from './idempotency.js'
 import { isStateless, prepare } from './prepare.js'
@@ -22,24 +22,24 @@ interface Conditions {
 }
 
 export async function create(
-  tools: Tools,
+  deps: Deps,
   body: RunCreate,
   { head }: Context,
   { once, expects }: Conditions = {},
 ): Promise<Reply> {
   const run_id = head.run?.run_id ?? v7()
-  const stored = once === undefined ? null : await recall(tools, once, run_id)
+  const stored = once === undefined ? null : await recall(deps, once, run_id)
   if (stored !== null) return stored
-  const run = { ...(await prepare(tools, body, head, run_id)), idempotency_id: once?.id ?? null }
+  const run = { ...(await prepare(deps, body, head, run_id)), idempotency_id: once?.id ?? null }
   const stateless = isStateless(head)
   const record = once === undefined ? null : recordOf(once, run, { run_id, stateless, text: shortText(run) })
   const outcome = stateless
-    ? await acceptNew(tools, run, record)
-    : await tools.inTurn(run.thread_id, () => accept(tools, run, body.if_not_exists === 'create', record, expects))
+    ? await acceptNew(deps, run, record)
+    : await deps.inTurn(run.thread_id, () => accept(deps, run, body.if_not_exists === 'create', record, expects))
   if (outcome === 'taken')
-    return (await recall(tools, once!, run_id)) ?? create(tools, body, { head } as Context, { once, expects })
-  if (outcome === 'known') return answerKnown(tools, run, stateless)
-  if (outcome === 'first' || run.due_at > 0) wakeWhenDue(tools, run)
+    return (await recall(deps, once!, run_id)) ?? create(deps, body, { head } as Context, { once, expects })
+  if (outcome === 'known') return answerKnown(deps, run, stateless)
+  if (outcome === 'first' || run.due_at > 0) wakeWhenDue(deps, run)
   return answer(run, stateless)
 }
 
@@ -52,32 +52,28 @@ export interface Place {
 }
 
 /** A run in the background that nobody waits for. False: it was there already. Throws why it is refused. */
-export async function place(
-  tools: Tools,
-  body: RunCreate,
-  { app, run_id, thread_id, brings }: Place,
-): Promise<boolean> {
+export async function place(deps: Deps, body: RunCreate, { app, run_id, thread_id, brings }: Place): Promise<boolean> {
   const head: CallHead = {
     request_id: run_id,
     app,
     ...(brings === null ? { params: { thread_id } } : {}),
     run: { run_id, mode: 'background' },
   }
-  const run = await prepare(tools, body, head, run_id, thread_id)
+  const run = await prepare(deps, body, head, run_id, thread_id)
   const outcome =
     brings === null
-      ? await tools.inTurn(thread_id, () => accept(tools, run, false, null))
-      : await acceptNew(tools, run, null, brings)
-  if (outcome === 'first' || (outcome === 'waits' && run.due_at > 0)) wakeWhenDue(tools, run)
+      ? await deps.inTurn(thread_id, () => accept(deps, run, false, null))
+      : await acceptNew(deps, run, null, brings)
+  if (outcome === 'first' || (outcome === 'waits' && run.due_at > 0)) wakeWhenDue(deps, run)
   return outcome !== 'known'
 }
 
-async function answerKnown(tools: Tools, run: RunRow, stateless: boolean): Promise<Reply> {
-  const stored = await tools.store.runs.get(run.run_id)
+async function answerKnown(deps: Deps, run: RunRow, stateless: boolean): Promise<Reply> {
+  const stored = await deps.store.runs.get(run.run_id)
   if (stored === null) throw fail('unavailable', 'The run is being accepted; ask again')
   if (stored.status !== 'accepting') return answer(stored, stateless)
   // Cut short before its thread was made, or before the run was shown: this create brought another thread id along.
   if (!stateless) throw fail('unavailable', 'The run is being accepted; ask again')
-  if ((await acceptNew(tools, stored)) === 'first') wakeWhenDue(tools, stored)
+  if ((await acceptNew(deps, stored)) === 'first') wakeWhenDue(deps, stored)
   return answer(stored, stateless)
 }

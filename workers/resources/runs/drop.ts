@@ -2,7 +2,7 @@
 import { announceEnd, announceNews } from '../../../bus/events.js'
 import { token } from '../../../schemas/ids.js'
 import type { RunSummary, Step } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { deliver } from './webhooks.js'
 
 type DropStep = Extract<Step, { step: 'runs.patch' | 'runs.remove' }>
@@ -30,9 +30,9 @@ export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', reas
 }
 
 /** Tells its readers, and whoever its webhook names. */
-export function announceDropped(tools: Tools, { app, run_id, thread_id, temporary, webhook }: RunSummary): void {
+export function announceDropped(deps: Deps, { app, run_id, thread_id, temporary, webhook }: RunSummary): void {
   const ending = { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null } as const
-  announceEnd(tools.link, token('run', run_id), ending)
-  if (!temporary) announceNews(tools.link, thread_id, { app, dropped: { run_id, status: 'interrupted' } })
-  if (webhook !== null) void deliver(tools, run_id)
+  announceEnd(deps.link, token('run', run_id), ending)
+  if (!temporary) announceNews(deps.link, thread_id, { app, dropped: { run_id, status: 'interrupted' } })
+  if (webhook !== null) void deliver(deps, run_id)
 }

@@ -10,7 +10,7 @@ import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import type { RecordRow, RunRow, RunSummary, Store } from '../../../store/port.js'
 import { appOf } from '../apps.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { runText } from '../rows/text.js'
 import { answer } from './view.js'
 
@@ -74,7 +74,7 @@ export function recordOf({ id, app, print }: Once, { created_at }: Pick<RunRow, 
  * What the key was answered before; null when it is new, or this is the same request once more (`run_id`). Throws
  * invalid when the key belongs to another request, conflict when that one is under way or its run is gone.
  */
-export async function recall({ store }: Tools, once: Once, run_id: string): Promise<Reply | null> {
+export async function recall({ store }: Deps, once: Once, run_id: string): Promise<Reply | null> {
   const found = await recordedBy(store, once)
   if (found === null || found.run_id === run_id) return null
   const run = await store.runs.get(found.run_id)
@@ -122,7 +122,7 @@ export function shortText(run: RunRow): string {
 }
 
 /** Forgets the keys whose time is over. */
-export async function forgetExpired({ store }: Tools): Promise<void> {
+export async function forgetExpired({ store }: Deps): Promise<void> {
   for (const { id, rev } of await store.records.due(KIND, Date.now(), 1_000))
     await store.apply([{ step: 'records.remove', kind: KIND, id, where: { rev } }])
 }

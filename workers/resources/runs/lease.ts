@@ -19,7 +19,7 @@ import { packText } from '../../../schemas/packed.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import { firstIdOf } from '../../../schemas/subjects.js'
 import type { RunRow, ThreadRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { packTuples } from '../rows/checkpoint.js'
 import { baseText, firstEligible } from '../rows/thread-status.js'
 import { isHalfClaimed, repair } from './repair.js'
@@ -29,27 +29,27 @@ import { wakeRun } from './wake.js'
 
 export const MAX_ATTEMPTS = 3
 
-export const leases = (tools: Tools) => ({
-  claim: door<Claim>(validateClaim, body => tools.inTurn(body.thread_id, () => claim(tools, body))),
+export const leases = (deps: Deps) => ({
+  claim: door<Claim>(validateClaim, body => deps.inTurn(body.thread_id, () => claim(deps, body))),
   /** The bytes of the run's stored stream are spent: said at once, because clients resume while it runs. */
   kept: open(async (_, { head }) => {
     const { run_id, attempt, token } = leaseOf(head.lease)
     const { kept_until: resumable_until_id } = head
     if (resumable_until_id === undefined) throw fail('bad_request', 'This call needs kept_until')
-    const failed = await tools.store.apply([
+    const failed = await deps.store.apply([
       { step: 'runs.patch', run_id, where: { attempt, token }, set: { resumable_until_id } },
     ])
     if (failed !== -1) throw fail('fenced')
     return {}
   }),
-  heartbeat: door<Heartbeat>(validateHeartbeat, body => heartbeat(tools, body)),
+  heartbeat: door<Heartbeat>(validateHeartbeat, body => heartbeat(deps, body)),
   finish: open((bytes, { head }) => {
     const lease = leaseOf(head.lease)
-    return tools.inTurn(lease.thread_id, () => finish(tools, lease, bytes))
+    return deps.inTurn(lease.thread_id, () => finish(deps, lease, bytes))
   }),
   release: door<Release>(validateRelease, (body, { head }) => {
     const lease = leaseOf(head.lease)
-    return tools.inTurn(lease.thread_id, () => release(tools, lease, body))
+    return deps.inTurn(lease.thread_id, () => release(deps, lease, body))
   }),
 })
 
@@ -58,8 +58,8 @@ export function leaseOf(lease: Lease | undefined): Lease {
   return lease
 }
 
-async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Promise<Reply> {
-  const { store } = tools
+async function claim(deps: Deps, { run_id, thread_id, worker, hb }: Claim): Promise<Reply> {
+  const { store } = deps
   for (;;) {
     const [thread, run] = await Promise.all([store.threads.get(null, thread_id), store.runs.get(run_id)])
     if (thread === null || run === null) return { head: { claim: 'ended' } }
@@ -71,7 +71,7 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
       (held && watched && isHalfClaimed(thread.active!, run)) ||
       (isTerminal(run.status) && (held || thread.queue.some(one => one.run_id === run_id)))
     ) {
-      if (await repair(tools, thread, run_id)) continue
+      if (await repair(deps, thread, run_id)) continue
     }
     if (isTerminal(run.status)) return { head: { claim: 'ended' } }
     if (held && !watched)
@@ -95,7 +95,7 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
       // Nobody beat for 6 s while we watched: the holder is dead, its attempt counts.
       const lost = { error: 'WorkerLost', message: 'its worker was lost' }
       await release(
-        tools,
+        deps,
         { ...thread.active!, thread_id },
         { charge: true, end: null, error: lost, last_event_id: null },
         false,
@@ -108,14 +108,14 @@ async function claim(tools: Tools, { run_id, thread_id, worker, hb }: Claim): Pr
     const first = thread.active === null ? firstEligible(thread.queue, nowFor(run, thread)) : null
     if (first === null) return { head: { claim: 'waiting' } }
     if (first.run_id !== run_id) {
-      await wakeNext(tools, thread.queue)
+      await wakeNext(deps, thread.queue)
       return { head: { claim: 'waiting' } }
     }
-    const taken = await take(tools, thread, run, worker, first.charges)
+    const taken = await take(deps, thread, run, worker, first.charges)
     if (taken === null) continue
     if (run.cancel === null) return taken
     // Asked to stop while it was given back: it ends without a step more.
-    await release(tools, leaseOf(taken.head?.lease), {
+    await release(deps, leaseOf(taken.head?.lease), {
       charge: false,
       end: null,
       error: { error: 'Cancelled', message: 'the run was cancelled' },
@@ -132,8 +132,8 @@ function nowFor({ run_id, due_at }: RunRow, { queue }: ThreadRow): number {
 }
 const isFenced = (error: unknown): boolean => error instanceof WeftError && error.code === 'fenced'
 
-async function take(tools: Tools, thread: ThreadRow, run: RunRow, worker: string, charges = 0): Promise<Reply | null> {
-  const { store } = tools
+async function take(deps: Deps, thread: ThreadRow, run: RunRow, worker: string, charges = 0): Promise<Reply | null> {
+  const { store } = deps
   const now = Date.now()
   const attempt = run.attempt + 1
   const key = v4()
@@ -173,10 +173,10 @@ async function take(tools: Tools, thread: ThreadRow, run: RunRow, worker: string
   if (failed === 1) {
     // Held on the thread, while the run is another's or over: nobody else would let go of it soon.
     const held = await store.threads.get(null, thread.thread_id)
-    if (held?.active?.token === key) await repair(tools, held, run.run_id)
+    if (held?.active?.token === key) await repair(deps, held, run.run_id)
   }
   if (failed !== -1) return null
-  announceClaim(tools, { ...run, status: 'running', attempt, claim_no })
+  announceClaim(deps, { ...run, status: 'running', attempt, claim_no })
   const start =
     `{"run_id":"${run.run_id}","thread_id":"${run.thread_id}","graph_id":${JSON.stringify(run.graph_id)},"attempt":${attempt},"first_id":${firstIdOf(attempt)},` +
     `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary},"events":${run.mode === 'events'}}`
@@ -193,7 +193,7 @@ async function take(tools: Tools, thread: ThreadRow, run: RunRow, worker: string
   return { head: { claim: 'taken', lease }, body: packText(start, tuple === null ? [] : [packTuples([tuple])]) }
 }
 
-async function heartbeat({ store }: Tools, { runs }: Heartbeat): Promise<Reply> {
+async function heartbeat({ store }: Deps, { runs }: Heartbeat): Promise<Reply> {
   if (runs.length === 0) return { body: '{"cancel":[],"lost":[]}' }
   await store.apply([{ step: 'runs.beat', runs }])
   const tokens = new Map(runs.map(one => [one.run_id, one.token]))
@@ -214,12 +214,12 @@ async function heartbeat({ store }: Tools, { runs }: Heartbeat): Promise<Reply> 
  * thread is released either way. The answer says whether it ended.
  */
 async function release(
-  tools: Tools,
+  deps: Deps,
   lease: Lease,
   { charge, end, error, last_event_id }: Release,
   awake = true,
 ): Promise<Reply> {
-  const { store } = tools
+  const { store } = deps
   for (;;) {
     const [thread, [run]] = await Promise.all([
       store.threads.get(null, lease.thread_id),
@@ -230,7 +230,7 @@ async function release(
     // The greatest id that readers can have: of this attempt, else of an earlier one.
     const sent = last_event_id !== null && last_event_id >= firstIdOf(run.attempt) ? last_event_id : run.last_event_id
     if (run.cancel !== null) {
-      await settle(tools, lease, { status: 'interrupted', error: null, last_event_id: sent ?? -1, render: true })
+      await settle(deps, lease, { status: 'interrupted', error: null, last_event_id: sent ?? -1, render: true })
       return { body: '{"ended":true}' }
     }
     if (end !== null || charges >= MAX_ATTEMPTS) {
@@ -238,7 +238,7 @@ async function release(
         end !== null ? error : { ...error, message: `The run was given up after ${charges} attempts: ${error.message}` }
       // Greater than everything sent, and next to it; where nobody knows, the first of an attempt that never was.
       const id = last_event_id === null ? firstIdOf(run.attempt + 1) : last_event_id + 1
-      await settle(tools, lease, { status: end ?? 'error', error: why, last_event_id: id, render: true })
+      await settle(deps, lease, { status: end ?? 'error', error: why, last_event_id: id, render: true })
       return { body: '{"ended":true}' }
     }
     const failed = await store.apply([
@@ -269,7 +269,7 @@ async function release(
     ])
     if (failed === 0) throw fail('fenced')
     if (failed !== -1) continue
-    if (awake) void wakeRun(tools, run, `${run.run_id}:${run.attempt + 1}`)
+    if (awake) void wakeRun(deps, run, `${run.run_id}:${run.attempt + 1}`)
     return { body: '{"ended":false}' }
   }
 }

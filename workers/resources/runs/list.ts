@@ -7,7 +7,7 @@ import { readInteger, readNames, readObject } from '../../../schemas/query.js'
 import { RUN_FIELDS, type RunStatus } from '../../../schemas/runs.js'
 import type { RunQuery, RunSummary } from '../../../store/port.js'
 import { appOf } from '../apps.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { runText } from '../rows/text.js'
 import { visible } from '../rows/thread.js'
 
@@ -17,23 +17,23 @@ const PAGE = 500
 /** Payloads of one answer, in characters. */
 const MAX_TEXT = 64 * 1024 * 1024
 
-export async function list(tools: Tools, { head }: Context): Promise<Reply> {
+export async function list(deps: Deps, { head }: Context): Promise<Reply> {
   const query = new URLSearchParams(head.query)
   const limit = readInteger(query, 'limit', 10, 1, 1_000)
   const offset = readInteger(query, 'offset', 0, 0, Number.MAX_SAFE_INTEGER)
   const status = readNames(query, 'status', STATUSES)
   const select = readNames(query, 'select', RUN_FIELDS)
   const metadata = readObject(query, 'metadata')
-  const { thread_id } = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
+  const { thread_id } = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
   const wanted: RunQuery = { thread_id, limit, ...(status.length === 0 ? {} : { status }) }
   const rows =
     metadata === null
-      ? await tools.store.runs.list({ ...wanted, skip: offset })
-      : await matching(tools, wanted, metadata, offset)
-  return { body: await texts(tools, rows, select) }
+      ? await deps.store.runs.list({ ...wanted, skip: offset })
+      : await matching(deps, wanted, metadata, offset)
+  return { body: await texts(deps, rows, select) }
 }
 
-async function matching({ store }: Tools, query: RunQuery, metadata: object, offset: number): Promise<RunSummary[]> {
+async function matching({ store }: Deps, query: RunQuery, metadata: object, offset: number): Promise<RunSummary[]> {
   const found: RunSummary[] = []
   for (let after: RunSummary | undefined; ; ) {
     const page = await store.runs.list({ ...query, limit: PAGE, ...(after === undefined ? {} : { after }) })
@@ -48,7 +48,7 @@ async function matching({ store }: Tools, query: RunQuery, metadata: object, off
 }
 
 /** Only what is asked for is read: the payload of a run can be large. */
-async function texts({ store }: Tools, rows: readonly RunSummary[], select: readonly string[]): Promise<string> {
+async function texts({ store }: Deps, rows: readonly RunSummary[], select: readonly string[]): Promise<string> {
   const wantsPayload = select.length === 0 || select.includes('kwargs')
   const out: string[] = []
   let size = 0

@@ -7,7 +7,7 @@ import { fail } from '../../../schemas/errors.js'
 import { token } from '../../../schemas/ids.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { Active, Queued, RunRow, RunSummary, Step, ThreadRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { announceDropped, dropStep } from './drop.js'
 
 /** A thread queues at most so many runs; the next is refused with 429. */
@@ -23,7 +23,7 @@ export interface Decision {
   known: boolean
 }
 
-export async function decide({ store }: Tools, run: RunRow, thread: ThreadRow): Promise<Decision> {
+export async function decide({ store }: Deps, run: RunRow, thread: ThreadRow): Promise<Decision> {
   const known = thread.active?.run_id === run.run_id || thread.queue.some(one => one.run_id === run.run_id)
   const mine: Queued = { run_id: run.run_id, no: thread.next_no, due_at: run.due_at }
   const busy = thread.active !== null || thread.queue.length > 0
@@ -76,9 +76,9 @@ export function dropSteps({ dropped, stopped }: Decision, run: RunRow): Step[] {
 }
 
 /** Tells the readers of dropped runs that they ended, and the holder of the running one to stop. */
-export function followUp(tools: Tools, { dropped, stopped }: Decision, run: RunRow): void {
+export function followUp(deps: Deps, { dropped, stopped }: Decision, run: RunRow): void {
   // Rolled back runs have no webhook: their rows are gone.
   const rollback = run.multitask_strategy === 'rollback'
-  for (const one of dropped) announceDropped(tools, rollback ? { ...one, webhook: null } : one)
-  if (stopped !== null) sendCancel(tools.link, token('run', stopped.run_id))
+  for (const one of dropped) announceDropped(deps, rollback ? { ...one, webhook: null } : one)
+  if (stopped !== null) sendCancel(deps.link, token('run', stopped.run_id))
 }

@@ -8,7 +8,7 @@ import type { AssistantRow, RunRow } from '../../../store/port.js'
 import { refusal } from '../../outbound.js'
 import { appOf } from '../apps.js'
 import { find, noAssistant } from '../assistants.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { kwargsOf, userOf, withoutAuth } from './payload.js'
 
 /**
@@ -16,7 +16,7 @@ import { kwargsOf, userOf, withoutAuth } from './payload.js'
  * the thread that a stateless run brings.
  */
 export async function prepare(
-  tools: Tools,
+  deps: Deps,
   body: RunCreate,
   head: CallHead,
   run_id: string,
@@ -25,27 +25,27 @@ export async function prepare(
   const mode = head.run?.mode ?? 'background'
   const stateless = isStateless(head)
   if (body.webhook) {
-    const no = refusal(body.webhook, tools.allowed)
+    const no = refusal(body.webhook, deps.allowed)
     if (no !== null) throw fail('invalid', `webhook: ${no}`)
   }
   const app = appOf(head)
-  const assistant = await find(tools.store, app, body.assistant_id)
+  const assistant = await find(deps.store, app, body.assistant_id)
   if (assistant === null) throw fail('not_found', noAssistant(body.assistant_id))
-  const pool = await tools.apps.pool(app, assistant.graph_id)
+  const pool = await deps.apps.pool(app, assistant.graph_id)
   if (pool === null)
     throw fail('not_found', `Graph '${assistant.graph_id}' is not one of those that this application serves now`)
   const thread_id = head.params?.thread_id?.toLowerCase() ?? own_thread
   const temporary = stateless && (body.on_completion ?? 'delete') === 'delete'
   const identity = head.identity?.identity
   const run = runRow(body, assistant, { pool, run_id, thread_id, mode, stateless, temporary, identity })
-  await checkSelection(tools, body, run)
+  await checkSelection(deps, body, run)
   return run
 }
 
 export const isStateless = (head: CallHead): boolean => head.params?.thread_id === undefined
 
 /** A checkpoint that is named must be one of the thread: an unknown one would start from nothing, silently. */
-async function checkSelection({ store }: Tools, body: RunCreate, { thread_id, temporary }: RunRow): Promise<void> {
+async function checkSelection({ store }: Deps, body: RunCreate, { thread_id, temporary }: RunRow): Promise<void> {
   const checkpoint_id = body.checkpoint?.checkpoint_id ?? body.checkpoint_id
   if (!checkpoint_id || temporary) return
   const ns = body.checkpoint?.checkpoint_ns ?? ''

@@ -9,7 +9,7 @@ import { token } from '../../../schemas/ids.js'
 import { isTrue } from '../../../schemas/query.js'
 import { isTerminal, TERMINAL } from '../../../schemas/runs.js'
 import type { RunSummary, Step } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { statusOf } from '../rows/thread-status.js'
 import { refreshLater } from '../state/final-state.js'
 import { refreshed } from '../state/kept-state.js'
@@ -17,25 +17,25 @@ import { cancel, REASONS } from './cancel.js'
 import { headOf } from './view.js'
 
 /** With a head of a run: it is told to stop, and gone when it has ended. */
-export async function remove(tools: Tools, row: RunSummary, { head }: Context): Promise<Reply> {
+export async function remove(deps: Deps, row: RunSummary, { head }: Context): Promise<Reply> {
   if (!isTerminal(row.status)) {
     if (!isTrue(new URLSearchParams(head.query).get('force')))
       throw fail('conflict', `Run ${row.run_id} is ${row.status}: cancel it first, or delete it with force=1`)
-    const ended = await cancel(tools, row.run_id, 'rollback', REASONS.client).then(
+    const ended = await cancel(deps, row.run_id, 'rollback', REASONS.client).then(
       () => false,
       error => error.code === 'conflict' || Promise.reject(error),
     )
     if (!ended) return { head: { status: 202, run: headOf(row, false) } }
   }
-  await tools.inTurn(row.thread_id, () => removeEnded(tools, row))
-  if (row.resumable) await purgeEvents(tools.link, tools.mux, token('run', row.run_id))
-  tools.link.log.info({ run_id: row.run_id, thread_id: row.thread_id }, 'run deleted')
+  await deps.inTurn(row.thread_id, () => removeEnded(deps, row))
+  if (row.resumable) await purgeEvents(deps.link, deps.mux, token('run', row.run_id))
+  deps.link.log.info({ run_id: row.run_id, thread_id: row.thread_id }, 'run deleted')
   return { head: { status: 204 } }
 }
 
 /** Every step leaves less of the run, and a repeat does the rest; its row goes last. */
-async function removeEnded(tools: Tools, { app, run_id, thread_id }: RunSummary): Promise<void> {
-  const { store } = tools
+async function removeEnded(deps: Deps, { app, run_id, thread_id }: RunSummary): Promise<void> {
+  const { store } = deps
   const gone: Step[] = [
     { step: 'checkpoints.rollback', thread_id, run_id },
     { step: 'runs.remove', run_id, where: { status: TERMINAL } },
@@ -43,8 +43,8 @@ async function removeEnded(tools: Tools, { app, run_id, thread_id }: RunSummary)
   for (;;) {
     const [thread, [run]] = await Promise.all([store.threads.get(app, thread_id), store.runs.summary([run_id])])
     if (thread === null || run === undefined) return
-    const stands = thread.head === null || (await remains(tools, run, thread.head)) !== null
-    const head = stands ? thread.head : ((await remains(tools, run))?.id ?? null)
+    const stands = thread.head === null || (await remains(deps, run, thread.head)) !== null
+    const head = stands ? thread.head : ((await remains(deps, run))?.id ?? null)
     if (stands) {
       await store.apply(gone)
       return
@@ -67,14 +67,14 @@ async function removeEnded(tools: Tools, { app, run_id, thread_id }: RunSummary)
     if (failed === 0) continue
     // What the checkpoint says of the thread; whoever reads it would ask, too.
     const row = { ...thread, ...set, rev: thread.rev + 1 }
-    const { state } = await refreshed(tools, row, await store.threads.state(thread_id))
-    if (head !== null && thread.active === null && state?.rest == null) refreshLater(tools, row)
+    const { state } = await refreshed(deps, row, await store.threads.state(thread_id))
+    if (head !== null && thread.active === null && state?.rest == null) refreshLater(deps, row)
     return
   }
 }
 
 /** The checkpoint, or without id the latest one, that stays when the run goes. */
-const remains = ({ store }: Tools, { thread_id, run_id }: RunSummary, checkpoint_id?: string) =>
+const remains = ({ store }: Deps, { thread_id, run_id }: RunSummary, checkpoint_id?: string) =>
   store.checkpoints.get({
     thread_id,
     ns: '',

@@ -4,7 +4,7 @@
  */
 import { isTerminal } from '../../../schemas/runs.js'
 import type { Active, RunSummary, Step, ThreadRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { firstEligible, statusOf } from '../rows/thread-status.js'
 import { leftOf, refreshLater } from '../state/final-state.js'
 import { settledOf } from '../state/kept-state.js'
@@ -24,8 +24,8 @@ const isHalfReleased = (active: Active, run: RunSummary): boolean =>
  * Brings one thread and its runs back into step. True when something was changed, here or by another meanwhile: then
  * look again. `only`: what another run is in the middle of is left alone, it may well be under way.
  */
-export async function repair(tools: Tools, thread: ThreadRow, only?: string): Promise<boolean> {
-  const { store, link } = tools
+export async function repair(deps: Deps, thread: ThreadRow, only?: string): Promise<boolean> {
+  const { store, link } = deps
   const ids = [...thread.queue.map(one => one.run_id), ...(thread.active === null ? [] : [thread.active.run_id])]
   const runs = new Map((await store.runs.summary(ids)).map(run => [run.run_id, run]))
   const steps: Step[] = []
@@ -37,7 +37,7 @@ export async function repair(tools: Tools, thread: ThreadRow, only?: string): Pr
     if (run === undefined) active = null
     else if (isTerminal(run.status)) {
       active = null
-      after = await settledBy(tools, thread, run)
+      after = await settledBy(deps, thread, run)
     } else if (isHalfClaimed(active, run) || (only === undefined && isHalfReleased(active, run))) {
       // The claim may still be under way: with another attempt in the row of the run, it can no longer come true.
       const { run_id, attempt } = run
@@ -77,22 +77,22 @@ export async function repair(tools: Tools, thread: ThreadRow, only?: string): Pr
   if (steps.length === 0) return false
   if ((await store.apply(steps)) !== -1) return true
   link.log.warn({ thread_id: thread.thread_id }, 'a thread was brought back into step with its runs')
-  await wakeFirst(tools, { ...thread, active, queue }, runs)
+  await wakeFirst(deps, { ...thread, active, queue }, runs)
   return true
 }
 
 /** What the thread would say, had the end of the run come through. */
-async function settledBy(tools: Tools, thread: ThreadRow, run: RunSummary) {
-  const left = await leftOf(tools, thread, run)
-  if (left === null) refreshLater(tools, thread)
+async function settledBy(deps: Deps, thread: ThreadRow, run: RunSummary) {
+  const left = await leftOf(deps, thread, run)
+  if (left === null) refreshLater(deps, thread)
   const interrupts = left === null ? thread.interrupts : JSON.stringify(left.interrupts)
   return { settled: settledOf(run.error, left, thread.settled), interrupts, error: run.error }
 }
 
-async function wakeFirst(tools: Tools, thread: ThreadRow, runs: Map<string, RunSummary>): Promise<void> {
+async function wakeFirst(deps: Deps, thread: ThreadRow, runs: Map<string, RunSummary>): Promise<void> {
   const first = thread.active === null ? firstEligible(thread.queue, Date.now()) : null
   const run = first === null ? undefined : runs.get(first.run_id)
-  if (run !== undefined) await wakeRun(tools, run, `${run.run_id}:${run.attempt}:repair${thread.rev}`)
+  if (run !== undefined) await wakeRun(deps, run, `${run.run_id}:${run.attempt}:repair${thread.rev}`)
 }
 
 /**
@@ -100,8 +100,8 @@ async function wakeFirst(tools: Tools, thread: ThreadRow, runs: Map<string, RunS
  * insert, it was never accepted: its client got no 2xx. Else a crash came between the thread, which let go of it, and
  * its row: it was rolled back, or a newer run took its place.
  */
-export async function dropOrphan(tools: Tools, run: RunSummary): Promise<void> {
-  const { store, link } = tools
+export async function dropOrphan(deps: Deps, run: RunSummary): Promise<void> {
+  const { store, link } = deps
   const { run_id, status, attempt } = run
   const thread = await store.threads.get(run.app, run.thread_id)
   const held = thread !== null && (thread.active?.run_id === run_id || thread.queue.some(one => one.run_id === run_id))
@@ -115,5 +115,5 @@ export async function dropOrphan(tools: Tools, run: RunSummary): Promise<void> {
   const drop = dropStep(run, 'interrupt', run.cancel_reason ?? 'superseded: a newer run took its place', Date.now())
   if ((await store.apply([{ ...drop, where }])) !== -1) return
   link.log.warn({ run_id, thread_id: run.thread_id }, 'a run that its thread had let go of was ended')
-  announceDropped(tools, run)
+  announceDropped(deps, run)
 }

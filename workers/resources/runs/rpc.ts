@@ -23,7 +23,7 @@ import {
 } from '../../../schemas/runs.js'
 import type { RunRow, RunSummary } from '../../../store/port.js'
 import { appOf } from '../apps.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { resultText, runText } from '../rows/text.js'
 import { createBatch } from './batch.js'
 import { actionOf, cancel, ignoreEnded, REASONS, reasonOf } from './cancel.js'
@@ -34,35 +34,35 @@ import { list } from './list.js'
 import { remove } from './remove.js'
 import { headOf } from './view.js'
 
-export const runs = (tools: Tools) => ({
+export const runs = (deps: Deps) => ({
   // The bytes, because an Idempotency-Key stands for exactly them.
   create: open((bytes, context) =>
-    create(tools, decodeAs<RunCreate>(bytes, validateRunCreate), context, { once: onceOf(context.head, bytes) }),
+    create(deps, decodeAs<RunCreate>(bytes, validateRunCreate), context, { once: onceOf(context.head, bytes) }),
   ),
   batch: open((bytes, context) =>
-    createBatch(tools, decodeAs<RunBatch>(bytes, validateRunBatch), context, onceOf(context.head, bytes)),
+    createBatch(deps, decodeAs<RunBatch>(bytes, validateRunBatch), context, onceOf(context.head, bytes)),
   ),
-  list: open((_, context) => list(tools, context)),
-  delete: open(async (_, context) => remove(tools, await summary(tools, context.head), context)),
-  cancel_many: door<RunsCancel>(validateRunsCancel, (body, context) => cancelMany(tools, body, context)),
+  list: open((_, context) => list(deps, context)),
+  delete: open(async (_, context) => remove(deps, await summary(deps, context.head), context)),
+  cancel_many: door<RunsCancel>(validateRunsCancel, (body, context) => cancelMany(deps, body, context)),
   get: open(async (_, { head }) => {
-    const row = await tools.store.runs.get(head.params?.run_id?.toLowerCase() ?? '')
+    const row = await deps.store.runs.get(head.params?.run_id?.toLowerCase() ?? '')
     check(row, head)
     if (row.temporary && isTerminal(row.status)) throw fail('not_found', 'Run not found')
     return { body: runText(row) }
   }),
   /** Authorises a reader, and says from where it may read. A reader clears a cancel that waits for its grace. */
   join: open(async (_, { head }) => {
-    const found = await summary(tools, head)
+    const found = await summary(deps, head)
     const { temporary, resumable, ended_at } = found
-    const over = (ended_at ?? 0) < Date.now() - tools.config.keep_ended_ms
+    const over = (ended_at ?? 0) < Date.now() - deps.config.keep_ended_ms
     if (isTerminal(found.status) && temporary && !resumable && over) throw fail('not_found', 'Run not found')
-    const row = await comesBack(tools, found, head)
+    const row = await comesBack(deps, found, head)
     // Without a body the edge asks for it.
-    const body = head.run?.mode === 'wait' && isTerminal(row.status) ? await result(tools, row) : null
+    const body = head.run?.mode === 'wait' && isTerminal(row.status) ? await result(deps, row) : null
     // Only who filters needs to know what there is to filter.
     const filters = head.query?.includes('stream_mode') ?? false
-    const modes = filters ? await modesOf(tools, row.run_id) : []
+    const modes = filters ? await modesOf(deps, row.run_id) : []
     return {
       head: { run: headOf(row, head.params?.thread_id === undefined, modes) },
       ...(body === null ? {} : { body }),
@@ -70,23 +70,23 @@ export const runs = (tools: Tools) => ({
   }),
   /** Durable when it answers; the run stops soon after. The edge waits for the end when it was asked to. */
   cancel: open(async (_, { head }) => {
-    const row = await summary(tools, head)
+    const row = await summary(deps, head)
     const action = actionOf(head)
-    await cancel(tools, row.run_id, action, reasonOf(head, action))
+    await cancel(deps, row.run_id, action, reasonOf(head, action))
     return { head: { status: 202, run: headOf(row, false) } }
   }),
   /** What wait answers for a run that has ended. */
   result: open(async (_, { head }) => {
-    const [row] = await tools.store.runs.summary([head.params?.run_id ?? ''])
+    const [row] = await deps.store.runs.summary([head.params?.run_id ?? ''])
     if (row === undefined) throw fail('not_found', 'Run not found')
     if (!isTerminal(row.status)) throw fail('conflict', 'The run has not ended')
-    const body = await result(tools, row)
+    const body = await result(deps, row)
     if (body === null) throw fail('unavailable', 'The end of the run is being written; ask again')
     return { body }
   }),
   /** The state of many runs in one call: how an edge learns of ends whose message was lost. */
   peek: door<RunIds>(validateRunIds, async ({ run_ids }) => {
-    const rows = await tools.store.runs.summary(run_ids)
+    const rows = await deps.store.runs.summary(run_ids)
     return {
       body: JSON.stringify({
         runs: rows.map(({ run_id, status, attempt, last_event_id, resumable_until_id }) => ({
@@ -101,20 +101,20 @@ export const runs = (tools: Tools) => ({
   }),
   /** A client went away. Where that cancels: at once, or after the grace when it may come back. */
   disconnect: door<Disconnect>(validateDisconnect, async ({ run_id, reader = false, joined_at = null }) => {
-    const [row] = await tools.store.runs.summary([run_id])
+    const [row] = await deps.store.runs.summary([run_id])
     if (row === undefined || isTerminal(row.status) || (!reader && row.on_disconnect !== 'cancel')) return {}
     if (!row.resumable) {
-      await cancel(tools, run_id, 'interrupt', REASONS.disconnect).catch(ignoreEnded)
+      await cancel(deps, run_id, 'interrupt', REASONS.disconnect).catch(ignoreEnded)
       return {}
     }
     const now = Date.now()
-    const grace = tools.config.disconnect_grace_ms
+    const grace = deps.config.disconnect_grace_ms
     // Who comes back at once is often here before the old connection is known to be gone.
     if (row.joined_at !== null && row.joined_at !== joined_at && row.joined_at > now - grace) return {}
     // Somebody may come back while we look: then nothing is done.
     const where = { status: ACTIVE, joined_at: row.joined_at }
-    const failed = await tools.store.apply([{ step: 'runs.patch', run_id, where, set: { cancel_due_at: now + grace } }])
-    if (failed === -1) tools.alarms.set(now + grace)
+    const failed = await deps.store.apply([{ step: 'runs.patch', run_id, where, set: { cancel_due_at: now + grace } }])
+    if (failed === -1) deps.alarms.set(now + grace)
     return {}
   }),
 })
@@ -122,7 +122,7 @@ export const runs = (tools: Tools) => ({
 const ACTIVE = ['pending', 'running'] as const
 
 /** Takes back what the leaving of another connection has set off, or will, when it is known that late. */
-async function comesBack({ store }: Tools, row: RunSummary, { query, run }: CallHead): Promise<RunSummary> {
+async function comesBack({ store }: Deps, row: RunSummary, { query, run }: CallHead): Promise<RunSummary> {
   const cancels = row.on_disconnect === 'cancel' || isTrue(new URLSearchParams(query).get('cancel_on_disconnect'))
   if (isTerminal(row.status) || !row.resumable || (!cancels && row.cancel_due_at === null)) return row
   const set = {
@@ -135,12 +135,12 @@ async function comesBack({ store }: Tools, row: RunSummary, { query, run }: Call
   return { ...row, ...set }
 }
 
-async function modesOf({ store }: Tools, run_id: string): Promise<StreamMode[]> {
+async function modesOf({ store }: Deps, run_id: string): Promise<StreamMode[]> {
   const run = await store.runs.get(run_id)
   return run === null ? [] : (JSON.parse(run.kwargs) as RunKwargs).stream_mode
 }
 
-async function summary({ store }: Tools, head: CallHead): Promise<RunSummary> {
+async function summary({ store }: Deps, head: CallHead): Promise<RunSummary> {
   const [row] = await store.runs.summary([head.params?.run_id?.toLowerCase() ?? ''])
   check(row ?? null, head)
   return row!
@@ -162,7 +162,7 @@ function check<Row extends RunSummary>(row: Row | null, head: CallHead): asserts
  * API: threads-and-runs 10. A temporary run keeps its own result; a thread's run is answered from its thread. Null while
  * that still holds the run: a store without transactions shows the end of a run before what the run has left.
  */
-async function result({ store }: Tools, row: RunSummary): Promise<string | Uint8Array | null> {
+async function result({ store }: Deps, row: RunSummary): Promise<string | Uint8Array | null> {
   if (row.temporary) {
     const whole: RunRow | null = await store.runs.get(row.run_id)
     return whole?.result ?? resultText(null, [], row.error)

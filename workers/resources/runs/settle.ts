@@ -14,7 +14,7 @@ import { cutter, unpack } from '../../../schemas/packed.js'
 import { isTerminal, type RunStatus } from '../../../schemas/runs.js'
 import type { Interrupt } from '../../../schemas/threads.js'
 import type { Queued, RunSummary, Step, ThreadRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { rowsOf } from '../rows/checkpoint.js'
 import { resultText } from '../rows/text.js'
 import { firstEligible, readBase, statusOf } from '../rows/thread-status.js'
@@ -41,7 +41,7 @@ interface Outcome {
 }
 
 /** The body of rpc.runs.finish: what the host sent, unread by the supervisor. */
-export async function finish(tools: Tools, lease: Lease, bytes: Uint8Array): Promise<Reply> {
+export async function finish(deps: Deps, lease: Lease, bytes: Uint8Array): Promise<Reply> {
   const { head, rest: parts } = unpack<FinishHead>(bytes)
   const cut = cutter(parts)
   const part = (size: number) => (size > 0 ? cut(size) : null)
@@ -49,7 +49,7 @@ export async function finish(tools: Tools, lease: Lease, bytes: Uint8Array): Pro
   const rest = part(head.rest_size)
   const save = part(head.save_size) ?? undefined
   const { status, error, last_event_id, next, interrupts } = head
-  return settle(tools, lease, {
+  return settle(deps, lease, {
     status,
     error,
     last_event_id,
@@ -58,20 +58,20 @@ export async function finish(tools: Tools, lease: Lease, bytes: Uint8Array): Pro
   })
 }
 
-export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Promise<Reply> {
-  const { store, link } = tools
+export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promise<Reply> {
+  const { store, link } = deps
   const { run_id, thread_id } = lease
   for (;;) {
     const [thread, [run]] = await Promise.all([store.threads.get(null, thread_id), store.runs.summary([run_id])])
     if (thread === null || run === undefined || run.token !== lease.token || run.attempt !== lease.attempt)
       throw fail('fenced')
     if (run.cancel === 'rollback') {
-      if (await rollback(tools, run, thread)) return {}
+      if (await rollback(deps, run, thread)) return {}
       continue
     }
     const holds = thread.active?.token === lease.token
     const head = outcome.state?.head ?? thread.head
-    const left = await leftBehind(tools, thread, run, outcome)
+    const left = await leftBehind(deps, thread, run, outcome)
     const now = Date.now()
     const error = outcome.error === null ? null : JSON.stringify(outcome.error)
     const interrupts = left === null ? thread.interrupts : JSON.stringify(left.interrupts)
@@ -118,7 +118,7 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
     const failed = await store.apply(steps)
     if (failed >= 0 && steps[failed]!.step === 'runs.patch') throw fail('fenced')
     if (failed !== -1) continue
-    if (left === null) refreshLater(tools, thread)
+    if (left === null) refreshLater(deps, thread)
     announceEnd(link, token('run', run_id), {
       status: outcome.status,
       last_event_id: outcome.last_event_id,
@@ -130,8 +130,8 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
       { run_id, thread_id, attempt: lease.attempt, status: outcome.status, ms: now - run.created_at },
       'run ended',
     )
-    if (run.webhook !== null) void deliver(tools, run_id)
-    wakeNext(tools, thread.queue)
+    if (run.webhook !== null) void deliver(deps, run_id)
+    wakeNext(deps, thread.queue)
     return {}
   }
 }
@@ -140,7 +140,7 @@ export async function settle(tools: Tools, lease: Lease, outcome: Outcome): Prom
 type LeftBehind = Pick<Left, 'next' | 'interrupts' | 'fresh'> & { values: Uint8Array | null; rest: Uint8Array | null }
 
 async function leftBehind(
-  tools: Tools,
+  deps: Deps,
   thread: ThreadRow,
   run: RunSummary,
   { state }: Outcome,
@@ -149,7 +149,7 @@ async function leftBehind(
   if (run.temporary) return { next: [], interrupts: {}, values: null, rest: null, fresh: false }
   // Its last checkpoints are not stored before it ends: until then nobody can read them.
   if (state !== undefined && state.head !== null && state.head !== thread.head) return null
-  const left = await leftOf(tools, thread, run)
+  const left = await leftOf(deps, thread, run)
   return left && { ...left, values: left.state?.values ?? null, rest: left.state?.rest ?? null }
 }
 
@@ -157,8 +157,8 @@ async function leftBehind(
  * Ends a run as if it had never been: its checkpoints, its events and its row are removed, the thread goes back to
  * what the run found. Its values are computed again when somebody asks. False: the thread row has moved on meanwhile.
  */
-async function rollback(tools: Tools, run: RunSummary, thread: ThreadRow): Promise<boolean> {
-  const { store, link, mux } = tools
+async function rollback(deps: Deps, run: RunSummary, thread: ThreadRow): Promise<boolean> {
+  const { store, link, mux } = deps
   const { run_id, thread_id } = run
   const base = readBase(run.base)
   const kept = await store.threads.state(thread_id)
@@ -181,7 +181,7 @@ async function rollback(tools: Tools, run: RunSummary, thread: ThreadRow): Promi
   announceEnd(link, id, { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })
   if (run.resumable) await purgeEvents(link, mux, id)
   link.log.info({ run_id, thread_id, attempt: run.attempt }, 'run rolled back')
-  wakeNext(tools, thread.queue)
+  wakeNext(deps, thread.queue)
   return true
 }
 
@@ -194,14 +194,14 @@ const noState = (thread_id: string, head: string | null): Step => ({
 })
 
 /** Publishes the wake-up of the first run in line, beside what waits for the caller: the sweeper repeats a lost one. */
-export function wakeNext(tools: Tools, queue: readonly Queued[]): void {
+export function wakeNext(deps: Deps, queue: readonly Queued[]): void {
   const next = firstEligible(queue, Date.now())
   if (next === null) return
   const publish = async () => {
-    const [run] = await tools.store.runs.summary([next.run_id])
+    const [run] = await deps.store.runs.summary([next.run_id])
     if (run === undefined || isTerminal(run.status)) return
     const id = `${next.run_id}:${run.attempt + 1}:next`
-    await wakeRun(tools, run, id)
+    await wakeRun(deps, run, id)
   }
-  publish().catch(error => tools.link.log.warn({ err: error, run_id: next.run_id }, 'a wake-up was not published'))
+  publish().catch(error => deps.link.log.warn({ err: error, run_id: next.run_id }, 'a wake-up was not published'))
 }

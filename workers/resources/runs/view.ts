@@ -5,7 +5,7 @@ import type { Reply } from '../../../bus/serve.js'
 import type { RunHead, StreamMode } from '../../../schemas/runs.js'
 import type { FollowedRun } from '../../../schemas/thread-stream.js'
 import type { RunRow, RunSummary } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { runText } from '../rows/text.js'
 
 /** Stream and wait need the head alone; the body would be thrown away at the edge. */
@@ -31,7 +31,7 @@ export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] 
 })
 
 /** Tells the followers of its thread that a run was claimed. Temporary threads have none. */
-export function announceClaim({ link }: Tools, run: RunSummary): void {
+export function announceClaim({ link }: Deps, run: RunSummary): void {
   if (!run.temporary) announceNews(link, run.thread_id, { app: run.app, claimed: followedRun(run) })
 }
 

@@ -2,14 +2,14 @@
 import { wake } from '../../../bus/queue.js'
 import { token } from '../../../schemas/ids.js'
 import type { RunSummary } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 
 /**
  * Publishes it; resolves to false when the broker never said yes. A run that was accepted under an earlier revision
  * goes to the one that serves now: its own workers may be gone. `id` makes a repeat within two minutes harmless.
  */
 export async function wakeRun(
-  { link, mux, apps }: Pick<Tools, 'link' | 'mux' | 'apps'>,
+  { link, mux, apps }: Pick<Deps, 'link' | 'mux' | 'apps'>,
   run: Pick<RunSummary, 'app' | 'run_id' | 'thread_id' | 'pool'>,
   id: string,
 ): Promise<boolean> {

@@ -10,7 +10,7 @@ import { time } from '../../../schemas/json.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { RunRow, Store } from '../../../store/port.js'
 import { post } from '../../outbound.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { kept } from '../keys/secret-file.js'
 import { runText } from '../rows/text.js'
 
@@ -29,24 +29,24 @@ let crowded = false
  * Begins a try for a run whose webhook is due; resolves once it is this worker's to make, or, with false, was not to be
  * had. Never rejects: the row stays due until a try of it has ended.
  */
-export async function deliver(tools: Tools, run_id: string): Promise<boolean> {
+export async function deliver(deps: Deps, run_id: string): Promise<boolean> {
   if (underWay.has(run_id)) return true
   if (underWay.size >= MAX_AT_ONCE) {
     crowded = true
     return true
   }
   underWay.add(run_id)
-  const run = await take(tools, run_id).catch(error => {
-    tools.link.log.warn({ err: error, run_id }, 'a webhook has to be tried again')
+  const run = await take(deps, run_id).catch(error => {
+    deps.link.log.warn({ err: error, run_id }, 'a webhook has to be tried again')
     return null
   })
   if (run === null) underWay.delete(run_id)
-  else void tryOnce(tools, run)
+  else void tryOnce(deps, run)
   return run !== null
 }
 
 /** Of several workers one has the try: it moves the due time to where a crash of its own would be noticed. */
-async function take({ store }: Tools, run_id: string): Promise<RunRow | null> {
+async function take({ store }: Deps, run_id: string): Promise<RunRow | null> {
   const run = await store.runs.get(run_id)
   const now = Date.now()
   if (run === null || run.webhook === null || !isTerminal(run.status)) return null
@@ -57,30 +57,30 @@ async function take({ store }: Tools, run_id: string): Promise<RunRow | null> {
   return failed === -1 ? { ...run, ...set } : null
 }
 
-async function tryOnce(tools: Tools, run: RunRow): Promise<void> {
+async function tryOnce(deps: Deps, run: RunRow): Promise<void> {
   const { run_id, webhook_tries: tries } = run
   try {
-    const status = await attempt(tools, run).catch((error: Error) => error.message)
+    const status = await attempt(deps, run).catch((error: Error) => error.message)
     const good = typeof status === 'number' && status >= 200 && status < 300
     const pause = PAUSES_MS[tries - 1]
     // Half to one and a half of the pause: those that failed together do not come back together.
     const due = good || pause === undefined ? null : Date.now() + Math.round(pause * (0.5 + Math.random()))
-    await tools.store.apply([{ step: 'runs.patch', run_id, where: {}, set: { webhook_due_at: due } }])
-    if (good) tools.link.log.info({ run_id, tries }, 'webhook delivered')
-    else tools.link.log.warn({ run_id, tries, status, given_up: due === null }, 'webhook not delivered')
-    if (due !== null) tools.alarms.set(due)
+    await deps.store.apply([{ step: 'runs.patch', run_id, where: {}, set: { webhook_due_at: due } }])
+    if (good) deps.link.log.info({ run_id, tries }, 'webhook delivered')
+    else deps.link.log.warn({ run_id, tries, status, given_up: due === null }, 'webhook not delivered')
+    if (due !== null) deps.alarms.set(due)
   } catch (error) {
-    tools.link.log.warn({ err: error, run_id }, 'a webhook has to be tried again')
+    deps.link.log.warn({ err: error, run_id }, 'a webhook has to be tried again')
   } finally {
     underWay.delete(run_id)
     if (crowded) {
       crowded = false
-      void tools.alarms.look()
+      void deps.alarms.look()
     }
   }
 }
 
-async function attempt({ allowed, store, webhookSecret }: Tools, run: RunRow): Promise<number> {
+async function attempt({ allowed, store, webhookSecret }: Deps, run: RunRow): Promise<number> {
   const values = await valuesOf(store, run)
   const body = Buffer.from(
     `${runText(run).slice(0, -1)},"run_started_at":${run.started_at === null ? 'null' : `"${time(run.started_at)}"`},"run_ended_at":"${time(run.ended_at ?? run.updated_at)}",` +
@@ -101,7 +101,7 @@ async function attempt({ allowed, store, webhookSecret }: Tools, run: RunRow): P
   )
 }
 
-async function valuesOf(store: Tools['store'], run: RunRow): Promise<string | null> {
+async function valuesOf(store: Deps['store'], run: RunRow): Promise<string | null> {
   if (run.temporary) return run.error === null && run.result !== null ? Buffer.from(run.result).toString() : null
   const state = await store.threads.state(run.thread_id)
   return state?.values ? Buffer.from(state.values).toString() : null

@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { host } from '../../../schemas/subjects.js'
 import type { ThreadRow } from '../../../store/port.js'
 import { find } from '../assistants.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 
 /** A host may take 30 s. */
 const CALL_MS = 35_000
@@ -20,16 +20,16 @@ type Question =
  * The answer's bytes (workers/graph/protocol.ts). Throws bad_request when no graph has run on the thread, unavailable
  * when nobody can answer now, and what the host says.
  */
-export async function askGraph(tools: Tools, row: ThreadRow, question: Question): Promise<Uint8Array> {
+export async function askGraph(deps: Deps, row: ThreadRow, question: Question): Promise<Uint8Array> {
   const { graph_id, assistant_id } = idsIn(row)
   if (graph_id === undefined)
     throw fail('bad_request', `Thread ${row.thread_id} has no graph: run one on it, or name it as metadata.graph_id`)
-  const pool = await tools.apps.pool(row.app, graph_id)
+  const pool = await deps.apps.pool(row.app, graph_id)
   if (pool === null) throw fail('unavailable', `Nobody serves the graph "${graph_id}" at the moment`)
-  const assistant = assistant_id === undefined ? null : await find(tools.store, row.app, assistant_id)
+  const assistant = assistant_id === undefined ? null : await find(deps.store, row.app, assistant_id)
   const config = assistant?.graph_id === graph_id ? (JSON.parse(assistant.config) as JsonObject) : {}
   const call = { ...question, graph_id, thread_id: row.thread_id, config }
-  const answer = await tools.caller.ask(
+  const answer = await deps.caller.ask(
     host(token('pool', pool), question.verb),
     { request_id: '' },
     Buffer.from(JSON.stringify(call)),

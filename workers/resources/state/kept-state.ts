@@ -8,15 +8,15 @@ import { isObject } from '../../../schemas/json.js'
 import { host } from '../../../schemas/subjects.js'
 import { type Interrupt, interruptsOf, type ThreadState } from '../../../schemas/threads.js'
 import type { StateRow, ThreadRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { statusOf } from '../rows/thread-status.js'
 
 /**
  * The finished state of the thread: what is kept while it is of the thread's head, else a host computes it once (after
  * a rollback, or when the run that made the head never finished). Null when the thread has no checkpoint.
  */
-export const projection = async (tools: Tools, row: ThreadRow, kept: StateRow | null): Promise<StateRow | null> =>
-  (await refreshed(tools, row, kept)).state
+export const projection = async (deps: Deps, row: ThreadRow, kept: StateRow | null): Promise<StateRow | null> =>
+  (await refreshed(deps, row, kept)).state
 
 export interface Refreshed {
   row: ThreadRow
@@ -26,7 +26,7 @@ export interface Refreshed {
 }
 
 /** As `projection`; the row with it, because what a host computes decides the status of the thread, too. */
-export async function refreshed(tools: Tools, row: ThreadRow, kept: StateRow | null): Promise<Refreshed> {
+export async function refreshed(deps: Deps, row: ThreadRow, kept: StateRow | null): Promise<Refreshed> {
   if (row.head === null) return { row, state: null }
   if (kept !== null && kept.head === row.head && kept.rest !== null) return { row, state: kept }
   // A run is under way: what the last one left is the last known state.
@@ -36,8 +36,8 @@ export async function refreshed(tools: Tools, row: ThreadRow, kept: StateRow | n
   const text =
     graph_id === null
       ? null
-      : await computed(tools, { app, thread_id, graph_id, subgraphs: false }).catch(error => {
-          tools.link.log.warn({ err: error, thread_id }, 'no host could compute the state of a thread')
+      : await computed(deps, { app, thread_id, graph_id, subgraphs: false }).catch(error => {
+          deps.link.log.warn({ err: error, thread_id }, 'no host could compute the state of a thread')
           return null
         })
   if (text === null) return { row, state: kept, stale: true }
@@ -46,7 +46,7 @@ export async function refreshed(tools: Tools, row: ThreadRow, kept: StateRow | n
   const { next, interrupts } = readLeft(state.rest)
   const settled = settledOf(row.error, { next }, row.settled)
   const set = { settled, status: statusOf({ ...row, settled }), interrupts: JSON.stringify(interrupts) }
-  const failed = await tools.store.apply([
+  const failed = await deps.store.apply([
     { step: 'threads.patch', thread_id, where: { rev: row.rev }, set },
     { step: 'threads.state', thread_id, ...state },
   ])
@@ -70,7 +70,7 @@ interface Asked {
 
 /** The ThreadState of the thread as a host renders it, as JSON text. Throws `unavailable` when nobody can now. */
 export async function computed(
-  { caller, apps }: Tools,
+  { caller, apps }: Deps,
   { app, thread_id, graph_id, subgraphs, ms = 30_000 }: Asked,
 ): Promise<Uint8Array> {
   const call = { verb: 'state', graph_id, thread_id, subgraphs, config: {} }

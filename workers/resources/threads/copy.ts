@@ -7,7 +7,7 @@ import { keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import { interruptsOf, type ThreadState } from '../../../schemas/threads.js'
 import type { BlobRow, CheckpointRow, StateRow, Step, Store, ThreadRow, WriteRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { newThread, visible } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { settledOf } from '../state/kept-state.js'
@@ -18,11 +18,11 @@ const PAGE = { limit: 200, bytes: 8 * 1024 * 1024 }
 const TRIES = 3
 
 /** Resolves to the new thread. Runs are not copied; a source that is busy is copied as its newest checkpoint stands. */
-export async function copyThread(tools: Tools, app: string, thread_id: string): Promise<ThreadRow> {
-  const { store } = tools
+export async function copyThread(deps: Deps, app: string, thread_id: string): Promise<ThreadRow> {
+  const { store } = deps
   for (let tries = 0; tries < TRIES; tries++) {
     const source = await visible(store, app, thread_id)
-    const made = newThread(app, v7(), source.metadata, false, await tools.ttls.of(app))
+    const made = newThread(app, v7(), source.metadata, false, await deps.ttls.of(app))
     const half = { ...made, temporary: true, ttl: null, expires_at: made.created_at + HALF_MADE_MS }
     await store.apply([{ step: 'threads.insert', row: half, keys: keysOf(JSON.parse(source.metadata)) }])
     const isWhole = source.head === null || (await copyCheckpoints(store, source, made.thread_id))

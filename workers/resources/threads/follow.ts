@@ -9,7 +9,7 @@ import { isTerminal } from '../../../schemas/runs.js'
 import { claimOf, type Follow, type Followed, idBefore, validateFollow } from '../../../schemas/thread-stream.js'
 import type { RunSummary, ThreadRow } from '../../../store/port.js'
 import { appOf } from '../apps.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { visible } from '../rows/thread.js'
 import { firstEligible } from '../rows/thread-status.js'
 import { followedRun } from '../runs/view.js'
@@ -17,11 +17,11 @@ import { refreshed } from '../state/kept-state.js'
 
 const PAGE = 200
 
-export const threadStreams = (tools: Tools) => ({
+export const threadStreams = (deps: Deps) => ({
   follow: door<Follow>(validateFollow, async (body, { head }) => {
     const thread_id = head.params?.thread_id?.toLowerCase() ?? ''
-    const thread = await tools.store.threads.get(appOf(head), thread_id)
-    if (thread !== null && !thread.temporary) return { body: JSON.stringify(await followed(tools, thread, body)) }
+    const thread = await deps.store.threads.get(appOf(head), thread_id)
+    if (thread !== null && !thread.temporary) return { body: JSON.stringify(await followed(deps, thread, body)) }
     if (thread === null && body.may_miss)
       return {
         body: JSON.stringify({ app: appOf(head), known: 0, runs: [], more: false, gone: false } satisfies Followed),
@@ -30,8 +30,8 @@ export const threadStreams = (tools: Tools) => ({
   }),
   /** What a run has left, as one event (API: state_update). */
   settled: open(async (_, { head }) => {
-    const found = await visible(tools.store, appOf(head), head.params?.thread_id ?? '')
-    const { row, state } = await refreshed(tools, found, await tools.store.threads.state(found.thread_id))
+    const found = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
+    const { row, state } = await refreshed(deps, found, await deps.store.threads.state(found.thread_id))
     const values = state?.values ? Buffer.from(state.values).toString() : 'null'
     return {
       body:
@@ -41,21 +41,21 @@ export const threadStreams = (tools: Tools) => ({
   }),
 })
 
-async function followed(tools: Tools, thread: ThreadRow, { from }: Follow): Promise<Followed> {
-  const first = await firstClaim(tools, thread, from)
-  const rows = first === null ? [] : await tools.store.runs.claimed(thread.thread_id, first, PAGE)
-  const runs = rows.filter(run => isKept(tools, run)).map(followedRun)
+async function followed(deps: Deps, thread: ThreadRow, { from }: Follow): Promise<Followed> {
+  const first = await firstClaim(deps, thread, from)
+  const rows = first === null ? [] : await deps.store.runs.claimed(thread.thread_id, first, PAGE)
+  const runs = rows.filter(run => isKept(deps, run)).map(followedRun)
   const more = rows.length === PAGE
   // A claim that its run does not know yet is still to be announced.
   const known = Math.max(rows.at(-1)?.claim_no ?? 0, first === null ? thread.claim_no : first - 1, 0)
   const gone =
     typeof from === 'number' &&
-    rows.some(run => !isKept(tools, run) && idBefore(from, claimed(run)) < (run.last_event_id ?? 0))
+    rows.some(run => !isKept(deps, run) && idBefore(from, claimed(run)) < (run.last_event_id ?? 0))
   return { app: thread.app, known, runs, more, gone }
 }
 
 /** The first claim that is wanted; null: none of those there are. */
-async function firstClaim({ store }: Tools, thread: ThreadRow, from: Follow['from']): Promise<number | null> {
+async function firstClaim({ store }: Deps, thread: ThreadRow, from: Follow['from']): Promise<number | null> {
   const { active, queue, claim_no } = thread
   if (from === 'start') return 1
   if (typeof from === 'number') return claimOf(from)
@@ -69,7 +69,7 @@ async function firstClaim({ store }: Tools, thread: ThreadRow, from: Follow['fro
 export const claimed = ({ claim_no, attempt }: RunSummary) => ({ claim_no: claim_no ?? 0, attempt })
 
 /** Its events can still be had. */
-function isKept({ config }: Tools, { status, ended_at, resumable }: RunSummary): boolean {
+function isKept({ config }: Deps, { status, ended_at, resumable }: RunSummary): boolean {
   if (!isTerminal(status) || ended_at === null) return true
   return ended_at > Date.now() - (resumable ? config.resumable_ttl_ms : config.keep_ended_ms)
 }

@@ -5,27 +5,27 @@ import { WeftError } from '../../../schemas/errors.js'
 import { isObject, merge } from '../../../schemas/json.js'
 import type { ThreadPatch } from '../../../schemas/threads.js'
 import type { ThreadRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { visible } from '../rows/thread.js'
 import { readTtl, ttlFields } from '../rows/thread-ttl.js'
 
 /** Metadata is merged key by key, a key that is set to null stays as null. Resolves to the row as it is then. */
-export async function patch(tools: Tools, app: string, thread_id: string, body: ThreadPatch): Promise<ThreadRow> {
-  return tools.inTurn(thread_id.toLowerCase(), async () => {
+export async function patch(deps: Deps, app: string, thread_id: string, body: ThreadPatch): Promise<ThreadRow> {
+  return deps.inTurn(thread_id.toLowerCase(), async () => {
     for (;;) {
-      const row = await visible(tools.store, app, thread_id)
+      const row = await visible(deps.store, app, thread_id)
       const now = Date.now()
       const ttl = readTtl(body.ttl)
       const set = { updated_at: now, ...(ttl === null ? {} : ttlFields(ttl, now)) }
       const step = { step: 'threads.patch', thread_id: row.thread_id, where: { rev: row.rev } } as const
       if (!body.metadata) {
-        if ((await tools.store.apply([{ ...step, set }])) === -1) return { ...row, ...set, rev: row.rev + 1 }
+        if ((await deps.store.apply([{ ...step, set }])) === -1) return { ...row, ...set, rev: row.rev + 1 }
         continue
       }
       const stored: unknown = JSON.parse(row.metadata)
       const merged = merge(isObject(stored) ? stored : null, body.metadata)
       const metadata = JSON.stringify(merged)
-      const failed = await tools.store.apply([{ ...step, set: { ...set, metadata }, keys: keysOf(merged) }])
+      const failed = await deps.store.apply([{ ...step, set: { ...set, metadata }, keys: keysOf(merged) }])
       if (failed === -1) return { ...row, ...set, metadata, rev: row.rev + 1 }
     }
   })

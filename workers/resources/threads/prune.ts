@@ -6,7 +6,7 @@
 import { isObject } from '../../../schemas/json.js'
 import type { ThreadPrune } from '../../../schemas/threads.js'
 import type { BlobKey, CheckpointRow, Step, Store, ThreadRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { expiryOf, HALF_MADE_MS, ttlFields } from '../rows/thread-ttl.js'
 import { allOf, keyOf } from './copy.js'
 import { removeThread } from './remove.js'
@@ -18,14 +18,14 @@ const AT_ONCE = 500
 const WIDE = 8
 
 /** How many threads were removed, or made smaller. Unknown ids are passed over. */
-export async function prune(tools: Tools, app: string, { thread_ids, strategy }: ThreadPrune): Promise<number> {
+export async function prune(deps: Deps, app: string, { thread_ids, strategy }: ThreadPrune): Promise<number> {
   const ids = [...new Set(thread_ids.map(id => id.toLowerCase()))]
   let pruned = 0
   await inParallel(ids, async id => {
-    const row = await tools.store.threads.get(app, id)
+    const row = await deps.store.threads.get(app, id)
     if (row === null || row.temporary) return
-    if (strategy !== 'keep_latest') await removeThread(tools, row)
-    else if (!(await keepLatest(tools, row))) return
+    if (strategy !== 'keep_latest') await removeThread(deps, row)
+    else if (!(await keepLatest(deps, row))) return
     pruned++
   })
   return pruned
@@ -40,9 +40,9 @@ async function inParallel<T>(all: readonly T[], work: (one: T) => Promise<unknow
 }
 
 /** Keeps the newest checkpoint of each namespace and what it needs. False: the thread is busy, or is gone. */
-export async function keepLatest(tools: Tools, { app, thread_id }: ThreadRow): Promise<boolean> {
-  return tools.inTurn(thread_id, async () => {
-    const { store } = tools
+export async function keepLatest(deps: Deps, { app, thread_id }: ThreadRow): Promise<boolean> {
+  return deps.inTurn(thread_id, async () => {
+    const { store } = deps
     const row = await store.threads.get(app, thread_id)
     if (row === null || row.temporary || row.status === 'busy') return false
     const all = await allOf<CheckpointRow>(after => store.checkpoints.rows({ thread_id, after, ...BARE }))
@@ -129,23 +129,23 @@ async function metadataOf(
 }
 
 /** Threads whose time is up, and hidden ones that a crash has left. */
-export async function expireDue(tools: Tools): Promise<void> {
-  const limit = await tools.ttls.sweep()
+export async function expireDue(deps: Deps): Promise<void> {
+  const limit = await deps.ttls.sweep()
   if (limit === null) return
-  const due = await tools.store.threads.expired(Date.now(), limit)
+  const due = await deps.store.threads.expired(Date.now(), limit)
   await inParallel(due, row =>
-    expire(tools, row).catch(error =>
-      tools.link.log.warn({ err: error, thread_id: row.thread_id }, 'a thread whose time is up has to wait'),
+    expire(deps, row).catch(error =>
+      deps.link.log.warn({ err: error, thread_id: row.thread_id }, 'a thread whose time is up has to wait'),
     ),
   )
 }
 
-async function expire(tools: Tools, row: ThreadRow): Promise<void> {
+async function expire(deps: Deps, row: ThreadRow): Promise<void> {
   const { thread_id, rev } = row
   const now = Date.now()
   const set = async (fields: Partial<ThreadRow>) =>
-    (await tools.store.apply([{ step: 'threads.patch', thread_id, where: { rev }, set: fields }])) === -1
-  if (row.temporary) return removeThread(tools, row)
+    (await deps.store.apply([{ step: 'threads.patch', thread_id, where: { rev }, set: fields }])) === -1
+  if (row.temporary) return removeThread(deps, row)
   if (row.ttl === null) return void (await set({ expires_at: null }))
   const expires_at = expiryOf(row)!
   // It was used since, or is.
@@ -153,13 +153,13 @@ async function expire(tools: Tools, row: ThreadRow): Promise<void> {
   if (row.status === 'busy') return void (await set(ttlFields(row.ttl, now)))
   if (row.ttl.strategy === 'delete') {
     if (!(await set({ temporary: true, ttl: null, expires_at: now + HALF_MADE_MS }))) return
-    await removeThread(tools, { ...row, temporary: true })
-  } else if (await set(ttlFields(row.ttl, now))) await keepLatest(tools, row)
-  tools.link.log.info({ thread_id, strategy: row.ttl.strategy }, 'the time of a thread is up')
+    await removeThread(deps, { ...row, temporary: true })
+  } else if (await set(ttlFields(row.ttl, now))) await keepLatest(deps, row)
+  deps.link.log.info({ thread_id, strategy: row.ttl.strategy }, 'the time of a thread is up')
 }
 
 /** What a thread keeps, in bytes as stored (API: threads-and-runs 5). */
-export async function storageText({ store }: Tools, { thread_id }: ThreadRow): Promise<string> {
+export async function storageText({ store }: Deps, { thread_id }: ThreadRow): Promise<string> {
   const { checkpoints, blobs, writes } = await store.checkpoints.storage(thread_id)
   const shown = ({ rows, bytes }: { rows: number; bytes: number }) => ({ bytes, count: rows })
   const by_channel = Object.fromEntries(blobs.channels.map(one => [one.channel, shown(one)]))

@@ -5,7 +5,7 @@ import { purgeEvents } from '../../../bus/streams.js'
 import { token } from '../../../schemas/ids.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { RunSummary, ThreadRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { clearCrons } from '../crons/record.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { cancel, REASONS } from '../runs/cancel.js'
@@ -22,22 +22,22 @@ const PAGE = 500
 const AT_ONCE = 32
 
 /** Hides the thread, stops its runs, removes everything. Repeatable; an idle thread goes in one write. */
-export async function removeThread(tools: Tools, row: ThreadRow): Promise<void> {
-  const { store } = tools
+export async function removeThread(deps: Deps, row: ThreadRow): Promise<void> {
+  const { store } = deps
   const { thread_id } = row
   if (row.active !== null || row.queue.length > 0) {
-    await hide(tools, row)
-    await stopRuns(tools, row.app, thread_id)
+    await hide(deps, row)
+    await stopRuns(deps, row.app, thread_id)
   }
-  const runs = await streamed(tools, thread_id)
+  const runs = await streamed(deps, thread_id)
   await store.apply([clearCrons(thread_id), { step: 'threads.remove', thread_id }])
-  announceNews(tools.link, thread_id, { app: row.app, removed: true })
+  announceNews(deps.link, thread_id, { app: row.app, removed: true })
   for (let at = 0; at < runs.length; at += AT_ONCE)
-    await Promise.all(runs.slice(at, at + AT_ONCE).map(run => leave(tools, run)))
+    await Promise.all(runs.slice(at, at + AT_ONCE).map(run => leave(deps, run)))
 }
 
 /** From here on nobody sees it, nobody adds to it, and a crash leaves nothing that is not swept. */
-async function hide({ store }: Tools, row: ThreadRow): Promise<void> {
+async function hide({ store }: Deps, row: ThreadRow): Promise<void> {
   let known: ThreadRow | null = row
   while (known !== null && !known.temporary) {
     const set = { temporary: true, ttl: null, expires_at: Date.now() + HALF_MADE_MS }
@@ -47,23 +47,23 @@ async function hide({ store }: Tools, row: ThreadRow): Promise<void> {
   }
 }
 
-async function stopRuns(tools: Tools, app: string, thread_id: string): Promise<void> {
+async function stopRuns(deps: Deps, app: string, thread_id: string): Promise<void> {
   const until = Date.now() + STOP_MS
   const told = new Set<string>()
   for (let pause = 5; Date.now() < until; pause = Math.min(pause * 2, 100)) {
-    const row = await tools.store.threads.get(app, thread_id)
+    const row = await deps.store.threads.get(app, thread_id)
     if (row === null || (row.active === null && row.queue.length === 0)) return
     for (const { run_id } of [...row.queue, ...(row.active === null ? [] : [row.active])]) {
       if (told.has(run_id)) continue
       told.add(run_id)
-      await cancel(tools, run_id, 'interrupt', REASONS.thread).catch(ignoreEnded)
+      await cancel(deps, run_id, 'interrupt', REASONS.thread).catch(ignoreEnded)
     }
     await sleep(pause)
   }
 }
 
 /** Runs that somebody may still read: those that have not ended, and those whose stream is stored. */
-async function streamed({ store, config }: Tools, thread_id: string): Promise<RunSummary[]> {
+async function streamed({ store, config }: Deps, thread_id: string): Promise<RunSummary[]> {
   const since = Date.now() - config.resumable_ttl_ms
   const found: RunSummary[] = []
   for (let after: RunSummary | undefined; ; ) {
@@ -75,7 +75,7 @@ async function streamed({ store, config }: Tools, thread_id: string): Promise<Ru
 }
 
 /** Ends the streams of a run that is gone, and removes what is stored of it. */
-async function leave({ link, mux }: Tools, { run_id, status, resumable }: RunSummary): Promise<void> {
+async function leave({ link, mux }: Deps, { run_id, status, resumable }: RunSummary): Promise<void> {
   const run = token<'run'>('run', run_id)
   if (!isTerminal(status))
     announceEnd(link, run, { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })

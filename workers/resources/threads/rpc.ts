@@ -20,7 +20,7 @@ import {
 } from '../../../schemas/threads.js'
 import type { Step, ThreadRow } from '../../../store/port.js'
 import { appOf } from '../apps.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { threadText, ttlText } from '../rows/text.js'
 import { idOf, newThread, visible } from '../rows/thread.js'
 import { expiryOf, readTtl } from '../rows/thread-ttl.js'
@@ -32,53 +32,53 @@ import { removeThread } from './remove.js'
 import { count, search } from './search.js'
 import { replay, stateDoors } from './state.js'
 
-export const threads = (tools: Tools) => ({
-  create: door<ThreadCreate>(validateThreadCreate, (body, { head }) => create(tools, appOf(head), body)),
+export const threads = (deps: Deps) => ({
+  create: door<ThreadCreate>(validateThreadCreate, (body, { head }) => create(deps, appOf(head), body)),
   get: open(async (_, { head }) => {
     const more = readNames(new URLSearchParams(head.query), 'include', ['ttl'])
-    return shown(tools, await visible(tools.store, appOf(head), idOf(head)), more.length > 0)
+    return shown(deps, await visible(deps.store, appOf(head), idOf(head)), more.length > 0)
   }),
   update: door<ThreadPatch>(validateThreadPatch, async (body, { head }) => {
-    const row = await patch(tools, appOf(head), idOf(head), body)
-    return head.minimal ? { head: { status: 204, headers: MINIMAL } } : shown(tools, row)
+    const row = await patch(deps, appOf(head), idOf(head), body)
+    return head.minimal ? { head: { status: 204, headers: MINIMAL } } : shown(deps, row)
   }),
   delete: open(async (_, { head }) => {
-    await removeThread(tools, await visible(tools.store, appOf(head), idOf(head)))
+    await removeThread(deps, await visible(deps.store, appOf(head), idOf(head)))
     return { head: { status: 204 } }
   }),
-  search: door<ThreadSearch>(validateThreadSearch, (body, { head }) => search(tools, appOf(head), body)),
+  search: door<ThreadSearch>(validateThreadSearch, (body, { head }) => search(deps, appOf(head), body)),
   count: door<ThreadFilter>(validateThreadFilter, async (body, { head }) => ({
-    body: `${await count(tools, appOf(head), body)}`,
+    body: `${await count(deps, appOf(head), body)}`,
   })),
   copy: door<JsonObject>(validateObject, async (_, { head }) =>
-    shown(tools, await copyThread(tools, appOf(head), idOf(head))),
+    shown(deps, await copyThread(deps, appOf(head), idOf(head))),
   ),
   prune: door<ThreadPrune>(validateThreadPrune, async (body, { head }) => ({
-    body: JSON.stringify({ pruned_count: await prune(tools, appOf(head), body) }),
+    body: JSON.stringify({ pruned_count: await prune(deps, appOf(head), body) }),
   })),
   storage: open(async (_, { head }) => ({
-    body: await storageText(tools, await visible(tools.store, appOf(head), idOf(head))),
+    body: await storageText(deps, await visible(deps.store, appOf(head), idOf(head))),
   })),
-  ...stateDoors(tools),
+  ...stateDoors(deps),
 })
 
 const MINIMAL = { 'Preference-Applied': 'return=minimal' }
 
-async function shown(tools: Tools, row: ThreadRow, ttl = false) {
-  const { row: fresh, state } = await refreshed(tools, row, await tools.store.threads.state(row.thread_id))
+async function shown(deps: Deps, row: ThreadRow, ttl = false) {
+  const { row: fresh, state } = await refreshed(deps, row, await deps.store.threads.state(row.thread_id))
   return { body: threadText(fresh, state, ttl ? ttlText(fresh, expiryOf(fresh)) : '') }
 }
 
-async function create(tools: Tools, app: string, body: ThreadCreate) {
-  const { store } = tools
+async function create(deps: Deps, app: string, body: ThreadCreate) {
+  const { store } = deps
   const metadata = body.metadata ?? {}
-  const ttl = readTtl(body.ttl) ?? (await tools.ttls.of(app))
+  const ttl = readTtl(body.ttl) ?? (await deps.ttls.of(app))
   const row = newThread(app, (body.thread_id ?? v7()).toLowerCase(), JSON.stringify(metadata), false, ttl)
   const keys = keysOf(metadata)
   if (body.supersteps && body.supersteps.length > 0) {
     const known = await store.threads.get(null, row.thread_id)
-    const made = known === null ? await replay(tools, row, keys, body.supersteps) : null
-    if (made !== null) return shown(tools, made)
+    const made = known === null ? await replay(deps, row, keys, body.supersteps) : null
+    if (made !== null) return shown(deps, made)
   } else {
     const step: Step = keys.length > 0 ? { step: 'threads.insert', row, keys } : { step: 'threads.insert', row }
     if ((await store.apply([step])) === -1) return { body: threadText(row, null) }
@@ -86,5 +86,5 @@ async function create(tools: Tools, app: string, body: ThreadCreate) {
   if (body.if_exists !== 'do_nothing') throw fail('conflict', 'Thread already exists')
   const stored = await store.threads.get(app, row.thread_id)
   if (stored === null || stored.temporary) throw fail('conflict', 'Thread already exists')
-  return shown(tools, stored)
+  return shown(deps, stored)
 }

@@ -9,7 +9,7 @@ import { fail } from '../../../schemas/errors.js'
 import { type Path, readPaths, valueAt } from '../../../schemas/paths.js'
 import type { ThreadField, ThreadFilter, ThreadSearch } from '../../../schemas/threads.js'
 import type { StateRow, ThreadQuery, ThreadRow } from '../../../store/port.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { threadFields } from '../rows/text.js'
 import { refreshed } from '../state/kept-state.js'
 
@@ -31,13 +31,13 @@ interface Found {
 }
 
 /** `X-Pagination-Total` is exact on the last page, and one more than what is known to be there before it. */
-export async function search(tools: Tools, app: string, body: ThreadSearch) {
+export async function search(deps: Deps, app: string, body: ThreadSearch) {
   const { limit, offset, sort_by, sort_order } = body
   const most = limit ?? 10
   const shape = shapeOf(body)
   const plain = isPlain(body)
   const query = { sort: sort_by ?? 'updated_at', order: sort_order ?? 'desc' } as const
-  const pages = matching(tools, app, body, {
+  const pages = matching(deps, app, body, {
     ...query,
     limit: Math.min(PAGE, Math.max(LEAST, (plain ? 0 : (offset ?? 0)) + most + 1)),
     ...(plain && offset ? { skip: offset } : {}),
@@ -50,7 +50,7 @@ export async function search(tools: Tools, app: string, body: ThreadSearch) {
     const rest = page.slice(Math.max(0, (offset ?? 0) - passed))
     passed += page.length - rest.length
     const taken = rest.slice(0, most - texts.length)
-    for await (const found of shape.values ? withStates(tools, taken) : taken) {
+    for await (const found of shape.values ? withStates(deps, taken) : taken) {
       const text = shape.textOf(found)
       texts.push(text)
       if ((bytes += text.length) > LARGEST)
@@ -74,11 +74,11 @@ export async function search(tools: Tools, app: string, body: ThreadSearch) {
   }
 }
 
-export async function count(tools: Tools, app: string, filter: ThreadFilter): Promise<number> {
-  if (isPlain({ ...filter, status: null })) return tools.store.threads.count(app, filter.status ?? undefined)
+export async function count(deps: Deps, app: string, filter: ThreadFilter): Promise<number> {
+  if (isPlain({ ...filter, status: null })) return deps.store.threads.count(app, filter.status ?? undefined)
   let found = 0
   const query = { sort: 'thread_id', order: 'asc', limit: COUNTED } as const
-  for await (const page of matching(tools, app, filter, query)) found += page.length
+  for await (const page of matching(deps, app, filter, query)) found += page.length
   return found
 }
 
@@ -90,7 +90,7 @@ const isEmpty = (object: object | null | undefined): boolean =>
 
 /** Page by page, what matches. The states are there when values were asked for. */
 async function* matching(
-  { store, ...tools }: Tools,
+  { store, ...deps }: Deps,
   app: string,
   { ids, status, metadata, values }: ThreadFilter & { ids?: string[] | null },
   order: Pick<ThreadQuery, 'sort' | 'order' | 'limit' | 'skip'>,
@@ -103,18 +103,18 @@ async function* matching(
   for (;;) {
     const { rows, next } = await store.threads.list(query)
     const found: Found[] = rows.filter(isMine).map(row => ({ row, state: null }))
-    yield values ? await haveValues({ store, ...tools }, found, values) : found
+    yield values ? await haveValues({ store, ...deps }, found, values) : found
     if (next === null) return
     query.after = next
     delete query.skip
   }
 }
 
-async function haveValues(tools: Tools, found: Found[], values: object): Promise<Found[]> {
+async function haveValues(deps: Deps, found: Found[], values: object): Promise<Found[]> {
   const words = wordsOf(values)
   const good: Found[] = []
   let since = performance.now()
-  for await (const one of withStates(tools, found)) {
+  for await (const one of withStates(deps, found)) {
     const bytes = one.state?.values
     if (!bytes || !words.every(word => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(word)))
       continue
@@ -136,11 +136,11 @@ function wordsOf(filter: unknown): string[] {
 const PLAIN = /^[\w .:-]+$/
 
 /** With what each thread holds. What no run has left behind is computed, as a reader of the thread would have it. */
-async function* withStates(tools: Tools, found: Found[]): AsyncGenerator<Found> {
+async function* withStates(deps: Deps, found: Found[]): AsyncGenerator<Found> {
   for (let at = 0; at < found.length; ) {
     const ids = found.slice(at).map(({ row }) => row.thread_id)
-    const states = await tools.store.threads.states(ids, STATES)
-    for (const state of states) yield refreshed(tools, found[at++]!.row, state)
+    const states = await deps.store.threads.states(ids, STATES)
+    for (const state of states) yield refreshed(deps, found[at++]!.row, state)
     if (states.length === 0) return
   }
 }

@@ -21,7 +21,7 @@ import {
 } from '../../../schemas/threads.js'
 import type { Step, ThreadRow } from '../../../store/port.js'
 import { appOf } from '../apps.js'
-import type { Tools } from '../context.js'
+import type { Deps } from '../context.js'
 import { rowsOf } from '../rows/checkpoint.js'
 import { EMPTY_STATE, stateText } from '../rows/text.js'
 import { idOf, visible } from '../rows/thread.js'
@@ -30,33 +30,33 @@ import { askGraph, idsIn } from '../state/ask-graph.js'
 import { refreshed, settledOf } from '../state/kept-state.js'
 import { patch } from './patch.js'
 
-export const stateDoors = (tools: Tools) => ({
+export const stateDoors = (deps: Deps) => ({
   state: open(async (_, { head }) => {
-    const row = await visible(tools.store, appOf(head), idOf(head))
+    const row = await visible(deps.store, appOf(head), idOf(head))
     const subgraphs = readBoolean(new URLSearchParams(head.query), 'subgraphs')
-    return { body: await stateOf(tools, row, { checkpoint_id: head.params?.checkpoint_id ?? null }, subgraphs) }
+    return { body: await stateOf(deps, row, { checkpoint_id: head.params?.checkpoint_id ?? null }, subgraphs) }
   }),
   state_at: door<StateAt>(validateStateAt, async ({ checkpoint, subgraphs }, { head }) => {
-    const row = await visible(tools.store, appOf(head), idOf(head))
+    const row = await visible(deps.store, appOf(head), idOf(head))
     const wanted = subgraphs === true || isTrue(`${subgraphs}`)
-    return { body: await stateOf(tools, row, checkpoint, wanted) }
+    return { body: await stateOf(deps, row, checkpoint, wanted) }
   }),
   update_state: door<StateUpdate>(validateStateUpdate, async (body, { head }) => ({
-    body: await update(tools, appOf(head), idOf(head), body),
+    body: await update(deps, appOf(head), idOf(head), body),
   })),
   patch_state: door<StateMetadata>(validateStateMetadata, async ({ metadata }, { head }) => {
-    await patch(tools, appOf(head), idOf(head), { metadata })
+    await patch(deps, appOf(head), idOf(head), { metadata })
     return { head: { status: 204 } }
   }),
   history: open(async (_, { head }) => {
     const query = new URLSearchParams(head.query)
     const limit = readInteger(query, 'limit', HISTORY, 1, 1_000)
-    const row = await visible(tools.store, appOf(head), idOf(head))
-    return { body: await history(tools, row, { limit, before: query.get('before') }) }
+    const row = await visible(deps.store, appOf(head), idOf(head))
+    return { body: await history(deps, row, { limit, before: query.get('before') }) }
   }),
   search_history: door<HistoryQuery>(validateHistoryQuery, async (body, { head }) => {
-    const row = await visible(tools.store, appOf(head), idOf(head))
-    return { body: await history(tools, row, body) }
+    const row = await visible(deps.store, appOf(head), idOf(head))
+    return { body: await history(deps, row, body) }
   }),
 })
 
@@ -64,20 +64,20 @@ export const stateDoors = (tools: Tools) => ({
 const HISTORY = 10
 
 /** The ThreadState at a checkpoint, or the latest of a namespace, as JSON text. */
-export async function stateOf(tools: Tools, row: ThreadRow, checkpoint: Checkpoint, subgraphs: boolean) {
+export async function stateOf(deps: Deps, row: ThreadRow, checkpoint: Checkpoint, subgraphs: boolean) {
   const { checkpoint_id, checkpoint_ns } = checkpoint
   if (!checkpoint_id && (row.head === null || idsIn(row).graph_id === undefined)) return EMPTY_STATE
   if (!checkpoint_id && !checkpoint_ns && !subgraphs) {
-    const { state, stale } = await refreshed(tools, row, await tools.store.threads.state(row.thread_id))
+    const { state, stale } = await refreshed(deps, row, await deps.store.threads.state(row.thread_id))
     if (stale) throw fail('unavailable', 'No graph host can tell the state of this thread at the moment')
     return state?.rest ? stateText(state.values, state.rest) : EMPTY_STATE
   }
-  await known(tools, row, checkpoint)
-  return askGraph(tools, row, { verb: 'state', checkpoint, subgraphs })
+  await known(deps, row, checkpoint)
+  return askGraph(deps, row, { verb: 'state', checkpoint, subgraphs })
 }
 
 /** A checkpoint that is named must be there: the library would take an unknown one for an empty state. */
-async function known({ store }: Tools, { thread_id }: ThreadRow, { checkpoint_id, checkpoint_ns }: Checkpoint) {
+async function known({ store }: Deps, { thread_id }: ThreadRow, { checkpoint_id, checkpoint_ns }: Checkpoint) {
   if (!checkpoint_id) return
   const ns = checkpoint_ns ?? ''
   if ((await store.checkpoints.get({ thread_id, ns, checkpoint_id })) === null)
@@ -85,9 +85,9 @@ async function known({ store }: Tools, { thread_id }: ThreadRow, { checkpoint_id
 }
 
 /** States of the thread, newest first, as JSON text. */
-export async function history(tools: Tools, row: ThreadRow, { limit, before, metadata, checkpoint }: HistoryQuery) {
+export async function history(deps: Deps, row: ThreadRow, { limit, before, metadata, checkpoint }: HistoryQuery) {
   if (row.head === null || idsIn(row).graph_id === undefined) return '[]'
-  return askGraph(tools, row, {
+  return askGraph(deps, row, {
     verb: 'history',
     limit: limit ?? HISTORY,
     before: typeof before === 'object' ? ((before?.configurable ?? before)?.checkpoint_id ?? null) : (before ?? null),
@@ -99,17 +99,17 @@ export async function history(tools: Tools, row: ThreadRow, { limit, before, met
 /** How often an update is made again because something else has changed the thread meanwhile. */
 const TRIES = 3
 
-async function update(tools: Tools, app: string, thread_id: string, body: StateUpdate): Promise<string> {
+async function update(deps: Deps, app: string, thread_id: string, body: StateUpdate): Promise<string> {
   const { values = null, as_node } = body
   const checkpoint = { checkpoint_id: body.checkpoint_id ?? null, ...body.checkpoint }
-  return tools.inTurn(thread_id.toLowerCase(), async () => {
+  return deps.inTurn(thread_id.toLowerCase(), async () => {
     for (let tries = 0; tries < TRIES; tries++) {
-      const row = await visible(tools.store, app, thread_id)
+      const row = await visible(deps.store, app, thread_id)
       if (row.status === 'busy') break
-      await known(tools, row, checkpoint)
+      await known(deps, row, checkpoint)
       const supersteps = [{ updates: [{ values, as_node: as_node ?? null }] }]
-      const updated = await updateBy(tools, row, supersteps, checkpoint)
-      if (await commit(tools, row, updated)) {
+      const updated = await updateBy(deps, row, supersteps, checkpoint)
+      if (await commit(deps, row, updated)) {
         const made = { ...updated.head.checkpoint, thread_id: row.thread_id }
         return JSON.stringify({ checkpoint: made, configurable: made })
       }
@@ -120,17 +120,17 @@ async function update(tools: Tools, app: string, thread_id: string, body: StateU
 
 /** A new thread with the history that the supersteps make; null when its id is taken. All of it, or nothing. */
 export async function replay(
-  tools: Tools,
+  deps: Deps,
   row: ThreadRow,
   keys: string[],
   supersteps: Superstep[],
 ): Promise<ThreadRow | null> {
-  const updated = await updateBy(tools, row, supersteps, {})
+  const updated = await updateBy(deps, row, supersteps, {})
   const { ttl, expires_at } = row
   // Hidden until it is whole, and swept should that never be.
   const half: ThreadRow = { ...row, temporary: true, ttl: null, expires_at: row.created_at + HALF_MADE_MS }
   const set = { ...fieldsOf(row, updated), temporary: false, ttl, expires_at, updated_at: row.updated_at }
-  const failed = await tools.store.apply([
+  const failed = await deps.store.apply([
     { step: 'threads.insert', row: half, keys },
     ...savesOf(row, updated),
     { step: 'threads.patch', thread_id: row.thread_id, where: { rev: 0 }, set },
@@ -146,14 +146,14 @@ interface Updated {
 }
 
 async function updateBy(
-  tools: Tools,
+  deps: Deps,
   row: ThreadRow,
   supersteps: { updates: object[] }[],
   checkpoint: Checkpoint,
 ): Promise<Updated> {
   const metadata = { ...idsIn(row), thread_id: row.thread_id }
   const first_seq = (row.claim_no + 1) * PER_CLAIM
-  const answer = await askGraph(tools, row, { verb: 'update', supersteps, checkpoint, first_seq, metadata })
+  const answer = await askGraph(deps, row, { verb: 'update', supersteps, checkpoint, first_seq, metadata })
   const { head, rest } = unpack<UpdatedHead>(answer)
   const cut = cutter(rest)
   return {
@@ -168,7 +168,7 @@ async function updateBy(
  * Writes an update; false when the thread has changed since `row`. The first patch takes the numbers of the checkpoints,
  * so that no prefix of the steps leaves two with the same.
  */
-async function commit({ store }: Tools, row: ThreadRow, updated: Updated): Promise<boolean> {
+async function commit({ store }: Deps, row: ThreadRow, updated: Updated): Promise<boolean> {
   const { thread_id, rev } = row
   const failed = await store.apply([
     { step: 'threads.patch', thread_id, where: { rev }, set: { claim_no: row.claim_no + 1 } },
