@@ -3,6 +3,7 @@
  * beyond max_payload in parts (up to 256 MB). An answer with an error status resolves like any other: the edge forwards
  * it. Only "no answer" rejects, with `unavailable`; whether the call was carried out is then unknown.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AnswerHead, CallHead } from '../schemas/calls.js'
 import { ERRORS, type ErrorCode, fail } from '../schemas/errors.js'
 import type { Link } from './connect.js'
@@ -33,10 +34,30 @@ export interface CallOptions {
   patience?: number
 }
 
+export interface RetryOptions extends CallOptions {
+  /** Milliseconds since the epoch after which no further try is made; no end when absent. */
+  until?: number
+  /** Milliseconds between two tries; 250 when absent. */
+  pause?: number
+  /** Ends the pause and allows no further try. A try that is under way goes on to its end. */
+  signal?: AbortSignal
+  /** Answers that count as no answer. */
+  retryIf?: (answer: Answer) => boolean
+  /** Called before each pause: the error of the last try, or its refused answer. */
+  onRetry?: (last: Error | Answer) => void
+}
+
 export interface Caller {
   call(subject: string, head: CallHead, body?: Uint8Array, options?: CallOptions): Promise<Answer>
   /** As call, but an answer with an error status is thrown as a WeftError. */
   ask(subject: string, head: CallHead, body?: Uint8Array, options?: CallOptions): Promise<Answer>
+  /**
+   * As call, but repeated until a worker answers: the call must be idempotent. When no further try is allowed, the
+   * result of the last one counts: its answer is returned, its error is thrown.
+   */
+  callUntilAnswered(subject: string, head: CallHead, body?: Uint8Array, options?: RetryOptions): Promise<Answer>
+  /** As callUntilAnswered, but `unavailable` counts as no answer, and any other error status is thrown. */
+  askUntilAnswered(subject: string, head: CallHead, body?: Uint8Array, options?: RetryOptions): Promise<Answer>
   close(): void
 }
 
@@ -54,7 +75,10 @@ interface Waiting {
   reject(error: Error): void
 }
 
+const TIMEOUT_MS = 10_000
+const PATIENCE_MS = 1_500
 const SWEEP_MS = 100
+const PAUSE_MS = 250
 
 export function openCaller(link: Link): Caller {
   const inbox = link.inbox()
@@ -62,6 +86,7 @@ export function openCaller(link: Link): Caller {
   let turn = new Map<string, Waiting[]>()
   let lastId = 0
   let lastMessage = 0
+  let closed = false
 
   const subscription = link.nc.subscribe(`${inbox}.*`, {
     callback: (error, message) => {
@@ -151,8 +176,9 @@ export function openCaller(link: Link): Caller {
     subject: string,
     head: CallHead,
     body: Uint8Array = NOTHING,
-    { timeout = 10_000, patience = 1_500 }: CallOptions = {},
+    { timeout = TIMEOUT_MS, patience = PATIENCE_MS }: CallOptions = {},
   ): Promise<Answer> {
+    if (closed) return Promise.reject(fail('unavailable', 'the connection was closed'))
     return new Promise((resolve, reject) => {
       const id = (lastId = (lastId + 1) % 0xffffffff)
       const now = Date.now()
@@ -179,19 +205,48 @@ export function openCaller(link: Link): Caller {
     })
   }
 
+  async function callUntilAnswered(
+    subject: string,
+    head: CallHead,
+    body: Uint8Array = NOTHING,
+    { until = Infinity, pause = PAUSE_MS, signal, retryIf, onRetry, timeout = TIMEOUT_MS, patience }: RetryOptions = {},
+  ): Promise<Answer> {
+    for (;;) {
+      const options = { timeout: Math.max(1, Math.min(timeout, until - Date.now())), patience }
+      const last = await call(subject, head, body, options).catch((error: Error) => error)
+      if (!(last instanceof Error) && !retryIf?.(last)) return last
+      const tryAgain = () => !closed && !signal?.aborted
+      if (tryAgain() && Date.now() + pause < until) {
+        onRetry?.(last)
+        await sleep(pause, undefined, { signal }).catch(() => {})
+        if (tryAgain()) continue
+      }
+      if (last instanceof Error) throw last
+      return last
+    }
+  }
+
   return {
     call,
-    async ask(subject, head, body, options) {
-      const answer = await call(subject, head, body, options)
-      const { status, code, detail } = answer.head
-      if (status >= 400) throw fail(code !== undefined && code in ERRORS ? (code as ErrorCode) : 'internal', detail)
-      return answer
-    },
+    ask: async (subject, head, body, options) => succeed(await call(subject, head, body, options)),
+    callUntilAnswered,
+    askUntilAnswered: async (subject, head, body, options) =>
+      succeed(await callUntilAnswered(subject, head, body, { retryIf: isUnavailable, ...options })),
     close() {
+      closed = true
       clearInterval(sweep)
       subscription.unsubscribe()
       for (const { reject } of waiting.values()) reject(fail('unavailable', 'the connection was closed'))
       waiting.clear()
     },
   }
+}
+
+const isUnavailable = ({ head }: Answer) => head.code === 'unavailable'
+
+/** The answer; throws a WeftError when its status is an error. */
+function succeed(answer: Answer): Answer {
+  const { status, code, detail } = answer.head
+  if (status >= 400) throw fail(code !== undefined && code in ERRORS ? (code as ErrorCode) : 'internal', detail)
+  return answer
 }

@@ -93,6 +93,79 @@ t.test('calls', async t => {
   await t.rejects(text('echo', '', { patience: 100 }), { code: 'unavailable' })
 })
 
+t.test('a call that is repeated until a worker answers', async t => {
+  const nats = await startNats()
+  t.teardown(() => nats.stop())
+  const log = openLog('test', 'silent')
+  const worker = await openLink({ url: nats.url('resources'), role: 'resources', log })
+  const edge = await openLink({ url: nats.url('edge'), role: 'edge', log })
+  const caller = openCaller(edge)
+  t.teardown(async () => {
+    caller.close()
+    await edge.close()
+    await worker.close()
+  })
+  const head = { request_id: 'r1' }
+  const quick = { patience: 0, pause: 10 }
+  let tries = 0
+  let refusals = 0
+  const doors = {
+    third: open(() => {
+      if (++tries < 3) throw fail('unavailable', 'The store is away')
+      return { body: 'there' }
+    }),
+    never: open(() => {
+      refusals++
+      throw fail('conflict', 'Already there')
+    }),
+  }
+
+  const errors: unknown[] = []
+  let served: ReturnType<typeof serve> | null = null
+  const late = await caller.callUntilAnswered('rpc.threads.third', head, undefined, {
+    ...quick,
+    onRetry(last) {
+      errors.push(last)
+      served ??= serve(worker, 'rpc.threads', 'threads', doors)
+    },
+  })
+  t.match(errors[0], { code: 'unavailable', message: /No worker serves/ })
+  t.match(late.head, { status: 503 }, 'any answer is one, unless the caller says otherwise')
+
+  tries = 0
+  const { body } = await caller.askUntilAnswered('rpc.threads.third', head, undefined, quick)
+  t.equal(Buffer.from(body).toString(), 'there', 'an answer of `unavailable` is repeated')
+  t.equal(tries, 3)
+
+  await t.rejects(caller.askUntilAnswered('rpc.threads.never', head, undefined, quick), { code: 'conflict' })
+  t.equal(refusals, 1, 'any other refusal is final')
+
+  const retryIf = () => true
+  const until = Date.now() + 100
+  const last = await caller.callUntilAnswered('rpc.threads.never', head, undefined, { ...quick, until, retryIf })
+  t.match(last.head, { code: 'conflict' }, 'at the deadline the last answer counts')
+  t.ok(refusals > 2)
+  await t.rejects(caller.callUntilAnswered('rpc.runs.get', head, undefined, { ...quick, until: Date.now() + 50 }), {
+    code: 'unavailable',
+  })
+
+  const stop = new AbortController()
+  const asked = refusals
+  const aborted = caller.callUntilAnswered('rpc.threads.never', head, undefined, {
+    pause: 60_000,
+    retryIf,
+    signal: stop.signal,
+    onRetry: () => setImmediate(() => stop.abort()),
+  })
+  t.match((await aborted).head, { code: 'conflict' }, 'an abort ends the pause')
+  t.equal(refusals, asked + 1)
+
+  const open60 = caller.callUntilAnswered('rpc.runs.get', head, undefined, { patience: 60_000, timeout: 60_000 })
+  caller.close()
+  await t.rejects(open60, { code: 'unavailable', message: /closed/ })
+  await t.rejects(caller.call('rpc.threads.third', head), { message: /closed/ }, 'a closed caller asks nothing')
+})
+
 t.test('a wrong password and a dead port are one sentence each', async t => {
   const nats = await startNats()
   t.teardown(() => nats.stop())
