@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { inLine } from '../../workers/deploy/limit.js'
+import { openLimit } from '../../workers/deploy/limit.js'
 import { erase, keyOf, openArtefacts } from '../../workers/deploy/process/artefacts.js'
 import { must, run } from '../../workers/deploy/process/command.js'
 import { describe } from '../../workers/deploy/process/describe.js'
@@ -298,8 +298,8 @@ t.test('artefacts', async t => {
   })
 })
 
-t.test('work in line', async t => {
-  const line = inLine(2)
+t.test('a limit of concurrent work', async t => {
+  const limit = openLimit(2)
   const log: string[] = []
   const ends = new Map<string, () => void>()
   const stops = new Map<string, AbortController>()
@@ -311,17 +311,17 @@ t.test('work in line', async t => {
         log.push(name)
         ends.set(name, resolve)
       })
-    return line(work, stop.signal)
+    return limit(work, stop.signal)
   }
   const turns = async () => {
-    for (let i = 0; i < 10; i++) await null
+    for (let i = 0; i < 50; i++) await null
   }
   const all = ['a', 'b', 'c', 'd', 'e'].map(name => begin(name))
   await turns()
   t.same(log, ['a', 'b'])
   stops.get('c')!.abort()
   await t.rejects(all[2]!, { name: 'Stopped' })
-  t.same(log, ['a', 'b'], 'who leaves the line takes no place')
+  t.same(log, ['a', 'b'], 'stopped work takes no place')
   ends.get('b')!()
   await turns()
   t.same(log, ['a', 'b', 'd'])

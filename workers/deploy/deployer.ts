@@ -8,7 +8,7 @@ import type { RevisionStatus } from '../../schemas/deployments.js'
 import { WeftError } from '../../schemas/errors.js'
 import type { Driver, Step } from './driver.js'
 import { Fault, Stopped } from './fault.js'
-import { inLine } from './limit.js'
+import { openLimit } from './limit.js'
 import type { RevisionLog } from './log.js'
 import type { Office } from './task-client.js'
 
@@ -49,7 +49,7 @@ const LEAVING = 'leaving'
 
 export function openDeployer({ office, driver, logOf, log }: DeployerOptions): Deployer {
   const working = new Set<Working>()
-  const builds = inLine(MAX_BUILDS)
+  const builds = openLimit(MAX_BUILDS)
   let open = true
   let looking = false
   let again = false

@@ -1,36 +1,21 @@
-import { goOn } from './fault.js'
+import PQueue from 'p-queue'
+import { Stopped } from './fault.js'
 
-/** At most `most` pieces of work at once; the others wait in line, or throw Stopped when their signal fires. */
-export function inLine(most: number): <T>(work: () => Promise<T>, signal: AbortSignal) => Promise<T> {
-  let busy = 0
-  const waiting = new Set<() => void>()
-  const next = () => {
-    const [first] = waiting
-    first?.()
-  }
-  return async (work, signal) => {
-    while (busy >= most) {
-      await new Promise<void>(resolve => {
-        const turn = () => {
-          waiting.delete(turn)
-          signal.removeEventListener('abort', turn)
-          resolve()
-        }
-        waiting.add(turn)
-        signal.addEventListener('abort', turn)
-        if (signal.aborted) turn()
-      })
-      if (!signal.aborted) continue
-      // It may have been its turn: the one behind it has it now.
-      if (busy < most) next()
-      goOn(signal)
+/**
+ * At most `concurrency` pieces of work at once; the others wait in order. A signal takes waiting work out of the queue:
+ * it throws Stopped. Work that has started ends by itself: p-queue would reject while it is still cleaning up.
+ */
+export function openLimit(concurrency: number): <T>(work: () => Promise<T>, signal: AbortSignal) => Promise<T> {
+  const queue = new PQueue({ concurrency })
+  return (work, signal) => {
+    const waiting = new AbortController()
+    const leave = () => waiting.abort(new Stopped('the order was stopped'))
+    if (signal.aborted) leave()
+    signal.addEventListener('abort', leave, { once: true })
+    const start = () => {
+      signal.removeEventListener('abort', leave)
+      return work()
     }
-    busy++
-    try {
-      return await work()
-    } finally {
-      busy--
-      next()
-    }
+    return queue.add(start, { signal: waiting.signal })
   }
 }
