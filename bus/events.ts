@@ -26,12 +26,12 @@ export function announceEnd(link: Link, run: RunId, ending: Ending): void {
 }
 
 /** What may be asked of the supervisor of a run. */
-export type Order = { do: 'replay'; after: number } | { do: 'cancel' }
+export type RunSignal = { do: 'replay'; after: number } | { do: 'cancel' }
 
 export const sendCancel = (link: Link, run: RunId): void =>
   link.nc.publish(control(run), Buffer.from(JSON.stringify({ do: 'cancel' })))
 
-export const readOrder = (data: Uint8Array): Order => JSON.parse(Buffer.from(data).toString()) as Order
+export const readSignal = (data: Uint8Array): RunSignal => JSON.parse(Buffer.from(data).toString()) as RunSignal
 
 /** Tells those who follow a thread over its runs. */
 export const announceNews = (link: Link, thread_id: string, news: ThreadNews): void =>

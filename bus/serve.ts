@@ -40,25 +40,25 @@ export interface Reply {
 }
 
 /** One verb: `json` gives the checked value of the body, without it the handler gets the bytes. */
-export interface Door<T = never> {
+export interface Handler<T = never> {
   json?: (value: unknown) => IValidation<T>
   handle: (value: T, context: Context) => Promise<Reply> | Reply
 }
 
-/** A door with a checked JSON body. */
-export const door = <T>(
+/** Handles a checked JSON body. */
+export const jsonHandler = <T>(
   json: (value: unknown) => IValidation<T>,
   handle: (value: T, context: Context) => Promise<Reply> | Reply,
-): Door => ({ json, handle }) as unknown as Door
-/** A door that takes the bytes as they are. */
-export const open = (handle: (bytes: Uint8Array, context: Context) => Promise<Reply> | Reply): Door =>
-  ({ handle }) as unknown as Door
+): Handler => ({ json, handle }) as unknown as Handler
+/** Handles the bytes of the body unchanged. */
+export const bytesHandler = (handle: (bytes: Uint8Array, context: Context) => Promise<Reply> | Reply): Handler =>
+  ({ handle }) as unknown as Handler
 
-/** A door with a checked JSON body whose mistakes are answered as a list of fields (API: control-plane 2.2). */
-export const form = <T>(
+/** Handles a checked JSON body; the answer to an invalid one lists its fields (API: control-plane 2.2). */
+export const fieldsHandler = <T>(
   json: (value: unknown) => IValidation<T>,
   handle: (value: T, context: Context) => Promise<Reply> | Reply,
-): Door => open((bytes, context) => handle(decodeFields(bytes, json), context))
+): Handler => bytesHandler((bytes, context) => handle(decodeFields(bytes, json), context))
 
 export interface Served {
   /** Takes nothing new; resolves when what was taken is answered. */
@@ -80,7 +80,7 @@ const MAX_DETAIL = 1_000
 const MAX_IN_FLIGHT = 1024 * 1024 * 1024
 
 /** Serves `<prefix>.<verb>` for the verbs of the table, in one queue group. */
-export function serve(link: Link, prefix: string, group: string, doors: { [verb: string]: Door }): Served {
+export function serve(link: Link, prefix: string, group: string, handlers: { [verb: string]: Handler }): Served {
   const { nc, log } = link
   const parts = link.inbox()
   const incoming = new Map<string, Incoming>()
@@ -159,7 +159,7 @@ export function serve(link: Link, prefix: string, group: string, doors: { [verb:
     const started = performance.now()
     let status = 200
     try {
-      const found = doors[verb]
+      const found = handlers[verb]
       if (found === undefined) throw fail('not_found', `No such call: ${prefix}.${verb}`)
       const value = found.json === undefined ? bytes : decodeAs(bytes, found.json)
       const reply = await (found.handle as (value: unknown, context: Context) => Promise<Reply>)(value, {

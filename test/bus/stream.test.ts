@@ -1,6 +1,6 @@
 import t from 'tap'
 import { type Link, openLink } from '../../bus/connect.js'
-import { announceEnd, readOrder } from '../../bus/events.js'
+import { announceEnd, readSignal } from '../../bus/events.js'
 import { after, type Batch, type Ending, follows, offsetAfter, openFollower } from '../../bus/follow.js'
 import { openLog } from '../../bus/log.js'
 import { openMux } from '../../bus/mux.js'
@@ -89,8 +89,8 @@ t.test('on a server', async t => {
   const serveRing = (id: RunId) =>
     graphs.nc.subscribe(control(id), {
       callback: (_, message) => {
-        const order = readOrder(message.data)
-        if (order.do === 'replay') rings.answer(id, order.after, message)
+        const signal = readSignal(message.data)
+        if (signal.do === 'replay') rings.answer(id, signal.after, message)
       },
     })
 

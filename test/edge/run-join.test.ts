@@ -1,5 +1,5 @@
 import t from 'tap'
-import { open } from '../../bus/serve.js'
+import { bytesHandler } from '../../bus/serve.js'
 import { frame, idsIn, openRaw, openStage, request, THREAD } from './stage.js'
 
 const stage = await openStage({ heartbeat_ms: 500 })
@@ -91,7 +91,7 @@ t.test('a join of an unknown run is 404', async t => {
 
 t.test('a run that ends between the join and its subscription still ends the stream', async t => {
   const run = stage.add({ from: 'live' })
-  stage.doors['runs.join'] = open(() => {
+  stage.handlers['runs.join'] = bytesHandler(() => {
     const head = { ...run.head }
     run.kept.set(0, frame(0))
     stage.finish(run)
@@ -100,7 +100,7 @@ t.test('a run that ends between the join and its subscription still ends the str
   const started = performance.now()
   t.same(idsIn(await (await join(run)).text()), [])
   t.same(idsIn(await (await join(run, '-1')).text()), [0])
-  delete stage.doors['runs.join']
+  delete stage.handlers['runs.join']
   t.ok(performance.now() - started < 2_000, 'at once')
 })
 

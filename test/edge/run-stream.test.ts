@@ -1,5 +1,5 @@
 import t from 'tap'
-import { open } from '../../bus/serve.js'
+import { bytesHandler } from '../../bus/serve.js'
 import { fail } from '../../schemas/errors.js'
 import { firstIdOf } from '../../schemas/subjects.js'
 import { eventually, frame, frames, idsIn, openRaw, openStage, request, THREAD } from './stage.js'
@@ -49,18 +49,18 @@ t.test('a background run is answered as it is', async t => {
 })
 
 t.test('an error of the create is plain HTTP', async t => {
-  stage.doors['runs.create'] = open(() => {
+  stage.handlers['runs.create'] = bytesHandler(() => {
     throw fail('conflict', 'The thread is busy')
   })
   const answer = await create()
-  delete stage.doors['runs.create']
+  delete stage.handlers['runs.create']
   t.equal(answer.status, 409)
   t.same(await answer.json(), { detail: 'The thread is busy' })
 })
 
 t.test('events published before the answer to the create are not lost', async t => {
   const usual = stage.created()
-  stage.doors['runs.create'] = open(async (_, { head }) => {
+  stage.handlers['runs.create'] = bytesHandler(async (_, { head }) => {
     const run = stage.add({ run_id: head.run!.run_id, stateless: true })
     stage.publish(run, 0, 10)
     stage.finish(run)
@@ -69,7 +69,7 @@ t.test('events published before the answer to the create are not lost', async t 
     return { head: { run: { ...run.head, status: 'running', last_event_id: null } } }
   })
   const answer = await create()
-  delete stage.doors['runs.create']
+  delete stage.handlers['runs.create']
   t.same(idsIn(await answer.text()), upTo(10))
   void usual
 })
@@ -176,7 +176,7 @@ t.test('a client that leaves is reported once, if the run asked for it', async t
 t.test('a client that leaves before the run is accepted is reported, too', async t => {
   const before = disconnects().length
   let go: (() => void) | null = null
-  stage.doors['runs.create'] = open(async (_, { head }) => {
+  stage.handlers['runs.create'] = bytesHandler(async (_, { head }) => {
     await new Promise<void>(done => (go = done))
     return { head: { run: stage.add({ run_id: head.run!.run_id, on_disconnect: 'cancel' }).head } }
   })
@@ -185,6 +185,6 @@ t.test('a client that leaves before the run is accepted is reported, too', async
   raw.socket.destroy()
   await new Promise(done => setTimeout(done, 50))
   ;(go as unknown as () => void)()
-  delete stage.doors['runs.create']
+  delete stage.handlers['runs.create']
   await eventually(t, () => disconnects().length === before + 1, 'a disconnect')
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { open } from '../../bus/serve.js'
+import { bytesHandler } from '../../bus/serve.js'
 import { eventually, openRaw, openStage, request, THREAD } from './stage.js'
 
 const stage = await openStage({ heartbeat_ms: 300 })
@@ -38,9 +38,9 @@ t.test('a wait whose end message was lost is answered', async t => {
 })
 
 t.test('an error of the create is plain HTTP', async t => {
-  stage.doors['runs.create'] = open(() => ({ head: { status: 422, detail: 'no' } }))
+  stage.handlers['runs.create'] = bytesHandler(() => ({ head: { status: 422, detail: 'no' } }))
   const answer = await create()
-  delete stage.doors['runs.create']
+  delete stage.handlers['runs.create']
   t.equal(answer.status, 422)
 })
 
@@ -58,13 +58,13 @@ t.test('joins: of a run that goes on, and of one that has ended', async t => {
 
 t.test('a run that ends while it is being joined', async t => {
   const run = stage.add()
-  stage.doors['runs.join'] = open(() => {
+  stage.handlers['runs.join'] = bytesHandler(() => {
     const head = { ...run.head }
     stage.finish(run)
     return { head: { run: head } }
   })
   t.same(await (await fetch(`${url}/runs/${run.head.run_id}/join`)).json(), { done: true })
-  delete stage.doors['runs.join']
+  delete stage.handlers['runs.join']
 })
 
 t.test('a client that stops waiting is reported, if the run asked for it', async t => {

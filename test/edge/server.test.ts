@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { open } from '../../bus/serve.js'
+import { bytesHandler } from '../../bus/serve.js'
 import { fail } from '../../schemas/errors.js'
 import { openRaw, openStage, request, THREAD } from './stage.js'
 
@@ -195,30 +195,32 @@ t.test('a GET is answered without waiting for its body', async t => {
 })
 
 t.test('errors, headers and statuses of workers are passed on', async t => {
-  stage.doors['threads.create'] = open(() => {
+  stage.handlers['threads.create'] = bytesHandler(() => {
     throw fail('conflict', 'Thread exists')
   })
   const refused = await fetch(`${url}/threads`, { method: 'POST', body: '{}' })
   t.equal(refused.status, 409)
   t.same(await refused.json(), { detail: 'Thread exists' })
-  stage.doors['threads.create'] = open(() => {
+  stage.handlers['threads.create'] = bytesHandler(() => {
     throw new Error('secret')
   })
   const broken = await fetch(`${url}/threads`, { method: 'POST', body: '{}' })
   t.equal(broken.status, 500)
   t.same(await broken.json(), { detail: 'Internal server error' })
-  stage.doors['threads.create'] = open(() => ({ head: { status: 204, headers: { 'X-Pagination-Total': '7' } } }))
+  stage.handlers['threads.create'] = bytesHandler(() => ({
+    head: { status: 204, headers: { 'X-Pagination-Total': '7' } },
+  }))
   const empty = await fetch(`${url}/threads`, { method: 'POST', body: '{}' })
   t.equal(empty.status, 204)
   t.equal(empty.headers.get('x-pagination-total'), '7')
-  delete stage.doors['threads.create']
+  delete stage.handlers['threads.create']
 })
 
 t.test('a body of 20 MB and its answer travel', async t => {
   const big = await openStage({})
   t.teardown(() => big.close())
   const body = randomBytes(10_000_000).toString('hex')
-  big.doors['threads.create'] = open(bytes => ({ body: bytes }))
+  big.handlers['threads.create'] = bytesHandler(bytes => ({ body: bytes }))
   const started = performance.now()
   const answer = await fetch(`http://127.0.0.1:${big.port}/threads`, { method: 'POST', body })
   t.ok((await answer.text()) === body, 'equal')
@@ -248,7 +250,7 @@ t.test('system routes', async t => {
   t.same(await json('/ok?check_db=1'), [200, { ok: true }])
   t.same(await json('/ready'), [200, { ok: true }])
   t.match(await json('/info'), [200, { context: 'js', version: /^\d/, langgraph_js_version: /^1\./, metadata: {} }])
-  stage.doors['system.check'] = stage.doors['system.ready'] = open(() => {
+  stage.handlers['system.check'] = stage.handlers['system.ready'] = bytesHandler(() => {
     throw fail('unavailable', 'The store does not answer')
   })
   t.same(await json('/ok?check_db=1'), [500, { detail: 'The store does not answer' }])

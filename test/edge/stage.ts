@@ -8,7 +8,7 @@ import type { Test } from 'tap'
 import { type Link, openLink } from '../../bus/connect.js'
 import { type Lifecycle, lifecycle } from '../../bus/lifecycle.js'
 import { openLog } from '../../bus/log.js'
-import { type Door, open, serve } from '../../bus/serve.js'
+import { bytesHandler, type Handler, serve } from '../../bus/serve.js'
 import { openEdge } from '../../edge/edge.js'
 import type { CallHead, Peek } from '../../schemas/calls.js'
 import { type Config, readConfig } from '../../schemas/config.js'
@@ -44,7 +44,7 @@ export interface Stage {
   /** What the next runs are like. */
   template: Partial<RunHead>
   /** Replaces the door of a verb. */
-  doors: { [verb: string]: Door }
+  handlers: { [verb: string]: Handler }
   /** Resolves with the run of the next create. */
   created(): Promise<FakeRun>
   add(head?: Partial<RunHead>): FakeRun
@@ -82,7 +82,7 @@ export async function openStage(given: Partial<Config> = {}): Promise<Stage> {
     calls: [],
     replays: [],
     template: {},
-    doors: {},
+    handlers: {},
     created: () => new Promise(done => waiting.push(done)),
     add(head = {}) {
       const run: FakeRun = {
@@ -147,8 +147,8 @@ export async function openStage(given: Partial<Config> = {}): Promise<Stage> {
     },
   }
 
-  const runs: { [verb: string]: Door } = {
-    create: open((_, { head }) => {
+  const runs: { [verb: string]: Handler } = {
+    create: bytesHandler((_, { head }) => {
       const { run_id, mode } = head.run!
       const thread_id = head.params?.thread_id
       const stateless = thread_id === undefined
@@ -156,29 +156,32 @@ export async function openStage(given: Partial<Config> = {}): Promise<Stage> {
       for (const done of waiting.splice(0)) done(run)
       return { body: JSON.stringify({ run_id, mode }), head: { run: run.head } }
     }),
-    join: open((_, { head }) => {
+    join: bytesHandler((_, { head }) => {
       const run = stage.runs.get(head.params!.run_id!)
       if (run === undefined) return { head: { status: 404, detail: 'Run not found' } }
       return { body: run.head.status === 'success' ? run.result : '', head: { run: run.head } }
     }),
-    peek: open(bytes => {
+    peek: bytesHandler(bytes => {
       const { run_ids } = JSON.parse(Buffer.from(bytes).toString()) as { run_ids: string[] }
       const found: Peek[] = run_ids.flatMap(id => stage.runs.get(id)?.head ?? [])
       return { body: JSON.stringify({ runs: found }) }
     }),
-    result: open((_, { head }) => ({ body: stage.runs.get(head.params!.run_id!)!.result })),
-    disconnect: open(() => ({ head: { status: 204 } })),
+    result: bytesHandler((_, { head }) => ({ body: stage.runs.get(head.params!.run_id!)!.result })),
+    disconnect: bytesHandler(() => ({ head: { status: 204 } })),
   }
-  const noun = (name: string, table: { [verb: string]: Door }, verbs: string[]) => {
-    const doors: { [verb: string]: Door } = {}
+  const noun = (name: string, table: { [verb: string]: Handler }, verbs: string[]) => {
+    const handlers: { [verb: string]: Handler } = {}
     for (const verb of verbs) {
-      doors[verb] = open((bytes, context) => {
+      handlers[verb] = bytesHandler((bytes, context) => {
         stage.calls.push({ verb: `${name}.${verb}`, head: context.head, body: Buffer.from(bytes) })
-        const door = stage.doors[`${name}.${verb}`] ?? table[verb] ?? echo
-        return (door.handle as (value: unknown, context: unknown) => ReturnType<typeof door.handle>)(bytes, context)
+        const handler = stage.handlers[`${name}.${verb}`] ?? table[verb] ?? echo
+        return (handler.handle as (value: unknown, context: unknown) => ReturnType<typeof handler.handle>)(
+          bytes,
+          context,
+        )
       })
     }
-    serve(worker, `rpc.${name}`, name, doors)
+    serve(worker, `rpc.${name}`, name, handlers)
   }
   noun('runs', runs, ['create', 'join', 'peek', 'result', 'disconnect', 'get'])
   noun('threads', {}, ['create', 'get', 'state'])
@@ -194,7 +197,7 @@ export async function openStage(given: Partial<Config> = {}): Promise<Stage> {
   return stage
 }
 
-const echo = open((bytes, { head }) => ({ body: JSON.stringify({ head, bytes: bytes.length }) }))
+const echo = bytesHandler((bytes, { head }) => ({ body: JSON.stringify({ head, bytes: bytes.length }) }))
 export const idOf = (run: FakeRun): RunId => token<'run'>('run', run.head.run_id)
 
 function batchHeaders(first: number, count: number) {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { open } from '../../bus/serve.js'
+import { bytesHandler } from '../../bus/serve.js'
 import { eventually, frame, idsIn, openRaw, openStage, request } from './stage.js'
 
 const stage = await openStage({ heartbeat_ms: 500 })
@@ -11,8 +11,8 @@ const upTo = (n: number) => Array.from({ length: n }, (_, i) => i)
 
 t.test('a create that nobody answers is repeated with the same run id', async t => {
   const ids: string[] = []
-  const refuse = stage.doors
-  refuse['runs.create'] = open(async (_, { head }) => {
+  const refuse = stage.handlers
+  refuse['runs.create'] = bytesHandler(async (_, { head }) => {
     ids.push(head.run!.run_id)
     if (ids.length === 1) await new Promise(done => setTimeout(done, 5_500))
     const run = stage.runs.get(head.run!.run_id) ?? stage.add({ run_id: head.run!.run_id, stateless: true })

@@ -38,7 +38,7 @@ t.setTimeout(120_000)
 
 /** A deploy worker that asks this resource worker. */
 function deployer(deps: Deps) {
-  const doors = orders(deps) as unknown as { [verb: string]: Handler }
+  const handlers = orders(deps) as unknown as { [verb: string]: Handler }
   const context = {
     head: { request_id: '' },
     from: `${DEPLOYER_INBOX}x`,
@@ -46,7 +46,7 @@ function deployer(deps: Deps) {
     log: deps.link.log,
   }
   const ask = async <T>(verb: string, body: object) =>
-    JSON.parse((await doors[verb]!.handle(body, context)).body as string) as T
+    JSON.parse((await handlers[verb]!.handle(body, context)).body as string) as T
   const held = ({ deployment_id, revision_id, epoch }: Order) => ({ deployment_id, revision_id, epoch })
   return {
     claim: async (worker = 'w') => (await ask<Claimed>('claim', { worker })).order,

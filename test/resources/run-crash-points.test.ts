@@ -89,7 +89,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     },
   ])
   type Handler = { handle(value: unknown, context: Context): Promise<Reply> }
-  const doors = leases(deps) as unknown as { claim: Handler; finish: Handler }
+  const handlers = leases(deps) as unknown as { claim: Handler; finish: Handler }
   const context = (head: Partial<CallHead>): Context => ({
     head: { request_id: 'x', ...head },
     from: '',
@@ -105,7 +105,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     return run_id
   }
   const claim = async (thread_id: string, run_id: string) => {
-    const { head } = await doors.claim.handle({ run_id, thread_id, worker: 'w' }, context({}))
+    const { head } = await handlers.claim.handle({ run_id, thread_id, worker: 'w' }, context({}))
     return head?.claim === 'taken' ? (head.lease as Lease) : null
   }
   /** With a last save: the checkpoint `head`, and the state that it is. */
@@ -126,7 +126,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
       interrupts: {},
       ...sizes,
     }
-    return doors.finish.handle(pack(ending satisfies FinishHead, [values, rest, save]), context({ lease }))
+    return handlers.finish.handle(pack(ending satisfies FinishHead, [values, rest, save]), context({ lease }))
   }
   const thread = async () => {
     const row = newThread(BUILT_IN_APP, v7(), '{}', false)

@@ -1,4 +1,4 @@
-/** Resource workers without their doors: the deps of several, on one store and one broker. */
+/** Resource workers without their handlers: the deps of several, on one store and one broker. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

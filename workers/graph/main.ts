@@ -5,7 +5,7 @@ import { openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { openMux } from '../../bus/mux.js'
-import { open, serve } from '../../bus/serve.js'
+import { bytesHandler, serve } from '../../bus/serve.js'
 import type { Registration } from '../../schemas/announcements.js'
 import { type Config, SETTINGS } from '../../schemas/config.js'
 import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
@@ -73,7 +73,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const again = link.nc.subscribe(event('resources', 'started'), { callback: () => void register() })
   life.push({ name: 'hearing resource workers', quiet: () => again.unsubscribe() })
   life.push({ name: 'announcing', quiet: link.onReconnect(() => void register()) })
-  const answered = open(bytes => question(supervisor, hosts.choose(), bytes))
+  const answered = bytesHandler(bytes => question(supervisor, hosts.choose(), bytes))
   const served = serve(link, `host.${pool}`, 'graphs', {
     state: answered,
     history: answered,

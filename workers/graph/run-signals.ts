@@ -4,7 +4,7 @@
  */
 
 import type { Link } from '../../bus/connect.js'
-import { readOrder } from '../../bus/events.js'
+import { readSignal } from '../../bus/events.js'
 import type { Rings } from '../../bus/ring.js'
 import type { RunId } from '../../schemas/ids.js'
 import { control } from '../../schemas/subjects.js'
@@ -74,8 +74,8 @@ export function openOrders(link: Link, rings: Rings, keep_ms: number, onCancel: 
       const subscription = link.nc.subscribe(control(run), {
         callback: (error, message) => {
           if (error) return
-          const order = readOrder(message.data)
-          if (order.do === 'replay') rings.answer(run, order.after, message)
+          const signal = readSignal(message.data)
+          if (signal.do === 'replay') rings.answer(run, signal.after, message)
           else onCancel(run)
         },
       })

@@ -3,7 +3,7 @@
  * which one a call is for, and the pool that its new runs go to. What is known of a deployment is the row of the store,
  * kept for 5 s at most and forgotten at once when it changes.
  */
-import type { Door } from '../../bus/serve.js'
+import type { Handler } from '../../bus/serve.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
@@ -110,15 +110,15 @@ export function openApps(find: FindServed): Apps {
   }
 }
 
-/** The doors of a noun whose calls are for an application: `head.app` says which. */
-export const within = (apps: Apps, doors: { [verb: string]: Door }): { [verb: string]: Door } =>
+/** The handlers of a noun whose calls are for an application: `head.app` says which. */
+export const within = (apps: Apps, handlers: { [verb: string]: Handler }): { [verb: string]: Handler } =>
   Object.fromEntries(
-    Object.entries(doors).map(([verb, { handle, ...door }]) => {
-      const resolved: Door['handle'] = (value, context) => {
+    Object.entries(handlers).map(([verb, { handle, ...rest }]) => {
+      const resolved: Handler['handle'] = (value, context) => {
         const head = apps.resolve(context.head)
         if (!(head instanceof Promise)) return handle(value, context)
         return head.then(head => handle(value, { ...context, head }))
       }
-      return [verb, { ...door, handle: resolved }]
+      return [verb, { ...rest, handle: resolved }]
     }),
   )

@@ -1,6 +1,6 @@
 /** Assistants: named, configured instances of a graph (API: assistants-crons-store 2). */
 import { v5, v7 } from 'uuid'
-import { door, open } from '../../bus/serve.js'
+import { bytesHandler, jsonHandler } from '../../bus/serve.js'
 import { ensureConsumer, removeConsumer } from '../../bus/streams.js'
 import {
   type Registration,
@@ -21,8 +21,10 @@ import { assistantText } from './rows/text.js'
 export const systemAssistantId = (graph_id: string): string => v5(graph_id.toWellFormed(), SYSTEM_ASSISTANT_NAMESPACE)
 
 export const assistants = (deps: Deps) => ({
-  create: door<AssistantCreate>(validateAssistantCreate, (body, { head }) => create(body, appOf(head), deps.store)),
-  get: open(async (_, { head }) => {
+  create: jsonHandler<AssistantCreate>(validateAssistantCreate, (body, { head }) =>
+    create(body, appOf(head), deps.store),
+  ),
+  get: bytesHandler(async (_, { head }) => {
     const given = head.params?.assistant_id ?? ''
     const row = await find(deps.store, appOf(head), given)
     if (row === null) {
@@ -31,8 +33,8 @@ export const assistants = (deps: Deps) => ({
     }
     return { body: assistantText(row) }
   }),
-  register: door<Registration>(validateRegistration, body => register(body, deps)),
-  retire: door<Retirement>(validateRetirement, async ({ pool }) => {
+  register: jsonHandler<Registration>(validateRegistration, body => register(body, deps)),
+  retire: jsonHandler<Retirement>(validateRetirement, async ({ pool }) => {
     await removeConsumer(deps.link, token('pool', pool))
     return {}
   }),

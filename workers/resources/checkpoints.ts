@@ -1,5 +1,5 @@
 /** `rpc.checkpoints.*`: reads by thread, saves under a lease. */
-import { door, open } from '../../bus/serve.js'
+import { bytesHandler, jsonHandler } from '../../bus/serve.js'
 import { type CheckpointQuery, validateCheckpointQuery } from '../../schemas/checkpoints.js'
 import { fail } from '../../schemas/errors.js'
 import type { Deps } from './context.js'
@@ -8,7 +8,7 @@ import { leaseOf } from './runs/lease.js'
 
 /** Checkpoints for graph workers: reads by thread, saves under a lease. */
 export const checkpoints = ({ store }: Deps) => ({
-  save: open(async (bytes, { head }) => {
+  save: bytesHandler(async (bytes, { head }) => {
     const { run_id, thread_id, attempt, token } = leaseOf(head.lease)
     const rows = rowsOf(bytes)
     const newest = rows.checkpoints.filter(row => row.ns === '').at(-1)
@@ -19,11 +19,11 @@ export const checkpoints = ({ store }: Deps) => ({
     if (failed !== -1) throw fail('fenced')
     return {}
   }),
-  get: door<CheckpointQuery>(validateCheckpointQuery, async query => {
+  get: jsonHandler<CheckpointQuery>(validateCheckpointQuery, async query => {
     const tuple = await store.checkpoints.get(query)
     return { body: packTuples(tuple === null ? [] : [tuple]) }
   }),
-  list: door<CheckpointQuery>(validateCheckpointQuery, async query => ({
+  list: jsonHandler<CheckpointQuery>(validateCheckpointQuery, async query => ({
     body: packTuples(await store.checkpoints.list(query)),
   })),
 })

@@ -4,7 +4,7 @@ import { openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { openMux } from '../../bus/mux.js'
-import { type Door, serve } from '../../bus/serve.js'
+import { type Handler, serve } from '../../bus/serve.js'
 import { ensureStreams } from '../../bus/streams.js'
 import type { Config } from '../../schemas/config.js'
 import { event } from '../../schemas/subjects.js'
@@ -65,15 +65,15 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     checkpoints: checkpoints(deps),
     system: system(deps),
   }
-  const all: { [noun: string]: { [verb: string]: Door } } = {
+  const all: { [noun: string]: { [verb: string]: Handler } } = {
     deployments: deployments(deps),
     revisions: revisions(deps),
     providers: providers(deps),
     control: control(await controlDigest(config, store)),
   }
   for (const noun in nouns) all[noun] = within(deps.apps, nouns[noun as keyof typeof nouns])
-  for (const [noun, doors] of Object.entries(all)) {
-    const served = serve(link, `rpc.${noun}`, noun, doors)
+  for (const [noun, handlers] of Object.entries(all)) {
+    const served = serve(link, `rpc.${noun}`, noun, handlers)
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
   }
   // What another worker changed is not known here any more.

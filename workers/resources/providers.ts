@@ -1,6 +1,6 @@
 /** OAuth providers (API: contract, control-plane 9.1). Clients take 200 for success and nothing else, create included. */
 import { v7 } from 'uuid'
-import { form, open, type Reply } from '../../bus/serve.js'
+import { bytesHandler, fieldsHandler, type Reply } from '../../bus/serve.js'
 import { fail, InvalidFields, type Problem } from '../../schemas/errors.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { time } from '../../schemas/json.js'
@@ -22,13 +22,13 @@ interface ProviderBody extends Omit<Provider, 'id' | 'organization_id' | 'provid
 }
 
 export const providers = (deps: Deps) => ({
-  create: form<ProviderCreate>(validateProviderCreate, body => create(deps, body)),
-  get: open(async (_, { head }) => answer(deps, await find(deps.store, head.params?.provider_id ?? ''))),
-  search: open(() => search(deps)),
-  update: form<ProviderPatch>(validateProviderPatch, (body, { head }) =>
+  create: fieldsHandler<ProviderCreate>(validateProviderCreate, body => create(deps, body)),
+  get: bytesHandler(async (_, { head }) => answer(deps, await find(deps.store, head.params?.provider_id ?? ''))),
+  search: bytesHandler(() => search(deps)),
+  update: fieldsHandler<ProviderPatch>(validateProviderPatch, (body, { head }) =>
     update(deps, head.params?.provider_id ?? '', body),
   ),
-  delete: open((_, { head }) => remove(deps.store, head.params?.provider_id ?? '')),
+  delete: bytesHandler((_, { head }) => remove(deps.store, head.params?.provider_id ?? '')),
 })
 
 async function create(deps: Deps, given: ProviderCreate): Promise<Reply> {

@@ -1,5 +1,5 @@
 /** What load balancers and people ask first (API: assistants-crons-store 5). */
-import { door, open } from '../../bus/serve.js'
+import { bytesHandler, jsonHandler } from '../../bus/serve.js'
 import { fail } from '../../schemas/errors.js'
 import { type Truncate, validateTruncate } from '../../schemas/truncate.js'
 import { appOf } from './apps.js'
@@ -7,7 +7,7 @@ import type { Deps } from './context.js'
 import { truncate } from './truncate.js'
 
 export const system = (deps: Deps) => ({
-  truncate: door<Truncate>(validateTruncate, async body => {
+  truncate: jsonHandler<Truncate>(validateTruncate, async body => {
     await truncate(deps, body)
     return { head: { status: 204 } }
   }),
@@ -15,12 +15,12 @@ export const system = (deps: Deps) => ({
 })
 
 const checks = ({ store, apps, alarms }: Deps) => ({
-  check: open(async () => {
+  check: bytesHandler(async () => {
     await store.ping()
     return { body: '{"ok":true}' }
   }),
   /** Ready once the store answers and a graph worker has announced itself; not while the clock is wrong. */
-  ready: open(async (_, { head }) => {
+  ready: bytesHandler(async (_, { head }) => {
     await store.ping()
     if (!(await apps.ready(appOf(head)))) throw fail('unavailable', 'No graph worker has announced itself yet')
     const off = alarms.off()

@@ -1,6 +1,6 @@
 /** Crons for clients (API: assistants-crons-store 3). Firing them is cron-fire.ts. */
 import { v7 } from 'uuid'
-import { door, open } from '../../../bus/serve.js'
+import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import {
   type CronCreate,
@@ -25,22 +25,22 @@ import { count, search } from './search.js'
 import { checkTimetable, nextSlot, parseTime } from './slots.js'
 
 export const crons = (deps: Deps) => ({
-  createForThread: door<ThreadCronCreate>(validateThreadCronCreate, async (body, { head }) => {
+  createForThread: jsonHandler<ThreadCronCreate>(validateThreadCronCreate, async (body, { head }) => {
     const { thread_id } = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
     return create(deps, { ...body, on_run_completed: null }, thread_id, head)
   }),
-  create: door<CronCreate>(validateCronCreate, (body, { head }) =>
+  create: jsonHandler<CronCreate>(validateCronCreate, (body, { head }) =>
     create(deps, { ...body, on_run_completed: body.on_run_completed ?? 'delete' }, '', head),
   ),
-  get: open(async (_, { head }) => ({ body: JSON.stringify(cronOf(await known(deps.store, head))) })),
-  update: door<CronPatch>(validateCronPatch, (body, { head }) => update(deps, body, head)),
-  delete: open(async (_, { head }) => {
+  get: bytesHandler(async (_, { head }) => ({ body: JSON.stringify(cronOf(await known(deps.store, head))) })),
+  update: jsonHandler<CronPatch>(validateCronPatch, (body, { head }) => update(deps, body, head)),
+  delete: bytesHandler(async (_, { head }) => {
     const { id } = await known(deps.store, head)
     await deps.store.apply([{ step: 'records.remove', kind: CRON, id, where: {} }])
     return { head: { status: 204 } }
   }),
-  search: door(validateCronSearch, (body, { head }) => search(deps.store, appOf(head), body)),
-  count: door(validateCronCount, (body, { head }) => count(deps.store, appOf(head), body)),
+  search: jsonHandler(validateCronSearch, (body, { head }) => search(deps.store, appOf(head), body)),
+  count: jsonHandler(validateCronCount, (body, { head }) => count(deps.store, appOf(head), body)),
 })
 
 /** The steps that remove the crons of an assistant. */

@@ -1,5 +1,5 @@
 /** Reading logs: as existing clients ask (`/v1/projects/…`), and the server's own form (API: control-plane 13). */
-import { type Door, form, open, type Reply } from '../../../bus/serve.js'
+import { bytesHandler, fieldsHandler, type Handler, type Reply } from '../../../bus/serve.js'
 import type { LogStage } from '../../../schemas/deploy-calls.js'
 import { type LogQuery, validateLogQuery } from '../../../schemas/deployments.js'
 import { InvalidFields } from '../../../schemas/errors.js'
@@ -16,11 +16,11 @@ export const logQueries = (deps: Deps) => ({
   build_logs: compatible(deps, ['build']),
   deploy_logs: compatible(deps, ['deploy', 'runtime']),
   runtime_logs: compatible(deps, ['deploy', 'runtime']),
-  logs: open((_, { head }) => own(deps, head.params, head.query)),
+  logs: bytesHandler((_, { head }) => own(deps, head.params, head.query)),
 })
 
-const compatible = (deps: Deps, stages: readonly LogStage[]): Door =>
-  form<LogQuery>(validateLogQuery, async (body, { head }) => {
+const compatible = (deps: Deps, stages: readonly LogStage[]): Handler =>
+  fieldsHandler<LogQuery>(validateLogQuery, async (body, { head }) => {
     const say = (name: string, msg: string): never => {
       throw new InvalidFields([{ loc: ['body', name], msg, type: 'value_error' }])
     }

@@ -1,5 +1,5 @@
-/** Deployments and revisions: the doors of clients (API: contract, control-plane 6). */
-import { form, open, type Reply } from '../../../bus/serve.js'
+/** Deployments and revisions: the handlers of clients (API: contract, control-plane 6). */
+import { bytesHandler, fieldsHandler, type Reply } from '../../../bus/serve.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import {
   type DeploymentCreate,
@@ -21,47 +21,47 @@ import { orders } from './tasks.js'
 import { deploymentOut, revisionOut, secretsOf } from './text.js'
 
 export const deployments = (deps: Deps) => ({
-  create: form<DeploymentCreate>(validateDeploymentCreate, async (body, { head }) =>
+  create: fieldsHandler<DeploymentCreate>(validateDeploymentCreate, async (body, { head }) =>
     answer(deps, head, await createDeployment(deps, body, head.idempotency_key), 201),
   ),
-  get: open(async (_, { head }) => answer(deps, head, await deploymentOf(deps.store, idOf(head)))),
-  search: open((_, { head }) => search(deps, head)),
-  update: form<DeploymentPatch>(validateDeploymentPatch, async (body, { head }) =>
+  get: bytesHandler(async (_, { head }) => answer(deps, head, await deploymentOf(deps.store, idOf(head)))),
+  search: bytesHandler((_, { head }) => search(deps, head)),
+  update: fieldsHandler<DeploymentPatch>(validateDeploymentPatch, async (body, { head }) =>
     answer(deps, head, await patchDeployment(deps, idOf(head), body, originOf(head), head.if_match ?? '')),
   ),
-  delete: open(async (_, { head }) => {
+  delete: bytesHandler(async (_, { head }) => {
     const query = openQuery(head.query)
     const whole = query.flag('delete_tracing_project') ?? false
     query.done()
     await deleteDeployment(deps, idOf(head), whole)
     return { head: { status: 204 } }
   }),
-  delete_all: open((_, { head }) => deleteAll(deps, head)),
+  delete_all: bytesHandler((_, { head }) => deleteAll(deps, head)),
   ...logQueries(deps),
   ...logWriter(deps),
   ...orders(deps),
 })
 
 export const revisions = (deps: Deps) => ({
-  search: open(async (_, { head }) => {
+  search: bytesHandler(async (_, { head }) => {
     const deployment = await deploymentOf(deps.store, idOf(head))
     const { rows, offset } = await searchRevisions(deps.store, deployment, head.query)
     const resources = rows.map(row => revisionOut(known<RevisionBody>(row), deployment))
     return { body: JSON.stringify({ resources, offset }) }
   }),
-  get: open(async (_, { head }) => {
+  get: bytesHandler(async (_, { head }) => {
     const [id, revision_id] = pathIds(head.params, 'deployment_id', 'revision_id')
     return revisionAnswer(deps, await deploymentOf(deps.store, id!), revision_id!)
   }),
-  create: form<DeploymentPatch>(validateDeploymentPatch, async (body, { head }) => {
+  create: fieldsHandler<DeploymentPatch>(validateDeploymentPatch, async (body, { head }) => {
     const after = await createRevision(deps, idOf(head), body)
     return revisionAnswer(deps, after, after.body.latest, 201)
   }),
-  redeploy: open(async (_, { head }) => {
+  redeploy: bytesHandler(async (_, { head }) => {
     const [id, revision_id] = pathIds(head.params, 'deployment_id', 'revision_id')
     return answer(deps, head, await redeploy(deps, id!, revision_id!))
   }),
-  interrupt: open(async (_, { head }) => {
+  interrupt: bytesHandler(async (_, { head }) => {
     const [id, revision_id] = pathIds(head.params, 'deployment_id', 'revision_id')
     await interrupt(deps, id!, revision_id!)
     return revisionAnswer(deps, await deploymentOf(deps.store, id!), revision_id!)

@@ -3,7 +3,7 @@
  * record under an epoch; everything said under an older epoch is refused. A worker that dies loses its order when the
  * lease ends; the next one finds it where it stood.
  */
-import { type Context, door, type Reply } from '../../../bus/serve.js'
+import { type Context, jsonHandler, type Reply } from '../../../bus/serve.js'
 import {
   type ActiveDeployments,
   type Claimed,
@@ -48,10 +48,10 @@ export const DEPLOYER_INBOX = '_INBOX_deployer.'
 
 /** A door for deploy workers alone. */
 export const forDeployers = <T>(
-  validate: Parameters<typeof door<T>>[0],
+  validate: Parameters<typeof jsonHandler<T>>[0],
   handle: (value: T, context: Context) => Promise<Reply>,
 ) =>
-  door<T>(validate, (value, context) => {
+  jsonHandler<T>(validate, (value, context) => {
     if (!context.from.startsWith(DEPLOYER_INBOX)) throw fail('forbidden', 'Only deploy workers may ask this')
     return handle(value, context)
   })
@@ -63,7 +63,7 @@ export const orders = (deps: Deps) => ({
     await advance(deps, ask)
     return { body: '{}' }
   }),
-  active: door<object>(anything, async () => json<ActiveDeployments>(await active(deps))),
+  active: jsonHandler<object>(anything, async () => json<ActiveDeployments>(await active(deps))),
   env: forDeployers<EnvAsk>(validateEnvAsk, async ask => json<EnvOf>(await envOf(deps, ask))),
 })
 

@@ -2,14 +2,14 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { open } from '../../../bus/serve.js'
+import { bytesHandler } from '../../../bus/serve.js'
 import type { Config } from '../../../schemas/config.js'
 import type { Store } from '../../../store/port.js'
 import { newRecord } from '../rows/record.js'
 import { kept } from './secret-file.js'
 
 /** An edge that has no key of its own learns by this which one fits; the digest of a random key tells nothing. */
-export const control = (sha256: string) => ({ key: open(() => ({ body: JSON.stringify({ sha256 }) })) })
+export const control = (sha256: string) => ({ key: bytesHandler(() => ({ body: JSON.stringify({ sha256 }) })) })
 
 /**
  * The SHA-256 of the key of the control plane: the given one, else one that is made once and kept in the data folder

@@ -5,7 +5,7 @@
  */
 import type { IValidation } from 'typia'
 import { decodeAs, decodeJson } from '../../../bus/decode.js'
-import { type Context, door, open } from '../../../bus/serve.js'
+import { bytesHandler, type Context, jsonHandler } from '../../../bus/serve.js'
 import { type ErrorCode, fail, WeftError } from '../../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import * as v2 from '../../../schemas/protocol-v2.js'
@@ -23,14 +23,14 @@ import { treeOf } from './v2-tree.js'
 
 export const commands = (deps: Deps) => ({
   /** What an event stream is to carry, checked (API: event stream body). */
-  filter: door<v2.EventsRequest>(v2.validateEventsRequest, body => ({ body: JSON.stringify(askedOf(body)) })),
-  command: open(async (bytes, context) => {
+  filter: jsonHandler<v2.EventsRequest>(v2.validateEventsRequest, body => ({ body: JSON.stringify(askedOf(body)) })),
+  command: bytesHandler(async (bytes, context) => {
     const command = read(bytes, () => null)
     if (typeof command === 'string') return { head: { status: 400 }, body: command }
     return { body: (await answerOf(deps, command, context)).text }
   }),
   /** A command of a WebSocket: subscriptions are the edge's, the rest is as over HTTP. */
-  socket: open(async (bytes, context) => {
+  socket: bytesHandler(async (bytes, context) => {
     const command = read(bytes, idIn)
     if (typeof command === 'string') return { body: command }
     const order = Object.hasOwn(ORDERS, command.method) ? ORDERS[command.method]! : null

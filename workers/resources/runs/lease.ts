@@ -3,7 +3,7 @@
  * random token; every later write carries both and is refused when stale, so an old attempt can change nothing.
  */
 import { v4 } from 'uuid'
-import { door, open, type Reply } from '../../../bus/serve.js'
+import { bytesHandler, jsonHandler, type Reply } from '../../../bus/serve.js'
 import {
   type Claim,
   type Heartbeat,
@@ -30,9 +30,9 @@ import { wakeRun } from './wake.js'
 export const MAX_ATTEMPTS = 3
 
 export const leases = (deps: Deps) => ({
-  claim: door<Claim>(validateClaim, body => deps.inTurn(body.thread_id, () => claim(deps, body))),
+  claim: jsonHandler<Claim>(validateClaim, body => deps.inTurn(body.thread_id, () => claim(deps, body))),
   /** The bytes of the run's stored stream are spent: said at once, because clients resume while it runs. */
-  kept: open(async (_, { head }) => {
+  kept: bytesHandler(async (_, { head }) => {
     const { run_id, attempt, token } = leaseOf(head.lease)
     const { kept_until: resumable_until_id } = head
     if (resumable_until_id === undefined) throw fail('bad_request', 'This call needs kept_until')
@@ -42,12 +42,12 @@ export const leases = (deps: Deps) => ({
     if (failed !== -1) throw fail('fenced')
     return {}
   }),
-  heartbeat: door<Heartbeat>(validateHeartbeat, body => heartbeat(deps, body)),
-  finish: open((bytes, { head }) => {
+  heartbeat: jsonHandler<Heartbeat>(validateHeartbeat, body => heartbeat(deps, body)),
+  finish: bytesHandler((bytes, { head }) => {
     const lease = leaseOf(head.lease)
     return deps.inTurn(lease.thread_id, () => finish(deps, lease, bytes))
   }),
-  release: door<Release>(validateRelease, (body, { head }) => {
+  release: jsonHandler<Release>(validateRelease, (body, { head }) => {
     const lease = leaseOf(head.lease)
     return deps.inTurn(lease.thread_id, () => release(deps, lease, body))
   }),

@@ -1,6 +1,6 @@
 /** Runs for clients: create, read, join, wait (API: threads-and-runs 7–10, 14). */
 import { decodeAs } from '../../../bus/decode.js'
-import { door, open } from '../../../bus/serve.js'
+import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import {
   type CallHead,
   type Disconnect,
@@ -36,23 +36,23 @@ import { headOf } from './view.js'
 
 export const runs = (deps: Deps) => ({
   // The bytes, because an Idempotency-Key stands for exactly them.
-  create: open((bytes, context) =>
+  create: bytesHandler((bytes, context) =>
     create(deps, decodeAs<RunCreate>(bytes, validateRunCreate), context, { once: onceOf(context.head, bytes) }),
   ),
-  batch: open((bytes, context) =>
+  batch: bytesHandler((bytes, context) =>
     createBatch(deps, decodeAs<RunBatch>(bytes, validateRunBatch), context, onceOf(context.head, bytes)),
   ),
-  list: open((_, context) => list(deps, context)),
-  delete: open(async (_, context) => remove(deps, await summary(deps, context.head), context)),
-  cancel_many: door<RunsCancel>(validateRunsCancel, (body, context) => cancelMany(deps, body, context)),
-  get: open(async (_, { head }) => {
+  list: bytesHandler((_, context) => list(deps, context)),
+  delete: bytesHandler(async (_, context) => remove(deps, await summary(deps, context.head), context)),
+  cancel_many: jsonHandler<RunsCancel>(validateRunsCancel, (body, context) => cancelMany(deps, body, context)),
+  get: bytesHandler(async (_, { head }) => {
     const row = await deps.store.runs.get(head.params?.run_id?.toLowerCase() ?? '')
     check(row, head)
     if (row.temporary && isTerminal(row.status)) throw fail('not_found', 'Run not found')
     return { body: runText(row) }
   }),
   /** Authorises a reader, and says from where it may read. A reader clears a cancel that waits for its grace. */
-  join: open(async (_, { head }) => {
+  join: bytesHandler(async (_, { head }) => {
     const found = await summary(deps, head)
     const { temporary, resumable, ended_at } = found
     const over = (ended_at ?? 0) < Date.now() - deps.config.keep_ended_ms
@@ -69,14 +69,14 @@ export const runs = (deps: Deps) => ({
     }
   }),
   /** Durable when it answers; the run stops soon after. The edge waits for the end when it was asked to. */
-  cancel: open(async (_, { head }) => {
+  cancel: bytesHandler(async (_, { head }) => {
     const row = await summary(deps, head)
     const action = actionOf(head)
     await cancel(deps, row.run_id, action, reasonOf(head, action))
     return { head: { status: 202, run: headOf(row, false) } }
   }),
   /** What wait answers for a run that has ended. */
-  result: open(async (_, { head }) => {
+  result: bytesHandler(async (_, { head }) => {
     const [row] = await deps.store.runs.summary([head.params?.run_id ?? ''])
     if (row === undefined) throw fail('not_found', 'Run not found')
     if (!isTerminal(row.status)) throw fail('conflict', 'The run has not ended')
@@ -85,7 +85,7 @@ export const runs = (deps: Deps) => ({
     return { body }
   }),
   /** The state of many runs in one call: how an edge learns of ends whose message was lost. */
-  peek: door<RunIds>(validateRunIds, async ({ run_ids }) => {
+  peek: jsonHandler<RunIds>(validateRunIds, async ({ run_ids }) => {
     const rows = await deps.store.runs.summary(run_ids)
     return {
       body: JSON.stringify({
@@ -100,7 +100,7 @@ export const runs = (deps: Deps) => ({
     }
   }),
   /** A client went away. Where that cancels: at once, or after the grace when it may come back. */
-  disconnect: door<Disconnect>(validateDisconnect, async ({ run_id, reader = false, joined_at = null }) => {
+  disconnect: jsonHandler<Disconnect>(validateDisconnect, async ({ run_id, reader = false, joined_at = null }) => {
     const [row] = await deps.store.runs.summary([run_id])
     if (row === undefined || isTerminal(row.status) || (!reader && row.on_disconnect !== 'cancel')) return {}
     if (!row.resumable) {

@@ -2,7 +2,7 @@
  * Which runs a stream over a thread consists of (API: threads-and-runs 15, 17). Claims are what orders them: a reader
  * that knows the last claim it has seen misses none.
  */
-import { door, open } from '../../../bus/serve.js'
+import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import { fail } from '../../../schemas/errors.js'
 import { time } from '../../../schemas/json.js'
 import { isTerminal } from '../../../schemas/runs.js'
@@ -18,7 +18,7 @@ import { refreshed } from '../state/kept-state.js'
 const PAGE = 200
 
 export const threadStreams = (deps: Deps) => ({
-  follow: door<Follow>(validateFollow, async (body, { head }) => {
+  follow: jsonHandler<Follow>(validateFollow, async (body, { head }) => {
     const thread_id = head.params?.thread_id?.toLowerCase() ?? ''
     const thread = await deps.store.threads.get(appOf(head), thread_id)
     if (thread !== null && !thread.temporary) return { body: JSON.stringify(await followed(deps, thread, body)) }
@@ -29,7 +29,7 @@ export const threadStreams = (deps: Deps) => ({
     throw fail('not_found', `Thread with ID ${thread_id} not found`)
   }),
   /** What a run has left, as one event (API: state_update). */
-  settled: open(async (_, { head }) => {
+  settled: bytesHandler(async (_, { head }) => {
     const found = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
     const { row, state } = await refreshed(deps, found, await deps.store.threads.state(found.thread_id))
     const values = state?.values ? Buffer.from(state.values).toString() : 'null'

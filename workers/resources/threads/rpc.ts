@@ -1,6 +1,6 @@
 /** Threads and their state (API: threads-and-runs 5, 6). */
 import { v7 } from 'uuid'
-import { door, open } from '../../../bus/serve.js'
+import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import { keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import type { JsonObject } from '../../../schemas/json.js'
@@ -30,36 +30,36 @@ import { patch } from './patch.js'
 import { prune, storageText } from './prune.js'
 import { removeThread } from './remove.js'
 import { count, search } from './search.js'
-import { replay, stateDoors } from './state.js'
+import { replay, stateHandlers } from './state.js'
 
 export const threads = (deps: Deps) => ({
-  create: door<ThreadCreate>(validateThreadCreate, (body, { head }) => create(deps, appOf(head), body)),
-  get: open(async (_, { head }) => {
+  create: jsonHandler<ThreadCreate>(validateThreadCreate, (body, { head }) => create(deps, appOf(head), body)),
+  get: bytesHandler(async (_, { head }) => {
     const more = readNames(new URLSearchParams(head.query), 'include', ['ttl'])
     return shown(deps, await visible(deps.store, appOf(head), idOf(head)), more.length > 0)
   }),
-  update: door<ThreadPatch>(validateThreadPatch, async (body, { head }) => {
+  update: jsonHandler<ThreadPatch>(validateThreadPatch, async (body, { head }) => {
     const row = await patch(deps, appOf(head), idOf(head), body)
     return head.minimal ? { head: { status: 204, headers: MINIMAL } } : shown(deps, row)
   }),
-  delete: open(async (_, { head }) => {
+  delete: bytesHandler(async (_, { head }) => {
     await removeThread(deps, await visible(deps.store, appOf(head), idOf(head)))
     return { head: { status: 204 } }
   }),
-  search: door<ThreadSearch>(validateThreadSearch, (body, { head }) => search(deps, appOf(head), body)),
-  count: door<ThreadFilter>(validateThreadFilter, async (body, { head }) => ({
+  search: jsonHandler<ThreadSearch>(validateThreadSearch, (body, { head }) => search(deps, appOf(head), body)),
+  count: jsonHandler<ThreadFilter>(validateThreadFilter, async (body, { head }) => ({
     body: `${await count(deps, appOf(head), body)}`,
   })),
-  copy: door<JsonObject>(validateObject, async (_, { head }) =>
+  copy: jsonHandler<JsonObject>(validateObject, async (_, { head }) =>
     shown(deps, await copyThread(deps, appOf(head), idOf(head))),
   ),
-  prune: door<ThreadPrune>(validateThreadPrune, async (body, { head }) => ({
+  prune: jsonHandler<ThreadPrune>(validateThreadPrune, async (body, { head }) => ({
     body: JSON.stringify({ pruned_count: await prune(deps, appOf(head), body) }),
   })),
-  storage: open(async (_, { head }) => ({
+  storage: bytesHandler(async (_, { head }) => ({
     body: await storageText(deps, await visible(deps.store, appOf(head), idOf(head))),
   })),
-  ...stateDoors(deps),
+  ...stateHandlers(deps),
 })
 
 const MINIMAL = { 'Preference-Applied': 'return=minimal' }

@@ -2,7 +2,7 @@
  * The state of threads and its history (API: threads-and-runs 6). What only graph code can tell or do, a host does; it
  * stores nothing: an update comes back whole and is written here, under the thread's `rev`.
  */
-import { door, open } from '../../../bus/serve.js'
+import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import { type Checkpoint, PER_CLAIM } from '../../../schemas/checkpoints.js'
 import { fail } from '../../../schemas/errors.js'
 import type { UpdatedHead } from '../../../schemas/host.js'
@@ -30,31 +30,31 @@ import { askGraph, idsIn } from '../state/ask-graph.js'
 import { refreshed, settledOf } from '../state/kept-state.js'
 import { patch } from './patch.js'
 
-export const stateDoors = (deps: Deps) => ({
-  state: open(async (_, { head }) => {
+export const stateHandlers = (deps: Deps) => ({
+  state: bytesHandler(async (_, { head }) => {
     const row = await visible(deps.store, appOf(head), idOf(head))
     const subgraphs = readBoolean(new URLSearchParams(head.query), 'subgraphs')
     return { body: await stateOf(deps, row, { checkpoint_id: head.params?.checkpoint_id ?? null }, subgraphs) }
   }),
-  state_at: door<StateAt>(validateStateAt, async ({ checkpoint, subgraphs }, { head }) => {
+  state_at: jsonHandler<StateAt>(validateStateAt, async ({ checkpoint, subgraphs }, { head }) => {
     const row = await visible(deps.store, appOf(head), idOf(head))
     const wanted = subgraphs === true || isTrue(`${subgraphs}`)
     return { body: await stateOf(deps, row, checkpoint, wanted) }
   }),
-  update_state: door<StateUpdate>(validateStateUpdate, async (body, { head }) => ({
+  update_state: jsonHandler<StateUpdate>(validateStateUpdate, async (body, { head }) => ({
     body: await update(deps, appOf(head), idOf(head), body),
   })),
-  patch_state: door<StateMetadata>(validateStateMetadata, async ({ metadata }, { head }) => {
+  patch_state: jsonHandler<StateMetadata>(validateStateMetadata, async ({ metadata }, { head }) => {
     await patch(deps, appOf(head), idOf(head), { metadata })
     return { head: { status: 204 } }
   }),
-  history: open(async (_, { head }) => {
+  history: bytesHandler(async (_, { head }) => {
     const query = new URLSearchParams(head.query)
     const limit = readInteger(query, 'limit', HISTORY, 1, 1_000)
     const row = await visible(deps.store, appOf(head), idOf(head))
     return { body: await history(deps, row, { limit, before: query.get('before') }) }
   }),
-  search_history: door<HistoryQuery>(validateHistoryQuery, async (body, { head }) => {
+  search_history: jsonHandler<HistoryQuery>(validateHistoryQuery, async (body, { head }) => {
     const row = await visible(deps.store, appOf(head), idOf(head))
     return { body: await history(deps, row, body) }
   }),
