@@ -1,6 +1,6 @@
 /**
  * Every variable Weft reads, its default and what it is for: one literal, read once in a main.ts, frozen and passed on.
- * The README's table is made from it.
+ * A test compares docs/configuration.md with it.
  */
 export interface Setting<T> {
   env: string

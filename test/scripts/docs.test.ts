@@ -1,26 +1,101 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t from 'tap'
+import { ROUTES } from '../../edge/routes.js'
 import { SETTINGS } from '../../schemas/config.js'
 import { root } from '../../scripts/root.js'
 
-t.test("the README's table of settings is the one of the code", async t => {
-  const readme = readFileSync(join(root, 'README.md'), 'utf8')
-  const [, table = ''] = readme.split('<!-- settings -->')
-  const rows = [...table.matchAll(/^\| `(\w+)` \| (.*?) \| (.*) \|$/gm)].map(([, env, value = '', doc]) => ({
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+/** The text between the two markers `<!-- name -->` of a page. */
+const marked = (page: string, name: string): string => read(page).split(`<!-- ${name} -->`)[1] ?? ''
+const ROLES = ['all', 'start', 'edge', 'resources', 'graphs', 'deployer']
+
+t.test('docs/configuration.md lists the settings of the code', async t => {
+  const rows = marked('docs/configuration.md', 'settings').matchAll(/^\| `(\w+)` \|(.*?)\| (.*?) \| (.*) \|$/gm)
+  const settings = [...rows].map(([, env, value = '', roles = '', doc]) => ({
     env,
     value: value.replaceAll('`', '').trim(),
+    roles: roles.split(', '),
     doc,
   }))
-  const wanted = Object.values(SETTINGS).map(({ env, default: value, doc }) => ({
-    env,
-    value: value === false ? '' : `${value}`,
-    doc,
-  }))
-  t.same(rows.map(row => row.env).sort(), wanted.map(row => row.env).sort())
-  for (const { env, value, doc } of wanted) {
-    const row = rows.find(row => row.env === env)
-    t.equal(row?.doc, doc, `${env}: what it is for`)
-    t.equal(row?.value === 'false' ? '' : row?.value, value, `${env}: its default`)
+  t.same(
+    settings.map(({ env }) => env).sort(),
+    Object.values(SETTINGS)
+      .map(({ env }) => env)
+      .sort(),
+  )
+  for (const { env, default: fallback, doc } of Object.values(SETTINGS)) {
+    const row = settings.find(row => row.env === env)
+    t.equal(row?.doc, doc, `${env}: meaning`)
+    t.equal(row?.value, `${fallback}`, `${env}: default`)
+    t.same(
+      row?.roles.filter(role => !ROLES.includes(role)),
+      [],
+      `${env}: roles`,
+    )
   }
+})
+
+t.test('docs/api.md lists the routes of the edge', async t => {
+  const rows = marked('docs/api.md', 'routes').matchAll(/^\| ([A-Z]+) \| `(.*?)` \| .+ \|$/gm)
+  t.same(
+    [...rows].map(([, method, path]) => `${method} ${path}`).sort(),
+    ROUTES.map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`).sort(),
+  )
+})
+
+t.test('README.md has fewer than 200 lines', async t => {
+  t.ok(read('README.md').split('\n').length < 200)
+})
+
+const pages = [
+  'README.md',
+  'CHANGELOG.md',
+  ...(readdirSync(join(root, 'docs'), { recursive: true }) as string[])
+    .filter(name => name.endsWith('.md'))
+    .map(name => join('docs', name)),
+]
+
+t.test('every relative link of a page names a file, and a heading that the file has', async t => {
+  for (const page of pages) {
+    const prose = read(page).replaceAll(/^```[\s\S]*?^```$/gm, '')
+    for (const [, target = ''] of prose.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^[a-z]+:/.test(target)) continue
+      const [file = '', anchor] = target.split('#')
+      const path = file === '' ? page : join(dirname(page), file)
+      if (!t.ok(existsSync(join(root, path)), `${page}: ${target}`) || anchor === undefined) continue
+      t.ok(anchors(path).has(anchor), `${page}: ${target} is a heading`)
+    }
+  }
+})
+
+/** The anchors of a page's headings, as git hosts make them. */
+const anchors = (page: string): Set<string> =>
+  new Set(
+    [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+      title
+        .toLowerCase()
+        .replaceAll(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+
+t.test('docs/internals.md explains every folder in at most 30 rows', async t => {
+  const rows = [...marked('docs/internals.md', 'folders').matchAll(/^\| (`.*?`) \| .+ \|$/gm)]
+  const listed = rows.flatMap(([, names = '']) => [...names.matchAll(/`(.*?)`/g)].map(([, name = '']) => name))
+  t.ok(rows.length <= 30, `${rows.length} rows`)
+  t.same(listed.sort(), sourceFolders())
+})
+
+/** Folders with source files, below the five layers, scripts and examples. */
+function sourceFolders(): string[] {
+  const found = new Set<string>()
+  for (const top of ['schemas', 'bus', 'store', 'edge', 'workers', 'scripts'])
+    for (const file of readdirSync(join(root, top), { recursive: true }) as string[])
+      if (file.endsWith('.ts')) found.add(dirname(join(top, file)))
+  return [...found].sort()
+}
+
+t.test('docs/words.md has 40 terms', async t => {
+  t.equal([...read('docs/words.md').matchAll(/^\| \*\*.+\*\* \| .+ \|$/gm)].length, 40)
 })
