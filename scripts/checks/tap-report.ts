@@ -1,120 +1,90 @@
 /**
- * Reads the output of tap line by line: which test files ended how, how many tests there were, and what failed with its
- * details. A test is a `t.test` with assertions of its own; a file without any test is a failure.
+ * Counts the tests in the TAP output of one test file and describes each failure. A test is a `t.test` that contains
+ * assertions of its own; assertions at the top level of the file count as one more test.
  */
+import { inspect } from 'node:util'
+import { Parser, type Result } from 'tap-parser'
+
 export interface Counts {
   passed: number
   failed: number
   skipped: number
 }
 
-export interface FileReport extends Counts {
-  file: string
-  seconds: number
-  /** One text per failure: where, what, and tap's diagnosis. */
+export interface TapReport extends Counts {
+  /** One text per failure: the names of the tests around it, the assertion, and tap's diagnosis. */
   failures: string[]
 }
 
 interface Frame {
-  name: string
-  indent: number
+  path: readonly string[]
   assertions: number
   failures: number
+  parent: Frame | null
 }
 
-const SUBTEST = /^( *)# Subtest: (.*)$/
-const POINT = /^( *)(not )?ok \d+(?: - (.*?))?(?: # (SKIP|TODO)\b.*?)?(?: # time=([\d.]+)(ms|s))?$/
-const MAX_DETAIL = 60
+const MAX_LINES = 60
 
-export function tapReader(onFile: (report: FileReport) => void): (line: string) => void {
-  let stack: Frame[] = []
-  let report = emptyReport()
-  let detail: { indent: number; lines: string[]; done(lines: string[]): void } | null = null
+/** `name` is the file's name in the descriptions of failures. */
+export function tapReader(name: string): { write(part: Uint8Array): void; end(): TapReport } {
+  const report: TapReport = { passed: 0, failed: 0, skipped: 0, failures: [] }
+  const root: Frame = { path: [name], assertions: 0, failures: 0, parent: null }
+  const parser = new Parser()
 
-  function point(indent: number, ok: boolean, name: string, directive: string | undefined, ms: number): void {
-    // What was open deeper in died without an end of its own.
-    while (stack.length > 0 && stack.at(-1)!.indent > indent) closeUnended(stack.pop()!)
-    const top = stack.at(-1)
-    if (top?.indent === indent && top.name === name) return close(stack.pop()!, ok, directive, ms)
-    if (top?.indent === indent) closeUnended(stack.pop()!)
-    const open = stack.at(-1)
-    if (open === undefined) return
-    if (directive === 'SKIP') report.skipped++
-    else if (directive === undefined) {
-      open.assertions++
-      if (!ok) fail(indent, name)
-    }
+  function read(tests: Parser, frame: Frame): void {
+    let open: Frame | null = null
+    tests.on('child', (child: Parser) => {
+      open = { path: [...frame.path, child.name], assertions: 0, failures: 0, parent: frame }
+      read(child, open)
+    })
+    tests.on('assert', (result: Result) => {
+      if (open !== null && result.closingTestPoint) {
+        close(open, result)
+        open = null
+      } else if (result.skip) report.skipped++
+      else if (!result.todo) {
+        frame.assertions++
+        if (!result.ok) addFailure(frame, result.name, result.diag)
+      }
+    })
+    tests.on('complete', () => {
+      if (open === null) return
+      report.failed++
+      addFailure(open, 'did not end')
+    })
   }
 
-  function fail(indent: number, name: string): void {
-    for (const frame of stack) frame.failures++
-    const where = stack.map(frame => frame.name).join(' > ')
-    const { failures } = report
-    const at = failures.push(`${where} > ${name}`) - 1
-    detail = { indent: indent + 2, lines: [], done: lines => (failures[at] += `\n${lines.join('\n')}`) }
-  }
-
-  function closeUnended(frame: Frame): void {
-    report.failed++
-    report.failures.push(`${[...stack, frame].map(({ name }) => name).join(' > ')} did not end`)
-    for (const one of stack) one.failures++
-  }
-
-  function close(frame: Frame, ok: boolean, directive: string | undefined, ms: number): void {
-    // It failed by itself: a plan that was not met, a timeout, a crash.
+  function close(frame: Frame, { ok, diag }: { ok: boolean; diag?: unknown }): void {
     if (!ok && frame.failures === 0) {
-      fail(frame.indent, frame.name)
-      frame.failures = 1
+      // It failed by itself: a plan that was not met, a timeout, a crash.
+      addFailure(frame, 'failed', diag)
       report.failed++
     } else if (frame.assertions > 0) frame.failures > 0 ? report.failed++ : report.passed++
-    if (stack.length > 0) return
-    if (report.passed + report.failed + report.skipped === 0) {
-      report.failed++
-      report.failures.push(`${frame.name} holds no tests${directive === undefined ? '' : ` (${directive})`}`)
-    }
-    const finished = { ...report, file: frame.name, seconds: ms / 1000 }
-    report = emptyReport()
-    // The details of the file's own failure are still to come.
-    if (detail === null) return onFile(finished)
-    const { done } = detail
-    detail.done = lines => {
-      done(lines)
-      onFile(finished)
-    }
   }
 
-  return line => {
-    if (detail !== null) {
-      const own = line.slice(detail.indent)
-      if (own === '...' || (detail.lines.length === 0 && own !== '---')) {
-        const { done, lines } = detail
-        detail = null
-        done(lines.slice(1, MAX_DETAIL))
-        if (own === '...') return
-      } else {
-        detail.lines.push(own)
-        return
-      }
-    }
-    const subtest = SUBTEST.exec(line)
-    if (subtest !== null) {
-      const frame = { name: subtest[2]!, indent: subtest[1]!.length, assertions: 0, failures: 0 }
-      // A file begins: whatever the one before left open is closed.
-      if (frame.indent === 0) stack = []
-      stack.push(frame)
-      return
-    }
-    const found = POINT.exec(line)
-    if (found === null) return
-    const [, indent, not, name = '', directive, time, unit] = found
-    point(
-      indent!.length,
-      not === undefined,
-      name,
-      directive,
-      time === undefined ? 0 : Number(time) * (unit === 's' ? 1000 : 1),
-    )
+  function addFailure(frame: Frame, what: string, diag?: unknown): void {
+    for (let one: Frame | null = frame; one !== null; one = one.parent) one.failures++
+    report.failures.push([[...frame.path, what].join(' > '), ...diagnosis(diag)].join('\n'))
+  }
+
+  read(parser, root)
+  return {
+    write: part => void parser.write(part),
+    end() {
+      parser.end()
+      close(root, { ok: true })
+      return report
+    },
   }
 }
 
-const emptyReport = (): FileReport => ({ file: '', seconds: 0, passed: 0, failed: 0, skipped: 0, failures: [] })
+/** Tap's diagnosis as lines: what differs and where; the source lines are left out. */
+function diagnosis(diag: unknown): string[] {
+  if (typeof diag !== 'object' || diag === null) return []
+  const { diff, stack, at, source: _, ...others } = diag as { [key: string]: unknown }
+  const place = at as { fileName?: string; lineNumber?: number; columnNumber?: number } | undefined
+  const where = stack ?? (place && `${place.fileName}:${place.lineNumber}:${place.columnNumber}`)
+  const rest = Object.keys(others).length > 0 ? inspect(others, { depth: 6, maxStringLength: 2_000 }) : ''
+  const lines = [where, diff, rest].filter(Boolean).flatMap(text => `${text}`.trimEnd().split('\n'))
+  return lines.slice(0, MAX_LINES)
+}

@@ -1,0 +1,110 @@
+/**
+ * Runs test files, each in a process of its own, several at a time. The TAP output and stderr of each are written below
+ * .tap; what a file prints reaches the report only when it fails. No file runs a second time: a test that passes only
+ * sometimes has a defect, or the code has.
+ */
+import { spawn } from 'node:child_process'
+import { closeSync, createWriteStream, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { root } from '../root.js'
+import { type TapReport, tapReader } from './tap-report.js'
+import type { TestFile } from './test-files.js'
+
+export interface FileReport extends TapReport {
+  name: string
+  seconds: number
+  /** The last lines of stderr of a file that failed. */
+  tail: string[]
+}
+
+export interface RunOptions {
+  /** Shares of the machine that may be taken at the same time. */
+  shares: number
+  /** Folder for what the files print. */
+  out: string
+  envOf(file: TestFile): { [name: string]: string | undefined }
+  onReport(report: FileReport): void
+}
+
+/** A test file ends itself after this time, unless it sets another limit. */
+const TIMEOUT_S = 240
+/** A file that does not even end itself is killed. */
+const KILL_MS = 1_000_000
+/** How long processes that a file has started may keep its output open after its end. */
+const LEFT_BEHIND_MS = 15_000
+const TAIL_LINES = 20
+const TAIL_WIDTH = 300
+
+/** Starts the files in their order, the first one that fits when shares become free. */
+export async function runFiles(files: readonly TestFile[], options: RunOptions): Promise<void> {
+  const waiting = [...files]
+  const running = new Set<Promise<void>>()
+  let free = options.shares
+  while (waiting.length > 0 || running.size > 0) {
+    // On an idle machine anything fits.
+    const next = waiting.findIndex(({ weight }) => weight <= free || running.size === 0)
+    if (next === -1) {
+      await Promise.race(running)
+      continue
+    }
+    const [file] = waiting.splice(next, 1) as [TestFile]
+    free -= file.weight
+    const run: Promise<void> = runFile(file, options).then(report => {
+      free += file.weight
+      running.delete(run)
+      options.onReport(report)
+    })
+    running.add(run)
+  }
+}
+
+async function runFile(file: TestFile, { out, envOf }: RunOptions): Promise<FileReport> {
+  const { path, name } = file
+  const log = join(out, name.replaceAll(' ', '-'))
+  mkdirSync(dirname(log), { recursive: true })
+  const stderr = openSync(`${log}.stderr`, 'w')
+  const since = Date.now()
+  const child = spawn(process.execPath, [path], {
+    cwd: root,
+    env: { ...envOf(file), TAP_TIMEOUT: `${TIMEOUT_S}` },
+    stdio: ['ignore', 'pipe', stderr],
+  })
+  closeSync(stderr)
+  const stdout = child.stdout!
+  const tap = tapReader(name)
+  const copy = createWriteStream(`${log}.tap`)
+  stdout.on('data', (part: Uint8Array) => {
+    tap.write(part)
+    copy.write(part)
+  })
+  const closed = new Promise<void>(done => child.once('close', () => done()))
+  const killer = setTimeout(() => child.kill('SIGKILL'), KILL_MS)
+  const failed = await new Promise<string | null>(done => {
+    child.once('error', error => done(error.message))
+    child.once('exit', (code, signal) => done(signal ?? (code === 0 ? null : `exit code ${code}`)))
+  })
+  clearTimeout(killer)
+  const late = Symbol('late')
+  const leftBehind = (await Promise.race([closed, sleep(LEFT_BEHIND_MS, late, { ref: false })])) === late
+  if (leftBehind) stdout.destroy()
+  copy.end()
+
+  const report = { ...tap.end(), name, seconds: (Date.now() - since) / 1000, tail: [] as string[] }
+  const add = (why: string) => {
+    report.failed++
+    report.failures.push(`${name} ${why}`)
+  }
+  if (failed !== null && report.failed === 0) add(`ended with ${failed}`)
+  if (leftBehind) add('left a process behind that keeps its output open')
+  if (report.passed + report.failed + report.skipped === 0) add('contains no tests')
+  if (report.failed > 0) report.tail = tailOf(`${log}.stderr`)
+  return report
+}
+
+const tailOf = (path: string): string[] =>
+  readFileSync(path, 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .slice(-TAIL_LINES)
+    .map(line => (line.length > TAIL_WIDTH ? `${line.slice(0, TAIL_WIDTH)}…` : line))

@@ -1,0 +1,136 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { type FileReport, runFiles } from '../../scripts/checks/run-files.js'
+import { tapReader } from '../../scripts/checks/tap-report.js'
+import { testFiles } from '../../scripts/checks/test-files.js'
+
+function read(text: string) {
+  const reader = tapReader('a')
+  // In parts that end in the middle of a line.
+  for (let at = 0; at < text.length; at += 7) reader.write(Buffer.from(text.slice(at, at + 7)))
+  return reader.end()
+}
+
+t.test('tests are counted, not assertions; a failure comes with its diagnosis', async t => {
+  const report = read(`TAP version 14
+# Subtest: one
+    ok 1 - should be equal
+    ok 2 - should be equal
+    # Subtest: inner
+        not ok 1 - numbers
+          ---
+          at:
+            fileName: test/a.test.ts
+            lineNumber: 2
+            columnNumber: 7
+          source: |
+            t.equal(1, 2)
+          diff: |
+            -2
+            +1
+          ...
+        1..1
+    not ok 3 - inner # time=39.446ms
+      ---
+      at:
+        lineNumber: 2
+      ...
+    ok 4 - later # SKIP
+    1..4
+not ok 1 - one # time=44.721ms
+# Subtest: group
+    # Subtest: two
+        ok 1 - fine
+        1..1
+    ok 1 - two # time=1ms
+    1..1
+ok 2 - group # time=2ms
+ok 3 - at the top
+1..3
+`)
+  t.match(report, { passed: 1, failed: 3, skipped: 1 }, 'the file itself counts for its own assertions')
+  t.equal(report.failures.length, 1)
+  t.equal(report.failures[0], 'a > one > inner > numbers\ntest/a.test.ts:2:7\n-2\n+1')
+})
+
+t.test('a plan that is not met and a test without an end are failures', async t => {
+  const plan = read(`TAP version 14
+# Subtest: plan
+    1..2
+    ok 1 - a
+    not ok 2 - test count(1) != plan(2)
+not ok 1 - plan # time=2ms
+1..1
+`)
+  t.match(plan, { passed: 0, failed: 1 })
+  const unended = read('TAP version 14\n# Subtest: dies\n    ok 1 - a\n')
+  t.match(unended, { passed: 0, failed: 1, failures: ['a > dies > did not end'] })
+})
+
+t.test('files run with their own limits, and each way to fail is reported', async t => {
+  const tap = (name: string) => `import t from ${JSON.stringify(import.meta.resolve('tap'))}\n${name}`
+  const sources: { [name: string]: string } = {
+    good: tap("t.test('works', async t => t.ok(1)); console.error('noise')"),
+    bad: tap("console.error('the reason: ' + 'x'.repeat(1000)); t.test('fails', async t => t.equal(1, 2))"),
+    crash: tap("t.test('works', async t => t.ok(1)); t.teardown(() => process.exit(3))"),
+    kill: tap("t.test('hangs', async t => { t.ok(1); process.kill(process.pid, 'SIGKILL') })"),
+    slow: tap("t.setTimeout(300); t.test('hangs', () => new Promise(() => setTimeout(() => {}, 2_000)))"),
+    empty: tap(''),
+  }
+  const folder = t.testdir()
+  const reports = new Map<string, FileReport>()
+  const files = Object.entries(sources).map(([name, source]) => {
+    const path = join(folder, `${name}.mjs`)
+    writeFileSync(path, source)
+    return { path, name, onMongo: false, weight: 1 }
+  })
+  await runFiles(files, {
+    shares: 2,
+    out: join(folder, 'out'),
+    envOf: () => process.env,
+    onReport: report => void reports.set(report.name, report),
+  })
+  const found = (name: string) => {
+    const { passed, failed, failures } = reports.get(name)!
+    return { passed, failed, first: failures[0]?.split('\n')[0] }
+  }
+  t.match(reports.get('good'), { passed: 1, failed: 0, tail: [] }, 'what a file prints is shown only when it fails')
+  t.same(found('bad'), { passed: 0, failed: 1, first: 'bad > fails > should be equal' })
+  t.match(reports.get('bad')!.tail, [/^the reason: x+…$/])
+  t.same(found('crash'), { passed: 1, failed: 1, first: 'crash ended with exit code 3' })
+  t.same(found('kill'), { passed: 0, failed: 1, first: 'kill > hangs > did not end' })
+  t.match(found('slow'), { passed: 0, failed: 1, first: /slow > .*(timeout|hangs)/ })
+  t.match(found('empty'), { passed: 0, failed: 1, first: 'empty contains no tests' })
+})
+
+t.test('a file that takes half of the machine never runs beside more than its share', async t => {
+  const folder = t.testdir()
+  const log = join(folder, 'log')
+  writeFileSync(log, '')
+  const source = (name: string) => `import { appendFileSync } from 'node:fs'
+appendFileSync(${JSON.stringify(log)}, '+${name}')
+setTimeout(() => { appendFileSync(${JSON.stringify(log)}, '-${name}'); console.log('ok 1\\n1..1') }, 300)`
+  const files = ['A', 'B', 'c', 'd'].map(name => {
+    const path = join(folder, `${name}.mjs`)
+    writeFileSync(path, source(name))
+    return { path, name, onMongo: false, weight: name < 'a' ? 2 : 1 }
+  })
+  await runFiles(files, { shares: 2, out: join(folder, 'out'), envOf: () => process.env, onReport: () => {} })
+  t.match(readFileSync(log, 'utf8'), /^\+A-A\+B-B(\+c\+d|\+d\+c)(-c-d|-d-c)$/)
+})
+
+t.test('test files: some run on both stores; flags leave some out', t => {
+  const all = testFiles({ withoutBrowser: false, embeddedOnly: false })
+  const names = all.map(({ name }) => name)
+  t.ok(names.includes('api/runs') && names.includes('api/runs on MongoDB'))
+  t.ok(names.includes('scripts/test-runner') && !names.includes('scripts/test-runner on MongoDB'))
+  t.equal(names.filter(name => name.startsWith('faults/store-locked')).length, 1)
+  const embedded = testFiles({ withoutBrowser: true, embeddedOnly: true })
+  t.notOk(embedded.some(({ name, onMongo }) => onMongo || /^browser|mongo/.test(name)))
+  t.same(
+    testFiles({ only: 'scripts/test-runner', withoutBrowser: false, embeddedOnly: false }).map(({ name }) => name),
+    ['scripts/test-runner'],
+  )
+  t.end()
+})
