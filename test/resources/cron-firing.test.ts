@@ -7,7 +7,6 @@ import { systemAssistantId } from '../../workers/resources/assistants.js'
 import type { Deps } from '../../workers/resources/context.js'
 import { fireCron } from '../../workers/resources/crons/fire.js'
 import { CRON, type CronBody, clearCrons, rowOf } from '../../workers/resources/crons/record.js'
-import { cronsOfAssistant } from '../../workers/resources/crons/rpc.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
 import { repair } from '../../workers/resources/runs/repair.js'
 import { thread } from '../store/conformance-rows.js'
@@ -153,10 +152,9 @@ t.test('a run that is refused is left out; the cron goes on', async t => {
   t.same(await runsOf(store), [])
 })
 
-t.test('crons go with their thread and with their assistant', async t => {
+t.test('crons are removed with their thread', async t => {
   const { store, all } = await stage(t, 1)
   const [deps] = all as [Deps]
-  const assistant_id = systemAssistantId('g')
   const { thread_id } = thread()
   const [orphan, mine, other] = [cron({}, SLOT, thread_id), cron({}, SLOT, 'one'), cron({}, SLOT, 'two')]
   await insert(store, orphan, mine, other)
@@ -165,11 +163,6 @@ t.test('crons go with their thread and with their assistant', async t => {
   await store.apply([clearCrons('one')])
   t.equal(await store.records.get(CRON, mine.id), null)
   t.ok(await store.records.get(CRON, other.id))
-  const stranger = cron({ assistant_id: 'another' }, SLOT)
-  await insert(store, stranger)
-  await store.apply(await cronsOfAssistant(store, BUILT_IN_APP, assistant_id))
-  t.equal(await store.records.get(CRON, other.id), null)
-  t.ok(await store.records.get(CRON, stranger.id))
 })
 
 t.test('every crash point of firing leaves one run and the next slot', async t => {

@@ -5,7 +5,7 @@ import t from 'tap'
 import { readConfig } from '../../schemas/config.js'
 import { openRedactor } from '../../workers/resources/deployments/redact.js'
 import { keyRingOf, openRing } from '../../workers/resources/keys/ring.js'
-import { kept } from '../../workers/resources/keys/secret-file.js'
+import { readOrCreateSecret } from '../../workers/resources/keys/secret-file.js'
 
 const OLD = 'an old key of this installation'
 const NEW = randomBytes(32).toString('base64')
@@ -62,12 +62,12 @@ t.test('the key: of the settings, else made once and readable by its owner only'
   const open = join(data, 'open.key')
   writeFileSync(open, 'given by hand\n', { mode: 0o644 })
   t.equal(
-    kept(open, () => 'other'),
+    readOrCreateSecret(open, () => 'other'),
     'given by hand',
   )
   t.equal(statSync(open).mode & 0o777, 0o600, 'closed')
   writeFileSync(open, '')
-  t.throws(() => kept(open, () => 'other'), /is empty/)
+  t.throws(() => readOrCreateSecret(open, () => 'other'), /is empty/)
 })
 
 t.test('redaction', async t => {

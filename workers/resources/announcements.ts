@@ -8,9 +8,9 @@ import { type Announced, validateAnnounced } from '../../schemas/announcements.j
 import { event } from '../../schemas/subjects.js'
 import type { Store } from '../../store/port.js'
 import type { Apps } from './apps.js'
+import { each, newRecord } from './rows/record.js'
 
 const KIND = 'graph'
-const PAGE = 1_000
 const decoder = new TextDecoder()
 const told = event('graphs', 'announced')
 
@@ -32,20 +32,9 @@ export async function hearAnnouncements({ store, link, apps }: Shared, life: Lif
     },
   })
   life.push({ name: 'hearing announcements', quiet: () => hearing.unsubscribe() })
-  for (let after: Parameters<Store['records']['list']>[0]['after']; ; ) {
-    const page = await store.records.list({
-      kind: KIND,
-      sort: 'id',
-      order: 'asc',
-      limit: PAGE,
-      ...(after ? { after } : {}),
-    })
-    for (const { app, body } of page) {
-      const { graph_id, pool } = JSON.parse(body) as { graph_id: string; pool: string }
-      apps.remember(app, graph_id, pool)
-    }
-    if (page.length < PAGE) return
-    after = page.at(-1)!
+  for await (const { app, body } of each(store, { kind: KIND, sort: 'id', order: 'asc' })) {
+    const { graph_id, pool } = JSON.parse(body) as { graph_id: string; pool: string }
+    apps.remember(app, graph_id, pool)
   }
 }
 
@@ -58,13 +47,10 @@ export async function share({ store, link, apps }: Shared, announced: Announced)
   for (const graph_id of graphs) {
     const id = JSON.stringify([app, graph_id])
     const body = JSON.stringify({ graph_id, pool })
-    const now = Date.now()
     const known = await store.records.get(KIND, id)
-    if (known === null) {
-      const row = { kind: KIND, app, id, parent: '', name: null, rev: 0, keys: [], due_at: null, body }
-      await store.apply([{ step: 'records.insert', row: { ...row, created_at: now, updated_at: now } }])
-    } else if (known.body !== body)
-      await store.apply([{ step: 'records.patch', kind: KIND, id, where: {}, set: { body, updated_at: now } }])
+    if (known === null) await store.apply([{ step: 'records.insert', row: newRecord(KIND, id, { app, body }) }])
+    else if (known.body !== body)
+      await store.apply([{ step: 'records.patch', kind: KIND, id, where: {}, set: { body, updated_at: Date.now() } }])
     apps.announce(app, graph_id, pool)
   }
   link.nc.publish(told, Buffer.from(JSON.stringify(announced)))

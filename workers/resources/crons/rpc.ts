@@ -14,13 +14,13 @@ import {
   validateThreadCronCreate,
 } from '../../../schemas/crons.js'
 import { fail } from '../../../schemas/errors.js'
-import type { RecordRow, Step, Store } from '../../../store/port.js'
+import type { RecordRow, Store } from '../../../store/port.js'
 import { refusal } from '../../outbound.js'
 import { appOf } from '../apps.js'
 import { find, noAssistant } from '../assistants.js'
 import type { Deps } from '../context.js'
 import { visible } from '../rows/thread.js'
-import { assistantKey, CRON, type CronBody, cronOf, rowOf } from './record.js'
+import { CRON, type CronBody, cronOf, rowOf } from './record.js'
 import { count, search } from './search.js'
 import { checkTimetable, nextSlot, parseTime } from './slots.js'
 
@@ -42,17 +42,6 @@ export const crons = (deps: Deps) => ({
   search: jsonHandler(validateCronSearch, (body, { head }) => search(deps.store, appOf(head), body)),
   count: jsonHandler(validateCronCount, (body, { head }) => count(deps.store, appOf(head), body)),
 })
-
-/** The steps that remove the crons of an assistant. */
-export async function cronsOfAssistant(store: Store, app: string, assistant_id: string): Promise<Step[]> {
-  const steps: Step[] = []
-  for (let after: RecordRow | undefined; ; ) {
-    const rows = await store.records.list({ kind: CRON, app, keys: [assistantKey(assistant_id)], after, limit: 1_000 })
-    for (const { id } of rows) steps.push({ step: 'records.remove', kind: CRON, id, where: {} })
-    after = rows.at(-1)
-    if (rows.length < 1_000) return steps
-  }
-}
 
 async function create(deps: Deps, body: CronCreate, thread_id: string, head: CallHead) {
   const assistant = await find(deps.store, appOf(head), body.assistant_id)

@@ -3,11 +3,10 @@ import type { Reply } from '../../../bus/serve.js'
 import { contains } from '../../../schemas/contains.js'
 import type { Cron, CronCount, CronSearch } from '../../../schemas/crons.js'
 import { time } from '../../../schemas/json.js'
-import type { RecordQuery, RecordRow, RecordSort, Store } from '../../../store/port.js'
+import type { RecordSort, Store } from '../../../store/port.js'
 import { find } from '../assistants.js'
+import { each } from '../rows/record.js'
 import { assistantKey, CRON, cronOf, enabledKey } from './record.js'
-
-const PAGE = 500
 
 /** The orders that the store has; the others are made here. */
 const STORED: { readonly [sort: string]: RecordSort | undefined } = {
@@ -55,13 +54,10 @@ async function* matching(
   const keys: string[] = []
   if (assistant_id) keys.push(assistantKey((await find(store, app, assistant_id))?.assistant_id ?? assistant_id))
   if (enabled != null) keys.push(enabledKey(enabled))
-  const query: RecordQuery = { kind: CRON, app, keys, sort, order, limit: PAGE }
-  if (thread_id) query.parent = thread_id.toLowerCase()
-  for (let after: RecordRow | undefined; ; ) {
-    const rows = await store.records.list(after === undefined ? query : { ...query, after })
-    for (const cron of rows.map(cronOf)) if (!metadata || contains(cron.metadata, metadata)) yield cron
-    after = rows.at(-1)
-    if (rows.length < PAGE) return
+  const parent = thread_id ? { parent: thread_id.toLowerCase() } : {}
+  for await (const row of each(store, { kind: CRON, app, keys, sort, order, ...parent })) {
+    const cron = cronOf(row)
+    if (!metadata || contains(cron.metadata, metadata)) yield cron
   }
 }
 

@@ -1,23 +1,21 @@
-/** What all of the control plane shares: its key, its keys for secrets, the ids of the one workspace. */
+/** Checks the encryption keys at start against the store, and re-encrypts stored secrets with the first key. */
 import type { Log } from '../../../bus/log.js'
 import type { Config } from '../../../schemas/config.js'
 import { fail } from '../../../schemas/errors.js'
 import type { Store } from '../../../store/port.js'
-import { each, newRecord } from '../rows/record.js'
+import { each, onceInStore } from '../rows/record.js'
 import { type KeyRing, keyRingOf, secretPlace, secretsPlace } from './ring.js'
 
 const PROOF = 'weft'
 
 /**
- * The ring, proved against what this store's secrets were sealed with. A worker that was started with another key
- * serves everything else, but neither reads nor writes secrets: 503 with the sentence that says so.
+ * The key ring, checked against a text that was sealed at the first start on this store. A worker that was started
+ * with another key serves everything else, but neither reads nor writes secrets: 503 with the reason.
  */
 export async function provedRing(config: Config, store: Store, log: Log): Promise<KeyRing> {
   const ring = keyRingOf(config)
-  const row = newRecord('setting', 'encryption', { body: JSON.stringify(ring.seal(PROOF, 'proof')) })
-  if ((await store.apply([{ step: 'records.insert', row }])) === -1) return ring
-  const found = await store.records.get('setting', 'encryption')
-  const sealed = JSON.parse(found!.body) as string
+  const { value: sealed, mine } = await onceInStore(store, 'encryption', () => ring.seal(PROOF, 'proof'))
+  if (mine) return ring
   try {
     ring.open(sealed, 'proof')
   } catch (error) {
@@ -36,7 +34,7 @@ export async function provedRing(config: Config, store: Store, log: Log): Promis
   return ring
 }
 
-/** Every sealed text under the first key of the ring, so that older keys can be taken away: done once per start. */
+/** Re-encrypts every sealed text with the first key of the ring, so that older keys can be removed; once per start. */
 export async function renewSecrets({ store, ring, log }: { store: Store; ring: KeyRing; log: Log }): Promise<void> {
   let renewed = 0
   for (const [kind, member] of [
@@ -58,5 +56,5 @@ export async function renewSecrets({ store, ring, log }: { store: Store; ring: K
         log.error({ err: error }, 'a secret cannot be read')
       }
     }
-  if (renewed > 0) log.info({ key: ring.id, renewed }, 'all secrets are encrypted with the first key now')
+  if (renewed > 0) log.info({ key: ring.id, renewed }, 'all secrets are now encrypted with the first key')
 }

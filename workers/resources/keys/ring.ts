@@ -1,25 +1,25 @@
 /**
- * Encryption at rest: AES-256-GCM, a data key of its own per value, wrapped with the first key of the ring. A sealed
- * text names the key it needs, so keys can be rotated, and is bound to its place (`where`): copied to another record
- * it does not open.
+ * Encryption at rest: AES-256-GCM with one data key per value, wrapped with the first key of the ring. A sealed text
+ * names the key it needs, so keys can be rotated, and is bound to its location (`where`): a copy in another record does
+ * not open.
  *
  *   w1.<key id>.<data key, wrapped>.<text, encrypted>      both base64url of iv, tag, ciphertext
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Config } from '../../../schemas/config.js'
-import { kept } from './secret-file.js'
+import { readOrCreateSecret } from './secret-file.js'
 
 export interface KeyRing {
   /** Id of the key that encrypts: not secret. */
   readonly id: string
   /** The text, readable only with the ring and for the same `where`. */
   seal(text: string, where: string): string
-  /** What was sealed; throws an Error with one sentence when no key of the ring opens it, or it was changed. */
+  /** The sealed text; throws an Error with one sentence when no key of the ring opens it, or when it was changed. */
   open(sealed: string, where: string): string
-  /** Keyed digests of a text, the first key's first: they tell whether two texts are one, and nothing else. */
+  /** Keyed digests of a text, that of the first key first: equal texts have equal digests. */
   prints(text: string): string[]
-  /** The same text under the first key; null when it is already. */
+  /** The same text encrypted with the first key; null when it already is. */
   renew(sealed: string, where: string): string | null
 }
 
@@ -27,9 +27,13 @@ const CIPHER = 'aes-256-gcm'
 const IV = 12
 const TAG = 16
 
-/** The ring of the settings; else of the key in `<data>/encryption.key`, made at first start. */
+/** The ring of the configured keys, else of the key in `<data>/encryption.key`, which is made at first start. */
 export const keyRingOf = ({ encryption_key, aes_key, data }: Config): KeyRing =>
-  openRing(encryption_key || aes_key || kept(join(data, 'encryption.key'), () => randomBytes(32).toString('base64')))
+  openRing(
+    encryption_key ||
+      aes_key ||
+      readOrCreateSecret(join(data, 'encryption.key'), () => randomBytes(32).toString('base64')),
+  )
 
 /** `text`: keys of at least 16 characters, comma-separated. Throws an Error with one sentence when it holds none. */
 export function openRing(text: string): KeyRing {
@@ -70,8 +74,8 @@ export function openRing(text: string): KeyRing {
 }
 
 /**
- * Any text is a key: LangGraph's are 16, 24 or 32 characters, ours 32 bytes in base64. What encrypts is derived from
- * it, and so is its id, which tells nothing of it.
+ * Any text is a key: LangGraph's have 16, 24 or 32 characters, ours 32 bytes in base64. The encryption key and its id
+ * are derived from it; the id reveals nothing about it.
  */
 function keyOf(text: string): { id: string; bytes: Buffer } {
   if (text.length < 16) throw new Error('an encryption key must have at least 16 characters')
@@ -97,9 +101,9 @@ function decrypt(text: string, key: Buffer, where: string): Buffer {
   }
 }
 
-/** Where the client secret of a provider is sealed for. */
+/** The location that the client secret of a provider is bound to. */
 export const secretPlace = (id: string): string => `client secret of provider ${id}`
 
-/** Where a version of secrets is sealed for. */
+/** The location that a version of secrets is bound to. */
 export const secretsPlace = (deployment_id: string, secrets_id: string): string =>
   `secrets ${secrets_id} of deployment ${deployment_id}`

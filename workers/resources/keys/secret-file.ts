@@ -1,15 +1,15 @@
-/** Secrets that are made once and kept in a file of the data folder, which nobody but its owner may read. */
+/** Secrets that are made once and stored in a file of the data folder, readable by its owner only. */
 import { chmodSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 
-/** The text of the file; made, when there is none, by the first who comes. */
-export function kept(path: string, make: () => string): string {
+/** The text of the file, which the first caller makes. */
+export function readOrCreateSecret(path: string, make: () => string): string {
   const known = read(path)
   if (known !== null) return known
   const draft = `${path}.${process.pid}`
   rmSync(draft, { force: true })
   writeFileSync(draft, `${make()}\n`, { mode: 0o600, flag: 'wx' })
   try {
-    // A link does not replace: when two come at once, the first file stands for both.
+    // A link does not replace a file: of two processes at the same time, both use the first file.
     linkSync(draft, path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error

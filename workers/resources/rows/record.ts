@@ -1,8 +1,9 @@
-/** Records as they are first written, and iteration over all records of a query. */
+/** Records: as they are first inserted, all of a query, and settings that are made once per store. */
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import type { RecordQuery, RecordRow, Store } from '../../../store/port.js'
+import { pages } from './pages.js'
 
-/** A record as it is first written. */
+/** A record as it is first inserted. */
 export const newRecord = (kind: string, id: string, more: Partial<RecordRow> & { body: string }): RecordRow => {
   const now = Date.now()
   return {
@@ -20,19 +21,27 @@ export const newRecord = (kind: string, id: string, more: Partial<RecordRow> & {
   }
 }
 
-const BATCH = 500
+const PAGE = 500
 
-/** Every record of the query, newest first, read in batches. */
+/** Every record of the query, newest first unless the query sets another order. */
 export async function* each(store: Store, query: Omit<RecordQuery, 'limit' | 'after'>): AsyncIterable<RecordRow> {
-  let after: RecordRow | undefined
-  for (;;) {
-    const rows: RecordRow[] = await store.records.list({
-      ...query,
-      ...(after === undefined ? {} : { after }),
-      limit: BATCH,
-    })
-    yield* rows
-    after = rows.at(-1)
-    if (after === undefined || rows.length < BATCH) return
+  const read = (after: RecordRow | undefined) => store.records.list({ ...query, after, limit: PAGE })
+  for await (const rows of pages(read, PAGE)) yield* rows
+}
+
+/**
+ * The setting of this id. The first worker on the store makes it; workers that start at the same time all get the value
+ * that was inserted first. `mine`: it is the value that this call made.
+ */
+export async function onceInStore<T>(store: Store, id: string, make: () => T): Promise<{ value: T; mine: boolean }> {
+  const read = async () => {
+    const row = await store.records.get('setting', id)
+    return row === null ? null : (JSON.parse(row.body) as T)
   }
+  const stored = await read()
+  if (stored !== null) return { value: stored, mine: false }
+  const value = make()
+  const row = newRecord('setting', id, { body: JSON.stringify(value) })
+  if ((await store.apply([{ step: 'records.insert', row }])) === -1) return { value, mine: true }
+  return { value: (await read())!, mine: false }
 }

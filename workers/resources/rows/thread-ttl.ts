@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ThreadTtl, TtlDefaults } from '../../../schemas/threads.js'
 import type { Store, ThreadRow, Ttl } from '../../../store/port.js'
+import { newRecord } from './record.js'
 
 const MINUTE_MS = 60_000
 /** What langgraph.json does not say. */
@@ -48,11 +49,8 @@ export function openTtls(store: Store): Ttls {
       await store.apply([{ step: 'records.remove', kind: KIND, id, where: {} }])
       kept.delete(app)
       if (defaults === null) return
-      const now = Date.now()
-      const row = { kind: KIND, app, id, parent: app, name: null, rev: 0, keys: [], due_at: null }
-      await store.apply([
-        { step: 'records.insert', row: { ...row, body: JSON.stringify(defaults), created_at: now, updated_at: now } },
-      ])
+      const row = newRecord(KIND, id, { app, parent: app, body: JSON.stringify(defaults) })
+      await store.apply([{ step: 'records.insert', row }])
       kept.delete(app)
     },
     async sweep() {

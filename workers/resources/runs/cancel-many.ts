@@ -1,13 +1,14 @@
 /** POST /runs/cancel (API: threads-and-runs 11): the named runs of a thread, or all of a status. */
 import type { Context, Reply } from '../../../bus/serve.js'
-import { fail, WeftError } from '../../../schemas/errors.js'
+import { fail } from '../../../schemas/errors.js'
 import { isTerminal, type RunsCancel } from '../../../schemas/runs.js'
-import type { RunPlace, RunSummary } from '../../../store/port.js'
+import type { RunSummary } from '../../../store/port.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
-import { type Action, actionOf, cancel, REASONS } from './cancel.js'
+import { pages } from '../rows/pages.js'
+import { type Action, actionOf, cancel, ignoreEnded, REASONS } from './cancel.js'
 
-/** Cancelled at once. */
+/** Runs cancelled at the same time. */
 const AT_ONCE = 200
 
 export async function cancelMany(deps: Deps, body: RunsCancel, { head }: Context): Promise<Reply> {
@@ -25,13 +26,12 @@ export async function cancelMany(deps: Deps, body: RunsCancel, { head }: Context
 
 async function cancelAll(deps: Deps, app: string, status: ('pending' | 'running')[], action: Action): Promise<number> {
   let selected = 0
-  for (let after: RunPlace | undefined; ; ) {
-    const page = await deps.store.runs.active(app, status, AT_ONCE, after)
+  const read = (after: RunSummary | undefined) => deps.store.runs.active(app, status, AT_ONCE, after)
+  for await (const page of pages(read, AT_ONCE)) {
     await cancelEach(deps, page, action)
     selected += page.length
-    if (page.length < AT_ONCE) return selected
-    after = page.at(-1)
   }
+  return selected
 }
 
 async function cancelNamed(
@@ -58,12 +58,5 @@ async function cancelNamed(
   return selected
 }
 
-/** One that has ended meanwhile is no failure. */
 const cancelEach = (deps: Deps, rows: readonly RunSummary[], action: Action) =>
-  Promise.all(
-    rows.map(({ run_id }) =>
-      cancel(deps, run_id, action, REASONS.client).catch(error => {
-        if (!(error instanceof WeftError) || error.code !== 'conflict') throw error
-      }),
-    ),
-  )
+  Promise.all(rows.map(({ run_id }) => cancel(deps, run_id, action, REASONS.client).catch(ignoreEnded)))

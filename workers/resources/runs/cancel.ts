@@ -85,6 +85,7 @@ async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: 
   }
 }
 
+/** Handles the error of `cancel` where a run that has ended already is no failure. */
 export const ignoreEnded = (error: unknown) => {
   if (!(error instanceof WeftError) || error.code !== 'conflict') throw error
 }

@@ -8,11 +8,12 @@ import { RUN_FIELDS, type RunStatus } from '../../../schemas/runs.js'
 import type { RunQuery, RunSummary } from '../../../store/port.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
+import { pages } from '../rows/pages.js'
 import { runText } from '../rows/text.js'
 import { visible } from '../rows/thread.js'
 
 const STATUSES = ['pending', 'running', 'error', 'success', 'timeout', 'interrupted'] as const satisfies RunStatus[]
-/** Runs looked at in one go where metadata decides. */
+/** Runs in a page when metadata decides. */
 const PAGE = 500
 /** Payloads of one answer, in characters. */
 const MAX_TEXT = 64 * 1024 * 1024
@@ -35,16 +36,14 @@ export async function list(deps: Deps, { head }: Context): Promise<Reply> {
 
 async function matching({ store }: Deps, query: RunQuery, metadata: object, offset: number): Promise<RunSummary[]> {
   const found: RunSummary[] = []
-  for (let after: RunSummary | undefined; ; ) {
-    const page = await store.runs.list({ ...query, limit: PAGE, ...(after === undefined ? {} : { after }) })
+  const read = (after: RunSummary | undefined) => store.runs.list({ ...query, limit: PAGE, after })
+  for await (const page of pages(read, PAGE))
     for (const row of page) {
       if (!contains(JSON.parse(row.metadata), metadata)) continue
       found.push(row)
       if (found.length === offset + query.limit) return found.slice(offset)
     }
-    if (page.length < PAGE) return found.slice(offset)
-    after = page.at(-1)
-  }
+  return found.slice(offset)
 }
 
 /** Only what is asked for is read: the payload of a run can be large. */

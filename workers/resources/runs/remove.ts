@@ -12,7 +12,7 @@ import type { RunSummary, Step } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { statusOf } from '../rows/thread-status.js'
 import { refreshLater } from '../state/final-state.js'
-import { refreshed } from '../state/kept-state.js'
+import { refreshState } from '../state/kept-state.js'
 import { cancel, REASONS } from './cancel.js'
 import { headOf } from './view.js'
 
@@ -67,7 +67,7 @@ async function removeEnded(deps: Deps, { app, run_id, thread_id }: RunSummary): 
     if (failed === 0) continue
     // What the checkpoint says of the thread; whoever reads it would ask, too.
     const row = { ...thread, ...set, rev: thread.rev + 1 }
-    const { state } = await refreshed(deps, row, await store.threads.state(thread_id))
+    const { state } = await refreshState(deps, row, await store.threads.state(thread_id))
     if (head !== null && thread.active === null && state?.rest == null) refreshLater(deps, row)
     return
   }

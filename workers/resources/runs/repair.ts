@@ -6,7 +6,7 @@ import { isTerminal } from '../../../schemas/runs.js'
 import type { Active, RunSummary, Step, ThreadRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { firstEligible, statusOf } from '../rows/thread-status.js'
-import { leftOf, refreshLater } from '../state/final-state.js'
+import { computeFinalState, refreshLater } from '../state/final-state.js'
 import { settledOf } from '../state/kept-state.js'
 import { announceDropped, dropStep } from './drop.js'
 import { forgetKey } from './idempotency.js'
@@ -83,7 +83,7 @@ export async function repair(deps: Deps, thread: ThreadRow, only?: string): Prom
 
 /** What the thread would say, had the end of the run come through. */
 async function settledBy(deps: Deps, thread: ThreadRow, run: RunSummary) {
-  const left = await leftOf(deps, thread, run)
+  const left = await computeFinalState(deps, thread, run)
   if (left === null) refreshLater(deps, thread)
   const interrupts = left === null ? thread.interrupts : JSON.stringify(left.interrupts)
   return { settled: settledOf(run.error, left, thread.settled), interrupts, error: run.error }

@@ -18,7 +18,7 @@ import type { Deps } from '../context.js'
 import { rowsOf } from '../rows/checkpoint.js'
 import { resultText } from '../rows/text.js'
 import { firstEligible, readBase, statusOf } from '../rows/thread-status.js'
-import { type Left, leftOf, refreshLater } from '../state/final-state.js'
+import { computeFinalState, type Left, refreshLater } from '../state/final-state.js'
 import { settledOf } from '../state/kept-state.js'
 import { wakeRun } from './wake.js'
 import { deliver } from './webhooks.js'
@@ -149,7 +149,7 @@ async function leftBehind(
   if (run.temporary) return { next: [], interrupts: {}, values: null, rest: null, fresh: false }
   // Its last checkpoints are not stored before it ends: until then nobody can read them.
   if (state !== undefined && state.head !== null && state.head !== thread.head) return null
-  const left = await leftOf(deps, thread, run)
+  const left = await computeFinalState(deps, thread, run)
   return left && { ...left, values: left.state?.values ?? null, rest: left.state?.rest ?? null }
 }
 

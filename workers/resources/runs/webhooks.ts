@@ -5,13 +5,13 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Config } from '../../../schemas/config.js'
-import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import { time } from '../../../schemas/json.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { RunRow, Store } from '../../../store/port.js'
 import { post } from '../../outbound.js'
 import type { Deps } from '../context.js'
-import { kept } from '../keys/secret-file.js'
+import { readOrCreateSecret } from '../keys/secret-file.js'
+import { onceInStore } from '../rows/record.js'
 import { runText } from '../rows/text.js'
 
 /** Pauses before the 2nd to 6th try. */
@@ -113,16 +113,7 @@ async function valuesOf(store: Deps['store'], run: RunRow): Promise<string | nul
  */
 export async function webhookSecret({ webhook_secret, data, mongodb_url }: Config, store: Store): Promise<Buffer> {
   const make = () => `whsec_${randomBytes(32).toString('base64')}`
-  const own = () => kept(join(data, 'webhook.secret'), make)
-  const text = webhook_secret || (mongodb_url === '' ? own() : await shared(store, make))
+  const own = () => readOrCreateSecret(join(data, 'webhook.secret'), make)
+  const text = webhook_secret || (mongodb_url === '' ? own() : (await onceInStore(store, 'webhook_secret', make)).value)
   return Buffer.from(text.replace(/^whsec_/, ''), 'base64')
-}
-
-async function shared(store: Store, make: () => string): Promise<string> {
-  const [kind, id] = ['setting', 'webhook_secret']
-  const now = Date.now()
-  const row = { kind, id, app: BUILT_IN_APP, parent: '', name: null, rev: 0, keys: [], due_at: null }
-  const body = JSON.stringify(make())
-  await store.apply([{ step: 'records.insert', row: { ...row, body, created_at: now, updated_at: now } }])
-  return JSON.parse((await store.records.get(kind, id))!.body) as string
 }

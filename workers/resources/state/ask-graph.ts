@@ -8,38 +8,49 @@ import type { ThreadRow } from '../../../store/port.js'
 import { find } from '../assistants.js'
 import type { Deps } from '../context.js'
 
-/** A host may take 30 s. */
+/** A host has 30 s to answer. */
 const CALL_MS = 35_000
 
-type Question =
+export type Question =
   | Omit<StateCall, 'graph_id' | 'thread_id' | 'config'>
   | Omit<HistoryCall, 'graph_id' | 'thread_id' | 'config'>
   | Omit<UpdateCall, 'graph_id' | 'thread_id' | 'config'>
 
-/**
- * The answer's bytes (workers/graph/protocol.ts). Throws bad_request when no graph has run on the thread, unavailable
- * when nobody can answer now, and what the host says.
- */
-export async function askGraph(deps: Deps, row: ThreadRow, question: Question): Promise<Uint8Array> {
-  const { graph_id, assistant_id } = idsIn(row)
-  if (graph_id === undefined)
-    throw fail('bad_request', `Thread ${row.thread_id} has no graph: run one on it, or name it as metadata.graph_id`)
-  const pool = await deps.apps.pool(row.app, graph_id)
+interface Asked {
+  app: string
+  thread_id: string
+  graph_id: string
+  /** Config of the assistant, for graphs that are made by a function. */
+  config?: JsonObject
+  timeout?: number
+}
+
+/** Answer bytes (schemas/host.ts). Throws unavailable when no host answers in time, and the errors of the host. */
+export async function askHost(
+  { caller, apps }: Pick<Deps, 'caller' | 'apps'>,
+  { app, thread_id, graph_id, config = {}, timeout = CALL_MS }: Asked,
+  question: Question,
+): Promise<Uint8Array> {
+  const pool = await apps.pool(app, graph_id)
   if (pool === null) throw fail('unavailable', `Nobody serves the graph "${graph_id}" at the moment`)
-  const assistant = assistant_id === undefined ? null : await find(deps.store, row.app, assistant_id)
-  const config = assistant?.graph_id === graph_id ? (JSON.parse(assistant.config) as JsonObject) : {}
-  const call = { ...question, graph_id, thread_id: row.thread_id, config }
-  const answer = await deps.caller.ask(
-    host(token('pool', pool), question.verb),
-    { request_id: '' },
-    Buffer.from(JSON.stringify(call)),
-    { timeout: CALL_MS },
-  )
+  const body = Buffer.from(JSON.stringify({ ...question, graph_id, thread_id, config }))
+  const answer = await caller.ask(host(token('pool', pool), question.verb), { request_id: '' }, body, { timeout })
   return answer.body
 }
 
-/** What the last run on the thread has written into its metadata, or the client at its creation. */
-export function idsIn(row: Pick<ThreadRow, 'metadata'>): { graph_id?: string; assistant_id?: string } {
+/** As askHost, with the graph and the assistant of the thread. Throws bad_request when the thread has no graph. */
+export async function askGraph(deps: Deps, row: ThreadRow, question: Question): Promise<Uint8Array> {
+  const { app, thread_id } = row
+  const { graph_id, assistant_id } = graphIds(row)
+  if (graph_id === undefined)
+    throw fail('bad_request', `Thread ${thread_id} has no graph: run one on it, or name it as metadata.graph_id`)
+  const assistant = assistant_id === undefined ? null : await find(deps.store, app, assistant_id)
+  const config = assistant?.graph_id === graph_id ? (JSON.parse(assistant.config) as JsonObject) : {}
+  return askHost(deps, { app, thread_id, graph_id, config }, question)
+}
+
+/** Graph and assistant in the metadata of the thread: of its last run, or given by the client at its creation. */
+export function graphIds(row: Pick<ThreadRow, 'metadata'>): { graph_id?: string; assistant_id?: string } {
   const metadata: unknown = JSON.parse(row.metadata)
   if (!isObject(metadata)) return {}
   const { graph_id, assistant_id } = metadata

@@ -8,6 +8,7 @@ import { fail } from '../../../schemas/errors.js'
 import { interruptsOf, type ThreadState } from '../../../schemas/threads.js'
 import type { BlobRow, CheckpointRow, StateRow, Step, Store, ThreadRow, WriteRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
+import { collect, pages } from '../rows/pages.js'
 import { newThread, visible } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { settledOf } from '../state/kept-state.js'
@@ -49,7 +50,9 @@ export async function copyThread(deps: Deps, app: string, thread_id: string): Pr
 
 /** False when the newest checkpoint of the source is not there any more. */
 async function copyCheckpoints(store: Store, { thread_id, head }: ThreadRow, to: string): Promise<boolean> {
-  const all = await allOf<CheckpointRow>(after => store.checkpoints.rows({ thread_id, after, ...PAGE, bare: true }))
+  const all = await collect<CheckpointRow>(after =>
+    store.checkpoints.rows({ thread_id, after: after ?? null, ...PAGE, bare: true }),
+  )
   const newest = all.find(row => row.ns === '' && row.id === head)
   if (newest === undefined) return false
   // What a run adds meanwhile begins with the next checkpoint of the root.
@@ -71,16 +74,22 @@ async function copyCheckpoints(store: Store, { thread_id, head }: ThreadRow, to:
         ...{ checkpoints: [], blobs: [], writes: [], ...rows },
       },
     ])
-  for await (const page of pages<BlobRow>(after => store.checkpoints.blobs({ thread_id, after, ...PAGE }))) {
+  for await (const page of pages<BlobRow>(after =>
+    store.checkpoints.blobs({ thread_id, after: after ?? null, ...PAGE }),
+  )) {
     const some = page.filter(({ ns, channel, version }) => blobs.has(keyOf(ns, channel, version)))
     await save({ blobs: some.map(row => ({ ...row, ns: swap.text(row.ns) })) })
   }
-  for await (const page of pages<WriteRow>(after => store.checkpoints.writes({ thread_id, after, ...PAGE }))) {
+  for await (const page of pages<WriteRow>(after =>
+    store.checkpoints.writes({ thread_id, after: after ?? null, ...PAGE }),
+  )) {
     const some = page.filter(({ ns, checkpoint_id }) => ours.has(keyOf(ns, checkpoint_id)))
     await save({ writes: some.map(row => ({ ...row, ns: swap.text(row.ns) })) })
   }
   let copied = 0
-  for await (const page of pages<CheckpointRow>(after => store.checkpoints.rows({ thread_id, after, ...PAGE }))) {
+  for await (const page of pages<CheckpointRow>(after =>
+    store.checkpoints.rows({ thread_id, after: after ?? null, ...PAGE }),
+  )) {
     const some = page.filter(({ ns, id }) => ours.has(keyOf(ns, id)))
     copied += some.length
     await save({
@@ -93,23 +102,6 @@ async function copyCheckpoints(store: Store, { thread_id, head }: ThreadRow, to:
     })
   }
   return copied === ours.size
-}
-
-/** Page after page; the next goes on from the last row of the one before. */
-export async function* pages<Row>(page: (after: Row | null) => Promise<Row[]>): AsyncGenerator<Row[]> {
-  for (let after: Row | null = null; ; ) {
-    const rows: Row[] = await page(after)
-    if (rows.length === 0) return
-    yield rows
-    after = rows.at(-1)!
-  }
-}
-
-/** All rows; for bare ones. */
-export async function allOf<Row>(page: (after: Row | null) => Promise<Row[]>): Promise<Row[]> {
-  const all: Row[] = []
-  for await (const rows of pages(page)) for (const row of rows) all.push(row)
-  return all
 }
 
 /** No two lists of parts have the same text. */

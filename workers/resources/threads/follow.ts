@@ -13,7 +13,7 @@ import type { Deps } from '../context.js'
 import { visible } from '../rows/thread.js'
 import { firstEligible } from '../rows/thread-status.js'
 import { followedRun } from '../runs/view.js'
-import { refreshed } from '../state/kept-state.js'
+import { refreshState } from '../state/kept-state.js'
 
 const PAGE = 200
 
@@ -31,7 +31,7 @@ export const threadStreams = (deps: Deps) => ({
   /** What a run has left, as one event (API: state_update). */
   settled: bytesHandler(async (_, { head }) => {
     const found = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
-    const { row, state } = await refreshed(deps, found, await deps.store.threads.state(found.thread_id))
+    const { row, state } = await refreshState(deps, found, await deps.store.threads.state(found.thread_id))
     const values = state?.values ? Buffer.from(state.values).toString() : 'null'
     return {
       body:

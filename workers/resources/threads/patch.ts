@@ -1,7 +1,5 @@
-/** Changing and deleting threads (API: threads-and-runs 5). */
-
+/** Changing threads (API: threads-and-runs 5). */
 import { keysOf } from '../../../schemas/contains.js'
-import { WeftError } from '../../../schemas/errors.js'
 import { isObject, merge } from '../../../schemas/json.js'
 import type { ThreadPatch } from '../../../schemas/threads.js'
 import type { ThreadRow } from '../../../store/port.js'
@@ -29,8 +27,4 @@ export async function patch(deps: Deps, app: string, thread_id: string, body: Th
       if (failed === -1) return { ...row, ...set, metadata, rev: row.rev + 1 }
     }
   })
-}
-
-export const ignoreEnded = (error: unknown) => {
-  if (!(error instanceof WeftError) || error.code !== 'conflict') throw error
 }

@@ -7,8 +7,9 @@ import { isObject } from '../../../schemas/json.js'
 import type { ThreadPrune } from '../../../schemas/threads.js'
 import type { BlobKey, CheckpointRow, Step, Store, ThreadRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
+import { collect } from '../rows/pages.js'
 import { expiryOf, HALF_MADE_MS, ttlFields } from '../rows/thread-ttl.js'
-import { allOf, keyOf } from './copy.js'
+import { keyOf } from './copy.js'
 import { removeThread } from './remove.js'
 
 const BARE = { limit: 1_000, bytes: Number.POSITIVE_INFINITY, bare: true }
@@ -45,14 +46,16 @@ export async function keepLatest(deps: Deps, { app, thread_id }: ThreadRow): Pro
     const { store } = deps
     const row = await store.threads.get(app, thread_id)
     if (row === null || row.temporary || row.status === 'busy') return false
-    const all = await allOf<CheckpointRow>(after => store.checkpoints.rows({ thread_id, after, ...BARE }))
+    const all = await collect<CheckpointRow>(after =>
+      store.checkpoints.rows({ thread_id, after: after ?? null, ...BARE }),
+    )
     const kept = await marked(store, row, all)
     const needed = new Set(
       all
         .filter(one => kept.has(keyOf(one.ns, one.id)))
         .flatMap(({ ns, refs }) => Object.entries(refs).map(([channel, version]) => keyOf(ns, channel, version))),
     )
-    const blobs = await allOf<BlobKey>(after => store.checkpoints.blobs({ thread_id, after, ...BARE }))
+    const blobs = await collect<BlobKey>(after => store.checkpoints.blobs({ thread_id, after: after ?? null, ...BARE }))
     // The checkpoints go first: none is left that refers to what is gone.
     const steps: Step[] = [
       ...inParts(all.filter(one => !kept.has(keyOf(one.ns, one.id))).map(({ ns, id }) => ({ ns, id }))).map(

@@ -7,9 +7,9 @@ import { isTerminal } from '../../../schemas/runs.js'
 import type { RunSummary, ThreadRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { clearCrons } from '../crons/record.js'
+import { pages } from '../rows/pages.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
-import { cancel, REASONS } from '../runs/cancel.js'
-import { ignoreEnded } from './patch.js'
+import { cancel, ignoreEnded, REASONS } from '../runs/cancel.js'
 
 /** How long a run may take to stop; then its thread goes without it, and what it saves is refused. */
 const STOP_MS = 10_000
@@ -66,12 +66,12 @@ async function stopRuns(deps: Deps, app: string, thread_id: string): Promise<voi
 async function streamed({ store, config }: Deps, thread_id: string): Promise<RunSummary[]> {
   const since = Date.now() - config.resumable_ttl_ms
   const found: RunSummary[] = []
-  for (let after: RunSummary | undefined; ; ) {
-    const page = await store.runs.list({ thread_id, limit: PAGE, ...(after === undefined ? {} : { after }) })
+  const read = (after: RunSummary | undefined) => store.runs.list({ thread_id, limit: PAGE, after })
+  for await (const page of pages(read, PAGE)) {
     found.push(...page.filter(run => !isTerminal(run.status) || (run.resumable && (run.ended_at ?? since) >= since)))
-    after = page.at(-1)
-    if (page.length < PAGE || after === undefined || after.created_at < since - LONGEST_RUN_MS) return found
+    if (page.at(-1)!.created_at < since - LONGEST_RUN_MS) break
   }
+  return found
 }
 
 /** Ends the streams of a run that is gone, and removes what is stored of it. */

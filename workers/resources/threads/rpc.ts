@@ -24,7 +24,7 @@ import type { Deps } from '../context.js'
 import { threadText, ttlText } from '../rows/text.js'
 import { idOf, newThread, visible } from '../rows/thread.js'
 import { expiryOf, readTtl } from '../rows/thread-ttl.js'
-import { refreshed } from '../state/kept-state.js'
+import { refreshState } from '../state/kept-state.js'
 import { copyThread } from './copy.js'
 import { patch } from './patch.js'
 import { prune, storageText } from './prune.js'
@@ -65,7 +65,7 @@ export const threads = (deps: Deps) => ({
 const MINIMAL = { 'Preference-Applied': 'return=minimal' }
 
 async function shown(deps: Deps, row: ThreadRow, ttl = false) {
-  const { row: fresh, state } = await refreshed(deps, row, await deps.store.threads.state(row.thread_id))
+  const { row: fresh, state } = await refreshState(deps, row, await deps.store.threads.state(row.thread_id))
   return { body: threadText(fresh, state, ttl ? ttlText(fresh, expiryOf(fresh)) : '') }
 }
 

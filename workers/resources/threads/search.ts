@@ -11,7 +11,7 @@ import type { ThreadField, ThreadFilter, ThreadSearch } from '../../../schemas/t
 import type { StateRow, ThreadQuery, ThreadRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { threadFields } from '../rows/text.js'
-import { refreshed } from '../state/kept-state.js'
+import { refreshState } from '../state/kept-state.js'
 
 /** Threads in a page: as many as are wanted, where nearly all of them match. */
 const PAGE = 200
@@ -140,7 +140,7 @@ async function* withStates(deps: Deps, found: Found[]): AsyncGenerator<Found> {
   for (let at = 0; at < found.length; ) {
     const ids = found.slice(at).map(({ row }) => row.thread_id)
     const states = await deps.store.threads.states(ids, STATES)
-    for (const state of states) yield refreshed(deps, found[at++]!.row, state)
+    for (const state of states) yield refreshState(deps, found[at++]!.row, state)
     if (states.length === 0) return
   }
 }

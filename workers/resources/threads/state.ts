@@ -26,8 +26,8 @@ import { rowsOf } from '../rows/checkpoint.js'
 import { EMPTY_STATE, stateText } from '../rows/text.js'
 import { idOf, visible } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
-import { askGraph, idsIn } from '../state/ask-graph.js'
-import { refreshed, settledOf } from '../state/kept-state.js'
+import { askGraph, graphIds } from '../state/ask-graph.js'
+import { refreshState, settledOf } from '../state/kept-state.js'
 import { patch } from './patch.js'
 
 export const stateHandlers = (deps: Deps) => ({
@@ -66,9 +66,9 @@ const HISTORY = 10
 /** The ThreadState at a checkpoint, or the latest of a namespace, as JSON text. */
 export async function stateOf(deps: Deps, row: ThreadRow, checkpoint: Checkpoint, subgraphs: boolean) {
   const { checkpoint_id, checkpoint_ns } = checkpoint
-  if (!checkpoint_id && (row.head === null || idsIn(row).graph_id === undefined)) return EMPTY_STATE
+  if (!checkpoint_id && (row.head === null || graphIds(row).graph_id === undefined)) return EMPTY_STATE
   if (!checkpoint_id && !checkpoint_ns && !subgraphs) {
-    const { state, stale } = await refreshed(deps, row, await deps.store.threads.state(row.thread_id))
+    const { state, stale } = await refreshState(deps, row, await deps.store.threads.state(row.thread_id))
     if (stale) throw fail('unavailable', 'No graph host can tell the state of this thread at the moment')
     return state?.rest ? stateText(state.values, state.rest) : EMPTY_STATE
   }
@@ -86,7 +86,7 @@ async function known({ store }: Deps, { thread_id }: ThreadRow, { checkpoint_id,
 
 /** States of the thread, newest first, as JSON text. */
 export async function history(deps: Deps, row: ThreadRow, { limit, before, metadata, checkpoint }: HistoryQuery) {
-  if (row.head === null || idsIn(row).graph_id === undefined) return '[]'
+  if (row.head === null || graphIds(row).graph_id === undefined) return '[]'
   return askGraph(deps, row, {
     verb: 'history',
     limit: limit ?? HISTORY,
@@ -151,7 +151,7 @@ async function updateBy(
   supersteps: { updates: object[] }[],
   checkpoint: Checkpoint,
 ): Promise<Updated> {
-  const metadata = { ...idsIn(row), thread_id: row.thread_id }
+  const metadata = { ...graphIds(row), thread_id: row.thread_id }
   const first_seq = (row.claim_no + 1) * PER_CLAIM
   const answer = await askGraph(deps, row, { verb: 'update', supersteps, checkpoint, first_seq, metadata })
   const { head, rest } = unpack<UpdatedHead>(answer)
