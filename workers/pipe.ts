@@ -4,7 +4,7 @@
  *
  * The supervisor never parses the body of `chunk`, `ask` and `finish`; a frame for a slot that it did not assign is
  * dropped and counted. Written per event-loop turn (4.2 M frames/s against 0.31 M/s one write each); the parts of a
- * large body are kept until the frame is whole and joined once (1.4 GB/s against 115 MB/s).
+ * large body are buffered until the frame is complete and joined once (1.4 GB/s against 115 MB/s).
  */
 import type { Duplex } from 'node:stream'
 
@@ -16,18 +16,18 @@ export const FROM_HOST = {
   chunk: 2,
   /** A question for the store, answered by `answer` with the same id. flags = ASK. Body: see ASK. */
   ask: 3,
-  /** The run has ended in this host. Body: packed FinishHead, values, rest, save. The slot is free after it. */
+  /** The run has ended in this host and frees its slot. Body: packed FinishHead, values, rest, save. */
   finish: 4,
   /** Answers ping; count = event-loop lateness in ms. */
   pong: 5,
   /** Answers `call`: id is the call's; flags 0 = good (body: JSON text), 1 = error (body: JSON {code, detail}). */
   called: 6,
-  // These come over a pipe of their own, which also speaks while the event loop stands still (host-watchdog.ts).
+  // These use a second pipe, which also works while the event loop is blocked (host/watchdog.ts).
   /** The code of `slot` holds the event loop. count = milliseconds so far; repeated each second. */
   held: 7,
-  /** It let go again. */
+  /** The event loop turns again. */
   free: 8,
-  /** The process ends, by the doing of `slot` (0 = unknown). Body: LastWords as JSON. */
+  /** The process ends, caused by `slot` (0 = unknown). Body: LastWords as JSON. */
   last: 9,
 } as const
 
@@ -35,27 +35,36 @@ export const FROM_HOST = {
 export const TO_HOST = {
   /** Execute a run in `slot`. Body: packed StartHead, then the newest checkpoint tuple (packed, may be empty). */
   start: 16,
-  /** Answers `ask`: flags 0 = good, 1 = refused (authority lost: stop the run), 2 = failed (body: JSON {detail}). */
+  /** Answers `ask` with the same id. flags = ANSWER. */
   answer: 17,
-  /** Abort the run in `slot`; flags = STOP says why, and how it finishes. */
+  /** Abort the run in `slot`; flags = STOP: the reason, and the status it finishes with. */
   cancel: 18,
   ping: 19,
-  /** Ask graph code. id = number of the call. Body: Call as JSON. `slot` is lent for its asks. */
+  /** A call to graph code. id = number of the call. Body: Call as JSON. `slot` is lent for its asks. */
   call: 20,
 } as const
 
 /** flags of a `chunk` frame. */
 export const CHUNK = {
-  /** Events of protocol v2, each with its mark (schemas/events.ts). */
+  /** Events of protocol v2, each with its mark (schemas/protocol-v2.ts). */
   v2: 1,
 } as const
 
 /** flags of a `cancel` frame. */
 export const STOP = {
-  /** Somebody asked for it: `interrupted`. */
+  /** A cancel was requested: `interrupted`. */
   cancelled: 0,
-  /** The run's time is up: `timeout`, with an error event. */
+  /** The run exceeded its time limit: `timeout`, with an error event. */
   timeout: 1,
+} as const
+
+/** flags of an `answer` frame. */
+export const ANSWER = {
+  ok: 0,
+  /** The lease is lost: stop the run. */
+  refused: 1,
+  /** Body: JSON {detail}. */
+  failed: 2,
 } as const
 
 /** flags of an `ask` frame. */
@@ -100,7 +109,7 @@ export function frameWriter(stream: Duplex): (frame: Partial<Frame> & { kind: nu
   }
 }
 
-/** One frame as bytes, for those who cannot wait for the end of the turn. */
+/** One frame as bytes, for writers that cannot wait for the end of the turn. */
 export const frameBytes = (frame: Partial<Frame> & { kind: number }): Uint8Array =>
   Buffer.concat([headOf(frame), frame.body ?? EMPTY])
 
@@ -116,7 +125,7 @@ function headOf({ kind, flags = 0, slot = 0, id = 0, count = 0, body = EMPTY }: 
 
 /**
  * Calls `onFrame` for each whole frame of the stream. The body is valid for as long as the caller keeps it.
- * A head that announces more than 256 MB destroys the stream: the other side is not ours.
+ * A head that announces more than 256 MB destroys the stream.
  */
 export function readFrames(stream: Duplex, onFrame: (frame: Frame) => void): void {
   let parts: Buffer[] = []

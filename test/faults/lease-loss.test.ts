@@ -9,7 +9,7 @@ import { token } from '../../schemas/ids.js'
 import { rpc } from '../../schemas/subjects.js'
 import type { GraphHost } from '../../workers/graph/host-process.js'
 import { openSupervisor } from '../../workers/graph/supervisor.js'
-import { FROM_HOST, TO_HOST } from '../../workers/pipe.js'
+import { ANSWER, ASK, FROM_HOST, type Frame, TO_HOST } from '../../workers/pipe.js'
 import { type Started, startWorkers, until, within } from './worker-helper.js'
 
 t.setTimeout(240_000)
@@ -149,21 +149,24 @@ t.test('frames for a slot that was not assigned are dropped and counted', async 
   const caller = openCaller(link)
   const pool = token<'pool'>('pool', 'default')
   const supervisor = openSupervisor({ config: readConfig({}), link, mux, caller, pool, worker: 'w' })
-  const sent: number[] = []
-  const host = { slots: new Set(), send: ({ kind }: { kind: number }) => sent.push(kind) } as unknown as GraphHost
+  const sent: Partial<Frame>[] = []
+  const host = { slots: new Set(), send: (frame: Partial<Frame>) => sent.push(frame) } as unknown as GraphHost
   const frame = { flags: 1, slot: 7, id: 0, count: 1, body: Buffer.from('id: 0\nevent: x\ndata: {}\n\n') }
   for (const kind of [FROM_HOST.chunk, FROM_HOST.ask, FROM_HOST.finish, 77])
     supervisor.onFrame(host, { ...frame, kind })
   t.equal(supervisor.foreignFrames(), 4)
-  const { slot, back } = supervisor.lend(host)
+  const call = supervisor.call(host, json({}))
+  const { slot = 0, id = 0 } = sent.shift()!
   supervisor.onFrame(host, { ...frame, slot, kind: FROM_HOST.ask })
   t.equal(supervisor.foreignFrames(), 5, 'a lent slot may not save')
   t.same(sent, [])
-  const question = Buffer.from(JSON.stringify({ thread_id: await weft.thread() }))
-  supervisor.onFrame(host, { ...frame, slot, kind: FROM_HOST.ask, flags: 2, body: question })
+  const question = json({ thread_id: await weft.thread() })
+  supervisor.onFrame(host, { ...frame, slot, kind: FROM_HOST.ask, flags: ASK.get, body: question })
   await until(() => sent.length > 0)
-  t.same(sent, [TO_HOST.answer], 'but may read')
-  back()
+  t.match(sent, [{ kind: TO_HOST.answer, slot, flags: ANSWER.ok }], 'but may read')
+  supervisor.onFrame(host, { ...frame, slot, id, kind: FROM_HOST.called, flags: 0, body: json('state') })
+  t.same(await call, { body: json('state') })
+  t.equal(host.slots.size, 0, 'the slot is given back')
   await supervisor.stop(100)
   mux.close()
   caller.close()

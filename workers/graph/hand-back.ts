@@ -1,107 +1,105 @@
 /** How a run leaves its supervisor: its end is stored, or it is given back for its next attempt. */
 import type { Log } from '../../bus/log.js'
 import type { Release } from '../../schemas/calls.js'
-import { type Authority, isFenced } from './lease-client.js'
-import type { Orders } from './run-signals.js'
-import type { Executing, Table } from './run-table.js'
+import { isFenced, type LeaseClient } from './lease-client.js'
+import type { RunSignals } from './run-signals.js'
+import type { ActiveRun, RunTable } from './run-table.js'
 
-/** Stored events of an old attempt come before those of the next. */
-const SETTLE_MS = 10_000
+/** The stored events of an attempt precede those of the next. */
+const CONFIRM_MS = 10_000
 const SAVES_MS = 5_000
 
-export interface Giving {
-  /** The host says how it ended. */
-  finish(one: Executing, body: Uint8Array): Promise<void>
-  back(one: Executing, release: Omit<Release, 'last_event_id'>): void
-  /** Another attempt holds it: there is nobody to tell. Its wake-up is theirs, too. */
-  drop(one: Executing): void
+export interface HandBack {
+  /** The host has reported the end of the run: stores it. */
+  finish(run: ActiveRun, body: Uint8Array): Promise<void>
+  giveBack(run: ActiveRun, release: Omit<Release, 'last_event_id'>): void
+  /** Another attempt holds the run: nothing is stored, and its wake-up belongs to that attempt. */
+  drop(run: ActiveRun): void
 }
 
-export interface GivingOptions {
+export interface HandBackOptions {
   log: Log
-  table: Table
-  authority: Authority
-  orders: Orders
-  onFree(): void
+  table: RunTable
+  leases: LeaseClient
+  signals: RunSignals
+  onSlotFree(): void
 }
 
-export function openGiving({ log, table, authority, orders, onFree }: GivingOptions): Giving {
-  function leave(one: Executing): void {
-    if (one.grace !== null) clearTimeout(one.grace)
-    if (one.limit !== null) clearTimeout(one.limit)
-    if (one.paused) one.host?.resume()
-    one.publisher.end()
-    table.leave(one)
-    onFree()
+export function openHandBack({ log, table, leases, signals, onSlotFree }: HandBackOptions): HandBack {
+  function releaseSlot(run: ActiveRun): void {
+    if (run.graceTimer !== null) clearTimeout(run.graceTimer)
+    if (run.limitTimer !== null) clearTimeout(run.limitTimer)
+    if (run.isHostPaused) run.host?.resume()
+    run.publisher.end()
+    table.release(run)
+    onSlotFree()
   }
 
-  function over(one: Executing): void {
-    if (table.runs.get(one.run) === one) table.runs.delete(one.run)
-    one.isOver()
+  function remove(run: ActiveRun): void {
+    if (table.runs.get(run.run_id) === run) table.runs.delete(run.run_id)
+    run.resolveLeft()
   }
 
-  async function finish(one: Executing, body: Uint8Array): Promise<void> {
-    const { run, lease } = one
-    leave(one)
+  async function finish(run: ActiveRun, body: Uint8Array): Promise<void> {
+    const { run_id, lease } = run
+    releaseSlot(run)
     try {
-      if (lease.resumable) await Promise.all([one.publisher.settled(SETTLE_MS), one.kept])
-      await authority.finish(lease, body)
-      if (!(await one.job.done())) log.warn({ run_id: run }, 'the broker had given the wake-up to somebody else')
+      if (lease.resumable) await Promise.all([run.publisher.settled(CONFIRM_MS), run.streamFullStored])
+      await leases.finish(lease, body)
+      if (!(await run.job.done())) log.warn({ run_id }, 'the broker had delivered the wake-up to another worker')
     } catch (error) {
       if (isFenced(error))
-        log.warn({ run_id: run, attempt: lease.attempt }, 'a later attempt holds the run; its end was refused')
+        log.warn({ run_id, attempt: lease.attempt }, 'a later attempt holds the run; its end was refused')
       else {
-        log.error({ err: error, run_id: run }, 'the end of a run could not be stored; it will be taken over')
-        one.job.back()
+        log.error({ err: error, run_id }, 'the end of a run could not be stored; it will be taken over')
+        run.job.back()
       }
     } finally {
-      orders.ended(run)
-      over(one)
+      signals.ended(run_id)
+      remove(run)
     }
   }
 
-  async function giveBack(one: Executing, release: Omit<Release, 'last_event_id'>): Promise<void> {
-    const { run, lease } = one
-    leave(one)
-    let settled = false
-    log.warn(
-      { run_id: run, attempt: lease.attempt, charge: release.charge, why: release.error.message },
-      'run given back',
-    )
+  async function giveBack(run: ActiveRun, release: Omit<Release, 'last_event_id'>): Promise<void> {
+    const { run_id, lease } = run
+    const { attempt } = lease
+    releaseSlot(run)
+    let hasEnded = false
+    log.warn({ run_id, attempt, charge: release.charge, why: release.error.message }, 'run given back')
     try {
-      // What its host had still sent: a checkpoint that is stored is a step that is not repeated.
-      await soon(Promise.allSettled(one.saves))
-      if (lease.resumable) await Promise.all([one.publisher.settled(SETTLE_MS), one.kept])
-      const { ended } = await authority.release(lease, { ...release, last_event_id: one.last })
-      settled = ended
-      await one.job.done()
+      // The last saves of its host: a step whose checkpoint is stored is not repeated.
+      await within(SAVES_MS, Promise.allSettled(run.saves))
+      if (lease.resumable) await Promise.all([run.publisher.settled(CONFIRM_MS), run.streamFullStored])
+      hasEnded = (await leases.release(lease, { ...release, last_event_id: run.last_event_id })).ended
+      await run.job.done()
     } catch (error) {
-      if (isFenced(error)) log.warn({ run_id: run, attempt: lease.attempt }, 'a later attempt holds the run already')
+      if (isFenced(error)) log.warn({ run_id, attempt }, 'a later attempt holds the run already')
       else {
-        log.warn({ err: error, run_id: run }, 'a run could not be given back; it will be taken over')
-        one.job.back()
+        log.warn({ err: error, run_id }, 'a run could not be given back; it will be taken over')
+        run.job.back()
       }
     } finally {
-      if (settled) orders.ended(run)
-      else orders.given(run)
-      over(one)
+      if (hasEnded) signals.ended(run_id)
+      else signals.handedBack(run_id)
+      remove(run)
     }
   }
 
   return {
-    async finish(one, body) {
-      if (one.phase !== 'ends') await finish(one, body)
+    async finish(run, body) {
+      if (run.phase !== 'ending') await finish(run, body)
     },
-    back(one, release) {
-      if (one.phase !== 'ends') void giveBack(one, release)
+    giveBack(run, release) {
+      if (run.phase !== 'ending') void giveBack(run, release)
     },
-    drop(one) {
-      if (one.phase === 'ends') return
-      leave(one)
-      orders.given(one.run)
-      over(one)
+    drop(run) {
+      if (run.phase === 'ending') return
+      releaseSlot(run)
+      signals.handedBack(run.run_id)
+      remove(run)
     },
   }
 }
 
-const soon = (work: Promise<unknown>) => Promise.race([work, new Promise(done => setTimeout(done, SAVES_MS).unref())])
+const within = (ms: number, work: Promise<unknown>) =>
+  Promise.race([work, new Promise(done => setTimeout(done, ms).unref())])

@@ -1,18 +1,18 @@
 /**
- * What a graph writes to stdout and stderr goes on to ours, up to 1 MB/s per host: a graph that logs without end costs
- * the reading, never the disk or the memory of the supervisor. What was dropped is said.
+ * Forwards stdout and stderr of a graph host to ours, up to 1 MB/s per host: a graph that logs without end costs the
+ * reading, never the disk or the memory of the supervisor. The number of dropped bytes is logged.
  */
 import type { ChildProcess } from 'node:child_process'
 import type { Writable } from 'node:stream'
 
-export const OUTPUT_BYTES = 1024 * 1024
+const OUTPUT_BYTES = 1024 * 1024
 const WINDOW_MS = 1_000
-/** Our own reader is slow: nothing is piled up for it. */
-const MAX_WAITING = 8 * 1024 * 1024
+/** The reader of our own output is slow: nothing is buffered for it beyond this. */
+const MAX_BUFFERED = 8 * 1024 * 1024
 const TAIL = 4_096
 
 /** Forwards the output of the child; `tail` is the end of its stderr, dropped or not. */
-export function forwardOutput({ pid, stdout, stderr }: ChildProcess, { out, err } = ours): { tail(): string } {
+export function forwardOutput({ pid, stdout, stderr }: ChildProcess, { out, err } = ownOutput): { tail(): string } {
   let room = OUTPUT_BYTES
   let dropped = 0
   let refilling = false
@@ -31,7 +31,7 @@ export function forwardOutput({ pid, stdout, stderr }: ChildProcess, { out, err 
   function forward(data: Buffer, to: Writable): void {
     if (!refilling) setTimeout(refill, WINDOW_MS)
     refilling = true
-    const taken = to.writableLength > MAX_WAITING ? 0 : Math.min(room, data.length)
+    const taken = to.writableLength > MAX_BUFFERED ? 0 : Math.min(room, data.length)
     room -= taken
     dropped += data.length - taken
     if (taken > 0) to.write(taken === data.length ? data : data.subarray(0, taken))
@@ -45,4 +45,4 @@ export function forwardOutput({ pid, stdout, stderr }: ChildProcess, { out, err 
   return { tail: () => tail }
 }
 
-const ours = { out: process.stdout as Writable, err: process.stderr as Writable }
+const ownOutput = { out: process.stdout as Writable, err: process.stderr as Writable }

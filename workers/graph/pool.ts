@@ -1,7 +1,8 @@
 /**
- * The hosts of one graph worker: as many as the cores allow, restarted when they die, chosen by load. A graph that
- * blocked an event loop, or whose run was charged with the death of a host, runs alone from then on: in a host without
- * runs of other graphs, of which more are started on demand. A run that has ended a host gets its next ones to itself.
+ * The hosts of one graph worker: as many as the cores allow, restarted when they end, picked by load. A graph that
+ * blocked an event loop, or whose run was charged with the end of a host, is isolated from then on: it runs in a host
+ * without runs of other graphs, and further hosts are started on demand. A run that has ended a host runs solo in its
+ * next attempts: in a host without any other run.
  */
 import { availableParallelism } from 'node:os'
 import type { Log } from '../../bus/log.js'
@@ -11,40 +12,40 @@ import type { HostEnd } from './host-end.js'
 import { type GraphHost, startHost } from './host-process.js'
 
 const MAX_SLOTS = 1_000
-/** A host whose event loop is later than this gets no new run while another is there (design 2.8). */
+/** A host whose event loop is later than this gets no new run while another is ready (design 2.8). */
 const LATE_MS = 50
-/** Before a host that never got ready is started again: doubled each time. */
+/** Pause before a host that never became ready is started again: doubled each time. */
 const RESTART_MS = 100
 const RESTART_MAX_MS = 5_000
-/** A host beyond the wanted number that had nothing to do for so long is stopped. */
+/** A host beyond the wanted number is stopped after this time without a run. */
 const SPARE_MS = 30_000
 const REAP_MS = 10_000
-/** Kept for a single run: no graph has this name. */
+/** Marks a host that is reserved for a single run: no graph has this name. */
 const SOLO = '\0'
 
 export interface HostPool {
   /** The first host's greeting: which graphs there are, or why there are none. */
   hello: Promise<Hello>
   /** At least one host takes runs. */
-  open(): boolean
+  hasReadyHost(): boolean
   /**
-   * The host for the next run of this graph; null: none yet, and `onChange` will tell. `solo`: it shares with no other
-   * run, unless it waited long for that.
+   * The host for the next run of this graph; null: none yet, `onChange` is called when there may be one. `solo`: it
+   * shares its host with no other run, unless it has given up waiting for that.
    */
-  place(graph_id: string, solo: 'no' | 'yes' | 'given up'): GraphHost | null
-  /** The host for a question; null when none is up. */
-  choose(): GraphHost | null
-  /** The graph runs alone from now on. */
+  pick(graph_id: string, solo: 'no' | 'yes' | 'given up'): GraphHost | null
+  /** The host for a call; null when none is ready. */
+  pickForCall(): GraphHost | null
+  /** The graph shares no host with other graphs from now on. */
   isolate(graph_id: string, why: string): void
   all(): readonly GraphHost[]
-  /** Starts no host any more. */
+  /** No host is started from now on. */
   quiet(): void
   stop(): Promise<void>
 }
 
 export interface PoolOptions {
   app: string
-  /** The variables that hosts see; this process's own, without what is ours, when absent. */
+  /** The variables of hosts; those of this process without ours, when absent. */
   env?: { [name: string]: string | undefined }
   /** 0 = one less than the cores, at least one. */
   count: number
@@ -52,9 +53,9 @@ export interface PoolOptions {
   log: Log
   onFrame: (host: GraphHost, frame: Frame) => void
   onBlocked: (host: GraphHost, slot: number, ms: number) => void
-  /** The host is gone; what it ran must be given back. */
-  onLost: (host: GraphHost, end: HostEnd) => void
-  /** There is another host, or room for one: `place` may know a place now. */
+  /** The host has ended; its runs must be given back. */
+  onHostEnd: (host: GraphHost, end: HostEnd) => void
+  /** A host became ready or has ended: `pick` may return another answer now. */
   onChange: () => void
 }
 
@@ -66,17 +67,17 @@ export function startPool({
   log,
   onFrame,
   onBlocked,
-  onLost,
+  onHostEnd,
   onChange,
 }: PoolOptions): HostPool {
   const hosts = new Set<GraphHost>()
   const starting = new Set<GraphHost>()
   const ready = new Set<GraphHost>()
-  const alone = new Set<string>()
+  const isolated = new Set<string>()
   const wanted = count > 0 ? count : Math.max(1, availableParallelism() - 1)
   const most = Math.max(wanted, availableParallelism()) + 1
-  let graphs = 0
-  let waiting = 0
+  let graphCount = 0
+  let restarts = 0
   let stopping = false
   let pause = RESTART_MS
 
@@ -87,7 +88,7 @@ export function startPool({
     void host.hello.then(hello => {
       starting.delete(host)
       if (hello.error !== null || !hosts.has(host)) return
-      graphs = hello.graphs.length
+      graphCount = hello.graphs.length
       ready.add(host)
       pause = RESTART_MS
       onChange()
@@ -98,67 +99,69 @@ export function startPool({
   function onExit(host: GraphHost, end: HostEnd): void {
     const wasReady = ready.delete(host)
     hosts.delete(host)
-    if (stopping) return onLost(host, end)
+    if (stopping) return onHostEnd(host, end)
     if (end.slot !== 0) log.warn({ host: host.pid, error: end.error, why: end.message }, 'a graph host ended')
-    if (wasReady && hosts.size + waiting < wanted) start()
-    onLost(host, end)
+    if (wasReady && hosts.size + restarts < wanted) start()
+    onHostEnd(host, end)
     onChange()
-    // One that never got ready fails again: not at once, and not for ever at full speed.
-    if (wasReady || hosts.size + waiting >= wanted) return
-    waiting++
+    // A host that never became ready fails again: the pause limits the rate of restarts.
+    if (wasReady || hosts.size + restarts >= wanted) return
+    restarts++
     setTimeout(() => {
-      waiting--
+      restarts--
       if (!stopping) start()
     }, pause)
     pause = Math.min(pause * 2, RESTART_MAX_MS)
   }
 
-  /** True when another host is on its way, beside those that are spoken for. */
-  function grow(spoken = 0): boolean {
-    if (starting.size > spoken) return true
-    if (stopping || hosts.size + waiting >= most) return false
+  /** True when a host is starting, beside the first `promised` of them. */
+  function grow(promised = 0): boolean {
+    if (starting.size > promised) return true
+    if (stopping || hosts.size + restarts >= most) return false
     start()
     return true
   }
 
-  const kept = (host: GraphHost) => (host.slots.size > 0 ? host.only : null)
-  /** A host that is free to be kept for somebody. One always stays for the others. */
-  const empty = (shared: GraphHost[]) =>
+  const reservedFor = (host: GraphHost) => (host.slots.size > 0 ? host.reservedFor : null)
+  /** A host that can be reserved. One host always stays shared. */
+  const findEmpty = (shared: GraphHost[]) =>
     shared.length > 1 ? shared.find(host => host.slots.size === 0 && !host.blocked) : undefined
-  const up = () => [...ready].filter(host => host.slots.size < MAX_SLOTS)
+  const withFreeSlots = () => [...ready].filter(host => host.slots.size < MAX_SLOTS)
 
-  function place(graph_id: string, solo: 'no' | 'yes' | 'given up'): GraphHost | null {
-    const all = up()
-    const shared = all.filter(host => kept(host) === null)
-    if (solo === 'yes') {
-      const host = empty(shared)
-      if (host !== undefined) host.only = SOLO
-      else grow(shared.length > 0 ? 0 : 1)
-      return host ?? null
-    }
-    return alone.has(graph_id) || solo === 'given up' ? apart(graph_id, all, shared) : among(shared)
+  function pick(graph_id: string, solo: 'no' | 'yes' | 'given up'): GraphHost | null {
+    const all = withFreeSlots()
+    const shared = all.filter(host => reservedFor(host) === null)
+    if (solo === 'yes') return pickSolo(shared)
+    return isolated.has(graph_id) || solo === 'given up' ? pickIsolated(graph_id, all, shared) : pickShared(shared)
   }
 
-  /** A blocked host gets nothing new while another is there or can be. */
-  function among(shared: GraphHost[]): GraphHost | null {
-    const best = least(shared.filter(host => !host.blocked))
-    if (best === null) return grow() ? null : least(shared)
-    best.only = null
+  function pickSolo(shared: GraphHost[]): GraphHost | null {
+    const host = findEmpty(shared)
+    if (host !== undefined) host.reservedFor = SOLO
+    else grow(shared.length > 0 ? 0 : 1)
+    return host ?? null
+  }
+
+  /** A blocked host gets no new run while another is ready or can be started. */
+  function pickShared(shared: GraphHost[]): GraphHost | null {
+    const best = leastLoaded(shared.filter(host => !host.blocked))
+    if (best === null) return grow() ? null : leastLoaded(shared)
+    best.reservedFor = null
     return best
   }
 
-  function apart(graph_id: string, all: GraphHost[], shared: GraphHost[]): GraphHost | null {
-    const own = all.filter(host => kept(host) === graph_id)
-    const awake = least(own.filter(host => !host.blocked))
-    if (awake !== null) return awake
-    const host = empty(shared)
+  function pickIsolated(graph_id: string, all: GraphHost[], shared: GraphHost[]): GraphHost | null {
+    const own = all.filter(host => reservedFor(host) === graph_id)
+    const responsive = leastLoaded(own.filter(host => !host.blocked))
+    if (responsive !== null) return responsive
+    const host = findEmpty(shared)
     if (host !== undefined) {
-      host.only = graph_id
+      host.reservedFor = graph_id
       return host
     }
     if (grow(shared.length > 0 ? 0 : 1)) return null
-    // More such graphs than hosts: they share among themselves.
-    return least(own) ?? least(all.filter(host => kept(host) !== null && host.only !== SOLO))
+    // More isolated graphs than hosts: they share hosts among themselves.
+    return leastLoaded(own) ?? leastLoaded(all.filter(host => reservedFor(host) !== null && host.reservedFor !== SOLO))
   }
 
   const reaper = setInterval(() => {
@@ -177,13 +180,14 @@ export function startPool({
 
   return {
     hello: first.hello,
-    open: () => ready.size > 0,
-    place,
-    choose: () => least(up().filter(host => kept(host) === null)) ?? least(up()),
+    hasReadyHost: () => ready.size > 0,
+    pick,
+    pickForCall: () =>
+      leastLoaded(withFreeSlots().filter(host => reservedFor(host) === null)) ?? leastLoaded(withFreeSlots()),
     isolate(graph_id, why) {
-      if (alone.has(graph_id) || graphs === 1) return
-      alone.add(graph_id)
-      log.warn({ graph_id, why }, 'this graph runs in a host of its own from now on')
+      if (isolated.has(graph_id) || graphCount === 1) return
+      isolated.add(graph_id)
+      log.warn({ graph_id, why }, 'this graph shares no host with other graphs from now on')
     },
     all: () => [...hosts],
     quiet() {
@@ -199,7 +203,7 @@ export function startPool({
 
 const loadOf = (host: GraphHost) => host.slots.size + (host.holder !== 0 || host.late() > LATE_MS ? MAX_SLOTS : 0)
 
-function least(hosts: GraphHost[]): GraphHost | null {
+function leastLoaded(hosts: GraphHost[]): GraphHost | null {
   let best: GraphHost | null = null
   for (const host of hosts) if (best === null || loadOf(host) < loadOf(best)) best = host
   return best

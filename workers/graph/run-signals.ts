@@ -1,6 +1,6 @@
 /**
- * Orders for the runs of a supervisor: cancel, and replay while the ring of the run is kept. It listens before it
- * claims: a cancel is then seen either in the row or as a message.
+ * Signals for the runs of a supervisor: cancel, and replay while the ring of the run is in memory. The subscription
+ * exists before the claim: a cancel is then seen either in the row or as a message.
  */
 
 import type { Link } from '../../bus/connect.js'
@@ -9,66 +9,80 @@ import type { Rings } from '../../bus/ring.js'
 import type { RunId } from '../../schemas/ids.js'
 import { control } from '../../schemas/subjects.js'
 
-/** Ended runs whose ring is kept, at most: the oldest goes first. */
+/** Ended runs whose ring is in memory, at most: the oldest is dropped first. */
 const MAX_ENDED = 10_000
-/** A run that was given back is claimed here again or elsewhere: then two would answer for it. */
-const GIVEN_MS = 3_000
+/** A run that was given back is claimed again, here or elsewhere: after this two supervisors would answer for it. */
+const HANDED_BACK_MS = 3_000
 const EXPIRY_MS = 1_000
 
-export interface Orders {
-  listen(run: RunId): void
-  /** The run never came to be here. */
+export interface RunSignals {
+  subscribe(run: RunId): void
+  /** The claim of the run failed. */
   dismiss(run: RunId): void
-  /** It has ended: its ring is kept for those who come back. */
+  /** The run has ended: its ring stays in memory for readers that reconnect. */
   ended(run: RunId): void
-  /** It goes on elsewhere, or here again. */
-  given(run: RunId): void
+  /** The run continues on another worker, or here again. */
+  handedBack(run: RunId): void
   close(): void
 }
 
-interface Listening {
+interface Subscribed {
   subscription: { unsubscribe(): void }
-  /** Counts what happened to the run: a promise to forget it holds for the same number only. */
-  turn: number
+  /** Raised by each change of the run: an expiry applies only if it was scheduled under the same number. */
+  version: number
 }
 
-export function openOrders(link: Link, rings: Rings, keep_ms: number, onCancel: (run: RunId) => void): Orders {
-  const runs = new Map<RunId, Listening>()
-  const kept: Leaving[] = []
-  const given: Leaving[] = []
+interface Expiry {
+  run: RunId
+  version: number
+  at: number
+}
 
-  function later(list: Leaving[], run: RunId): void {
+export function openRunSignals(link: Link, rings: Rings, keep_ms: number, onCancel: (run: RunId) => void): RunSignals {
+  const runs = new Map<RunId, Subscribed>()
+  const endedRuns: Expiry[] = []
+  const handedBack: Expiry[] = []
+
+  function expireLater(list: Expiry[], run: RunId): void {
     const known = runs.get(run)
     if (known === undefined) return
-    known.turn++
-    list.push({ run, turn: known.turn, at: Date.now() })
+    known.version++
+    list.push({ run, version: known.version, at: Date.now() })
   }
 
-  function expire(list: Leaving[], before: number, most: number, drop: boolean): void {
+  /** Removes from the head of the list what is older than `before`, and what exceeds `most`. */
+  function expire(list: Expiry[], before: number, most: number, onExpired: (run: RunId, expiry: Expiry) => void): void {
     while (list.length > 0 && (list.length > most || list[0]!.at < before)) {
-      const { run, turn } = list.shift()!
-      const known = runs.get(run)
-      if (known === undefined && drop) rings.drop(run)
-      if (known?.turn !== turn) continue
-      known.subscription.unsubscribe()
-      runs.delete(run)
-      if (drop) rings.drop(run)
-      else kept.push({ run, turn, at: Date.now() })
+      const expiry = list.shift()!
+      onExpired(expiry.run, expiry)
     }
   }
 
-  const expiry = setInterval(() => {
+  function unsubscribe({ run, version }: Expiry): boolean {
+    const known = runs.get(run)
+    if (known?.version !== version) return known === undefined
+    known.subscription.unsubscribe()
+    runs.delete(run)
+    return true
+  }
+
+  const expiryTimer = setInterval(() => {
     const now = Date.now()
-    expire(given, now - GIVEN_MS, Number.POSITIVE_INFINITY, false)
-    expire(kept, now - keep_ms, MAX_ENDED, true)
+    expire(handedBack, now - HANDED_BACK_MS, Number.POSITIVE_INFINITY, (run, expiry) => {
+      const isKnown = runs.has(run)
+      if (unsubscribe(expiry) && isKnown) endedRuns.push({ ...expiry, at: now })
+    })
+    expire(endedRuns, now - keep_ms, MAX_ENDED, (run, expiry) => {
+      if (unsubscribe(expiry)) rings.drop(run)
+    })
   }, EXPIRY_MS)
-  expiry.unref()
+  expiryTimer.unref()
 
   return {
-    listen(run) {
+    subscribe(run) {
       const known = runs.get(run)
       if (known !== undefined) {
-        known.turn++
+        known.version++
         return
       }
       const subscription = link.nc.subscribe(control(run), {
@@ -79,30 +93,24 @@ export function openOrders(link: Link, rings: Rings, keep_ms: number, onCancel: 
           else onCancel(run)
         },
       })
-      runs.set(run, { subscription, turn: 0 })
+      runs.set(run, { subscription, version: 0 })
     },
     dismiss(run) {
       const known = runs.get(run)
-      // It was here before: what is kept of it is kept on.
-      if (known === undefined || known.turn > 0) return later(kept, run)
+      // An earlier attempt ran here: its ring stays in memory.
+      if (known === undefined || known.version > 0) return expireLater(endedRuns, run)
       known.subscription.unsubscribe()
       runs.delete(run)
     },
     ended(run) {
       rings.ended(run)
-      later(kept, run)
+      expireLater(endedRuns, run)
     },
-    given: run => later(given, run),
+    handedBack: run => expireLater(handedBack, run),
     close() {
-      clearInterval(expiry)
+      clearInterval(expiryTimer)
       for (const { subscription } of runs.values()) subscription.unsubscribe()
       runs.clear()
     },
   }
-}
-
-interface Leaving {
-  run: RunId
-  turn: number
-  at: number
 }

@@ -1,4 +1,4 @@
-/** The runs of a supervisor: by run id from the claim until the store knows their end, by slot while a host has them. */
+/** The runs of a supervisor: by run id from the claim until the store has their end, by slot while a host has them. */
 import type { Publisher } from '../../bus/publish.js'
 import type { Job } from '../../bus/queue.js'
 import type { AnswerHead } from '../../schemas/calls.js'
@@ -6,114 +6,120 @@ import type { RunId } from '../../schemas/ids.js'
 import { firstIdOf } from '../../schemas/subjects.js'
 import type { GraphHost } from './host-process.js'
 
-export type Taken = NonNullable<AnswerHead['lease']>
+export type ClaimedLease = NonNullable<AnswerHead['lease']>
 
 /**
- * Why a run is stopped: somebody asked for it; its time is up; the store was away too long; a later attempt holds it.
+ * Why a run is stopped: a cancel was requested; it exceeded its time limit; the store was unreachable for too long; a
+ * later attempt holds it.
  */
 export type StopReason = 'cancel' | 'timeout' | 'store' | 'lost'
 
-export interface Executing {
-  run: RunId
-  lease: Taken
-  /** The newest delivery of its wake-up: whose ack counts. */
+export interface ActiveRun {
+  run_id: RunId
+  lease: ClaimedLease
+  /** The newest delivery of its wake-up: the one to ack. */
   job: Job
   publisher: Publisher
-  /** waits: for a host. runs: in a host. ends: it has left the host, the store is being told. */
-  phase: 'waits' | 'runs' | 'ends'
-  since: number
+  /** waiting: for a host. running: in a host. ending: it has left the host and its end is being stored. */
+  phase: 'waiting' | 'running' | 'ending'
+  claimed_at: number
   /** The body of its start frame, until it is sent. */
   start: Uint8Array | null
   host: GraphHost | null
   /** 0 until it has a host. */
   slot: number
   /** The greatest event id taken from the host; before any, one less than the first of the attempt. */
-  last: number
-  paused: boolean
-  /** When the store last confirmed our authority. */
-  confirmed: number
-  /** Settled once the store knows how far the stream is kept. */
-  kept: Promise<unknown>
-  /** Saves that are on their way to the store. */
+  last_event_id: number
+  isHostPaused: boolean
+  /** When the store last confirmed the lease. */
+  confirmed_at: number
+  /** Resolves when the store has the event id up to which the stream is stored. */
+  streamFullStored: Promise<unknown>
+  /** Saves on their way to the store. */
   saves: Set<Promise<unknown>>
-  stop: StopReason | null
-  grace: NodeJS.Timeout | null
-  limit: NodeJS.Timeout | null
-  /** Resolves when nothing of it is left here. */
-  over: Promise<void>
-  isOver: () => void
+  stopReason: StopReason | null
+  graceTimer: NodeJS.Timeout | null
+  limitTimer: NodeJS.Timeout | null
+  /** Resolves when the run has left this process. */
+  left: Promise<void>
+  resolveLeft: () => void
 }
 
-export function executing(run: RunId, lease: Taken, job: Job, publisher: Publisher, start: Uint8Array): Executing {
-  let isOver = () => {}
-  const over = new Promise<void>(resolve => (isOver = resolve))
+export function newActiveRun(
+  run_id: RunId,
+  lease: ClaimedLease,
+  job: Job,
+  publisher: Publisher,
+  start: Uint8Array,
+): ActiveRun {
+  let resolveLeft = () => {}
+  const left = new Promise<void>(resolve => (resolveLeft = resolve))
   const now = Date.now()
   return {
-    run,
+    run_id,
     lease,
     job,
     publisher,
-    phase: 'waits',
-    since: now,
+    phase: 'waiting',
+    claimed_at: now,
     start,
     host: null,
     slot: 0,
-    last: firstIdOf(lease.attempt) - 1,
-    paused: false,
-    confirmed: now,
-    kept: Promise.resolve(),
+    last_event_id: firstIdOf(lease.attempt) - 1,
+    isHostPaused: false,
+    confirmed_at: now,
+    streamFullStored: Promise.resolve(),
     saves: new Set(),
-    stop: null,
-    grace: null,
-    limit: null,
-    over,
-    isOver,
+    stopReason: null,
+    graceTimer: null,
+    limitTimer: null,
+    left,
+    resolveLeft,
   }
 }
 
-export interface Past {
+/** The last run of a slot that is free again. */
+export interface FormerRun {
   graph_id: string
-  /** It was told to stop. */
-  stopped: boolean
+  wasStopped: boolean
 }
 
-/** So many ended runs are remembered. */
-const MAX_PAST = 10_000
+const MAX_FORMER = 10_000
 
-export interface Table {
-  runs: Map<RunId, Executing>
-  /** Claimed and in no host yet, in order. */
-  waits: Set<Executing>
-  /** Runs that take a place of ours. */
+export interface RunTable {
+  runs: Map<RunId, ActiveRun>
+  /** Claimed and not in a host yet, in order. */
+  waiting: Set<ActiveRun>
+  /** Runs that count against the slots of this worker. */
   size(): number
   /** The run in this slot of this host. */
-  at(host: GraphHost, slot: number): Executing | undefined
-  in(host: GraphHost): Executing[]
-  seat(one: Executing, host: GraphHost): void
-  /** Its slot is free again. */
-  leave(one: Executing): void
-  /** A slot for a question about a thread. */
-  lend(host: GraphHost): { slot: number; back(): void }
+  get(host: GraphHost, slot: number): ActiveRun | undefined
+  runsOf(host: GraphHost): ActiveRun[]
+  assign(run: ActiveRun, host: GraphHost): void
+  /** Frees the slot of the run. */
+  release(run: ActiveRun): void
+  /** A slot for a call about a thread. */
+  lend(host: GraphHost): { slot: number; giveBack(): void }
   isLent(host: GraphHost, slot: number): boolean
-  /** What had this slot before: code of it may still be there. */
-  before(slot: number): Past | undefined
-  /** The host is gone. */
-  forget(host: GraphHost): void
+  /** The run that had this slot before: code of it may still execute. */
+  formerRun(slot: number): FormerRun | undefined
+  /** Forgets the slots that were lent to a host that has ended. */
+  removeHost(host: GraphHost): void
 }
 
-export function openTable(): Table {
-  const runs = new Map<RunId, Executing>()
-  const waits = new Set<Executing>()
-  const slots = new Map<number, Executing>()
+export function openRunTable(): RunTable {
+  const runs = new Map<RunId, ActiveRun>()
+  const waiting = new Set<ActiveRun>()
+  const slots = new Map<number, ActiveRun>()
   const lent = new Map<number, GraphHost>()
-  const past = new Map<number, Past>()
-  let last = 0
+  const former = new Map<number, FormerRun>()
+  let lastSlot = 0
 
   /** 0 means no slot. A slot is used again only after four thousand million others. */
-  function next(): number {
-    do last = (last % 0xfffffffe) + 1
-    while (slots.has(last) || lent.has(last))
-    return last
+  function nextSlot(): number {
+    do lastSlot = (lastSlot % 0xfffffffe) + 1
+    while (slots.has(lastSlot) || lent.has(lastSlot))
+    return lastSlot
   }
 
   function free(host: GraphHost, slot: number): void {
@@ -123,42 +129,42 @@ export function openTable(): Table {
 
   return {
     runs,
-    waits,
-    size: () => slots.size + waits.size,
-    at(host, slot) {
-      const one = slots.get(slot)
-      return one?.host === host ? one : undefined
+    waiting,
+    size: () => slots.size + waiting.size,
+    get(host, slot) {
+      const run = slots.get(slot)
+      return run?.host === host ? run : undefined
     },
-    in: host => [...slots.values()].filter(one => one.host === host),
-    seat(one, host) {
-      waits.delete(one)
-      one.phase = 'runs'
-      one.host = host
-      one.slot = next()
-      slots.set(one.slot, one)
-      host.slots.add(one.slot)
+    runsOf: host => [...slots.values()].filter(run => run.host === host),
+    assign(run, host) {
+      waiting.delete(run)
+      run.phase = 'running'
+      run.host = host
+      run.slot = nextSlot()
+      slots.set(run.slot, run)
+      host.slots.add(run.slot)
     },
-    leave(one) {
-      one.phase = 'ends'
-      waits.delete(one)
-      if (one.host === null) return
-      slots.delete(one.slot)
-      past.set(one.slot, { graph_id: one.lease.graph_id, stopped: one.stop !== null })
-      if (past.size > MAX_PAST) past.delete(past.keys().next().value!)
-      free(one.host, one.slot)
+    release(run) {
+      run.phase = 'ending'
+      waiting.delete(run)
+      if (run.host === null) return
+      slots.delete(run.slot)
+      former.set(run.slot, { graph_id: run.lease.graph_id, wasStopped: run.stopReason !== null })
+      if (former.size > MAX_FORMER) former.delete(former.keys().next().value!)
+      free(run.host, run.slot)
     },
     lend(host) {
-      const slot = next()
+      const slot = nextSlot()
       lent.set(slot, host)
       host.slots.add(slot)
-      const back = () => {
+      const giveBack = () => {
         if (lent.delete(slot)) free(host, slot)
       }
-      return { slot, back }
+      return { slot, giveBack }
     },
     isLent: (host, slot) => lent.get(slot) === host,
-    before: slot => past.get(slot),
-    forget(host) {
+    formerRun: slot => former.get(slot),
+    removeHost(host) {
       for (const [slot, owner] of lent) if (owner === host) lent.delete(slot)
     },
   }

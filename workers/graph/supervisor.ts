@@ -1,38 +1,39 @@
 /**
  * The supervisor of a pool: takes wake-ups, claims runs, keeps leases, gives runs to hosts, stamps and publishes what
- * they send. It runs no user code, so its heartbeats never stop for a graph that blocks; a run whose authority is lost
- * is stopped without another word. A run is charged an attempt only for what it did itself: those that merely shared
- * its host are given back and start again at once.
+ * they send. It runs no user code, so a graph that blocks never stops its heartbeats; a run that has lost its lease is
+ * stopped without further output. A run is charged an attempt only for what it did itself: runs that merely shared its
+ * host are given back and start again at once.
  */
 import type { Caller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Mux } from '../../bus/mux.js'
 import { openPublisher } from '../../bus/publish.js'
-import { type Job, type Puller, pull } from '../../bus/queue.js'
+import { type Puller, pull } from '../../bus/queue.js'
 import { openRings } from '../../bus/ring.js'
 import type { Config } from '../../schemas/config.js'
 import { type Pool, type RunId, token } from '../../schemas/ids.js'
 import { attemptOf } from '../../schemas/subjects.js'
-import { ASK, CHUNK, FROM_HOST, type Frame, TO_HOST } from '../pipe.js'
-import { openGiving } from './hand-back.js'
+import { ANSWER, ASK, CHUNK, FROM_HOST, type Frame, TO_HOST } from '../pipe.js'
+import { type Claimed, openClaims } from './claims.js'
+import { openHandBack } from './hand-back.js'
+import { openHostCalls } from './host-calls.js'
 import type { HostEnd } from './host-end.js'
 import type { GraphHost } from './host-process.js'
-import { BEAT_MS, isFenced, isUnreachable, openAuthority, STORE_MS } from './lease-client.js'
+import { HEARTBEAT_MS, isFenced, isUnreachable, openLeaseClient, STORE_MS } from './lease-client.js'
 import type { HostPool } from './pool.js'
-import { openOrders } from './run-signals.js'
-import { type Executing, executing, openTable, type Taken } from './run-table.js'
+import { openRunSignals } from './run-signals.js'
+import { type ActiveRun, newActiveRun, openRunTable } from './run-table.js'
 import { openStopping } from './stopping.js'
 
-/** Time to see whether the holder of a redelivered run still beats (reliability 2.1.4). */
-const WATCH_MS = 6_000
-/** A claimed run goes back to the line when no host was up for so long. */
-const SEAT_MS = 30_000
-/** So long a run that has ended a host waits for one to itself. */
+/** A claimed run goes back to the queue when no host was ready for this time. */
+const NO_HOST_MS = 30_000
+/** A run that has ended a host waits this long for a host without other runs. */
 const SOLO_MS = 10_000
 const MAX_SUSPECTS = 10_000
-/** Unconfirmed messages of a run at which its host is held back. */
+/** Unconfirmed messages of a run at which its host is paused. */
 const MAX_BACKLOG = 2_048
-/** Kept of the time to stop, to give back what is left. */
+const PAUSE_MS = 10_000
+/** The part of the time to stop that is reserved for giving runs back. */
 const HAND_BACK_MS = 1_500
 
 export interface SupervisorOptions {
@@ -49,127 +50,72 @@ export interface Supervisor {
   onFrame(host: GraphHost, frame: Frame): void
   /** The code of a slot holds the event loop of its host. */
   onBlocked(host: GraphHost, slot: number, ms: number): void
-  onLost(host: GraphHost, end: HostEnd): void
-  /** There may be a place for what waits, and for more. */
+  onHostEnd(host: GraphHost, end: HostEnd): void
+  /** Gives waiting runs to hosts and asks for more work. */
   fill(): void
-  /** Lends a slot to a question about a thread; its asks may read and nothing else. */
-  lend(host: GraphHost): { slot: number; back(): void }
-  onCalled: Map<number, (frame: Frame) => void>
-  /** Frames for slots that were not assigned, dropped. */
+  /** Passes a call to graph code, and its answer back. `host` is null when none is ready. */
+  call(host: GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }>
+  /** Frames dropped because their slot was not assigned. */
   foreignFrames(): number
   running(): number
   quiet(): void
   stop(ms: number): Promise<void>
 }
 
-/** A wake-up whose claim is on its way. */
-interface Claiming {
-  job: Job
-  cancelled: boolean
-}
-
 export function openSupervisor({ config, link, mux, caller, pool, worker }: SupervisorOptions): Supervisor {
   const { log } = link
   const rings = openRings()
-  const table = openTable()
-  const claims = new Map<RunId, Claiming>()
-  const authority = openAuthority(caller, worker)
-  const orders = openOrders(link, rings, config.keep_ended_ms, cancel)
-  const giving = openGiving({ log, table, authority, orders, onFree: () => fill() })
+  const table = openRunTable()
+  const calls = openHostCalls(table)
+  const leases = openLeaseClient(caller, worker)
+  const signals = openRunSignals(link, rings, config.keep_ended_ms, cancel)
+  const handBack = openHandBack({ log, table, leases, signals, onSlotFree: fill })
   const suspects = new Set<RunId>()
-  const stopping = openStopping({ log, table, giving, isolate: (graph, why) => hosts?.isolate(graph, why), suspect })
-  const onCalled = new Map<number, (frame: Frame) => void>()
+  const isolate = (graph_id: string, why: string) => hosts?.isolate(graph_id, why)
+  const stopping = openStopping({ log, table, handBack, isolate, suspect })
+  const claims = openClaims({ log, table, leases, signals, onClaimed: execute, onEnd: () => puller?.fill() })
   const limit_ms = config.run_timeout_secs * 1000
   let hosts: HostPool | null = null
   let puller: Puller | null = null
   let foreign = 0
   let open = true
 
-  const free = () => (open && hosts?.open() ? Math.max(0, config.slots - table.size() - claims.size) : 0)
+  const freeSlots = () => (open && hosts?.hasReadyHost() ? Math.max(0, config.slots - table.size() - claims.size()) : 0)
 
-  // Taking work.
+  // Executing runs.
 
-  /** The broker may deliver a wake-up again, or hold two for one run: one of them stays, and none starts it twice. */
-  function onJob(job: Job): void {
-    const run = token<'run'>('run', job.run_id)
-    const known = table.runs.get(run)
-    if (known?.phase === 'ends' && known.job.seq !== job.seq) {
-      // The wake-up of its next attempt, maybe: not before this one is over.
-      void known.over.then(() => (open ? onJob(job) : job.back()))
-      return
-    }
-    const holder = known ?? claims.get(run)
-    if (holder === undefined) return void claim(run, job)
-    // The newer one counts; the same message again needs no second answer.
-    if (holder.job.seq !== job.seq) void holder.job.done()
-    holder.job = job
-  }
-
-  async function claim(run: RunId, job: Job): Promise<void> {
-    const claiming: Claiming = { job, cancelled: false }
-    claims.set(run, claiming)
-    orders.listen(run)
-    try {
-      const taken = await take(claiming)
-      if (taken === null) orders.dismiss(run)
-      else execute(run, claiming, taken.lease, taken.start)
-    } catch (error) {
-      log.warn({ err: error, run_id: run }, 'a wake-up could not be worked on; giving it back')
-      orders.dismiss(run)
-      claiming.job.back(1_000)
-    } finally {
-      claims.delete(run)
-      puller?.fill()
-    }
-  }
-
-  async function take(claiming: Claiming): Promise<{ lease: Taken; start: Uint8Array } | null> {
-    let hb: number | undefined
-    for (;;) {
-      const { head, body } = await authority.claim(claiming.job, hb)
-      if (head.claim === 'taken' && head.lease !== undefined) return { lease: head.lease, start: body }
-      if (head.claim !== 'held') void claiming.job.done()
-      else if (hb !== undefined) claiming.job.back(15_000)
-      if (head.claim !== 'held' || hb !== undefined) return null
-      hb = head.lease?.hb
-      await new Promise(done => setTimeout(done, WATCH_MS))
-    }
-  }
-
-  function execute(run: RunId, { job, cancelled }: Claiming, lease: Taken, start: Uint8Array): void {
+  function execute({ run_id, lease, start, job, cancelled }: Claimed): void {
     const { attempt, resumable } = lease
-    // What an earlier attempt has spent is not there for this one.
+    // An earlier attempt has used up the budget: nothing is left for this one.
     const budget = lease.resumable_until_id === null ? config.resumable_bytes : 0
     const onSpent = (until: number) => {
-      log.warn(
-        { run_id: run, attempt, until },
-        'the stored stream of a run is full; it streams on and cannot be resumed',
-      )
+      log.warn({ run_id, attempt, until }, 'the stored stream of a run is full; it continues and cannot be resumed')
       if (lease.resumable_until_id !== null) return
-      const untold = (error: unknown) =>
-        log.warn({ err: error, run_id: run }, 'how far a stream is kept was not stored')
-      one.kept = authority.kept(lease, until).catch(untold)
+      run.streamFullStored = leases
+        .streamFull(lease, until)
+        .catch(error => log.warn({ err: error, run_id }, 'the end of a stored stream could not be saved'))
     }
-    const publisher = openPublisher(link, mux, rings, { run, attempt, resumable, budget, onSpent })
-    const one = executing(run, lease, job, publisher, start)
-    table.runs.set(run, one)
-    table.waits.add(one)
-    if (cancelled) stopping.stop(one, 'cancel')
-    else if (!open) giving.back(one, NOT_HERE)
-    else seat(one)
+    const publisher = openPublisher(link, mux, rings, { run: run_id, attempt, resumable, budget, onSpent })
+    const run = newActiveRun(run_id, lease, job, publisher, start)
+    table.runs.set(run_id, run)
+    table.waiting.add(run)
+    if (cancelled) stopping.stop(run, 'cancel')
+    else if (!open) handBack.giveBack(run, NOT_HERE)
+    else assign(run)
   }
 
-  function seat(one: Executing): void {
-    const solo = !suspects.has(one.run) ? 'no' : Date.now() - one.since < SOLO_MS ? 'yes' : 'given up'
-    const host = hosts?.place(one.lease.graph_id, solo) ?? null
-    if (host === null || one.start === null) return
-    table.seat(one, host)
-    const { run_id, thread_id, attempt } = one.lease
+  /** Starts a waiting run in a host, if there is one for it. */
+  function assign(run: ActiveRun): void {
+    const solo = !suspects.has(run.run_id) ? 'no' : Date.now() - run.claimed_at < SOLO_MS ? 'yes' : 'given up'
+    const host = hosts?.pick(run.lease.graph_id, solo) ?? null
+    if (host === null || run.start === null) return
+    table.assign(run, host)
+    const { run_id, thread_id, attempt } = run.lease
     log.info({ run_id, thread_id, attempt, host: host.pid }, 'run started')
-    host.send({ kind: TO_HOST.start, slot: one.slot, body: one.start })
-    one.start = null
-    // More than setTimeout can count is for ever.
-    if (limit_ms > 0 && limit_ms < 2 ** 31) one.limit = setTimeout(() => stopping.stop(one, 'timeout'), limit_ms)
+    host.send({ kind: TO_HOST.start, slot: run.slot, body: run.start })
+    run.start = null
+    // A longer time than setTimeout can count is no limit.
+    if (limit_ms > 0 && limit_ms < 2 ** 31) run.limitTimer = setTimeout(() => stopping.stop(run, 'timeout'), limit_ms)
   }
 
   function suspect(run: RunId): void {
@@ -178,150 +124,149 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   }
 
   function fill(): void {
-    for (const one of table.waits) seat(one)
+    for (const run of table.waiting) assign(run)
     puller?.fill()
   }
 
-  function cancel(run: RunId): void {
-    const one = table.runs.get(run)
-    const claiming = claims.get(run)
-    if (claiming !== undefined) claiming.cancelled = true
-    if (one !== undefined) stopping.stop(one, 'cancel')
+  function cancel(run_id: RunId): void {
+    claims.cancel(run_id)
+    const run = table.runs.get(run_id)
+    if (run !== undefined) stopping.stop(run, 'cancel')
   }
 
-  // What hosts send.
+  // Frames from hosts.
 
   function onFrame(host: GraphHost, frame: Frame): void {
-    if (frame.kind === FROM_HOST.called) return void onCalled.get(frame.id)?.(frame)
-    const one = table.at(host, frame.slot)
+    if (frame.kind === FROM_HOST.called) return calls.onAnswer(host, frame)
+    const run = table.get(host, frame.slot)
     const isAsk = frame.kind === FROM_HOST.ask
-    if (one === undefined) {
-      if (isAsk && frame.flags !== ASK.save && table.isLent(host, frame.slot)) return void ask(host, frame, null)
+    if (run === undefined) {
+      if (isAsk && frame.flags !== ASK.save && table.isLent(host, frame.slot)) return void answerAsk(host, frame, null)
       foreign++
-    } else if (isAsk) void ask(host, frame, one)
-    else if (frame.kind === FROM_HOST.chunk) chunk(one, frame)
-    else if (frame.kind === FROM_HOST.finish) finish(one, frame)
+    } else if (isAsk) void answerAsk(host, frame, run)
+    else if (frame.kind === FROM_HOST.chunk) publish(run, frame)
+    else if (frame.kind === FROM_HOST.finish) finish(run, frame)
     else foreign++
   }
 
-  /** The host numbers its events; ids that are not this attempt's, or not greater, are not ours to pass on. */
-  function chunk(one: Executing, { id, count, body, flags }: Frame): void {
-    if (isMute(one)) return
+  /** The host numbers its events; ids of another attempt, or not greater than the last, are dropped. */
+  function publish(run: ActiveRun, { id, count, body, flags }: Frame): void {
+    if (isMuted(run)) return
     const lastId = id + count - 1
-    const { attempt } = one.lease
-    if (attemptOf(id) !== attempt || attemptOf(lastId) !== attempt || id <= one.last || count === 0) {
+    const { attempt } = run.lease
+    if (attemptOf(id) !== attempt || attemptOf(lastId) !== attempt || id <= run.last_event_id || count === 0) {
       foreign++
       return
     }
-    one.last = lastId
-    one.publisher.send(id, count, body, flags === CHUNK.v2)
-    if (one.paused || one.publisher.backlog() < MAX_BACKLOG) return
-    one.paused = true
-    one.host?.pause()
-    void one.publisher.settled(10_000).then(() => {
-      one.paused = false
-      one.host?.resume()
+    run.last_event_id = lastId
+    run.publisher.send(id, count, body, flags === CHUNK.v2)
+    if (run.isHostPaused || run.publisher.backlog() < MAX_BACKLOG) return
+    run.isHostPaused = true
+    run.host?.pause()
+    void run.publisher.settled(PAUSE_MS).then(() => {
+      run.isHostPaused = false
+      run.host?.resume()
     })
   }
 
-  async function ask(host: GraphHost, { slot, id, flags, body }: Frame, one: Executing | null): Promise<void> {
+  /** `run` is null for a slot that is lent to a call: it may read and not save. */
+  async function answerAsk(host: GraphHost, { slot, id, flags, body }: Frame, run: ActiveRun | null): Promise<void> {
     const verb = flags === ASK.save ? 'save' : flags === ASK.get ? 'get' : 'list'
     const reply = (flags: number, body?: Uint8Array) =>
       host.send({ kind: TO_HOST.answer, slot, id, flags, ...(body ? { body } : {}) })
-    if (one !== null && isMute(one)) return reply(REFUSED)
-    const answer = authority.checkpoints(verb, one?.lease ?? null, body)
-    if (verb === 'save') one?.saves.add(answer)
+    if (run !== null && isMuted(run)) return reply(ANSWER.refused)
+    const answer = leases.checkpoints(verb, run?.lease ?? null, body)
+    if (verb === 'save') run?.saves.add(answer)
     try {
-      reply(GOOD, await answer)
+      reply(ANSWER.ok, await answer)
     } catch (error) {
-      const why = isFenced(error) ? 'lost' : isUnreachable(error) ? 'store' : null
-      if (one === null || why === null)
-        return reply(FAILED, Buffer.from(JSON.stringify({ detail: (error as Error).message })))
-      stopping.stop(one, why)
-      reply(REFUSED)
+      const reason = isFenced(error) ? 'lost' : isUnreachable(error) ? 'store' : null
+      if (run === null || reason === null)
+        return reply(ANSWER.failed, Buffer.from(JSON.stringify({ detail: (error as Error).message })))
+      stopping.stop(run, reason)
+      reply(ANSWER.refused)
     } finally {
-      one?.saves.delete(answer)
+      run?.saves.delete(answer)
     }
   }
 
-  function finish(one: Executing, frame: Frame): void {
-    if (isMute(one)) stopping.stopped(one)
-    else void giving.finish(one, frame.body)
+  function finish(run: ActiveRun, frame: Frame): void {
+    if (isMuted(run)) stopping.onStopped(run)
+    else void handBack.finish(run, frame.body)
   }
 
-  function onLost(host: GraphHost, end: HostEnd): void {
-    table.forget(host)
-    stopping.died(host, end)
+  function onHostEnd(host: GraphHost, end: HostEnd): void {
+    calls.onHostEnd(host)
+    table.removeHost(host)
+    stopping.onHostEnd(host, end)
   }
 
   // Leases.
 
-  async function beat(runs: Executing[]): Promise<void> {
+  async function heartbeat(runs: ActiveRun[]): Promise<void> {
     if (runs.length === 0) return
     try {
-      const { cancel: stop, lost } = await authority.beat(runs.map(one => one.lease))
+      const { cancel: cancelled, lost } = await leases.heartbeat(runs.map(run => run.lease))
       const now = Date.now()
-      for (const one of runs) one.confirmed = now
-      for (const run of stop) cancel(token('run', run))
-      const gone = new Set(lost)
-      for (const one of runs) if (gone.has(one.run)) stopping.stop(one, 'lost')
+      for (const run of runs) run.confirmed_at = now
+      for (const run_id of cancelled) cancel(token('run', run_id))
+      const lostRuns = new Set(lost)
+      for (const run of runs) if (lostRuns.has(run.run_id)) stopping.stop(run, 'lost')
     } catch (error) {
       log.warn({ err: error, runs: runs.length }, 'a heartbeat was not confirmed')
     }
   }
 
-  const beats = setInterval(() => {
+  const heartbeats = setInterval(() => {
     const now = Date.now()
     const runs = [...table.runs.values()]
     for (const { job } of runs) job.working()
-    for (const { job } of claims.values()) job.working()
-    for (const one of table.waits) seat(one)
-    for (const one of runs) {
-      if (one.phase === 'waits' && one.since < now - SEAT_MS && !hosts?.open()) giving.back(one, NOT_HERE)
-      else if (one.confirmed < now - STORE_MS) stopping.stop(one, 'store')
+    claims.extend()
+    for (const run of table.waiting) assign(run)
+    for (const run of runs) {
+      if (run.phase === 'waiting' && run.claimed_at < now - NO_HOST_MS && !hosts?.hasReadyHost())
+        handBack.giveBack(run, NOT_HERE)
+      else if (run.confirmed_at < now - STORE_MS) stopping.stop(run, 'store')
     }
-    void beat(runs)
-  }, BEAT_MS)
+    void heartbeat(runs)
+  }, HEARTBEAT_MS)
 
   return {
-    start(pool_of_hosts) {
-      hosts = pool_of_hosts
-      puller = pull(link, mux, pool, free, onJob)
+    start(hostPool) {
+      hosts = hostPool
+      puller = pull(link, mux, pool, freeSlots, claims.onJob)
       puller.fill()
     },
     onFrame,
-    onBlocked: stopping.blocked,
-    onLost,
+    onBlocked: stopping.onBlocked,
+    onHostEnd,
     fill,
-    lend: table.lend,
-    onCalled,
+    call: calls.call,
     foreignFrames: () => foreign,
     running: table.size,
     quiet() {
       open = false
+      claims.quiet()
       puller?.quiet()
     },
-    /** What has not finished by then is given back: its host is killed first, so that it runs nowhere twice. */
+    /** A run that does not finish in time is given back: its host is killed first, so that it never runs twice. */
     async stop(ms) {
       const until = Date.now() + ms
-      while ((table.runs.size > 0 || claims.size > 0) && Date.now() < until - HAND_BACK_MS)
+      while ((table.runs.size > 0 || claims.size() > 0) && Date.now() < until - HAND_BACK_MS)
         await new Promise(done => setTimeout(done, 20))
-      authority.hurry()
+      leases.stopRetrying()
       hosts?.quiet()
-      const left = [...table.runs.values()]
-      for (const one of left) {
-        if (one.phase === 'waits') giving.back(one, NOT_HERE)
-        else if (one.phase === 'runs') one.host?.kill()
+      const runs = [...table.runs.values()]
+      for (const run of runs) {
+        if (run.phase === 'waiting') handBack.giveBack(run, NOT_HERE)
+        else if (run.phase === 'running') run.host?.kill()
       }
-      await Promise.all(left.map(one => one.over))
-      clearInterval(beats)
-      orders.close()
+      await Promise.all(runs.map(run => run.left))
+      clearInterval(heartbeats)
+      signals.close()
     },
   }
 }
-
-/** flags of an answer frame. */
-const [GOOD, REFUSED, FAILED] = [0, 1, 2]
 
 const NOT_HERE = {
   charge: false,
@@ -329,5 +274,5 @@ const NOT_HERE = {
   error: { error: 'WorkerLost', message: 'its worker could not go on with it' },
 } as const
 
-/** Nothing more of it leaves this process. */
-const isMute = (one: Executing): boolean => one.stop === 'lost' || one.stop === 'store'
+/** Nothing more of the run leaves this process. */
+const isMuted = (run: ActiveRun): boolean => run.stopReason === 'lost' || run.stopReason === 'store'

@@ -1,0 +1,115 @@
+/** How a supervisor takes work: a wake-up becomes a claim, a claim becomes a run. */
+import type { Log } from '../../bus/log.js'
+import type { Job } from '../../bus/queue.js'
+import { type RunId, token } from '../../schemas/ids.js'
+import type { LeaseClient } from './lease-client.js'
+import type { RunSignals } from './run-signals.js'
+import type { ClaimedLease, RunTable } from './run-table.js'
+
+/** Time to see whether the holder of a redelivered run still sends heartbeats (reliability 2.1.4). */
+const WATCH_MS = 6_000
+/** A run whose holder lives is delivered again after this time. */
+const HELD_MS = 15_000
+const FAILED_MS = 1_000
+
+export interface Claimed {
+  run_id: RunId
+  lease: ClaimedLease
+  start: Uint8Array
+  job: Job
+  /** A cancel arrived while the claim was under way. */
+  cancelled: boolean
+}
+
+export interface Claims {
+  onJob(job: Job): void
+  cancel(run: RunId): void
+  /** Claims under way. */
+  size(): number
+  /** Tells the broker that the wake-ups of all claims are still being worked on. */
+  extend(): void
+  /** Wake-ups go back to the queue from now on. */
+  quiet(): void
+}
+
+export interface ClaimsOptions {
+  log: Log
+  table: RunTable
+  leases: LeaseClient
+  signals: RunSignals
+  onClaimed(claimed: Claimed): void
+  /** A claim has ended, with or without a run. */
+  onEnd(): void
+}
+
+interface PendingClaim {
+  job: Job
+  cancelled: boolean
+}
+
+export function openClaims({ log, table, leases, signals, onClaimed, onEnd }: ClaimsOptions): Claims {
+  const pending = new Map<RunId, PendingClaim>()
+  let open = true
+
+  /** The broker may deliver a wake-up again, or hold two for one run: one of them is kept, and no run starts twice. */
+  function onJob(job: Job): void {
+    const run_id = token<'run'>('run', job.run_id)
+    const known = table.runs.get(run_id)
+    if (known?.phase === 'ending' && known.job.seq !== job.seq) {
+      // Possibly the wake-up of its next attempt, which starts when this one has left.
+      void known.left.then(() => (open ? onJob(job) : job.back()))
+      return
+    }
+    const holder = known ?? pending.get(run_id)
+    if (holder === undefined) return void claim(run_id, job)
+    // The newer delivery is acked at the end; a redelivery of the same message needs no ack of its own.
+    if (holder.job.seq !== job.seq) void holder.job.done()
+    holder.job = job
+  }
+
+  async function claim(run_id: RunId, job: Job): Promise<void> {
+    const claiming: PendingClaim = { job, cancelled: false }
+    pending.set(run_id, claiming)
+    signals.subscribe(run_id)
+    try {
+      const taken = await takeLease(claiming)
+      if (taken === null) signals.dismiss(run_id)
+      else onClaimed({ run_id, ...taken, ...claiming })
+    } catch (error) {
+      log.warn({ err: error, run_id }, 'the claim of a run failed; its wake-up is given back')
+      signals.dismiss(run_id)
+      claiming.job.back(FAILED_MS)
+    } finally {
+      pending.delete(run_id)
+      onEnd()
+    }
+  }
+
+  async function takeLease(claiming: PendingClaim): Promise<{ lease: ClaimedLease; start: Uint8Array } | null> {
+    let hb: number | undefined
+    for (;;) {
+      const { head, body } = await leases.claim(claiming.job, hb)
+      if (head.claim === 'taken' && head.lease !== undefined) return { lease: head.lease, start: body }
+      if (head.claim !== 'held') void claiming.job.done()
+      else if (hb !== undefined) claiming.job.back(HELD_MS)
+      if (head.claim !== 'held' || hb !== undefined) return null
+      hb = head.lease?.hb
+      await new Promise(done => setTimeout(done, WATCH_MS))
+    }
+  }
+
+  return {
+    onJob,
+    cancel(run_id) {
+      const claiming = pending.get(run_id)
+      if (claiming !== undefined) claiming.cancelled = true
+    },
+    size: () => pending.size,
+    extend() {
+      for (const { job } of pending.values()) job.working()
+    },
+    quiet() {
+      open = false
+    },
+  }
+}
