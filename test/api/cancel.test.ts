@@ -4,11 +4,11 @@ import t from 'tap'
 import { startCluster, startRoles } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
-import { deedLogs, until } from '../helpers/steps.js'
+import { stepLogs, until } from '../helpers/steps.js'
 
 t.setTimeout(240_000)
 const app = 'test/apps/faults'
-const logs = deedLogs()
+const logs = stepLogs()
 t.teardown(() => logs.remove())
 
 t.test('cancel stops the work, and answers when it has stopped', async t => {
@@ -45,7 +45,7 @@ t.test('cancel stops the work, and answers when it has stopped', async t => {
     for (const harm of ['signal', 'wait', 'busy']) {
       await t.test(`during a node (${harm}): ${name}`, async t => {
         const { thread_id } = await client.threads.create()
-        const deeds = logs.log()
+        const stepLog = logs.log()
         const beside = logs.log()
         const neighbour = await client.threads.create()
         const other = await client.runs.create(neighbour.thread_id, 'steps', {
@@ -53,12 +53,12 @@ t.test('cancel stops the work, and answers when it has stopped', async t => {
           config: { recursion_limit: 1_000 },
         })
         await beside.begun(1)
-        const input = { log: deeds.file, steps: 5, at: 3, harm, ms: 60_000 }
+        const input = { log: stepLog.file, steps: 5, at: 3, harm, ms: 60_000 }
         const stream = readStream(`${cluster.url}/threads/${thread_id}/runs/stream`, {
           method: 'POST',
           body: { assistant_id: 'poison', input, durability: 'sync' },
         })
-        await deeds.begun(3)
+        await stepLog.begun(3)
         const run_id = await firstRun(cluster.url, thread_id)
         await client.runs.cancel(thread_id, run_id, true)
         t.equal(await statusOf(thread_id, run_id), 'interrupted')
@@ -68,14 +68,14 @@ t.test('cancel stops the work, and answers when it has stopped', async t => {
         const { frames, ended } = await stream
         t.ok(ended)
         t.notOk(frames.some(frame => frame.event === 'error'))
-        t.same(deeds.steps(), [1, 2, 3])
+        t.same(stepLog.steps(), [1, 2, 3])
         t.match(await client.runs.join(neighbour.thread_id, other.run_id), { done: { length: 200 } })
         t.equal(await statusOf(neighbour.thread_id, other.run_id), 'success', 'who ran beside it is done')
         // From the checkpoint that is left, without what harmed.
         const input2 = { at: 0 }
         t.match(await client.runs.wait(thread_id, 'poison', { input: input2 }), { done: { length: 5 } })
         t.match(await client.threads.get(thread_id), { status: 'idle' })
-        t.same(deeds.steps().slice(0, 3), [1, 2, 3])
+        t.same(stepLog.steps().slice(0, 3), [1, 2, 3])
       })
     }
 
@@ -83,10 +83,10 @@ t.test('cancel stops the work, and answers when it has stopped', async t => {
       const { thread_id } = await client.threads.create()
       await client.runs.wait(thread_id, 'poison', { input: { steps: 1 } })
       const before = await client.threads.getState(thread_id)
-      const deeds = logs.log()
-      const input = { log: deeds.file, steps: 5, at: 3, harm: 'busy', ms: 60_000 }
+      const stepLog = logs.log()
+      const input = { log: stepLog.file, steps: 5, at: 3, harm: 'busy', ms: 60_000 }
       const run = await client.runs.create(thread_id, 'poison', { input, durability: 'sync' })
-      await deeds.begun(2)
+      await stepLog.begun(2)
       await client.runs.cancel(thread_id, run.run_id, true, 'rollback')
       await t.rejects(client.runs.get(thread_id, run.run_id), /HTTP 404/)
       t.same(await client.threads.getState(thread_id), before)
@@ -97,9 +97,9 @@ t.test('cancel stops the work, and answers when it has stopped', async t => {
   await t.test('without wait: 202 at once, the rest follows', async t => {
     const client = lines[0]!.connect(cluster.url)
     const { thread_id } = await client.threads.create()
-    const deeds = logs.log()
-    const run = await client.runs.create(thread_id, 'poison', { input: { log: deeds.file, at: 1, harm: 'wait' } })
-    await deeds.begun(1)
+    const stepLog = logs.log()
+    const run = await client.runs.create(thread_id, 'poison', { input: { log: stepLog.file, at: 1, harm: 'wait' } })
+    await stepLog.begun(1)
     const answer = await fetch(`${cluster.url}/threads/${thread_id}/runs/${run.run_id}/cancel?wait=0`, {
       method: 'POST',
     })
@@ -114,17 +114,17 @@ t.test('cancel while a run waits for its next worker', async t => {
   t.teardown(() => roles.stop())
   const client = lines[0]!.connect(roles.urls[0]!)
   const { thread_id } = await client.threads.create()
-  const deeds = logs.log()
+  const stepLog = logs.log()
   const run = await client.runs.create(thread_id, 'poison', {
-    input: { log: deeds.file, steps: 4, at: 3, harm: 'wait' },
+    input: { log: stepLog.file, steps: 4, at: 3, harm: 'wait' },
     durability: 'sync',
   })
-  const [, , third] = await deeds.begun(3)
+  const [, , third] = await stepLog.begun(3)
   roles.graphs.find(({ pid }) => pid === parentOf(third!.pid))!.kill('SIGKILL')
   await client.runs.cancel(thread_id, run.run_id, true)
   t.equal((await client.runs.get(thread_id, run.run_id)).status, 'interrupted')
   t.match(await client.threads.get(thread_id), { status: 'interrupted', values: { done: [1, 2] } })
-  t.same(deeds.steps(), [1, 2, 3], 'it did not begin again')
+  t.same(stepLog.steps(), [1, 2, 3], 'it did not begin again')
 })
 
 t.test('the time of a run is limited', async t => {
@@ -134,8 +134,8 @@ t.test('the time of a run is limited', async t => {
     const client = connect(cluster.url)
     for (const harm of ['signal', 'wait', 'busy']) {
       const { thread_id } = await client.threads.create()
-      const deeds = logs.log()
-      const input = { log: deeds.file, steps: 4, at: 2, harm, ms: 60_000 }
+      const stepLog = logs.log()
+      const input = { log: stepLog.file, steps: 4, at: 2, harm, ms: 60_000 }
       await t.rejects(client.runs.wait(thread_id, 'poison', { input, durability: 'sync' }), /RunTimeout/, name)
       t.equal((await client.runs.get(thread_id, await firstRun(cluster.url, thread_id))).status, 'timeout')
       t.match(await client.threads.get(thread_id), {
@@ -144,7 +144,7 @@ t.test('the time of a run is limited', async t => {
         values: { done: [1] },
       })
       t.match(await client.threads.getState(thread_id), { next: ['step'] })
-      t.same(deeds.steps(), [1, 2])
+      t.same(stepLog.steps(), [1, 2])
     }
   }
 })

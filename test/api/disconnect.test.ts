@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
-import { deedLogs } from '../helpers/steps.js'
+import { stepLogs } from '../helpers/steps.js'
 
 t.setTimeout(220_000)
 /** Longer than a busy machine takes to see that a connection was cut. */
@@ -41,7 +41,7 @@ t.test('a client that goes away', async t => {
     app: 'test/apps/faults',
     env: { WEFT_DISCONNECT_GRACE_MS: String(GRACE_MS) },
   })
-  const logs = deedLogs()
+  const logs = stepLogs()
   t.teardown(async () => {
     await cluster.stop()
     logs.remove()
@@ -69,16 +69,16 @@ t.test('a client that goes away', async t => {
     tests.push(
       t.test(`POST ${path} ${JSON.stringify(body)}, ${then}`, { buffered: true }, async t => {
         const { thread_id } = await client.threads.create()
-        const deeds = logs.log()
-        const made = await open(path.replace('/T/', `/${thread_id}/`), { ...steps(deeds.file), ...body })
-        await deeds.begun(3)
+        const stepLog = logs.log()
+        const made = await open(path.replace('/T/', `/${thread_id}/`), { ...steps(stepLog.file), ...body })
+        await stepLog.begun(3)
         made.cut()
         const back = then === 'comes back' ? await open(`${made.path}/stream`) : null
         // A join takes the cancel back, so nobody looks before the grace is over.
         await sleep(GRACE_MS + 400)
         await over(made.path)
         back?.cut()
-        t.equal(deeds.all().length === STEPS ? 'finished' : 'cancelled', ends)
+        t.equal(stepLog.all().length === STEPS ? 'finished' : 'cancelled', ends)
         if (path.includes('/T/')) {
           const [run] = await client.runs.list(thread_id)
           t.equal(run!.status, ends === 'finished' ? 'success' : 'interrupted')
@@ -98,10 +98,10 @@ t.test('a client that goes away', async t => {
     tests.push(
       t.test(`GET …/${join}?${query}`, { buffered: true }, async t => {
         const { thread_id } = await client.threads.create()
-        const deeds = logs.log()
-        const { assistant_id, ...payload } = steps(deeds.file)
+        const stepLog = logs.log()
+        const { assistant_id, ...payload } = steps(stepLog.file)
         const { run_id } = await client.runs.create(thread_id, assistant_id, payload)
-        await deeds.begun(2)
+        await stepLog.begun(2)
         const joined = await open(`/threads/${thread_id}/runs/${run_id}/${join}?${query}`)
         await sleep(50)
         joined.cut()

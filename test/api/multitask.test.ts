@@ -2,7 +2,7 @@ import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
-import { deedLogs, until } from '../helpers/steps.js'
+import { stepLogs, until } from '../helpers/steps.js'
 
 t.setTimeout(280_000)
 
@@ -117,7 +117,7 @@ t.test('several runs on one thread', async t => {
 
 t.test('50 callers at once on one thread', async t => {
   const cluster = await startCluster({ app: 'test/apps/faults' })
-  const logs = deedLogs()
+  const logs = stepLogs()
   t.teardown(async () => {
     await cluster.stop()
     logs.remove()
@@ -134,7 +134,7 @@ t.test('50 callers at once on one thread', async t => {
     for (const strategy of ['enqueue', 'reject', 'interrupt', 'rollback'] as const)
       await t.test(`${strategy}, POST …/runs${mode}`, async t => {
         const { thread_id } = await client.threads.create()
-        const deeds = logs.log()
+        const stepLog = logs.log()
         const accepted: Accepted[] = []
         const bodies: Promise<unknown>[] = []
         const one = async (n: number) => {
@@ -144,7 +144,7 @@ t.test('50 callers at once on one thread', async t => {
             headers: { 'content-type': 'application/json' },
             body: JSON.stringify({
               assistant_id: 'span',
-              input: { log: deeds.file, n, ms: strategy === 'interrupt' || strategy === 'rollback' ? 20 : 2 },
+              input: { log: stepLog.file, n, ms: strategy === 'interrupt' || strategy === 'rollback' ? 20 : 2 },
               multitask_strategy: strategy,
             }),
           })
@@ -179,7 +179,7 @@ t.test('50 callers at once on one thread', async t => {
           [],
           `ends: ${[...new Set(ended)]}`,
         )
-        const order = deeds.steps()
+        const order = stepLog.steps()
         t.ok(
           order.every((n, i) => (i % 2 === 0 ? n > 0 : n === -order[i - 1]!)),
           'never two at once',

@@ -8,24 +8,24 @@ import { readStream } from '../helpers/sse.js'
 
 t.setTimeout(280_000)
 const WAIT_MS = 60_000
-const nameOf = (pid: number) => {
+const commandLineOf = (pid: number) => {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
   } catch {
     return ''
   }
 }
-const pidOf = (cluster: Cluster, what: RegExp) => cluster.pids().find(pid => what.test(nameOf(pid)))!
+const pidOf = (cluster: Cluster, name: RegExp) => cluster.pids().find(pid => name.test(commandLineOf(pid)))!
 
 async function until(check: () => Promise<boolean>, ms = WAIT_MS): Promise<void> {
   const end = Date.now() + ms
   while (!(await check().catch(() => false))) {
-    if (Date.now() > end) throw new Error('waited in vain')
+    if (Date.now() > end) throw new Error(`the condition is still false after ${ms} ms`)
     await new Promise(done => setTimeout(done, 100))
   }
 }
 
-/** Some running, some in line, some delayed; after `fault` all of them end well and no thread is left busy. */
+/** Running, pending and delayed runs exist; after `fault` all of them succeed and no thread stays busy. */
 async function survives(t: Test, fault: (cluster: Cluster, data: string) => Promise<Cluster>) {
   const data = mkdtempSync(join(tmpdir(), 'weft-fault-'))
   let cluster = await startCluster({ app: 'test/apps/basic', data })
@@ -53,7 +53,7 @@ async function survives(t: Test, fault: (cluster: Cluster, data: string) => Prom
   return cluster
 }
 
-t.test('kill -9 of everything: running, waiting and delayed runs end', async t => {
+t.test('kill -9 of every process: running, pending and delayed runs succeed', async t => {
   await survives(t, async (cluster, data) => {
     const pids = [cluster.launcher.pid, ...cluster.pids()]
     for (const pid of pids) process.kill(pid, 'SIGKILL')
@@ -62,7 +62,7 @@ t.test('kill -9 of everything: running, waiting and delayed runs end', async t =
   })
 })
 
-t.test('the broker loses its whole folder: no accepted run is lost', async t => {
+t.test('the NATS data folder is deleted: no accepted run is lost', async t => {
   await survives(t, async (cluster, data) => {
     const pids = [cluster.launcher.pid, ...cluster.pids()]
     for (const pid of pids) process.kill(pid, 'SIGKILL')
@@ -72,7 +72,7 @@ t.test('the broker loses its whole folder: no accepted run is lost', async t => 
   })
 })
 
-t.test('kill -9 of the process with all roles: it is started again and goes on', async t => {
+t.test('kill -9 of the process with all roles: the launcher restarts it and runs continue', async t => {
   await survives(t, async cluster => {
     const url = cluster.url
     process.kill(pidOf(cluster, /roles-main/), 'SIGKILL')
@@ -81,7 +81,7 @@ t.test('kill -9 of the process with all roles: it is started again and goes on',
   })
 })
 
-t.test('kill -9 of the NATS server: runs and streams go on', async t => {
+t.test('kill -9 of the NATS server: runs and streams continue', async t => {
   await survives(t, async cluster => {
     const url = cluster.url
     const streams = [true, false].map(resumable =>
@@ -110,7 +110,7 @@ t.test('kill -9 of the NATS server: runs and streams go on', async t => {
   })
 })
 
-t.test('SIGTERM in the middle of work: exit code 0, nothing interrupted', async t => {
+t.test('SIGTERM while runs execute: exit code 0, no run is interrupted', async t => {
   await survives(t, async (cluster, data) => {
     t.equal(await cluster.stop(), 0)
     return startCluster({ app: 'test/apps/basic', data })

@@ -20,7 +20,7 @@ const faults = [
 ] as const
 
 for (const [harm, error, message] of faults) {
-  t.test(`${harm}: one run pays, after three attempts it ends; the others finish`, async t => {
+  t.test(`${harm}: only the run that caused it is charged and ends after three attempts; others succeed`, async t => {
     const others: Started[] = []
     for (let n = 0; n < 20; n++) others.push(await weft.run('steps', { steps: 30 }))
     const thread_id = await weft.thread()
@@ -42,7 +42,7 @@ const readers = (run: Started) => {
   return { events, ended: weft.read(run.run_id, events) }
 }
 
-t.test('a stateful run goes on behind its last checkpoint, and two readers see the same', async t => {
+t.test('a stateful run continues from its last checkpoint, and two readers get the same events', async t => {
   const thread_id = await weft.thread()
   const body = { durability: 'sync' }
   const run = await weft.run('poison', { steps: 10, at: 4, harm: 'exit', times: 2 }, { thread_id, body })
@@ -69,7 +69,7 @@ t.test('a temporary run starts from its input', async t => {
   }
 })
 
-t.test('killed by nobody knows whom: the run that was there is charged', async t => {
+t.test('a host killed from outside: the run in it is charged', async t => {
   const run = await weft.run('poison', { steps: 3, at: 2, harm: 'wait', times: 1 })
   const { pid } = (await run.begun(2)).at(-1)!
   process.kill(pid, 'SIGKILL')
@@ -79,7 +79,7 @@ t.test('killed by nobody knows whom: the run that was there is charged', async t
 
 const cancelled = { body: { on_disconnect: 'cancel' } }
 
-t.test('cancel stops the work', async t => {
+t.test('cancel stops the node', async t => {
   for (const [harm, ms, limit] of [
     ['signal', 3_000, 2_000],
     ['wait', 3_000, 3_000],
@@ -96,11 +96,11 @@ t.test('cancel stops the work', async t => {
     t.ok(performance.now() - from < limit, `${harm} ends in time`)
     await sleep(ms + 500 - (performance.now() - from))
     t.same(stepsOf(run), [1, 2], `${harm}: no step after the end`)
-    t.match(await within(30_000, other.ended), { status: 'success' }, 'a bystander finishes')
+    t.match(await within(30_000, other.ended), { status: 'success' }, 'another run in the host succeeds')
   }
 })
 
-t.test('a cancel of a run that holds the event loop is not waited for', async t => {
+t.test('a cancel of a run that holds the event loop kills its host at once', async t => {
   const run = await weft.run('poison', { steps: 3, at: 2, harm: 'busy', ms: 20_000 }, cancelled)
   await run.begun(2)
   await sleep(1_500)
@@ -110,13 +110,13 @@ t.test('a cancel of a run that holds the event loop is not waited for', async t 
   t.ok(performance.now() - from < 4_000)
 })
 
-t.test('cancel before pick-up, and before a host is there', async t => {
+t.test('cancel before the claim, and before a host is ready', async t => {
   const thread_id = await weft.thread()
   const first = await weft.run('slow', { ms: 1_500 }, { thread_id })
   const queued = await weft.run('slow', {}, { thread_id, ...cancelled })
   await weft.cancel(queued.run_id)
   t.match(await within(10_000, queued.ended), { status: 'interrupted' })
-  // Its host dies when it starts: the next one of its graph has to wait for another.
+  // Its host ends when it starts: the next run of its graph waits for another host.
   const bad = await weft.run('poison', { at: 1, harm: 'exit', times: 1 }, {})
   await bad.begun(1)
   const waiting = await weft.run('poison', { steps: 2 }, cancelled)
@@ -129,7 +129,7 @@ t.test('cancel before pick-up, and before a host is there', async t => {
   t.ok(waiting.steps().length < 2)
 })
 
-t.test('a graph that blocks runs alone; others do not wait for it', async t => {
+t.test('a graph that blocks is isolated; runs of other graphs do not wait for it', async t => {
   const blocking = await weft.run('many', { count: 2, at: 1, harm: 'busy', ms: 6_000 })
   await blocking.begun(1)
   await sleep(1_500)
@@ -137,8 +137,8 @@ t.test('a graph that blocks runs alone; others do not wait for it', async t => {
   for (let n = 0; n < 5; n++) runs.push(await weft.run('other', { steps: 2 }))
   for (const run of runs) t.match(await within(20_000, run.ended), { status: 'success' })
   t.equal(blocking.events.at(-1)?.event === 'custom' || blocking.events.length < 4, true)
-  t.match(await within(20_000, blocking.ended), { status: 'success' }, 'long work is legal')
-  t.equal(blocking.steps().length, 1, 'and runs once')
+  t.match(await within(20_000, blocking.ended), { status: 'success' }, 'long synchronous work is allowed')
+  t.equal(blocking.steps().length, 1, 'and executes once')
   const again = await weft.run('many', { count: 2, at: 1, harm: 'wait', ms: 1_000 })
   const [next] = await again.begun(1)
   const neighbour = await weft.run('other', { steps: 30 })
@@ -147,19 +147,23 @@ t.test('a graph that blocks runs alone; others do not wait for it', async t => {
   await within(20_000, Promise.all([again.ended, neighbour.ended]))
 })
 
-t.test('poison among many: good runs finish, the others pay each for itself', async t => {
-  const good: Started[] = []
-  const bad: Started[] = []
-  for (let n = 0; n < 66; n++) {
-    const harm = ['exit', 'rejection', 'exception'][n % 3]
-    if (n % 11 === 5) bad.push(await weft.run('poison', { steps: 3, at: 2, harm }))
-    else good.push(await weft.run('steps', { steps: 5 }))
-  }
-  for (const run of good) t.match(await within(60_000, run.ended), { status: 'success' })
-  for (const run of bad) t.match(await within(60_000, run.ended), { status: 'error', error: { message: /3 attempts/ } })
-})
+t.test(
+  'failing runs among good ones: good runs succeed, each failing run ends after its own three attempts',
+  async t => {
+    const good: Started[] = []
+    const bad: Started[] = []
+    for (let n = 0; n < 66; n++) {
+      const harm = ['exit', 'rejection', 'exception'][n % 3]
+      if (n % 11 === 5) bad.push(await weft.run('poison', { steps: 3, at: 2, harm }))
+      else good.push(await weft.run('steps', { steps: 5 }))
+    }
+    for (const run of good) t.match(await within(60_000, run.ended), { status: 'success' })
+    for (const run of bad)
+      t.match(await within(60_000, run.ended), { status: 'error', error: { message: /3 attempts/ } })
+  },
+)
 
-t.test('log spam costs nothing but its own time', async t => {
+t.test('endless log output slows only its own run', async t => {
   const run = await weft.run('other', { steps: 3, at: 1, harm: 'spam', ms: 2_000 })
   t.match(await within(20_000, run.ended), { status: 'success' })
   t.equal(run.steps().length, 3)

@@ -1,4 +1,4 @@
-/** What a graph worker does with runs whose time, authority, store, broker or own process ends. */
+/** What a graph worker does with runs when they time out, lose their lease, or lose store, broker or worker. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { openCaller } from '../../bus/call.js'
@@ -22,12 +22,12 @@ const alive = (pid: number) => {
   }
 }
 
-t.test('the time of a run is limited', async t => {
+t.test('a run that exceeds its time limit ends as timeout', async t => {
   const weft = await startWorkers({ run_timeout_secs: 1.5 })
   t.teardown(() => weft.stop())
   for (const harm of ['signal', 'wait', 'busy']) {
     const thread_id = await weft.thread()
-    // Who shares a host with a busy loop spends its own time, too.
+    // A busy loop also uses up the time of the runs that share its host.
     const other = harm === 'busy' ? null : await weft.run('steps', { steps: 10 })
     const run = await weft.run('poison', { steps: 3, at: 2, harm, ms: 20_000 }, { thread_id })
     const ended = await within(20_000, run.ended)
@@ -46,7 +46,7 @@ t.test('with one worker', async t => {
   t.teardown(() => weft.stop())
 
   for (const harm of ['wait', 'busy']) {
-    await t.test(`a run that another holds is stopped (${harm})`, async t => {
+    await t.test(`a run whose lease was taken over is stopped (${harm})`, async t => {
       const thread_id = await weft.thread()
       const input = { steps: 4, at: 2, harm, ms: 60_000, times: 1 }
       const run = await weft.run('poison', input, { thread_id, body: { durability: 'sync' } })
@@ -60,7 +60,7 @@ t.test('with one worker', async t => {
             json({ run_id: run.run_id, thread_id, worker: 'w', ...(hb === undefined ? {} : { hb }) }),
           )
         ).head
-      // Its holder beats every few seconds: who falls between two beats asks again with the beat it saw last.
+      // The holder sends a heartbeat every few seconds: a claim between two of them repeats with the last count.
       let { claim: answer, lease } = await claim()
       await until(async () => {
         if (answer !== 'taken') ({ claim: answer, lease } = await claim(lease!.hb))
@@ -77,7 +77,7 @@ t.test('with one worker', async t => {
     })
   }
 
-  await t.test('a wake-up that comes several times starts one execution', async t => {
+  await t.test('a wake-up that is delivered several times starts one execution', async t => {
     const resources = await weft.open('resources')
     const mux = openMux(resources)
     const runs: Started[] = []
@@ -92,7 +92,7 @@ t.test('with one worker', async t => {
     mux.close()
   })
 
-  await t.test('a broker that restarts gives no run twice', async t => {
+  await t.test('a broker restart starts no run twice', async t => {
     const run = await weft.run('poison', { steps: 3, at: 2, harm: 'wait', ms: 14_000 })
     await run.begun(2)
     weft.nats.kill()
@@ -107,7 +107,7 @@ t.test('with one worker', async t => {
     t.same(stepsOf(run), [1, 2, 3])
   })
 
-  await t.test('a store that is away for a while stops no run', async t => {
+  await t.test('a short outage of the store stops no run', async t => {
     const thread_id = await weft.thread()
     const run = await weft.run('steps', { steps: 300 }, { thread_id, body: { durability: 'sync' } })
     await run.begun(20)
@@ -117,7 +117,7 @@ t.test('with one worker', async t => {
   })
 })
 
-t.test('an orderly stop hands over what does not finish', async t => {
+t.test('a graceful stop hands over the runs that do not finish in time', async t => {
   const weft = await startWorkers()
   t.teardown(() => weft.stop())
   const thread_id = await weft.thread()
@@ -134,7 +134,7 @@ t.test('an orderly stop hands over what does not finish', async t => {
   await within(10_000, weft.graphs.stop())
   t.ok(performance.now() - from < 8_000)
   t.equal(short.steps().length, 1)
-  t.match(await within(10_000, short.ended), { status: 'success' }, 'finished within the grace')
+  t.match(await within(10_000, short.ended), { status: 'success' }, 'finished within the stop deadline')
   t.match(await within(20_000, long.ended), { status: 'success' }, 'not interrupted')
   t.same(stepsOf(long), [1, 2, 2, 3])
   t.notOk(alive(first!.pid))

@@ -1,4 +1,4 @@
-/** Load for tests that stop and kill things: what was answered 2xx is remembered, and must end. */
+/** Load for tests that stop and kill processes: each run that was answered 2xx is recorded and must end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Roles } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
@@ -8,7 +8,7 @@ const RUNS_MS = 90_000
 /** The body of the next run. */
 type Input = () => { assistant_id: string; input: object }
 
-/** Creates runs one after the other until told to stop; what was answered 2xx must end in success. */
+/** Creates runs one after the other until `stop`; each run that was answered 2xx must end as success. */
 export function load(roles: Pick<Roles, 'urls'>, input: Input = () => ({ assistant_id: 'slow', input: { ms: 300 } })) {
   const accepted: { thread_id: string; run_id: string }[] = []
   const refused: number[] = []
@@ -27,7 +27,7 @@ export function load(roles: Pick<Roles, 'urls'>, input: Input = () => ({ assista
   }
   const ended = (async () => {
     for (let i = 0; on && i < 2_000; i++) {
-      // A connection that a stopping edge has closed is no answer; only what was answered counts.
+      // A connection closed by a stopping edge is no answer; only answers count.
       await one(i).catch(() => refused.push(0))
       await sleep(30)
     }
@@ -42,8 +42,11 @@ export function load(roles: Pick<Roles, 'urls'>, input: Input = () => ({ assista
   }
 }
 
-/** The statuses of the runs once all have ended, or when it has been waited too long. */
-export async function settled(url: string, runs: readonly { thread_id: string; run_id: string }[]): Promise<string[]> {
+/** The statuses of the runs when all have ended, or after 90 s. */
+export async function finalStatuses(
+  url: string,
+  runs: readonly { thread_id: string; run_id: string }[],
+): Promise<string[]> {
   const client = lines[0]!.connect(url)
   const end = Date.now() + RUNS_MS
   for (;;) {

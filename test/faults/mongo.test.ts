@@ -1,25 +1,25 @@
-/** What the store in MongoDB promises: several resource workers share it, and its death loses nothing accepted. */
+/** The promises of the MongoDB store: resource workers share it, and no accepted run is lost when it dies. */
 import t, { type Test } from 'tap'
 import { type Roles, startRoles } from '../helpers/cluster.js'
 import { startMongo, startOwnMongo } from '../helpers/mongo-server.js'
 import { lines } from '../helpers/sdk.js'
-import { type Deeds, deedLogs, until } from '../helpers/steps.js'
-import { load, settled } from './load.js'
+import { type StepLog, stepLogs, until } from '../helpers/steps.js'
+import { finalStatuses, load } from './load.js'
 
 t.setTimeout(400_000)
 const APP = 'test/apps/faults'
 
-/** Runs of three steps, each with a log of its own. */
+/** Runs of three steps, each with its own log. */
 function counted() {
-  const logs = deedLogs()
-  const all: Deeds[] = []
+  const logs = stepLogs()
+  const all: StepLog[] = []
   return {
     all,
     remove: logs.remove,
     next() {
-      const deeds = logs.log()
-      all.push(deeds)
-      return { assistant_id: 'steps', input: { log: deeds.file, steps: 3 } }
+      const stepLog = logs.log()
+      all.push(stepLog)
+      return { assistant_id: 'steps', input: { log: stepLog.file, steps: 3 } }
     },
   }
 }
@@ -35,7 +35,7 @@ function onlyUnavailable(t: Test, refused: readonly number[], { resources, added
       .split('\n')
       .filter(line => line.includes('a handler failed')),
   )
-  t.same(failures, [], 'no call failed for a reason that nobody knows')
+  t.same(failures, [], 'no call failed with an internal error')
 }
 
 const goesOn = async (roles: Roles, accepted: readonly unknown[], more = 20) => {
@@ -46,7 +46,7 @@ const goesOn = async (roles: Roles, accepted: readonly unknown[], more = 20) => 
   )
 }
 
-t.test('the database dies and comes back, twice, under load: nothing accepted is lost', async t => {
+t.test('the database is killed and restarted twice under load: no accepted run is lost', async t => {
   const mongo = await startOwnMongo()
   t.teardown(() => mongo.stop())
   const roles = await startRoles({ app: APP, env: { MONGODB_URL: mongo.url('weft') } })
@@ -62,17 +62,17 @@ t.test('the database dies and comes back, twice, under load: nothing accepted is
     await goesOn(roles, accepted)
   }
   await stop()
-  const states = await settled(roles.urls[0]!, accepted)
+  const states = await finalStatuses(roles.urls[0]!, accepted)
   t.same([...new Set(states)], ['success'], `${states.length} runs were accepted`)
   onlyUnavailable(t, refused, roles)
-  t.ok(refused.includes(503), 'some calls were refused meanwhile')
-  const ran = all.filter(deeds => deeds.steps().length > 0)
+  t.ok(refused.includes(503), 'some calls were refused during the outage')
+  const ran = all.filter(stepLog => stepLog.steps().length > 0)
   t.ok(ran.length >= accepted.length)
-  for (const deeds of ran) t.same([...new Set(deeds.steps())], [1, 2, 3], 'every step was made')
+  for (const stepLog of ran) t.same([...new Set(stepLog.steps())], [1, 2, 3], 'every step was executed')
 })
 
 t.test(
-  'of three resource workers one is killed under load: calls and runs go on, no run is executed twice',
+  'two of three resource workers are killed under load: calls and runs continue, no run is executed twice',
   async t => {
     const mongo = await startMongo()
     t.teardown(() => mongo.stop())
@@ -87,30 +87,30 @@ t.test(
     roles.resources[1]!.kill('SIGKILL')
     await goesOn(roles, accepted)
     await stop()
-    const states = await settled(roles.urls[0]!, accepted)
+    const states = await finalStatuses(roles.urls[0]!, accepted)
     t.same([...new Set(states)], ['success'], `${states.length} runs were accepted`)
     onlyUnavailable(t, refused, roles)
-    const ran = all.filter(deeds => deeds.steps().length > 0)
-    for (const deeds of ran) t.same(deeds.steps(), [1, 2, 3], 'every step was made once')
+    const ran = all.filter(stepLog => stepLog.steps().length > 0)
+    for (const stepLog of ran) t.same(stepLog.steps(), [1, 2, 3], 'every step was executed once')
   },
 )
 
-t.test('three resource workers, many callers on few threads: one run at a time, each of them once', async t => {
+t.test('three resource workers, many callers on few threads: one run at a time, each run once', async t => {
   const mongo = await startMongo()
   t.teardown(() => mongo.stop())
   const roles = await startRoles({ resources: 3, graphs: 2, app: APP, env: { MONGODB_URL: mongo.url() } })
   t.teardown(() => roles.stop())
   const client = lines[0]!.connect(roles.urls[0]!)
-  const logs = deedLogs()
+  const logs = stepLogs()
   t.teardown(logs.remove)
   const threads = await Promise.all(Array.from({ length: 4 }, () => client.threads.create()))
   const made: { thread_id: string; run_id: string }[] = []
-  const deeds = new Map<string, Deeds[]>()
+  const stepLog = new Map<string, StepLog[]>()
   await Promise.all(
     threads.flatMap(({ thread_id }) =>
       Array.from({ length: 12 }, async () => {
         const log = logs.log()
-        deeds.set(thread_id, [...(deeds.get(thread_id) ?? []), log])
+        stepLog.set(thread_id, [...(stepLog.get(thread_id) ?? []), log])
         made.push(
           await client.runs.create(thread_id, 'slow', {
             input: { log: log.file, ms: 100 },
@@ -120,9 +120,9 @@ t.test('three resource workers, many callers on few threads: one run at a time, 
       }),
     ),
   )
-  const states = await settled(roles.urls[0]!, made)
+  const states = await finalStatuses(roles.urls[0]!, made)
   t.same([...new Set(states)], ['success'], `${states.length} runs were accepted`)
-  for (const logs of deeds.values()) {
+  for (const logs of stepLog.values()) {
     const starts = logs.flatMap(log => log.all()).map(({ at }) => at)
     t.equal(starts.length, 12, 'each run was executed once')
     starts.sort((a, b) => (a < b ? -1 : 1))
@@ -130,12 +130,12 @@ t.test('three resource workers, many callers on few threads: one run at a time, 
     t.same(
       gaps.filter(gap => gap < 100_000_000n),
       [],
-      'none began before the one before it had waited its 100 ms',
+      'no run began before the previous one had waited its 100 ms',
     )
   }
 })
 
-t.test('what is announced to one resource worker is known to all, also to one that comes later', async t => {
+t.test('all resource workers know an announcement to one of them, also a worker that starts later', async t => {
   const mongo = await startMongo()
   t.teardown(() => mongo.stop())
   const env = { MONGODB_URL: mongo.url() }
@@ -145,7 +145,7 @@ t.test('what is announced to one resource worker is known to all, also to one th
   await roles.add('graphs', ['--app', APP, '--pool', 'special'])
   const client = lines[0]!.connect(url)
   const run = async () => (await client.runs.wait(null, 'slow', { input: { ms: 1 } })) as { done: number[] }
-  // The queue group gives the calls to one worker or the other, as it likes.
+  // The queue group distributes the calls over the workers at random.
   for (const { done } of await Promise.all(Array.from({ length: 20 }, run))) t.same(done, [1])
   await roles.add('resources')
   for (const { kill } of roles.resources) kill('SIGKILL')

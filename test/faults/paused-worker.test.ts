@@ -1,6 +1,6 @@
 /**
- * A graph worker that was paused and comes back after its runs were taken over: it is refused everything, and nobody
- * who reads notices it (reliability: zombie worker).
+ * A graph worker that is paused and resumes after its runs were taken over: every write of it is refused, and readers
+ * see one sequence of events (reliability: zombie worker).
  */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,14 +8,14 @@ import t from 'tap'
 import { startRoles } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
-import { deedLogs, until } from '../helpers/steps.js'
+import { stepLogs, until } from '../helpers/steps.js'
 
 t.setTimeout(180_000)
 const parentOf = (pid: number) => Number(/^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])
 
-t.test('a paused worker that comes back', async t => {
+t.test('a worker that resumes after its runs were taken over writes nothing', async t => {
   const roles = await startRoles({ app: 'test/apps/faults', graphs: 2 })
-  const logs = deedLogs()
+  const logs = stepLogs()
   const stopped = new Set<number>()
   t.teardown(async () => {
     for (const pid of stopped) process.kill(pid, 'SIGCONT')
@@ -27,24 +27,24 @@ t.test('a paused worker that comes back', async t => {
 
   const begin = async (stream_resumable: boolean) => {
     const { thread_id } = await client.threads.create()
-    const deeds = logs.log()
+    const stepLog = logs.log()
     const runs = `${url}/threads/${thread_id}/runs`
     const body = {
       assistant_id: 'poison',
-      input: { log: deeds.file, steps: 8, at: 4, harm: 'wait', ms: 4_000, times: 1 },
+      input: { log: stepLog.file, steps: 8, at: 4, harm: 'wait', ms: 4_000, times: 1 },
       durability: 'sync',
       stream_mode: ['values', 'updates'],
       stream_resumable,
       on_disconnect: 'continue',
     }
     const first = readStream(`${runs}/stream`, { method: 'POST', body })
-    const begun = await deeds.begun(4)
+    const begun = await stepLog.begun(4)
     const { run_id } = (await client.runs.list(thread_id))[0]!
     const join = () => readStream(`${runs}/${run_id}/stream`, { headers: { 'last-event-id': '-1' } })
     return {
       thread_id,
       run_id,
-      deeds,
+      stepLog,
       first,
       second: join(),
       join,
@@ -71,12 +71,12 @@ t.test('a paused worker that comes back', async t => {
         'each id once, in order',
       )
     }
-    t.same(readings[1]!.frames, readings[0]!.frames, 'two readers, one sequence')
+    t.same(readings[1]!.frames, readings[0]!.frames, 'two readers get the same sequence')
     t.equal((await client.runs.get(run.thread_id, run.run_id)).status, 'success')
     t.same(
-      run.deeds.steps(),
+      run.stepLog.steps(),
       run.worker === worker ? [1, 2, 3, 4, 4, 5, 6, 7, 8] : [1, 2, 3, 4, 5, 6, 7, 8],
-      'what was checkpointed did not run again',
+      'no step with a stored checkpoint ran again',
     )
     ends.set(run.run_id, [
       await client.threads.get(run.thread_id),
@@ -88,7 +88,7 @@ t.test('a paused worker that comes back', async t => {
   zombie.kill('SIGCONT')
   stopped.clear()
   await until(() => /a later attempt holds|lost/.test(zombie.output()))
-  // Its heartbeats and saves have all been answered by then.
+  // All its heartbeats and saves are answered after this time.
   await sleep(7_000)
   for (const run of all) {
     t.same(
@@ -101,14 +101,14 @@ t.test('a paused worker that comes back', async t => {
       'nothing was written',
     )
     t.notOk(
-      run.worker === worker && run.deeds.all().some(({ step, pid }) => pid === run.pid && step > 4),
-      'nothing went on over there',
+      run.worker === worker && run.stepLog.all().some(({ step, pid }) => pid === run.pid && step > 4),
+      'no node started in the old worker',
     )
-    t.same((await run.join()).frames, (await run.first).frames, 'a third reader sees the same')
+    t.same((await run.join()).frames, (await run.first).frames, 'a third reader gets the same sequence')
   }
   const later = await Promise.all(
     Array.from({ length: 20 }, () => client.runs.wait(null, 'steps', { input: { steps: 5 } })),
   )
   t.ok(later.every(values => (values as { done: number[] }).done.length === 5))
-  t.equal(zombie.child.exitCode, null, 'it lives on')
+  t.equal(zombie.child.exitCode, null, 'the old worker continues')
 })

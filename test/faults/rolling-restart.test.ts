@@ -1,15 +1,15 @@
-/** Processes of each role that stop or die while others go on: what a rolling restart does to clients. */
+/** Processes of each role stop or are killed while others continue: the effect of a rolling restart on clients. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { type Proc, startRoles } from '../helpers/cluster.js'
 import { type Frame, readStream } from '../helpers/sse.js'
-import { load, settled } from './load.js'
+import { finalStatuses, load } from './load.js'
 
 t.setTimeout(240_000)
 const APP = 'test/apps/basic'
 
-t.test('SIGTERM to each role in turn, under load: exit code 0, nothing lost, nothing interrupted', async t => {
+t.test('SIGTERM to each role in turn under load: exit code 0, no run lost or interrupted', async t => {
   const roles = await startRoles({ edges: 2, graphs: 2, app: APP })
   t.teardown(() => roles.stop())
   const { accepted, refused, stop } = load(roles)
@@ -24,17 +24,17 @@ t.test('SIGTERM to each role in turn, under load: exit code 0, nothing lost, not
   await restart(roles.graphs, 'graphs', 'new')
   await restart(roles.graphs, 'graphs', 'new')
   const before = accepted.length
-  // The embedded store has one owner: its successor can only start when it has let go.
+  // One process owns the embedded store: its successor starts after it has ended.
   await restart(roles.resources, 'resources', 'old')
   const deadline = Date.now() + 20_000
   while (accepted.length < before + 20 && Date.now() < deadline) await sleep(100)
   t.ok(accepted.length >= before + 20, 'calls are answered again')
-  const [gone] = roles.edges
+  const [edge] = roles.edges
   roles.urls.shift()
-  t.equal(await gone!.stop(), 0, 'edge ended with code 0')
+  t.equal(await edge!.stop(), 0, 'edge ended with code 0')
   await sleep(500)
   await stop()
-  const states = await settled(roles.urls[0]!, accepted)
+  const states = await finalStatuses(roles.urls[0]!, accepted)
   t.same([...new Set(states)], ['success'], `${states.length} runs were accepted`)
   t.same(
     [...new Set(refused)].filter(status => ![0, 503].includes(status)),
@@ -43,7 +43,7 @@ t.test('SIGTERM to each role in turn, under load: exit code 0, nothing lost, not
   )
 })
 
-t.test('kill -9 of an edge: its clients go on at the other, every event once', async t => {
+t.test('kill -9 of an edge: its clients resume at the other edge, every event once', async t => {
   const roles = await startRoles({ edges: 2, app: APP })
   t.teardown(() => roles.stop())
   const [first, second] = roles.urls as [string, string]
@@ -68,9 +68,9 @@ t.test('kill -9 of an edge: its clients go on at the other, every event once', a
       for await (const bytes of response.body!) text += Buffer.from(bytes as Uint8Array).toString()
       t.fail('the stream was not cut')
     } catch {
-      // Cut, as it should be.
+      // The kill has cut the stream.
     }
-    // Only frames that came whole count; a client drops the rest.
+    // A client drops an incomplete frame.
     for (const frame of text.slice(0, text.lastIndexOf('\n\n') + 1).split('\n\n')) {
       const id = /^id: (\d+)/m.exec(frame)?.[1]
       if (id !== undefined) seen.push({ id: Number(id), event: '', data: '' })

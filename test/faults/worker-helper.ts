@@ -1,6 +1,6 @@
 /**
  * A resource worker and a graph worker in this process, with real NATS, store and hosts; runs are created as the edge
- * creates them. What a graph did is read from its own log (test/apps/faults), not from us.
+ * creates them. The steps of a graph are read from its own log (test/apps/faults), not from the server.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -37,7 +37,7 @@ export interface Event {
 export interface Started {
   run_id: string
   thread_id: string
-  /** What the graph says it did. */
+  /** The steps in the log of the graph. */
   steps(): Step[]
   /** Resolves when the graph has begun this many steps. */
   begun(count: number): Promise<Step[]>
@@ -55,11 +55,11 @@ export interface Workers {
   graphs: Lifecycle
   /** A connection of a role, closed at the end. */
   open(role: Role): Promise<Link>
-  /** The resource worker goes away for so long. */
+  /** Stops the resource worker and starts it again after `ms`. */
   storeAway(ms: number): Promise<void>
   /** Creates a run as the edge does: follows it first. */
   run(graph: string, input: object, options?: RunOptions): Promise<Started>
-  /** One more reader, from now on. */
+  /** Starts another reader. */
   read(run_id: string, events: Event[], resumable?: boolean): Promise<Ending>
   thread(): Promise<string>
   row(run_id: string): Promise<{ status: string }>
@@ -190,7 +190,7 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
     threadRow: async thread_id =>
       json((await caller.ask(rpc('threads', 'get'), { request_id: 't', params: { thread_id } })).body),
     async cancel(run_id) {
-      // The way there is today: the client that made the run went away.
+      // As after a disconnect of the client that created the run.
       await caller.ask(rpc('runs', 'disconnect'), { request_id: 't' }, Buffer.from(JSON.stringify({ run_id })))
     },
     async stop() {
@@ -204,7 +204,7 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
   }
 }
 
-/** Reads as the edge does: drops what is not greater, replays what is missing. Resolves at the end of the run. */
+/** Reads as the edge does: drops ids that are not greater, replays missing ones. Resolves at the end of the run. */
 function follow(follower: Follower, run: RunId, resumable: boolean, events: Event[]): Promise<Ending> {
   let sent = -1
   let hole = false
@@ -257,7 +257,7 @@ const eventsIn = (text: string): Event[] =>
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const stop = new AbortController()
   const late = sleep(ms, undefined, { signal: stop.signal }).then(() => {
-    throw new Error(`nothing happened within ${ms} ms`)
+    throw new Error(`no result within ${ms} ms`)
   })
   try {
     return await Promise.race([work, late])

@@ -1,4 +1,4 @@
-/** What the graphs of test/apps/faults say they did, in files of their own: so that a checker need not believe the server. */
+/** Reads the step logs that the graphs of test/apps/faults write: a checker does not depend on the server's records. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,18 +22,18 @@ export const stepsIn = (file: string): Step[] =>
         })
     : []
 
-export interface Deeds {
+export interface StepLog {
   /** The `log` of a run's input. */
   file: string
   steps(): number[]
   all(): Step[]
-  /** Resolves when so many steps have begun. */
+  /** Resolves when this many steps have begun. */
   begun(count: number): Promise<Step[]>
 }
 
-/** Makes logs in a folder of their own; `remove` deletes it. */
-export function deedLogs(): { log(): Deeds; remove(): void } {
-  const folder = mkdtempSync(join(tmpdir(), 'weft-deeds-'))
+/** Creates logs in a new folder; `remove` deletes it. */
+export function stepLogs(): { log(): StepLog; remove(): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'weft-steps-'))
   let n = 0
   return {
     log() {
@@ -54,11 +54,11 @@ export function deedLogs(): { log(): Deeds; remove(): void } {
   }
 }
 
-/** Asks again and again; throws when the answer is still no after `ms`. */
+/** Polls the condition; throws when it is still false after `ms`. */
 export async function until(done: () => boolean | Promise<boolean>, ms = 30_000): Promise<void> {
   const end = Date.now() + ms
   while (!(await done())) {
-    if (Date.now() > end) throw new Error(`waited ${ms} ms in vain`)
+    if (Date.now() > end) throw new Error(`the condition is still false after ${ms} ms`)
     await sleep(20)
   }
 }

@@ -1,5 +1,5 @@
-// Graphs that harm their host. Each writes what it does to an append-only file of its own (`log` of the input, one
-// line per node start: step, process id, monotonic time), so that a checker need not believe the server.
+// Graphs that harm their host. Each appends one line per node start (step, process id, monotonic time) to the file
+// `log` of its input, so that a checker does not depend on the server's records.
 import { appendFileSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Annotation, END, START, StateGraph } from '@langchain/langgraph'
@@ -27,7 +27,7 @@ async function eatSlowly() {
   }
 }
 
-/** What a step may do to the process, by name. `ms` is how long. */
+/** What a step may do to the process, by name. `ms` is the duration. */
 const harms = {
   none: () => {},
   wait: (_, ms) => sleep(ms),
@@ -62,13 +62,13 @@ const State = Annotation.Root({
   at: Annotation(),
   harm: Annotation(),
   ms: Annotation(),
-  /** Harm only while the log has fewer lines of that step than so: the attempt after succeeds. */
+  /** The step harms in the first `times` attempts only. */
   times: Annotation(),
   done: Annotation({ reducer: append, default: () => [] }),
   count: Annotation(),
 })
 
-/** How often a step was begun, over all attempts. */
+/** How often a step has begun, over all attempts. */
 const seen = (log, step) =>
   log
     ? readFileSync(log, 'utf8')
@@ -92,11 +92,11 @@ function counting() {
 
 /** Counts its steps; one of them harms. */
 export const poison = counting()
-/** The same, and never to blame. */
+/** The same, for runs that cause no harm. */
 export const steps = counting()
 export const other = counting()
 
-/** One node that takes its time. */
+/** One node that waits for `ms`. */
 export const slow = new StateGraph(State)
   .addNode('node', async ({ log, ms = 1_000 }) => {
     note(log, 1)
@@ -122,7 +122,7 @@ export const many = new StateGraph(State)
   .addEdge('node', END)
   .compile()
 
-/** Says `n` when it begins and `-n` when it has ended, also when it was stopped. */
+/** Logs `n` when it begins and `-n` when it has ended, also when it was stopped. */
 export const span = new StateGraph(
   Annotation.Root({ log: Annotation(), n: Annotation(), ms: Annotation(), last: Annotation() }),
 )
