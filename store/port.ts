@@ -269,6 +269,34 @@ export interface RecordQuery {
   limit: number
 }
 
+/** An item of the store that applications share: a JSON object under a namespace and a key. */
+export interface ItemRow {
+  app: string
+  /** Labels without dots, at least one. */
+  namespace: string[]
+  key: string
+  /** JSON text of an object. */
+  value: string
+  created_at: number
+  updated_at: number
+  /** Minutes that it lives after it was written or read; null = it never expires. */
+  ttl: number | null
+  expires_at: number | null
+}
+
+export type ItemKey = Pick<ItemRow, 'namespace' | 'key'>
+
+export interface ItemQuery {
+  app: string
+  /** The first labels; [] = all items. */
+  prefix: readonly string[]
+  /** Items that have expired at this time are left out. */
+  now: number
+  /** The last row of the page before. */
+  after?: ItemKey & { updated_at: number }
+  limit: number
+}
+
 export type Step =
   /** Fails when the id exists in the application. */
   | { step: 'assistants.insert'; row: AssistantRow }
@@ -329,6 +357,15 @@ export type Step =
   | { step: 'records.remove'; kind: string; id: string; where: { rev?: number } }
   /** Removes all records of the kind that belong to `parent`; never fails. */
   | { step: 'records.clear'; kind: string; parent: string }
+  /**
+   * Inserts the item or replaces its value; never fails. A stored item that has not expired keeps its `created_at`, and
+   * its `updated_at` grows by at least one.
+   */
+  | { step: 'items.put'; row: ItemRow }
+  /** Removes the item, with `expired_at` only if it has expired by then; never fails. */
+  | ({ step: 'items.remove'; app: string; expired_at?: number } & ItemKey)
+  /** Sets the expiry of items that have not been written since they were read (`updated_at`); never fails. */
+  | { step: 'items.touch'; app: string; items: readonly (ItemKey & { updated_at: number; expires_at: number })[] }
   /** Removes checkpoints with their writes; never fails. */
   | { step: 'checkpoints.remove'; thread_id: string; checkpoints: readonly CheckpointKey[] }
   /** Removes blobs, to which no checkpoint refers any more; never fails. */
@@ -342,7 +379,7 @@ export type Step =
  * threads: with all that belongs to them. runs: their threads then rest. checkpoints: with the states of threads, which
  * are then empty. assistants: but those that `keep` names.
  */
-export type Truncated = 'runs' | 'threads' | 'checkpoints' | 'assistants'
+export type Truncated = 'runs' | 'threads' | 'checkpoints' | 'assistants' | 'items'
 
 export interface Tuple {
   ns: string
@@ -429,6 +466,16 @@ export interface Store {
     list(query: RecordQuery): Promise<RecordRow[]>
     /** Records whose `due_at` is not later than `now`, earliest first. */
     due(kind: string, now: number, limit: number): Promise<RecordRow[]>
+  }
+  items: {
+    /** Null also for an item that has expired at `now`. */
+    get(app: string, item: ItemKey, now: number): Promise<ItemRow | null>
+    /** Items at or below the prefix, most recently written first; equal times are ordered by namespace and key. */
+    list(query: ItemQuery): Promise<ItemRow[]>
+    /** Namespaces at or below the prefix that hold an item, ordered by their labels joined with dots. */
+    namespaces(query: Omit<ItemQuery, 'after'> & { after?: readonly string[] }): Promise<string[][]>
+    /** Items of all applications that have expired at `now`, earliest first. */
+    expired(now: number, limit: number): Promise<(ItemKey & { app: string })[]>
   }
   /** Resolves when the store answers; rejects otherwise. */
   ping(): Promise<void>

@@ -8,6 +8,7 @@ import { fail } from '../schemas/errors.js'
 import type { RecordRow, RunSummary, StateRow, Step, Store, ThreadPlace, ThreadRow, Tuple } from './port.js'
 import type { Param, Row } from './sqlite/database.js'
 import type { ReaderData } from './sqlite/reader.js'
+import { itemOf, labelsOfPath } from './sqlite/reads-items.js'
 import type { ThreadRows } from './sqlite/reads-threads.js'
 import { ASSISTANT, decode, PAYLOAD, RECORD, RUN, THREAD } from './sqlite/rows.js'
 import { statements } from './sqlite/statements.js'
@@ -103,6 +104,17 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       named: async (...name) => decode(RECORD, await reader.call<Row>(['records.named', ...name])),
       list: async query => records(await reader.call(['records.list', query])),
       due: async (kind, now, limit) => records(await reader.call(['records.due', kind, now, limit])),
+    },
+    items: {
+      get: async (...item) => itemOf(await reader.call<Row>(['items.get', ...item])),
+      list: async query => (await scan<Row[]>('items.list', query)).map(row => itemOf(row)!),
+      namespaces: async query => (await scan<string[]>('items.namespaces', query)).map(labelsOfPath),
+      expired: async (now, limit) =>
+        (await reader.call<[string, string, string][]>(['items.expired', now, limit])).map(([app, path, key]) => ({
+          app,
+          namespace: labelsOfPath(path),
+          key,
+        })),
     },
     async ping() {
       await Promise.all([writer.call([]), reader.call(['ping'])])

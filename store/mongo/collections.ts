@@ -14,6 +14,7 @@ export const COLLECTIONS = [
   'blobs',
   'writes',
   'records',
+  'items',
   'parts',
 ] as const
 export type CollectionName = (typeof COLLECTIONS)[number]
@@ -69,6 +70,9 @@ export const INDEXES: readonly IndexRow[] = [
   index('records', 'by_created', { kind: 1, created_at: 1, id: 1 }),
   index('records', 'by_updated', { kind: 1, updated_at: 1, id: 1 }),
   index('records', 'due', { kind: 1, due_at: 1, id: 1 }, some({ due_at: { $gt: 0 } })),
+  index('items', 'by_path', { app: 1, path: 1, updated_at: -1, key: 1 }),
+  index('items', 'by_updated', { app: 1, updated_at: -1, path: -1, key: -1 }),
+  index('items', 'expired', { expires_at: 1 }, some({ expires_at: { $gt: 0 } })),
   index('parts', 'by_thread', { thread_id: 1, run_id: 1 }),
 ]
 

@@ -4,6 +4,7 @@ import type { RecordQuery, RecordRow, RunPlace, RunRow, RunSummary, Store } from
 import type { Collections } from './collections.js'
 import { type Doc, key, plain } from './documents.js'
 import { beyond, type Find, finder, keyed } from './find.js'
+import { itemReads } from './items.js'
 import { checkpointReads } from './reads-checkpoints.js'
 import { threadReads } from './reads-threads.js'
 import { finishRemovals } from './removal.js'
@@ -17,6 +18,7 @@ export function reads(all: Collections): Omit<Store, 'apply' | 'ping' | 'close'>
     runs: runReads(all, find),
     checkpoints: checkpointReads(all, find),
     records: recordReads(find),
+    items: itemReads(all, find),
   }
 }
 

@@ -6,6 +6,7 @@ import type { Filter, UpdateFilter } from 'mongodb'
 import type { RunWhere, Step, Truncated } from '../port.js'
 import type { Collections } from './collections.js'
 import { type Doc, fields, key, plain } from './documents.js'
+import { putItem, removeItem, touchItems } from './items.js'
 import { insert, NOBODY, patch, put, remove } from './parts.js'
 import { removeThread } from './removal.js'
 import { removeBlobs, removeCheckpoints, rollback, save } from './saves.js'
@@ -156,6 +157,21 @@ const WAYS: Ways = {
     for (const refs of parts) await remove(all, refs)
     return true
   },
+
+  'items.put': async ({ row }, all) => {
+    await putItem(all, row)
+    return true
+  },
+
+  'items.remove': async (step, all) => {
+    await removeItem(all, step)
+    return true
+  },
+
+  'items.touch': async (step, all) => {
+    await touchItems(all, step)
+    return true
+  },
 }
 
 const owner = (thread_id: string | null) => ({ thread_id, run_id: null })
@@ -201,5 +217,6 @@ const TRUNCATE: { readonly [what in Truncated]: (all: Collections, keep: string[
     await all.threads.updateMany({ status: { $ne: 'busy' } }, { $set: { status: 'idle' } })
     await all.threads.updateMany({}, { $set: set, $inc: { rev: 1 } })
   },
+  items: all => empty(all, 'items'),
   assistants: (all, keep) => all.assistants.deleteMany({ _id: { $nin: keep } }),
 }

@@ -5,6 +5,7 @@ import type { RecordQuery, RunPlace, RunQuery, Tuple } from '../port.js'
 import type { Param, Row } from './database.js'
 import { type Ask, give, type Read } from './query.js'
 import { checkpointReads } from './reads-checkpoints.js'
+import { itemReads } from './reads-items.js'
 import { threadReads } from './reads-threads.js'
 import { ASSISTANT, exact, plain, RECORD, RUN, THREAD } from './rows.js'
 
@@ -22,6 +23,7 @@ export function reads(db: Database) {
   return {
     ...threadReads(ask),
     ...checkpointReads(ask),
+    ...itemReads(ask),
     ping: () => get('SELECT 1', []) !== undefined,
 
     'assistants.get': (_, app: string, id: string) =>

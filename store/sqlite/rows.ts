@@ -94,6 +94,9 @@ export const RECORD = [
   'body',
 ] as const satisfies (keyof RecordRow)[]
 
+/** The namespace of an item stands in `path`. */
+export const ITEM = ['app', 'path', 'key', 'value', 'created_at', 'updated_at', 'ttl', 'expires_at'] as const
+
 /** The columns of a run that stand in `payloads`. */
 export const PAYLOAD = ['kwargs', 'result'] as const satisfies (keyof RunRow)[]
 

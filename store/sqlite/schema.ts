@@ -114,6 +114,16 @@ const VERSIONS = [
   `
   ALTER TABLE runs ADD COLUMN cancel_reason TEXT;
   `,
+  // `path`: the labels of the namespace, each followed by a dot, so that a prefix of labels is a range of texts.
+  `
+  CREATE TABLE items (
+    app TEXT NOT NULL, path TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, ttl REAL, expires_at INTEGER,
+    PRIMARY KEY (app, path, key)
+  );
+  CREATE INDEX items_by_updated ON items (app, updated_at, path, key);
+  CREATE INDEX items_expired ON items (expires_at) WHERE expires_at IS NOT NULL;
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

@@ -5,7 +5,8 @@
  */
 import type { RunWhere, Step, Truncated } from '../port.js'
 import type { Param } from './database.js'
-import { ASSISTANT, encode, PAYLOAD, plain, RECORD, RUN, THREAD, THREAD_RARE } from './rows.js'
+import { pathOf } from './reads-items.js'
+import { ASSISTANT, encode, ITEM, PAYLOAD, plain, RECORD, RUN, THREAD, THREAD_RARE } from './rows.js'
 
 /** SQL, the index of the step that fails when no row changes (−1: cannot fail), parameters. */
 export type Statement = [sql: string, step: number, params: Param[]]
@@ -114,6 +115,19 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
   'records.clear': ({ kind, parent }, _i, out) => {
     out.push(['DELETE FROM records WHERE kind = ? AND parent = ?', -1, [kind, parent]])
   },
+  'items.put': ({ row }, _i, out) => {
+    const { app, namespace, key, value, created_at, updated_at, ttl, expires_at } = row
+    out.push([PUT_ITEM, -1, [app, pathOf(namespace), key, value, created_at, updated_at, ttl, expires_at]])
+  },
+  'items.remove': ({ app, namespace, key, expired_at }, _i, out) => {
+    const params = [app, pathOf(namespace), key]
+    if (expired_at === undefined) out.push([REMOVE_ITEM, -1, params])
+    else out.push([`${REMOVE_ITEM} AND expires_at <= ?`, -1, [...params, expired_at]])
+  },
+  'items.touch': ({ app, items }, _i, out) => {
+    const rows = items.map(({ namespace, key, ...at }) => [pathOf(namespace), key, at.updated_at, at.expires_at])
+    out.push([TOUCH_ITEMS, -1, [app, JSON.stringify(rows)]])
+  },
   'checkpoints.remove': ({ thread_id, checkpoints }, _i, out) => {
     const keys = JSON.stringify(checkpoints.map(({ ns, id }) => [plain(ns), id]))
     out.push([REMOVE_CHECKPOINTS, -1, [thread_id, keys]])
@@ -143,6 +157,7 @@ const TRUNCATE: { readonly [what in Truncated]: readonly string[] } = {
     `UPDATE threads SET head = NULL, settled = 'idle', interrupts = '{}', error = NULL, rev = rev + 1,
       status = CASE status WHEN 'busy' THEN 'busy' ELSE 'idle' END`,
   ],
+  items: empty('items'),
   assistants: [
     'DELETE FROM assistants WHERE (app, assistant_id) NOT IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))',
   ],
@@ -225,6 +240,13 @@ const WRITE = insert('writes', [
   'value',
 ])
 const INSERT_RECORD = `${insert('records', RECORD)} ON CONFLICT DO NOTHING`
+const PUT_ITEM = `${insert('items', ITEM)} ON CONFLICT (app, path, key) DO UPDATE SET
+  created_at = CASE WHEN expires_at <= excluded.updated_at THEN excluded.created_at ELSE created_at END,
+  value = excluded.value, updated_at = max(excluded.updated_at, updated_at + 1),
+  ttl = excluded.ttl, expires_at = excluded.expires_at`
+const REMOVE_ITEM = 'DELETE FROM items WHERE app = ? AND path = ? AND key = ?'
+const TOUCH_ITEMS = `UPDATE items SET expires_at = touched.value ->> 3 FROM json_each(?2) AS touched
+  WHERE app = ?1 AND items.path = touched.value ->> 0 AND items.key = touched.value ->> 1 AND updated_at = touched.value ->> 2`
 const PUT_WRITE = `${WRITE} ON CONFLICT DO NOTHING`
 const REPLACE_WRITE = WRITE.replace('INSERT', 'INSERT OR REPLACE')
 

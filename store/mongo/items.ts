@@ -1,0 +1,113 @@
+/** Items: one document each, whose `path` is the namespace, so that a prefix of labels is a range of texts. */
+import type { Filter } from 'mongodb'
+import type { ItemKey, ItemQuery, ItemRow, Step, Store } from '../port.js'
+import type { Collections } from './collections.js'
+import { type Doc, fields, key as idOf } from './documents.js'
+import { chunks, type Find } from './find.js'
+import { insert, NOBODY, patch, remove } from './parts.js'
+
+type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
+
+/** The labels, each followed by a dot: `a.b.` begins the paths of all namespaces at or below `a`, `b`. */
+const pathOf = (namespace: readonly string[]): string => namespace.map(label => `${label}.`).join('')
+const labelsOfPath = (path: string): string[] => path.slice(0, -1).split('.')
+const idOfItem = (app: string, { namespace, key }: ItemKey): string => idOf(app, pathOf(namespace), key)
+
+/** Compare-and-set on `updated_at`, because the new value depends on the stored one. */
+export async function putItem(all: Collections, { namespace, ...row }: ItemRow): Promise<void> {
+  const _id = idOfItem(row.app, { namespace, key: row.key })
+  for (;;) {
+    const stored = await all.items.findOne({ _id }, { projection: { updated_at: 1, expires_at: 1 } })
+    if (stored === null) {
+      if (await insert(all, 'items', NOBODY, { ...fields({ ...row, path: pathOf(namespace) }), _id })) return
+      continue
+    }
+    const { value, ttl, expires_at, created_at } = row
+    const updated_at = Math.max(row.updated_at, stored.updated_at + 1)
+    const expired = stored.expires_at !== null && stored.expires_at <= row.updated_at
+    const set = { value, ttl, expires_at, updated_at, ...(expired ? { created_at } : {}) }
+    if (await patch(all, 'items', NOBODY, { _id, updated_at: stored.updated_at }, fields(set))) return
+  }
+}
+
+export async function removeItem(all: Collections, { app, expired_at, ...item }: Of<'items.remove'>): Promise<void> {
+  const filter: Filter<Doc> = { _id: idOfItem(app, item) }
+  if (expired_at !== undefined) filter.expires_at = { $gt: 0, $lte: expired_at }
+  const removed = await all.items.findOneAndDelete(filter, { projection: { _parts: 1 } })
+  await remove(all, removed?._parts)
+}
+
+export async function touchItems(all: Collections, { app, items }: Of<'items.touch'>): Promise<void> {
+  if (items.length === 0) return
+  await all.items.bulkWrite(
+    items.map(({ updated_at, expires_at, ...item }) => ({
+      updateOne: { filter: { _id: idOfItem(app, item), updated_at }, update: { $set: { expires_at } } },
+    })),
+    { ordered: false },
+  )
+}
+
+type Stored = Omit<ItemRow, 'namespace'> & { path: string }
+
+export const itemReads = (all: Collections, { one, rows }: Find): Store['items'] => ({
+  async get(app, item, now) {
+    const row = await one<Stored>('items', idOfItem(app, item))
+    return row === null || (row.expires_at !== null && row.expires_at <= now) ? null : itemOf(row)
+  },
+  /** Ids first: sorted documents would count against the memory of a sort with their values. */
+  async list({ app, prefix, now, after, limit }) {
+    const and: Filter<Doc>[] = [lives(now)]
+    if (after !== undefined) {
+      const { updated_at, namespace, key } = after
+      const path = pathOf(namespace)
+      and.push({
+        $or: [
+          { updated_at: { $lt: updated_at } },
+          { updated_at, path: { $lt: path } },
+          { updated_at, path, key: { $lt: key } },
+        ],
+      })
+    }
+    const found = await all.items
+      .find(
+        { app, ...below(prefix), $and: and },
+        { projection: { _id: 1 }, sort: { updated_at: -1, path: -1, key: -1 }, limit },
+      )
+      .toArray()
+    const byId = new Map<string, ItemRow>()
+    for (const ids of chunks(found.map(({ _id }) => _id)))
+      for (const row of await rows<Stored>('items', { _id: { $in: ids } }))
+        byId.set(idOf(row.app, row.path, row.key), itemOf(row))
+    return found.flatMap(({ _id }) => byId.get(_id) ?? [])
+  },
+  async namespaces({ app, prefix, now, after, limit }) {
+    const filter: Filter<Doc> = { app, ...below(prefix), $and: [lives(now)] }
+    if (after !== undefined) filter.$and!.push({ path: { $gt: pathOf(after) } })
+    const found = await all.items
+      .aggregate<{ _id: string }>([
+        { $match: filter },
+        { $group: { _id: '$path' } },
+        { $sort: { _id: 1 } },
+        { $limit: limit },
+      ])
+      .toArray()
+    return found.map(({ _id }) => labelsOfPath(_id))
+  },
+  async expired(now, limit) {
+    const options = { projection: { app: 1, path: 1, key: 1 }, sort: { expires_at: 1 as const }, limit }
+    const found = await all.items.find({ expires_at: { $gt: 0, $lte: now } }, options).toArray()
+    return found.map(({ app, path, key }) => ({ app, namespace: labelsOfPath(path), key }))
+  },
+})
+
+const itemOf = ({ path, ...row }: Stored): ItemRow => ({ ...row, namespace: labelsOfPath(path) })
+
+const lives = (now: number): Filter<Doc> => ({ $or: [{ expires_at: null }, { expires_at: { $gt: now } }] })
+
+/** The condition that a path is at or below the prefix. */
+function below(prefix: readonly string[]): Filter<Doc> {
+  if (prefix.length === 0) return {}
+  const path = pathOf(prefix)
+  // `/` is the character after the dot.
+  return { path: { $gte: path, $lt: `${path.slice(0, -1)}/` } }
+}

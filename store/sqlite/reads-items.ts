@@ -1,0 +1,81 @@
+/** The queries of items. A namespace is stored as a path, so that a prefix of labels is a range of the primary key. */
+import type { ItemKey, ItemQuery, ItemRow } from '../port.js'
+import type { Param, Row } from './database.js'
+import type { Ask, Read } from './query.js'
+import { ITEM } from './rows.js'
+
+/** The labels, each followed by a dot: `a.b.` begins the paths of all namespaces at or below `a`, `b`. */
+export const pathOf = (namespace: readonly string[]): string => namespace.map(label => `${label}.`).join('')
+export const labelsOfPath = (path: string): string[] => path.slice(0, -1).split('.')
+
+export function itemReads({ get, all }: Ask) {
+  return {
+    'items.get': (_, app: string, { namespace, key }: ItemKey, now: number) =>
+      get(`SELECT ${ITEM} FROM items WHERE app = ? AND path = ? AND key = ? AND ${LIVES}`, [
+        app,
+        pathOf(namespace),
+        key,
+        now,
+      ]),
+
+    'items.list': (_, { app, prefix, now, after, limit }: ItemQuery) => {
+      const [range, params] = below(prefix)
+      const wheres = ['app = ?', ...range, LIVES]
+      const values: Param[] = [app, ...params, now]
+      if (after !== undefined) {
+        wheres.push('(updated_at, path, key) < (?, ?, ?)')
+        values.push(after.updated_at, pathOf(after.namespace), after.key)
+      }
+      // Without statistics SQLite would walk the whole application for the items of one namespace.
+      const index = prefix.length === 0 ? 'INDEXED BY items_by_updated' : 'INDEXED BY sqlite_autoindex_items_1'
+      return all(
+        `SELECT ${ITEM} FROM items ${index} WHERE ${wheres.join(' AND ')} ORDER BY updated_at DESC, path DESC, key DESC LIMIT ?`,
+        [...values, limit],
+      )
+    },
+
+    /** One look into the index for each namespace: the items between two namespaces are not read. */
+    'items.namespaces': (
+      _,
+      { app, prefix, now, after, limit }: Omit<ItemQuery, 'after'> & { after?: readonly string[] },
+    ) => {
+      const [range, params] = below(prefix)
+      const found: string[] = []
+      for (let last = after === undefined ? '' : pathOf(after); found.length < limit; ) {
+        const row = get(
+          `SELECT path FROM items WHERE ${['app = ?', 'path > ?', ...range, LIVES].join(' AND ')} ORDER BY path LIMIT 1`,
+          [app, last, ...params, now],
+        )
+        if (row === undefined) break
+        found.push((last = row[0] as string))
+      }
+      return found
+    },
+
+    'items.expired': (_, now: number, limit: number) =>
+      all('SELECT app, path, key FROM items WHERE expires_at <= ? ORDER BY expires_at LIMIT ?', [now, limit]),
+  } satisfies { [name: string]: Read }
+}
+
+/** The row of a raw result; null when there is none. */
+export function itemOf(row: Row | undefined | null): ItemRow | null {
+  if (!row) return null
+  const [app, path, key, value, created_at, updated_at, ttl, expires_at] = row as [
+    ...[string, string, string, string],
+    ...[number, number, number | null, number | null],
+  ]
+  return { app, namespace: labelsOfPath(path), key, value, created_at, updated_at, ttl, expires_at }
+}
+
+const LIVES = '(expires_at IS NULL OR expires_at > ?)'
+
+/** The conditions that a path is at or below the prefix. */
+function below(prefix: readonly string[]): [wheres: string[], params: Param[]] {
+  if (prefix.length === 0) return [[], []]
+  const path = pathOf(prefix)
+  // `/` is the character after the dot.
+  return [
+    ['path >= ?', 'path < ?'],
+    [path, `${path.slice(0, -1)}/`],
+  ]
+}

@@ -1,0 +1,136 @@
+/** What every store must do with items (store/port.ts ItemRow). */
+import { randomUUID } from 'node:crypto'
+import type { Test } from 'tap'
+import type { ItemRow, Store } from '../../store/port.js'
+
+const NOW = 1_700_000_000_000
+
+export function itemConformance(t: Test, store: Store): void {
+  /** Each test has an application of its own, so that none sees the items of another. */
+  const maker = () => {
+    const app = randomUUID()
+    const put = async (namespace: string[], key: string, set: Partial<ItemRow> = {}) => {
+      const row: ItemRow = {
+        app,
+        namespace,
+        key,
+        value: '{"x":1}',
+        created_at: NOW,
+        updated_at: NOW,
+        ttl: null,
+        expires_at: null,
+        ...set,
+      }
+      const failed = await store.apply([{ step: 'items.put', row }])
+      if (failed !== -1) throw new Error('the item was not stored')
+      return row
+    }
+    const list = async (prefix: string[], more: { now?: number; limit?: number } = {}) =>
+      (await store.items.list({ app, prefix, now: NOW, limit: 100, ...more })).map(
+        ({ namespace, key }) => `${namespace.join('/')}:${key}`,
+      )
+    return { app, put, list }
+  }
+
+  t.test('an item comes back as it was', async t => {
+    const { app, put } = maker()
+    const value = JSON.stringify({ $set: { 'a.b': '\u0000' }, text: '"odd" $x \ud800' })
+    const row = await put(['a', '%_', '__proto__'], '"k" $1', { value, ttl: 0.5, expires_at: NOW + 30_000 })
+    t.same(await store.items.get(app, row, NOW), row)
+    t.equal(await store.items.get(randomUUID(), row, NOW), null, 'of another application')
+    t.equal(await store.items.get(app, { namespace: ['a'], key: row.key }, NOW), null)
+    t.equal(await store.items.get(app, row, NOW + 30_000), null, 'expired')
+    const large = JSON.stringify({ text: 'x'.repeat(9_000_000) })
+    await put(['large'], 'k', { value: large })
+    t.equal((await store.items.get(app, { namespace: ['large'], key: 'k' }, NOW))?.value.length, large.length)
+    await put(['large'], 'k')
+    t.equal((await store.items.get(app, { namespace: ['large'], key: 'k' }, NOW))?.value, '{"x":1}')
+  })
+
+  t.test('a put replaces the value, keeps created_at and moves updated_at forward', async t => {
+    const { app, put } = maker()
+    const row = await put(['a'], 'k', { ttl: 1, expires_at: NOW + 60_000 })
+    await put(['a'], 'k', { value: '{}', created_at: NOW - 5, updated_at: NOW - 5 })
+    t.match(await store.items.get(app, row, NOW), {
+      value: '{}',
+      created_at: NOW,
+      updated_at: NOW + 1,
+      ttl: null,
+      expires_at: null,
+    })
+    await put(['a'], 'k', { expires_at: NOW + 10 })
+    await put(['a'], 'k', { created_at: NOW + 20, updated_at: NOW + 20 })
+    t.match(await store.items.get(app, row, NOW + 20), { created_at: NOW + 20 }, 'an expired item is a new one')
+    await Promise.all(Array.from({ length: 20 }, (_, i) => put(['race'], 'k', { value: `{"i":${i}}` })))
+    const raced = await store.items.get(app, { namespace: ['race'], key: 'k' }, NOW)
+    t.equal(raced?.updated_at, NOW + 19, 'each of 20 writers at once moved it by one')
+  })
+
+  t.test('a prefix is whole labels, taken literally', async t => {
+    const { app, put, list } = maker()
+    const other = maker()
+    await other.put(['a'], 'foreign')
+    let at = NOW
+    for (const namespace of [['a'], ['a', 'b'], ['ab'], ['a%'], ['a_'], ['a', 'b', 'c'], ['A']])
+      await put(namespace, 'k', { updated_at: at++ })
+    t.same(await list(['a']), ['a/b/c:k', 'a/b:k', 'a:k'], 'most recently written first')
+    t.same(await list(['a', 'b']), ['a/b/c:k', 'a/b:k'])
+    t.same(await list(['a%']), ['a%:k'])
+    t.same(await list(['b']), [])
+    t.equal((await list([])).length, 7)
+    t.same(
+      (await store.items.namespaces({ app, prefix: ['a'], now: NOW, limit: 100 })).map(labels => labels.join('/')),
+      ['a', 'a/b', 'a/b/c'],
+    )
+  })
+
+  t.test('lists are paged without gaps, equal times included', async t => {
+    const { app, put } = maker()
+    for (let i = 0; i < 25; i++) await put([`n${i % 3}`], `k${i}`, { updated_at: NOW + Math.floor(i / 10) })
+    const all = await store.items.list({ app, prefix: [], now: NOW, limit: 100 })
+    t.equal(all.length, 25)
+    const paged: ItemRow[] = []
+    for (;;) {
+      const after = paged.at(-1)
+      const page = await store.items.list({ app, prefix: [], now: NOW, limit: 4, ...(after ? { after } : {}) })
+      if (page.length === 0) break
+      paged.push(...page)
+    }
+    t.same(paged, all)
+    const names: string[][] = []
+    for (;;) {
+      const after = names.at(-1)
+      const page = await store.items.namespaces({ app, prefix: [], now: NOW, limit: 2, ...(after ? { after } : {}) })
+      if (page.length === 0) break
+      names.push(...page)
+    }
+    t.same(names, [['n0'], ['n1'], ['n2']])
+  })
+
+  t.test('what has expired is not found, not listed, and removed once', async t => {
+    const { app, put, list } = maker()
+    const row = await put(['a'], 'short', { ttl: 1, expires_at: NOW + 100 })
+    await put(['a'], 'long')
+    await put(['b'], 'short', { expires_at: NOW + 100 })
+    const later = NOW + 100
+    t.same(await list(['a'], { now: later }), ['a:long'])
+    t.same(await store.items.namespaces({ app, prefix: [], now: later, limit: 9 }), [['a']])
+    const mine = async () => (await store.items.expired(later, 10_000)).filter(one => one.app === app)
+    t.equal((await mine()).length, 2)
+    const touched = { ...row, expires_at: NOW + 500 }
+    await store.apply([{ step: 'items.touch', app, items: [{ ...touched, updated_at: row.updated_at + 1 }] }])
+    t.equal((await mine()).length, 2, 'it was written since it was read')
+    await store.apply([{ step: 'items.touch', app, items: [touched] }])
+    t.same(await mine(), [{ app, namespace: ['b'], key: 'short' }])
+    t.equal((await store.items.get(app, row, later))?.updated_at, row.updated_at, 'a touch is no write')
+    const remove = (namespace: string[], expired_at?: number) =>
+      store.apply([{ step: 'items.remove', app, namespace, key: 'short', ...(expired_at ? { expired_at } : {}) }])
+    await remove(['a'], later)
+    t.ok(await store.items.get(app, row, later), 'it lives longer now')
+    await remove(['a'])
+    await remove(['a'])
+    await remove(['b'], later)
+    t.equal((await mine()).length, 0)
+    t.same(await list([], { now: later }), ['a:long'])
+  })
+}
