@@ -61,6 +61,12 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/assistants', answer: 'json', subject: rpc('assistants', 'create') },
   { method: 'GET', path: '/assistants/:assistant_id', answer: 'json', subject: rpc('assistants', 'get') },
 
+  { method: 'PUT', path: '/store/items', answer: 'json', subject: rpc('items', 'put') },
+  { method: 'GET', path: '/store/items', answer: 'json', subject: rpc('items', 'get') },
+  { method: 'DELETE', path: '/store/items', answer: 'json', subject: rpc('items', 'delete') },
+  { method: 'POST', path: '/store/items/search', answer: 'json', subject: rpc('items', 'search') },
+  { method: 'POST', path: '/store/namespaces', answer: 'json', subject: rpc('items', 'namespaces') },
+
   { method: 'POST', path: '/threads', answer: 'json', subject: rpc('threads', 'create') },
   { method: 'POST', path: '/threads/search', answer: 'json', subject: rpc('threads', 'search') },
   { method: 'POST', path: '/threads/prune', answer: 'json', subject: rpc('threads', 'prune') },

@@ -1,5 +1,6 @@
 /** What graph workers announce to resource workers, and what resource workers pass on to each other. */
 import typia from 'typia'
+import type { ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'
 import type { TtlDefaults } from './threads.js'
 
@@ -12,6 +13,8 @@ export interface Registration {
   graphs: { graph_id: string; description?: string | null; config?: JsonObject; context?: JsonObject }[]
   /** How long its threads live when nobody says so; null or absent: for ever. */
   ttl?: TtlDefaults | null
+  /** How long its items live when nobody says so; null or absent: for ever. */
+  item_ttl?: ItemTtlDefaults | null
 }
 
 /** What resource workers tell each other of a registration. */

@@ -49,6 +49,17 @@ export interface Item {
   score?: number | null
 }
 
+/** `store.ttl` of langgraph.json (API: assistants-crons-store 10.3). */
+export interface ItemTtlDefaults {
+  /** Minutes; of new items whose writer names none. */
+  default_ttl?: Minutes
+  /** Whether a read starts the time of an item anew; true when absent. */
+  refresh_on_read?: boolean
+  /** Expired items are never answered; they are removed once a minute whatever this says. */
+  sweep_interval_minutes?: Minutes
+}
+
+export const validateItemTtlDefaults = typia.createValidate<ItemTtlDefaults>()
 export const validateItemPut = typia.createValidate<ItemPut>()
 export const validateItemRef = typia.createValidate<ItemRef>()
 export const validateItemSearch = typia.createValidate<ItemSearch>()

@@ -8,6 +8,7 @@ export type RpcNoun =
   | 'threads'
   | 'runs'
   | 'crons'
+  | 'items'
   | 'checkpoints'
   | 'system'
   | 'deployments'

@@ -39,7 +39,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['assistants.ts', 'providers.ts'],
     ['state/', 'truncate.ts'],
     ['runs/', 'system.ts'],
-    ['crons/', 'checkpoints.ts'],
+    ['crons/', 'checkpoints.ts', 'items.ts'],
     ['threads/', 'alarms.ts'],
     ['protocols/', 'deployments/'],
     ['sweeper.ts'],

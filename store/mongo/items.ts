@@ -1,6 +1,6 @@
 /** Items: one document each, whose `path` is the namespace, so that a prefix of labels is a range of texts. */
 import type { Filter } from 'mongodb'
-import type { ItemKey, ItemQuery, ItemRow, Step, Store } from '../port.js'
+import type { ItemKey, ItemRow, Step, Store } from '../port.js'
 import type { Collections } from './collections.js'
 import { type Doc, fields, key as idOf } from './documents.js'
 import { chunks, type Find } from './find.js'

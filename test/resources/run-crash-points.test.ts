@@ -23,6 +23,7 @@ import { openApps } from '../../workers/resources/apps.js'
 import { systemAssistantId } from '../../workers/resources/assistants.js'
 import { type Deps, turns } from '../../workers/resources/context.js'
 import { openRing } from '../../workers/resources/keys/ring.js'
+import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
 import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { cancel } from '../../workers/resources/runs/cancel.js'
@@ -54,6 +55,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     caller,
     apps: openApps(async () => null),
     ttls: openTtls(store),
+    itemTtls: openPoolSettings(store, 'item_ttl'),
     allowed: parseAllowed(''),
     webhookSecret: Buffer.from('x'),
     inTurn: turns(),

@@ -20,6 +20,7 @@ import { openApps } from '../../workers/resources/apps.js'
 import { systemAssistantId } from '../../workers/resources/assistants.js'
 import { type Deps, turns } from '../../workers/resources/context.js'
 import { openRing } from '../../workers/resources/keys/ring.js'
+import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
 import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { startNats } from '../helpers/nats.js'
 import { assistant } from '../store/conformance-rows.js'
@@ -55,6 +56,7 @@ export async function stage(
       mux: openMux(link),
       caller: openCaller(link),
       ttls: openTtls(store),
+      itemTtls: openPoolSettings(store, 'item_ttl'),
       apps: openApps(async () => null),
       allowed: parseAllowed(''),
       webhookSecret: Buffer.from('x'),

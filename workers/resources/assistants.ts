@@ -80,9 +80,10 @@ const withoutReserved = (metadata: { [key: string]: unknown }) =>
     : metadata
 
 /** A graph worker announces itself: its pool's consumer and the system assistants of its graphs exist afterwards. */
-async function register({ app, revision, pool, graphs, ttl }: Registration, deps: Deps) {
-  const { store, link, ttls } = deps
+async function register({ app, revision, pool, graphs, ttl, item_ttl }: Registration, deps: Deps) {
+  const { store, link, ttls, itemTtls } = deps
   await ttls.announce(app, pool, ttl ?? null)
+  await itemTtls.announce(app, pool, item_ttl ?? null)
   await ensureConsumer(link, token('pool', pool))
   if (revision !== undefined) return {}
   await ensureSystemAssistants(store, app, graphs)

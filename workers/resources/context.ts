@@ -4,10 +4,12 @@ import type { Caller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Mux } from '../../bus/mux.js'
 import type { Config } from '../../schemas/config.js'
+import type { ItemTtlDefaults } from '../../schemas/items.js'
 import type { Store } from '../../store/port.js'
 import type { Allowed } from '../outbound.js'
 import type { Apps } from './apps.js'
 import type { KeyRing } from './keys/ring.js'
+import type { PoolSettings } from './rows/pool-settings.js'
 import type { Ttls } from './rows/thread-ttl.js'
 import type { Workspace } from './workspace.js'
 
@@ -19,6 +21,7 @@ export interface Deps {
   caller: Caller
   apps: Apps
   ttls: Ttls
+  itemTtls: PoolSettings<ItemTtlDefaults>
   /** Addresses that users may name although they are not public. */
   allowed: Allowed
   webhookSecret: Buffer

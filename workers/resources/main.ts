@@ -19,10 +19,12 @@ import { type Deps, turns } from './context.js'
 import { crons } from './crons/rpc.js'
 import { deployments, revisions } from './deployments/rpc.js'
 import { findServed } from './deployments/served.js'
+import { items } from './items.js'
 import { control, controlDigest } from './keys/control-key.js'
 import { provedRing, renewSecrets } from './keys/renew.js'
 import { commands } from './protocols/v2.js'
 import { providers } from './providers.js'
+import { openPoolSettings } from './rows/pool-settings.js'
 import { openTtls } from './rows/thread-ttl.js'
 import { leases } from './runs/lease.js'
 import { runs } from './runs/rpc.js'
@@ -49,6 +51,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     caller,
     apps: openApps(findServed(store)),
     ttls: openTtls(store),
+    itemTtls: openPoolSettings(store, 'item_ttl'),
     allowed: parseAllowed(config.allow_hosts),
     webhookSecret: await webhookSecret(config, store),
     ring: await provedRing(config, store, link.log),
@@ -62,6 +65,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     threads: { ...threads(deps), ...threadStreams(deps), ...commands(deps) },
     runs: { ...runs(deps), ...leases(deps) },
     crons: crons(deps),
+    items: items(deps),
     checkpoints: checkpoints(deps),
     system: system(deps),
   }

@@ -5,6 +5,7 @@
 import type { Deps } from './context.js'
 import { sweepLogs } from './deployments/logs.js'
 import { sweepOrders, sweepOrphans } from './deployments/sweep.js'
+import { sweepItems } from './items.js'
 import { firstEligible } from './rows/thread-status.js'
 import { forgetExpired } from './runs/idempotency.js'
 import { dropOrphan, repair } from './runs/repair.js'
@@ -45,6 +46,8 @@ export const rows: readonly Row[] = [
   { name: 'idempotency keys', every_ms: 600_000, at_start: true, work: forgetExpired },
   // Temporary runs that ended longer ago than they can be joined.
   { name: 'temporary runs', every_ms: 10_000, at_start: false, work: removeExpired },
+  // Items whose expires_at has passed.
+  { name: 'expired items', every_ms: 60_000, at_start: true, work: sweepItems },
   // Threads whose expires_at has passed: every 5 minutes, or as often as langgraph.json says.
   { name: 'expired threads', every_ms: 5_000, at_start: true, work: expireDue },
 ]

@@ -9,12 +9,12 @@ import { each } from './rows/record.js'
 /** Fences runs that are being executed, because their rows are removed. */
 export async function truncate({ store, config, link }: Deps, given: Truncate): Promise<void> {
   if (!config.test) throw fail('not_found')
-  if (given.store) throw fail('invalid', 'store: expected nothing, the item store is not available yet')
   const wanted: [wanted: boolean | null | undefined, what: Truncated][] = [
     [given.threads, 'threads'],
     [given.checkpoint, 'checkpoints'],
     [given.runs, 'runs'],
     [given.assistants, 'assistants'],
+    [given.store, 'items'],
   ]
   const what = wanted.flatMap(([is, what]) => (is ? what : []))
   const keep = given.assistants ? await systemAssistants(store) : []

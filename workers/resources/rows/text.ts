@@ -1,7 +1,7 @@
 /** Rows as the text that clients get. JSON that is text already is spliced in, never parsed and written again. */
 
 import { time } from '../../../schemas/json.js'
-import type { AssistantRow, RunRow, StateRow, ThreadRow } from '../../../store/port.js'
+import type { AssistantRow, ItemRow, RunRow, StateRow, ThreadRow } from '../../../store/port.js'
 
 const decoder = new TextDecoder()
 const json = JSON.stringify
@@ -43,6 +43,11 @@ export const runText = (row: RunRow): string =>
   `{"run_id":"${row.run_id}","thread_id":"${row.thread_id}","assistant_id":"${row.assistant_id}","created_at":"${time(row.created_at)}",` +
   `"updated_at":"${time(row.updated_at)}","status":"${row.status}","metadata":${row.metadata},"kwargs":${row.kwargs},` +
   `"multitask_strategy":"${row.multitask_strategy}","cancel_reason":${json(row.cancel_reason ?? null)}}`
+
+/** API: assistants-crons-store 4.1. */
+export const itemText = ({ namespace, key, value, created_at, updated_at }: ItemRow): string =>
+  `{"namespace":${json(namespace)},"key":${json(key)},"value":${value},` +
+  `"created_at":"${time(created_at)}","updated_at":"${time(updated_at)}"}`
 
 /** The state of a thread that has no checkpoint (API: threads-and-runs 6). */
 export const EMPTY_STATE =

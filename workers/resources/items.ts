@@ -1,0 +1,196 @@
+/** Items of the store that the threads of an application share (API: assistants-crons-store 4). */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { bytesHandler, type Context, jsonHandler, type Reply } from '../../bus/serve.js'
+import { fail } from '../../schemas/errors.js'
+import {
+  ANY_LABEL,
+  type ItemPut,
+  type ItemRef,
+  type ItemSearch,
+  itemFilter,
+  labelsOf,
+  type NamespaceSearch,
+  namespaceOf,
+  storable,
+  validateItemPut,
+  validateItemRef,
+  validateItemSearch,
+  validateNamespaceSearch,
+} from '../../schemas/items.js'
+import type { JsonObject } from '../../schemas/json.js'
+import { readBoolean } from '../../schemas/query.js'
+import type { ItemRow } from '../../store/port.js'
+import { appOf } from './apps.js'
+import type { Deps } from './context.js'
+import { itemText } from './rows/text.js'
+
+const MINUTE_MS = 60_000
+/** Items read in one go, and the longest work between two turns of the event loop. */
+const PAGE = 500
+const SLICE_MS = 5
+/** Values of one answer, in characters. */
+const MAX_TEXT = 64 * 1024 * 1024
+/** Expired items removed in one commit. */
+const REMOVED = 500
+
+export const items = (deps: Deps) => ({
+  put: jsonHandler<ItemPut>(validateItemPut, async (body, { head }) => {
+    await putItem(deps, appOf(head), body)
+    return { head: { status: 204 } }
+  }),
+  get: bytesHandler((_, { head }) => get(deps, head)),
+  delete: jsonHandler<ItemRef>(validateItemRef, async (body, { head }) => {
+    const item = { namespace: namespaceOf(body.namespace, false), key: storable(body.key) }
+    await deps.store.apply([{ step: 'items.remove', app: appOf(head), ...item }])
+    return { head: { status: 204 } }
+  }),
+  search: jsonHandler<ItemSearch>(validateItemSearch, async (body, { head }) => {
+    const found = await searchItems(deps, appOf(head), body)
+    return { body: `{"items":[${found.map(itemText).join()}]}` }
+  }),
+  namespaces: jsonHandler<NamespaceSearch>(validateNamespaceSearch, async (body, { head }) => ({
+    body: JSON.stringify({ namespaces: await listNamespaces(deps, appOf(head), body) }),
+  })),
+})
+
+/** Stores the item durably. Throws `invalid` for a namespace that breaks the rules. */
+export async function putItem({ store, itemTtls }: Deps, app: string, body: ItemPut): Promise<void> {
+  const now = Date.now()
+  const ttl = body.ttl === undefined ? ((await defaultsOf(itemTtls, app)).default_ttl ?? null) : body.ttl
+  const row: ItemRow = {
+    app,
+    namespace: namespaceOf(body.namespace, true),
+    key: storable(body.key),
+    value: JSON.stringify(body.value),
+    created_at: now,
+    updated_at: now,
+    ttl,
+    expires_at: expiryOf(ttl, now),
+  }
+  await store.apply([{ step: 'items.put', row }])
+}
+
+async function get(deps: Deps, head: Context['head']): Promise<Reply> {
+  const query = new URLSearchParams(head.query)
+  const key = query.get('key') ?? ''
+  if (key === '') throw fail('invalid', 'key: expected a text that is not empty')
+  const refresh = query.get('refresh_ttl')?.trim() ? readBoolean(query, 'refresh_ttl') : null
+  const row = await getItem(deps, appOf(head), { namespace: namespacesIn(query), key }, refresh)
+  return { body: row === null ? 'null' : itemText(row) }
+}
+
+/** One text with dots, as the SDKs send it, or the parameter repeated. */
+const namespacesIn = (query: URLSearchParams): string[] =>
+  query.getAll('namespace').flatMap(text => (text === '' ? [] : text.split('.')))
+
+/** Null when there is none. `refresh`: whether its time starts anew; null = as the application says. */
+export async function getItem(
+  deps: Deps,
+  app: string,
+  item: { namespace: string[]; key: string },
+  refresh: boolean | null,
+): Promise<ItemRow | null> {
+  const namespace = namespaceOf(item.namespace, false)
+  const row = await deps.store.items.get(app, { namespace, key: storable(item.key) }, Date.now())
+  if (row !== null) await touch(deps, app, [row], refresh)
+  return row
+}
+
+/** Most recently written first. `filter` and prefix decide before offset and limit. */
+export async function searchItems(deps: Deps, app: string, body: ItemSearch): Promise<ItemRow[]> {
+  const prefix = labelsOf('namespace_prefix', body.namespace_prefix ?? [])
+  const matches = body.filter && Object.keys(body.filter).length > 0 ? itemFilter(body.filter) : null
+  const from = body.offset ?? 0
+  const limit = body.limit ?? 10
+  const found: ItemRow[] = []
+  let skipped = 0
+  let size = 0
+  for await (const row of listed(deps, app, prefix, matches === null ? Math.min(from + limit, PAGE) : PAGE)) {
+    if (matches !== null && !matches(JSON.parse(row.value) as JsonObject)) continue
+    if (skipped++ < from) continue
+    size += row.value.length
+    if (size > MAX_TEXT) throw fail('too_large', `These items exceed ${MAX_TEXT} characters; ask for fewer with limit`)
+    if (found.push(row) === limit) break
+  }
+  await touch(deps, app, found, body.refresh_ttl ?? null)
+  return found
+}
+
+/** All items at or below the prefix, a page at a time; gives other calls a turn while it goes on. */
+async function* listed({ store }: Deps, app: string, prefix: string[], limit: number): AsyncGenerator<ItemRow> {
+  const now = Date.now()
+  let slice = performance.now()
+  for (let after: ItemRow | undefined; ; ) {
+    const page = await store.items.list({ app, prefix, now, limit, ...(after === undefined ? {} : { after }) })
+    for (const row of page) {
+      if (performance.now() - slice > SLICE_MS) {
+        await nextTurn()
+        slice = performance.now()
+      }
+      yield row
+    }
+    if (page.length < limit) return
+    after = page.at(-1)
+  }
+}
+
+/** Namespaces that hold an item, in the order of their labels; `max_depth` shortens them before repeats are dropped. */
+export async function listNamespaces({ store }: Deps, app: string, body: NamespaceSearch): Promise<string[][]> {
+  const prefix = labelsOf('prefix', body.prefix ?? [])
+  const suffix = labelsOf('suffix', body.suffix ?? [])
+  const wildcard = prefix.indexOf(ANY_LABEL)
+  const query = { app, prefix: wildcard === -1 ? prefix : prefix.slice(0, wildcard), now: Date.now(), limit: 1_000 }
+  const found = new Map<string, string[]>()
+  for (let after: string[] | undefined; ; ) {
+    const page = await store.items.namespaces({ ...query, ...(after === undefined ? {} : { after }) })
+    for (const labels of page) {
+      if (!labelsMatch(prefix, labels, 0) || !labelsMatch(suffix, labels, labels.length - suffix.length)) continue
+      const shown = labels.slice(0, body.max_depth ?? labels.length)
+      found.set(shown.join('.'), shown)
+    }
+    if (page.length < query.limit) break
+    after = page.at(-1)
+  }
+  const offset = body.offset ?? 0
+  return [...found.values()].sort(byLabels).slice(offset, offset + (body.limit ?? 100))
+}
+
+/** Whether the labels from `at` on are the wanted ones, of which `*` is any label. */
+const labelsMatch = (wanted: readonly string[], labels: readonly string[], at: number): boolean =>
+  at >= 0 && wanted.every((label, i) => at + i < labels.length && (label === ANY_LABEL || label === labels[at + i]))
+
+function byLabels(a: readonly string[], b: readonly string[]): number {
+  for (let i = 0; i < a.length && i < b.length; i++) if (a[i] !== b[i]) return a[i]! < b[i]! ? -1 : 1
+  return a.length - b.length
+}
+
+/** Starts the time of what was read anew, unless the request or the application says otherwise; no write otherwise. */
+async function touch(
+  { store, itemTtls }: Deps,
+  app: string,
+  rows: readonly ItemRow[],
+  refresh: boolean | null,
+): Promise<void> {
+  const limited = rows.filter(({ ttl }) => ttl !== null)
+  if (limited.length === 0) return
+  if (!(refresh ?? (await defaultsOf(itemTtls, app)).refresh_on_read ?? true)) return
+  const now = Date.now()
+  await store.apply([
+    { step: 'items.touch', app, items: limited.map(row => ({ ...row, expires_at: expiryOf(row.ttl, now)! })) },
+  ])
+}
+
+const expiryOf = (ttl: number | null, now: number): number | null =>
+  ttl === null ? null : now + Math.ceil(ttl * MINUTE_MS)
+
+const defaultsOf = async (itemTtls: Deps['itemTtls'], app: string) => (await itemTtls.of(app))[0] ?? {}
+
+/** Removes what has expired; until then it is not answered either. */
+export async function sweepItems({ store }: Deps): Promise<void> {
+  const now = Date.now()
+  for (;;) {
+    const expired = await store.items.expired(now, REMOVED)
+    if (expired.length === 0) return
+    await store.apply(expired.map(item => ({ step: 'items.remove' as const, ...item, expired_at: now })))
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * What the langgraph.json of an application says about its data, as the graph workers of each pool announce it. It is
+ * stored, because resource workers need it also while no graph worker runs.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { Store } from '../../../store/port.js'
+import { newRecord } from './record.js'
+
+export interface PoolSettings<Value> {
+  /** The settings of the application's pools, in the order of their names; cached for 5 s. */
+  of(app: string): Promise<Value[]>
+  /** Replaces the settings of a pool; null removes them. */
+  announce(app: string, pool: string, value: Value | null): Promise<void>
+}
+
+/** What another resource worker stored shows here after this time. */
+const CACHE_MS = 5_000
+const MAX_POOLS = 100
+
+/** `kind`: the kind of the records that hold the settings. */
+export function openPoolSettings<Value>(store: Store, kind: string): PoolSettings<Value> {
+  const cache = new Map<string, { values: Value[]; until: number }>()
+  const settingsOf = ({ body }: { body: string }) => JSON.parse(body) as Value
+  return {
+    async of(app) {
+      const cached = cache.get(app)
+      if (cached !== undefined && cached.until > Date.now()) return cached.values
+      const rows = await store.records.list({ kind, parent: app, sort: 'id', order: 'asc', limit: MAX_POOLS })
+      const values = rows.map(settingsOf)
+      cache.set(app, { values, until: Date.now() + CACHE_MS })
+      return values
+    },
+    async announce(app, pool, value) {
+      const id = `${app} ${pool}`
+      const stored = await store.records.get(kind, id)
+      if (isDeepStrictEqual(stored === null ? null : settingsOf(stored), value)) return
+      await store.apply([{ step: 'records.remove', kind, id, where: {} }])
+      if (value !== null) {
+        const row = newRecord(kind, id, { app, parent: app, body: JSON.stringify(value) })
+        await store.apply([{ step: 'records.insert', row }])
+      }
+      cache.delete(app)
+    },
+  }
+}
