@@ -1,25 +1,25 @@
 /**
- * What deploy workers and resource workers say to each other: `rpc.deployments.<verb>`. The rows are the truth; the
- * wake-up `deploy.order.<kind>.<deployment>` carries ids only, reaches every deploy worker, and may be lost: orders
- * that nobody holds are announced again every 10 s. A worker that hears one claims until it gets none.
+ * The calls between deploy workers and resource workers: `rpc.deployments.<verb>`. The rows are the truth. The wake-up
+ * `deploy.task.<kind>.<deployment>` carries ids only, reaches every deploy worker and may be lost: tasks without a
+ * lease are announced again every 10 s. A worker that receives a wake-up claims tasks until there are none.
  *
- * An order is held by a lease of 30 s under an `epoch`; each claim raises it, and whoever comes with an older one is
- * answered 409 `fenced`: stop without a word, another has the order. Only connections of the role `deployer` may
- * claim, renew, advance and log.
+ * A task is held by a lease of 30 s under an `epoch`, which each claim raises. A call with an older epoch is answered
+ * 409 `fenced`: another worker holds the task, and the caller stops without further calls. Only connections of the
+ * role `deployer` may claim, renew, advance and log.
  */
 import typia, { type tags } from 'typia'
 import type { Deployment, ResourceSpec, Revision, RevisionStatus, SecretReference, Source } from './deployments.js'
 
-/** The pool of a revision's graph workers: its runs go nowhere else, so a cutover is a change of pool. */
+/** The pool of a revision's graph workers. Each revision has its own pool, so a cutover is a change of pool. */
 export const poolOf = (revision_id: string): string => `rev_${revision_id}`
 
-/** How long a claim or a renewal holds; renew about every 10 s. */
+/** Lease of a claim or a renewal; renew about every 10 s. */
 export const LEASE_MS = 30_000
 
-/** `deploy`: bring the revision from `stage` on to DEPLOYED; `interrupt`: undo what it has begun; `delete`: all of it. */
-export type OrderKind = 'deploy' | 'delete' | 'interrupt'
+/** `deploy`: take the revision from `stage` to DEPLOYED. `interrupt`: undo it. `delete`: remove the deployment. */
+export type DeployTaskKind = 'deploy' | 'delete' | 'interrupt'
 
-/** Body of `deploy.order.<kind>.<deployment>`. */
+/** Body of `deploy.task.<kind>.<deployment>`. */
 export interface DeployWakeUp {
   deployment_id: string
   revision_id: string | null
@@ -29,41 +29,41 @@ export interface DeployWakeUp {
 export interface DeployClaim {
   worker: string
   wait?: false
-  /** Also orders that other workers hold whose names begin so: those processes have ended, this one took their place. */
+  /** Also tasks held by workers with this name prefix: their process has ended, and this one replaces it. */
   takes_over?: string & tags.MinLength<1>
-  /** Only orders of these sources; all when absent. */
+  /** Only tasks of these sources; all when absent. */
   sources?: Source[]
 }
 export interface Claimed {
-  order: Order | null
+  task: DeployTask | null
 }
 
-export interface Order {
+export interface DeployTask {
   deployment_id: string
-  /** A DNS label, unique: names of all that is made for the deployment derive from it. */
+  /** A unique DNS label, from which all names of the deployment's resources derive. */
   slug: string
   /** The revision to work on; for `delete` the latest one. */
   revision_id: string
   epoch: number
-  kind: OrderKind
-  /** Where the revision stands: a claim does not move it, `advance` does. */
+  kind: DeployTaskKind
+  /** Status of the revision. A claim does not change it, `advance` does. */
   stage: RevisionStatus
   /** Number of the revision within its deployment, from 1. */
   seq: number
   /** Grows when resource_spec changes. */
   generation: number
-  /** Of this revision alone (poolOf): what runs it serves no run before the cutover. */
+  /** Pool of this revision (poolOf). It receives no run before the cutover. */
   pool: string
   /** `secrets` is empty here: their values are in `env`. */
   deployment: Deployment
-  /** Commands as they were when the revision was made; `status` is `stage`. */
+  /** Commands at the time the revision was created; `status` is `stage`. */
   revision: Revision & { install_command: string | null; build_command: string | null }
-  /** What serves now, and goes on serving until this revision is DEPLOYED. */
+  /** The active revision, which serves until this one is DEPLOYED. */
   previous_revision_id: string | null
-  /** The secrets of this revision, decrypted: environment of what runs, never of logs, arguments or files in clear. */
+  /** Decrypted secrets, for the environment of the application only: no log, no argument, no plain file. */
   env: { [name: string]: string }
   secret_references: SecretReference[]
-  /** Known already: built before a crash, or taken over from the revision that this one redeploys. */
+  /** Artefact from before a crash, or of the revision that this one redeploys; null when none is known. */
   artefact: string | null
   repo_commit_sha: string | null
 }
@@ -77,25 +77,25 @@ interface Held {
 /** Body of rpc.deployments.renew; answered by Renewed. */
 export interface DeployRenew extends Held {}
 export interface Renewed {
-  /** Stop, undo, advance to INTERRUPTED: an interrupt or a DELETE was asked for. */
+  /** An interrupt or a DELETE was requested: stop, undo, advance to INTERRUPTED. */
   interrupt: boolean
 }
 
 /**
- * Body of rpc.deployments.advance; answered by `{}`. A pair that the state machine does not know is 409; a status that
- * the revision already has is done. Also renews the lease, unless the status is terminal: then the order is over.
+ * Body of rpc.deployments.advance; answered by `{}`. A transition outside the state machine is 409; the present status
+ * again succeeds. The call also renews the lease. A terminal status ends the task instead.
  *
- * DEPLOYED is the cutover. DELETED ends an order of kind `delete`: the deployment is gone afterwards. INTERRUPTED ends
- * one of kind `interrupt`, and a `deploy` whose renewal said so.
+ * DEPLOYED is the cutover. DELETED ends a task of kind `delete` and removes the deployment. INTERRUPTED ends a task of
+ * kind `interrupt`, and one of kind `deploy` after a renewal answered `interrupt`.
  */
 export interface DeployAdvance extends Held {
   status: RevisionStatus | 'DELETED'
-  /** One line for people: stage, cause, hint; at most 1,000 characters, secrets are taken out. */
+  /** One line for clients: stage, cause, hint. Cut at 1,000 characters, secrets redacted. */
   message?: (string & tags.MaxLength<4000>) | null
-  /** 40 hex digits; set before install, so that a retry builds the same. */
+  /** 40 hex digits; set before the installation, so that a retry builds the same commit. */
   repo_commit_sha?: (string & tags.Pattern<'^[0-9a-f]{40}([0-9a-f]{24})?$'>) | null
   artefact?: string | null
-  /** With DEPLOYED: graph id → description. */
+  /** With DEPLOYED: the graphs of the revision. */
   graphs?: Graph[] | null
   image_version?: string | null
 }
@@ -113,9 +113,9 @@ export interface LogLine {
   text: string
 }
 /**
- * Body of rpc.deployments.log; answered by `{}`. Needs no lease: output of a running revision comes long after its
- * order. Secrets and credentials in URLs are taken out here, lines cut at 16 KiB, a stage ends at 50 MiB. A batch that
- * is sent again (same lines, same times) is stored once.
+ * Body of rpc.deployments.log; answered by `{}`. Needs no lease: a running revision writes output long after its task
+ * has ended. The resource worker redacts secrets and credentials in URLs, cuts lines at 16 KiB and ends a stage at
+ * 50 MiB. A repeated batch (same lines, same times) is stored once.
  */
 export interface DeployLog {
   deployment_id: string
@@ -124,7 +124,7 @@ export interface DeployLog {
   lines: LogLine[] & tags.MaxItems<10000>
 }
 
-/** Answer of rpc.deployments.active `{}`: what has to run, and what the edge may route to under /deployments/{slug}. */
+/** Answer of rpc.deployments.active `{}`: the revisions that must run, and that the edge may route to. */
 export interface ActiveDeployments {
   deployments: ActiveDeployment[]
 }
@@ -133,21 +133,21 @@ export interface ActiveDeployment {
   slug: string
   /** The active revision. */
   revision_id: string
-  /** A revision that is being deployed beside it: its instances are not stray. */
+  /** A revision that is being deployed beside it: its instances must not be stopped. */
   deploying_revision_id: string | null
   source: Source
   artefact: string | null
   image_uri: string | null
-  /** Changes when the environment does. */
+  /** Changes with the environment. */
   env_version: string
   graphs: Graph[]
   resource_spec: ResourceSpec | null
   generation: number
-  /** Of the active revision: new runs go there. */
+  /** Pool of the active revision, which receives new runs. */
   pool: string
 }
 
-/** Body of `rpc.deployments.env`, for instances of an active revision that must be started anew; answered by EnvOf. */
+/** Body of `rpc.deployments.env`, for instances of an active revision that must be restarted; answered by EnvOf. */
 export interface EnvAsk {
   deployment_id: string
   revision_id: string
@@ -155,11 +155,6 @@ export interface EnvAsk {
 export interface EnvOf {
   env: { [name: string]: string }
   env_version: string
-}
-
-/** Body of `event.deployments.changed`: published after every change; read the rows for what. */
-export interface DeploymentChanged {
-  deployment_id: string
 }
 
 export const validateDeployClaim = typia.createValidate<DeployClaim>()

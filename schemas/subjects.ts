@@ -34,11 +34,11 @@ export const control = (run: RunId): string => `ctl.run.${run}`
 export const event = (noun: string, what: string): string => `event.${noun}.${what}`
 /** What happens to the runs of a thread; not stored: the rows are its truth. */
 export const threadNews = (thread: ThreadId): string => `event.threads.${thread}`
-/** A deployment has work for deploy workers: ids only, the rows are the truth. */
-export const deployOrder = (kind: 'deploy' | 'delete' | 'interrupt', deployment: DeploymentId): string =>
-  `deploy.order.${kind}.${deployment}`
+/** A deployment has a task for deploy workers: ids only, the rows are the truth. */
+export const deployTask = (kind: 'deploy' | 'delete' | 'interrupt', deployment: DeploymentId): string =>
+  `deploy.task.${kind}.${deployment}`
 /** All of them, for a deploy worker. */
-export const DEPLOY_ORDERS = 'deploy.order.*.*'
+export const DEPLOY_TASKS = 'deploy.task.*.*'
 /** Questions that need graph code (state with subgraphs); one queue group per pool. */
 export const host = (pool: Pool, verb: string): string => `host.${pool}.${verb}`
 

@@ -35,7 +35,7 @@ export const RIGHTS: { [role in Role]: Rights } = {
       'end.*',
       'ctl.>',
       'event.>',
-      'deploy.order.*.*',
+      'deploy.task.*.*',
       'queue.*',
       'host.>',
       'rpc.>',
@@ -60,7 +60,7 @@ export const RIGHTS: { [role in Role]: Rights } = {
   },
   deployer: {
     publish: [...DEPLOYER, 'rpc.assistants.retire', '_INBOX_resources.>'],
-    subscribe: ['_INBOX_deployer.>', 'deploy.order.>', 'event.>'],
+    subscribe: ['_INBOX_deployer.>', 'deploy.task.>', 'event.>'],
   },
 }
 

@@ -38,11 +38,11 @@ t.test('deployments', async t => {
     (await call<Revision>('GET', `/v2/deployments/${id}/revisions/${rid}`)).body
   const idle = async () => {
     for (;;) {
-      const order = await deployer.claim()
-      if (order === null) return
+      const task = await deployer.claim()
+      if (task === null) return
       await deployer.advance(
-        order,
-        order.kind === 'delete' ? 'DELETED' : order.kind === 'interrupt' ? 'INTERRUPTED' : 'UNKNOWN',
+        task,
+        task.kind === 'delete' ? 'DELETED' : task.kind === 'interrupt' ? 'INTERRUPTED' : 'UNKNOWN',
       )
     }
   }
@@ -77,10 +77,10 @@ t.test('deployments', async t => {
     await call('DELETE', `/v2/deployments/${again.id}`)
   })
 
-  await t.test('a revision from its order to the cutover, and those that follow', async t => {
+  await t.test('a revision from its task to the cutover, and those that follow', async t => {
     const made = await make(github('flown', { secrets: [{ name: 'A', value: 'first-value' }] }))
-    const order = (await deployer.claim())!
-    t.match(order, {
+    const task = (await deployer.claim())!
+    t.match(task, {
       deployment_id: made.id,
       revision_id: made.latest_revision_id,
       kind: 'deploy',
@@ -88,30 +88,30 @@ t.test('deployments', async t => {
       seq: 1,
       epoch: 1,
     })
-    t.same(order.env, { A: 'first-value' })
+    t.same(task.env, { A: 'first-value' })
     t.equal(await deployer.claim(), null, 'only one has it')
-    t.same(await deployer.renew(order), { interrupt: false })
-    await deployer.advance(order, 'BUILDING')
+    t.same(await deployer.renew(task), { interrupt: false })
+    await deployer.advance(task, 'BUILDING')
     const sha = 'c'.repeat(40)
-    await deployer.advance(order, 'BUILDING', { repo_commit_sha: sha })
+    await deployer.advance(task, 'BUILDING', { repo_commit_sha: sha })
     t.equal((await read(made.id)).source_revision_config.repo_commit_sha, sha)
-    await deployer.advance(order, 'AWAITING_DEPLOY', { artefact: 'art-1' })
-    await t.rejects(deployer.advance(order, 'DEPLOYED'), { code: 'conflict' }, 'a pair that the machine has not')
-    await deployer.advance(order, 'DEPLOYING', { message: 'starting with first-value' })
-    t.equal((await revision(made.id, order.revision_id)).status_message, 'starting with [redacted]')
-    await deployer.advance(order, 'DEPLOYED', { graphs: [{ graph_id: 'agent' }], image_version: '1.0' })
+    await deployer.advance(task, 'AWAITING_DEPLOY', { artefact: 'art-1' })
+    await t.rejects(deployer.advance(task, 'DEPLOYED'), { code: 'conflict' }, 'a pair that the machine has not')
+    await deployer.advance(task, 'DEPLOYING', { message: 'starting with first-value' })
+    t.equal((await revision(made.id, task.revision_id)).status_message, 'starting with [redacted]')
+    await deployer.advance(task, 'DEPLOYED', { graphs: [{ graph_id: 'agent' }], image_version: '1.0' })
     const served = await read(made.id)
-    t.match(served, { active_revision_id: order.revision_id, status: 'READY', image_version: '1.0' })
+    t.match(served, { active_revision_id: task.revision_id, status: 'READY', image_version: '1.0' })
     t.ok(served.updated_at > made.updated_at)
-    t.match(await revision(made.id, order.revision_id), {
+    t.match(await revision(made.id, task.revision_id), {
       status: 'DEPLOYED',
       status_message: null,
       source_revision_config: { repo_commit_sha: sha },
     })
     t.match(await deployer.active(), [
-      { deployment_id: made.id, artefact: 'art-1', revision_id: order.revision_id, graphs: [{ graph_id: 'agent' }] },
+      { deployment_id: made.id, artefact: 'art-1', revision_id: task.revision_id, graphs: [{ graph_id: 'agent' }] },
     ])
-    await t.rejects(deployer.renew(order), { code: 'fenced' }, 'the order is over')
+    await t.rejects(deployer.renew(task), { code: 'fenced' }, 'the order is over')
 
     await t.test('three more: one flies, the middle one is skipped, the newest comes after', async t => {
       const ids: string[] = []
@@ -135,12 +135,12 @@ t.test('deployments', async t => {
       )
       const failed = await deployer.bring('BUILD_FAILED', { message: 'npm: no such package\nsee the log' })
       t.equal(failed.revision_id, ids[0])
-      t.equal(failed.previous_revision_id, order.revision_id)
+      t.equal(failed.previous_revision_id, task.revision_id)
       t.match(await revision(made.id, ids[0]!), {
         status: 'BUILD_FAILED',
         status_message: 'npm: no such package see the log',
       })
-      t.equal((await read(made.id)).active_revision_id, order.revision_id, 'the old one goes on serving')
+      t.equal((await read(made.id)).active_revision_id, task.revision_id, 'the old one goes on serving')
       const last = await deployer.bring('DEPLOYED')
       t.equal(last.revision_id, ids[2])
       t.match(await read(made.id), { active_revision_id: ids[2], latest_revision_id: ids[2] })
@@ -159,12 +159,12 @@ t.test('deployments', async t => {
       await deployer.bring('DEPLOYED')
       const { status, body } = await call<Deployment>(
         'POST',
-        `/v2/deployments/${made.id}/revisions/${order.revision_id}/redeploy`,
+        `/v2/deployments/${made.id}/revisions/${task.revision_id}/redeploy`,
       )
       t.equal(status, 200)
       t.same(body.secrets, [{ name: 'A', value: '********' }])
       t.match(body.source_revision_config, { repo_ref: 'main', repo_commit_sha: sha })
-      t.match((await revisions(made.id))[0], { redeploy_of: order.revision_id, status: 'AWAITING_DEPLOY' })
+      t.match((await revisions(made.id))[0], { redeploy_of: task.revision_id, status: 'AWAITING_DEPLOY' })
       const again = await deployer.bring('DEPLOYED')
       t.match(again, { artefact: 'art-1', repo_commit_sha: sha, env: { A: 'first-value' } })
       t.equal((await read(made.id)).active_revision_id, again.revision_id)
@@ -178,16 +178,16 @@ t.test('deployments', async t => {
 
       const { status, body: working } = await call<Revision>('POST', `/v2/deployments/${made.id}/revisions`, {})
       t.equal(status, 201)
-      const order = (await deployer.claim())!
-      await deployer.advance(order, 'BUILDING')
+      const task = (await deployer.claim())!
+      await deployer.advance(task, 'BUILDING')
       const queued = (await call<Revision>('POST', `/v2/deployments/${made.id}/revisions`, {})).body
       t.match(await interrupt(queued.id), { status: 200, body: { status: 'INTERRUPTED' } }, 'one that waits behind it')
       t.match(await interrupt(working.id), { status: 200, body: { status: 'BUILDING' } }, 'who works on it is told')
-      t.same(await deployer.renew(order), { interrupt: true })
-      await deployer.advance(order, 'AWAITING_DEPLOY')
-      await deployer.advance(order, 'DEPLOYING')
-      await t.rejects(deployer.advance(order, 'DEPLOYED'), { code: 'conflict' }, 'it cannot be deployed any more')
-      await deployer.advance(order, 'INTERRUPTED')
+      t.same(await deployer.renew(task), { interrupt: true })
+      await deployer.advance(task, 'AWAITING_DEPLOY')
+      await deployer.advance(task, 'DEPLOYING')
+      await t.rejects(deployer.advance(task, 'DEPLOYED'), { code: 'conflict' }, 'it cannot be deployed any more')
+      await deployer.advance(task, 'INTERRUPTED')
       t.equal((await revision(made.id, working.id)).status, 'INTERRUPTED')
       t.equal(await deployer.claim(), null)
       const fresh = (await call<Revision>('POST', `/v2/deployments/${made.id}/revisions`, {})).body
@@ -210,10 +210,10 @@ t.test('deployments', async t => {
       t.same(await deployer.renew(mine), { interrupt: true })
       await t.rejects(deployer.advance(mine, 'DELETED'), { code: 'conflict' })
       await deployer.advance(mine, 'INTERRUPTED')
-      const order = (await deployer.claim())!
-      t.match(order, { kind: 'delete', deployment_id: made.id, env: {} })
-      await deployer.advance(order, 'DELETED')
-      await deployer.advance(order, 'DELETED')
+      const task = (await deployer.claim())!
+      t.match(task, { kind: 'delete', deployment_id: made.id, env: {} })
+      await deployer.advance(task, 'DELETED')
+      await deployer.advance(task, 'DELETED')
       t.equal((await call('GET', `/v2/deployments/${made.id}`)).status, 404)
       t.equal((await call('GET', `/v2/deployments/${made.id}/revisions`)).status, 404)
     })
@@ -268,8 +268,8 @@ t.test('deployments', async t => {
       { name: 'A', value: '********' },
       { name: 'C', value: '********' },
     ])
-    const order = await deployer.bring('DEPLOYED')
-    t.same(order.env, { A: 'a-value', C: 'c-value' }, 'the mask kept the stored value')
+    const task = await deployer.bring('DEPLOYED')
+    t.same(task.env, { A: 'a-value', C: 'c-value' }, 'the mask kept the stored value')
     t.match(await patch(made.id, { secrets: [{ name: 'D', value: '********' }] }), {
       status: 400,
       body: { detail: /D has the value/ },
@@ -364,24 +364,24 @@ t.test('deployments', async t => {
     await idle()
     const secret = 'log-secret-value'
     const made = await make(github('logged', { secrets: [{ name: 'A', value: secret }] }))
-    const order = (await deployer.claim())!
+    const task = (await deployer.claim())!
     const now = Date.now()
     const line = (i: number, text = `line ${i}`, level = 'info') => ({ t: now - 1000 + i, level, text })
     const batch = Array.from({ length: 250 }, (_, i) => line(i))
-    await deployer.log(order, 'build', batch)
-    await deployer.log(order, 'build', batch)
-    await deployer.log(order, 'build', [
+    await deployer.log(task, 'build', batch)
+    await deployer.log(task, 'build', batch)
+    await deployer.log(task, 'build', [
       line(300, `token ${secret} \u001b[31mred\u001b[0m`, 'warn'),
       line(301, 'x'.repeat(40_000), 'ERROR'),
       line(302, 'clone https://u:p4ss@example.com/r'),
     ])
-    await deployer.log(order, 'runtime', [line(150, 'runtime line')])
+    await deployer.log(task, 'runtime', [line(150, 'runtime line')])
 
     interface Logs {
       logs: { id: string; timestamp: number; level: string; message: string }[]
       next_offset: string | null
     }
-    const at = `/v1/projects/${made.id}/revisions/${order.revision_id}/build_logs`
+    const at = `/v1/projects/${made.id}/revisions/${task.revision_id}/build_logs`
     const query = async (body: object, path = at) => {
       const { status, body: found, text } = await call<Logs>('POST', path, body)
       t.equal(status, 200, text)
@@ -424,7 +424,7 @@ t.test('deployments', async t => {
       runtime.logs.map(({ message }) => message),
       ['runtime line'],
     )
-    const own = await call<Logs>('GET', `/v2/deployments/${made.id}/revisions/${order.revision_id}/logs?limit=1000`)
+    const own = await call<Logs>('GET', `/v2/deployments/${made.id}/revisions/${task.revision_id}/logs?limit=1000`)
     t.same(own.body.logs.length, 254, 'all stages, in the order of their times')
     t.same(
       own.body.logs.map(({ timestamp }) => timestamp),
@@ -446,9 +446,9 @@ t.test('deployments', async t => {
     ]
     for (const [body, name] of wrong)
       t.match(await call('POST', at, body), { status: 422, body: { detail: [{ loc: ['body', name] }] } }, name)
-    t.equal((await call('POST', at.replace(order.revision_id, randomUUID()), {})).status, 404)
+    t.equal((await call('POST', at.replace(task.revision_id, randomUUID()), {})).status, 404)
     t.equal((await call('GET', `/v2/deployments/${made.id}/logs?stage=other`)).status, 422)
-    await deployer.advance(order, 'UNKNOWN')
+    await deployer.advance(task, 'UNKNOWN')
   })
 
   await t.test('bulk delete', async t => {
@@ -489,12 +489,12 @@ t.test('wake-ups: when there is something to do, and again when nobody has it af
   await allGone([resources!.pid])
   await roles.add('resources')
   await heard('deploy')
-  const order = (await deployer.claim())!
-  t.equal(order.revision_id, latest_revision_id)
-  await deployer.advance(order, 'BUILDING')
+  const task = (await deployer.claim())!
+  t.equal(task.revision_id, latest_revision_id)
+  await deployer.advance(task, 'BUILDING')
   await call('POST', `/v2/deployments/${id}/revisions/${latest_revision_id}/interrupt`)
   await heard('interrupt')
-  await deployer.advance(order, 'INTERRUPTED')
+  await deployer.advance(task, 'INTERRUPTED')
   await call('DELETE', `/v2/deployments/${id}`)
   await heard('delete')
 })

@@ -16,9 +16,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { openLimit } from '../../workers/deploy/limit.js'
 import { erase, keyOf, openArtefacts } from '../../workers/deploy/process/artefacts.js'
-import { must, run } from '../../workers/deploy/process/command.js'
+import { run, runOrFail } from '../../workers/deploy/process/command.js'
 import { describe } from '../../workers/deploy/process/describe.js'
-import { build, buildEnv, detect, install } from '../../workers/deploy/process/install.js'
+import { buildEnv, detect, runBuild, runInstall } from '../../workers/deploy/process/install.js'
 import { probe } from '../../workers/deploy/process/probe.js'
 import { openRecords } from '../../workers/deploy/process/records.js'
 import { problemsOf, sizeOf } from '../../workers/deploy/process/size.js'
@@ -74,26 +74,26 @@ t.test('installing and building', async t => {
   const facts = { repo: 'r', ref: 'main', commit: 'abc' }
   const env = buildEnv(secretive, { home, more: ['MINE'], facts })
   const building = { tree, folder: join(tree, 'in'), env, install_command: null, build_command: null }
-  await install(building, never, quiet)
+  await runInstall(building, never, quiet)
   const install_command = 'pwd > where && env > seen'
-  await install({ ...building, install_command }, never, quiet)
+  await runInstall({ ...building, install_command }, never, quiet)
   t.equal(readFileSync(join(tree, 'where'), 'utf8').trim(), tree, 'an install command runs in the root')
   const seen = readFileSync(join(tree, 'seen'), 'utf8')
   t.notMatch(seen, /SECRET_KEY|NATS_URL|WEFT_DATA/)
   t.match(seen, /^MINE=seen$/m)
   t.match(seen, /^LANGSMITH_LANGGRAPH_GIT_REF_SHA=abc$/m)
   t.match(seen, new RegExp(`^HOME=${home}$`, 'm'))
-  await build({ ...building, build_command: 'pwd > where' }, never, quiet)
+  await runBuild({ ...building, build_command: 'pwd > where' }, never, quiet)
   t.equal(
     readFileSync(join(tree, 'in/where'), 'utf8').trim(),
     join(tree, 'in'),
     'a build command beside the description',
   )
   const lines: string[] = []
-  const fails = build({ ...building, build_command: 'echo trying && echo no luck && exit 3' }, never, (_, text) =>
+  const fails = runBuild({ ...building, build_command: 'echo trying && echo no luck && exit 3' }, never, (_, text) =>
     lines.push(text),
   )
-  await t.rejects(fails, { message: 'build failed (exit code 3): no luck', again: false })
+  await t.rejects(fails, { message: 'build failed (exit code 3): no luck', retryable: false })
   t.same(lines.slice(1), ['trying', 'no luck'])
 })
 
@@ -117,7 +117,7 @@ t.test('commands', async t => {
 
   await t.test('arguments are never a shell’s', async t => {
     const read: string[] = []
-    await must(
+    await runOrFail(
       { ...command(''), file: 'printf', args: ['%s\n', '$(id) `id` "; id'], read: line => read.push(line) },
       never,
       quiet,
@@ -125,7 +125,7 @@ t.test('commands', async t => {
     t.same(read, ['$(id) `id` "; id'])
   })
   await t.test('nothing stays behind', async t => {
-    await must(command('sleep 1000 & echo $! > left'), never, quiet)
+    await runOrFail(command('sleep 1000 & echo $! > left'), never, quiet)
     await gone(await pidIn('left'))
     t.pass('what it left in the background was ended')
     const stop = new AbortController()
@@ -151,7 +151,7 @@ t.test('commands', async t => {
   })
   await t.test('output comes by the line, without colours, cut when endless', async t => {
     const said: string[] = []
-    await must(
+    await runOrFail(
       command("printf 'a\\033[31mred\\033[0m\\r\\nb\\rc'; head -c 40000 /dev/zero | tr '\\0' x; echo; echo d"),
       never,
       (_, text) => said.push(text),
@@ -212,7 +212,7 @@ t.test('the probe', async t => {
   const said: string[] = []
   await t.rejects(
     check(throwing, (_, text) => said.push(text)),
-    { message: /Graph "agent" cannot be loaded: no key/, again: false },
+    { message: /Graph "agent" cannot be loaded: no key/, retryable: false },
   )
   t.match(said.join('\n'), /at deep .*graph\.mjs:1/, 'the stack is in the log')
   const two = {
@@ -287,14 +287,14 @@ t.test('artefacts', async t => {
     const id = '0198f2a5-0000-7000-8000-000000000000'
     const records = await openRecords(place)
     for (const n of [1, 2, 3, 4, 5, 6]) {
-      await records.note(id, { revision_id: `r${n}`, pool: `p${n}`, artefact: `a${n}` })
-      if (n < 6) await records.retired(id, `r${n}`)
+      await records.add(id, { revision_id: `r${n}`, pool: `p${n}`, artefact: `a${n}` })
+      if (n < 6) await records.markRetired(id, `r${n}`)
     }
     const later = await openRecords(place)
-    t.same([...(await later.artefacts())], ['a3', 'a4', 'a5', 'a6'])
-    t.same(await later.earlier(), [{ deployment_id: id, revision_id: 'r6', pool: 'p6', artefact: 'a6' }])
+    t.same([...(await later.listArtefacts())], ['a3', 'a4', 'a5', 'a6'])
+    t.same(await later.listUnretired(), [{ deployment_id: id, revision_id: 'r6', pool: 'p6', artefact: 'a6' }])
     await later.forget(id)
-    t.same([...(await (await openRecords(place)).artefacts())], [])
+    t.same([...(await (await openRecords(place)).listArtefacts())], [])
   })
 })
 

@@ -1,4 +1,4 @@
-/** A deployment from its order to its end, through HTTP alone. */
+/** A deployment from its task to its end, through HTTP alone. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

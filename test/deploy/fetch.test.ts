@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { fetchSource } from '../../workers/deploy/process/fetch.js'
-import { checkRef, type Remote, reach, readSource } from '../../workers/deploy/process/source.js'
+import { checkRef, type Remote, readSource, resolveAddress } from '../../workers/deploy/process/source.js'
 import { parseAllowed } from '../../workers/outbound.js'
 import { application, makeRepository, sourcesFolder } from './repository.js'
 
@@ -53,8 +53,11 @@ t.test('fetching', async t => {
   })
 
   await t.test('says what is not there', async t => {
-    await t.rejects(get({ ref: 'nope' }), { message: /no branch, tag or commit "nope"/, again: false })
-    await t.rejects(get({ ref: '0123456789012345678901234567890123456789' }), { message: /no commit/, again: false })
+    await t.rejects(get({ ref: 'nope' }), { message: /no branch, tag or commit "nope"/, retryable: false })
+    await t.rejects(get({ ref: '0123456789012345678901234567890123456789' }), {
+      message: /no commit/,
+      retryable: false,
+    })
     const empty = join(folder, 'gone')
     await t.rejects(get({ url: `file://${empty}` }), /below WEFT_LOCAL_SOURCES/)
   })
@@ -104,7 +107,7 @@ t.test('fetching', async t => {
     const given = { url, ref: 'main', commit: null, path: process.env.PATH ?? '', work }
     await t.rejects(
       fetchSource({ ...given, sources: opened }, never, () => {}),
-      { message: /not found/, again: false },
+      { message: /not found/, retryable: false },
     )
     t.match(asked[0], /^\/app\.git\/info\/refs\?service=git-upload-pack$/, 'it was asked')
     const count = asked.length
@@ -157,8 +160,8 @@ t.test('sources that are refused', async t => {
   t.match(readSource('git@github.com:a/b.git', sources), { kind: 'ssh', host: 'github.com' })
   t.match(readSource('https://github.com/a/b', sources), { kind: 'https', host: 'github.com', port: '443' })
   const inner = readSource('ssh://git@127.0.0.1/a', sources) as Remote
-  await t.rejects(reach(inner, sources), /not public/, 'also over ssh')
+  await t.rejects(resolveAddress(inner, sources), /not public/, 'also over ssh')
   for (const ref of ['-x', '--upload-pack=id', 'a..b', 'a b', 'a:b', 'a^', '', '@{x}', 'a.lock', '/a', 'a\n'])
-    t.throws(() => checkRef(ref), /is no branch/, JSON.stringify(ref))
+    t.throws(() => checkRef(ref), /is not a branch/, JSON.stringify(ref))
   for (const ref of ['main', 'refs/tags/v1.0', 'feature/x-1', 'ä']) t.equal(checkRef(ref), ref)
 })

@@ -8,11 +8,11 @@ import type {
   DeployAdvance,
   DeployClaim,
   DeployLog,
-  Order,
+  DeployTask,
   Renewed,
 } from '../../schemas/deploy-calls.js'
 import type { Deployment, DeploymentCreate, RevisionStatus } from '../../schemas/deployments.js'
-import { DEPLOY_ORDERS, rpc } from '../../schemas/subjects.js'
+import { DEPLOY_TASKS, rpc } from '../../schemas/subjects.js'
 
 export const KEY = 'the-control-key-of-tests'
 
@@ -63,16 +63,16 @@ export const image = (name: string, more: Partial<DeploymentCreate> = {}): Deplo
 })
 
 export interface Deployer {
-  claim(sources?: DeployClaim['sources']): Promise<Order | null>
-  renew(order: Order): Promise<Renewed>
-  advance(order: Order, status: DeployAdvance['status'], more?: Partial<DeployAdvance>): Promise<void>
-  log(order: Order, stage: DeployLog['stage'], lines: DeployLog['lines']): Promise<void>
+  claim(sources?: DeployClaim['sources']): Promise<DeployTask | null>
+  renew(task: DeployTask): Promise<Renewed>
+  advance(task: DeployTask, status: DeployAdvance['status'], more?: Partial<DeployAdvance>): Promise<void>
+  log(task: DeployTask, stage: DeployLog['stage'], lines: DeployLog['lines']): Promise<void>
   active(): Promise<ActiveDeployments['deployments']>
   ask<T>(verb: string, body: object): Promise<T>
   /** `<kind> <deployment>` of every wake-up that was heard. */
   woken: string[]
   /** Claims and brings the revision to the status, by way of the statuses between. */
-  bring(to: RevisionStatus, more?: Partial<DeployAdvance>): Promise<Order>
+  bring(to: RevisionStatus, more?: Partial<DeployAdvance>): Promise<DeployTask>
   close(): Promise<void>
 }
 
@@ -91,10 +91,10 @@ export async function openDeployer(url: string, role: Role = 'deployer'): Promis
     const answer = await caller.ask(rpc('deployments', verb), { request_id: 'test' }, bytes)
     return JSON.parse(Buffer.from(answer.body).toString()) as T
   }
-  const held = ({ deployment_id, revision_id, epoch }: Order) => ({ deployment_id, revision_id, epoch })
+  const held = ({ deployment_id, revision_id, epoch }: DeployTask) => ({ deployment_id, revision_id, epoch })
   const woken: string[] = []
   if (role === 'deployer')
-    link.nc.subscribe(DEPLOY_ORDERS, {
+    link.nc.subscribe(DEPLOY_TASKS, {
       callback: (_, { subject }) => void woken.push(subject.split('.').slice(2).join(' ')),
     })
   await link.nc.flush()
@@ -102,17 +102,17 @@ export async function openDeployer(url: string, role: Role = 'deployer'): Promis
     ask,
     woken,
     claim: async sources =>
-      (await ask<Claimed>('claim', { worker: 'test', ...(sources === undefined ? {} : { sources }) })).order,
-    renew: order => ask('renew', held(order)),
-    advance: (order, status, more = {}) => ask('advance', { ...held(order), status, ...more }),
+      (await ask<Claimed>('claim', { worker: 'test', ...(sources === undefined ? {} : { sources }) })).task,
+    renew: task => ask('renew', held(task)),
+    advance: (task, status, more = {}) => ask('advance', { ...held(task), status, ...more }),
     log: ({ deployment_id, revision_id }, stage, lines) => ask('log', { deployment_id, revision_id, stage, lines }),
     active: async () => (await ask<ActiveDeployments>('active', {})).deployments,
     async bring(to, more = {}) {
-      const order = await deployer.claim()
-      if (order === null) throw new Error('there is no order')
-      const way = (WAYS[to] ?? [to]).slice(order.stage === 'AWAITING_DEPLOY' ? 2 : 0)
-      for (const status of way) await deployer.advance(order, status, status === to ? more : {})
-      return order
+      const task = await deployer.claim()
+      if (task === null) throw new Error('there is no task')
+      const way = (WAYS[to] ?? [to]).slice(task.stage === 'AWAITING_DEPLOY' ? 2 : 0)
+      for (const status of way) await deployer.advance(task, status, status === to ? more : {})
+      return task
     },
     async close() {
       caller.close()

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { v7 } from 'uuid'
 import type { Reply } from '../../bus/serve.js'
-import type { Claimed, DeployAdvance, Order, Renewed } from '../../schemas/deploy-calls.js'
+import type { Claimed, DeployAdvance, DeployTask, Renewed } from '../../schemas/deploy-calls.js'
 import type { RevisionStatus } from '../../schemas/deployments.js'
 import { WeftError } from '../../schemas/errors.js'
 import type { RecordRow, Store } from '../../store/port.js'
@@ -16,16 +16,16 @@ import { createDeployment } from '../../workers/resources/deployments/create.js'
 import {
   type DeploymentBody,
   findDeployment,
-  isNobodys,
-  type Known,
-  known,
+  isUncommitted,
+  type Parsed,
+  parseRow,
   type RevisionBody,
   standingOf,
 } from '../../workers/resources/deployments/row.js'
 import { isOver, REVISION } from '../../workers/resources/deployments/status.js'
 import { deleteDeployment, interrupt } from '../../workers/resources/deployments/stop.js'
-import { sweepOrders, sweepOrphans } from '../../workers/resources/deployments/sweep.js'
-import { DEPLOYER_INBOX, orders, promote } from '../../workers/resources/deployments/tasks.js'
+import { sweepOrphans, sweepTasks } from '../../workers/resources/deployments/sweep.js'
+import { DEPLOYER_INBOX, deployTasks, promote } from '../../workers/resources/deployments/tasks.js'
 import { secretsOf } from '../../workers/resources/deployments/text.js'
 import { removeDeployment } from '../../workers/resources/deployments/write.js'
 import { each } from '../../workers/resources/rows/record.js'
@@ -38,7 +38,7 @@ t.setTimeout(120_000)
 
 /** A deploy worker that asks this resource worker. */
 function deployer(deps: Deps) {
-  const handlers = orders(deps) as unknown as { [verb: string]: Handler }
+  const handlers = deployTasks(deps) as unknown as { [verb: string]: Handler }
   const context = {
     head: { request_id: '' },
     from: `${DEPLOYER_INBOX}x`,
@@ -47,21 +47,21 @@ function deployer(deps: Deps) {
   }
   const ask = async <T>(verb: string, body: object) =>
     JSON.parse((await handlers[verb]!.handle(body, context)).body as string) as T
-  const held = ({ deployment_id, revision_id, epoch }: Order) => ({ deployment_id, revision_id, epoch })
+  const held = ({ deployment_id, revision_id, epoch }: DeployTask) => ({ deployment_id, revision_id, epoch })
   return {
-    claim: async (worker = 'w') => (await ask<Claimed>('claim', { worker })).order,
-    renew: (order: Order) => ask<Renewed>('renew', held(order)),
-    advance: (order: Order, status: DeployAdvance['status'], more = {}) =>
-      ask('advance', { ...held(order), status, ...more }),
+    claim: async (worker = 'w') => (await ask<Claimed>('claim', { worker })).task,
+    renew: (task: DeployTask) => ask<Renewed>('renew', held(task)),
+    advance: (task: DeployTask, status: DeployAdvance['status'], more = {}) =>
+      ask('advance', { ...held(task), status, ...more }),
   }
 }
 
-/** As if the time were over: the lease of the deployment, or how long its flight has waited. */
+/** As if the time were over: the lease of the deployment, or how long its rollout has waited. */
 async function age(store: Store, id: string, ms: number): Promise<void> {
   const { body, rev } = (await findDeployment(store, id))!
   const lease = body.lease === null ? null : { ...body.lease, until: body.lease.until - ms }
-  const flight = body.flight === null ? null : { ...body.flight, since: body.flight.since - ms }
-  const set = { body: JSON.stringify({ ...body, lease, flight }), due_at: lease?.until ?? Date.now() - 1 }
+  const rollout = body.rollout === null ? null : { ...body.rollout, since: body.rollout.since - ms }
+  const set = { body: JSON.stringify({ ...body, lease, rollout }), due_at: lease?.until ?? Date.now() - 1 }
   const failed = await store.apply([{ step: 'records.patch', kind: 'deployment', id, where: { rev }, set }])
   if (failed !== -1) throw new Error('the deployment was changed meanwhile')
 }
@@ -80,21 +80,21 @@ async function sound(deps: Deps, store: Store, id: string): Promise<void> {
   const say = (ok: boolean, what: string) => {
     if (!ok) throw new Error(`${what}: ${JSON.stringify(body)}`)
   }
-  const rows = (await all(store, 'revision', id)).filter(one => !isNobodys(one, body)).map(known<RevisionBody>)
+  const rows = (await all(store, 'revision', id)).filter(one => !isUncommitted(one, body)).map(parseRow<RevisionBody>)
   const by = new Map(rows.map(one => [one.id, one]))
   // Half removed: the record itself goes last.
   if (body.status === 'AWAITING_DELETE' && !by.has(body.latest)) return
   say(by.get(body.latest)?.body.seq === body.seq, 'the latest revision is the one of that number')
   say(new Set(rows.map(one => one.body.seq)).size === rows.length, 'each number is there once')
-  for (const referred of [body.flight?.revision_id, body.queued, body.serving?.revision_id])
+  for (const referred of [body.rollout?.revision_id, body.queued, body.serving?.revision_id])
     say(!referred || by.has(referred), 'what is referred to is there')
   const seq = (of: string | undefined | null) => (of ? (by.get(of)?.body.seq ?? 0) : Infinity)
-  say(seq(body.queued) > (body.flight?.seq ?? 0), 'what waits is newer than what flies')
+  say(seq(body.queued) > (body.rollout?.seq ?? 0), 'what waits is newer than what flies')
   if (body.serving !== null)
     say(standingOf(by.get(body.serving.revision_id)!, body) === 'DEPLOYED', 'what serves is DEPLOYED')
   for (const one of rows) {
     const status = standingOf(one, body)
-    say(isOver(status) || one.id === body.queued || one.id === body.flight?.revision_id, 'nothing else is under way')
+    say(isOver(status) || one.id === body.queued || one.id === body.rollout?.revision_id, 'nothing else is under way')
     await secretsOf(deps, id, one.body.secrets)
   }
   say((await store.records.get('project', id)) !== null || body.status === 'AWAITING_DELETE', 'it has its project')
@@ -113,11 +113,11 @@ async function forget(deps: Deps, id: string): Promise<void> {
 
 /** After the sweeps of a minute: nothing lies about that belongs to nobody. */
 async function swept(t: Test, deps: Deps, store: Store, what: string): Promise<void> {
-  await sweepOrders(deps)
+  await sweepTasks(deps)
   await sweepOrphans(deps, Date.now() + 120_000)
-  const deployments = new Map((await all(store, 'deployment')).map(row => [row.id, known<DeploymentBody>(row).body]))
+  const deployments = new Map((await all(store, 'deployment')).map(row => [row.id, parseRow<DeploymentBody>(row).body]))
   const revisions = await all(store, 'revision')
-  const used = new Set(revisions.map(row => known<RevisionBody>(row).body.secrets))
+  const used = new Set(revisions.map(row => parseRow<RevisionBody>(row).body.secrets))
   const stray = [...revisions, ...(await all(store, 'secrets'))].filter(({ kind, id, parent, due_at }) => {
     if (!deployments.has(parent) || due_at !== null) return true
     return kind === 'secrets' && !used.has(id) && deployments.get(parent)!.status !== 'AWAITING_DELETE'
@@ -125,7 +125,7 @@ async function swept(t: Test, deps: Deps, store: Store, what: string): Promise<v
   t.same(stray, [], `${what}: nothing of nobody`)
 }
 
-t.test('a deploy worker that dies loses its order to the next, where it stood', async t => {
+t.test('a deploy worker that dies loses its task to the next, where it stood', async t => {
   const { store, all } = await stage(t, 2)
   const [one, two] = [deployer(all[0]!), deployer(all[1]!)]
   const { id } = await createDeployment(all[0]!, github('one', { secrets: [{ name: 'A', value: 'the-value' }] }))
@@ -158,7 +158,7 @@ t.test('who asks at the same time: one gets it', async t => {
   const { all } = await stage(t, 2)
   for (let i = 0; i < 3; i++) await createDeployment(all[0]!, github(`at-once-${i}`))
   const workers = Array.from({ length: 12 }, (_, i) => deployer(all[i % 2]!))
-  const got = (await Promise.all(workers.map((worker, i) => worker.claim(`w${i}`)))).filter(order => order !== null)
+  const got = (await Promise.all(workers.map((worker, i) => worker.claim(`w${i}`)))).filter(task => task !== null)
   t.equal(new Set(got.map(({ deployment_id }) => deployment_id)).size, got.length, 'nobody has another’s')
   const rest = await workers[0]!.claim()
   t.ok(got.length === 3 || rest !== null)
@@ -168,23 +168,23 @@ t.test('a revision that no deploy worker takes fails, and the next one has its t
   const { store, all } = await stage(t, 1)
   const deps = all[0]!
   const made = await createDeployment(deps, github('waits'))
-  await sweepOrders(deps)
-  t.equal((await findDeployment(store, made.id))!.body.flight!.status, 'AWAITING_BUILD', 'not yet')
+  await sweepTasks(deps)
+  t.equal((await findDeployment(store, made.id))!.body.rollout!.status, 'AWAITING_BUILD', 'not yet')
   const after = await createRevision(deps, made.id, {})
   await age(store, made.id, 31 * 60_000)
-  await sweepOrders(deps)
+  await sweepTasks(deps)
   const { body } = (await findDeployment(store, made.id))!
-  t.match(body.flight, { revision_id: after.body.latest, status: 'AWAITING_BUILD' })
-  const failed = known<RevisionBody>((await store.records.get('revision', made.body.latest))!)
+  t.match(body.rollout, { revision_id: after.body.latest, status: 'AWAITING_BUILD' })
+  const failed = parseRow<RevisionBody>((await store.records.get('revision', made.body.latest))!)
   t.match(failed.body, { status: 'BUILD_FAILED', status_message: /no deploy worker took it within 30 minutes.*github/ })
 
   const other = await createDeployment(deps, image('waits-too'))
   await age(store, other.id, 14 * 60_000)
-  await sweepOrders(deps)
-  t.equal((await findDeployment(store, other.id))!.body.flight!.status, 'AWAITING_DEPLOY')
+  await sweepTasks(deps)
+  t.equal((await findDeployment(store, other.id))!.body.rollout!.status, 'AWAITING_DEPLOY')
   await age(store, other.id, 2 * 60_000)
-  await sweepOrders(deps)
-  t.equal((await findDeployment(store, other.id))!.body.flight!.status, 'DEPLOY_FAILED')
+  await sweepTasks(deps)
+  t.equal((await findDeployment(store, other.id))!.body.rollout!.status, 'DEPLOY_FAILED')
   await sound(deps, store, made.id)
   await sound(deps, store, other.id)
 })
@@ -202,18 +202,18 @@ t.test('a crash between any two steps', async t => {
     return id
   }
   const through = async (id: string, last: RevisionStatus) => {
-    const order = (await claimOf(id))!
-    for (const status of ['BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING'] as const) await worker.advance(order, status)
-    await worker.advance(order, last)
+    const task = (await claimOf(id))!
+    for (const status of ['BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING'] as const) await worker.advance(task, status)
+    await worker.advance(task, last)
   }
-  /** The order of this deployment: those of others are put off. */
-  const claimOf = async (id: string): Promise<Order | null> => {
+  /** The task of this deployment: those of others are put off. */
+  const claimOf = async (id: string): Promise<DeployTask | null> => {
     for (;;) {
-      const order = await worker.claim()
-      if (order === null || order.deployment_id === id) return order
+      const task = await worker.claim()
+      if (task === null || task.deployment_id === id) return task
     }
   }
-  let order: Order
+  let task: DeployTask
   const CASES: [string, prepare: () => Promise<string>, work: (id: string) => Promise<unknown>][] = [
     ['create', async () => `n${v7()}`, name => createDeployment(deps, github(name, { secrets }))],
     ['create with a key', async () => `n${v7()}`, name => createDeployment(deps, github(name, { secrets }), name)],
@@ -241,7 +241,7 @@ t.test('a crash between any two steps', async t => {
         await createRevision(deps, id, {})
         return id
       },
-      async id => interrupt(deps, id, (await findDeployment(store, id))!.body.flight!.revision_id),
+      async id => interrupt(deps, id, (await findDeployment(store, id))!.body.rollout!.revision_id),
     ],
     [
       'interrupt what waits',
@@ -258,22 +258,22 @@ t.test('a crash between any two steps', async t => {
       async () => {
         const id = await fresh()
         await createRevision(deps, id, {})
-        order = (await claimOf(id))!
-        for (const status of ['BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING'] as const) await worker.advance(order, status)
+        task = (await claimOf(id))!
+        for (const status of ['BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING'] as const) await worker.advance(task, status)
         return id
       },
-      () => worker.advance(order, 'DEPLOYED'),
+      () => worker.advance(task, 'DEPLOYED'),
     ],
     [
       'a failure with one waiting',
       async () => {
         const id = await fresh()
         await createRevision(deps, id, {})
-        order = (await claimOf(id))!
-        await worker.advance(order, 'BUILDING')
+        task = (await claimOf(id))!
+        await worker.advance(task, 'BUILDING')
         return id
       },
-      () => worker.advance(order, 'BUILD_FAILED', { message: 'no' }),
+      () => worker.advance(task, 'BUILD_FAILED', { message: 'no' }),
     ],
     [
       'delete',
@@ -291,10 +291,10 @@ t.test('a crash between any two steps', async t => {
       async () => {
         const id = await deployed()
         await deleteDeployment(deps, id, true)
-        order = (await claimOf(id))!
+        task = (await claimOf(id))!
         return id
       },
-      () => worker.advance(order, 'DELETED'),
+      () => worker.advance(task, 'DELETED'),
     ],
   ]
   for (const [title, prepare, work] of CASES)
@@ -350,7 +350,7 @@ t.test('random work of two resource workers, with crashes', async t => {
         both[0]!,
         github(`n${v7()}`, { secrets: [{ name: 'A', value: 'a-value' }] }),
       )
-      const held: Order[] = []
+      const held: DeployTask[] = []
       let epoch = 0
       for (const { kind, worker, pick, crash } of steps) {
         const deps = both[worker]!
@@ -365,24 +365,24 @@ t.test('random work of two resource workers, with crashes', async t => {
           redeploy: () => redeploy(deps, id, some.id),
           interrupt: () => interrupt(deps, id, some.id),
           async claim() {
-            const order = await asks.claim(`w${worker}`)
-            if (order?.deployment_id === id) held.push(order)
+            const task = await asks.claim(`w${worker}`)
+            if (task?.deployment_id === id) held.push(task)
           },
           async advance() {
-            const order = held[held.length - 1 - (pick % 7 === 0 ? 1 : 0)]
-            if (order === undefined) return
-            const now = (await findDeployment(store, id))?.body.flight?.status
+            const task = held[held.length - 1 - (pick % 7 === 0 ? 1 : 0)]
+            if (task === undefined) return
+            const now = (await findDeployment(store, id))?.body.rollout?.status
             const ways = [
               ...(REVISION[now ?? 'DEPLOYED'] ?? []),
               'DELETED',
               'DEPLOYED',
               'INTERRUPTED',
             ] as DeployAdvance['status'][]
-            await asks.advance(order, ways[pick % ways.length]!)
+            await asks.advance(task, ways[pick % ways.length]!)
           },
           expire: async () => ((await findDeployment(store, id)) === null ? null : age(store, id, 31_000)),
           async sweep() {
-            await sweepOrders(deps)
+            await sweepTasks(deps)
             await sweepOrphans(deps, Date.now() + 120_000)
           },
           delete: () => (pick % 5 === 0 ? deleteDeployment(deps, id, false) : Promise.resolve()),
@@ -395,7 +395,7 @@ t.test('random work of two resource workers, with crashes', async t => {
           if (!(error instanceof Crash) && !(error instanceof WeftError && error.status < 500)) throw error
         }
         dying.crashAfter(Number.POSITIVE_INFINITY)
-        const now: Known<DeploymentBody> | null = await findDeployment(store, id)
+        const now: Parsed<DeploymentBody> | null = await findDeployment(store, id)
         if (now === null) return
         if (now.body.epoch < epoch) throw new Error('the epoch went back')
         epoch = now.body.epoch

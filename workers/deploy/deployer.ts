@@ -1,199 +1,199 @@
 /**
- * The loop of a deploy worker: hears of orders, claims them, carries them out stage by stage and says how far it came.
- * A wake-up that was lost costs a sweep's period; an order whose lease is lost stops here without another word.
+ * The loop of a deploy worker: claims tasks, executes them stage by stage and reports their progress. A lost wake-up
+ * delays a task by one sweep period at most. A task that has lost its lease stops here without a further call.
  */
 import type { Log } from '../../bus/log.js'
-import { LEASE_MS, type Order } from '../../schemas/deploy-calls.js'
+import { type DeployTask, LEASE_MS } from '../../schemas/deploy-calls.js'
 import type { RevisionStatus } from '../../schemas/deployments.js'
 import { WeftError } from '../../schemas/errors.js'
 import type { Driver, Step } from './driver.js'
 import { Fault, Stopped } from './fault.js'
 import { openLimit } from './limit.js'
 import type { RevisionLog } from './log.js'
-import type { Office } from './task-client.js'
+import type { TaskClient } from './task-client.js'
 
-/** Orders held at the same time: most of what they do is waiting. */
-const MAX_ORDERS = 16
-/** Builds at the same time: each wants a machine to itself. Deletes and interrupts do not wait for them. */
+/** Tasks held at the same time: most of their time is waiting. */
+const MAX_TASKS = 16
+/** Builds at the same time: each one loads the whole machine. Deletes and interrupts do not wait for them. */
 const MAX_BUILDS = 2
 const SWEEP_MS = 30_000
 const RENEW_MS = LEASE_MS / 3
 
 export interface Deployer {
-  /** There may be an order, or what serves has changed. */
-  look(): void
-  /** Something is to be done for this deployment: who works on it asks whether to stop. */
+  /** Looks for tasks, and compares the running revisions with the active ones. */
+  check(): void
+  /** A wake-up of this deployment: its running task asks whether to stop. */
   wake(deployment_id: string | null): void
   quiet(): void
   stop(ms: number): Promise<void>
 }
 
 export interface DeployerOptions {
-  office: Office
+  client: TaskClient
   driver: Driver
   logOf(ids: { deployment_id: string; revision_id: string }): RevisionLog
   log: Log
 }
 
-interface Working {
-  order: Order
+interface ActiveTask {
+  task: DeployTask
   stop: AbortController
   renew(): Promise<void>
-  over: Promise<void>
+  done: Promise<void>
 }
 
-/** Why an order stops. */
+/** Reasons for which a task stops. */
 const INTERRUPTED = 'interrupted'
 const LOST = 'lost'
 const LEAVING = 'leaving'
 
-export function openDeployer({ office, driver, logOf, log }: DeployerOptions): Deployer {
-  const working = new Set<Working>()
-  const builds = openLimit(MAX_BUILDS)
+export function openDeployer({ client, driver, logOf, log }: DeployerOptions): Deployer {
+  const active = new Set<ActiveTask>()
+  const limitBuilds = openLimit(MAX_BUILDS)
   let open = true
-  let looking = false
+  let checking = false
   let again = false
 
-  async function lookOnce(): Promise<void> {
-    while (open && working.size < MAX_ORDERS) {
-      const { order } = await office.claim(driver.sources)
-      if (order === null) break
-      begin(order)
+  async function checkOnce(): Promise<void> {
+    while (open && active.size < MAX_TASKS) {
+      const { task } = await client.claim(driver.sources)
+      if (task === null) break
+      begin(task)
     }
-    if (open) await driver.settle(await office.active(driver.sources))
+    if (open) await driver.reconcile(await client.active(driver.sources))
   }
 
-  function look(): void {
-    if (looking) {
+  function check(): void {
+    if (checking) {
       again = true
       return
     }
-    looking = true
-    void lookOnce()
-      .catch(error => log.warn({ err: error }, 'deployments could not be looked through; trying again later'))
+    checking = true
+    void checkOnce()
+      .catch(error => log.warn({ err: error }, 'deploy tasks could not be checked; trying again later'))
       .finally(() => {
-        looking = false
+        checking = false
         if (!again || !open) return
         again = false
-        look()
+        check()
       })
   }
 
-  function begin(order: Order): void {
+  function begin(task: DeployTask): void {
     const stop = new AbortController()
     let held = Date.now() + LEASE_MS
-    const one: Working = {
-      order,
+    const one: ActiveTask = {
+      task,
       stop,
       async renew() {
         try {
-          const { interrupt } = await office.renew(order)
+          const { interrupt } = await client.renew(task)
           held = Date.now() + LEASE_MS
-          if (interrupt && order.kind === 'deploy') stop.abort(INTERRUPTED)
+          if (interrupt && task.kind === 'deploy') stop.abort(INTERRUPTED)
         } catch (error) {
           if (isFenced(error) || Date.now() > held) stop.abort(LOST)
-          else log.warn({ err: error, deployment_id: order.deployment_id }, 'a lease was not renewed')
+          else log.warn({ err: error, deployment_id: task.deployment_id }, 'a lease was not renewed')
         }
       },
-      over: Promise.resolve(),
+      done: Promise.resolve(),
     }
     const timer = setInterval(() => void one.renew(), RENEW_MS)
-    working.add(one)
-    one.over = carryOut(order, stop.signal).finally(() => {
+    active.add(one)
+    one.done = execute(task, stop.signal).finally(() => {
       clearInterval(timer)
-      working.delete(one)
-      look()
+      active.delete(one)
+      check()
     })
   }
 
-  async function carryOut(order: Order, signal: AbortSignal): Promise<void> {
-    const { kind, deployment_id, revision_id, stage, epoch } = order
-    const lines = logOf(order)
-    log.info({ kind, deployment_id, revision_id, stage, epoch }, 'an order begins')
+  async function execute(task: DeployTask, signal: AbortSignal): Promise<void> {
+    const { kind, deployment_id, revision_id, stage, epoch } = task
+    const lines = logOf(task)
+    log.info({ kind, deployment_id, revision_id, stage, epoch }, 'deploy task started')
     try {
-      if (kind === 'deploy') await deploy({ order, signal, log: lines.of }, lines)
-      else if (kind === 'interrupt') await interrupt(order)
+      if (kind === 'deploy') await deploy({ task, signal, log: lines.of }, lines)
+      else if (kind === 'interrupt') await interrupt(task)
       else {
-        await driver.destroy(order)
-        await office.advance(order, { status: 'DELETED' })
+        await driver.destroy(task)
+        await client.advance(task, { status: 'DELETED' })
       }
-      log.info({ kind, deployment_id, revision_id }, 'an order is done')
+      log.info({ kind, deployment_id, revision_id }, 'deploy task finished')
     } catch (error) {
       if (isFenced(error) || signal.reason === LOST)
-        log.warn({ deployment_id, revision_id }, 'an order was lost to another')
-      else log.error({ err: error, deployment_id, revision_id }, 'an order has to be done again')
-      // Whoever holds it now begins by looking at what is there; what we started is not theirs to find.
-      if (kind === 'deploy') await driver.undo(order).catch(() => {})
+        log.warn({ deployment_id, revision_id }, 'deploy task lost to another worker')
+      else log.error({ err: error, deployment_id, revision_id }, 'deploy task failed; it will be repeated')
+      // The next holder begins with what is stored; the processes of this worker are not visible to it.
+      if (kind === 'deploy') await driver.undo(task).catch(() => {})
     } finally {
       await lines.flush()
     }
   }
 
-  async function interrupt(order: Order): Promise<void> {
-    await driver.undo(order)
-    await office.advance(order, { status: 'INTERRUPTED', message: 'interrupted' })
+  async function interrupt(task: DeployTask): Promise<void> {
+    await driver.undo(task)
+    await client.advance(task, { status: 'INTERRUPTED', message: 'interrupted' })
   }
 
   async function deploy(step: Step, lines: RevisionLog): Promise<void> {
-    const { order, signal } = step
+    const { task, signal } = step
     let failed: RevisionStatus = 'BUILD_FAILED'
     try {
-      const problems = driver.problems(order)
+      const problems = driver.problems(task)
       if (problems.length > 0) throw new Fault(problems.join('; '))
-      const artefact = await built(step)
+      const artefact = await findOrBuild(step)
       failed = 'DEPLOY_FAILED'
-      if (order.stage !== 'DEPLOYING') await office.advance(order, { status: 'DEPLOYING' })
+      if (task.stage !== 'DEPLOYING') await client.advance(task, { status: 'DEPLOYING' })
       const ready = await driver.deploy(step, artefact)
       await lines.flush()
-      await office.advance(order, { status: 'DEPLOYED', message: null, ...ready })
+      await client.advance(task, { status: 'DEPLOYED', message: null, ...ready })
     } catch (error) {
       if (signal.reason === LOST || isFenced(error) || isUnreachable(error)) throw error
-      if (signal.reason === LEAVING) return driver.undo(order)
-      // Refused because it is to be interrupted, which we had not heard of yet.
-      const asked = is('conflict')(error) && (await office.renew(order)).interrupt
-      if (error instanceof Stopped || asked) return interrupt(order)
-      if (!(error instanceof Fault)) log.error({ err: error, revision_id: order.revision_id }, 'a revision failed')
+      if (signal.reason === LEAVING) return driver.undo(task)
+      // A conflict may be an interrupt whose wake-up has not arrived yet.
+      const interrupted = is('conflict')(error) && (await client.renew(task)).interrupt
+      if (error instanceof Stopped || interrupted) return interrupt(task)
+      if (!(error instanceof Fault)) log.error({ err: error, revision_id: task.revision_id }, 'a revision failed')
       const message =
         error instanceof Fault ? error.message : `${failed}: something failed in the deploy worker; see its log`
       step.log(failed === 'BUILD_FAILED' ? 'build' : 'deploy')('ERROR', message)
       await lines.flush()
-      await driver.undo(order)
-      await office.advance(order, { status: failed, message: message.slice(0, 1_000) })
+      await driver.undo(task)
+      await client.advance(task, { status: failed, message: message.slice(0, 1_000) })
     }
   }
 
-  /** The artefact, which a crash or a redeploy may have left already. */
-  async function built(step: Step): Promise<string> {
-    const { order } = step
-    const done = order.stage === 'AWAITING_DEPLOY' || order.stage === 'DEPLOYING'
-    if (done && order.artefact !== null && (await driver.has(order.artefact))) return order.artefact
+  /** The artefact of an earlier attempt or of the redeployed revision, else a new one. */
+  async function findOrBuild(step: Step): Promise<string> {
+    const { task } = step
+    const done = task.stage === 'AWAITING_DEPLOY' || task.stage === 'DEPLOYING'
+    if (done && task.artefact !== null && (await driver.has(task.artefact))) return task.artefact
     const onCommit = async (repo_commit_sha: string) => {
-      if (!done) await office.advance(order, { status: 'BUILDING', repo_commit_sha })
+      if (!done) await client.advance(task, { status: 'BUILDING', repo_commit_sha })
     }
-    const { artefact } = await builds(async () => {
-      if (!done && order.stage !== 'BUILDING') await office.advance(order, { status: 'BUILDING' })
+    const { artefact } = await limitBuilds(async () => {
+      if (!done && task.stage !== 'BUILDING') await client.advance(task, { status: 'BUILDING' })
       return driver.build(step, onCommit)
     }, step.signal)
-    if (!done) await office.advance(order, { status: 'AWAITING_DEPLOY', artefact })
+    if (!done) await client.advance(task, { status: 'AWAITING_DEPLOY', artefact })
     return artefact
   }
 
-  const sweep = setInterval(look, SWEEP_MS)
-  look()
+  const sweep = setInterval(check, SWEEP_MS)
+  check()
   return {
-    look,
+    check,
     wake(deployment_id) {
-      for (const one of working) if (one.order.deployment_id === deployment_id) void one.renew()
-      look()
+      for (const one of active) if (one.task.deployment_id === deployment_id) void one.renew()
+      check()
     },
     quiet() {
       open = false
       clearInterval(sweep)
     },
-    /** Orders are left where they stand: the lease ends, and the next worker goes on. */
+    /** Tasks keep their stage: the lease expires, and the next worker continues from there. */
     async stop(ms) {
-      for (const one of working) one.stop.abort(LEAVING)
-      await Promise.all([...[...working].map(one => one.over), driver.stop(ms)])
+      for (const one of active) one.stop.abort(LEAVING)
+      await Promise.all([...[...active].map(one => one.done), driver.stop(ms)])
     },
   }
 }

@@ -1,34 +1,34 @@
-/** What carries a deployment on some kind of machine (API: control-plane 11.1). Every method may be repeated. */
-import type { ActiveDeployment, Graph, Order } from '../../schemas/deploy-calls.js'
+/** The port to one kind of machine (API: control-plane 11.1). Every method may be repeated. */
+import type { ActiveDeployment, DeployTask, Graph } from '../../schemas/deploy-calls.js'
 import type { Source } from '../../schemas/deployments.js'
 import type { LogOf } from './log.js'
 
 export interface Step {
-  order: Order
-  /** Fires when the order was interrupted or its lease is lost. */
+  task: DeployTask
+  /** Aborted when the task is interrupted or has lost its lease. */
   signal: AbortSignal
   log: LogOf
 }
 
 export interface Driver {
   sources: readonly Source[]
-  /** What this driver cannot do for the order, one sentence each. */
-  problems(order: Order): string[]
-  /** Makes the artefact, or finds it. `onCommit` is awaited before anything is installed. Throws a Fault. */
+  /** Members of the task that this driver does not support, one sentence each. */
+  problems(task: DeployTask): string[]
+  /** Builds the artefact, or finds it. Awaits `onCommit` before it installs anything. Throws a Fault. */
   build(step: Step, onCommit: (commit: string) => Promise<void>): Promise<{ artefact: string }>
-  /** The artefact is here and whole. */
+  /** True when the artefact is on this machine and complete. */
   has(artefact: string): Promise<boolean>
-  /** Instances of the revision run, are ready and have stayed so. Nothing is routed to them yet. Throws a Fault. */
+  /** Starts instances of the revision and waits until they are stable. They receive no run yet. Throws a Fault. */
   deploy(step: Step, artefact: string): Promise<{ graphs: Graph[]; image_version: string | null }>
-  /** Ends what this revision has begun. */
-  undo(order: Order): Promise<void>
+  /** Stops and removes what the deployment of this revision has begun. */
+  undo(task: DeployTask): Promise<void>
   /**
-   * Brings what runs into step with what serves: starts what is missing, drains what no longer serves. Revisions that
-   * are being deployed stay.
+   * Reconciles the running instances with the active revisions: starts missing ones, drains those that are no longer
+   * active. Revisions that are being deployed stay.
    */
-  settle(active: readonly ActiveDeployment[]): Promise<void>
-  /** Ends and removes everything of the deployment. */
-  destroy(order: Order): Promise<void>
-  /** This worker leaves: nothing new is begun. */
+  reconcile(active: readonly ActiveDeployment[]): Promise<void>
+  /** Stops and removes all resources of the deployment. */
+  destroy(task: DeployTask): Promise<void>
+  /** Stops all instances; nothing new is started. */
   stop(ms: number): Promise<void>
 }

@@ -1,26 +1,26 @@
-/** Why a step of an order failed: one line for people (stage, cause, hint), and whether to try it again. */
+/** The failure of a step: one line for clients (stage, cause, hint), and whether a retry may succeed. */
 export class Fault extends Error {
   constructor(
     message: string,
-    /** What may be different next time: the network, a process that was killed. */
-    readonly again = false,
+    /** A retry may succeed: a network error, a killed process. */
+    readonly retryable = false,
   ) {
     super(message)
     this.name = 'Fault'
   }
 }
 
-/** The order was interrupted, or its lease is lost: undo, and say nothing more. */
+/** The task was interrupted or has lost its lease: undo, without a further report. */
 export class Stopped extends Error {
   override name = 'Stopped'
 }
 
-/** Throws Stopped once the signal has fired. */
-export function goOn(signal: AbortSignal): void {
-  if (signal.aborted) throw new Stopped('the order was stopped')
+/** Throws Stopped after the signal was aborted. */
+export function throwIfStopped(signal: AbortSignal): void {
+  if (signal.aborted) throw new Stopped('the task was stopped')
 }
 
-/** Work that may be tried again: after each pause once more, while the fault says so. Throws the last fault. */
+/** Repeats the work after each pause while its fault is retryable. Throws the last fault. */
 export async function retry<T>(
   pauses_ms: readonly number[],
   signal: AbortSignal,
@@ -32,20 +32,20 @@ export async function retry<T>(
       return await work()
     } catch (error) {
       const pause = pauses_ms[n]
-      if (!(error instanceof Fault) || !error.again || pause === undefined || signal.aborted) throw error
+      if (!(error instanceof Fault) || !error.retryable || pause === undefined || signal.aborted) throw error
       say(`${error.message}; trying again in ${pause / 1000} s`)
       await wait(pause, signal)
     }
   }
 }
 
-/** Resolves after `ms`; throws Stopped when the signal fires. */
+/** Resolves after `ms`; throws Stopped when the signal is aborted. */
 export function wait(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(new Stopped('the order was stopped'))
+    if (signal.aborted) return reject(new Stopped('the task was stopped'))
     const stop = () => {
       clearTimeout(timer)
-      reject(new Stopped('the order was stopped'))
+      reject(new Stopped('the task was stopped'))
     }
     const timer = setTimeout(() => {
       signal.removeEventListener('abort', stop)

@@ -9,7 +9,7 @@ export function openLimit(concurrency: number): <T>(work: () => Promise<T>, sign
   const queue = new PQueue({ concurrency })
   return (work, signal) => {
     const waiting = new AbortController()
-    const leave = () => waiting.abort(new Stopped('the order was stopped'))
+    const leave = () => waiting.abort(new Stopped('the task was stopped'))
     if (signal.aborted) leave()
     signal.addEventListener('abort', leave, { once: true })
     const start = () => {

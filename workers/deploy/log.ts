@@ -1,4 +1,4 @@
-/** Log lines of a revision on their way to the store: in order, in batches of a fifth of a second, never lost quietly. */
+/** Sends the log lines of a revision to the store: in order, in batches of 200 ms. Lost lines are counted and logged. */
 import type { Log } from '../../bus/log.js'
 import type { DeployLog, LogLine, LogStage } from '../../schemas/deploy-calls.js'
 
@@ -8,17 +8,17 @@ export type LogOf = (stage: LogStage) => Say
 
 export interface RevisionLog {
   of: LogOf
-  /** Resolves when everything said so far was taken, or given up. */
+  /** Resolves when all lines so far were stored or given up. */
   flush(): Promise<void>
 }
 
 const BATCH_MS = 200
 const PER_BATCH = 1_000
-/** Waiting lines of a stage; what comes beyond is counted and dropped. */
+/** Waiting lines of a stage; further lines are counted and dropped. */
 const MAX_WAITING = 20_000
 const PAUSES_MS = [500, 1_000, 2_000, 5_000]
 
-/** `send` delivers a batch; it rejects when nobody took it. */
+/** `send` delivers a batch; it rejects when no worker stored it. */
 export function openRevisionLog(
   ids: { deployment_id: string; revision_id: string },
   send: (batch: DeployLog) => Promise<unknown>,

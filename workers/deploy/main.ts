@@ -1,4 +1,4 @@
-/** The deploy worker: brings deployments from their order to what runs (API: control-plane 10, 11). */
+/** The deploy worker: executes deploy tasks, from the source to running instances (API: control-plane 10, 11). */
 import { readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
@@ -8,16 +8,16 @@ import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import type { Config } from '../../schemas/config.js'
 import type { DeployWakeUp } from '../../schemas/deploy-calls.js'
-import { DEPLOY_ORDERS, event } from '../../schemas/subjects.js'
+import { DEPLOY_TASKS, event } from '../../schemas/subjects.js'
 import { parseAllowed } from '../outbound.js'
 import { openDeployer } from './deployer.js'
 import { openRevisionLog, type RevisionLog } from './log.js'
 import { openProcessDriver } from './process/driver.js'
 import { ownFolder } from './process/owner.js'
 import { localSources } from './process/source.js'
-import { openOffice } from './task-client.js'
+import { openTaskClient } from './task-client.js'
 
-/** `graphs_url`: the broker as the graph workers that it starts reach it. */
+/** `graphs_url`: the broker's address for the graph workers of deployments. */
 export async function startDeployer(config: Config, link: Link, life: Lifecycle, graphs_url: string): Promise<void> {
   const { log } = link
   const caller = openCaller(link)
@@ -25,13 +25,13 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const release = await ownFolder(folder)
   life.push({ name: 'folder of deployments', stop: release })
-  const office = openOffice(caller, `${hostname()}:${folder}`)
+  const client = openTaskClient(caller, `${hostname()}:${folder}`)
   const logs = new Map<string, RevisionLog>()
   const logOf = (ids: { deployment_id: string; revision_id: string }) => {
     const { deployment_id, revision_id } = ids
     const known = logs.get(revision_id)
     if (known !== undefined) return known
-    const made = openRevisionLog({ deployment_id, revision_id }, office.log, log)
+    const made = openRevisionLog({ deployment_id, revision_id }, client.log, log)
     logs.set(revision_id, made)
     return made
   }
@@ -44,20 +44,20 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
     versions: versions(),
     log,
     logOf,
-    env: office.env,
-    retire: office.retire,
+    env: client.env,
+    retire: client.retire,
   })
-  const deployer = openDeployer({ office, driver, logOf, log })
-  const heard = [
-    link.nc.subscribe(DEPLOY_ORDERS, { callback: (_, message) => deployer.wake(readWakeUp(message.data)) }),
-    link.nc.subscribe(event('deployments', 'changed'), { callback: () => deployer.look() }),
-    link.nc.subscribe(event('resources', 'started'), { callback: () => deployer.look() }),
+  const deployer = openDeployer({ client, driver, logOf, log })
+  const subscriptions = [
+    link.nc.subscribe(DEPLOY_TASKS, { callback: (_, message) => deployer.wake(readWakeUp(message.data)) }),
+    link.nc.subscribe(event('deployments', 'changed'), { callback: () => deployer.check() }),
+    link.nc.subscribe(event('resources', 'started'), { callback: () => deployer.check() }),
   ]
-  const forget = link.onReconnect(() => deployer.look())
+  const forget = link.onReconnect(() => deployer.check())
   life.push({
     name: 'deployer',
     quiet() {
-      for (const each of heard) each.unsubscribe()
+      for (const each of subscriptions) each.unsubscribe()
       forget()
       deployer.quiet()
     },

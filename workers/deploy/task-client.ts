@@ -1,4 +1,4 @@
-/** What a deploy worker says to the resource workers: `rpc.deployments.*` (schemas/deploy-calls.ts). */
+/** The calls of a deploy worker to the resource workers: `rpc.deployments.*` (schemas/deploy-calls.ts). */
 import { randomUUID } from 'node:crypto'
 import type { Caller } from '../../bus/call.js'
 import type {
@@ -7,62 +7,59 @@ import type {
   Claimed,
   DeployAdvance,
   DeployLog,
+  DeployTask,
   EnvOf,
-  Order,
   Renewed,
 } from '../../schemas/deploy-calls.js'
 import type { Source } from '../../schemas/deployments.js'
-import { WeftError } from '../../schemas/errors.js'
 import { rpc } from '../../schemas/subjects.js'
 
-export interface Office {
+export interface TaskClient {
   claim(sources: readonly Source[]): Promise<Claimed>
-  renew(order: Order): Promise<Renewed>
-  /** Asked again until somebody answers or the lease is surely over; then throws `unavailable`, or `fenced`. */
-  advance(order: Order, change: Omit<DeployAdvance, 'deployment_id' | 'revision_id' | 'epoch'>): Promise<void>
+  renew(task: DeployTask): Promise<Renewed>
+  /** Repeated until a worker answers or the lease has expired; then throws `unavailable` or `fenced`. */
+  advance(task: DeployTask, change: Omit<DeployAdvance, 'deployment_id' | 'revision_id' | 'epoch'>): Promise<void>
   log(batch: DeployLog): Promise<void>
   active(sources: readonly Source[]): Promise<ActiveDeployment[]>
   env(deployment_id: string, revision_id: string): Promise<EnvOf>
-  /** The pool is over: its consumer and what is queued there go. */
+  /** Removes the consumer of an unused pool and the wake-ups queued there. */
   retire(pool: string): Promise<void>
 }
 
-const INSIST_MS = 60_000
+const CALL = { timeout: 10_000, patience: 5_000 }
+const RETRY_MS = 60_000
 const PAUSE_MS = 500
 
-/** `place` is the folder of this worker: one at a time has it, so it takes over what an earlier one held. */
-export function openOffice(caller: Caller, place: string): Office {
-  const worker = `${place}#${randomUUID()}`
-  async function ask<T>(noun: 'deployments' | 'assistants', verb: string, body: unknown): Promise<T> {
-    const options = { timeout: 10_000, patience: 5_000 }
+/** `folder` identifies this worker: it has one worker at a time, which takes over the tasks of earlier ones. */
+export function openTaskClient(caller: Caller, folder: string): TaskClient {
+  const worker = `${folder}#${randomUUID()}`
+
+  async function ask<T>(
+    noun: 'deployments' | 'assistants',
+    verb: string,
+    body: unknown,
+    { repeat } = { repeat: false },
+  ): Promise<T> {
+    const subject = rpc(noun, verb)
     const head = { request_id: `deployer-${verb}` }
-    const answer = await caller.ask(rpc(noun, verb), head, Buffer.from(JSON.stringify(body)), options)
+    const bytes = Buffer.from(JSON.stringify(body))
+    const answer = repeat
+      ? await caller.askUntilAnswered(subject, head, bytes, { ...CALL, until: Date.now() + RETRY_MS, pause: PAUSE_MS })
+      : await caller.ask(subject, head, bytes, CALL)
     return (answer.body.length === 0 ? {} : JSON.parse(Buffer.from(answer.body).toString())) as T
   }
 
-  async function insist<T>(work: () => Promise<T>): Promise<T> {
-    const until = Date.now() + INSIST_MS
-    for (;;) {
-      try {
-        return await work()
-      } catch (error) {
-        if (!(error instanceof WeftError) || error.code !== 'unavailable' || Date.now() > until) throw error
-        await new Promise(done => setTimeout(done, PAUSE_MS))
-      }
-    }
-  }
-
-  const held = ({ deployment_id, revision_id, epoch }: Order) => ({ deployment_id, revision_id, epoch })
+  const leaseOf = ({ deployment_id, revision_id, epoch }: DeployTask) => ({ deployment_id, revision_id, epoch })
   return {
-    claim: sources => ask('deployments', 'claim', { worker, sources, takes_over: `${place}#` }),
-    renew: order => ask('deployments', 'renew', held(order)),
-    advance: (order, change) => insist(() => ask('deployments', 'advance', { ...held(order), ...change })),
+    claim: sources => ask('deployments', 'claim', { worker, sources, takes_over: `${folder}#` }),
+    renew: task => ask('deployments', 'renew', leaseOf(task)),
+    advance: (task, change) => ask('deployments', 'advance', { ...leaseOf(task), ...change }, { repeat: true }),
     log: batch => ask('deployments', 'log', batch),
     async active(sources) {
       const { deployments } = await ask<ActiveDeployments>('deployments', 'active', {})
       return deployments.filter(({ source }) => sources.includes(source))
     },
     env: (deployment_id, revision_id) => ask('deployments', 'env', { deployment_id, revision_id }),
-    retire: pool => insist(() => ask('assistants', 'retire', { pool })),
+    retire: pool => ask('assistants', 'retire', { pool }, { repeat: true }),
   }
 }

@@ -4,7 +4,7 @@
  */
 import type { Deps } from './context.js'
 import { sweepLogs } from './deployments/logs.js'
-import { sweepOrders, sweepOrphans } from './deployments/sweep.js'
+import { sweepOrphans, sweepTasks } from './deployments/sweep.js'
 import { sweepItems } from './items.js'
 import { firstEligible } from './rows/thread-status.js'
 import { forgetExpired } from './runs/idempotency.js'
@@ -36,8 +36,8 @@ export const rows: readonly Row[] = [
   { name: 'half-done', every_ms: 10_000, at_start: true, work: repairStale },
   // What is due at a time (alarms.ts): a message was lost, or the clock jumped.
   { name: 'alarms', every_ms: 10_000, at_start: false, work: ({ alarms }) => alarms.look() },
-  // Deployments with an order that nobody holds, and those that waited for a deploy worker too long.
-  { name: 'deploy orders', every_ms: 10_000, at_start: true, work: sweepOrders },
+  // Deployments with an task that nobody holds, and those that waited for a deploy worker too long.
+  { name: 'deploy orders', every_ms: 10_000, at_start: true, work: sweepTasks },
   // Revisions, secrets and projects of changes that were never made.
   { name: 'orphans', every_ms: 60_000, at_start: true, work: deps => sweepOrphans(deps) },
   // Log lines older than 14 days.

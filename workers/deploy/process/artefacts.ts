@@ -1,13 +1,13 @@
 /**
- * The artefact store: finished trees, read-only, named by everything that went into them. A tree is moved into place
- * in one step and its note is written last, so what has a note with the right checksum is complete, whatever crashed.
+ * The artefact store: finished read-only trees, named by the hash of all their inputs. A tree is renamed into place and
+ * its note is written last, so a tree whose note has the right checksum is complete after any crash.
  */
 import { createHash } from 'node:crypto'
 import { chmod, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { hashOf } from './fetch.js'
 
-/** What two builds must have in common to be the same artefact. */
+/** Inputs of a build; two builds with equal inputs are the same artefact. */
 export interface Ingredients {
   /** The commit, or the hash of a folder without git. */
   content: string
@@ -15,11 +15,11 @@ export interface Ingredients {
   config: string
   install_command: string | null
   build_command: string | null
-  /** Versions and platform that native parts are built for. */
+  /** Versions and platform of native modules. */
   runtime: string
 }
 
-/** What is known of an artefact. */
+/** Description of an artefact, stored beside its tree. */
 export interface Note {
   key: string
   /** Path of the description within the tree. */
@@ -29,11 +29,11 @@ export interface Note {
 }
 
 export interface Artefacts {
-  /** The folder of a complete artefact; null when there is none, or it is damaged. */
+  /** The tree of a complete artefact; null when it is missing or damaged. */
   find(key: string): Promise<{ tree: string; note: Note } | null>
-  /** Moves a finished tree in, unless the artefact is there already. */
+  /** Moves a finished tree into the store, unless the artefact exists. */
   keep(key: string, tree: string, config: string): Promise<void>
-  /** Removes what `used` does not name and is older than `min_age_ms`; resolves to what was removed. */
+  /** Removes artefacts that are not `used` and older than `min_age_ms`; resolves to their keys. */
   collect(used: ReadonlySet<string>, min_age_ms: number): Promise<string[]>
 }
 
@@ -84,7 +84,7 @@ export async function openArtefacts(folder: string): Promise<Artefacts> {
       await mkdir(place)
       const checksum = await hashOf(tree)
       await setWritable(tree, false)
-      // A folder that is moved must itself be writable: its link to the parent changes.
+      // A folder must be writable to be renamed: its entry `..` changes.
       await chmod(tree, 0o755)
       await rename(tree, join(place, 'tree'))
       await chmod(join(place, 'tree'), 0o555)
@@ -107,13 +107,13 @@ export async function openArtefacts(folder: string): Promise<Artefacts> {
   }
 }
 
-/** Removes a folder also when what is in it is read-only; never fails because it is not there. */
+/** Removes a folder, also with read-only content. A missing folder is not an error. */
 export async function erase(path: string): Promise<void> {
   await setWritable(path, true).catch(() => {})
   await rm(path, { recursive: true, force: true })
 }
 
-/** Write permission of everything below; links are left alone. */
+/** Sets the write permission of a whole tree; links are not followed. */
 async function setWritable(path: string, writable: boolean): Promise<void> {
   const found = await lstat(path)
   if (found.isSymbolicLink()) return
@@ -125,7 +125,7 @@ async function setWritable(path: string, writable: boolean): Promise<void> {
   } else if (!writable) await chmod(path, mode)
 }
 
-/** The whole text or the old one, also after the power failed. */
+/** Replaces the file: after a power failure it holds the new or the old text. */
 export async function writeDurably(path: string, text: string): Promise<void> {
   const draft = `${path}.new`
   await writeFile(draft, text, { flush: true })

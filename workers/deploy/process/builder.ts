@@ -1,37 +1,37 @@
 /**
- * From the source of a revision to an artefact on this machine's disk (API: control-plane 11.2): fetch, install, build,
- * probe. Each try has a folder of its own; what is done already is found again by the key of the artefact.
+ * Builds the source of a revision into an artefact on this machine's disk (API: control-plane 11.2): fetch, install,
+ * build, probe. Each attempt has a folder of its own. A finished artefact is found again by its key.
  */
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Order } from '../../../schemas/deploy-calls.js'
+import type { DeployTask } from '../../../schemas/deploy-calls.js'
 import type { Step } from '../driver.js'
-import { Fault, goOn, retry } from '../fault.js'
+import { Fault, retry, throwIfStopped } from '../fault.js'
 import { type Artefacts, erase, keyOf, writeDurably } from './artefacts.js'
 import { describe } from './describe.js'
 import { hostEnv } from './environment.js'
 import { fetchSource } from './fetch.js'
-import { build, buildEnv, install } from './install.js'
+import { buildEnv, runBuild, runInstall } from './install.js'
 import type { ProcessOptions } from './options.js'
 import { probe } from './probe.js'
 import { sizeOf } from './size.js'
 
-const FETCH_AGAIN = [5_000, 15_000, 45_000]
-const INSTALL_AGAIN = [10_000, 30_000]
-const BUILD_AGAIN = [10_000]
-const MAX_TRIES = 3
+const FETCH_RETRIES = [5_000, 15_000, 45_000]
+const INSTALL_RETRIES = [10_000, 30_000]
+const BUILD_RETRIES = [10_000]
+const MAX_ATTEMPTS = 3
 
-interface Tries {
+interface Attempts {
   revision_id: string
   n: number
 }
 
 export interface Builder {
-  /** Throws a Fault that says what is wrong with the source. `onCommit` is told which commit it is, before it is built. */
+  /** Calls `onCommit` with the fetched commit before it installs anything. Throws a Fault. */
   build(step: Step, onCommit: (commit: string) => Promise<void>): Promise<{ artefact: string }>
-  /** Removes what a build that was stopped left. */
+  /** Removes the folders of a stopped build. */
   clear(deployment_id: string): Promise<void>
-  /** The deployment is no more. */
+  /** Removes everything of a deleted deployment. */
   forget(deployment_id: string): Promise<void>
 }
 
@@ -41,75 +41,77 @@ export function openBuilder(
 ): Builder {
   const runtime = `weft ${versions.weft} langgraph ${versions.langgraph} node ${process.versions.modules} ${process.platform}-${process.arch}`
 
-  async function artefactOf(step: Step, onCommit: (commit: string) => Promise<void>) {
-    const { order, signal } = step
-    const { source_config } = order.deployment
-    const { repo_ref, graph_config_path } = order.revision.source_revision_config
-    const { install_command, build_command } = order.revision
+  async function build(step: Step, onCommit: (commit: string) => Promise<void>) {
+    const { task, signal } = step
+    const { source_config } = task.deployment
+    const { repo_ref, graph_config_path } = task.revision.source_revision_config
+    const { install_command, build_command } = task.revision
     const say = step.log('build')
-    const info = (line: string) => say('WARNING', line)
-    const works = join(folder, 'work', order.deployment_id)
-    // What an earlier try left, under another epoch.
-    await erase(works)
-    const tries = await countTry(order)
-    if (tries > MAX_TRIES)
-      throw new Fault(`build: the deploy worker ended ${MAX_TRIES} times while it built this; is the build too large?`)
-    const work = join(works, `${order.epoch}`)
-    const home = join(folder, 'home', order.deployment_id)
+    const warn = (line: string) => say('WARNING', line)
+    const attemptsFolder = join(folder, 'work', task.deployment_id)
+    // An earlier attempt, under another epoch, may have left a folder.
+    await erase(attemptsFolder)
+    const attempts = await countAttempt(task)
+    if (attempts > MAX_ATTEMPTS)
+      throw new Fault(
+        `build: the deploy worker ended ${MAX_ATTEMPTS} times while it built this; is the build too large?`,
+      )
+    const work = join(attemptsFolder, `${task.epoch}`)
+    const home = join(folder, 'home', task.deployment_id)
     for (const each of [work, home]) await mkdir(each, { recursive: true })
     try {
-      const given = { url: source_config.repo_url ?? '', ref: repo_ref ?? '', commit: order.repo_commit_sha }
-      say('INFO', `fetch: ${given.url} ${given.ref}`)
-      const fetched = await retry(FETCH_AGAIN, signal, info, async () => {
+      const wanted = { url: source_config.repo_url ?? '', ref: repo_ref ?? '', commit: task.repo_commit_sha }
+      say('INFO', `fetch: ${wanted.url} ${wanted.ref}`)
+      const fetched = await retry(FETCH_RETRIES, signal, warn, async () => {
         await erase(join(work, 'tree'))
-        return fetchSource({ ...given, work, path: ours.PATH ?? '', sources }, signal, say)
+        return fetchSource({ ...wanted, work, path: ours.PATH ?? '', sources }, signal, say)
       })
-      if (fetched.commit !== null && fetched.commit !== order.repo_commit_sha) await onCommit(fetched.commit)
+      if (fetched.commit !== null && fetched.commit !== task.repo_commit_sha) await onCommit(fetched.commit)
       const { tree } = fetched
       const { file, folder: inner } = await describe(tree, graph_config_path ?? 'langgraph.json')
       const key = keyOf({
         content: fetched.content,
-        repo: given.url,
+        repo: wanted.url,
         config: file,
         install_command,
         build_command,
         runtime,
       })
       if ((await artefacts.find(key)) !== null) {
-        say('INFO', `artefact ${key} is there already`)
+        say('INFO', `artefact ${key} exists already`)
         return { artefact: key }
       }
-      const facts = { repo: given.url, ref: given.ref, commit: fetched.commit }
+      const facts = { repo: wanted.url, ref: wanted.ref, commit: fetched.commit }
       const env = buildEnv(ours, { home, more: config.build_env.split(',').map(name => name.trim()), facts })
       const building = { tree, folder: inner, install_command, build_command, env }
-      await retry(INSTALL_AGAIN, signal, info, () => install(building, signal, say))
-      await retry(BUILD_AGAIN, signal, info, () => build(building, signal, say))
+      await retry(INSTALL_RETRIES, signal, warn, () => runInstall(building, signal, say))
+      await retry(BUILD_RETRIES, signal, warn, () => runBuild(building, signal, say))
       const size = sizeOf(source_config.resource_spec, config)
       const loaded = await probe(
-        { app: join(tree, file), env: hostEnv({ ours, config }, order, order.env), memory_mb: size.memory_mb },
+        { app: join(tree, file), env: hostEnv({ ours, config }, task, task.env), memory_mb: size.memory_mb },
         signal,
         say,
       )
       say('INFO', `probe: ${loaded.map(graph => graph.graph_id).join(', ')} can be loaded`)
-      goOn(signal)
+      throwIfStopped(signal)
       await artefacts.keep(key, tree, file)
       say('INFO', `artefact ${key}`)
       return { artefact: key }
     } finally {
-      await erase(works)
+      await erase(attemptsFolder)
     }
   }
 
-  /** How often the build of this revision was begun: a build that ends its worker must not be repeated for ever. */
-  async function countTry({ deployment_id, revision_id, stage }: Order): Promise<number> {
+  /** Counts the attempts to build this revision: a build that ends its worker must not be repeated without limit. */
+  async function countAttempt({ deployment_id, revision_id, stage }: DeployTask): Promise<number> {
     const file = join(folder, 'tries', `${deployment_id}.json`)
     await mkdir(join(folder, 'tries'), { recursive: true })
     const last = await readFile(file, 'utf8').then(
-      text => JSON.parse(text) as Tries,
+      text => JSON.parse(text) as Attempts,
       () => null,
     )
     const n = stage === 'BUILDING' && last?.revision_id === revision_id ? last.n + 1 : 1
-    await writeDurably(file, JSON.stringify({ revision_id, n } satisfies Tries))
+    await writeDurably(file, JSON.stringify({ revision_id, n } satisfies Attempts))
     return n
   }
 
@@ -119,7 +121,7 @@ export function openBuilder(
   }
 
   return {
-    build: artefactOf,
+    build,
     clear,
     async forget(deployment_id) {
       await clear(deployment_id)

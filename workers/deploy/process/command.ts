@@ -1,13 +1,13 @@
 /**
- * Foreign commands (git, installs, builds): an argument array, an environment of their own, a deadline, output by the
- * line. Nothing of them outlives the command, nor this process: a shell holds a pipe of ours and ends the whole group
- * when it closes, so that a killed deploy worker leaves no build behind.
+ * Runs foreign commands (git, installs, builds) with an argument array, a separate environment, a deadline and output by
+ * line. Their process group outlives neither the command nor this process: a shell reads a pipe of ours and kills the
+ * whole group when it closes, so that a killed deploy worker leaves no build behind.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { killGroup } from '../../kill-group.js'
-import { Fault, goOn, Stopped } from '../fault.js'
+import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import type { Say } from '../log.js'
 
 export type { Say } from '../log.js'
@@ -20,15 +20,15 @@ export interface Command {
   cwd: string
   env: { [name: string]: string | undefined }
   timeout_ms: number
-  /** Lines of stdout go here instead of into the log. */
+  /** Receives the lines of stdout, which then do not go into the log. */
   read?: (line: string) => void
-  /** Ends it when the files right in this folder hold more bytes. */
+  /** Kills it when the files directly in this folder hold more bytes. */
   limit?: { folder: string; bytes: number }
 }
 
 export interface Ran {
   code: number
-  /** Ended by a signal that we did not send. */
+  /** Signal that ended it and was not ours. */
   signal: NodeJS.Signals | null
   /** The last lines of both outputs. */
   tail: string
@@ -49,9 +49,9 @@ const MEASURE_MS = 1_000
 const TAIL = 20
 const ANSI = /\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])/g
 
-/** Runs it to its end, whatever its exit code. Throws Stopped when the signal fires, a Fault at the deadline. */
+/** Runs the command; any exit code is a result. Throws Stopped when the signal is aborted, a Fault at the deadline. */
 export async function run(command: Command, signal: AbortSignal, say: Say): Promise<Ran> {
-  goOn(signal)
+  throwIfStopped(signal)
   const { name, file, args, cwd, env, timeout_ms, read, limit } = command
   const child = spawn('sh', ['-c', GUARD, 'weft-build', file, ...args], {
     cwd,
@@ -79,11 +79,11 @@ export async function run(command: Command, signal: AbortSignal, say: Say): Prom
   }, MEASURE_MS)
   signal.addEventListener('abort', kill, { once: true })
   try {
-    const { code, ended } = await over(child)
+    const { code, ended } = await waitForExit(child)
     for (const each of flush) each()
     if (signal.aborted) throw new Stopped('the order was stopped')
     if (fault !== null) throw fault
-    // A shell says 128 + n for a child that a signal ended.
+    // A shell exits with 128 + n for a child that a signal ended.
     const killed = ended ?? (code !== null && code > 128 ? 'SIGKILL' : null)
     return { code: code ?? 1, signal: killed, tail: tail.join('\n') }
   } finally {
@@ -94,17 +94,17 @@ export async function run(command: Command, signal: AbortSignal, say: Say): Prom
   }
 }
 
-/** As run, but any other exit code than 0 is a Fault with the last line that was written. */
-export async function must(command: Command, signal: AbortSignal, say: Say): Promise<Ran> {
+/** As run, but any exit code other than 0 is a Fault with the last line of output. */
+export async function runOrFail(command: Command, signal: AbortSignal, say: Say): Promise<Ran> {
   const ran = await run(command, signal, say)
   if (ran.code === 0) return ran
-  const last = ran.tail.split('\n').findLast(line => line.trim() !== '') ?? 'it said nothing'
+  const last = ran.tail.split('\n').findLast(line => line.trim() !== '') ?? 'no output'
   const how = ran.signal === null ? `exit code ${ran.code}` : 'it was killed'
   throw new Fault(`${command.name} failed (${how}): ${last.trim().slice(0, 300)}`, ran.signal !== null)
 }
 
-/** The exit, and everything that was written; a process that goes on in the background holds nothing up. */
-function over(child: ChildProcess): Promise<{ code: number | null; ended: NodeJS.Signals | null }> {
+/** Resolves after the exit and the end of the output; background processes of the group are killed first. */
+function waitForExit(child: ChildProcess): Promise<{ code: number | null; ended: NodeJS.Signals | null }> {
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     let how: { code: number | null; ended: NodeJS.Signals | null } | null = null
@@ -116,28 +116,25 @@ function over(child: ChildProcess): Promise<{ code: number | null; ended: NodeJS
   })
 }
 
-/**
- * Calls back once per line; what stands beyond MAX_LINE in a line is left out. The returned function passes on what
- * stands behind the last line end.
- */
+/** Calls back once per line, cut at MAX_LINE. The returned function passes on an unfinished last line. */
 export function lines(stream: NodeJS.ReadableStream, onLine: (text: string) => void): () => void {
   let rest = ''
-  /** The line that goes on has been said already, as far as it is said. */
-  let said = false
+  /** The current line was cut and passed on already. */
+  let isCut = false
   const pass = (text: string) => {
     const clean = text.replace(ANSI, '').trimEnd()
-    if (clean !== '' && !said) onLine(clean.length > MAX_LINE ? `${clean.slice(0, MAX_LINE)}…` : clean)
-    said = false
+    if (clean !== '' && !isCut) onLine(clean.length > MAX_LINE ? `${clean.slice(0, MAX_LINE)}…` : clean)
+    isCut = false
   }
   stream.setEncoding('utf8')
   stream.on('data', (text: string) => {
     const parts = (rest + text).split(/\r\n|\n|\r/)
     rest = parts.pop()!
     for (const part of parts) pass(part)
-    // Much longer than what is shown: colours are in it, too.
-    if (!said && rest.length <= 2 * MAX_LINE) return
-    if (!said) pass(rest)
-    said = true
+    // Longer than MAX_LINE, because colours are removed afterwards.
+    if (!isCut && rest.length <= 2 * MAX_LINE) return
+    if (!isCut) pass(rest)
+    isCut = true
     rest = ''
   })
   return () => {

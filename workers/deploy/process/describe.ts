@@ -1,30 +1,30 @@
-/** What a build reads of the application's own description (API: control-plane 11.2, assistants-crons-store 10). */
+/** Reads the application's langgraph.json for a build (API: control-plane 11.2, assistants-crons-store 10). */
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { Fault } from '../fault.js'
 
-export interface Described {
+export interface Description {
   /** Path of the description, relative to the tree. */
   file: string
-  /** Its folder, absolute: where `build_command` runs. */
+  /** Its absolute folder, in which `build_command` runs. */
   folder: string
   graphs: string[]
 }
 
 const NAMES = ['langgraph.json', 'graph.json']
 
-/** Reads the description at `path` in the tree; throws a Fault with one sentence: missing, outside, not understood. */
-export async function describe(tree: string, path: string): Promise<Described> {
+/** Reads the description at `path` in the tree. Throws a Fault with one sentence: missing, outside the tree, invalid. */
+export async function describe(tree: string, path: string): Promise<Description> {
   const root = await realpath(tree)
   const found = await locate(root, path)
   const file = relative(root, found)
-  let described: unknown
+  let parsed: unknown
   try {
-    described = JSON.parse(await readFile(found, 'utf8'))
+    parsed = JSON.parse(await readFile(found, 'utf8'))
   } catch (error) {
     throw new Fault(`config: ${file} is not valid JSON: ${(error as Error).message}`)
   }
-  const graphs = (described as { graphs?: unknown } | null)?.graphs
+  const graphs = (parsed as { graphs?: unknown } | null)?.graphs
   if (typeof graphs !== 'object' || graphs === null || Array.isArray(graphs) || Object.keys(graphs).length === 0)
     throw new Fault(`config: ${file} names no graphs; expected {"graphs": {"agent": "./agent.ts:graph"}}`)
   for (const [name, value] of Object.entries(graphs)) {
@@ -39,7 +39,7 @@ export async function describe(tree: string, path: string): Promise<Described> {
   return { file, folder: dirname(found), graphs: Object.keys(graphs) }
 }
 
-/** Symlinks are followed within the tree only. */
+/** Follows symlinks within the tree only. */
 async function locate(root: string, path: string): Promise<string> {
   if (path.startsWith('/') || path.split(/[/\\]/).includes('..'))
     throw new Fault(`config: graph_config_path must stay within the repository, not "${path}"`)

@@ -1,7 +1,7 @@
 /**
- * The process driver (API: control-plane 11.2): a repository is built into an artefact on this machine's disk, and
- * runs as graph workers that are children of the deploy worker. Everything here may be repeated after a crash: the
- * folder of a try is its own, an artefact is whole or absent, and what runs is compared with what should.
+ * The process driver (API: control-plane 11.2): it builds a repository into an artefact on this machine's disk and runs
+ * it as graph workers, which are children of the deploy worker. Every step may be repeated after a crash: each attempt
+ * has a folder of its own, an artefact is complete or absent, and running revisions are reconciled with active ones.
  */
 import { join } from 'node:path'
 import type { ActiveDeployment, Graph } from '../../../schemas/deploy-calls.js'
@@ -9,7 +9,7 @@ import type { Driver, Step } from '../driver.js'
 import { Fault } from '../fault.js'
 import { openArtefacts } from './artefacts.js'
 import { openBuilder } from './builder.js'
-import { hostEnv, inheritedBy } from './environment.js'
+import { hostEnv, inheritedEnv } from './environment.js'
 import type { ProcessOptions } from './options.js'
 import { openRecords } from './records.js'
 import { type Replicas, startReplicas } from './replicas.js'
@@ -17,17 +17,17 @@ import { problemsOf, type Size, sizeOf } from './size.js'
 
 const READY_MS = 10 * 60_000
 const DRAIN_MS = 5 * 60_000
-/** An artefact that nothing refers to stays this long: a build may be about to take it over. */
+/** Minimum age of an artefact before it is removed as unused: a build may be about to use it. */
 const ARTEFACT_AGE_MS = 60 * 60_000
 
-interface Running {
+interface RunningRevision {
   deployment_id: string
   slug: string
   revision_id: string
   pool: string
   generation: number
   replicas: Replicas
-  /** It waits for its cutover. */
+  /** Before its cutover. */
   deploying: boolean
   draining: Promise<void> | null
 }
@@ -37,10 +37,10 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
   const artefacts = await openArtefacts(join(folder, 'artefacts'))
   const builder = openBuilder(options, artefacts)
   const records = await openRecords(join(folder, 'deployments'))
-  const running = new Map<string, Running>()
+  const running = new Map<string, RunningRevision>()
   let stopping = false
 
-  interface Wanted {
+  interface RevisionToStart {
     deployment_id: string
     slug: string
     revision_id: string
@@ -51,12 +51,12 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     size: Size
   }
 
-  /** Null when the artefact is not on this disk. */
-  async function start(wanted: Wanted): Promise<Replicas | null> {
-    const { deployment_id, revision_id, pool, artefact, env, size } = wanted
+  /** Resolves to null when the artefact is not on this disk. */
+  async function start(revision: RevisionToStart): Promise<Replicas | null> {
+    const { deployment_id, revision_id, pool, artefact, env, size } = revision
     const found = await artefacts.find(artefact)
     if (found === null) return null
-    await records.note(deployment_id, { revision_id, pool, artefact })
+    await records.add(deployment_id, { revision_id, pool, artefact })
     return startReplicas({
       count: size.replicas,
       start: {
@@ -67,28 +67,28 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
           pool,
           hosts: size.hosts,
           host_memory_mb: size.memory_mb,
-          // Done before we are: what does not end in time is handed back, not lost.
+          // Shorter than our own deadline, so that unfinished runs are handed back and not lost.
           stop_ms: Math.floor(config.stop_ms / 2),
         },
         nats_url: options.nats_url,
         revision_id,
-        env: hostEnv(options, wanted, env),
+        env: hostEnv(options, revision, env),
       },
-      env: inheritedBy(ours),
+      env: inheritedEnv(ours),
       log,
-      say: options.logOf(wanted).of('runtime'),
+      say: options.logOf(revision).of('runtime'),
     })
   }
 
   async function deploy(
-    { order, signal, log: logOf }: Step,
+    { task, signal, log: logOf }: Step,
     artefact: string,
   ): Promise<{ graphs: Graph[]; image_version: string }> {
     const say = logOf('deploy')
-    const { deployment_id, slug, revision_id, pool, generation } = order
-    await ended(revision_id)
-    const size = sizeOf(order.deployment.source_config.resource_spec, config)
-    const replicas = await start({ deployment_id, slug, revision_id, pool, generation, artefact, env: order.env, size })
+    const { deployment_id, slug, revision_id, pool, generation } = task
+    await stopRevision(revision_id)
+    const size = sizeOf(task.deployment.source_config.resource_spec, config)
+    const replicas = await start({ deployment_id, slug, revision_id, pool, generation, artefact, env: task.env, size })
     if (replicas === null)
       throw new Fault(`deploy: the artefact ${artefact} is not on this machine; make a new revision`)
     running.set(revision_id, {
@@ -107,30 +107,31 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     return { graphs, image_version: `weft ${versions.weft}` }
   }
 
-  /** Stops what runs of the revision. */
-  async function ended(revision_id: string): Promise<void> {
+  async function stopRevision(revision_id: string): Promise<void> {
     const one = running.get(revision_id)
     if (one === undefined) return
     await one.replicas.stop(config.stop_ms)
     running.delete(revision_id)
   }
 
-  function drain(one: Running): void {
+  function drain(one: RunningRevision): void {
     if (one.draining !== null) return
     log.info(
       { deployment_id: one.deployment_id, revision_id: one.revision_id },
-      'a revision no longer serves; draining',
+      'a revision is no longer active; draining it',
     )
     one.draining = one.replicas.drain(DRAIN_MS).then(async () => {
       running.delete(one.revision_id)
       if (!stopping) await retire(one.deployment_id, one.revision_id, one.pool)
     })
-    one.draining.catch(error => log.warn({ err: error, revision_id: one.revision_id }, 'a revision was not drained'))
+    one.draining.catch(error =>
+      log.warn({ err: error, revision_id: one.revision_id }, 'a revision could not be drained'),
+    )
   }
 
   async function retire(deployment_id: string, revision_id: string, pool: string): Promise<void> {
     await options.retire(pool)
-    await records.retired(deployment_id, revision_id)
+    await records.markRetired(deployment_id, revision_id)
   }
 
   async function startActive(active: ActiveDeployment): Promise<void> {
@@ -141,7 +142,10 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     const size = sizeOf(resource_spec, config)
     const replicas = await start({ deployment_id, slug, revision_id, pool, generation, artefact, env, size })
     if (replicas === null)
-      return log.error({ deployment_id, revision_id, artefact }, 'an active revision cannot run: its artefact is gone')
+      return log.error(
+        { deployment_id, revision_id, artefact },
+        'an active revision cannot run: its artefact is missing',
+      )
     running.set(revision_id, {
       deployment_id,
       slug,
@@ -152,11 +156,11 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       deploying: false,
       draining: null,
     })
-    log.info({ deployment_id, revision_id, pids: replicas.pids() }, 'an active revision was started')
+    log.info({ deployment_id, revision_id, pids: replicas.pids() }, 'active revision started')
   }
 
-  /** Another size: new replicas first, then the old ones hand over what they run. A size that fails is not tried again. */
-  async function resize(one: Running, active: ActiveDeployment): Promise<void> {
+  /** Starts replicas of the new size, then stops the old ones, which hand back their runs. A size that fails is not repeated. */
+  async function resize(one: RunningRevision, active: ActiveDeployment): Promise<void> {
     one.generation = active.generation
     const { env } = await options.env(one.deployment_id, one.revision_id)
     const replicas = await start({
@@ -169,20 +173,17 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     try {
       await replicas.ready(0, READY_MS, new AbortController().signal)
     } catch (error) {
-      log.error(
-        { err: error, revision_id: one.revision_id },
-        'a revision could not take its new size; it keeps the old one',
-      )
+      log.error({ err: error, revision_id: one.revision_id }, 'a revision could not be resized; it keeps its old size')
       return replicas.stop(config.stop_ms)
     }
     if (stopping || one.draining !== null) return replicas.stop(config.stop_ms)
-    const before = one.replicas
+    const previous = one.replicas
     one.replicas = replicas
-    log.info({ revision_id: one.revision_id, pids: replicas.pids() }, 'a revision has its new size')
-    await before.stop(config.stop_ms)
+    log.info({ revision_id: one.revision_id, pids: replicas.pids() }, 'revision resized')
+    await previous.stop(config.stop_ms)
   }
 
-  async function settle(active: readonly ActiveDeployment[]): Promise<void> {
+  async function reconcile(active: readonly ActiveDeployment[]): Promise<void> {
     const serving = new Map(active.map(one => [one.revision_id, one]))
     const deploying = new Set(active.map(one => one.deploying_revision_id))
     for (const one of running.values()) {
@@ -190,44 +191,44 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       else if (!one.deploying && !deploying.has(one.revision_id)) drain(one)
     }
     for (const one of active) {
-      const known = running.get(one.revision_id)
-      if (known === undefined)
+      const found = running.get(one.revision_id)
+      if (found === undefined)
         await startActive(one).catch(error =>
           log.warn(
             { err: error, revision_id: one.revision_id },
             'an active revision could not be started; trying again later',
           ),
         )
-      else if (known.generation !== one.generation && known.draining === null)
-        void resize(known, one).catch(error =>
-          log.warn({ err: error, revision_id: one.revision_id }, 'a new size failed'),
+      else if (found.generation !== one.generation && found.draining === null)
+        void resize(found, one).catch(error =>
+          log.warn({ err: error, revision_id: one.revision_id }, 'a revision could not be resized'),
         )
     }
-    // Revisions of an earlier life that serve no more.
-    for (const { deployment_id, revision_id, pool } of await records.earlier())
+    // Revisions that an earlier process started and that are no longer active.
+    for (const { deployment_id, revision_id, pool } of await records.listUnretired())
       if (!serving.has(revision_id) && !deploying.has(revision_id) && !running.has(revision_id))
         await retire(deployment_id, revision_id, pool)
-    const removed = await artefacts.collect(await records.artefacts(), ARTEFACT_AGE_MS)
-    if (removed.length > 0) log.info({ artefacts: removed.length }, 'artefacts that nothing refers to were removed')
+    const removed = await artefacts.collect(await records.listArtefacts(), ARTEFACT_AGE_MS)
+    if (removed.length > 0) log.info({ artefacts: removed.length }, 'unused artefacts removed')
   }
 
   return {
     sources: ['github'],
-    problems: order => problemsOf(order.deployment.source_config.resource_spec),
+    problems: task => problemsOf(task.deployment.source_config.resource_spec),
     build: builder.build,
     has: async artefact => (await artefacts.find(artefact)) !== null,
     deploy,
     async undo({ deployment_id, revision_id, pool }) {
       await builder.clear(deployment_id)
       if (!running.has(revision_id)) return
-      await ended(revision_id)
+      await stopRevision(revision_id)
       await retire(deployment_id, revision_id, pool)
     },
-    settle,
+    reconcile,
     async destroy({ deployment_id }) {
-      const own = [...running.values()].filter(one => one.deployment_id === deployment_id)
-      await Promise.all(own.map(one => ended(one.revision_id)))
-      for (const { revision_id, pool } of await records.of(deployment_id))
+      const mine = [...running.values()].filter(one => one.deployment_id === deployment_id)
+      await Promise.all(mine.map(one => stopRevision(one.revision_id)))
+      for (const { revision_id, pool } of await records.list(deployment_id))
         await retire(deployment_id, revision_id, pool)
       await builder.forget(deployment_id)
       await records.forget(deployment_id)

@@ -1,7 +1,7 @@
-/** What the programs of a deployment see of this process's environment. */
+/** The environment of the programs of a deployment. */
 import type { Config } from '../../../schemas/config.js'
 
-interface Of {
+interface RevisionNames {
   deployment_id: string
   slug: string
   revision_id: string
@@ -9,16 +9,16 @@ interface Of {
 }
 
 /**
- * The environment of the application: what is ours wins over secrets, both over the `env` of its description. Where it is
- * reached, it may say itself.
+ * The environment of the application. Variables of the platform override secrets, and both override the `env` of
+ * langgraph.json; secrets may override LANGGRAPH_API_URL.
  */
 export const hostEnv = (
   { ours, config }: { ours: NodeJS.ProcessEnv; config: Config },
-  { deployment_id, slug, revision_id, name }: Of,
+  { deployment_id, slug, revision_id, name }: RevisionNames,
   secrets: { [name: string]: string },
 ): { [name: string]: string } => ({
-  ...inheritedBy(ours),
-  ...addressOf(ours.LANGGRAPH_API_URL || config.public_url, slug),
+  ...inheritedEnv(ours),
+  ...addressEnv(ours.LANGGRAPH_API_URL || config.public_url, slug),
   ...secrets,
   ...(name === undefined ? {} : { LANGSMITH_DEPLOYMENT_NAME: name }),
   PATH: ours.PATH ?? '',
@@ -26,14 +26,14 @@ export const hostEnv = (
   LANGSMITH_HOST_REVISION_ID: revision_id,
 })
 
-const addressOf = (server: string, slug: string): { LANGGRAPH_API_URL?: string } =>
+const addressEnv = (server: string, slug: string): { LANGGRAPH_API_URL?: string } =>
   server === '' ? {} : { LANGGRAPH_API_URL: `${server}/deployments/${slug}` }
 
 const INHERITED = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE']
 const PROXIES = ['http_proxy', 'https_proxy', 'no_proxy', 'all_proxy']
 
-/** What any program needs; nothing that the operator set for us. */
-export function inheritedBy(ours: NodeJS.ProcessEnv): { [name: string]: string } {
+/** Variables that any program needs; no setting of Weft. */
+export function inheritedEnv(ours: NodeJS.ProcessEnv): { [name: string]: string } {
   const names = [...INHERITED, ...PROXIES, ...PROXIES.map(name => name.toUpperCase())]
   return Object.fromEntries(names.flatMap(name => (ours[name] === undefined ? [] : [[name, ours[name]]])))
 }

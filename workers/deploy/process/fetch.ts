@@ -1,23 +1,23 @@
 /**
- * Getting the files of a commit (API: control-plane 11.2). git runs without prompts, without anybody's configuration,
- * hooks, submodules or large-file filters, and only over the protocol of the address. The commit is told to the caller
- * before anything is built, and a repeat is given it: a branch that moves cannot change a revision half-way.
+ * Fetches the files of a commit (API: control-plane 11.2). git runs without prompts, user configuration, hooks,
+ * submodules or large-file filters, and only over the protocol of the URL. The caller stores the commit before the
+ * build and passes it to a repeat: a moved branch cannot change a revision between two attempts.
  */
 import { createHash } from 'node:crypto'
 import { cp, mkdir, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Fault } from '../fault.js'
-import { must, type Ran, run, type Say } from './command.js'
-import { checkRef, reach, readSource, type Source, type Sources } from './source.js'
+import { type Ran, run, runOrFail, type Say } from './command.js'
+import { checkRef, readSource, resolveAddress, type Source, type Sources } from './source.js'
 
 export interface Fetch {
   url: string
   ref: string
-  /** Resolved by an earlier try. */
+  /** Commit that an earlier attempt has resolved. */
   commit: string | null
-  /** A folder of this try's own, which exists: gets `tree` and what git needs. */
+  /** Existing folder of this attempt, for `tree` and the files of git. */
   work: string
-  /** Where programs are looked for. */
+  /** PATH of the programs. */
   path: string
   sources: Sources
 }
@@ -26,7 +26,7 @@ export interface Fetched {
   tree: string
   /** 40 hex digits (64 in a repository of that format); null for a plain folder. */
   commit: string | null
-  /** What the artefact is named after: the commit, or the hash of what a plain folder held. */
+  /** Names the artefact: the commit, or the hash of the files of a plain folder. */
   content: string
 }
 
@@ -35,15 +35,15 @@ export const FETCH_MS = 5 * 60_000
 export const MAX_TREE = 2 * 1024 ** 3
 const COMMIT = /^[0-9a-f]{40}([0-9a-f]{24})?$/i
 
-/** Fetches and checks out. Throws a Fault: refused, not found (for good); unreachable, too slow (try again). */
+/** Fetches and checks out. Throws a Fault; it is retryable when the server was unreachable or too slow. */
 export async function fetchSource(given: Fetch, signal: AbortSignal, say: Say): Promise<Fetched> {
   const source = readSource(given.url, given.sources)
   const tree = join(given.work, 'tree')
   await mkdir(tree)
-  if (source.kind === 'local' && !(await isRepository(source.folder))) return copy(source.folder, tree, say)
+  if (source.kind === 'local' && !(await isRepository(source.folder))) return copyFolder(source.folder, tree, say)
   const git = await openGit(given, source, tree, signal, say)
   await git(['init', '-q'])
-  const commit = await get(given, source, git)
+  const commit = await fetchCommit(given, source, git)
   const size = await treeSize(git, commit)
   if (size > MAX_TREE) throw new Fault(`fetch: the commit holds ${size} bytes; expected at most ${MAX_TREE}`)
   await git(['checkout', '-q', '--detach', commit])
@@ -58,9 +58,9 @@ interface Git {
   try(args: readonly string[], read?: (line: string) => void): Promise<Ran>
 }
 
-/** Written to a file, because only there every git program that takes part looks. */
+/** The configuration is a file, because all git programs that take part read it. */
 async function openGit(given: Fetch, source: Source, cwd: string, signal: AbortSignal, say: Say): Promise<Git> {
-  const address = source.kind === 'local' ? null : await reach(source, given.sources)
+  const address = source.kind === 'local' ? null : await resolveAddress(source, given.sources)
   const pinned =
     source.kind === 'https' && address !== null
       ? `\tcurloptResolve = ${source.host}:${source.port}:${address.includes(':') ? `[${address}]` : address}\n`
@@ -71,7 +71,7 @@ async function openGit(given: Fetch, source: Source, cwd: string, signal: AbortS
     `[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n\taskPass =\n[credential]\n\thelper =\n` +
       `[submodule]\n\trecurse = false\n[fetch]\n\trecurseSubmodules = false\n[protocol "ext"]\n\tallow = never\n` +
       `[http]\n\tfollowRedirects = false\n\tlowSpeedLimit = 1000\n\tlowSpeedTime = 60\n${pinned}` +
-      // A local repository of another user is meant: the operator opened its folder.
+      // The repository may belong to another user: the operator has allowed its folder.
       (source.kind === 'local' ? `[safe]\n\tdirectory = *\n` : '') +
       `[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n`,
   )
@@ -101,38 +101,38 @@ async function openGit(given: Fetch, source: Source, cwd: string, signal: AbortS
     read,
     limit: { folder: join(cwd, '.git', 'objects', 'pack'), bytes: MAX_TREE },
   })
-  // What git says of a ref that is not there is no news: the fault tells what was looked for.
+  // The output of git about a missing ref is not logged: the fault names the ref.
   const quiet: Say = () => {}
-  const git = (args: readonly string[], read?: (line: string) => void) => must(command(args, read), signal, say)
+  const git = (args: readonly string[], read?: (line: string) => void) => runOrFail(command(args, read), signal, say)
   return Object.assign(git, {
     try: (args: readonly string[], read?: (line: string) => void) => run(command(args, read), signal, quiet),
   })
 }
 
 const FETCH = ['fetch', '--quiet', '--no-tags', '--no-recurse-submodules', '--no-write-fetch-head', '--depth=1']
-const HERE = 'refs/weft/wanted'
+const WANTED_REF = 'refs/weft/wanted'
 
-/** Fetches the commit of an earlier try, a named commit, or what the ref points to; resolves to its id. */
-async function get({ ref, commit }: Fetch, source: Source, git: Git): Promise<string> {
+/** Fetches the commit of an earlier attempt, a named commit, or the target of the ref; resolves to its id. */
+async function fetchCommit({ ref, commit }: Fetch, source: Source, git: Git): Promise<string> {
   const from = source.kind === 'local' ? source.folder : source.url
   const wanted = commit ?? (COMMIT.test(ref) ? ref.toLowerCase() : null)
   if (wanted !== null) {
-    await getCommit(from, wanted, git)
+    await fetchById(from, wanted, git)
     return resolve(git, wanted)
   }
   const name = checkRef(ref)
   const refs = name.startsWith('refs/') ? [name] : [`refs/heads/${name}`, `refs/tags/${name}`]
   for (const each of refs) {
-    const { code, tail, signal } = await git.try([...FETCH, '--', from, `+${each}:${HERE}`])
-    if (code === 0) return resolve(git, HERE)
+    const { code, tail, signal } = await git.try([...FETCH, '--', from, `+${each}:${WANTED_REF}`])
+    if (code === 0) return resolve(git, WANTED_REF)
     if (!/couldn't find remote ref|not our ref/i.test(tail)) throw unreachable(tail, signal !== null)
   }
   throw new Fault(`fetch: the repository has no branch, tag or commit "${ref}"`)
 }
 
-/** By id, which not every server allows for every commit; then everything. */
-async function getCommit(from: string, wanted: string, git: Git): Promise<void> {
-  const { code } = await git.try([...FETCH, '--', from, `+${wanted}:${HERE}`])
+/** Fetches by id. Some servers refuse that for some commits: then it fetches all refs. */
+async function fetchById(from: string, wanted: string, git: Git): Promise<void> {
+  const { code } = await git.try([...FETCH, '--', from, `+${wanted}:${WANTED_REF}`])
   if (code === 0) return
   const whole = ['fetch', '--quiet', '--tags', '--no-recurse-submodules', '--no-write-fetch-head', '--']
   const { code: failed, tail, signal } = await git.try([...whole, from, '+refs/*:refs/weft/all/*'])
@@ -148,7 +148,7 @@ async function resolve(git: Git, name: string): Promise<string> {
   return commit
 }
 
-/** Refused for good, or worth another try. */
+/** The fault of a failed fetch; not retryable when the server refused it. */
 function unreachable(tail: string, killed: boolean): Fault {
   const last = tail.split('\n').findLast(line => /fatal|error|remote/i.test(line)) ?? tail.split('\n').at(-1) ?? ''
   const final =
@@ -174,11 +174,11 @@ async function isRepository(folder: string): Promise<boolean> {
   return (await has('.git')) || ((await has('HEAD')) && (await has('objects')))
 }
 
-/** A folder without git: as it lies there, named by its content. */
-async function copy(from: string, tree: string, say: Say): Promise<Fetched> {
+/** Copies a folder without git. The hash of its content replaces the commit. */
+async function copyFolder(from: string, tree: string, say: Say): Promise<Fetched> {
   await cp(from, tree, { recursive: true, verbatimSymlinks: true, filter: path => basename(path) !== '.git' })
   const content = await hashOf(tree)
-  say('INFO', `copied ${from}, which is no git repository`)
+  say('INFO', `copied ${from}, which is not a git repository`)
   return { tree, commit: null, content }
 }
 

@@ -1,12 +1,12 @@
 /**
- * Installing and building (API: control-plane 4.2, 11.2). `install_command` runs in the root of the repository,
- * `build_command` in the folder of the description. Without an install command the project's own package manager is
- * asked, found by its lock file. The commands see no secret and no variable of ours.
+ * Installs and builds (API: control-plane 4.2, 11.2). `install_command` runs in the root of the repository,
+ * `build_command` in the folder of langgraph.json. Without an install command the lock file selects the package
+ * manager. The environment of the commands has no secret and no setting of Weft.
  */
 import { readFile, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { Fault } from '../fault.js'
-import { type Command, must, type Say } from './command.js'
+import { type Command, runOrFail, type Say } from './command.js'
 
 export const INSTALL_MS = 15 * 60_000
 export const BUILD_MS = 15 * 60_000
@@ -20,9 +20,9 @@ export interface Building {
   env: { [name: string]: string | undefined }
 }
 
-type Planned = { cwd: string; words: string[] } | null
+type Plan = { cwd: string; words: string[] } | null
 
-/** In this order; the first lock file that lies there decides. */
+/** The first lock file that exists selects the command. */
 const LOCKS: readonly [file: string, ...words: string[]][] = [
   ['yarn.lock', 'yarn', 'install', '--frozen-lockfile'],
   ['pnpm-lock.yaml', 'pnpm', 'install', '--frozen-lockfile'],
@@ -37,22 +37,23 @@ const MANAGERS: { [name: string]: string[] } = {
   bun: ['bun', 'install'],
 }
 
-/** Where what is installed how, when no command says so; null when there is no package.json. */
-export async function detect({ tree, folder }: Pick<Building, 'tree' | 'folder'>): Promise<Planned> {
+/** The install command of a project without `install_command`; null when there is no package.json. */
+export async function detect({ tree, folder }: Pick<Building, 'tree' | 'folder'>): Promise<Plan> {
   const folders = folder === tree ? [tree] : [folder, tree]
   for (const cwd of folders)
     for (const [file, ...words] of LOCKS)
-      if (await isFile(join(cwd, file))) return { cwd, words: words[0] === 'yarn' ? await yarn(cwd, words) : words }
+      if (await isFile(join(cwd, file)))
+        return { cwd, words: words[0] === 'yarn' ? await yarnWords(cwd, words) : words }
   for (const cwd of folders) {
-    const manager = managerOf(await manifest(cwd))
+    const manager = managerOf(await readManifest(cwd))
     if (manager !== null) return { cwd, words: manager }
   }
   for (const cwd of folders) if (await isFile(join(cwd, 'package.json'))) return { cwd, words: MANAGERS.npm! }
   return null
 }
 
-/** The later yarn knows the switch by another name. */
-async function yarn(cwd: string, words: string[]): Promise<string[]> {
+/** Yarn 2 and later has another name for the switch. */
+async function yarnWords(cwd: string, words: string[]): Promise<string[]> {
   const text = await readFile(join(cwd, 'yarn.lock'), 'utf8')
   return text.includes('__metadata:') ? ['yarn', 'install', '--immutable'] : words
 }
@@ -69,7 +70,7 @@ function managerOf(found: Manifest | null): string[] | null {
   return typeof name === 'string' && Object.hasOwn(MANAGERS, name) ? MANAGERS[name]! : null
 }
 
-async function manifest(cwd: string): Promise<Manifest | null> {
+async function readManifest(cwd: string): Promise<Manifest | null> {
   try {
     return JSON.parse(await readFile(join(cwd, 'package.json'), 'utf8')) as Manifest
   } catch (error) {
@@ -78,25 +79,22 @@ async function manifest(cwd: string): Promise<Manifest | null> {
   }
 }
 
-export async function install(building: Building, signal: AbortSignal, say: Say): Promise<void> {
+export async function runInstall(building: Building, signal: AbortSignal, say: Say): Promise<void> {
   const { tree, install_command, env } = building
-  const planned = install_command === null ? await detect(building) : shell(tree, install_command)
-  if (planned === null) return say('INFO', 'install: no package.json, nothing to install')
-  say(
-    'INFO',
-    `install: ${install_command ?? planned.words.join(' ')} (in ${relative(tree, planned.cwd) || 'the root'})`,
-  )
-  await must(commandOf('install', planned, env, INSTALL_MS), signal, say)
+  const plan = install_command === null ? await detect(building) : shell(tree, install_command)
+  if (plan === null) return say('INFO', 'install: no package.json, nothing to install')
+  say('INFO', `install: ${install_command ?? plan.words.join(' ')} (in ${relative(tree, plan.cwd) || 'the root'})`)
+  await runOrFail(commandOf('install', plan, env, INSTALL_MS), signal, say)
 }
 
-export async function build(building: Building, signal: AbortSignal, say: Say): Promise<void> {
+export async function runBuild(building: Building, signal: AbortSignal, say: Say): Promise<void> {
   const { tree, folder, build_command, env } = building
   if (build_command === null) return
   say('INFO', `build: ${build_command} (in ${relative(tree, folder) || 'the root'})`)
-  await must(commandOf('build', shell(folder, build_command), env, BUILD_MS), signal, say)
+  await runOrFail(commandOf('build', shell(folder, build_command), env, BUILD_MS), signal, say)
 }
 
-/** A command of the user's is theirs to chain: it runs in a shell, as what it starts would anyway. */
+/** Users may chain commands with &&, so they run in a shell. */
 const shell = (cwd: string, text: string): { cwd: string; words: string[] } => ({ cwd, words: ['sh', '-c', text] })
 
 const commandOf = (
@@ -112,13 +110,13 @@ const isFile = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Passed on to builds when the deploy worker has them: how the outside is reached. */
+/** Variables of the deploy worker that builds inherit. */
 const PASSED = ['PATH', 'LANG', 'LC_ALL', 'TZ', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE']
 const PROXIES = ['http_proxy', 'https_proxy', 'no_proxy', 'all_proxy']
 
 export interface BuildEnv {
   home: string
-  /** Names of further variables that builds may see (WEFT_BUILD_ENV). */
+  /** Names of further variables that builds inherit (WEFT_BUILD_ENV). */
   more: readonly string[]
   facts: { repo: string; ref: string; commit: string | null }
 }

@@ -1,7 +1,7 @@
 /**
- * The program of one replica of a revision: a graph worker for the revision's own pool, a child of the deploy worker.
- * What it needs comes as its first message, so that secrets stand in no argument and in no environment but that of the
- * hosts. It stops when its parent is gone: what it runs is handed back and goes on with the next one.
+ * The program of one replica of a revision: a graph worker of the revision's pool and a child of the deploy worker.
+ * Its options arrive as its first message, so that secrets are in no argument and in no environment except that of the
+ * hosts. It stops when its parent ends: it hands its runs back, and another replica continues them.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openLink } from '../../../bus/connect.js'
@@ -14,31 +14,31 @@ import type { Graph } from '../../../schemas/deploy-calls.js'
 import { token } from '../../../schemas/ids.js'
 import { startGraphs } from '../../graph/main.js'
 
-/** First message to it. */
+/** First message from the parent. */
 export interface Start {
   config: Config
   nats_url: string
   revision_id: string
-  /** What the application's hosts see. */
+  /** Environment of the application's hosts. */
   env: { [name: string]: string }
 }
-/** To it, once another revision serves: finish what is queued here, then leave; hand the rest back at the deadline. */
+/** Message from the parent after the cutover: finish the queued runs, then exit; hand back the rest at the deadline. */
 export interface Drain {
   drain: { deadline_ms: number }
 }
-/** From it. */
-export type Said = { ready: true; graphs: Graph[] } | { failed: string }
+/** Messages to the parent. */
+export type InstanceMessage = { ready: true; graphs: Graph[] } | { failed: string }
 
-/** A run may still be queued here by a worker that has not heard of the cutover yet. */
+/** A worker that has not received the cutover yet may still queue a run here. */
 const QUIET_MS = 10_000
 const LOOK_MS = 1_000
 
-const tell = (said: Said) => process.send?.(said)
+const send = (message: InstanceMessage) => process.send?.(message)
 
 process.once('message', message => {
   start(message as Start).catch(error => {
-    tell({ failed: (error as Error).message })
-    // Flushed by then; the parent reads why.
+    send({ failed: (error as Error).message })
+    // Gives the message time to reach the parent.
     setTimeout(() => process.exit(2), 50)
   })
 })
@@ -54,17 +54,17 @@ async function start({ config, nats_url, revision_id, env }: Start): Promise<voi
   const view = openPoolView(mux, token('pool', config.pool))
   process.on('message', async message => {
     const { deadline_ms } = (message as Drain).drain
-    log.info({ deadline_ms }, 'another revision serves; finishing what is left')
-    await drained(async () => worker.running() === 0 && (await view.empty()), deadline_ms)
+    log.info({ deadline_ms }, 'draining: another revision is active')
+    await waitUntilDrained(async () => worker.running() === 0 && (await view.empty()), deadline_ms)
     mux.close()
     await life.stop()
     process.exit(0)
   })
-  tell({ ready: true, graphs: worker.graphs })
+  send({ ready: true, graphs: worker.graphs })
 }
 
-/** Resolves when nothing has been left for a while, or at the deadline. */
-async function drained(empty: () => Promise<boolean>, deadline_ms: number): Promise<void> {
+/** Resolves when the pool has been empty for QUIET_MS, or at the deadline. */
+async function waitUntilDrained(empty: () => Promise<boolean>, deadline_ms: number): Promise<void> {
   const until = Date.now() + deadline_ms
   let since = Date.now()
   while (Date.now() < Math.min(since + QUIET_MS, until)) {

@@ -1,4 +1,4 @@
-/** What the process driver and its builder are given. */
+/** Options of the process driver and its builder. */
 import type { Log } from '../../../bus/log.js'
 import type { Config } from '../../../schemas/config.js'
 import type { EnvOf } from '../../../schemas/deploy-calls.js'
@@ -6,18 +6,18 @@ import type { RevisionLog } from '../log.js'
 import type { Sources } from './source.js'
 
 export interface ProcessOptions {
-  /** Everything of this driver lies here: artefacts, folders of builds, notes. */
+  /** Folder of this driver: artefacts, builds, records. */
   folder: string
   config: Config
-  /** For the graph workers that it starts. */
+  /** The broker's address for the graph workers of deployments. */
   nats_url: string
-  /** This process's environment, of which children get little. */
+  /** Environment of this process; children inherit a few variables of it. */
   ours: NodeJS.ProcessEnv
   sources: Sources
   versions: { weft: string; langgraph: string }
   log: Log
   logOf(ids: { deployment_id: string; revision_id: string }): RevisionLog
   env(deployment_id: string, revision_id: string): Promise<EnvOf>
-  /** Nobody takes runs from this pool any more. */
+  /** Removes the consumer of a pool that no worker serves any more. */
   retire(pool: string): Promise<void>
 }

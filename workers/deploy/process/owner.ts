@@ -1,6 +1,6 @@
 /**
- * One deploy worker per folder: it may then take for its own what an earlier process of it has left. The lock is a
- * listening socket, which ends with the process however that ends; a stale one refuses connections.
+ * Allows one deploy worker per folder, so that it may take over the state of an earlier process. The lock is a listening
+ * socket, which the kernel closes with the process; a stale one refuses connections.
  */
 import { createHash } from 'node:crypto'
 import { rm } from 'node:fs/promises'
@@ -8,10 +8,10 @@ import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** The longest path of a socket that every system takes. */
+/** Maximum length of a socket path on all systems. */
 const MAX_PATH = 100
 
-/** Resolves to the release; throws an Error with one sentence when another process has the folder. */
+/** Resolves to the release function. Throws an Error with one sentence when another process owns the folder. */
 export async function ownFolder(folder: string): Promise<() => Promise<void>> {
   const inside = join(folder, 'owner.sock')
   const hash = createHash('sha256').update(folder).digest('hex').slice(0, 24)

@@ -1,29 +1,28 @@
 /**
- * Loads every graph of a built tree in a process that lives for that alone (API: control-plane 11.2): what cannot be
- * loaded fails the build, with its stack in the log, and never reaches a worker. It sees the environment that the
- * application will have.
+ * Loads every graph of a built tree in a dedicated process with the environment of the application (API: control-plane
+ * 11.2). A graph that cannot be loaded fails the build, with its stack in the log, and never reaches a worker.
  */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Graph } from '../../../schemas/deploy-calls.js'
 import { killGroup } from '../../kill-group.js'
-import { Fault, goOn, Stopped } from '../fault.js'
+import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import { lines, type Say } from './command.js'
-import type { Probed } from './probe-child.js'
+import type { ProbeResult } from './probe-child.js'
 
 const PROGRAM = fileURLToPath(new URL('./probe-child.js', import.meta.url))
 const PROBE_MS = 2 * 60_000
 
 export interface Probe {
-  /** Absolute path of the description. */
+  /** Absolute path of langgraph.json. */
   app: string
   env: { [name: string]: string }
   memory_mb: number
 }
 
-/** Resolves to the graphs; throws a Fault that names those that cannot be loaded. */
+/** Resolves to the graphs. Throws a Fault that names the graphs that cannot be loaded. */
 export async function probe({ app, env, memory_mb }: Probe, signal: AbortSignal, say: Say): Promise<Graph[]> {
-  goOn(signal)
+  throwIfStopped(signal)
   const child = spawn(process.execPath, ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, PROGRAM], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     env: { ...env, WEFT_APP: app },
@@ -32,16 +31,16 @@ export async function probe({ app, env, memory_mb }: Probe, signal: AbortSignal,
   const pid = child.pid ?? 0
   const flush = [lines(child.stdout!, text => say('INFO', text)), lines(child.stderr!, text => say('INFO', text))]
   const kill = () => killGroup(pid)
-  let late = false
+  let timedOut = false
   const timer = setTimeout(() => {
-    late = true
+    timedOut = true
     kill()
   }, PROBE_MS)
   signal.addEventListener('abort', kill, { once: true })
   try {
-    let probed: Probed | null = null
+    let result: ProbeResult | null = null
     child.once('message', message => {
-      probed = message as Probed
+      result = message as ProbeResult
       kill()
     })
     const how = await new Promise<string>((resolve, reject) => {
@@ -55,8 +54,8 @@ export async function probe({ app, env, memory_mb }: Probe, signal: AbortSignal,
     })
     for (const each of flush) each()
     if (signal.aborted) throw new Stopped('the order was stopped')
-    if (late) throw new Fault(`probe: the graphs were not loaded within ${PROBE_MS / 1000} s`)
-    return graphsOf(probed, how, say)
+    if (timedOut) throw new Fault(`probe: the graphs were not loaded within ${PROBE_MS / 1000} s`)
+    return graphsOf(result, how, say)
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', kill)
@@ -64,11 +63,11 @@ export async function probe({ app, env, memory_mb }: Probe, signal: AbortSignal,
   }
 }
 
-function graphsOf(probed: Probed | null, how: string, say: Say): Graph[] {
-  if (probed === null) throw new Fault(`probe: the process ended (${how}) before the graphs were loaded`)
-  if (probed.error !== null) throw new Fault(`probe: ${probed.error}`)
-  const broken = probed.graphs.filter(graph => graph.error !== null)
+function graphsOf(result: ProbeResult | null, how: string, say: Say): Graph[] {
+  if (result === null) throw new Fault(`probe: the process ended (${how}) before the graphs were loaded`)
+  if (result.error !== null) throw new Fault(`probe: ${result.error}`)
+  const broken = result.graphs.filter(graph => graph.error !== null)
   for (const { error } of broken) say('ERROR', error!)
   if (broken.length > 0) throw new Fault(`probe: ${broken.map(graph => graph.error).join('; ')}`.slice(0, 1_000))
-  return probed.graphs.map(({ graph_id, description }) => ({ graph_id, description }))
+  return result.graphs.map(({ graph_id, description }) => ({ graph_id, description }))
 }

@@ -1,4 +1,4 @@
-/** How large the replicas of a deployment are, as far as processes of one machine can be sized (API: control-plane 4.3). */
+/** Size of the replicas of a deployment, as far as processes of one machine have a size (API: control-plane 4.3). */
 import { availableParallelism } from 'node:os'
 import type { Config } from '../../../schemas/config.js'
 import { CLUSTER_ONLY, type ResourceSpec } from '../../../schemas/deployments.js'
@@ -8,11 +8,11 @@ export interface Size {
   replicas: number
   /** Graph hosts of each. */
   hosts: number
-  /** JavaScript heap of each host. */
+  /** JavaScript heap of each host, in megabytes. */
   memory_mb: number
 }
 
-/** Runs are executed by queue workers: `queue_*`, which default to the members without it. */
+/** Queue workers execute runs: `queue_*` counts, with the members without the prefix as defaults. */
 export function sizeOf(spec: ResourceSpec | null, { host_memory_mb }: Pick<Config, 'host_memory_mb'>): Size {
   const replicas = Math.max(1, spec?.queue_min_scale ?? spec?.min_scale ?? 1)
   const cpu = spec?.queue_cpu ?? spec?.cpu ?? 1
@@ -22,7 +22,7 @@ export function sizeOf(spec: ResourceSpec | null, { host_memory_mb }: Pick<Confi
   return { replicas, hosts, memory_mb: limit === null ? host_memory_mb : Math.max(64, Math.floor(limit / hosts)) }
 }
 
-/** What of the spec cannot be had here, a sentence each. */
+/** Members of the spec that this driver does not support, one sentence each. */
 export const problemsOf = (spec: ResourceSpec | null): string[] =>
   CLUSTER_ONLY.filter(name => {
     const value = spec?.[name]

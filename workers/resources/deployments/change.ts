@@ -3,11 +3,11 @@ import { fail } from '../../../schemas/errors.js'
 import type { Deps } from '../context.js'
 import { merge } from './merge.js'
 import { checkForm, checkVariables, newRevision, nextSecrets, policyOf, refuse } from './parts.js'
-import { type DeploymentBody, flightOf, type Known, type RevisionBody, revisionOf, standingOf } from './row.js'
+import { type DeploymentBody, newRollout, type Parsed, type RevisionBody, revisionOf, standingOf } from './row.js'
 import { refusalOf } from './rules.js'
 import { deploymentAfter, isOver } from './status.js'
 import { urlOf } from './text.js'
-import { type Change, change, claimed, settled, wakeFor } from './write.js'
+import { type Change, change, commit, outcomeSteps, wakeFor } from './write.js'
 
 /** API: control-plane 6.4. `version`: the ETag the client has seen, or ''. */
 export async function patchDeployment(
@@ -16,7 +16,7 @@ export async function patchDeployment(
   body: DeploymentPatch,
   origin: string,
   version: string,
-): Promise<Known<DeploymentBody>> {
+): Promise<Parsed<DeploymentBody>> {
   checkForm(body)
   const after = await change(deps, id, async now => {
     checkVersion(now, version)
@@ -41,7 +41,7 @@ export async function patchDeployment(
 }
 
 /** A new revision from what is given and, for the rest, the latest one (API: control-plane 6.5). */
-export async function createRevision(deps: Deps, id: string, body: DeploymentPatch): Promise<Known<DeploymentBody>> {
+export async function createRevision(deps: Deps, id: string, body: DeploymentPatch): Promise<Parsed<DeploymentBody>> {
   checkForm(body)
   const { source_revision_config, secrets, secret_references } = body
   const given: DeploymentPatch = { source_revision_config, secrets, secret_references }
@@ -57,20 +57,20 @@ export async function createRevision(deps: Deps, id: string, body: DeploymentPat
 }
 
 /** A new revision that repeats an older one: its configuration, commit, commands, secrets, and artefact if there is one. */
-export async function redeploy(deps: Deps, id: string, revision_id: string): Promise<Known<DeploymentBody>> {
+export async function redeploy(deps: Deps, id: string, revision_id: string): Promise<Parsed<DeploymentBody>> {
   const after = await change(deps, id, async now => {
     if (now.body.status === 'AWAITING_DELETE') throw fail('bad_request', 'The deployment is being deleted')
     const old = await revisionOf(deps.store, now, revision_id)
-    const { flight } = now.body
-    const mine = flight?.revision_id === old.id
+    const { rollout } = now.body
+    const mine = rollout?.revision_id === old.id
     const status = standingOf(old, now.body)
     if (!isOver(status)) throw fail('bad_request', `The revision is ${status}: it cannot be redeployed yet`)
     if (status === 'SKIPPED') throw fail('bad_request', 'The revision was skipped: it cannot be redeployed')
-    const commit = (mine ? flight.repo_commit_sha : null) ?? old.body.source_revision_config.repo_commit_sha
+    const commit = (mine ? rollout.repo_commit_sha : null) ?? old.body.source_revision_config.repo_commit_sha
     return revise(deps, now, {
       source_revision_config: { ...old.body.source_revision_config, repo_commit_sha: commit },
       given: {},
-      old: { ...old.body, artefact: (mine ? flight.artefact : null) ?? old.body.artefact },
+      old: { ...old.body, artefact: (mine ? rollout.artefact : null) ?? old.body.artefact },
       redeploy_of: old.id,
     })
   })
@@ -86,7 +86,7 @@ interface Revising {
 }
 
 /** The change that adds a revision: it flies when nothing does, else it is the one that comes next. */
-async function revise(deps: Deps, now: Known<DeploymentBody>, wanted: Revising): Promise<Change> {
+async function revise(deps: Deps, now: Parsed<DeploymentBody>, wanted: Revising): Promise<Change> {
   const { body } = now
   const { given, old, source_revision_config } = wanted
   const references = old?.secret_references ?? given.secret_references ?? body.secret_references
@@ -104,14 +104,14 @@ async function revise(deps: Deps, now: Known<DeploymentBody>, wanted: Revising):
     artefact: old?.artefact ?? null,
     redeploy_of: wanted.redeploy_of ?? null,
   })
-  const flies = body.flight === null || isOver(body.flight.status)
+  const flies = body.rollout === null || isOver(body.rollout.status)
   return {
     visible: true,
     before: [
       // Whoever was the latest is somebody's for good before another one takes its place.
-      claimed('revision', body.latest),
-      claimed('secrets', body.secrets),
-      ...(flies && body.flight !== null ? await settled(deps.store, body.flight) : []),
+      commit('revision', body.latest),
+      commit('secrets', body.secrets),
+      ...(flies && body.rollout !== null ? await outcomeSteps(deps.store, body.rollout) : []),
       ...secrets.insert,
       made.insert,
     ],
@@ -123,20 +123,20 @@ async function revise(deps: Deps, now: Known<DeploymentBody>, wanted: Revising):
       secrets: secrets.id,
       secret_names: secrets.names,
       secret_references: references,
-      flight: flies ? flightOf(made.id, made.body) : body.flight,
+      rollout: flies ? newRollout(made.id, made.body) : body.rollout,
       // What waited is skipped: only the newest goes on (T6).
       queued: flies ? null : made.id,
     },
-    after: [made.claimed, ...secrets.claimed],
+    after: [made.commit, ...secrets.commit],
   }
 }
 
 /** If-Match (API: control-plane 6.4); throws precondition_failed. */
-function checkVersion(now: Known<DeploymentBody>, version: string): void {
+function checkVersion(now: Parsed<DeploymentBody>, version: string): void {
   if (version === '' || version === '*') return
   if (!version.split(',').some(one => one.trim() === etagOf(now)))
     throw fail('precondition_failed', 'The deployment was changed since it was read')
 }
 
 /** Tells one state of a deployment from another. */
-export const etagOf = ({ updated_at }: Pick<Known<DeploymentBody>, 'updated_at'>): string => `"${updated_at}"`
+export const etagOf = ({ updated_at }: Pick<Parsed<DeploymentBody>, 'updated_at'>): string => `"${updated_at}"`

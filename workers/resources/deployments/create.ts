@@ -9,18 +9,18 @@ import { newRecord } from '../rows/record.js'
 import { onceRecord, recallDeployment } from './idempotency.js'
 import { createdConfig, createdRevision } from './merge.js'
 import { checkForm, checkVariables, newRevision, policyOf, refuse, sealed } from './parts.js'
-import { type DeploymentBody, dueAt, flightOf, type Known, keysOfDeployment, ORPHAN_MS, slugOf } from './row.js'
+import { type DeploymentBody, dueAt, keysOfDeployment, newRollout, ORPHAN_MS, type Parsed, slugOf } from './row.js'
 import { refusalOf } from './rules.js'
 import { deploymentAfter } from './status.js'
 import { MASK } from './text.js'
-import { announce, claimed, wakeDeployers } from './write.js'
+import { announce, commit, wakeDeployers } from './write.js'
 
 /** Checks all of it, then stores it; nothing is left of a create that is refused. `key`: the Idempotency-Key, if any. */
 export async function createDeployment(
   deps: Deps,
   body: DeploymentCreate,
   key?: string,
-): Promise<Known<DeploymentBody>> {
+): Promise<Parsed<DeploymentBody>> {
   checkForm(body)
   const { name, source } = body
   if (source !== 'github' && source !== 'external_docker')
@@ -64,7 +64,7 @@ export async function createDeployment(
     secret_names: secrets.names,
     secret_references: references,
     serving: null,
-    flight: flightOf(made.id, made.body),
+    rollout: newRollout(made.id, made.body),
     queued: null,
     epoch: 0,
     lease: null,
@@ -85,9 +85,9 @@ export async function createDeployment(
     ...secrets.insert,
     made.insert,
     { step: 'records.insert', row },
-    claimed('project', id),
-    ...secrets.claimed,
-    made.claimed,
+    commit('project', id),
+    ...secrets.commit,
+    made.commit,
   ]
   const failed = await deps.store.apply(steps)
   if (failed !== -1 && failed <= steps.findIndex(step => step.step === 'records.insert' && step.row === row)) {

@@ -9,7 +9,7 @@ import type { RecordRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
 import { KIND, UNDER_WAY } from '../runs/idempotency.js'
-import { type DeploymentBody, findDeployment, type Known, ORPHAN_MS } from './row.js'
+import { type DeploymentBody, findDeployment, ORPHAN_MS, type Parsed } from './row.js'
 
 const KEPT_MS = 24 * 3_600_000
 
@@ -30,7 +30,7 @@ export async function recallDeployment(
   deps: Deps,
   record: RecordRow,
   body: unknown,
-): Promise<Known<DeploymentBody> | null> {
+): Promise<Parsed<DeploymentBody> | null> {
   const { store, ring } = deps
   const found = await store.records.get(KIND, record.id)
   if (found === null) return null

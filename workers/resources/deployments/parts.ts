@@ -7,10 +7,10 @@ import type { Step } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { secretsPlace } from '../keys/ring.js'
 import { newRecord } from '../rows/record.js'
-import { type DeploymentBody, type Known, ORPHAN_MS, type RevisionBody } from './row.js'
+import { type DeploymentBody, ORPHAN_MS, type Parsed, type RevisionBody } from './row.js'
 import { formProblems, type Policy, reservedRefusal } from './rules.js'
 import { MASK, secretsOf } from './text.js'
-import { claimed } from './write.js'
+import { commit } from './write.js'
 
 /** Throws InvalidFields with everything that is out of form. */
 export function checkForm(body: DeploymentPatch): void {
@@ -49,7 +49,7 @@ export interface Secrets {
   id: string
   names: string[]
   insert: Step[]
-  claimed: Step[]
+  commit: Step[]
 }
 
 /** A version of secrets, sealed for the deployment. */
@@ -59,19 +59,18 @@ export function sealed({ ring }: Deps, deployment_id: string, secrets: readonly 
   const body = JSON.stringify({ sealed: ring.seal(text, secretsPlace(deployment_id, id)) })
   const row = newRecord('secrets', id, { parent: deployment_id, body, due_at: Date.now() + ORPHAN_MS })
   const insert: Step[] = [{ step: 'records.insert', row }]
-  return { id, names: secrets.map(({ name }) => name), insert, claimed: [claimed('secrets', id)] }
+  return { id, names: secrets.map(({ name }) => name), insert, commit: [commit('secrets', id)] }
 }
 
 /** The version that the next revision has: the older revision's, a new one of what is given, or the latest as it is. */
 export async function nextSecrets(
   deps: Deps,
-  { id, body }: Known<DeploymentBody>,
+  { id, body }: Parsed<DeploymentBody>,
   given: readonly Secret[] | null,
   old: RevisionBody | undefined,
 ): Promise<Secrets> {
   const from = old ?? body
-  if (given === null || old !== undefined)
-    return { id: from.secrets, names: from.secret_names, insert: [], claimed: [] }
+  if (given === null || old !== undefined) return { id: from.secrets, names: from.secret_names, insert: [], commit: [] }
   const masked = given.filter(({ value }) => value === MASK)
   const unknown = masked.find(({ name }) => !body.secret_names.includes(name))
   if (unknown !== undefined)
@@ -111,5 +110,5 @@ export function newRevision(
     due_at: Date.now() + ORPHAN_MS,
   })
   const insert: Step = { step: 'records.insert', row }
-  return { id, body, insert, claimed: claimed('revision', id) }
+  return { id, body, insert, commit: commit('revision', id) }
 }

@@ -80,7 +80,7 @@ function mountProblems(
   })
 }
 
-/** The members this server knows, in its order, as given; `cpu` values with one decimal. */
+/** The members this server knows, in its task, as given; `cpu` values with one decimal. */
 export function storedSpec(given: ResourceSpec): ResourceSpec {
   const out: { [name: string]: unknown } = {}
   for (const name of MEMBERS) {

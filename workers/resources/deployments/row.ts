@@ -3,11 +3,11 @@
  * so. Revisions and versions of secrets are records of their own, inserted before the one compare-and-set that refers
  * to them; until then `due_at` marks them as nobody's, and the sweep removes what stays so.
  *
- * What executes stands in the aggregate too (`flight`), so claim, fence and cutover are compare-and-sets of one record.
- * The revision's own record learns its end afterwards: as long as the flight is its, the flight's word counts.
+ * What executes stands in the aggregate too (`rollout`), so claim, fence and cutover are compare-and-sets of one record.
+ * The revision's own record learns its end afterwards: as long as the rollout is its, the flight's word counts.
  */
 import { createHash } from 'node:crypto'
-import type { Graph, OrderKind } from '../../../schemas/deploy-calls.js'
+import type { DeployTaskKind, Graph } from '../../../schemas/deploy-calls.js'
 import type {
   DeploymentStatus,
   RevisionStatus,
@@ -21,7 +21,7 @@ import type { RecordRow, Store } from '../../../store/port.js'
 import { firstStage, isOver } from './status.js'
 
 /** The revision that is being brought to its end, or was last. */
-export interface Flight {
+export interface Rollout {
   revision_id: string
   seq: number
   status: RevisionStatus
@@ -60,8 +60,8 @@ export interface DeploymentBody {
   secret_names: string[]
   secret_references: SecretReference[]
   serving: Serving | null
-  flight: Flight | null
-  /** The revision that comes after the flight. */
+  rollout: Rollout | null
+  /** The revision that comes after the rollout. */
   queued: string | null
   /** Raised by each claim; the one that holds the order says it with everything it does. */
   epoch: number
@@ -94,17 +94,17 @@ export interface SecretsBody {
 }
 
 /** A record with its body read. */
-export type Known<Body> = Omit<RecordRow, 'body'> & { body: Body }
+export type Parsed<Body> = Omit<RecordRow, 'body'> & { body: Body }
 
-export const known = <Body>(row: RecordRow): Known<Body> => ({ ...row, body: JSON.parse(row.body) as Body })
+export const parseRow = <Body>(row: RecordRow): Parsed<Body> => ({ ...row, body: JSON.parse(row.body) as Body })
 
-export async function findDeployment(store: Store, id: string): Promise<Known<DeploymentBody> | null> {
+export async function findDeployment(store: Store, id: string): Promise<Parsed<DeploymentBody> | null> {
   const row = await store.records.get('deployment', id.toLowerCase())
-  return row === null ? null : known(row)
+  return row === null ? null : parseRow(row)
 }
 
 /** Throws not_found with the sentence clients know. */
-export async function deploymentOf(store: Store, id: string): Promise<Known<DeploymentBody>> {
+export async function deploymentOf(store: Store, id: string): Promise<Parsed<DeploymentBody>> {
   const found = await findDeployment(store, id)
   if (found === null) throw fail('not_found', `Deployment ID ${id} not found.`)
   return found
@@ -113,17 +113,17 @@ export async function deploymentOf(store: Store, id: string): Promise<Known<Depl
 /** A revision that the deployment refers or referred to; throws not_found. */
 export async function revisionOf(
   store: Store,
-  deployment: Known<DeploymentBody>,
+  deployment: Parsed<DeploymentBody>,
   id: string,
-): Promise<Known<RevisionBody>> {
+): Promise<Parsed<RevisionBody>> {
   const row = await store.records.get('revision', id.toLowerCase())
-  if (row === null || row.parent !== deployment.id || isNobodys(row, deployment.body))
+  if (row === null || row.parent !== deployment.id || isUncommitted(row, deployment.body))
     throw fail('not_found', `Revision ID ${id} not found.`)
-  return known(row)
+  return parseRow(row)
 }
 
 /** Inserted for a change that was not made, or not yet. */
-export const isNobodys = (row: RecordRow, { latest }: DeploymentBody): boolean =>
+export const isUncommitted = (row: RecordRow, { latest }: DeploymentBody): boolean =>
   row.due_at !== null && row.id !== latest
 /** Records that nobody refers to for so long were part of a change that was never made. */
 export const ORPHAN_MS = 60_000
@@ -138,8 +138,8 @@ export const slugOf = (name: string, id: string): string =>
       .replace(/^-+|-+$/g, '') || 'd'
   }-${createHash('sha256').update(id).digest('hex').slice(0, 8)}`
 
-/** The flight of a revision that nothing is before. */
-export const flightOf = (revision_id: string, body: RevisionBody): Flight => ({
+/** The rollout of a revision that nothing is before. */
+export const newRollout = (revision_id: string, body: RevisionBody): Rollout => ({
   revision_id,
   seq: body.seq,
   status: firstStage(body.source, body.artefact),
@@ -153,22 +153,22 @@ export const flightOf = (revision_id: string, body: RevisionBody): Flight => ({
   secrets: body.secrets,
 })
 
-/** Where a revision stands: the flight's word while it is the flight, else its place in the line, else its own. */
-export function standingOf({ id, body }: Known<RevisionBody>, { flight, queued }: DeploymentBody): RevisionStatus {
-  if (flight?.revision_id === id) return flight.status
+/** Where a revision stands: the flight's word while it is the rollout, else its place in the line, else its own. */
+export function standingOf({ id, body }: Parsed<RevisionBody>, { rollout, queued }: DeploymentBody): RevisionStatus {
+  if (rollout?.revision_id === id) return rollout.status
   if (queued === id) return 'QUEUED'
   return isOver(body.status) ? body.status : 'SKIPPED'
 }
 
 /** What a deploy worker is to do with the deployment; null = nothing. */
-export function orderOf({ status, flight }: DeploymentBody): OrderKind | null {
-  if (flight !== null && !isOver(flight.status)) return flight.interrupt ? 'interrupt' : 'deploy'
+export function taskOf({ status, rollout }: DeploymentBody): DeployTaskKind | null {
+  if (rollout !== null && !isOver(rollout.status)) return rollout.interrupt ? 'interrupt' : 'deploy'
   return status === 'AWAITING_DELETE' ? 'delete' : null
 }
 
 /** When somebody has to look at the deployment: at once, when the lease ends, or never. */
-export function dueAt({ status, flight, queued, lease }: DeploymentBody, now: number): number | null {
-  const open = status === 'AWAITING_DELETE' || (flight !== null && !isOver(flight.status)) || queued !== null
+export function dueAt({ status, rollout, queued, lease }: DeploymentBody, now: number): number | null {
+  const open = status === 'AWAITING_DELETE' || (rollout !== null && !isOver(rollout.status)) || queued !== null
   return open ? (lease?.until ?? now) : null
 }
 

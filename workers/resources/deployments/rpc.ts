@@ -14,10 +14,10 @@ import { createDeployment } from './create.js'
 import { logQueries } from './log-query.js'
 import { logWriter } from './logs.js'
 import { openQuery, pathIds } from './query.js'
-import { type DeploymentBody, deploymentOf, type Known, known, type RevisionBody, revisionOf } from './row.js'
+import { type DeploymentBody, deploymentOf, type Parsed, parseRow, type RevisionBody, revisionOf } from './row.js'
 import { searchDeployments, searchRevisions } from './search.js'
 import { deleteDeployment, interrupt } from './stop.js'
-import { orders } from './tasks.js'
+import { deployTasks } from './tasks.js'
 import { deploymentOut, revisionOut, secretsOf } from './text.js'
 
 export const deployments = (deps: Deps) => ({
@@ -39,14 +39,14 @@ export const deployments = (deps: Deps) => ({
   delete_all: bytesHandler((_, { head }) => deleteAll(deps, head)),
   ...logQueries(deps),
   ...logWriter(deps),
-  ...orders(deps),
+  ...deployTasks(deps),
 })
 
 export const revisions = (deps: Deps) => ({
   search: bytesHandler(async (_, { head }) => {
     const deployment = await deploymentOf(deps.store, idOf(head))
     const { rows, offset } = await searchRevisions(deps.store, deployment, head.query)
-    const resources = rows.map(row => revisionOut(known<RevisionBody>(row), deployment))
+    const resources = rows.map(row => revisionOut(parseRow<RevisionBody>(row), deployment))
     return { body: JSON.stringify({ resources, offset }) }
   }),
   get: bytesHandler(async (_, { head }) => {
@@ -71,17 +71,22 @@ export const revisions = (deps: Deps) => ({
 const idOf = ({ params }: CallHead): string => pathIds(params, 'deployment_id')[0]!
 const originOf = ({ origin }: CallHead): string => origin ?? ''
 
-async function revisionAnswer(deps: Deps, deployment: Known<DeploymentBody>, id: string, status = 200): Promise<Reply> {
+async function revisionAnswer(
+  deps: Deps,
+  deployment: Parsed<DeploymentBody>,
+  id: string,
+  status = 200,
+): Promise<Reply> {
   const row = await revisionOf(deps.store, deployment, id)
   return { body: JSON.stringify(revisionOut(row, deployment)), head: { status } }
 }
 
-async function answer(deps: Deps, head: CallHead, row: Known<DeploymentBody>, status = 200): Promise<Reply> {
+async function answer(deps: Deps, head: CallHead, row: Parsed<DeploymentBody>, status = 200): Promise<Reply> {
   return { body: JSON.stringify(await shown(deps, head, row)), head: { status, headers: { ETag: etagOf(row) } } }
 }
 
 /** Values of secrets only where the operator lets them be read (API: control-plane 8.2). */
-async function shown(deps: Deps, head: CallHead, row: Known<DeploymentBody>) {
+async function shown(deps: Deps, head: CallHead, row: Parsed<DeploymentBody>) {
   const { tenant_id } = deps.workspace
   const secrets = deps.config.secrets_read ? await secretsOf(deps, row.id, row.body.secrets) : null
   return deploymentOut(row, { tenant_id, origin: originOf(head), secrets })
@@ -89,7 +94,7 @@ async function shown(deps: Deps, head: CallHead, row: Known<DeploymentBody>) {
 
 async function search(deps: Deps, head: CallHead): Promise<Reply> {
   const { rows, offset } = await searchDeployments(deps.store, head.query)
-  const resources = await Promise.all(rows.map(row => shown(deps, head, known<DeploymentBody>(row))))
+  const resources = await Promise.all(rows.map(row => shown(deps, head, parseRow<DeploymentBody>(row))))
   return { body: JSON.stringify({ resources, offset }) }
 }
 

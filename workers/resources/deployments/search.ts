@@ -9,7 +9,7 @@ import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import type { RecordRow, Store } from '../../../store/port.js'
 import { each } from '../rows/record.js'
 import { openQuery, type Page } from './query.js'
-import { type DeploymentBody, isNobodys, type Known, known, type RevisionBody, standingOf } from './row.js'
+import { type DeploymentBody, isUncommitted, type Parsed, parseRow, type RevisionBody, standingOf } from './row.js'
 
 interface Filter extends Page {
   name_contains: string | null
@@ -36,7 +36,7 @@ export async function searchDeployments(store: Store, text: string | undefined) 
     filter.deployment_ids === null
       ? each(store, { kind: 'deployment', app: BUILT_IN_APP, keys })
       : some(store, filter.deployment_ids)
-  return page(all, row => matches(known<DeploymentBody>(row), filter), filter)
+  return page(all, row => matches(parseRow<DeploymentBody>(row), filter), filter)
 }
 
 function filterOf(text: string | undefined): Filter {
@@ -56,7 +56,7 @@ function filterOf(text: string | undefined): Filter {
   return filter
 }
 
-function matches({ id, name, body }: Known<DeploymentBody>, filter: Filter): boolean {
+function matches({ id, name, body }: Parsed<DeploymentBody>, filter: Filter): boolean {
   return (
     (filter.name_contains === null || name!.toLowerCase().includes(filter.name_contains)) &&
     (filter.name === null || name === filter.name) &&
@@ -69,7 +69,7 @@ function matches({ id, name, body }: Known<DeploymentBody>, filter: Filter): boo
 }
 
 /** The page of a deployment's revisions that the query asks for, newest first. Throws InvalidFields. */
-export async function searchRevisions(store: Store, deployment: Known<DeploymentBody>, text: string | undefined) {
+export async function searchRevisions(store: Store, deployment: Parsed<DeploymentBody>, text: string | undefined) {
   const query = openQuery(text)
   const wanted = query.page()
   const statuses = query.someOf('status', REVISION_STATUSES)
@@ -79,7 +79,7 @@ export async function searchRevisions(store: Store, deployment: Known<Deployment
   if (remote !== null && remote !== (body.source_config.listener_id !== null))
     return { rows: [], offset: wanted.offset }
   const fits = (row: RecordRow) =>
-    !isNobodys(row, body) && (statuses === null || statuses.includes(standingOf(known<RevisionBody>(row), body)))
+    !isUncommitted(row, body) && (statuses === null || statuses.includes(standingOf(parseRow<RevisionBody>(row), body)))
   return page(each(store, { kind: 'revision', parent: deployment.id }), fits, wanted)
 }
 

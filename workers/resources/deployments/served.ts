@@ -4,7 +4,7 @@ import { poolOf } from '../../../schemas/deploy-calls.js'
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import type { Store } from '../../../store/port.js'
 import type { FindServed, Served } from '../apps.js'
-import { type DeploymentBody, findDeployment, type Known, known, slugKey } from './row.js'
+import { type DeploymentBody, findDeployment, type Parsed, parseRow, slugKey } from './row.js'
 import { isOver } from './status.js'
 
 export const findServed =
@@ -16,10 +16,10 @@ export const findServed =
     }
     const keys = [slugKey(wanted.slug)]
     const [row] = await store.records.list({ kind: 'deployment', app: BUILT_IN_APP, keys, limit: 1 })
-    return row === undefined ? null : servedOf(known<DeploymentBody>(row))
+    return row === undefined ? null : servedOf(parseRow<DeploymentBody>(row))
   }
 
-const servedOf = ({ id, body }: Known<DeploymentBody>): Served => ({
+const servedOf = ({ id, body }: Parsed<DeploymentBody>): Served => ({
   deployment_id: id,
   slug: body.slug,
   state: stateOf(body),
@@ -27,8 +27,8 @@ const servedOf = ({ id, body }: Known<DeploymentBody>): Served => ({
   graphs: body.serving?.graphs.map(({ graph_id }) => graph_id) ?? [],
 })
 
-function stateOf({ status, serving, flight, queued }: DeploymentBody): Served['state'] {
+function stateOf({ status, serving, rollout, queued }: DeploymentBody): Served['state'] {
   if (status === 'AWAITING_DELETE') return 'deleting'
   if (serving !== null) return 'serving'
-  return (flight !== null && !isOver(flight.status)) || queued !== null ? 'deploying' : 'failed'
+  return (rollout !== null && !isOver(rollout.status)) || queued !== null ? 'deploying' : 'failed'
 }

@@ -1,12 +1,12 @@
 import type { RecordRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
-import { type DeploymentBody, type Flight, known, orderOf } from './row.js'
+import { type DeploymentBody, parseRow, type Rollout, taskOf } from './row.js'
 import { PATIENCE } from './status.js'
-import { BATCH, gone, promote } from './tasks.js'
-import { change, settled, wakeDeployers } from './write.js'
+import { BATCH, ignoreNotFound, promote } from './tasks.js'
+import { change, outcomeSteps, wakeDeployers } from './write.js'
 
-/** What lost its worker, or its wake-up: every order that nobody holds is announced again; who waited too long fails. */
-export async function sweepOrders(deps: Deps): Promise<void> {
+/** What lost its worker, or its wake-up: every task that nobody holds is announced again; who waited too long fails. */
+export async function sweepTasks(deps: Deps): Promise<void> {
   const now = Date.now()
   // One that cannot be helped must not keep the others waiting.
   for (const row of await deps.store.records.due('deployment', now, BATCH))
@@ -18,21 +18,25 @@ export async function sweepOrders(deps: Deps): Promise<void> {
 const isFree = ({ lease }: DeploymentBody, now: number): boolean => lease === null || lease.until <= now
 
 async function sweepOne(deps: Deps, row: RecordRow, now: number): Promise<void> {
-  const { body } = known<DeploymentBody>(row)
-  const { flight } = body
-  const limit = flight === null ? undefined : PATIENCE[flight.status]
-  if (flight !== null && limit !== undefined && isFree(body, now) && flight.since + limit.ms < now) {
+  const { body } = parseRow<DeploymentBody>(row)
+  const { rollout } = body
+  const limit = rollout === null ? undefined : PATIENCE[rollout.status]
+  if (rollout !== null && limit !== undefined && isFree(body, now) && rollout.since + limit.ms < now) {
     const message = `no deploy worker took it within ${limit.ms / 60_000} minutes: is one running for source ${body.source}?`
     await change(deps, row.id, async ({ body }) => {
-      if (body.flight?.revision_id !== flight.revision_id || body.flight.status !== flight.status) return null
+      if (body.rollout?.revision_id !== rollout.revision_id || body.rollout.status !== rollout.status) return null
       if (!isFree(body, now)) return null
-      const over: Flight = { ...body.flight, status: limit.to, since: now, message }
-      return { body: { ...body, flight: over, lease: null }, after: await settled(deps.store, over), visible: true }
-    }).catch(gone)
+      const over: Rollout = { ...body.rollout, status: limit.to, since: now, message }
+      return {
+        body: { ...body, rollout: over, lease: null },
+        after: await outcomeSteps(deps.store, over),
+        visible: true,
+      }
+    }).catch(ignoreNotFound)
   }
   await promote(deps, row.id)
-  const order = orderOf(body)
-  if (order !== null) wakeDeployers(deps, order, row.id, body.latest)
+  const task = taskOf(body)
+  if (task !== null) wakeDeployers(deps, task, row.id, body.latest)
 }
 
 /** Revisions, secrets and projects that were inserted for a change that was never made. */
@@ -40,7 +44,7 @@ export async function sweepOrphans({ store }: Deps, now = Date.now()): Promise<v
   for (const kind of ['revision', 'secrets', 'project'] as const)
     for (const row of await store.records.due(kind, now, BATCH)) {
       const owner = await store.records.get('deployment', kind === 'project' ? row.id : row.parent)
-      const body = owner === null ? null : known<DeploymentBody>(owner).body
+      const body = owner === null ? null : parseRow<DeploymentBody>(owner).body
       const wanted =
         body !== null && (kind === 'project' || (kind === 'revision' ? body.latest : body.secrets) === row.id)
       await store.apply([

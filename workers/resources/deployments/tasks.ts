@@ -1,6 +1,6 @@
 /**
- * What deploy workers ask (schemas/deploy-calls.ts): an order is had by one at a time, by a lease in the deployment's
- * record under an epoch; everything said under an older epoch is refused. A worker that dies loses its order when the
+ * What deploy workers ask (schemas/deploy-calls.ts): an task is had by one at a time, by a lease in the deployment's
+ * record under an epoch; everything said under an older epoch is refused. A worker that dies loses its task when the
  * lease ends; the next one finds it where it stood.
  */
 import { type Context, jsonHandler, type Reply } from '../../../bus/serve.js'
@@ -10,11 +10,11 @@ import {
   type DeployAdvance,
   type DeployClaim,
   type DeployRenew,
+  type DeployTask,
+  type DeployTaskKind,
   type EnvAsk,
   type EnvOf,
   LEASE_MS,
-  type Order,
-  type OrderKind,
   poolOf,
   type Renewed,
   validateDeployAdvance,
@@ -32,16 +32,16 @@ import { removeApplication } from './remove-app.js'
 import {
   type DeploymentBody,
   deploymentOf,
-  type Flight,
-  flightOf,
-  type Known,
-  known,
-  orderOf,
+  newRollout,
+  type Parsed,
+  parseRow,
   type RevisionBody,
+  type Rollout,
+  taskOf,
 } from './row.js'
 import { deploymentAfter, isOver, mayBecome } from './status.js'
 import { deploymentOut, revisionOut, secretsOf } from './text.js'
-import { change, removeDeployment, settled, wakeDeployers } from './write.js'
+import { change, outcomeSteps, removeDeployment, wakeDeployers } from './write.js'
 
 /** Only the deployer hears what is said to its inboxes: the broker sees to it (scripts/nats-config.ts). */
 export const DEPLOYER_INBOX = '_INBOX_deployer.'
@@ -56,8 +56,8 @@ export const forDeployers = <T>(
     return handle(value, context)
   })
 
-export const orders = (deps: Deps) => ({
-  claim: forDeployers<DeployClaim>(validateDeployClaim, async ask => json<Claimed>({ order: await claim(deps, ask) })),
+export const deployTasks = (deps: Deps) => ({
+  claim: forDeployers<DeployClaim>(validateDeployClaim, async ask => json<Claimed>({ task: await claim(deps, ask) })),
   renew: forDeployers<DeployRenew>(validateDeployRenew, async ask => json<Renewed>(await renew(deps, ask))),
   advance: forDeployers<DeployAdvance>(validateDeployAdvance, async ask => {
     await advance(deps, ask)
@@ -72,28 +72,28 @@ const anything = (data: unknown) => ({ success: true as const, data: data as obj
 
 export const BATCH = 1_000
 
-/** The order that waits longest and that nobody holds; null when there is none for these sources. */
-async function claim(deps: Deps, { worker, sources, takes_over }: DeployClaim): Promise<Order | null> {
+/** The task that waits longest and that nobody holds; null when there is none for these sources. */
+async function claim(deps: Deps, { worker, sources, takes_over }: DeployClaim): Promise<DeployTask | null> {
   // A lease that is held is due when it ends.
   const horizon = Date.now() + (takes_over === undefined ? 0 : LEASE_MS)
   for (const row of await deps.store.records.due('deployment', horizon, BATCH)) {
-    const { body } = known<DeploymentBody>(row)
-    if (orderOf(body) === null || (sources !== undefined && !sources.includes(body.source))) continue
-    let mine: OrderKind | null = null
+    const { body } = parseRow<DeploymentBody>(row)
+    if (taskOf(body) === null || (sources !== undefined && !sources.includes(body.source))) continue
+    let mine: DeployTaskKind | null = null
     const after = await change(deps, row.id, ({ body }) => {
       const now = Date.now()
       const { lease: held } = body
       const left =
         takes_over !== undefined && held !== null && held.worker !== worker && held.worker.startsWith(takes_over)
-      mine = held !== null && held.until > now && !left ? null : orderOf(body)
+      mine = held !== null && held.until > now && !left ? null : taskOf(body)
       if (mine === null) return null
       const lease = { worker, until: now + LEASE_MS }
-      const flight = body.flight === null ? null : { ...body.flight, started_at: body.flight.started_at ?? now }
-      return { body: { ...body, flight, lease, epoch: body.epoch + 1 }, visible: false }
-    }).catch(gone)
+      const rollout = body.rollout === null ? null : { ...body.rollout, started_at: body.rollout.started_at ?? now }
+      return { body: { ...body, rollout, lease, epoch: body.epoch + 1 }, visible: false }
+    }).catch(ignoreNotFound)
     if (after === null || mine === null) continue
-    const order = await orderOut(deps, after, mine)
-    if (order !== null) return order
+    const task = await taskOut(deps, after, mine)
+    if (task !== null) return task
     // Whoever tore it down died while it was removed.
     await removeDeployment(deps, after)
   }
@@ -101,18 +101,18 @@ async function claim(deps: Deps, { worker, sources, takes_over }: DeployClaim): 
 }
 
 /** Removed meanwhile. */
-export const gone = (error: { code?: string }): null => {
+export const ignoreNotFound = (error: { code?: string }): null => {
   if (error.code === 'not_found') return null
   throw error
 }
 
 /** Null when its revisions are gone already. */
-async function orderOut(deps: Deps, row: Known<DeploymentBody>, kind: OrderKind): Promise<Order | null> {
+async function taskOut(deps: Deps, row: Parsed<DeploymentBody>, kind: DeployTaskKind): Promise<DeployTask | null> {
   const { body } = row
-  const revision_id = kind === 'delete' ? body.latest : body.flight!.revision_id
+  const revision_id = kind === 'delete' ? body.latest : body.rollout!.revision_id
   const stored = await deps.store.records.get('revision', revision_id)
   if (stored === null) return null
-  const revision = known<RevisionBody>(stored)
+  const revision = parseRow<RevisionBody>(stored)
   const { install_command, build_command, seq, secret_references } = revision.body
   const shown = revisionOut(revision, row)
   const none = { tenant_id: deps.workspace.tenant_id, origin: '', secrets: null }
@@ -131,33 +131,33 @@ async function orderOut(deps: Deps, row: Known<DeploymentBody>, kind: OrderKind)
     previous_revision_id: body.serving?.revision_id ?? null,
     env: kind === 'deploy' ? await secretsOf(deps, row.id, revision.body.secrets) : {},
     secret_references,
-    artefact: body.flight?.revision_id === revision_id ? body.flight.artefact : revision.body.artefact,
+    artefact: body.rollout?.revision_id === revision_id ? body.rollout.artefact : revision.body.artefact,
     repo_commit_sha: shown.source_revision_config.repo_commit_sha,
   }
 }
 
 /** Throws fenced when this is not the order that the deployment's lease is for. */
-function check({ body }: Known<DeploymentBody>, { revision_id, epoch }: DeployRenew): void {
-  const mine = body.flight?.revision_id === revision_id || body.latest === revision_id
-  if (body.epoch !== epoch || !mine) throw fail('fenced', 'Another deploy worker has this order')
+function check({ body }: Parsed<DeploymentBody>, { revision_id, epoch }: DeployRenew): void {
+  const mine = body.rollout?.revision_id === revision_id || body.latest === revision_id
+  if (body.epoch !== epoch || !mine) throw fail('fenced', 'Another deploy worker has this task')
 }
 
 async function renew(deps: Deps, ask: DeployRenew): Promise<Renewed> {
   const after = await change(deps, ask.deployment_id, now => {
     check(now, ask)
     const { lease } = now.body
-    if (lease === null || orderOf(now.body) === null) throw fail('fenced', 'This order is over')
+    if (lease === null || taskOf(now.body) === null) throw fail('fenced', 'This task is over')
     return { body: { ...now.body, lease: { ...lease, until: Date.now() + LEASE_MS } }, visible: false }
   })
-  return { interrupt: after.body.flight?.revision_id === ask.revision_id && after.body.flight.interrupt }
+  return { interrupt: after.body.rollout?.revision_id === ask.revision_id && after.body.rollout.interrupt }
 }
 
 async function advance(deps: Deps, ask: DeployAdvance): Promise<void> {
-  const now = await deploymentOf(deps.store, ask.deployment_id).catch(gone)
+  const now = await deploymentOf(deps.store, ask.deployment_id).catch(ignoreNotFound)
   if (ask.status === 'DELETED') {
     if (now === null) return
     check(now, ask)
-    if (orderOf(now.body) !== 'delete') throw fail('conflict', 'The deployment is not to be deleted')
+    if (taskOf(now.body) !== 'delete') throw fail('conflict', 'The deployment is not to be deleted')
     await removeApplication(deps, now.id)
     return removeDeployment(deps, now)
   }
@@ -171,42 +171,47 @@ async function advance(deps: Deps, ask: DeployAdvance): Promise<void> {
   await change(deps, now.id, async now => {
     check(now, ask)
     const body = advanced(now.body, ask, message)
-    return { body, after: isOver(body.flight!.status) ? await settled(deps.store, body.flight!) : [], visible: true }
+    return {
+      body,
+      after: isOver(body.rollout!.status) ? await outcomeSteps(deps.store, body.rollout!) : [],
+      visible: true,
+    }
   })
   await promote(deps, now.id)
 }
 
 const MAX_MESSAGE = 1_000
 
-async function redacted(deps: Deps, { id, body }: Known<DeploymentBody>, message: string): Promise<string> {
-  const redact = await redactorOf(deps, id, body.flight?.secrets ?? body.secrets)
+async function redacted(deps: Deps, { id, body }: Parsed<DeploymentBody>, message: string): Promise<string> {
+  const redact = await redactorOf(deps, id, body.rollout?.secrets ?? body.secrets)
   return redact(message.replace(/\s+/g, ' ').trim()).slice(0, MAX_MESSAGE)
 }
 
 /** The deployment after a worker's word; throws conflict where the state machine has no such step. */
 function advanced(body: DeploymentBody, ask: DeployAdvance, message: string | null): DeploymentBody {
-  const status = ask.status as Flight['status']
-  const flight = body.flight!
-  if (flight.revision_id !== ask.revision_id) throw fail('fenced', 'This order is over')
-  if (flight.status !== status && !mayBecome(flight.status, status))
-    throw fail('conflict', `A revision that is ${flight.status} cannot become ${status}`)
-  const stopping = flight.interrupt || body.status === 'AWAITING_DELETE'
-  if (stopping && status === 'DEPLOYED' && flight.status !== status)
+  const status = ask.status as Rollout['status']
+  const rollout = body.rollout!
+  if (rollout.revision_id !== ask.revision_id) throw fail('fenced', 'This task is over')
+  if (rollout.status !== status && !mayBecome(rollout.status, status))
+    throw fail('conflict', `A revision that is ${rollout.status} cannot become ${status}`)
+  const stopping = rollout.interrupt || body.status === 'AWAITING_DELETE'
+  if (stopping && status === 'DEPLOYED' && rollout.status !== status)
     throw fail('conflict', 'The revision is to be interrupted: it cannot be deployed')
-  if (status === 'INTERRUPTED' && !stopping && flight.status !== status)
+  if (status === 'INTERRUPTED' && !stopping && rollout.status !== status)
     throw fail('conflict', 'Nobody asked to interrupt this revision')
-  const next: Flight = {
-    ...flight,
+  const next: Rollout = {
+    ...rollout,
     status,
-    message: message ?? (flight.status === status ? flight.message : null),
-    since: flight.status === status ? flight.since : Date.now(),
-    artefact: ask.artefact ?? flight.artefact,
-    repo_commit_sha: ask.repo_commit_sha ?? flight.repo_commit_sha,
+    message: message ?? (rollout.status === status ? rollout.message : null),
+    since: rollout.status === status ? rollout.since : Date.now(),
+    artefact: ask.artefact ?? rollout.artefact,
+    repo_commit_sha: ask.repo_commit_sha ?? rollout.repo_commit_sha,
   }
-  const commit = body.latest === flight.revision_id ? next.repo_commit_sha : body.source_revision_config.repo_commit_sha
+  const commit =
+    body.latest === rollout.revision_id ? next.repo_commit_sha : body.source_revision_config.repo_commit_sha
   const after: DeploymentBody = {
     ...body,
-    flight: next,
+    rollout: next,
     source_revision_config: { ...body.source_revision_config, repo_commit_sha: commit },
     lease: isOver(status) ? null : body.lease === null ? null : { ...body.lease, until: Date.now() + LEASE_MS },
   }
@@ -214,16 +219,16 @@ function advanced(body: DeploymentBody, ask: DeployAdvance, message: string | nu
 }
 
 /** API: control-plane 7.2, T13: the active revision moves here and nowhere else. */
-const cutOver = (body: DeploymentBody, flight: Flight, { graphs, image_version }: DeployAdvance): DeploymentBody => ({
+const cutOver = (body: DeploymentBody, rollout: Rollout, { graphs, image_version }: DeployAdvance): DeploymentBody => ({
   ...body,
   status: deploymentAfter(body.status, 'found'),
-  image_version: image_version ?? tagOf(flight.image_uri),
+  image_version: image_version ?? tagOf(rollout.image_uri),
   serving: {
-    revision_id: flight.revision_id,
-    artefact: flight.artefact,
-    image_uri: flight.image_uri,
-    secrets: flight.secrets,
-    graphs: graphs ?? (body.serving?.revision_id === flight.revision_id ? body.serving.graphs : []),
+    revision_id: rollout.revision_id,
+    artefact: rollout.artefact,
+    image_uri: rollout.image_uri,
+    secrets: rollout.secrets,
+    graphs: graphs ?? (body.serving?.revision_id === rollout.revision_id ? body.serving.graphs : []),
   },
 })
 
@@ -231,32 +236,32 @@ const cutOver = (body: DeploymentBody, flight: Flight, { graphs, image_version }
 const tagOf = (image: string | null): string | null =>
   /:([\w][\w.-]*)(@|$)/.exec(image?.split('/').at(-1) ?? '')?.[1] ?? null
 
-/** When the flight is over, the revision that waits is next (T4, T5). Repeatable. */
+/** When the rollout is over, the revision that waits is next (T4, T5). Repeatable. */
 export async function promote(deps: Deps, id: string): Promise<void> {
   const after = await change(deps, id, async ({ body }) => {
-    const { flight, queued } = body
-    if (queued === null || (flight !== null && !isOver(flight.status))) return null
+    const { rollout, queued } = body
+    if (queued === null || (rollout !== null && !isOver(rollout.status))) return null
     const row = await deps.store.records.get('revision', queued)
-    const before = flight === null ? [] : await settled(deps.store, flight)
-    const next = row === null ? flight : flightOf(queued, known<RevisionBody>(row).body)
-    return { before, body: { ...body, flight: next, queued: null }, visible: true }
-  }).catch(gone)
+    const before = rollout === null ? [] : await outcomeSteps(deps.store, rollout)
+    const next = row === null ? rollout : newRollout(queued, parseRow<RevisionBody>(row).body)
+    return { before, body: { ...body, rollout: next, queued: null }, visible: true }
+  }).catch(ignoreNotFound)
   if (after === null) return
-  const order = orderOf(after.body)
-  if (order !== null && after.body.lease === null) wakeDeployers(deps, order, id, after.body.latest)
+  const task = taskOf(after.body)
+  if (task !== null && after.body.lease === null) wakeDeployers(deps, task, id, after.body.latest)
 }
 
 async function active({ store }: Deps): Promise<ActiveDeployments> {
   const deployments: ActiveDeployments['deployments'] = []
   for await (const row of each(store, { kind: 'deployment', app: BUILT_IN_APP })) {
-    const { body } = known<DeploymentBody>(row)
-    const { serving, flight } = body
+    const { body } = parseRow<DeploymentBody>(row)
+    const { serving, rollout } = body
     if (serving === null || body.status === 'AWAITING_DELETE') continue
     deployments.push({
       deployment_id: row.id,
       slug: body.slug,
       revision_id: serving.revision_id,
-      deploying_revision_id: flight !== null && !isOver(flight.status) ? flight.revision_id : null,
+      deploying_revision_id: rollout !== null && !isOver(rollout.status) ? rollout.revision_id : null,
       source: body.source,
       artefact: serving.artefact,
       image_uri: serving.image_uri,
@@ -272,7 +277,7 @@ async function active({ store }: Deps): Promise<ActiveDeployments> {
 
 async function envOf(deps: Deps, { deployment_id, revision_id }: EnvAsk): Promise<EnvOf> {
   const { id, body } = await deploymentOf(deps.store, deployment_id)
-  const found = [body.serving, body.flight].find(one => one?.revision_id === revision_id)
+  const found = [body.serving, body.rollout].find(one => one?.revision_id === revision_id)
   if (!found) throw fail('not_found', `Revision ID ${revision_id} is neither active nor being deployed.`)
   return { env: await secretsOf(deps, id, found.secrets), env_version: found.secrets }
 }

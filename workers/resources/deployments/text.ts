@@ -4,7 +4,7 @@ import { fail } from '../../../schemas/errors.js'
 import { time } from '../../../schemas/json.js'
 import type { Deps } from '../context.js'
 import { secretsPlace } from '../keys/ring.js'
-import { type DeploymentBody, type Known, type RevisionBody, type SecretsBody, standingOf } from './row.js'
+import { type DeploymentBody, type Parsed, type RevisionBody, type SecretsBody, standingOf } from './row.js'
 import { isOver } from './status.js'
 
 /** What stands for the value of a secret (API: control-plane 8.2). */
@@ -22,7 +22,7 @@ export interface Shown {
 export const urlOf = (origin: string, slug: string): string => `${origin}/deployments/${slug}`
 
 export function deploymentOut(
-  { id, name, body, created_at, updated_at }: Known<DeploymentBody>,
+  { id, name, body, created_at, updated_at }: Parsed<DeploymentBody>,
   { tenant_id, origin, secrets }: Shown,
   compat_aliases = true,
 ): Deployment {
@@ -50,8 +50,8 @@ const revisionConfigOut = (config: SourceRevisionConfig, compat_aliases: boolean
   compat_aliases ? { ...config, langgraph_config_path: config.graph_config_path } : config
 
 export function revisionOut(
-  row: Known<RevisionBody>,
-  deployment: Known<DeploymentBody>,
+  row: Parsed<RevisionBody>,
+  deployment: Parsed<DeploymentBody>,
   compat_aliases = true,
 ): Revision {
   const { status, status_message, started_at, finished_at, updated_at, config } = standing(row, deployment.body)
@@ -70,19 +70,19 @@ export function revisionOut(
   }
 }
 
-/** What of a revision depends on whether it is the flight. */
-function standing(row: Known<RevisionBody>, deployment: DeploymentBody) {
-  const { flight } = deployment
+/** What of a revision depends on whether it is the rollout. */
+function standing(row: Parsed<RevisionBody>, deployment: DeploymentBody) {
+  const { rollout } = deployment
   const { id, body, updated_at } = row
   const config = body.source_revision_config
-  if (flight?.revision_id === id)
+  if (rollout?.revision_id === id)
     return {
-      status: flight.status,
-      status_message: flight.message,
-      started_at: flight.started_at,
-      finished_at: isOver(flight.status) ? flight.since : null,
-      updated_at: Math.max(updated_at, flight.since),
-      config: { ...config, repo_commit_sha: flight.repo_commit_sha ?? config.repo_commit_sha },
+      status: rollout.status,
+      status_message: rollout.message,
+      started_at: rollout.started_at,
+      finished_at: isOver(rollout.status) ? rollout.since : null,
+      updated_at: Math.max(updated_at, rollout.since),
+      config: { ...config, repo_commit_sha: rollout.repo_commit_sha ?? config.repo_commit_sha },
     }
   const { status_message, started_at, finished_at } = body
   return { status: standingOf(row, deployment), status_message, started_at, finished_at, updated_at, config }

@@ -3,23 +3,23 @@
  * told.
  */
 
-import type { LogStage, OrderKind } from '../../../schemas/deploy-calls.js'
+import type { DeployTaskKind, LogStage } from '../../../schemas/deploy-calls.js'
 import type { RevisionStatus } from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
 import { token } from '../../../schemas/ids.js'
-import { deployOrder, event } from '../../../schemas/subjects.js'
+import { deployTask, event } from '../../../schemas/subjects.js'
 import type { Step, Store } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import {
   type DeploymentBody,
   deploymentOf,
   dueAt,
-  type Flight,
-  type Known,
   keysOfDeployment,
-  known,
-  orderOf,
+  type Parsed,
+  parseRow,
   type RevisionBody,
+  type Rollout,
+  taskOf,
 } from './row.js'
 
 export interface Change {
@@ -41,8 +41,8 @@ const TRIES = 20
 export async function change(
   deps: Deps,
   id: string,
-  decide: (now: Known<DeploymentBody>) => Promise<Change | null> | Change | null,
-): Promise<Known<DeploymentBody>> {
+  decide: (now: Parsed<DeploymentBody>) => Promise<Change | null> | Change | null,
+): Promise<Parsed<DeploymentBody>> {
   return deps.inTurn(`deployment ${id}`, async () => {
     for (let i = 0; i < TRIES; i++) {
       const found = await deploymentOf(deps.store, id)
@@ -87,11 +87,11 @@ export function announce({ apps, link }: Deps, deployment_id: string): void {
 }
 
 /** Wakes deploy workers. It may be lost: orders that nobody holds are announced again by the sweep. */
-export const wakeDeployers = ({ link }: Deps, kind: OrderKind, deployment_id: string, revision_id: string): void =>
-  link.nc.publish(deployOrder(kind, token('deployment', deployment_id)), JSON.stringify({ deployment_id, revision_id }))
+export const wakeDeployers = ({ link }: Deps, kind: DeployTaskKind, deployment_id: string, revision_id: string): void =>
+  link.nc.publish(deployTask(kind, token('deployment', deployment_id)), JSON.stringify({ deployment_id, revision_id }))
 
 /** Somebody refers to the record: it is no leftover. */
-export const claimed = (kind: 'revision' | 'secrets' | 'project', id: string): Step => ({
+export const commit = (kind: 'revision' | 'secrets' | 'project', id: string): Step => ({
   step: 'records.patch',
   kind,
   id,
@@ -99,24 +99,24 @@ export const claimed = (kind: 'revision' | 'secrets' | 'project', id: string): S
   set: { due_at: null },
 })
 
-/** The end of a flight, written to the revision's own record: before another flight takes its place. */
-export async function settled(store: Store, flight: Flight): Promise<Step[]> {
-  const row = await store.records.get('revision', flight.revision_id)
+/** The end of a rollout, written to the revision's own record: before another rollout takes its place. */
+export async function outcomeSteps(store: Store, rollout: Rollout): Promise<Step[]> {
+  const row = await store.records.get('revision', rollout.revision_id)
   if (row === null) return []
-  return [overStep(known(row), flight.status, flight)]
+  return [endStep(parseRow(row), rollout.status, rollout)]
 }
 
 /** A revision's own record at its end. */
-export function overStep(row: Known<RevisionBody>, status: RevisionStatus, flight?: Flight): Step {
+export function endStep(row: Parsed<RevisionBody>, status: RevisionStatus, rollout?: Rollout): Step {
   const { source_revision_config: config, artefact } = row.body
   const body: RevisionBody = {
     ...row.body,
     status,
-    status_message: flight?.message ?? null,
-    artefact: flight?.artefact ?? artefact,
-    source_revision_config: { ...config, repo_commit_sha: flight?.repo_commit_sha ?? config.repo_commit_sha },
-    started_at: flight?.started_at ?? null,
-    finished_at: flight?.since ?? Date.now(),
+    status_message: rollout?.message ?? null,
+    artefact: rollout?.artefact ?? artefact,
+    source_revision_config: { ...config, repo_commit_sha: rollout?.repo_commit_sha ?? config.repo_commit_sha },
+    started_at: rollout?.started_at ?? null,
+    finished_at: rollout?.since ?? Date.now(),
   }
   const set = { body: JSON.stringify(body), updated_at: body.finished_at!, due_at: null }
   return { step: 'records.patch', kind: 'revision', id: row.id, where: {}, set }
@@ -128,7 +128,7 @@ const STAGES: readonly LogStage[] = ['build', 'deploy', 'runtime']
 export const logParent = (revision_id: string, stage: LogStage): string => `${revision_id}.${stage}`
 
 /** The deployment and all that belongs to it; itself last, so that what a crash leaves is done again. */
-export async function removeDeployment(deps: Deps, { id, body }: Known<DeploymentBody>): Promise<void> {
+export async function removeDeployment(deps: Deps, { id, body }: Parsed<DeploymentBody>): Promise<void> {
   const { store } = deps
   for (;;) {
     const rows = await store.records.list({ kind: 'revision', parent: id, limit: 50 })
@@ -147,7 +147,7 @@ export async function removeDeployment(deps: Deps, { id, body }: Known<Deploymen
 }
 
 /** Wakes deploy workers when there is something to do. */
-export const wakeFor = (deps: Deps, { id, body }: Known<DeploymentBody>): void => {
-  const order = orderOf(body)
-  if (order !== null) wakeDeployers(deps, order, id, body.latest)
+export const wakeFor = (deps: Deps, { id, body }: Parsed<DeploymentBody>): void => {
+  const task = taskOf(body)
+  if (task !== null) wakeDeployers(deps, task, id, body.latest)
 }
