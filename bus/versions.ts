@@ -7,8 +7,12 @@ export interface Versions {
 }
 
 export function readVersions(): Versions {
-  // Two folders up from the compiled file.
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  const { version, dependencies } = JSON.parse(text) as { version: string; dependencies: { [name: string]: string } }
+  const { version, dependencies } = readManifest()
   return { weft: version, langgraph: dependencies['@langchain/langgraph'] ?? '' }
+}
+
+/** The part of Weft's package.json that programs use. */
+export function readManifest(): { version: string; dependencies: { [name: string]: string } } {
+  // Two folders up from the compiled file.
+  return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 }

@@ -1,5 +1,5 @@
-/** Where the package lies: the compiled files may be in any folder below it. */
-import { existsSync, readFileSync } from 'node:fs'
+/** The folder of Weft's package.json: the compiled files may be in any folder below it. */
+import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 function findRoot(folder: string): string {
@@ -10,6 +10,3 @@ function findRoot(folder: string): string {
 }
 
 export const root = findRoot(import.meta.dirname)
-
-export const version = (): string =>
-  (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }).version

@@ -1,14 +1,13 @@
 #!/usr/bin/env node
 /**
- * The command `weft`. It imports nothing heavy: `weft start` stays thin, and the roles are loaded by the process that
- * runs them. Exit code 2 = the command line or a setting is wrong, 1 = something failed.
+ * The command `weft`. It imports no library: the launcher of `weft start` stays small, and only the process that runs
+ * the roles loads them. Exit code 2: the command line or a setting is wrong; 1: something failed.
  */
 import { parseArgs } from 'node:util'
 import { type Config, readConfig, SETTINGS } from '../schemas/config.js'
 import type { RoleName } from './commands/roles.js'
 import { start } from './commands/start.js'
-import { version } from './root.js'
-import { Sentence } from './sentence.js'
+import { UserError } from './user-error.js'
 
 const OPTIONS = {
   app: { type: 'string' },
@@ -54,10 +53,13 @@ ${Object.values(SETTINGS)
 async function main(args: string[]): Promise<void> {
   const { command, values } = read(args)
   if (command === 'help') return void process.stdout.write(HELP)
-  if (command === 'version') return void process.stdout.write(`${version()}\n`)
+  if (command === 'version') {
+    const { readVersions } = await import('../bus/versions.js')
+    return void process.stdout.write(`${readVersions().weft}\n`)
+  }
   const config = configOf(values)
   if (command === 'start') return start(config)
-  // Read once, when the library is loaded (reliability 2.5).
+  // The HTTP library reads it once, when it is loaded.
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
   const { runRoles } = await import('./commands/roles.js')
   await runRoles([command as RoleName], config)
@@ -68,17 +70,17 @@ function read(args: string[]): { command: string; values: { [K in Flag]?: string
   try {
     parsed = parse(args)
   } catch (error) {
-    throw new Sentence(`${(error as Error).message.split('. ')[0]}; see \`weft help\``, 2)
+    throw new UserError(`${(error as Error).message.split('. ')[0]}; see \`weft help\``, 2)
   }
   const { values, positionals } = parsed
   const [command = 'help', extra] = positionals
   if (values.version) return { command: 'version', values }
   if (values.help || command === 'help') return { command: 'help', values }
   const allowed = FLAGS[command]
-  if (allowed === undefined) throw new Sentence(`there is no command "${command}"; see \`weft help\``, 2)
-  if (extra !== undefined) throw new Sentence(`weft ${command} takes no argument "${extra}"; see \`weft help\``, 2)
+  if (allowed === undefined) throw new UserError(`there is no command "${command}"; see \`weft help\``, 2)
+  if (extra !== undefined) throw new UserError(`weft ${command} takes no argument "${extra}"; see \`weft help\``, 2)
   const foreign = Object.keys(values).find(flag => !allowed.includes(flag as Flag))
-  if (foreign !== undefined) throw new Sentence(`weft ${command} has no flag --${foreign}; see \`weft help\``, 2)
+  if (foreign !== undefined) throw new UserError(`weft ${command} has no flag --${foreign}; see \`weft help\``, 2)
   return { command, values }
 }
 
@@ -99,7 +101,7 @@ function configOf({
     if (value === undefined) return undefined
     const n = Number(value)
     if (!Number.isInteger(n) || n < 0 || n > most || value === '')
-      throw new Sentence(`--${flag} must be a whole number from 0 to ${most}, not "${value}"`, 2)
+      throw new UserError(`--${flag} must be a whole number from 0 to ${most}, not "${value}"`, 2)
     return n
   }
   try {
@@ -114,7 +116,7 @@ function configOf({
       ...(insecure === true ? { insecure } : {}),
     })
   } catch (error) {
-    if (error instanceof RangeError) throw new Sentence(error.message, 2)
+    if (error instanceof RangeError) throw new UserError(error.message, 2)
     throw error
   }
 }
@@ -122,7 +124,7 @@ function configOf({
 try {
   await main(process.argv.slice(2))
 } catch (error) {
-  const known = error instanceof Sentence
+  const known = error instanceof UserError
   process.stderr.write(`weft: ${(error as Error).message}\n`)
   if (!known && process.env.LOG_LEVEL === 'debug') process.stderr.write(`${(error as Error).stack}\n`)
   process.exit(known ? error.exitCode : 1)

@@ -5,6 +5,7 @@
  * smuggle a request: those are refused here.
  */
 import type { Config } from '../../schemas/config.js'
+import { isLoopback } from '../../schemas/loopback.js'
 import type { Received } from './exchange.js'
 
 /** One sentence when the framing is ambiguous, else null: answered 400, and the connection is closed. */
@@ -27,9 +28,6 @@ export function isJson(type: string): boolean {
 
 /** JSON and nothing else: what a page can send without asking first is refused (API: control-plane 2.1). */
 export const isStrictJson = (type: string): boolean => /^application\/json\s*(;|$)/i.test(type.trim())
-
-const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|::1)$/
-export const isLoopback = (host: string): boolean => LOOPBACK.test(host.toLowerCase().replace(/^\[|\]$/g, ''))
 
 /**
  * Whether a Host header may reach this server. A page of another name that resolves to 127.0.0.1 (DNS rebinding) sends

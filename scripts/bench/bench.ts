@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { dirname, join } from 'node:path'
 import { root } from '../root.js'
-import { Sentence } from '../sentence.js'
+import { UserError } from '../user-error.js'
 import { type Measured, measure, measureClient, measureInProcess, undisturbed } from './measure.js'
 import { HELP, type Options, optionsOf } from './options.js'
 import { devServer } from './peer-js.js'
@@ -99,7 +99,7 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`)
 try {
   await main(process.argv.slice(2))
 } catch (error) {
-  if (!(error instanceof Sentence)) throw error
+  if (!(error instanceof UserError)) throw error
   process.stderr.write(`bench: ${error.message}\n`)
   process.exitCode = error.exitCode
 }

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { Sentence } from '../sentence.js'
+import { UserError } from '../user-error.js'
 import type { Windows } from './measure.js'
 import type { Scenario } from './scenario.js'
 import { SCENARIOS } from './scenarios.js'
@@ -32,7 +32,7 @@ export interface Options extends Windows {
 
 const PEERS = ['in-process', 'dev-server']
 
-/** Throws a Sentence when the command line is wrong; null = help is asked for. */
+/** Throws a UserError when the command line is wrong; null = help is asked for. */
 export function optionsOf(args: string[]): Options | null {
   const { values } = parseArgs({
     args,
@@ -53,19 +53,19 @@ export function optionsOf(args: string[]): Options | null {
   if (values.help) return null
   const { quick, url = null, apart, against = null } = values
   if (against !== null && !existsSync(join(against, 'dist/scripts/weft.js')))
-    throw new Sentence(`there is no built Weft in ${against}: expected a checkout in which npm run build has run`, 2)
+    throw new UserError(`there is no built Weft in ${against}: expected a checkout in which npm run build has run`, 2)
   const number = (name: 'seconds' | 'rounds', fallback: number, most: number) => {
     const value = Number(values[name] ?? fallback)
-    if (!(value > 0) || value > most) throw new Sentence(`--${name} must be a number up to ${most}`, 2)
+    if (!(value > 0) || value > most) throw new UserError(`--${name} must be a number up to ${most}`, 2)
     return value
   }
   const peers = values.peer ?? (quick || url !== null || against !== null ? [] : PEERS)
   const foreign = peers.find(peer => peer !== 'none' && !PEERS.includes(peer))
   if (foreign !== undefined)
-    throw new Sentence(`there is no peer "${foreign}": expected ${PEERS.join(', ')} or none`, 2)
+    throw new UserError(`there is no peer "${foreign}": expected ${PEERS.join(', ')} or none`, 2)
   const pattern = new RegExp(values.only ?? '')
   const scenarios = SCENARIOS.filter(({ name, starts }) => pattern.test(name) && !(starts && url !== null))
-  if (scenarios.length === 0) throw new Sentence(`no scenario matches "${values.only}"; see --help`, 2)
+  if (scenarios.length === 0) throw new UserError(`no scenario matches "${values.only}"; see --help`, 2)
   const seconds = number('seconds', quick ? 1 : 5, 60)
   return {
     scenarios,

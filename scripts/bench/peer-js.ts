@@ -3,12 +3,13 @@
  * the cache, with the libraries that Weft pins, and never into this repository.
  */
 import { execFile, spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { root } from '../root.js'
-import { benchApp, endsWithUs, freePort, type Kind, plainEnv, type Server, stopAll, untilServed } from './server.js'
+import { readManifest } from '../../bus/versions.js'
+import { freePort } from '../ports.js'
+import { benchApp, endsWithUs, type Kind, plainEnv, type Server, stopAll, untilServed } from './server.js'
 
 const CLI = '2.0.0'
 const INSTALL_MS = 300_000
@@ -50,9 +51,7 @@ export async function devServer(say: (line: string) => void): Promise<Kind> {
 
 async function install(folder: string, say: (line: string) => void): Promise<void> {
   say(`installing @langchain/langgraph-cli ${CLI} into ${folder}`)
-  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
-    dependencies: { [name: string]: string }
-  }
+  const { dependencies } = readManifest()
   const wanted = {
     '@langchain/core': dependencies['@langchain/core'],
     '@langchain/langgraph': dependencies['@langchain/langgraph'],

@@ -1,6 +1,6 @@
 /** What the figures of all rounds say: medians, ratios, targets. As a table for people and as JSON. */
 import { cpus, release, totalmem } from 'node:os'
-import { version } from '../root.js'
+import { readVersions } from '../../bus/versions.js'
 import type { Measured } from './measure.js'
 import { sum } from './proc.js'
 import type { Scenario } from './scenario.js'
@@ -107,7 +107,7 @@ export const machine = () => ({
   memory_gb: Math.round(totalmem() / 1024 ** 3),
   node: process.version,
   kernel: release(),
-  weft: version(),
+  weft: readVersions().weft,
 })
 
 /** The lines of one scenario as text. */

@@ -1,12 +1,14 @@
 /** The servers that are measured: a Weft of our own from the build, or one that runs already. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isLoopback } from '../../schemas/loopback.js'
 import { startNatsProcess } from '../nats/process.js'
 import { findNatsServer } from '../nats/server.js'
+import { freePort } from '../ports.js'
+import { isRunning } from '../processes.js'
 import { root } from '../root.js'
 import type { Watched } from './budget.js'
 import { openConnection, requestText } from './http.js'
@@ -37,7 +39,7 @@ const STOP_MS = 20_000
 /** A server at an address: nothing is known of its processes. */
 export async function serverAt(url: string): Promise<Server> {
   const { hostname, port, protocol } = new URL(url)
-  if (protocol !== 'http:' || !/^(127\.\d+\.\d+\.\d+|localhost)$/.test(hostname))
+  if (protocol !== 'http:' || !isLoopback(hostname))
     throw new Error(`--url must be http://127.0.0.1:PORT, not ${url}: the bench talks to this machine only`)
   return {
     name: 'url',
@@ -178,7 +180,7 @@ export function giveTurn(turn: Server | null, servers: readonly Server[]): void 
 }
 
 function signal(server: Server, name: 'SIGCONT' | 'SIGSTOP'): void {
-  for (const pid of server.pids().flatMap(withBelow).filter(runs)) process.kill(pid, name)
+  for (const pid of server.pids().flatMap(withBelow).filter(isRunning)) process.kill(pid, name)
 }
 
 /** Ends the processes in order and everything below them, then removes the folder. */
@@ -186,7 +188,7 @@ export async function stopAll(children: readonly ChildProcess[], folder: string 
   const all = children.flatMap(({ pid }) => (pid === undefined ? [] : withBelow(pid)))
   for (const child of children) {
     if (child.exitCode !== null || child.signalCode !== null) continue
-    for (const pid of withBelow(child.pid!).filter(runs)) process.kill(pid, 'SIGCONT')
+    for (const pid of withBelow(child.pid!).filter(isRunning)) process.kill(pid, 'SIGCONT')
     const gone = new Promise(done => child.once('exit', done))
     child.kill('SIGTERM')
     const killer = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
@@ -194,26 +196,7 @@ export async function stopAll(children: readonly ChildProcess[], folder: string 
     clearTimeout(killer)
   }
   const deadline = Date.now() + STOP_MS
-  while (all.some(runs) && Date.now() < deadline) await sleep(20)
-  for (const pid of all.filter(runs)) process.kill(pid, 'SIGKILL')
+  while (all.some(isRunning) && Date.now() < deadline) await sleep(20)
+  for (const pid of all.filter(isRunning)) process.kill(pid, 'SIGKILL')
   if (folder !== null) rmSync(folder, { recursive: true, force: true })
 }
-
-function runs(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
-}
-
-export const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })

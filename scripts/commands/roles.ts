@@ -1,30 +1,30 @@
 /**
- * Runs one or more roles in this process. Each has its own connection, user and log name, so that splitting a merged
- * process changes nothing. `node roles.js edge resources graphs` is the child of `weft start`.
+ * Runs one or more roles in this process. Each role has its own connection, broker user and log name, so that roles
+ * behave the same in one process (roles-main.ts, the child of `weft start`) and in several (`weft edge`, …).
  */
 import { type Link, openLink, type Role } from '../../bus/connect.js'
 import { type Lifecycle, lifecycle, stopOnSignals } from '../../bus/lifecycle.js'
 import { openLog } from '../../bus/log.js'
 import type { Config } from '../../schemas/config.js'
 import { natsUrlOf } from '../nats/process.js'
-import { Sentence } from '../sentence.js'
+import { UserError } from '../user-error.js'
 
 export type RoleName = Extract<Role, 'edge' | 'resources' | 'graphs' | 'deployer'>
 
-/** What a role's process tells its parent when everything it runs is started. */
+/** The message of a process to its parent when all its roles have started. */
 export interface Ready {
   ready: true
   port: number | null
 }
 
 /**
- * In the order of starting, those of a row at the same time: who answers comes before who asks, and whom nobody waits
- * for comes last. Graph hosts load the application, which takes longest, while the store is opened.
+ * The order of starting, the roles of a row in parallel: servers before their callers; no role waits for the deployer.
+ * Loading the application in graph hosts takes longest, so it runs while the store is opened.
  */
-const STARTED: readonly (readonly RoleName[])[] = [['graphs', 'resources'], ['edge'], ['deployer']]
-/** In the order of stopping; those of a row at the same time. */
-const STOPPED: readonly (readonly RoleName[])[] = [['edge'], ['graphs', 'deployer'], ['resources']]
-/** Parts of the deadline of a stop: graphs, here or in deployments, have runs to finish or hand back. */
+const START_ORDER: readonly (readonly RoleName[])[] = [['graphs', 'resources'], ['edge'], ['deployer']]
+/** The order of stopping, the roles of a row in parallel. */
+const STOP_ORDER: readonly (readonly RoleName[])[] = [['edge'], ['graphs', 'deployer'], ['resources']]
+/** Parts of the stop deadline: graphs, here or in deployments, have runs to finish or hand back. */
 const SHARE: { [role in RoleName]: number } = { edge: 0.2, graphs: 0.6, deployer: 0.6, resources: 0.2 }
 
 export async function runRoles(roles: readonly RoleName[], config: Config): Promise<void> {
@@ -36,7 +36,7 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
       push: () => {},
       async stop() {
         stopping = true
-        for (const row of STOPPED) await Promise.all(row.map(role => lives.get(role)?.stop()))
+        for (const row of STOP_ORDER) await Promise.all(row.map(role => lives.get(role)?.stop()))
       },
     },
     log,
@@ -50,7 +50,7 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
     life.push({ name: 'broker connection', stop: () => link.close() })
     void link.nc.closed().then(error => {
       if (stopping) return
-      own.error({ err: error }, 'the broker connection was closed for good; leaving to be started again')
+      own.error({ err: error }, 'broker connection closed for good; exiting to be restarted')
       process.exit(1)
     })
     if (role === 'resources') await (await import('../../workers/resources/main.js')).startResources(config, link, life)
@@ -59,9 +59,9 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
     else port = (await (await import('../../edge/main.js')).startEdge(config, link, life)).port
   }
   try {
-    for (const row of STARTED) await Promise.all(row.filter(role => roles.includes(role)).map(start))
+    for (const row of START_ORDER) await Promise.all(row.filter(role => roles.includes(role)).map(start))
   } catch (error) {
-    // Stopped while it was starting: what failed then is no news.
+    // A failure during a stop is expected.
     if (stopping) return
     throw error
   }
@@ -76,10 +76,10 @@ async function deployer(config: Config, link: Link, life: Lifecycle): Promise<vo
   await startDeployer(config, link, life, graphs_url)
 }
 
-/** An application that cannot be loaded will not load the next time either: exit code 2. */
+/** An application that cannot be loaded fails the next time as well: exit code 2. */
 async function graphs(config: Config, link: Link, life: Lifecycle): Promise<void> {
   const { startGraphs } = await import('../../workers/graph/main.js')
   await startGraphs(config, link, life).catch(error => {
-    throw new Sentence((error as Error).message, 2)
+    throw new UserError((error as Error).message, 2)
   })
 }

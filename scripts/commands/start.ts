@@ -1,6 +1,6 @@
 /**
- * `weft start`: a thin parent that never works itself. It starts the NATS server and one process with the roles, starts
- * again what dies, and ends both in order. Imports neither the HTTP server nor the broker's client nor a database.
+ * `weft start`: a small parent process. It starts the NATS server and one process with the roles, restarts them when
+ * they exit, and stops both in order. It loads neither the HTTP server nor the broker's client nor a database.
  */
 import { fork } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
@@ -8,41 +8,42 @@ import { get } from 'node:http'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Config, SETTINGS } from '../../schemas/config.js'
-import { type Kept, keep } from '../keep.js'
-import { isFree, type NatsProcess, startNatsProcess } from '../nats/process.js'
+import { isLoopback } from '../../schemas/loopback.js'
+import { keepRunning, type ManagedProcess } from '../keep-running.js'
+import { type NatsProcess, startNatsProcess } from '../nats/process.js'
 import { findNatsServer } from '../nats/server.js'
-import { Sentence } from '../sentence.js'
+import { isFree } from '../ports.js'
+import { UserError } from '../user-error.js'
 import type { Ready } from './roles.js'
 
-/** How long the roles may take to say that they are started. Large applications load for a while. */
+/** Time limit for the roles to start. Large applications take a while to load. */
 const START_MS = 60_000
 const READY_MS = 30_000
-const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/
 
 const steps = [checkApp, checkAddress, startBroker, startRoles, greet] as const
 
 interface Start {
   config: Config
-  /** There was a key of the control plane before this start. */
+  /** The key of the control plane existed before this start. */
   hadKey: boolean
   say(line: string): void
   giveUp(error: Error): void
   nats: NatsProcess | null
-  roles: Kept | null
+  roles: ManagedProcess | null
   port: number
 }
 
-/** Runs until SIGINT or SIGTERM; throws a Sentence when it cannot start. */
+/** Runs until SIGINT or SIGTERM; throws a UserError when it cannot start. */
 export async function start(config: Config): Promise<void> {
-  let leave: (code: number) => void = () => {}
-  const left = new Promise<number>(done => (leave = done))
-  const given: Start = {
+  let exit: (code: number) => void = () => {}
+  const exited = new Promise<number>(done => (exit = done))
+  const run: Start = {
     config,
     hadKey: config.control_key !== '' || existsSync(keyFile(config)),
     say: line => void process.stderr.write(`weft: ${line}\n`),
     giveUp(error) {
-      given.say(`giving up: ${error.message}`)
-      leave(1)
+      run.say(`giving up: ${error.message}`)
+      exit(1)
     },
     nats: null,
     roles: null,
@@ -50,23 +51,23 @@ export async function start(config: Config): Promise<void> {
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
-      given.say('stopping')
-      leave(0)
-      // A second one means: now.
+      run.say('stopping')
+      exit(0)
+      // A second signal ends at once.
       process.once(signal, () => process.exit(1))
     })
   }
-  process.once('disconnect', () => leave(0))
+  process.once('disconnect', () => exit(0))
 
   const started = (async () => {
-    for (const step of steps) await step(given)
+    for (const step of steps) await step(run)
   })()
-  const code = await Promise.race([left, started.then(() => left)]).catch(async error => {
-    await end(given)
+  const code = await Promise.race([exited, started.then(() => exited)]).catch(async error => {
+    await end(run)
     throw error
   })
   started.catch(() => {})
-  await end(given)
+  await end(run)
   process.exit(code)
 }
 
@@ -75,12 +76,12 @@ async function end({ config, nats, roles }: Start): Promise<void> {
   await nats?.stop()
 }
 
-/** A mistyped path is the most common mistake: said before anything is started. */
+/** A mistyped path is the most common mistake, so it is checked before anything starts. */
 function checkApp({ config }: Start): void {
-  const given = resolve(config.app)
-  const path = statSync(given, { throwIfNoEntry: false })?.isDirectory() ? join(given, 'langgraph.json') : given
+  const app = resolve(config.app)
+  const path = statSync(app, { throwIfNoEntry: false })?.isDirectory() ? join(app, 'langgraph.json') : app
   if (!existsSync(path))
-    throw new Sentence(
+    throw new UserError(
       `there is no application at ${path}: expected a langgraph.json (--app path/to/langgraph.json)`,
       2,
     )
@@ -88,30 +89,32 @@ function checkApp({ config }: Start): void {
   try {
     graphs = (JSON.parse(readFileSync(path, 'utf8')) as { graphs?: unknown } | null)?.graphs
   } catch (error) {
-    throw new Sentence(`${path} is not valid JSON: ${(error as Error).message}`, 2)
+    throw new UserError(`${path} is not valid JSON: ${(error as Error).message}`, 2)
   }
   if (typeof graphs !== 'object' || graphs === null || Object.keys(graphs).length === 0)
-    throw new Sentence(`${path} names no graphs: expected {"graphs": {"agent": "./agent.ts:graph"}}`, 2)
+    throw new UserError(`${path} names no graphs: expected {"graphs": {"agent": "./agent.ts:graph"}}`, 2)
 }
 
-/** The HTTP server shares a taken port with its owner silently, so it is tried here. */
+/** The HTTP server would silently share a port that another process uses, so the port is tried here. */
 async function checkAddress({ config: { host, port, insecure } }: Start): Promise<void> {
-  if (!LOOPBACK.test(host) && !insecure)
-    throw new Sentence(
+  if (!isLoopback(host) && !insecure)
+    throw new UserError(
       `${host} can be reached from other machines and no keys are configured: give --insecure if that is meant`,
       2,
     )
   if (port !== 0 && !(await isFree(host, port)))
-    throw new Sentence(`port ${port} of ${host} is taken or may not be used: stop what uses it, or give another --port`)
+    throw new UserError(
+      `port ${port} of ${host} is taken or may not be used: stop what uses it, or give another --port`,
+    )
 }
 
-async function startBroker(given: Start): Promise<void> {
-  const { config, say, giveUp } = given
+async function startBroker(run: Start): Promise<void> {
+  const { config, say, giveUp } = run
   mkdirSync(config.data, { recursive: true, mode: 0o700 })
   if (config.nats_url !== '') return
   const server = await findNatsServer({ log: say })
   const { WEFT_NATS_MONITOR: monitor } = process.env
-  given.nats = await startNatsProcess({
+  run.nats = await startNatsProcess({
     server,
     data: config.data,
     max_file_store: config.max_file_store,
@@ -121,20 +124,21 @@ async function startBroker(given: Start): Promise<void> {
   })
 }
 
-async function startRoles(given: Start): Promise<void> {
-  const { config, say, giveUp } = given
-  given.roles = keep({
+async function startRoles(run: Start): Promise<void> {
+  const { config, say, giveUp } = run
+  run.roles = keepRunning({
     name: 'server process',
     log: say,
     onGivenUp: giveUp,
     final: [2],
     spawn: () =>
       fork(join(import.meta.dirname, 'roles-main.js'), ['edge', 'resources', 'graphs', 'deployer'], {
-        // After a restart at the same port, also when the system chose it. A group of its own: Ctrl-C is for us.
+        // The port stays the same after a restart, also when the system chose it. In its own process group: Ctrl-C in a
+        // terminal reaches the launcher only.
         env: {
-          ...ownAddress(given),
+          ...ownAddress(run),
           ...process.env,
-          ...variablesOf({ ...config, port: given.port }),
+          ...variablesOf({ ...config, port: run.port }),
           UWS_HTTP_MAX_HEADERS_SIZE: '16384',
         },
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -146,15 +150,15 @@ async function startRoles(given: Start): Promise<void> {
         child.once('exit', () => clearTimeout(timer))
         child.once('message', message => {
           clearTimeout(timer)
-          given.port = (message as Ready).port ?? given.port
+          run.port = (message as Ready).port ?? run.port
           resolve()
         })
       }),
   })
-  await given.roles.start()
+  await run.roles.start()
 }
 
-/** What runs are told of where they are, unless the operator has said it. */
+/** The server's URL for the metadata of runs, unless the operator has set one. */
 const ownAddress = ({ config: { host, public_url }, port }: Start): { LANGGRAPH_API_URL?: string } =>
   public_url !== '' || port === 0 ? {} : { LANGGRAPH_API_URL: urlOf(host, port) }
 
@@ -169,7 +173,7 @@ function variablesOf(config: Config): { [name: string]: string } {
   return Object.fromEntries(names.map(name => [SETTINGS[name].env, `${config[name]}`]))
 }
 
-/** The first graph of the application; the example's own when it cannot be told. */
+/** The name of the first graph of the application; that of the example application when the file cannot be read. */
 function firstGraph(app: string): string {
   try {
     const file = statSync(app).isDirectory() ? join(app, 'langgraph.json') : app
@@ -184,7 +188,7 @@ const keyFile = ({ data }: Config): string => join(data, 'control.key')
 
 async function greet({ config, hadKey, port, say }: Start): Promise<void> {
   const url = urlOf(config.host, port)
-  if (!(await answers(`${url}/ready`))) say(`${url}/ready does not say 200 yet; going on`)
+  if (!(await becomesReady(`${url}/ready`))) say(`${url}/ready does not answer 200 yet`)
   process.send?.({ ready: true, port } satisfies Ready)
   process.stdout.write(`
 Weft serves ${resolve(config.app)}
@@ -192,19 +196,19 @@ at ${url} (data in ${resolve(config.data)}; Ctrl-C stops it)
 
 A streamed run:
   curl -N ${url}/runs/stream -H 'content-type: application/json' -d '{"assistant_id":${JSON.stringify(firstGraph(config.app))},"input":{"messages":[{"role":"user","content":"Tell me a story"}]},"stream_mode":"messages-tuple","stream_resumable":true,"on_disconnect":"continue"}'
-Interrupt it with Ctrl-C, then go on where you were (the run's id is in its first event):
+Interrupt it with Ctrl-C, then continue after the last event that you saw (the first event has the run's id):
   curl -N ${url}/runs/RUN_ID/stream -H 'last-event-id: LAST_ID_YOU_SAW'
 
 `)
-  // Once: whoever can read the terminal's history later needs no key in it.
+  // Only at the start that made the key, so that later terminal output does not contain it.
   if (!hadKey && existsSync(keyFile(config)))
-    process.stdout.write(`Key of the control plane (/v2), made now and kept in ${resolve(keyFile(config))}:
+    process.stdout.write(`Key of the control plane (/v2), created now and stored in ${resolve(keyFile(config))}:
   ${readFileSync(keyFile(config), 'utf8').trim()}
 
 `)
 }
 
-async function answers(url: string): Promise<boolean> {
+async function becomesReady(url: string): Promise<boolean> {
   const deadline = Date.now() + READY_MS
   while (Date.now() < deadline) {
     if ((await statusOf(url)) === 200) return true
@@ -213,12 +217,12 @@ async function answers(url: string): Promise<boolean> {
   return false
 }
 
-/** Not fetch: loading it costs the launcher 15 MB for good. */
+/** Not `fetch`: loading it costs the launcher 15 MB. */
 const statusOf = (url: string): Promise<number | undefined> =>
   new Promise(done => {
-    const request = get(url, { agent: false, timeout: 5_000 }, answer => {
-      answer.resume()
-      done(answer.statusCode)
+    const request = get(url, { agent: false, timeout: 5_000 }, response => {
+      response.resume()
+      done(response.statusCode)
     })
     request.once('timeout', () => request.destroy())
     request.once('error', () => done(undefined))

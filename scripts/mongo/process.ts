@@ -1,12 +1,12 @@
 /** The MongoDB server of a test: started on a fresh folder, killed and started again at will, gone with the test. */
 import { mkdtempSync, rmSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { keep } from '../keep.js'
-import { spawnTied } from '../tied.js'
+import { keepRunning } from '../keep-running.js'
+import { answersAt, freePort } from '../ports.js'
+import { spawnTied } from '../tied-process.js'
 import type { OwnWay } from './server.js'
 
 /** An image may have to be fetched first. */
@@ -31,7 +31,7 @@ export async function startMongoProcess(way: OwnWay): Promise<MongoProcess> {
   const data = mkdtempSync(join(tmpdir(), 'weft-mongo-'))
   const port = await freePort()
   let pid: number | null = null
-  const kept = keep({
+  const managed = keepRunning({
     name: 'MongoDB server',
     log: () => {},
     restart: false,
@@ -45,13 +45,13 @@ export async function startMongoProcess(way: OwnWay): Promise<MongoProcess> {
       })
       const deadline = Date.now() + READY_MS
       while (child.exitCode === null && child.signalCode === null && Date.now() < deadline) {
-        if (await accepts(port)) return
+        if (await answersAt(port)) return
         await sleep(20)
       }
       throw new Error(`the MongoDB server (${way.kind}) does not accept connections`)
     },
   })
-  await kept.start()
+  await managed.start()
   const down = async () => {
     while (pid !== null) await sleep(10)
   }
@@ -64,38 +64,13 @@ export async function startMongoProcess(way: OwnWay): Promise<MongoProcess> {
       await down()
     },
     async restart() {
-      await kept.stop(STOP_MS)
+      await managed.stop(STOP_MS)
       await down()
-      await kept.start()
+      await managed.start()
     },
     async stop() {
-      await kept.stop(STOP_MS)
+      await managed.stop(STOP_MS)
       rmSync(data, { recursive: true, force: true, maxRetries: 3 })
     },
   }
-}
-
-/** A port that was free a moment ago. */
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen({ host: '127.0.0.1', port: 0, exclusive: true }, () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise(done => {
-    const socket = connect(port, '127.0.0.1')
-    const end = (answer: boolean) => {
-      socket.destroy()
-      done(answer)
-    }
-    socket.setTimeout(1_000, () => end(false))
-    socket.once('connect', () => end(true))
-    socket.once('error', () => end(false))
-  })
 }

@@ -1,12 +1,13 @@
 /** The NATS server that we start, as a child that ends with us. Started again within a second at the same port when it dies. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Role } from '../../bus/connect.js'
-import { keep } from '../keep.js'
-import { spawnTied } from '../tied.js'
+import { keepRunning } from '../keep-running.js'
+import { answersAt, isFree } from '../ports.js'
+import { isRunning } from '../processes.js'
+import { spawnTied } from '../tied-process.js'
 import { readPasswords, writeNatsConfig } from './config.js'
 
 export interface NatsOptions {
@@ -65,7 +66,7 @@ export async function startNatsProcess({
   let taken = port ?? (earlier !== null && (await isFree('127.0.0.1', earlier.port)) ? earlier.port : -1)
   let pid: number | null = null
 
-  const kept = keep({
+  const managed = keepRunning({
     name: 'NATS server',
     log,
     restart,
@@ -84,7 +85,7 @@ export async function startNatsProcess({
       const deadline = Date.now() + READY_MS
       while (child.exitCode === null && child.signalCode === null && Date.now() < deadline) {
         if (taken === -1) taken = portOf(folder, mine)
-        if (taken !== -1 && (await greets(taken))) {
+        if (taken !== -1 && (await answersAt(taken, 'INFO '))) {
           writeFileSync(
             noteFile(folder),
             `${JSON.stringify({ owner: process.pid, pid: mine, port: taken } satisfies Note)}\n`,
@@ -97,7 +98,7 @@ export async function startNatsProcess({
       throw new Error(`it does not accept connections; see ${join(folder, 'nats-server.log')}`)
     },
   })
-  await kept.start()
+  await managed.start()
 
   return {
     port: taken,
@@ -107,10 +108,10 @@ export async function startNatsProcess({
       if (pid !== null) process.kill(pid, 'SIGKILL')
     },
     async restart() {
-      await kept.stop(STOP_MS)
-      await kept.start()
+      await managed.stop(STOP_MS)
+      await managed.start()
     },
-    stop: () => kept.stop(STOP_MS),
+    stop: () => managed.stop(STOP_MS),
   }
 }
 
@@ -134,24 +135,15 @@ function readNote(folder: string): Note | null {
 
 /** A server of an earlier start on this folder: refused while its owner lives, ended when it was left behind. */
 async function endOrphan(folder: string, { owner, pid }: Note, log: (line: string) => void): Promise<void> {
-  if (!runs(pid) || !(await commandOf(pid)).includes(join(folder, 'nats.conf'))) return
-  if (runs(owner))
+  if (!isRunning(pid) || !(await commandOf(pid)).includes(join(folder, 'nats.conf'))) return
+  if (isRunning(owner))
     throw new Error(`${folder} is in use by another \`weft start\` (process ${owner}): stop it, or give another --data`)
   log(`ending the NATS server ${pid} that an earlier start left behind`)
   process.kill(pid, 'SIGTERM')
   const deadline = Date.now() + STOP_MS
-  while (runs(pid) && Date.now() < deadline) await sleep(20)
-  if (runs(pid)) process.kill(pid, 'SIGKILL')
-  while (runs(pid) && Date.now() < deadline + 1_000) await sleep(20)
-}
-
-function runs(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
+  while (isRunning(pid) && Date.now() < deadline) await sleep(20)
+  if (isRunning(pid)) process.kill(pid, 'SIGKILL')
+  while (isRunning(pid) && Date.now() < deadline + 1_000) await sleep(20)
 }
 
 async function commandOf(pid: number): Promise<string> {
@@ -184,29 +176,5 @@ function firstNumber(child: ChildProcess): Promise<number> {
     child.stdout!.once('data', part => resolve(Number(`${part}`.trim())))
     child.once('exit', () => reject(new Error('the shell ended')))
     child.once('error', reject)
-  })
-}
-
-/** True when a server greets at the port. */
-function greets(port: number): Promise<boolean> {
-  return new Promise(done => {
-    const socket = connect(port, '127.0.0.1')
-    const end = (answer: boolean) => {
-      socket.destroy()
-      done(answer)
-    }
-    socket.setTimeout(1_000, () => end(false))
-    socket.once('data', part => end(`${part}`.startsWith('INFO ')))
-    socket.once('error', () => end(false))
-    socket.once('close', () => done(false))
-  })
-}
-
-/** True when the port can be bound. */
-export function isFree(host: string, port: number): Promise<boolean> {
-  return new Promise(done => {
-    const server = createServer()
-    server.once('error', () => done(false))
-    server.listen({ host, port, exclusive: true }, () => server.close(() => done(true)))
   })
 }

@@ -3,8 +3,9 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { root } from '../../scripts/root.js'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
-import { lines, projectRoot } from '../helpers/sdk.js'
+import { lines } from '../helpers/sdk.js'
 
 t.setTimeout(120_000)
 
@@ -26,7 +27,7 @@ interface Socket {
   pause(): void
   resume(): void
 }
-const { WebSocket } = createRequire(join(projectRoot(), 'package.json'))('ws') as {
+const { WebSocket } = createRequire(join(root, 'package.json'))('ws') as {
   WebSocket: new (url: string, options?: object) => Socket
 }
 

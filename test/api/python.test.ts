@@ -5,11 +5,11 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { root } from '../../scripts/root.js'
 import { startCluster } from '../helpers/cluster.js'
-import { projectRoot } from '../helpers/sdk.js'
 
 const run = promisify(execFile)
-const folder = join(projectRoot(), 'test', 'python')
+const folder = join(root, 'test', 'python')
 
 /** A virtual environment with the pinned SDK and library, made once per list of requirements. */
 async function python(): Promise<string> {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import { type Browser, chromium } from 'playwright-core'
-import { projectRoot } from '../helpers/sdk.js'
+import { root } from '../../scripts/root.js'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
@@ -30,7 +30,6 @@ export interface Pages {
 
 /** Bundles test/browser/page.mjs with `useStream` of each line and serves it from an origin of its own. */
 export async function servePages(aliases: readonly string[]): Promise<Pages> {
-  const root = projectRoot()
   const scripts = new Map<string, string>()
   for (const alias of aliases) {
     const { outputFiles } = await build({

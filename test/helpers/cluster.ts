@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Ready, RoleName } from '../../scripts/commands/roles.js'
+import { isRunning } from '../../scripts/processes.js'
 import { root } from '../../scripts/root.js'
 import { storeEnv } from './mongo.js'
 import { startNats, type TestNats } from './nats.js'
@@ -198,20 +199,13 @@ export function below(pid: number): number[] {
   return children.flatMap(child => [child, ...below(child)])
 }
 
-export function alive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
-}
+export { isRunning as alive }
 
 /** Waits until none of the processes is left. */
 export async function allGone(pids: readonly number[], ms = STOP_MS): Promise<void> {
   const deadline = Date.now() + ms
   for (;;) {
-    const left = pids.filter(alive)
+    const left = pids.filter(isRunning)
     if (left.length === 0) return
     if (Date.now() > deadline) throw new Error(`processes ${left.join(', ')} are still there after ${ms} ms`)
     await sleep(10)

@@ -4,6 +4,7 @@ import { bytesHandler, fieldsHandler, type Reply } from '../../bus/serve.js'
 import { fail, InvalidFields, type Problem } from '../../schemas/errors.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { time } from '../../schemas/json.js'
+import { isLoopback } from '../../schemas/loopback.js'
 import {
   type Provider,
   type ProviderCreate,
@@ -120,13 +121,11 @@ function checkUrls(given: Pick<ProviderPatch, 'auth_url' | 'token_url'>): void {
   if (problems.length > 0) throw new InvalidFields(problems)
 }
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
-
 function isProviderUrl(text: string): boolean {
   if (/[\x00-\x20\x7f]/.test(text)) return false
   try {
     const { protocol, hostname, username, password, hash } = new URL(text)
-    const safe = protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname))
+    const safe = protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
     return safe && username === '' && password === '' && hash === ''
   } catch {
     return false

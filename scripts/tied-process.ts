@@ -1,10 +1,10 @@
 /**
- * A server as a child that ends with us, however we end: a shell holds a pipe of ours and ends the server when the
- * pipe closes. The first line of its output is the process id of the server itself.
+ * Starts a server as a child process that ends when this process ends, in whatever way: a shell reads a pipe of this
+ * process and ends the server when the pipe closes. The first line of the output is the process id of the server.
  */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 
-/** stdin is ours: when it closes, the server goes. `read` is built in, so no further process hangs on the pipe. */
+/** fd 3 is our pipe: when it closes, the server ends. `read` is a builtin, so no further process holds the pipe. */
 const SHELL = `exec 3<&0
 "$@" </dev/null 3<&- &
 server=$!
@@ -18,6 +18,6 @@ if kill -0 $server 2>/dev/null; then wait $server; code=$?; fi
 kill -9 $watcher 2>/dev/null
 exit $code`
 
-/** A group of its own: Ctrl-C in a terminal is for who started it, which stops things in order. */
+/** In its own process group: Ctrl-C in a terminal reaches this process only, which stops the others in order. */
 export const spawnTied = (command: readonly string[], options: SpawnOptions = {}): ChildProcess =>
   spawn('sh', ['-c', SHELL, 'weft-tied', ...command], { stdio: ['pipe', 'pipe', 'ignore'], ...options, detached: true })
