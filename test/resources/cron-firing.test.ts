@@ -81,7 +81,7 @@ t.test('two workers fire the same crons: one run for each slot', async t => {
 
 t.test('a kick at the same moment by many is one run', async t => {
   const { store, all } = await stage(t, 2)
-  const { thread_id } = newThread(BUILT_IN_APP, '00000000-0000-7000-8000-000000000001', '{}', false)
+  const { thread_id } = newThread({ app: BUILT_IN_APP, thread_id: '00000000-0000-7000-8000-000000000001' })
   await store.apply([{ step: 'threads.insert', row: thread({ thread_id }) }])
   for (const row of [cron({}, SLOT), cron({}, SLOT, thread_id)]) {
     await insert(store, row)

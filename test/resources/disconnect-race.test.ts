@@ -37,11 +37,11 @@ t.test('a disconnect that is told while its client comes back cancels nothing', 
   })
   const [one, other] = all.map(deps => runs(deps) as unknown as { disconnect: Handler; join: Handler })
   const made = async () => {
-    const { thread_id } = newThread(BUILT_IN_APP, v7(), '{}', false)
-    await store.apply([{ step: 'threads.insert', row: newThread(BUILT_IN_APP, thread_id, '{}', false) }])
+    const { thread_id } = newThread({ app: BUILT_IN_APP, thread_id: v7() })
+    await store.apply([{ step: 'threads.insert', row: newThread({ app: BUILT_IN_APP, thread_id }) }])
     const run_id = v7()
     const body = { assistant_id: 'g', stream_resumable: true, on_disconnect: 'cancel' } as const
-    await create(all[0]!, body, context({ params: { thread_id }, run: { run_id, mode: 'stream' } }))
+    await create(all[0]!, body, { app: BUILT_IN_APP, run_id, thread_id, mode: 'stream', brings: null })
     return { thread_id, run_id }
   }
   const leaves = (run_id: string) => one!.disconnect.handle({ run_id, reader: false, joined_at: null }, context({}))

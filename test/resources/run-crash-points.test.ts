@@ -21,15 +21,16 @@ import { parseAllowed } from '../../workers/outbound.js'
 import { openAlarms } from '../../workers/resources/alarms.js'
 import { openApps } from '../../workers/resources/apps.js'
 import { systemAssistantId } from '../../workers/resources/assistants.js'
-import { type Deps, turns } from '../../workers/resources/context.js'
+import { type Deps, serializer } from '../../workers/resources/context.js'
 import { openRing } from '../../workers/resources/keys/ring.js'
 import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
 import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { cancel } from '../../workers/resources/runs/cancel.js'
 import { create } from '../../workers/resources/runs/create.js'
-import { onceOf } from '../../workers/resources/runs/idempotency.js'
+import { keyOf } from '../../workers/resources/runs/idempotency.js'
 import { leases } from '../../workers/resources/runs/lease.js'
+import { targetOf } from '../../workers/resources/runs/prepare.js'
 import { remove } from '../../workers/resources/runs/remove.js'
 import { dropOrphan, repair } from '../../workers/resources/runs/repair.js'
 import { startNats } from '../helpers/nats.js'
@@ -58,7 +59,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     itemTtls: openPoolSettings(store, 'item_ttl'),
     allowed: parseAllowed(''),
     webhookSecret: Buffer.from('x'),
-    inTurn: turns(),
+    serialize: serializer(),
     ring: openRing('a key of a test that is long'),
     workspace: { tenant_id: v7(), organization_id: v7() },
     alarms: openAlarms(link),
@@ -99,11 +100,8 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     log,
   })
   const make = async (thread_id: string, run_id = v7(), more: Partial<RunCreate> = {}) => {
-    await create(
-      deps,
-      { assistant_id: 'g', ...more },
-      context({ params: { thread_id }, run: { run_id, mode: 'background' } }),
-    )
+    const target = { app: BUILT_IN_APP, run_id, thread_id, mode: 'background', brings: null } as const
+    await create(deps, { assistant_id: 'g', ...more }, target)
     return run_id
   }
   const claim = async (thread_id: string, run_id: string) => {
@@ -131,7 +129,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     return handlers.finish.handle(pack(ending satisfies FinishHead, [values, rest, save]), context({ lease }))
   }
   const thread = async () => {
-    const row = newThread(BUILT_IN_APP, v7(), '{}', false)
+    const row = newThread({ app: BUILT_IN_APP, thread_id: v7() })
     await real.apply([{ step: 'threads.insert', row }])
     return row.thread_id
   }
@@ -210,8 +208,8 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
           run: { run_id, mode: 'background' },
           idempotency_key: key,
         }
-        const { head: answer } = await create(deps, { assistant_id: 'g' }, context(head), {
-          once: onceOf(head, bytes('{}')),
+        const { head: answer } = await create(deps, { assistant_id: 'g' }, targetOf(head), {
+          key: keyOf(head, bytes('{}')),
         })
         return answer!.run!.run_id
       }

@@ -23,11 +23,11 @@ t.test('the result of a run is not asked of a thread that has not got it yet', a
   })
   const { result, join } = runs(deps) as unknown as { result: Handler; join: Handler }
   const { claim } = leases(deps) as unknown as { claim: Handler }
-  const row = newThread(BUILT_IN_APP, v7(), '{}', false)
+  const row = newThread({ app: BUILT_IN_APP, thread_id: v7() })
   const { thread_id } = row
   const run_id = v7()
   await store.apply([{ step: 'threads.insert', row }])
-  await create(deps, { assistant_id: 'g' }, context({ params: { thread_id }, run: { run_id, mode: 'background' } }))
+  await create(deps, { assistant_id: 'g' }, { app: BUILT_IN_APP, run_id, thread_id, mode: 'background', brings: null })
   const lease = (await claim.handle({ run_id, thread_id, worker: 'w' }, context({}))).head?.lease as Lease
   const params = { thread_id, run_id }
   const asked = () => result.handle(undefined, context({ params: { run_id } }))

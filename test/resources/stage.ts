@@ -18,7 +18,7 @@ import { parseAllowed } from '../../workers/outbound.js'
 import { openAlarms } from '../../workers/resources/alarms.js'
 import { openApps } from '../../workers/resources/apps.js'
 import { systemAssistantId } from '../../workers/resources/assistants.js'
-import { type Deps, turns } from '../../workers/resources/context.js'
+import { type Deps, serializer } from '../../workers/resources/context.js'
 import { openRing } from '../../workers/resources/keys/ring.js'
 import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
 import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
@@ -62,7 +62,7 @@ export async function stage(
       webhookSecret: Buffer.from('x'),
       ring: openRing('a key of a test that is long'),
       workspace: { tenant_id: v7(), organization_id: v7() },
-      inTurn: turns(),
+      serialize: serializer(),
       alarms: openAlarms(link),
     }
     undo.push(async () => {

@@ -7,7 +7,7 @@ import { v7 } from 'uuid'
 import { readConfig } from '../../schemas/config.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { openSqlite } from '../../store/sqlite.js'
-import { type Deps, turns } from '../../workers/resources/context.js'
+import { type Deps, serializer } from '../../workers/resources/context.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
 import { HALF_MADE_MS, openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { copyThread } from '../../workers/resources/threads/copy.js'
@@ -26,11 +26,17 @@ t.test('every crash point of a copy and of a prune', async t => {
   const store = stepwise(real)
   // No run is there: nothing of this speaks with the broker.
   const link = { nc: { publish: () => {} } }
-  const deps = { store, link, ttls: openTtls(store), inTurn: turns(), config: readConfig({}) } as unknown as Deps
+  const deps = {
+    store,
+    link,
+    ttls: openTtls(store),
+    serialize: serializer(),
+    config: readConfig({}),
+  } as unknown as Deps
   const all = { after: null, limit: 1_000, bytes: 1e9 }
 
   async function source() {
-    const row = { ...newThread(BUILT_IN_APP, v7(), '{"m":1}', false), head: 'c5' }
+    const row = { ...newThread({ app: BUILT_IN_APP, thread_id: v7(), metadata: '{"m":1}' }), head: 'c5' }
     const { thread_id } = row
     await real.apply([
       { step: 'threads.insert', row },

@@ -28,7 +28,7 @@ export interface Deps {
   /** What secrets at rest are encrypted with. */
   ring: KeyRing
   workspace: Workspace
-  inTurn: ReturnType<typeof turns>
+  serialize: ReturnType<typeof serializer>
   alarms: Alarms
 }
 
@@ -36,7 +36,7 @@ export interface Deps {
  * Work on one thread of this worker, one after the other: the compare-and-set alone would decide, but a hundred
  * callers at once would spend their time losing races (300 parallel cancels took 20 s). Never taken twice in one call.
  */
-export function turns(): <T>(thread_id: string, work: () => Promise<T>) => Promise<T> {
+export function serializer(): <T>(thread_id: string, work: () => Promise<T>) => Promise<T> {
   const last = new Map<string, Promise<unknown>>()
   return (thread_id, work) => {
     const mine = (last.get(thread_id) ?? Promise.resolve()).then(work, work)

@@ -15,7 +15,7 @@ import { askAgain, hearAnnouncements } from './announcements.js'
 import { openApps, within } from './apps.js'
 import { assistants } from './assistants.js'
 import { checkpoints } from './checkpoints.js'
-import { type Deps, turns } from './context.js'
+import { type Deps, serializer } from './context.js'
 import { crons } from './crons/rpc.js'
 import { deployments, revisions } from './deployments/rpc.js'
 import { findServed } from './deployments/served.js'
@@ -56,7 +56,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     webhookSecret: await webhookSecret(config, store),
     ring: await provedRing(config, store, link.log),
     workspace: await workspaceOf(store),
-    inTurn: turns(),
+    serialize: serializer(),
     alarms: openAlarms(link),
   }
   await hearAnnouncements(deps, life)

@@ -7,7 +7,7 @@ import { sweepLogs } from './deployments/logs.js'
 import { sweepOrphans, sweepTasks } from './deployments/sweep.js'
 import { sweepItems } from './items.js'
 import { firstEligible } from './rows/thread-status.js'
-import { forgetExpired } from './runs/idempotency.js'
+import { removeExpiredKeys } from './runs/idempotency.js'
 import { dropOrphan, repair } from './runs/repair.js'
 import { wakeRun } from './runs/wake.js'
 import { expireDue } from './threads/prune.js'
@@ -43,7 +43,7 @@ export const rows: readonly Row[] = [
   // Log lines older than 14 days.
   { name: 'logs', every_ms: 60_000, at_start: true, work: sweepLogs },
   // Idempotency keys whose 24 hours are over.
-  { name: 'idempotency keys', every_ms: 600_000, at_start: true, work: forgetExpired },
+  { name: 'idempotency keys', every_ms: 600_000, at_start: true, work: removeExpiredKeys },
   // Temporary runs that ended longer ago than they can be joined.
   { name: 'temporary runs', every_ms: 10_000, at_start: false, work: removeExpired },
   // Items whose expires_at has passed.

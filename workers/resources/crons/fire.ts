@@ -10,7 +10,7 @@ import { time } from '../../../schemas/json.js'
 import type { RunCreate } from '../../../schemas/runs.js'
 import type { RecordRow, Step } from '../../../store/port.js'
 import type { Deps } from '../context.js'
-import { place } from '../runs/create.js'
+import { createUnattended } from '../runs/create.js'
 import { CRON, type CronBody, rowOf } from './record.js'
 import { latestSlot, nextSlot } from './slots.js'
 
@@ -44,10 +44,11 @@ async function start(deps: Deps, row: RecordRow, body: CronBody, slot: number): 
   const late = slot > row.due_at! || slot < Date.now() - LATE_MS
   const told = { cron_id: row.id, run_id, thread_id, slot: time(slot) }
   try {
-    const made = await place(deps, templateOf(row.id, body, late ? time(slot) : null), {
+    const made = await createUnattended(deps, templateOf(row.id, body, late ? time(slot) : null), {
       app: row.app,
       run_id,
       thread_id,
+      mode: 'background',
       brings: row.parent === '' ? { cron_id: row.id } : null,
     })
     if (made) log.info({ ...told, late }, 'cron fired')

@@ -36,7 +36,7 @@ export const logWriter = (deps: Deps) => ({
     const revision = await revisionOf(deps.store, deployment, ask.revision_id)
     const redact = await redactorOf(deps, deployment.id, revision.body.secrets)
     const parent = logParent(revision.id, ask.stage)
-    await deps.inTurn(`log ${parent}`, async () => {
+    await deps.serialize(`log ${parent}`, async () => {
       for (const lines of batches(ask.lines, redact)) await append(deps.store, parent, lines)
     })
     return { body: '{}' }

@@ -43,7 +43,7 @@ export async function change(
   id: string,
   decide: (now: Parsed<DeploymentBody>) => Promise<Change | null> | Change | null,
 ): Promise<Parsed<DeploymentBody>> {
-  return deps.inTurn(`deployment ${id}`, async () => {
+  return deps.serialize(`deployment ${id}`, async () => {
     for (let i = 0; i < TRIES; i++) {
       const found = await deploymentOf(deps.store, id)
       const wanted = await decide(found)

@@ -16,8 +16,10 @@ import type { ThreadRow } from '../../../store/port.js'
 import { appOf } from '../apps.js'
 import { find, noAssistant } from '../assistants.js'
 import type { Deps } from '../context.js'
+import { requireCheckpoint } from '../rows/checkpoint.js'
 import { visible } from '../rows/thread.js'
 import { create } from '../runs/create.js'
+import { targetOf } from '../runs/prepare.js'
 import { history, stateOf } from '../threads/state.js'
 import { treeOf } from './v2-tree.js'
 
@@ -215,8 +217,9 @@ async function respond(deps: Deps, params: v2.InputRespondOne | v2.InputRespondM
 async function fork(deps: Deps, { checkpoint_id, input, config }: v2.StateFork, context: Context): Promise<Done> {
   const thread = await threadOf(deps, context)
   const { thread_id = '' } = context.head.params ?? {}
-  if (thread === null || (await deps.store.checkpoints.get({ thread_id: thread.thread_id, checkpoint_id })) === null)
-    throw new Refused('no_such_checkpoint', `Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
+  const refuse = (message: string) => new Refused('no_such_checkpoint', message)
+  if (thread === null) throw refuse(`Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
+  await requireCheckpoint(deps.store, thread.thread_id, { checkpoint_id }, refuse)
   const assistant_id = assistantOf(thread)
   const done = await start(deps, context, thread, { ...COMMON, assistant_id, input, config, checkpoint_id })
   return { ...done, result: { ...done.result, thread_id: thread.thread_id } }
@@ -237,7 +240,7 @@ async function start(
     const pending = answered.length > 0 ? pendingOf(row) : []
     if (answered.some(id => !pending.includes(id))) throw new Answered()
   }
-  const { head } = await create(deps, given(body as never, validateRunCreate), context, { expects })
+  const { head } = await create(deps, given(body as never, validateRunCreate), targetOf(context.head), { expects })
   const { run_id, thread_id } = head!.run!
   const idle = thread === null || (thread.active === null && thread.queue.length === 0)
   // What follows is of this run alone: a stream that is opened now need not begin with the run before.

@@ -1,10 +1,11 @@
 /**
- * Between what travels (packed heads and parts, schemas/checkpoints.ts) and what the store keeps (rows with values).
- * Pure: bytes are cut and joined, never read.
+ * Converts checkpoints between the packed form of calls (schemas/checkpoints.ts) and the rows of the store. Bytes are
+ * cut and joined, never parsed.
  */
-import type { SaveHead, TuplesHead } from '../../../schemas/checkpoints.js'
+import type { Checkpoint, SaveHead, TuplesHead } from '../../../schemas/checkpoints.js'
+import { fail } from '../../../schemas/errors.js'
 import { cutter, pack, unpack } from '../../../schemas/packed.js'
-import type { BlobRow, CheckpointRow, Tuple, WriteRow } from '../../../store/port.js'
+import type { BlobRow, CheckpointRow, Store, Tuple, WriteRow } from '../../../store/port.js'
 
 /** The rows of a packed save. Throws a RangeError when the body is cut short. */
 export function rowsOf(body: Uint8Array): { checkpoints: CheckpointRow[]; blobs: BlobRow[]; writes: WriteRow[] } {
@@ -45,4 +46,16 @@ export function packTuples(tuples: readonly Tuple[]): Uint8Array {
     }),
   }
   return pack(head, parts)
+}
+
+/** A checkpoint that a client names must exist on the thread; throws not_found, or `refuse` makes another error. */
+export async function requireCheckpoint(
+  store: Store,
+  thread_id: string,
+  { checkpoint_id, checkpoint_ns }: Checkpoint,
+  refuse: (message: string) => Error = message => fail('not_found', message),
+): Promise<void> {
+  if (!checkpoint_id) return
+  if ((await store.checkpoints.get({ thread_id, ns: checkpoint_ns ?? '', checkpoint_id })) === null)
+    throw refuse(`Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
 }

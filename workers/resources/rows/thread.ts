@@ -11,14 +11,17 @@ export async function visible(store: Store, app: string, thread_id: string): Pro
   return row
 }
 
-/** A thread row as it is first written. */
-export function newThread(
-  app: string,
-  thread_id: string,
-  metadata: string,
-  temporary: boolean,
-  ttl: Ttl | null = null,
-): ThreadRow {
+interface NewThread {
+  app: string
+  thread_id: string
+  /** JSON text. */
+  metadata?: string
+  temporary?: boolean
+  ttl?: Ttl | null
+}
+
+/** A thread row as it is first inserted. */
+export function newThread({ app, thread_id, metadata = '{}', temporary = false, ttl = null }: NewThread): ThreadRow {
   const now = Date.now()
   return {
     app,

@@ -10,7 +10,7 @@ import type { RecordRow, RunRow, Step, Store, ThreadRow } from '../../../store/p
 import type { Deps } from '../context.js'
 import { newThread } from '../rows/thread.js'
 import { firstEligible } from '../rows/thread-status.js'
-import { forgetKey, holds } from './idempotency.js'
+import { ownsKey, removeKey } from './idempotency.js'
 import { type Decision, decide, dropSteps, followUp } from './multitask.js'
 import { wakeRun } from './wake.js'
 
@@ -31,7 +31,13 @@ export async function acceptNew(
   const metadata = { ...more, graph_id: run.graph_id, assistant_id: run.assistant_id }
   const ttl = run.temporary ? null : await deps.ttls.of(run.app)
   const row: ThreadRow = {
-    ...newThread(run.app, run.thread_id, JSON.stringify(metadata), run.temporary, ttl),
+    ...newThread({
+      app: run.app,
+      thread_id: run.thread_id,
+      metadata: JSON.stringify(metadata),
+      temporary: run.temporary,
+      ttl,
+    }),
     status: 'busy',
     queue: [{ run_id: run.run_id, no: 0, due_at: run.due_at }],
     next_no: 1,
@@ -76,7 +82,7 @@ export async function accept(
     const thread = await store.threads.get(run.app, run.thread_id)
     if ((thread === null && !mayCreate) || thread?.temporary)
       throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
-    const base = thread ?? newThread(run.app, run.thread_id, '{}', false, await deps.ttls.of(run.app))
+    const base = thread ?? newThread({ app: run.app, thread_id: run.thread_id, ttl: await deps.ttls.of(run.app) })
     const decision: Decision = await decide(deps, run, base)
     if (decision.known) {
       const outcome = await again(deps, decision, run, base)
@@ -112,13 +118,13 @@ export async function accept(
     if (failed === 0) return 'known'
     if (steps[failed]?.step === 'records.insert') {
       // Ours already, where the steps of a try that came to nothing are not taken back.
-      if (!(await holds(store, record!, run.run_id))) return lost(store, run)
+      if (!(await ownsKey(store, record!, run.run_id))) return lost(store, run)
       key = null
       continue
     }
     // Taken by a thread of another application: it never shows here.
     if (steps[failed] === take && thread === null && (await store.threads.get(run.app, run.thread_id)) === null) {
-      await forgetKey(store, run)
+      await removeKey(store, run)
       await lost(store, run)
       throw fail('conflict', `Thread ID ${run.thread_id} is taken`)
     }

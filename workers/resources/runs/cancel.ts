@@ -41,7 +41,7 @@ export function reasonOf({ query }: CallHead, action: Action): string {
  */
 export async function cancel(deps: Deps, run_id: string, action: Action, reason: string): Promise<void> {
   const [run] = await deps.store.runs.summary([run_id])
-  if (run !== undefined) await deps.inTurn(run.thread_id, () => cancelNow(deps, run, action, reason))
+  if (run !== undefined) await deps.serialize(run.thread_id, () => cancelNow(deps, run, action, reason))
 }
 
 async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: string): Promise<void> {

@@ -2,77 +2,88 @@
  * Creating a run. Accepted = its row is stored durably and the thread row has taken it; the wake-up comes after.
  * Order of checks: API threads-and-runs 8.1. Repeatable by run id: a repeated create answers the stored run.
  */
-import { v7 } from 'uuid'
-import type { Context, Reply } from '../../../bus/serve.js'
-import type { CallHead } from '../../../schemas/calls.js'
+import type { Reply } from '../../../bus/serve.js'
 import { fail } from '../../../schemas/errors.js'
-import type { JsonObject } from '../../../schemas/json.js'
 import type { RunCreate } from '../../../schemas/runs.js'
 import type { RunRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
-import { accept, acceptNew, type Expects, wakeWhenDue } from './accept.js'
-import { type Once, recall, recordOf, shortText } from './idempotency.js'
-import { isStateless, prepare } from './prepare.js'
+import { accept, acceptNew, type Expects, type Outcome, wakeWhenDue } from './accept.js'
+import { findByKey, type IdempotencyKey, keyRecord, shortText } from './idempotency.js'
+import { prepare, type Target } from './prepare.js'
 import { answer } from './view.js'
 
+const steps = [answerKey, prepareRow, acceptRow, answerTaken, wakeRow, answerRun] as const
+
 interface Conditions {
-  /** What its Idempotency-Key stands for. */
-  once?: Once
+  key?: IdempotencyKey
   expects?: Expects
 }
 
-export async function create(
-  deps: Deps,
-  body: RunCreate,
-  { head }: Context,
-  { once, expects }: Conditions = {},
-): Promise<Reply> {
-  const run_id = head.run?.run_id ?? v7()
-  const stored = once === undefined ? null : await recall(deps, once, run_id)
-  if (stored !== null) return stored
-  const run = { ...(await prepare(deps, body, head, run_id)), idempotency_id: once?.id ?? null }
-  const stateless = isStateless(head)
-  const record = once === undefined ? null : recordOf(once, run, { run_id, stateless, text: shortText(run) })
-  const outcome = stateless
-    ? await acceptNew(deps, run, record)
-    : await deps.inTurn(run.thread_id, () => accept(deps, run, body.if_not_exists === 'create', record, expects))
-  if (outcome === 'taken')
-    return (await recall(deps, once!, run_id)) ?? create(deps, body, { head } as Context, { once, expects })
-  if (outcome === 'known') return answerKnown(deps, run, stateless)
-  if (outcome === 'first' || run.due_at > 0) wakeWhenDue(deps, run)
-  return answer(run, stateless)
+interface Creation extends Conditions {
+  deps: Deps
+  body: RunCreate
+  target: Target
+  /** From prepareRow on. */
+  run?: RunRow
+  /** From acceptRow on. */
+  outcome?: Outcome
 }
 
-export interface Place {
-  app: string
-  run_id: string
-  thread_id: string
-  /** The run brings its thread, with this metadata beside its own; null: the thread is there. */
-  brings: JsonObject | null
-}
-
-/** A run in the background that nobody waits for. False: it was there already. Throws why it is refused. */
-export async function place(deps: Deps, body: RunCreate, { app, run_id, thread_id, brings }: Place): Promise<boolean> {
-  const head: CallHead = {
-    request_id: run_id,
-    app,
-    ...(brings === null ? { params: { thread_id } } : {}),
-    run: { run_id, mode: 'background' },
+export async function create(deps: Deps, body: RunCreate, target: Target, conditions: Conditions = {}): Promise<Reply> {
+  const creation: Creation = { deps, body, target, ...conditions }
+  for (const step of steps) {
+    const reply = await step(creation)
+    if (reply) return reply
   }
-  const run = await prepare(deps, body, head, run_id, thread_id)
-  const outcome =
-    brings === null
-      ? await deps.inTurn(thread_id, () => accept(deps, run, false, null))
-      : await acceptNew(deps, run, null, brings)
-  if (outcome === 'first' || (outcome === 'waits' && run.due_at > 0)) wakeWhenDue(deps, run)
-  return outcome !== 'known'
+  throw fail('internal')
 }
 
-async function answerKnown(deps: Deps, run: RunRow, stateless: boolean): Promise<Reply> {
-  const stored = await deps.store.runs.get(run.run_id)
+/** Creates a run in the background that no client waits for. False: it existed already. Throws why it is refused. */
+export async function createUnattended(deps: Deps, body: RunCreate, target: Target): Promise<boolean> {
+  const creation: Creation = { deps, body, target }
+  for (const step of [prepareRow, acceptRow, wakeRow] as const) await step(creation)
+  return creation.outcome !== 'known'
+}
+
+/** The Idempotency-Key was used before: the answer of the run that it made. */
+async function answerKey({ deps, key, target }: Creation): Promise<Reply | null> {
+  return key === undefined ? null : findByKey(deps, key, target.run_id)
+}
+
+async function prepareRow(creation: Creation): Promise<void> {
+  const { deps, body, target, key } = creation
+  creation.run = { ...(await prepare(deps, body, target)), idempotency_id: key?.id ?? null }
+}
+
+async function acceptRow(creation: Creation): Promise<void> {
+  const { deps, body, target, key, expects } = creation
+  const run = creation.run!
+  const { run_id, brings } = target
+  const stateless = brings !== null
+  const record = key === undefined ? null : keyRecord(key, run, { run_id, stateless, text: shortText(run) })
+  creation.outcome = stateless
+    ? await acceptNew(deps, run, record, brings)
+    : await deps.serialize(run.thread_id, () => accept(deps, run, body.if_not_exists === 'create', record, expects))
+}
+
+/** Another create with this Idempotency-Key was faster: its answer, or a new try when it came to nothing. */
+async function answerTaken(creation: Creation): Promise<Reply | null> {
+  if (creation.outcome !== 'taken') return null
+  const { deps, body, target, key, expects } = creation
+  return (await answerKey(creation)) ?? create(deps, body, target, { key, expects })
+}
+
+function wakeRow({ deps, outcome, run }: Creation): void {
+  if (outcome === 'first' || (outcome === 'waits' && run!.due_at > 0)) wakeWhenDue(deps, run!)
+}
+
+async function answerRun({ deps, outcome, run, target }: Creation): Promise<Reply> {
+  const stateless = target.brings !== null
+  if (outcome !== 'known') return answer(run!, stateless)
+  const stored = await deps.store.runs.get(run!.run_id)
   if (stored === null) throw fail('unavailable', 'The run is being accepted; ask again')
   if (stored.status !== 'accepting') return answer(stored, stateless)
-  // Cut short before its thread was made, or before the run was shown: this create brought another thread id along.
+  // The first try crashed before its thread was inserted or the run was shown. This one brought another thread id.
   if (!stateless) throw fail('unavailable', 'The run is being accepted; ask again')
   if ((await acceptNew(deps, stored)) === 'first') wakeWhenDue(deps, stored)
   return answer(stored, stateless)

@@ -30,7 +30,7 @@ import { wakeRun } from './wake.js'
 export const MAX_ATTEMPTS = 3
 
 export const leases = (deps: Deps) => ({
-  claim: jsonHandler<Claim>(validateClaim, body => deps.inTurn(body.thread_id, () => claim(deps, body))),
+  claim: jsonHandler<Claim>(validateClaim, body => deps.serialize(body.thread_id, () => claim(deps, body))),
   /** The bytes of the run's stored stream are spent: said at once, because clients resume while it runs. */
   kept: bytesHandler(async (_, { head }) => {
     const { run_id, attempt, token } = leaseOf(head.lease)
@@ -45,11 +45,11 @@ export const leases = (deps: Deps) => ({
   heartbeat: jsonHandler<Heartbeat>(validateHeartbeat, body => heartbeat(deps, body)),
   finish: bytesHandler((bytes, { head }) => {
     const lease = leaseOf(head.lease)
-    return deps.inTurn(lease.thread_id, () => finish(deps, lease, bytes))
+    return deps.serialize(lease.thread_id, () => finish(deps, lease, bytes))
   }),
   release: jsonHandler<Release>(validateRelease, (body, { head }) => {
     const lease = leaseOf(head.lease)
-    return deps.inTurn(lease.thread_id, () => release(deps, lease, body))
+    return deps.serialize(lease.thread_id, () => release(deps, lease, body))
   }),
 })
 

@@ -1,75 +1,80 @@
-/** The row of a new run: its assistant, its pool, what it was asked with. Nothing is stored here. */
+/** The row of a new run: its assistant, its pool, its payload. Nothing is stored here. */
 import { v7 } from 'uuid'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
-import { merge } from '../../../schemas/json.js'
+import { type JsonObject, merge } from '../../../schemas/json.js'
 import type { RunCreate, RunMode } from '../../../schemas/runs.js'
 import type { AssistantRow, RunRow } from '../../../store/port.js'
 import { refusal } from '../../outbound.js'
 import { appOf } from '../apps.js'
 import { find, noAssistant } from '../assistants.js'
 import type { Deps } from '../context.js'
+import { requireCheckpoint } from '../rows/checkpoint.js'
 import { kwargsOf, userOf, withoutAuth } from './payload.js'
 
-/**
- * The row of a new run, after the checks that do not look at its thread. Nothing is stored yet. `own_thread`: the id of
- * the thread that a stateless run brings.
- */
-export async function prepare(
-  deps: Deps,
-  body: RunCreate,
-  head: CallHead,
-  run_id: string,
-  own_thread = v7(),
-): Promise<RunRow> {
-  const mode = head.run?.mode ?? 'background'
-  const stateless = isStateless(head)
-  if (body.webhook) {
-    const no = refusal(body.webhook, deps.allowed)
-    if (no !== null) throw fail('invalid', `webhook: ${no}`)
+/** Where a new run belongs: the same for an HTTP call, an element of a batch, a command of protocol v2 and a cron. */
+export interface Target {
+  app: string
+  run_id: string
+  thread_id: string
+  mode: RunMode
+  /** Identity of the caller. */
+  identity?: string
+  /** A stateless run brings its thread, with this metadata beside its own. Null: the run is for an existing thread. */
+  brings: JsonObject | null
+}
+
+/** The target of a call: a path without a thread asks for a stateless run. */
+export function targetOf(head: CallHead): Target {
+  const thread_id = head.params?.thread_id?.toLowerCase()
+  return {
+    app: appOf(head),
+    run_id: head.run?.run_id ?? v7(),
+    thread_id: thread_id ?? v7(),
+    mode: head.run?.mode ?? 'background',
+    identity: head.identity?.identity,
+    brings: thread_id === undefined ? {} : null,
   }
-  const app = appOf(head)
+}
+
+/** The row of a new run, after the checks that do not read its thread. */
+export async function prepare(deps: Deps, body: RunCreate, target: Target): Promise<RunRow> {
+  const { app, brings } = target
+  if (body.webhook) {
+    const reason = refusal(body.webhook, deps.allowed)
+    if (reason !== null) throw fail('invalid', `webhook: ${reason}`)
+  }
   const assistant = await find(deps.store, app, body.assistant_id)
   if (assistant === null) throw fail('not_found', noAssistant(body.assistant_id))
   const pool = await deps.apps.pool(app, assistant.graph_id)
   if (pool === null)
     throw fail('not_found', `Graph '${assistant.graph_id}' is not one of those that this application serves now`)
-  const thread_id = head.params?.thread_id?.toLowerCase() ?? own_thread
-  const temporary = stateless && (body.on_completion ?? 'delete') === 'delete'
-  const identity = head.identity?.identity
-  const run = runRow(body, assistant, { pool, run_id, thread_id, mode, stateless, temporary, identity })
+  const temporary = brings !== null && (body.on_completion ?? 'delete') === 'delete'
+  const run = newRun(body, assistant, { ...target, pool, temporary })
   await checkSelection(deps, body, run)
   return run
 }
 
-export const isStateless = (head: CallHead): boolean => head.params?.thread_id === undefined
-
-/** A checkpoint that is named must be one of the thread: an unknown one would start from nothing, silently. */
+/** A checkpoint that is named must exist on the thread: the library would start from nothing without an error. */
 async function checkSelection({ store }: Deps, body: RunCreate, { thread_id, temporary }: RunRow): Promise<void> {
   const checkpoint_id = body.checkpoint?.checkpoint_id ?? body.checkpoint_id
-  if (!checkpoint_id || temporary) return
-  const ns = body.checkpoint?.checkpoint_ns ?? ''
-  if ((await store.checkpoints.get({ thread_id, ns, checkpoint_id })) === null)
-    throw fail('not_found', `Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
+  if (temporary) return
+  await requireCheckpoint(store, thread_id, { checkpoint_id, checkpoint_ns: body.checkpoint?.checkpoint_ns })
 }
 
-/** The last time that a date can name. */
+/** The latest time that a Date can hold. */
 const LAST_MS = 8.64e15
 
-interface Given {
+interface Given extends Target {
   pool: string
-  run_id: string
-  thread_id: string
-  mode: RunMode
-  stateless: boolean
   temporary: boolean
-  identity: string | undefined
 }
 
-function runRow(
+/** A run row as it is first inserted. */
+export function newRun(
   body: RunCreate,
   assistant: AssistantRow,
-  { pool, run_id, thread_id, mode, stateless, temporary, identity }: Given,
+  { pool, run_id, thread_id, mode, brings, temporary, identity }: Given,
 ): RunRow {
   const now = Date.now()
   const { graph_id, assistant_id } = assistant
@@ -95,7 +100,7 @@ function runRow(
     on_disconnect:
       mode === 'background' || mode === 'events'
         ? 'continue'
-        : (body.on_disconnect ?? (stateless && mode === 'stream' ? 'cancel' : 'continue')),
+        : (body.on_disconnect ?? (brings !== null && mode === 'stream' ? 'cancel' : 'continue')),
     due_at: body.after_seconds ? Math.min(now + Math.ceil(body.after_seconds * 1000), LAST_MS) : 0,
     attempt: 0,
     token: null,

@@ -27,7 +27,7 @@ export async function remove(deps: Deps, row: RunSummary, { head }: Context): Pr
     )
     if (!ended) return { head: { status: 202, run: headOf(row, false) } }
   }
-  await deps.inTurn(row.thread_id, () => removeEnded(deps, row))
+  await deps.serialize(row.thread_id, () => removeEnded(deps, row))
   if (row.resumable) await purgeEvents(deps.link, deps.mux, token('run', row.run_id))
   deps.link.log.info({ run_id: row.run_id, thread_id: row.thread_id }, 'run deleted')
   return { head: { status: 204 } }

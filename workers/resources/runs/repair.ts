@@ -9,7 +9,7 @@ import { firstEligible, statusOf } from '../rows/thread-status.js'
 import { computeFinalState, refreshLater } from '../state/final-state.js'
 import { settledOf } from '../state/kept-state.js'
 import { announceDropped, dropStep } from './drop.js'
-import { forgetKey } from './idempotency.js'
+import { removeKey } from './idempotency.js'
 import { wakeRun } from './wake.js'
 
 /** Claimed on the thread, not on the run: nobody executes it. Or the claim was taken back on the run already. */
@@ -108,7 +108,7 @@ export async function dropOrphan(deps: Deps, run: RunSummary): Promise<void> {
   if (held) return
   const where = { status: [status], attempt }
   if (status === 'accepting' || run.cancel === 'rollback' || thread === null) {
-    if (status === 'accepting') await forgetKey(store, run)
+    if (status === 'accepting') await removeKey(store, run)
     await store.apply([{ step: 'runs.remove', run_id, where, optional: true }])
     return
   }

@@ -29,18 +29,24 @@ import { createBatch } from './batch.js'
 import { actionOf, cancel, ignoreEnded, REASONS, reasonOf } from './cancel.js'
 import { cancelMany } from './cancel-many.js'
 import { create } from './create.js'
-import { onceOf } from './idempotency.js'
+import { keyOf } from './idempotency.js'
 import { list } from './list.js'
+import { targetOf } from './prepare.js'
 import { remove } from './remove.js'
 import { headOf } from './view.js'
 
 export const runs = (deps: Deps) => ({
   // The bytes, because an Idempotency-Key stands for exactly them.
-  create: bytesHandler((bytes, context) =>
-    create(deps, decodeAs<RunCreate>(bytes, validateRunCreate), context, { once: onceOf(context.head, bytes) }),
+  create: bytesHandler((bytes, { head }) =>
+    create(deps, decodeAs<RunCreate>(bytes, validateRunCreate), targetOf(head), { key: keyOf(head, bytes) }),
   ),
-  batch: bytesHandler((bytes, context) =>
-    createBatch(deps, decodeAs<RunBatch>(bytes, validateRunBatch), context, onceOf(context.head, bytes)),
+  batch: bytesHandler((bytes, { head }) =>
+    createBatch(
+      deps,
+      decodeAs<RunBatch>(bytes, validateRunBatch),
+      { ...targetOf(head), mode: 'background', brings: {} },
+      keyOf(head, bytes),
+    ),
   ),
   list: bytesHandler((_, context) => list(deps, context)),
   delete: bytesHandler(async (_, context) => remove(deps, await summary(deps, context.head), context)),

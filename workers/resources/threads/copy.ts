@@ -23,7 +23,7 @@ export async function copyThread(deps: Deps, app: string, thread_id: string): Pr
   const { store } = deps
   for (let tries = 0; tries < TRIES; tries++) {
     const source = await visible(store, app, thread_id)
-    const made = newThread(app, v7(), source.metadata, false, await deps.ttls.of(app))
+    const made = newThread({ app, thread_id: v7(), metadata: source.metadata, ttl: await deps.ttls.of(app) })
     const half = { ...made, temporary: true, ttl: null, expires_at: made.created_at + HALF_MADE_MS }
     await store.apply([{ step: 'threads.insert', row: half, keys: keysOf(JSON.parse(source.metadata)) }])
     const isWhole = source.head === null || (await copyCheckpoints(store, source, made.thread_id))

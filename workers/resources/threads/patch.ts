@@ -9,7 +9,7 @@ import { readTtl, ttlFields } from '../rows/thread-ttl.js'
 
 /** Metadata is merged key by key, a key that is set to null stays as null. Resolves to the row as it is then. */
 export async function patch(deps: Deps, app: string, thread_id: string, body: ThreadPatch): Promise<ThreadRow> {
-  return deps.inTurn(thread_id.toLowerCase(), async () => {
+  return deps.serialize(thread_id.toLowerCase(), async () => {
     for (;;) {
       const row = await visible(deps.store, app, thread_id)
       const now = Date.now()

@@ -42,7 +42,7 @@ async function inParallel<T>(all: readonly T[], work: (one: T) => Promise<unknow
 
 /** Keeps the newest checkpoint of each namespace and what it needs. False: the thread is busy, or is gone. */
 export async function keepLatest(deps: Deps, { app, thread_id }: ThreadRow): Promise<boolean> {
-  return deps.inTurn(thread_id, async () => {
+  return deps.serialize(thread_id, async () => {
     const { store } = deps
     const row = await store.threads.get(app, thread_id)
     if (row === null || row.temporary || row.status === 'busy') return false

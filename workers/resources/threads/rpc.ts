@@ -73,7 +73,12 @@ async function create(deps: Deps, app: string, body: ThreadCreate) {
   const { store } = deps
   const metadata = body.metadata ?? {}
   const ttl = readTtl(body.ttl) ?? (await deps.ttls.of(app))
-  const row = newThread(app, (body.thread_id ?? v7()).toLowerCase(), JSON.stringify(metadata), false, ttl)
+  const row = newThread({
+    app,
+    thread_id: (body.thread_id ?? v7()).toLowerCase(),
+    metadata: JSON.stringify(metadata),
+    ttl,
+  })
   const keys = keysOf(metadata)
   if (body.supersteps && body.supersteps.length > 0) {
     const known = await store.threads.get(null, row.thread_id)

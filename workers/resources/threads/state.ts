@@ -22,7 +22,7 @@ import {
 import type { Step, ThreadRow } from '../../../store/port.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
-import { rowsOf } from '../rows/checkpoint.js'
+import { requireCheckpoint, rowsOf } from '../rows/checkpoint.js'
 import { EMPTY_STATE, stateText } from '../rows/text.js'
 import { idOf, visible } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
@@ -72,16 +72,9 @@ export async function stateOf(deps: Deps, row: ThreadRow, checkpoint: Checkpoint
     if (stale) throw fail('unavailable', 'No graph host can tell the state of this thread at the moment')
     return state?.rest ? stateText(state.values, state.rest) : EMPTY_STATE
   }
-  await known(deps, row, checkpoint)
+  // The library would answer an empty state for an unknown checkpoint.
+  await requireCheckpoint(deps.store, row.thread_id, checkpoint)
   return askGraph(deps, row, { verb: 'state', checkpoint, subgraphs })
-}
-
-/** A checkpoint that is named must be there: the library would take an unknown one for an empty state. */
-async function known({ store }: Deps, { thread_id }: ThreadRow, { checkpoint_id, checkpoint_ns }: Checkpoint) {
-  if (!checkpoint_id) return
-  const ns = checkpoint_ns ?? ''
-  if ((await store.checkpoints.get({ thread_id, ns, checkpoint_id })) === null)
-    throw fail('not_found', `Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
 }
 
 /** States of the thread, newest first, as JSON text. */
@@ -102,11 +95,11 @@ const TRIES = 3
 async function update(deps: Deps, app: string, thread_id: string, body: StateUpdate): Promise<string> {
   const { values = null, as_node } = body
   const checkpoint = { checkpoint_id: body.checkpoint_id ?? null, ...body.checkpoint }
-  return deps.inTurn(thread_id.toLowerCase(), async () => {
+  return deps.serialize(thread_id.toLowerCase(), async () => {
     for (let tries = 0; tries < TRIES; tries++) {
       const row = await visible(deps.store, app, thread_id)
       if (row.status === 'busy') break
-      await known(deps, row, checkpoint)
+      await requireCheckpoint(deps.store, row.thread_id, checkpoint)
       const supersteps = [{ updates: [{ values, as_node: as_node ?? null }] }]
       const updated = await updateBy(deps, row, supersteps, checkpoint)
       if (await commit(deps, row, updated)) {
