@@ -1,4 +1,4 @@
-/** Single sentences of the API that no other test speaks of, asked as a program without an SDK would ask them. */
+/** Single sentences of the API that no other test covers, requested without an SDK. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
@@ -33,7 +33,7 @@ const newThread = async (body: object = {}): Promise<string> => (await ask('POST
 const wait = (thread: string | null, assistant_id: string, more: object = {}) =>
   ask('POST', `${thread === null ? '' : `/threads/${thread}`}/runs/wait`, { assistant_id, ...more })
 
-t.test('1: null is absent for what is optional, bodies of text/plain, ids in capitals', async t => {
+t.test('1: null means absent for optional members; text/plain bodies; ids in capitals', async t => {
   const names = 'metadata config context checkpoint checkpoint_id interrupt_before interrupt_after stream_mode'
   const more = 'stream_subgraphs stream_resumable feedback_keys webhook multitask_strategy if_not_exists on_disconnect'
   const rest = 'on_completion after_seconds durability checkpoint_during langsmith_tracer command'
@@ -51,7 +51,7 @@ t.test('1: null is absent for what is optional, bodies of text/plain, ids in cap
   t.match(await wait(id.toUpperCase(), 'echo', { input: { text: 'b' } }), { status: 200, body: { seen: 'b' } })
 })
 
-t.test('1: what a page may read of an answer', async t => {
+t.test('1: response headers that a web page may read', async t => {
   const { headers } = await ask('POST', '/threads/search', {}, { origin: 'https://page.example' })
   const exposed = headers.get('access-control-expose-headers')?.toLowerCase().split(/, */)
   for (const name of ['content-location', 'location', 'x-pagination-total', 'x-pagination-next'])
@@ -60,7 +60,7 @@ t.test('1: what a page may read of an answer', async t => {
   t.equal(headers.get('access-control-allow-credentials'), null)
 })
 
-t.test('3: an interrupt is its id and its value, wherever it shows', async t => {
+t.test('3: an interrupt has id and value in every answer', async t => {
   const thread = await newThread()
   const interrupt = { id: String, value: { question: 'why?' } }
   const onlyThese = (found: unknown, where: string) => {
@@ -88,7 +88,7 @@ t.test('3: an interrupt is its id and its value, wherever it shows', async t => 
   onlyThese((await wait(await newThread(), 'ask', { input: {} })).body.__interrupt__, 'wait')
 })
 
-t.test('3: several questions at once are answered by their ids; new input drops what waits', async t => {
+t.test('3: several interrupts are answered by their ids; new input discards pending interrupts', async t => {
   const thread = await newThread()
   const asked = await wait(thread, 'asks', { input: { names: ['a', 'b'] } })
   const waiting = asked.body.__interrupt__ as unknown as { id: string; value: string }[]
@@ -104,7 +104,7 @@ t.test('3: several questions at once are answered by their ids; new input drops 
   t.equal((again.body.__interrupt__ as unknown as object[]).length, 1)
 })
 
-t.test('4: a failure is in the thread until a run succeeds', async t => {
+t.test('4: a thread shows its error until a run succeeds', async t => {
   const thread = await newThread()
   t.match(await wait(thread, 'fail', { input: {} }), { status: 200, body: { __error__: { error: 'TooBadError' } } })
   const failed = (await ask('GET', `/threads/${thread}`)).body
@@ -116,12 +116,12 @@ t.test('4: a failure is in the thread until a run succeeds', async t => {
   t.equal((await ask('GET', `/threads/${await newThread()}`)).body.values, null, 'null before the first checkpoint')
 })
 
-t.test('4 and 7: a step limit is a failure with its own name', async t => {
+t.test('4 and 7: the recursion limit is an error with a specific name', async t => {
   const { body } = await wait(null, 'counter', { input: { steps: 50 }, config: { recursion_limit: 3 } })
   t.match(body, { __error__: { error: 'GraphRecursionError', message: /limit of 3/ } })
 })
 
-t.test('7: what no schema of the payload allows', async t => {
+t.test('7: payloads that violate the schema are refused', async t => {
   const wrong: [string, unknown[]][] = [
     ['stream_mode', ['all', ['values', 'all'], 1]],
     ['multitask_strategy', ['skip', 1]],
@@ -152,7 +152,7 @@ t.test('7: what no schema of the payload allows', async t => {
   t.equal((await wait(null, 'echo', { input: {}, strict_resume: true })).status, 200, 'what may be ignored')
 })
 
-t.test('8.2: a stateless run has a thread of its own, whatever it says', async t => {
+t.test('8.2: a stateless run has a dedicated thread and ignores thread members of the payload', async t => {
   const thread = await newThread()
   const { body, headers } = await wait(null, 'told', { input: {}, config: { configurable: { thread_id: thread } } })
   const { thread_id, run_id } = (body.told as unknown as { configurable: { [name: string]: string } }).configurable
@@ -167,7 +167,7 @@ t.test('8.2: a stateless run has a thread of its own, whatever it says', async t
   t.match((await ask('GET', `/threads/${kept.body.thread_id}`)).body, { values: { seen: 'kept' } })
 })
 
-t.test('8.3: who it is for', async t => {
+t.test('8.3: the user of a run', async t => {
   const configurable = { user_id: 'ada', langgraph_auth_user: { identity: 'root' } }
   const metadata = { langgraph_auth_user_id: 'root', mine: 1 }
   const { body } = await wait(null, 'told', { input: {}, metadata, config: { configurable, metadata } })
@@ -177,7 +177,7 @@ t.test('8.3: who it is for', async t => {
   t.equal(told.metadata.langgraph_auth_user_id, undefined, 'nor as metadata')
 })
 
-t.test('8.8: a checkpoint that is not there, and one of another thread', async t => {
+t.test('8.8: an unknown checkpoint, and a checkpoint of another thread', async t => {
   const thread = await newThread()
   await wait(thread, 'counter', { input: { steps: 1 } })
   const other = await newThread()
@@ -212,7 +212,7 @@ t.test('9: a run belongs to its thread', async t => {
   await ask('POST', `/threads/${thread}/runs/${body.run_id}/cancel?wait=true`)
 })
 
-t.test('11: wait in each form, and what a cancelled run answers', async t => {
+t.test('11: every form of wait, and the answer of a cancelled run', async t => {
   const thread = await newThread()
   const start = async () =>
     (await ask('POST', `/threads/${thread}/runs`, { assistant_id: 'slow', input: { ms: 30_000 } })).body.run_id
@@ -242,7 +242,7 @@ t.test('11: wait in each form, and what a cancelled run answers', async t => {
   t.equal((await ask('GET', run)).status, 404)
 })
 
-t.test('3 and 11: why a run was to stop', async t => {
+t.test('3 and 11: the reason of a cancel', async t => {
   const thread = await newThread()
   const start = async (more: object = {}) =>
     (await ask('POST', `/threads/${thread}/runs`, { assistant_id: 'slow', input: { ms: 30_000 }, ...more })).body.run_id
@@ -299,7 +299,7 @@ t.test('12: frames and their headers', async t => {
   t.notMatch(text, /\\ud[89a-f]|\r/i)
 })
 
-t.test('13: what a node writes decides its update; several at once are several events', async t => {
+t.test('13: the writes of a node are its update; parallel nodes are separate events', async t => {
   const updates = async (assistant_id: string, input: object) => {
     const body = { assistant_id, input, stream_mode: 'updates' }
     const { frames } = await readStream(`${cluster.url}/runs/stream`, { method: 'POST', body })
@@ -314,7 +314,7 @@ t.test('13: what a node writes decides its update; several at once are several e
   t.same(await updates('fan', { items: [1, 2] }), [{ work: { done: [1] } }, { work: { done: [2] } }])
 })
 
-t.test('14: a failed run is joined to its error, whatever the header says', async t => {
+t.test('14: joining a failed run returns its error with any header', async t => {
   const thread = await newThread()
   const { body } = await ask('POST', `/threads/${thread}/runs`, { assistant_id: 'fail', input: {} })
   const stream = `${cluster.url}/threads/${thread}/runs/${body.run_id}/stream`
@@ -328,7 +328,7 @@ t.test('14: a failed run is joined to its error, whatever the header says', asyn
   t.equal((await ask('GET', `/threads/${thread}/runs/${randomUUID()}/stream`)).status, 404)
 })
 
-t.test('14 and 7: what newer clients say and this server does not advertise is ignored', async t => {
+t.test('14 and 7: members of newer clients that this server does not advertise are ignored', async t => {
   const thread = await newThread()
   const body = {
     assistant_id: 'deep',
@@ -382,7 +382,7 @@ t.test('6: before in each form, limits, and the history of a subgraph', async t 
   t.equal((await ask('GET', `/threads/${thread}/history`)).text.match(/"created_at"/g)?.length, 10)
 })
 
-t.test('10: an older run that is joined answers what the thread holds now', async t => {
+t.test('10: joining an older run returns the current values of the thread', async t => {
   const thread = await newThread()
   const start = async (steps: number) =>
     (await ask('POST', `/threads/${thread}/runs`, { assistant_id: 'counter', input: { steps } })).body.run_id

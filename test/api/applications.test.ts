@@ -1,4 +1,4 @@
-/** Two applications in one Weft: what belongs to one of them does not exist in the other. */
+/** Two applications in one Weft: the resources of one do not exist in the other. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
@@ -15,7 +15,7 @@ const send = async (url: string, body?: unknown, headers: { [name: string]: stri
 }
 
 t.setTimeout(120_000)
-t.test('a second application under its own prefix', async t => {
+t.test('a second application below its prefix', async t => {
   const roles = await startRoles({ app: 'test/apps/basic' })
   t.teardown(() => roles.stop())
   await roles.add('graphs', ['--app', 'test/apps/other', '--app-id', 'second'])
@@ -58,7 +58,7 @@ t.test('a second application under its own prefix', async t => {
     })
   }
 
-  await t.test('is chosen by X-Deployment-Id as well', async t => {
+  await t.test('X-Deployment-Id selects the application', async t => {
     const body = { assistant_id: 'echo', input: { text: 'x' } }
     t.match((await send(`${first}/runs/wait`, body, { 'x-deployment-id': 'second' })).body, { seen: 'other x' })
     t.match(await send(`${first}/runs/wait`, body, { 'x-deployment-id': 'none' }), { status: 404 })
@@ -72,7 +72,7 @@ t.test('a second application under its own prefix', async t => {
     t.match(again, { status: 200, body: { seen: 'other undefined' } })
   })
 
-  await t.test('a dropped stream is joined again under the prefix', async t => {
+  await t.test('a dropped stream is joined again below the prefix', async t => {
     const request = {
       assistant_id: 'slow',
       input: { count: 20 },
@@ -138,7 +138,7 @@ t.test('a second application under its own prefix', async t => {
     t.equal((await send(`${second}/threads/${thread_id}/runs/${run.run_id}/cancel?wait=1`)).status, 204)
   })
 
-  await t.test('an event stream hears nothing of a thread of the other application', async t => {
+  await t.test('an event stream receives no events of a thread of the other application', async t => {
     const thread_id = randomUUID()
     const subscribe = (base: string) => {
       const frames: string[] = []
@@ -179,7 +179,7 @@ t.test('a second application under its own prefix', async t => {
     for (const each of [other, own]) each.stop()
   })
 
-  await t.test('what is no deployment', async t => {
+  await t.test('an unknown deployment', async t => {
     for (const path of [
       '',
       '/',
@@ -197,7 +197,7 @@ t.test('a second application under its own prefix', async t => {
       t.equal((await send(`${second}${path}`, undefined, {}, 'GET')).status, 200, path)
   })
 
-  await t.test('a run goes on with another worker of its application', async t => {
+  await t.test('a run continues with another worker of its application', async t => {
     const thread_id = (await send(`${second}/threads`, {})).body.thread_id as string
     const body = { assistant_id: 'slow', input: { count: 150 } }
     const run = (await send(`${second}/threads/${thread_id}/runs`, body)).body

@@ -71,7 +71,7 @@ t.test('cancel stops the work, and answers when it has stopped', async t => {
         t.same(stepLog.steps(), [1, 2, 3])
         t.match(await client.runs.join(neighbour.thread_id, other.run_id), { done: { length: 200 } })
         t.equal(await statusOf(neighbour.thread_id, other.run_id), 'success', 'who ran beside it is done')
-        // From the checkpoint that is left, without what harmed.
+        // From the remaining checkpoint, without the harmful node.
         const input2 = { at: 0 }
         t.match(await client.runs.wait(thread_id, 'poison', { input: input2 }), { done: { length: 5 } })
         t.match(await client.threads.get(thread_id), { status: 'idle' })
@@ -127,7 +127,7 @@ t.test('cancel while a run waits for its next worker', async t => {
   t.same(stepLog.steps(), [1, 2, 3], 'it did not begin again')
 })
 
-t.test('the time of a run is limited', async t => {
+t.test('a run has a time limit', async t => {
   const cluster = await startCluster({ app, env: { BG_JOB_TIMEOUT_SECS: '1.5' } })
   t.teardown(() => cluster.stop())
   for (const { name, connect } of lines) {

@@ -1,4 +1,4 @@
-/** What reaches a run of its assistant, its own payload and its thread: the table of API threads-and-runs 8.3 and 8.4. */
+/** The config of a run, merged from assistant, payload and thread: the table of API threads-and-runs 8.3 and 8.4. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -19,7 +19,7 @@ const library = createRequire(import.meta.url).resolve('@langchain/langgraph')
 const { version } = JSON.parse(readFileSync(join(dirname(library), '..', 'package.json'), 'utf8')) as {
   version: string
 }
-/** What an execution adds to the metadata. */
+/** The metadata that an execution adds. */
 const EXECUTION = {
   run_attempt: 1,
   langgraph_version: version,
@@ -44,7 +44,7 @@ for (const { name, connect } of lines)
       return (values as { told: Told }).told
     }
 
-    await t.test('config: the run over its assistant', async t => {
+    await t.test('config: the run overrides its assistant', async t => {
       const id = await assistant({
         config: { tags: ['a'], recursion_limit: 30, configurable: { x: 1, y: { deep: 1 } } },
       })
@@ -60,7 +60,7 @@ for (const { name, connect } of lines)
       t.equal((await told('told')).recursionLimit, 25, 'none is made up')
     })
 
-    await t.test('configurable: selection, tracer and system keys over what was sent', async t => {
+    await t.test('configurable: selection, tracer and system keys override the request', async t => {
       const id = await assistant({ config: { configurable: { langsmith_project: 'a', graph_id: 'wrong' } } })
       const { thread_id } = await client.threads.create()
       const first = await told(id, {}, thread_id)
@@ -132,7 +132,7 @@ for (const { name, connect } of lines)
       t.equal(thread.metadata!.from, undefined, 'and nothing of the run but who ran')
     })
 
-    await t.test('metadata: what the execution adds, whatever the client says', async t => {
+    await t.test('metadata: keys of the execution override the client', async t => {
       const { thread_id } = await client.threads.create()
       const mine = { langgraph_plan: 'mine', langgraph_version: '0', run_attempt: 9 }
       const { metadata } = await told('told', { metadata: mine, config: { metadata: mine } }, thread_id)
@@ -147,7 +147,7 @@ for (const { name, connect } of lines)
       for (const [, metadata] of tuples) t.match(metadata, { ...EXECUTION, langgraph_node: 'node' }, 'and its tokens')
     })
 
-    await t.test('context: the run over its assistant, beside configurable', async t => {
+    await t.test('context: the run overrides its assistant, beside configurable', async t => {
       const id = await assistant({ context: { a: 1, b: { deep: 1 } } })
       t.same((await told(id)).context, { a: 1, b: { deep: 1 } })
       t.same((await told(id, { context: { b: 2, c: 3 } })).context, { a: 1, b: 2, c: 3 })
@@ -158,7 +158,7 @@ for (const { name, connect } of lines)
       t.match(refused, { status: 422 })
     })
 
-    await t.test('the configurable of a run is its own alone', async t => {
+    await t.test('runs do not share their configurable', async t => {
       const { thread_id } = await client.threads.create()
       await told('told', { config: { configurable: { mine: 1 } } }, thread_id)
       t.equal((await told('told', {}, thread_id)).configurable.mine, undefined)
@@ -166,7 +166,7 @@ for (const { name, connect } of lines)
       t.equal((await told('told', {})).configurable['x-api-key'], undefined)
     })
 
-    await t.test('what nobody knows is ignored', async t => {
+    await t.test('unknown members are ignored', async t => {
       t.ok(await told('told', { streamProtocol: 'none', unknown: { x: [1] } }))
       const response = await fetch(`${cluster.url}/runs/wait`, {
         method: 'POST',

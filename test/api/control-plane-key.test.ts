@@ -1,4 +1,4 @@
-/** The door of the control plane: its key, what it takes, and who may read its answers (design 2.16). */
+/** Access to the control plane: its key, its content types, and the origins that may read its answers. */
 import { readFileSync, rmSync, statSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ const LIST = '/v2/deployments'
 const UUID = '00000000-0000-4000-8000-000000000000'
 const doors = ROUTES.filter(({ control }) => control)
 
-t.test('a key that was made', async t => {
+t.test('a generated key', async t => {
   const cluster = await startCluster()
   t.teardown(() => cluster.stop())
   const file = join(cluster.data, 'control.key')
@@ -25,7 +25,7 @@ t.test('a key that was made', async t => {
   const status = async (headers: { [name: string]: string }, path = LIST) =>
     (await fetch(`${cluster.url}${path}`, { headers })).status
 
-  await t.test('every door wants it', async t => {
+  await t.test('every route needs the key', async t => {
     t.ok(doors.length >= 20, `${doors.length} doors`)
     for (const { method, path } of doors) {
       const at = path.replace(/:\w+/g, UUID)
@@ -49,7 +49,7 @@ t.test('a key that was made', async t => {
         }
     }
   })
-  await t.test('in either header', async t => {
+  await t.test('the key in either header', async t => {
     t.equal(await status({ 'x-api-key': key }), 200)
     t.equal(await status({ authorization: `Bearer ${key}` }), 200)
     t.equal(await status({ authorization: `bearer ${key}`, 'x-tenant-id': UUID }), 200)
@@ -64,7 +64,7 @@ t.test('a key that was made', async t => {
     )
     t.equal(await status({ 'x-api-key': key, 'x-deployment-id': UUID }), 200)
   })
-  await t.test('the run plane wants none', async t => {
+  await t.test('the run plane needs no key', async t => {
     t.equal(await status({}, '/ok'), 200)
   })
   await t.test('JSON only', async t => {
@@ -87,7 +87,7 @@ t.test('a key that was made', async t => {
     )
     t.equal(await announced(cluster.url, key, 5 * 1024 * 1024), 413, 'no large bodies')
   })
-  await t.test('no page of another origin reads an answer', async t => {
+  await t.test('a page of another origin cannot read an answer', async t => {
     const origin = 'https://evil.example'
     const answer = await fetch(`${cluster.url}${LIST}`, { headers: { 'x-api-key': key, origin } })
     t.equal(answer.headers.get('access-control-allow-origin'), null)
@@ -109,7 +109,7 @@ t.test('a key that was made', async t => {
   t.equal(cluster.output().split(key).length, 2, 'the key was printed once')
 })
 
-t.test('a key that is set, and an edge that has to ask for the digest of one that is not', async t => {
+t.test('a configured key, and an edge that asks for the digest of a generated key', async t => {
   const page = 'https://console.example'
   const roles = await startRoles({ graphs: 0, env: { WEFT_CONTROL_KEY: KEY, CORS_ALLOW_ORIGINS: page } })
   t.teardown(() => roles.stop())
@@ -134,7 +134,7 @@ t.test('a key that is set, and an edge that has to ask for the digest of one tha
   rmSync(join(other.nats.data, 'control.key'))
   await other.add('resources')
   if (onMongo) {
-    // The store knows its digest, for workers with other folders: whoever has the key goes on with it.
+    // The store keeps the digest for workers with other folders: the key continues to work.
     t.throws(() => statSync(join(other.nats.data, 'control.key')), 'no second key is made')
     const { port } = await other.add('edge')
     t.equal((await openControl(`http://127.0.0.1:${port}`, made)('GET', LIST)).status, 200)
@@ -148,7 +148,7 @@ t.test('a key that is set, and an edge that has to ask for the digest of one tha
   t.equal((await openControl(other.urls[0]!, made)('GET', LIST)).status, 401, 'a key that was replaced')
 })
 
-/** The status for a body of so many bytes of which none is sent. */
+/** The status for an announced body of this size of which nothing is sent. */
 const announced = (url: string, key: string, bytes: number): Promise<number> =>
   new Promise((resolve, reject) => {
     const headers = { 'x-api-key': key, 'content-type': 'application/json', 'content-length': bytes }

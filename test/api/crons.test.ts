@@ -27,7 +27,7 @@ interface Cron {
   [field: string]: unknown
 }
 
-/** As the wire spells it. */
+/** As spelled on the wire. */
 const snake = (payload: object) =>
   Object.fromEntries(
     Object.entries(payload).map(([key, value]) => [key.replace(/[A-Z]/g, one => `_${one.toLowerCase()}`), value]),
@@ -85,7 +85,7 @@ t.test('crons', async t => {
     await t.test(name, async t => {
       const client = connect(cluster.url)
       const crons = client.crons as unknown as Crons
-      // The 2.0.0 line does not know these: they go over the wire as they are.
+      // The 2.0.0 line does not declare these; it sends them unchanged.
       const unknown = name.includes(' 2.0.0') ? ['endTime', 'timezone', 'metadata'] : []
       const plain = (payload: object, allowed: readonly string[]) =>
         Object.keys(payload).every(field => allowed.includes(field) || !unknown.includes(field))
@@ -111,7 +111,7 @@ t.test('crons', async t => {
         plain(query, []) ? crons.count(query as never) : wire('POST', '/runs/crons/count', query)
       const drop = (cron: Cron) => crons.delete(cron.cron_id as never)
 
-      await t.test('on a thread: what is created, and the runs it makes', async t => {
+      await t.test('on a thread: the cron and its runs', async t => {
         const { thread_id } = await client.threads.create()
         const { assistant_id } = await client.assistants.get('counter')
         const { url, runs } = hook()
@@ -170,7 +170,7 @@ t.test('crons', async t => {
         t.ok(state.values.numbers.length >= 3, 'all on the same thread')
       })
 
-      await t.test('without a thread: each run has its own, which is deleted or kept', async t => {
+      await t.test('without a thread: each run has a thread, which is deleted or kept', async t => {
         const gone = hook()
         const kept = hook()
         const one = await make({ schedule: EVERY_SECOND, input: { text: 'a' }, webhook: gone.url })
@@ -296,7 +296,7 @@ t.test('crons', async t => {
     })
   }
 
-  await t.test('a busy thread: rejected slots are left out, others wait in line', async t => {
+  await t.test('a busy thread: rejected slots are skipped, other runs wait', async t => {
     const client = lines[0]!.connect(cluster.url)
     const { thread_id } = await client.threads.create()
     const { url, runs } = hook()
@@ -315,7 +315,7 @@ t.test('crons', async t => {
     t.equal((await http('DELETE', `/runs/crons/${cron.cron_id}`)).status, 204)
   })
 
-  await t.test('what is refused', async t => {
+  await t.test('invalid requests are refused', async t => {
     const client = lines[0]!.connect(cluster.url)
     const { thread_id } = await client.threads.create()
     const good = { assistant_id: 'echo', schedule: RARELY }

@@ -14,7 +14,7 @@ t.test('runs that start later', async t => {
     return { status: run.status, at: Date.parse(run.updated_at), made: Date.parse(run.created_at) }
   }
 
-  await t.test('not before their time, on a thread of their own or a new one', async t => {
+  await t.test('a delayed run does not start early, on an existing or a new thread', async t => {
     const { thread_id } = await client.threads.create()
     const run = await client.runs.create(thread_id, 'echo', { input: {}, afterSeconds: 0.7 })
     t.equal(run.status, 'pending')
@@ -26,7 +26,7 @@ t.test('runs that start later', async t => {
     t.ok(Date.now() - before >= 500)
   })
 
-  await t.test('each at its own time, whatever the order they were made in', async t => {
+  await t.test('each run starts at its time, in any order of creation', async t => {
     const { thread_id } = await client.threads.create()
     const last = await client.runs.create(thread_id, 'echo', { input: {}, afterSeconds: 3_600 })
     const second = await client.runs.create(thread_id, 'echo', { input: {}, afterSeconds: 1 })

@@ -77,7 +77,7 @@ t.test('deployments', async t => {
     await call('DELETE', `/v2/deployments/${again.id}`)
   })
 
-  await t.test('a revision from its task to the cutover, and those that follow', async t => {
+  await t.test('a revision from its task to the cutover, and its successors', async t => {
     const made = await make(github('flown', { secrets: [{ name: 'A', value: 'first-value' }] }))
     const task = (await deployer.claim())!
     t.match(task, {
@@ -113,7 +113,7 @@ t.test('deployments', async t => {
     ])
     await t.rejects(deployer.renew(task), { code: 'fenced' }, 'the order is over')
 
-    await t.test('three more: one flies, the middle one is skipped, the newest comes after', async t => {
+    await t.test('three revisions: one rolls out, the middle one is skipped, the newest follows', async t => {
       const ids: string[] = []
       for (const repo_ref of ['r2', 'r3', 'r4']) {
         const after = await patch(made.id, { source_revision_config: { repo_ref } })
@@ -198,7 +198,7 @@ t.test('deployments', async t => {
       await deployer.advance(mine, 'UNKNOWN')
     })
 
-    await t.test('delete: at once for clients, then what deploy workers do', async t => {
+    await t.test('delete: at once for clients, then by deploy workers', async t => {
       await call('POST', `/v2/deployments/${made.id}/revisions`, {})
       const mine = (await deployer.claim())!
       t.equal((await call('DELETE', `/v2/deployments/${made.id}`)).status, 204)
@@ -219,7 +219,7 @@ t.test('deployments', async t => {
     })
   })
 
-  await t.test('PATCH: what changes, what makes a revision, what is refused', async t => {
+  await t.test('PATCH: changes, new revisions, refusals', async t => {
     await idle()
     const made = await make(
       image('patched', {
@@ -315,7 +315,7 @@ t.test('deployments', async t => {
     t.equal(all[0]!.id, (await read(made.id)).latest_revision_id)
   })
 
-  await t.test('github: what is its own', async t => {
+  await t.test('github: members of this source only', async t => {
     await idle()
     const made = await make(
       github('owned', {
@@ -474,7 +474,7 @@ t.test('deployments', async t => {
   })
 })
 
-t.test('wake-ups: when there is something to do, and again when nobody has it after a restart', async t => {
+t.test('wake-ups: for each task, and again for a task without a holder after a restart', async t => {
   const roles = await startRoles({ graphs: 0, env: { WEFT_CONTROL_KEY: KEY } })
   t.teardown(() => roles.stop())
   const call = openControl(roles.urls[0]!)

@@ -1,4 +1,4 @@
-/** What becomes of a run whose client goes away (API: threads-and-runs 14; design 7). */
+/** The fate of a run whose client disconnects (API: threads-and-runs 14). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
@@ -6,16 +6,16 @@ import { lines } from '../helpers/sdk.js'
 import { stepLogs } from '../helpers/steps.js'
 
 t.setTimeout(220_000)
-/** Longer than a busy machine takes to see that a connection was cut. */
+/** Longer than a busy machine needs to detect a cut connection. */
 const GRACE_MS = 2_000
-/** Of 5 ms at least: they outlast the grace. */
+/** At least 5 ms each: together they are longer than the grace period. */
 const STEPS = 600
 const AT_ONCE = 4
 
 const cancels = { on_disconnect: 'cancel' }
 const goesOn = { on_disconnect: 'continue' }
 const resumable = { stream_resumable: true }
-// Where the run is made, with what, what its client does after it left, and whether the run reaches its end.
+// Route, payload, action of the client after the disconnect, and whether the run reaches its end.
 const rows: [path: string, body: object, then: 'leaves' | 'comes back', ends: 'finished' | 'cancelled'][] = [
   ['/runs/stream', {}, 'leaves', 'cancelled'],
   ['/runs/stream', cancels, 'leaves', 'cancelled'],
@@ -34,8 +34,8 @@ const rows: [path: string, body: object, then: 'leaves' | 'comes back', ends: 'f
   ['/threads/T/runs/wait', cancels, 'leaves', 'cancelled'],
 ]
 
-t.test('a client that goes away', async t => {
-  // Each has a thread and a log of its own, and waits most of its time.
+t.test('a client that disconnects', async t => {
+  // Each has a separate thread and log, and waits most of its time.
   t.jobs = AT_ONCE
   const cluster = await startCluster({
     app: 'test/apps/faults',
@@ -74,7 +74,7 @@ t.test('a client that goes away', async t => {
         await stepLog.begun(3)
         made.cut()
         const back = then === 'comes back' ? await open(`${made.path}/stream`) : null
-        // A join takes the cancel back, so nobody looks before the grace is over.
+        // A join clears the cancel, so the test joins only after the grace period.
         await sleep(GRACE_MS + 400)
         await over(made.path)
         back?.cut()

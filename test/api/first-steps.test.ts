@@ -2,7 +2,7 @@ import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { readStream } from '../helpers/sse.js'
 
-t.test('start, the printed curl, tokens, pull the plug, resume', async t => {
+t.test('start, the printed curl, tokens, disconnect, resume', async t => {
   const cluster = await startCluster({ app: 'examples/chat' })
   t.teardown(() => cluster.stop())
   const body = {

@@ -1,5 +1,5 @@
 /**
- * Fuzzed bodies over every row that takes one: never a 5xx, never a process that has to be started again.
+ * Fuzzed bodies for every route that takes one: never a 5xx, never a process restart.
  * 2,000 bodies; LONG_TESTS=1 makes it 20,000. A failure prints the seed and the request.
  */
 import { randomUUID } from 'node:crypto'
@@ -14,7 +14,7 @@ const COUNT = process.env.LONG_TESTS === '1' ? 20_000 : 2_000
 const SEED = 20_261_121
 const KEY = 'a-control-key-for-tests'
 const AT_ONCE = 16
-/** A wait or an answer that takes longer is given up: only its status is of interest. */
+/** A wait or an answer that takes longer is aborted: only its status matters. */
 const PATIENCE_MS = 10_000
 
 const hostile = fc.constantFrom('__proto__', 'constructor', '$where', 'a.b', '', '\u0000', '\ud800', '*', '>', '../x')
@@ -85,7 +85,7 @@ const body = fc
     fc.oneof({ weight: 9, arbitrary: fc.constant(1) }, fc.double({ min: 0, max: 1, noNaN: true })),
     fc.boolean(),
   )
-  // A few fields at a time, or most bodies would fail at the first; some cut short, some with a key twice.
+  // A few fields at a time, because most bodies would fail at the first; some are truncated, some have a duplicate key.
   .map(([record, kept, part, twice]) => {
     const some = Object.fromEntries(Object.entries(record).filter(([field]) => kept.includes(field)))
     const text = JSON.stringify({ assistant_id: 'echo', graph_id: 'echo', ...some })

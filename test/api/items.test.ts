@@ -40,7 +40,7 @@ t.test('the item store', async t => {
   await t.test('searches: prefix, order, filter, offset and limit', t => searches(t, send))
   await t.test('namespaces: prefix, suffix, wildcards, depth and order', t => namespaces(t, send))
   await t.test('items expire, a read starts their time anew unless it says otherwise', t => expiry(t, send))
-  await t.test('what is refused names the member', t => refusals(t, send))
+  await t.test('a refusal names the member', t => refusals(t, send))
 })
 
 async function routes(t: Test, send: Send) {

@@ -35,7 +35,7 @@ t.test('large things', async t => {
   const cluster = await startCluster({ app: 'test/apps/basic' })
   t.teardown(() => cluster.stop())
 
-  await t.test('an input of 17 MB is an event, a result and a state', async t => {
+  await t.test('an input of 17 MB appears in an event, a result and a state', async t => {
     const text = 'abcdefghij'.repeat(1_700_000)
     const body = { assistant_id: 'echo', input: { text } }
     const wait = await fetch(`${cluster.url}/runs/wait`, { method: 'POST', headers: json, body: JSON.stringify(body) })
@@ -76,7 +76,7 @@ t.test('large things', async t => {
     },
   )
 
-  await t.test('a connection that is cut inside of a large event: the SDK goes on by itself', async t => {
+  await t.test('the SDK resumes a connection that is cut inside a large event', async t => {
     const proxy = await cuttingProxy(cluster.url)
     t.teardown(() => proxy.stop())
     for (const { name, connect } of lines) {
@@ -85,7 +85,7 @@ t.test('large things', async t => {
       const parts: { id?: string; event: string; data: unknown }[] = []
       const input = { size: 17 * MB }
       const before = proxy.cuts()
-      // Once inside of each of the two large events.
+      // Once inside each of the two large events.
       proxy.cutAfter(5 * MB, 25 * MB)
       for await (const part of client.runs.stream(thread_id, 'large', { input, streamResumable: true }))
         parts.push(part)

@@ -1,5 +1,5 @@
 /**
- * Chat messages on the wire: flat objects, never the library's constructor envelopes, and no token is lost, also of
+ * Chat messages on the wire: flat objects, never constructor envelopes of the library. No token is lost, not even of
  * models that do not await their callbacks (API: threads-and-runs 3, 13).
  */
 import t from 'tap'
@@ -26,10 +26,10 @@ const textOf = ({ content }: Message) =>
   typeof content === 'string' ? content : content.map(block => block.text ?? '').join('')
 const dataOf = <T>(frames: Frame[], event: string) =>
   frames.filter(frame => frame.event === event).map(({ data }) => JSON.parse(data) as T)
-/** What a constructor envelope looks like, in any depth. */
+/** Matches a constructor envelope at any depth. */
 const ENVELOPE = /"lc":|"lc_|"kwargs":\{"content"|"langchain_core"/
 
-/** The answer of each model, put together from its tokens. */
+/** The answer of each model, joined from its tokens. */
 function answers(tuples: [Message, object][]): string[] {
   const whole = new Map<string, string>()
   for (const [message] of tuples)
@@ -38,7 +38,7 @@ function answers(tuples: [Message, object][]): string[] {
 }
 
 const models: [graph: string, answers: string[], types: string[]][] = [
-  // FakeListChatModel, which tells its callbacks and does not wait for them.
+  // FakeListChatModel, which does not await its callbacks.
   ['model', ['every token must arrive, also the last one.'], ['human', 'ai']],
   ['stream', ['streamed'], ['human', 'ai']],
   // Text with a tool call, a tool, and an answer in content blocks.
@@ -94,7 +94,7 @@ for (const stream_resumable of [true, false])
     }
   })
 
-/** What the graph `shapes` leaves, as a client sees it: [first message, …the others]. */
+/** The final messages of the graph `shapes`, as a client sees them: [first message, …the others]. */
 const SHAPES = [
   {
     type: 'ai',
@@ -220,7 +220,7 @@ t.test('as blocks of protocol v2', async t => {
   await thread.close()
 })
 
-t.test('however a client says what a human says', async t => {
+t.test('every form of a human message', async t => {
   for (const said of [
     { role: 'user', content: 'hi' },
     { role: 'human', content: 'hi' },
@@ -266,7 +266,7 @@ for (const { name, connect } of lines)
       t.notMatch(JSON.stringify(parts), ENVELOPE, mode)
     }
     t.notMatch(JSON.stringify([values, state, thread, run, await client.threads.getHistory(thread_id)]), ENVELOPE)
-    // What a client got is what it may send back.
+    // A client may send back what it received.
     const { thread_id: other } = await client.threads.create()
     const back = await client.runs.wait(other, 'model', { input: values as { messages: Message[] } })
     t.same((back as { messages: Message[] }).messages.slice(0, 4), (values as { messages: Message[] }).messages)

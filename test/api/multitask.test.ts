@@ -40,7 +40,7 @@ t.test('several runs on one thread', async t => {
         t.equal((await client.threads.get(thread_id)).status, 'idle')
       })
 
-      await t.test('rollback: the first and its checkpoints are gone', async t => {
+      await t.test('rollback: the first run and its checkpoints are removed', async t => {
         const { thread_id } = await client.threads.create()
         await client.runs.wait(thread_id, 'counter', { input: { steps: 2 } })
         const before = await client.threads.getState(thread_id)
@@ -74,7 +74,7 @@ t.test('several runs on one thread', async t => {
         await t.rejects(client.runs.cancel(thread_id, thread_id), /HTTP 404/)
       })
 
-      await t.test('the answer of a cancel is whole at once', async t => {
+      await t.test('the answer of a cancel is complete at once', async t => {
         const { thread_id } = await client.threads.create()
         const run = await client.runs.create(thread_id, 'echo', { input: {}, afterSeconds: 3600 })
         const answer = await fetch(`${cluster.url}/threads/${thread_id}/runs/${run.run_id}/cancel`, { method: 'POST' })
@@ -83,7 +83,7 @@ t.test('several runs on one thread', async t => {
         t.equal(await answer.text(), '')
       })
 
-      await t.test('after_seconds: pending until due, cancellable, in order of due time', async t => {
+      await t.test('after_seconds: pending until due, can be cancelled, in the order of due times', async t => {
         const { thread_id } = await client.threads.create()
         const late = await client.runs.create(thread_id, 'echo', { input: { text: 'late' }, afterSeconds: 0.8 })
         const early = await client.runs.create(thread_id, 'echo', { input: { text: 'early' }, afterSeconds: 0.3 })
@@ -203,7 +203,7 @@ interface Accepted {
   answered: number
 }
 
-/** Pairs that began the wrong way round: one was answered before the other was even sent. */
+/** Pairs that started in the wrong order: one was answered before the other was sent. */
 function outOfOrder(starts: number[], accepted: Accepted[]): [number, number][] {
   const at = new Map(starts.map((n, i) => [n, i]))
   const ran = accepted.filter(({ n }) => at.has(n))

@@ -31,7 +31,7 @@ const { WebSocket } = createRequire(join(root, 'package.json'))('ws') as {
   WebSocket: new (url: string, options?: object) => Socket
 }
 
-/** One connection; what it heard so far, and a wait for what it is to hear. */
+/** One connection; its messages so far, and a wait for an expected message. */
 async function dial(url: string, thread: string, headers: { [name: string]: string } = {}) {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/threads/${thread}/stream/events`, { headers })
   const heard: Message[] = []
@@ -106,7 +106,7 @@ t.test('commands and events on one connection, over several runs', async t => {
   socket.close()
 })
 
-t.test('how many events a subscription begins with: while a run goes on, and after it', async t => {
+t.test('replayed_events of a subscription, during and after a run', async t => {
   const { socket, heard, hear, command } = await dial(cluster.url, randomUUID())
   const subscribe = async (params: object) =>
     Number((await command('subscription.subscribe', params)).result!.replayed_events)
@@ -149,7 +149,7 @@ t.test('a connection runs one assistant', async t => {
   again.socket.close()
 })
 
-t.test('what is no command is answered, and the connection stays', async t => {
+t.test('an invalid command is answered and the connection stays open', async t => {
   const { socket, heard, hear, command, closed } = await dial(cluster.url, randomUUID())
   for (const bad of ['{', 'null', '{"id":"x","method":"y"}', Buffer.from([0xff, 0xfe])]) socket.send(bad)
   await hear(one => one.id === null, 4)
@@ -168,7 +168,7 @@ t.test('what is no command is answered, and the connection stays', async t => {
   socket.close()
 })
 
-t.test('many commands at once are worked on in turn, each answered under its id', async t => {
+t.test('concurrent commands execute in turn, each answered under its id', async t => {
   const { socket, heard, hear } = await dial(cluster.url, randomUUID())
   for (let id = 1; id <= 300; id++) socket.send(JSON.stringify({ id, method: 'agent.getTree' }))
   await hear(one => one.error === 'no_such_run', 300)
@@ -179,7 +179,7 @@ t.test('many commands at once are worked on in turn, each answered under its id'
   socket.close()
 })
 
-t.test('who may connect: the origin, the path, the host', async t => {
+t.test('origin, path and host of a connection are checked', async t => {
   const guarded = await startCluster({ app: 'test/apps/chat', env: { CORS_ALLOW_ORIGINS: 'https://chat.example' } })
   t.teardown(() => guarded.stop())
   const thread = randomUUID()
@@ -208,7 +208,7 @@ t.test('who may connect: the origin, the path, the host', async t => {
   t.equal((await fetch(`${guarded.url}/ok`)).status, 200)
 })
 
-t.test('a client that reads slowly gets everything; one that does not read at all is cut off', async t => {
+t.test('a slow client receives every event; a client that does not read is disconnected', async t => {
   const patient = await startCluster({ app: 'test/apps/basic', env: { WEFT_STALL_MS: '1500' } })
   t.teardown(() => patient.stop())
   const thread = randomUUID()
@@ -241,7 +241,7 @@ t.test('a client that reads slowly gets everything; one that does not read at al
   slow.socket.close()
 })
 
-t.test('when the server stops, the client is told to come back', async t => {
+t.test('a stopping server asks its clients to reconnect', async t => {
   const short = await startCluster({ app: 'test/apps/chat' })
   const { command, closed, hear } = await dial(short.url, randomUUID())
   await command('subscription.subscribe', { channels: ['lifecycle'] })

@@ -19,7 +19,7 @@ interface Event {
   params: { namespace: string[]; timestamp: number; node?: string; data: { [name: string]: unknown } }
 }
 
-/** What a program without an SDK does. */
+/** The requests of a program without an SDK. */
 const on = (url: string, thread: string) => {
   const send = async (body: unknown) => {
     const response = await fetch(`${url}/threads/${thread}/commands`, {
@@ -36,7 +36,7 @@ const on = (url: string, thread: string) => {
     if (status !== 200 || (body as { id?: number }).id !== mine) throw new Error(JSON.stringify(body))
     return body as unknown as { type: string; error?: string; result: { [name: string]: unknown }; meta?: object }
   }
-  /** The events of a stream up to the nth that `until` is true for. */
+  /** The events of a stream up to the nth event for which `until` is true. */
   const events = async (body: object, until: (event: Event) => boolean = isEnd, n = 1) => {
     const response = await fetch(`${url}/threads/${thread}/stream/events`, {
       method: 'POST',
@@ -84,7 +84,7 @@ t.before(async () => {
 })
 t.teardown(() => Promise.all([cluster?.stop(), chat?.stop()]))
 
-t.test('a run on a thread of one’s own id, from its first event, again and again', async t => {
+t.test('repeated runs on a thread with an id of the client, from the first event', async t => {
   const { command, events } = on(chat.url, randomUUID())
   const early = events({ channels: ALL })
   const started = await command('run.start', { assistant_id: 'chat', input: human('hello there') })
@@ -128,7 +128,7 @@ t.test('a run on a thread of one’s own id, from its first event, again and aga
     if (event.method === 'values') t.equal(seen[i - 1]!.method, 'checkpoints', 'its checkpoint comes before a state')
 })
 
-t.test('what a stream carries: channels, namespaces, depth', async t => {
+t.test('a stream is filtered by channels, namespaces and depth', async t => {
   const { command, events } = on(cluster.url, randomUUID())
   await command('run.start', { assistant_id: 'outer', input: human('find it') })
   const all = await events({ channels: ALL })
@@ -217,7 +217,7 @@ t.test('one stream over several runs, and over a restart of everything', async t
   t.ok(third[0]!.seq > two.at(-1)!.seq, 'seq goes on rising')
 })
 
-t.test('a question is answered by a command, or by the input of a run', async t => {
+t.test('a command or the input of a run answers an interrupt', async t => {
   const thread = randomUUID()
   const { command, events } = on(chat.url, thread)
   const settled = async (thread: string) => {
@@ -267,7 +267,7 @@ t.test('a question is answered by a command, or by the input of a run', async t 
       ),
     )
     const taken = many.filter(one => one.type === 'success')
-    // What is no answer any more is an input of its own to run.start, and refused by input.respond.
+    // After the interrupt is answered, run.start takes the value as input and input.respond refuses it.
     t.equal(taken.length, round === 2 ? 5 : 1, 'one of five at once is the answer')
     for (const one of many) if (one.type !== 'success') t.equal(one.error, 'no_such_interrupt')
     await settled(thread)
@@ -316,7 +316,7 @@ t.test('state, forks and the tree', async t => {
   t.equal((await events({ channels: ['lifecycle'] }))[0]!.params.data.event, 'running')
 })
 
-t.test('the tree: subgraphs as they began, in subgraphs, and how each ended', async t => {
+t.test('the tree: nested subgraphs in the order of their start, with their end', async t => {
   const treeAfter = async (assistant_id: string, input: unknown) => {
     const { command, events } = on(cluster.url, randomUUID())
     await command('run.start', { assistant_id, input })
@@ -359,7 +359,7 @@ t.test('the tree: subgraphs as they began, in subgraphs, and how each ended', as
   t.match(await command('agent.getTree', { run_id: thread }), { error: 'no_such_run' })
 })
 
-t.test('what is no command, and what goes wrong', async t => {
+t.test('invalid commands and errors of runs', async t => {
   const { send, command, events } = on(cluster.url, randomUUID())
   for (const body of ['{', '[]', '{"method":"run.start"}', '{"id":-1,"method":"x"}', '{"id":1}'])
     t.match(await send(body), { status: 400, body: { type: 'error', id: null, error: 'invalid_argument' } }, body)
@@ -382,7 +382,7 @@ t.test('what is no command, and what goes wrong', async t => {
   t.match(all.at(-1)!.params.data, { event: 'failed', error: 'too bad' })
 })
 
-t.test('what a run of the protocol may say: tracer, strategy, config, fork', async t => {
+t.test('members of a run of the protocol: tracer, strategy, config, fork', async t => {
   const thread = randomUUID()
   const { command, events } = on(cluster.url, thread)
   const at = async (path: string) => (await fetch(`${cluster.url}/threads/${thread}${path}`)).json() as Promise<never>
@@ -427,7 +427,7 @@ t.test('what a run of the protocol may say: tracer, strategy, config, fork', asy
   t.match(forked[0]!.params.data, { source: 'fork', parent_id: first.id }, 'it goes on from the one that was named')
 })
 
-t.test('answers to several questions at once, with an update and a jump beside them', async t => {
+t.test('answers to several interrupts, with an update and a goto', async t => {
   const { command, events } = on(cluster.url, randomUUID())
   await command('run.start', { assistant_id: 'asks', input: { names: ['a', 'b'] } })
   const asked = of(await events({ channels: ['input', 'lifecycle'] }), 'input.requested')
@@ -456,7 +456,7 @@ t.test('answers to several questions at once, with an update and a jump beside t
   t.same((of(all, 'values').at(-1)!.params.data.path as string[]).toSorted(), ['answer home', 'b one', 'u'])
 })
 
-t.test('a cancelled run is interrupted, one whose host was lost for good has failed', async t => {
+t.test('a cancelled run is interrupted; a run whose host was lost has failed', async t => {
   const thread = randomUUID()
   const { command, events } = on(cluster.url, thread)
   const { result } = await command('run.start', { assistant_id: 'slow', input: { ms: 20_000 } })
@@ -473,7 +473,7 @@ t.test('a cancelled run is interrupted, one whose host was lost for good has fai
   t.equal((await other.events({ channels: ['lifecycle'] })).at(-1)!.event_id, seen.at(-1)!.event_id)
 })
 
-t.test('the classic stream of such a run is as ever, and one of another run has no events', async t => {
+t.test('the classic stream of such a run is unchanged; other runs have no events of the protocol', async t => {
   const thread = randomUUID()
   const { command, events } = on(chat.url, thread)
   const { result } = await command('run.start', { assistant_id: 'chat', input: human('hello') })
@@ -497,7 +497,7 @@ const [{ connect: line1 }] = lines as [(typeof lines)[number]]
 
 t.test('the official JavaScript SDK: client.threads.stream()', async t => {
   const thread = line1(chat.url).threads.stream({ assistantId: 'chat' })
-  // Asked for before the run: the SDK ends what it is asked for when it has heard the end of a run.
+  // Requested before the run: the SDK ends these iterators when it receives the end of a run.
   const { messages } = thread
   await thread.run.start({ input: human('hello there') })
   const texts: string[] = []

@@ -11,7 +11,7 @@ import { startCluster } from '../helpers/cluster.js'
 const run = promisify(execFile)
 const folder = join(root, 'test', 'python')
 
-/** A virtual environment with the pinned SDK and library, made once per list of requirements. */
+/** A virtual environment with the pinned SDK and library, created once per list of requirements. */
 async function python(): Promise<string> {
   const requirements = join(folder, 'requirements.txt')
   const name = createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 12)
@@ -32,7 +32,7 @@ async function python(): Promise<string> {
 
 t.setTimeout(300_000)
 
-// Weft itself needs no Python: a machine that has none says so and goes on.
+// Weft itself needs no Python: a machine without it skips these tests.
 const skip = spawnSync('python3', ['--version']).error === undefined ? false : 'python3 is not installed'
 
 t.test('through the official Python SDK', { skip }, async t => {

@@ -6,7 +6,7 @@ import { until } from '../helpers/steps.js'
 
 t.setTimeout(60_000)
 
-// The libraries' CommonJS side: loaded as ES modules below tap's hooks they now and then end in a cycle.
+// The CommonJS build of the libraries: as ES modules below the hooks of tap they sometimes fail with an import cycle.
 const require = createRequire(import.meta.url)
 const { HumanMessage } = require('@langchain/core/messages') as typeof import('@langchain/core/messages')
 const { Command } = require('@langchain/langgraph') as typeof import('@langchain/langgraph')
@@ -62,13 +62,13 @@ t.test('state, its history, and a change of it', async t => {
   t.same((await graph.getState(state.config)).values, { steps: 2, numbers: [1, 2] }, 'what was before stays')
 })
 
-t.test('state of a thread, and a question that is answered', async t => {
+t.test('state of a thread, and an interrupt that is answered', async t => {
   const config = await newThread()
   const graph = remote('ask')
-  // As a node it would pause its own graph: the library throws what that graph then catches.
+  // As a node it would interrupt its parent graph: the library throws an interrupt for the parent.
   const thrown = await graph.invoke({ question: 'sure?' }, config).catch((error: unknown) => error)
   t.match(thrown, { interrupts: [{ value: { question: 'sure?' } }] })
-  // It stops reading at the question, a moment before the run is stored.
+  // It stops reading at the interrupt, a moment before the end of the run is stored.
   await until(async () => (await graph.getState(config)).next.length > 0)
   const before = await graph.getState(config)
   t.same(before.next, ['node'])

@@ -1,6 +1,6 @@
 /**
  * Every row of the route table with wrong input: the documented status, the documented form of the error, and no
- * process that dies of it. The rows come from edge/routes.ts, so a new route is walked from its first day.
+ * process dies. The rows come from edge/routes.ts, so the test covers every new route.
  */
 import { randomUUID } from 'node:crypto'
 import { request } from 'node:http'
@@ -13,7 +13,7 @@ const KEY = 'a-control-key-for-tests'
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-/** Bodies that pass the validators, where `{}` would not: what is wrong then is the id alone. */
+/** Bodies that pass the validators where `{}` would not, so that only the id is wrong. */
 const BODIES: { readonly [row: string]: object } = {
   'POST /assistants': { graph_id: 'absent' },
   'POST /threads/:thread_id/runs': { assistant_id: 'echo' },
@@ -26,9 +26,9 @@ const BODIES: { readonly [row: string]: object } = {
   'POST /threads/:thread_id/stream/events': { channels: ['values'] },
   'POST /threads/:thread_id/commands': { id: 1, method: 'state.get', params: { namespace: [] } },
 }
-/** Rows that answer an unknown id otherwise than 404, as their documents say. */
+/** Routes that document another answer than 404 for an unknown id. */
 const UNKNOWN: { readonly [row: string]: readonly number[] } = {
-  // A thread is made by its first command, and a client may open its events before that (threads-and-runs 17).
+  // The first command creates the thread, and a client may open its events before that (threads-and-runs 17).
   'POST /threads/:thread_id/stream/events': [200],
   'GET /threads/:thread_id/stream/events': [200, 400, 404, 426],
   'POST /threads/:thread_id/commands': [200, 404],
@@ -40,7 +40,7 @@ interface Answer {
   body: string
 }
 
-/** One request as given, nothing normalised on the way; an endless answer is read up to its head only. */
+/** One request without normalisation; of an endless answer only the head is read. */
 function send(url: string, method: string, path: string, headers: object, body?: string | Buffer): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url)
@@ -84,7 +84,7 @@ function check(t: Test, route: Route, answer: Answer, allowed: readonly number[]
   t.ok(fine, `${name(route)} ${what}: ${answer.status}`, fine ? {} : { allowed, ...answer, headers: undefined })
 }
 
-t.test('every door, with everything that can be wrong', async t => {
+t.test('every route with every kind of invalid input', async t => {
   const cluster: Cluster = await startCluster({ app: 'test/apps/basic', env: { WEFT_CONTROL_KEY: KEY } })
   t.teardown(() => cluster.stop())
   const { url } = cluster
@@ -144,7 +144,7 @@ t.test('every door, with everything that can be wrong', async t => {
         check(t, route, await send(url, route.method, at, JSON_TYPE, raw), refused, 'with a body that is no UTF-8')
         for (const text of ['[]', '"text"', '17', 'true', '[{}]'])
           check(t, route, await send(url, route.method, at, JSON_TYPE, text), refused, `with the body ${text}`)
-        // An empty body may be a whole request (copy, cancel): it must only never be a failure of ours.
+        // An empty body may be a complete request (copy, cancel): it must not be a 5xx.
         const empty = await send(url, route.method, at, {})
         t.ok(empty.status < 500 && wellFormed(route, empty), `${name(route)} with no body: ${empty.status}`)
         const huge = { ...JSON_TYPE, 'content-length': String(65 * 1024 * 1024) }
@@ -161,7 +161,7 @@ t.test('every door, with everything that can be wrong', async t => {
   t.equal((await send(url, 'POST', '/runs/wait', JSON_TYPE, '{"assistant_id":"echo"}')).status, 200)
 })
 
-/** The server may close before the client has sent what it announced. */
+/** The server may close before the client has sent its announced body. */
 const cut = (error: NodeJS.ErrnoException): Answer => {
   throw new Error(`the connection was cut without an answer: ${error.code}`)
 }

@@ -1,4 +1,4 @@
-/** Joining a run: its stream in fewer modes, and its result, whatever became of it (API: threads-and-runs 10, 12, 14). */
+/** Joining a run: its stream in fewer modes, and its result after any end (API: threads-and-runs 10, 12, 14). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
@@ -110,7 +110,7 @@ t.test('a join without Last-Event-ID', async t => {
   }
 })
 
-t.test('a pending run is joined from its start, and waits while it is in line', async t => {
+t.test('a pending run can be joined and streams from its start', async t => {
   for (const { name, connect } of lines) {
     const client = connect(cluster.url)
     const { thread_id } = await client.threads.create()
@@ -125,7 +125,7 @@ t.test('a pending run is joined from its start, and waits while it is in line', 
   }
 })
 
-t.test('runs that have ended', async t => {
+t.test('joining ended runs', async t => {
   for (const { name, connect } of lines) {
     await t.test(name, async t => {
       const client = connect(cluster.url)

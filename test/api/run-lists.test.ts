@@ -91,7 +91,7 @@ t.test('through both SDK lines', async t => {
         await t.rejects(client.runs.delete((await client.threads.create()).thread_id, stops.run_id), /HTTP 404/)
       })
 
-      await t.test('delete of an active run: 409, or by force', async t => {
+      await t.test('delete of an active run: 409, or with force', async t => {
         const { thread_id } = await client.threads.create()
         const first = await client.runs.create(thread_id, 'slow', { input: { ms: 30_000 } })
         const next = await client.runs.create(thread_id, 'slow', { input: { ms: 30_000 } })
@@ -147,7 +147,7 @@ t.test('queries and bodies that are refused', async t => {
   t.match(await call('POST', '/runs/batch', [{ ...good, thread_id: absent, unknown: [1] }]), { status: 200 })
 })
 
-t.test('cancelling many', async t => {
+t.test('cancel of several runs', async t => {
   const client = lines[0]!.connect(cluster.url)
   const { thread_id } = await client.threads.create()
   const other = await client.threads.create()
@@ -219,7 +219,7 @@ t.test('Idempotency-Key', async t => {
     t.equal((await client.runs.list(thread_id)).length, 2)
   })
 
-  await t.test('wait and stream answer the run that was made', async t => {
+  await t.test('wait and stream return the existing run', async t => {
     const waits = key()
     const first = await call('POST', `/threads/${thread_id}/runs/wait`, body, waits)
     const second = await call('POST', `/threads/${thread_id}/runs/wait`, body, waits)
@@ -235,7 +235,7 @@ t.test('Idempotency-Key', async t => {
     t.equal((await client.runs.list(thread_id)).length, 4)
   })
 
-  await t.test('what was refused made nothing, so its key is free', async t => {
+  await t.test('a refused request leaves its key unused', async t => {
     const mine = key()
     t.match(await call('POST', '/runs', { ...body, assistant_id: 'absent' }, mine), { status: 404 })
     t.match(await call('POST', '/runs', body, mine), { status: 200 })
@@ -256,7 +256,7 @@ t.test('Idempotency-Key', async t => {
     t.match(await call('POST', '/runs/batch', [body], mine), { status: 422 })
   })
 
-  await t.test('a run that is gone is not made again', async t => {
+  await t.test('a removed run is not created again', async t => {
     const mine = key()
     const { body: run } = await call('POST', `/threads/${thread_id}/runs`, body, mine)
     const { run_id } = run as Run

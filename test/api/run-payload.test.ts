@@ -18,7 +18,7 @@ t.test('the whole run payload through the official SDK', async t => {
         return parts
       }
 
-      await t.test('only the modes that were asked for, each under its name', async t => {
+      await t.test('only the requested modes, each under its name', async t => {
         const names = {
           values: 'values',
           updates: 'updates',
@@ -65,7 +65,7 @@ t.test('the whole run payload through the official SDK', async t => {
         )
       })
 
-      await t.test('subgraphs: named by their path when asked for', async t => {
+      await t.test('subgraphs: events are named by their path on request', async t => {
         const without = await stream('nested', { input: {}, streamMode: ['updates', 'custom'] })
         t.notOk(without.some(part => part.event.includes('|')))
         const parts = await stream('nested', { input: {}, streamMode: ['updates', 'custom'], streamSubgraphs: true })
@@ -73,7 +73,7 @@ t.test('the whole run payload through the official SDK', async t => {
         t.ok(parts.some(part => /^custom\|sub:[0-9a-f-]+$/.test(part.event)))
       })
 
-      await t.test('breakpoints: stop before a node, go on with null input', async t => {
+      await t.test('breakpoints: stop before a node, continue with null input', async t => {
         const { thread_id } = await client.threads.create()
         const parts = await stream(
           'fail',

@@ -117,7 +117,7 @@ t.test('through the official SDK', async t => {
         await t.rejects(client.runs.join(thread_id, thread_id), /HTTP 404/)
       })
 
-      await t.test('streams: metadata first, modes as asked, ids from 0', async t => {
+      await t.test('streams: metadata first, requested modes, ids from 0', async t => {
         const { thread_id } = await client.threads.create()
         const parts = []
         for await (const part of client.runs.stream(thread_id, 'counter', {
@@ -190,7 +190,7 @@ t.test('through the official SDK', async t => {
         t.match(await client.runs.get(thread_id, run.run_id), { status: 'error' })
       })
 
-      await t.test('runs of a thread wait in line, in order of acceptance', async t => {
+      await t.test('runs of a thread wait, in the order of acceptance', async t => {
         const { thread_id } = await client.threads.create()
         const runs = []
         for (let i = 1; i <= 10; i++) runs.push(await client.runs.create(thread_id, 'counter', { input: { steps: i } }))
@@ -215,7 +215,7 @@ t.test('through the official SDK', async t => {
         t.match(created?.run_id, /^[0-9a-f-]{36}$/)
       })
 
-      await t.test('an assistant brings its own config to its runs', async t => {
+      await t.test('the config of an assistant applies to its runs', async t => {
         const made = await client.assistants.create({ graphId: 'factory', config: { configurable: { who: 'grace' } } })
         t.match(await client.runs.wait(null, made.assistant_id, { input: {} }), { who: 'grace' })
         t.match(
@@ -226,7 +226,7 @@ t.test('through the official SDK', async t => {
     })
   }
 
-  await t.test('a documented field whose time has not come is refused, never ignored', async t => {
+  await t.test('a documented but unsupported field is refused, never ignored', async t => {
     const post = async (body: object) => {
       const response = await fetch(`${cluster.url}/runs/wait`, {
         method: 'POST',

@@ -1,6 +1,6 @@
 /**
- * A secret is nowhere in clear: not in the files of the store, not with the broker, not in logs, answers, errors or
- * the process list (API: control-plane 8.2). Looked for as text, as base64 and in UTF-16.
+ * No secret appears in clear text: not in the files of the store or the broker, not in logs, answers, errors or the
+ * process list (API: control-plane 8.2). The search covers text, base64 and UTF-16.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ t.setTimeout(180_000)
 
 const CANARY = 'canary-7f3a9c51e8d24b06'
 
-/** Every file below, whatever it is called. */
+/** Every file below, with any name. */
 function* filesBelow(folder: string): Generator<string> {
   for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true }))
     if (entry.isFile()) yield join(entry.parentPath, entry.name)
@@ -22,15 +22,15 @@ function* filesBelow(folder: string): Generator<string> {
 const base64 = (text: string) => Buffer.from(text).toString('base64').replace(/=+$/, '')
 const FORMS = (text: string): Buffer[] => [
   Buffer.from(text),
-  // Wherever in a longer text it stands: without the characters that depend on its neighbours.
+  // At any position in a longer text: without the characters that depend on its neighbours.
   ...[0, 1, 2].map(shift => Buffer.from(base64('x'.repeat(shift) + text).slice(4, -4))),
   Buffer.from(text, 'utf16le'),
 ]
 
-/** What of these bytes holds the text. */
+/** The encodings in which these bytes contain the text. */
 const holds = (bytes: Uint8Array, text: string): boolean => FORMS(text).some(form => Buffer.from(bytes).includes(form))
 
-/** Arguments of every process of this machine that we may see. */
+/** The arguments of every visible process of this machine. */
 const commandLines = (): Buffer[] =>
   readdirSync('/proc')
     .filter(name => /^\d+$/.test(name) && name !== `${process.pid}`)
@@ -42,13 +42,13 @@ const commandLines = (): Buffer[] =>
       }
     })
 
-t.test('this test would find it', async (t: Test) => {
+t.test('the search of this test finds a planted secret', async (t: Test) => {
   for (const text of [CANARY, `{"a":"${CANARY}"}`, base64(`ab${CANARY}`), base64(`a${CANARY} and more`)])
     t.ok(holds(Buffer.from(text), CANARY), text)
   t.notOk(holds(Buffer.from('nothing'), CANARY))
 })
 
-t.test('a canary', async t => {
+t.test('no secret appears in clear text outside of its owner', async t => {
   const env = { WEFT_CONTROL_KEY: KEY, LOG_LEVEL: 'debug' }
   const roles = await startRoles({ env })
   t.teardown(() => roles.stop())

@@ -6,7 +6,7 @@ import { type Frame, readStream } from '../helpers/sse.js'
 t.setTimeout(120_000)
 const seed = Number(process.env.WEFT_SEED ?? Date.now() % 1_000_000)
 
-/** Small and repeatable: the seed is printed. */
+/** Small and repeatable: the test prints the seed. */
 function random(): () => number {
   let state = seed
   return () => {
@@ -36,7 +36,7 @@ t.test('20 of 20 streams dropped at random points resume exactly', async t => {
     const url = `${cluster.url}/runs/${run_id}/stream`
     if (finished) await readStream(url, { headers: { 'last-event-id': `${COUNT - 1}` } })
     const got: Frame[] = [...first.frames]
-    // Dropped a second time on the way.
+    // Dropped a second time in the middle.
     const middle = await readStream(url, {
       headers: { 'last-event-id': `${got.at(-1)!.id}` },
       stopAfter: 1 + Math.floor(next() * 30),

@@ -1,4 +1,4 @@
-/** Copying threads, replaying a history into a new one, pruning, and threads whose time is up. */
+/** Copying threads, replaying a history into a new one, pruning, and expired threads. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
@@ -30,11 +30,11 @@ t.test('copy, supersteps, prune', async t => {
       const { threads, runs } = connect(cluster.url)
       const historyOf = async (id: string, query: object = {}) =>
         (await threads.getHistory(id, { limit: 1_000, ...query } as never)) as never as State[]
-      /** With another id wherever the thread's stands. */
+      /** With the id of the thread replaced everywhere. */
       const renamed = <T>(value: T, from: string, to: string): T =>
         JSON.parse(JSON.stringify(value).replaceAll(from, to)) as T
 
-      await t.test('a copy equals its source, and lives on its own', async t => {
+      await t.test('a copy equals its source and is independent of it', async t => {
         const { thread_id } = await threads.create({ metadata: { mark: randomUUID() } })
         await runs.wait(thread_id, 'counter', { input: { steps: 3 }, metadata: { mine: `of ${thread_id}` } })
         await runs.wait(thread_id, 'counter', { input: { steps: 70 }, config: { recursion_limit: 100 } })
@@ -88,7 +88,7 @@ t.test('copy, supersteps, prune', async t => {
         t.match(await threads.copy(failed), { status: 'interrupted', values: { before: true } })
       })
 
-      await t.test('a copy of a busy thread is what it was before its run', async t => {
+      await t.test('a copy of a busy thread has the state before the run', async t => {
         const { thread_id } = await threads.create()
         await runs.wait(thread_id, 'counter', { input: { steps: 2 } })
         const before = (await historyOf(thread_id)).length
@@ -217,7 +217,7 @@ t.test('copy, supersteps, prune', async t => {
       )
   })
 
-  await t.test('what an incremental channel needs survives a prune, and a copy has all of it', async t => {
+  await t.test('a prune keeps the values that an incremental channel needs, and a copy has all of them', async t => {
     const { threads, runs } = lines[0]!.connect(cluster.url)
     const { thread_id } = await threads.create()
     await runs.wait(thread_id, 'delta', { input: { steps: 10 } })
@@ -249,7 +249,7 @@ t.test('copy, supersteps, prune', async t => {
   })
 })
 
-t.test('threads whose time is up', async t => {
+t.test('expired threads', async t => {
   const cluster = await startCluster({ app: 'test/apps/ttl' })
   t.teardown(() => cluster.stop())
   const { threads, runs } = lines[0]!.connect(cluster.url)

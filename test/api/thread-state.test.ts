@@ -115,7 +115,7 @@ t.test('the state of threads', async t => {
         )
       })
 
-      await t.test('as a node: what it leads to is next, and the thread is interrupted', async t => {
+      await t.test('as a node: its successors are next, and the thread is interrupted', async t => {
         const id = await counted(2)
         await threads.updateState(id, { values: { steps: 4 }, asNode: 'count' } as never)
         t.match(await threads.getState(id), { values: { steps: 4, numbers: [1, 2] }, next: ['count'] })
@@ -191,7 +191,7 @@ t.test('the state of threads', async t => {
         t.equal(head.checkpoint.checkpoint_id, flat.checkpoint.checkpoint_id, 'the head stays')
       })
 
-      await t.test('while a run is there the state cannot be changed', async t => {
+      await t.test('a busy thread refuses state updates', async t => {
         const id = await counted(1)
         const run = await runs.create(id, 'slow', { input: { ms: 30_000 }, afterSeconds: 3_600 } as never)
         await t.rejects(threads.updateState(id, { values: { steps: 1 } }), /HTTP 409.*busy/)
@@ -203,7 +203,7 @@ t.test('the state of threads', async t => {
         t.match(await threads.get(id), { values: { steps: 1 } })
       })
 
-      await t.test('updates at once: each is a checkpoint, none is lost', async t => {
+      await t.test('concurrent updates: each is a checkpoint, none is lost', async t => {
         const id = await counted(1)
         await Promise.all([2, 3, 4, 5].map(n => threads.updateState(id, { values: { numbers: [n] } })))
         const { values } = (await threads.getState(id)) as never as State

@@ -63,7 +63,7 @@ t.test('all runs of a thread in one stream, and again from any of its ids', asyn
     t.same((await read(url, thread, 31 - at, `${frames[at]!.id}`)).frames, frames.slice(at + 1), `from event ${at}`)
 })
 
-t.test('a run that is under way is joined where it is; an unknown thread is 404', async t => {
+t.test('a stream joins a running run; an unknown thread is 404', async t => {
   const { url } = cluster
   const thread = await newThread(url)
   await post(`${url}/threads/${thread}/runs`, { assistant_id: 'slow', input: { ms: 700 }, stream_mode: 'values' })
@@ -84,7 +84,7 @@ t.test('lifecycle and state_update, alone and together, in every form of the que
     '?stream_mode=["run_modes","state_update"]': ['metadata', 'values', 'values', 'run_done', 'state_update'],
   }
   const readers = Object.entries(queries).map(([query, wanted]) => read(url, thread, wanted.length, undefined, query))
-  // Each has its head, so whatever happens now is heard.
+  // Each stream has received its head, so it receives every later event.
   await sleep(300)
   await post(`${url}/threads/${thread}/runs/wait`, {
     assistant_id: 'echo',
@@ -188,7 +188,7 @@ for (const { name, connect } of lines) {
   })
 }
 
-t.test('a stream over a thread goes on through a lost broker and a lost worker', async t => {
+t.test('a stream over a thread survives the loss of the broker and of a worker', async t => {
   const roles = await startRoles({ app: 'test/apps/basic', graphs: 1 })
   t.teardown(() => roles.stop())
   const url = roles.urls[0]!

@@ -124,7 +124,7 @@ t.test('threads', async t => {
     })
   }
 
-  await t.test('the crons of a deleted thread go with it', async t => {
+  await t.test('deleting a thread deletes its crons', async t => {
     const { threads, crons } = lines[0]!.connect(cluster.url)
     const { thread_id } = await threads.create()
     const { cron_id } = (await crons.createForThread(thread_id, 'echo', { schedule: '0 0 1 1 *' })) as {

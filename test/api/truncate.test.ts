@@ -38,7 +38,7 @@ t.test('the store is emptied for tests', async t => {
   t.match(await client.runs.wait(null, 'echo', { input: { text: 'y' } }), { seen: 'y' })
 })
 
-t.test('and nowhere else', async t => {
+t.test('the route does not exist without WEFT_TEST', async t => {
   const cluster = await startCluster({ app: 'test/apps/basic', env: { WEFT_TEST: '0' } })
   t.teardown(() => cluster.stop())
   t.equal((await post(cluster.url, { threads: true })).status, 404)

@@ -15,7 +15,7 @@ interface Call {
 
 t.setTimeout(60_000)
 
-t.test('webhooks: one signed call after the run has settled, again when it failed', async t => {
+t.test('webhooks: one signed call after the end of a run, repeated after a failure', async t => {
   const calls: Call[] = []
   const answers: { [path: string]: number[] } = { '/flaky': [500] }
   const server = createServer((request, response) => {
