@@ -1,13 +1,13 @@
-/** What every door of the edge works with; made once in edge.ts. */
+/** What every handler of the edge works with; made once in edge.ts. */
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Follower } from '../bus/follow.js'
 import type { Versions } from '../bus/versions.js'
 import type { Disconnect } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
-import type { RunHead } from '../schemas/runs.js'
+import type { RunView } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
-import type { Control } from './control-key.js'
+import type { ControlKey } from './control-key.js'
 import type { Budget } from './http/body.js'
 import type { Exchange } from './http/exchange.js'
 import type { Stalls } from './http/outlet.js'
@@ -24,38 +24,34 @@ export interface Edge {
   stalls: Stalls
   bodies: Budget
   versions: Versions
-  control: Control
+  controlKey: ControlKey
   /** Requests without an answer yet, and open streams. */
   open: Set<Exchange>
   /** Open WebSockets. */
   sockets: Set<{ restart(): void }>
-  /** Once true, a closed connection says nothing about the client. */
-  stopping: boolean
+  /** Once aborted, a closed connection says nothing about the client. */
+  stopping: AbortSignal
 }
 
 const encoder = new TextEncoder()
-const TRIES = 3
+const REPORT_MS = 30_000
 
 /**
- * Tells that a connection is gone whose end may cancel the run: that of who made it, or of a reader. What follows from
- * it is decided where the run is kept.
+ * Reports that a connection closed whose end may cancel the run: the creator's (`joined` false) or a reader's. The
+ * resource worker decides what follows from it.
  */
-export async function reportDisconnect(edge: Edge, run: RunHead, reader: boolean): Promise<void> {
+export async function reportDisconnect(edge: Edge, run: RunView, joined: boolean): Promise<void> {
   const { run_id, joined_at } = run
-  const body = encoder.encode(JSON.stringify({ run_id, reader, joined_at } satisfies Disconnect))
-  const head = { request_id: `disconnect-${run.run_id}`, params: { run_id: run.run_id } }
-  for (let i = 1; !edge.stopping; i++) {
-    try {
-      await edge.caller.ask(rpc('runs', 'disconnect'), head, body)
-      return
-    } catch (error) {
-      if (i < TRIES) continue
-      edge.link.log.warn({ err: error, run_id: run.run_id }, 'a disconnect could not be reported')
-      return
-    }
+  const body = encoder.encode(JSON.stringify({ run_id, reader: joined, joined_at } satisfies Disconnect))
+  const head = { request_id: `disconnect-${run_id}`, params: { run_id } }
+  const options = { until: Date.now() + REPORT_MS, signal: edge.stopping }
+  try {
+    await edge.caller.askUntilAnswered(rpc('runs', 'disconnect'), head, body, options)
+  } catch (error) {
+    edge.link.log.warn({ err: error, run_id }, 'a disconnect could not be reported')
   }
 }
 
 /** Path of a run, as the SDKs cut ids out of it: nothing behind the run id (API: threads-and-runs 9). */
-export const runPath = ({ run_id, thread_id, stateless }: RunHead): string =>
+export const runPath = ({ run_id, thread_id, stateless }: RunView): string =>
   stateless ? `/runs/${run_id}` : `/threads/${thread_id}/runs/${run_id}`

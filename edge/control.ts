@@ -1,7 +1,6 @@
 /**
- * The door of the control plane. It can run build commands on this machine, so it always wants its key, also on
- * loopback: a web page must not reach it (design 2.16). The key itself is known where it was made; an edge elsewhere
- * asks for its SHA-256, so that the key never travels.
+ * The routes of the control plane. It can run build commands on this machine, so it always needs its key, also on
+ * loopback: a web page must not reach it (design 2.16).
  */
 import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
@@ -14,10 +13,10 @@ export const NO_KEY = 'The control plane needs its key in X-Api-Key or as Author
 const WRONG_KEY = 'This is not the key of the control plane'
 export const CHALLENGE = { 'WWW-Authenticate': 'Bearer' }
 
-/** Answers a route of the control plane to who has the key. */
-export async function controlled(edge: Edge, exchange: Exchange, route: Route, body: Uint8Array): Promise<void> {
+/** Answers a request that carries the key; refuses any other. */
+export async function answerControl(edge: Edge, exchange: Exchange, route: Route, body: Uint8Array): Promise<void> {
   const { received, requestId } = exchange
-  if (!(await edge.control.admits(received.key, requestId)))
+  if (!(await edge.controlKey.matches(received.key, requestId)))
     return exchange.refuse('unauthorized', WRONG_KEY, CHALLENGE)
   if (route.answer !== 'json') throw fail('internal')
   await callThrough(edge, exchange, route, body, {
@@ -26,5 +25,5 @@ export async function controlled(edge: Edge, exchange: Exchange, route: Route, b
   })
 }
 
-/** Where clients reach this server: what the operator says, else what this one used. */
+/** Where clients reach this server: the operator's setting, else the Host that this client used. */
 const originOf = ({ public_url }: Config, host: string): string => public_url || `http://${host}`

@@ -1,4 +1,4 @@
-/** The edge: HTTP in, SSE out. Checks, calls, answers; holds no state worth saving. */
+/** The edge: HTTP in, SSE out. Checks, calls, answers; keeps no state that is worth saving. */
 import { openCaller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import { openFollower } from '../bus/follow.js'
@@ -8,8 +8,8 @@ import { readVersions } from '../bus/versions.js'
 import type { Config } from '../schemas/config.js'
 import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
-import { controlled } from './control.js'
-import { openControl } from './control-key.js'
+import { answerControl } from './control.js'
+import { openControlKey } from './control-key.js'
 import { openStalls } from './http/outlet.js'
 import { openEvents, sendCommand } from './protocols/v2.js'
 import { EventSocket } from './protocols/v2-socket.js'
@@ -32,6 +32,7 @@ export interface EdgeOptions {
 export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ port: number }> {
   const mux = openMux(link)
   const caller = openCaller(link)
+  const stopping = new AbortController()
   const edge: Edge = {
     config,
     link,
@@ -42,10 +43,10 @@ export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ p
     stalls: openStalls(config.stall_ms),
     bodies: { held: 0, most: config.bodies_in_flight },
     versions: readVersions(),
-    control: openControl(config, caller),
+    controlKey: openControlKey(config, caller),
     open: new Set(),
     sockets: new Set(),
-    stopping: false,
+    stopping: stopping.signal,
   }
   const close = () => {
     edge.wheel.close()
@@ -58,8 +59,8 @@ export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ p
   const server = await listen(
     edge,
     (exchange, route, body) =>
-      route.control ? controlled(edge, exchange, route, body) : answers[route.answer](exchange, route, body),
-    (head, line) => new EventSocket(edge, head, line),
+      route.control ? answerControl(edge, exchange, route, body) : answers[route.answer](exchange, route, body),
+    (head, peer) => new EventSocket(edge, head, peer),
   ).catch(error => {
     close()
     throw error
@@ -68,7 +69,7 @@ export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ p
     name: 'edge',
     quiet: server.quiet,
     async stop(ms) {
-      edge.stopping = true
+      stopping.abort()
       const until = Date.now() + ms - STOP_RESERVE_MS
       // Streams are cut, not ended: a client that sees a network error resumes elsewhere.
       for (const exchange of [...edge.open]) if (exchange.streaming) exchange.destroy()
@@ -80,10 +81,6 @@ export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ p
   })
   return { port: server.port }
 }
-
-/** The same, for a process that holds several roles. */
-export const startEdge = (config: Config, link: Link, life: Lifecycle): Promise<{ port: number }> =>
-  openEdge({ config, link, life })
 
 const STOP_RESERVE_MS = 500
 

@@ -1,2 +1,2 @@
-/** The door of this folder: an edge on a link, until the lifecycle stops it. `scripts/roles.ts` starts it. */
-export { startEdge } from './edge.js'
+/** Starts an edge on a link; it runs until the lifecycle stops it. `scripts/roles.ts` calls it. */
+export { openEdge } from './edge.js'

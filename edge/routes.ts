@@ -1,10 +1,10 @@
-/** The doors of the edge: one row per route. */
+/** The routes of the edge: one row each. */
 import type { RunMode } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
 
 /**
- * How a route is answered: `json` forwards a call and its answer; `create` makes a run; the joins attach to one;
- * the others are answered by the edge itself.
+ * How a route is answered: `json` forwards a call and its answer; `create` creates a run; the joins attach to one;
+ * the edge itself answers the others.
  */
 export type AnswerKind =
   | 'json'
@@ -26,15 +26,15 @@ export interface Row {
   path: string
   answer: AnswerKind
   subject: string
-  /** There with WEFT_TEST=1 only. */
+  /** Served with WEFT_TEST=1 only. */
   test?: boolean
-  /** Routes that make a run: how it is followed. */
+  /** Routes that create a run: how it is followed. */
   mode?: RunMode
 }
 
-/** Below these the control plane is: needs its key, takes JSON only, and is closed to pages of other origins. */
+/** Paths of the control plane: it needs its key, takes JSON only, and is closed to pages of other origins. */
 export const CONTROL = /^\/v[12]\//
-/** Clients of a self-hosted control plane put this before its paths (API: control-plane 2.1). */
+/** Clients of a self-hosted control plane put this in front of its paths (API: control-plane 2.1). */
 export const CONTROL_PREFIX = '/api-host'
 
 export interface Route extends Row {
@@ -86,9 +86,9 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/threads/:thread_id/stream', answer: 'join-thread', subject: rpc('threads', 'follow') },
   { method: 'POST', path: '/threads/:thread_id/commands', answer: 'command', subject: rpc('threads', 'command') },
   { method: 'POST', path: '/threads/:thread_id/stream/events', answer: 'events', subject: rpc('threads', 'filter') },
-  { method: 'GET', path: '/threads/:thread_id/stream/events', answer: 'socket', subject: rpc('threads', 'socket') },
+  { method: 'GET', path: '/threads/:thread_id/stream/events', answer: 'socket', subject: rpc('threads', 'socket_command') },
 
-  { method: 'POST', path: '/threads/:thread_id/runs/crons', answer: 'json', subject: rpc('crons', 'createForThread') },
+  { method: 'POST', path: '/threads/:thread_id/runs/crons', answer: 'json', subject: rpc('crons', 'create_for_thread') },
   { method: 'POST', path: '/runs/crons', answer: 'json', subject: rpc('crons', 'create') },
   { method: 'POST', path: '/runs/crons/search', answer: 'json', subject: rpc('crons', 'search') },
   { method: 'POST', path: '/runs/crons/count', answer: 'json', subject: rpc('crons', 'count') },

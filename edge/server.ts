@@ -1,6 +1,7 @@
 /**
- * The wrapper around uWebSockets.js, and the only place that knows it: a handler that throws, or that returns without
- * an answer and an abort handler, ends the process, so every request comes through here. One catch-all, our own router.
+ * The wrapper around uWebSockets.js. A handler that throws, or that returns without an answer and an abort handler, ends
+ * the process, so every request passes through one catch-all here, and then through our router. The library's responses
+ * stay in here, in http/exchange.ts and in upgrade.ts.
  */
 
 import * as uWS from 'uWebSockets.js'
@@ -35,7 +36,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
   const router = openRouter(ROUTES.filter(route => !route.test || config.test))
   const cors = openCors(config.cors_origins)
-  const strictCors = openCors(config.cors_origins, false)
+  const strictCors = openCors(config.cors_origins, { wildcards: false })
   const hostAllowed = hostGuard(config)
   let quiet = false
 
@@ -63,7 +64,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     readBody(exchange, limit, edge.bodies, body => run(exchange, route, body))
   }
 
-  /** Whether it may become a WebSocket; a refused one is answered. */
+  /** Whether the request may become a WebSocket; a refused one is answered. */
   function admit(exchange: Exchange): boolean {
     const { received } = exchange
     const fault = framingFault(received)
@@ -134,10 +135,10 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     openSocket,
   )
 
-  // A shared listen takes a port whose last owner died a moment ago (its connections linger for a minute), but also
-  // one that another server has, and then gets half of its connections: so the port is tried first. And when the
-  // system chooses one, it is chosen here: uWebSockets.js shares named ports only, and a restart wants the same.
-  const wanted = await tryPort(config.host.replace(/^\[|\]$/g, ''), config.port)
+  // A shared listen takes a port whose last process died a moment ago (its connections linger for a minute), but also
+  // one of a living server, and then gets half of its connections: so the port is probed first. When the system chooses
+  // the port, the probe chooses it: uWebSockets.js shares named ports only, and a restart needs the same one.
+  const wanted = await probePort(config.host.replace(/^\[|\]$/g, ''), config.port)
   const socket = await new Promise<uWS.us_listen_socket | false>(done => {
     if (wanted === null) done(false)
     else app.listen(wanted.host, wanted.port, done)
@@ -160,17 +161,17 @@ const NO_HOST = 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones
 /** Largest body of the control plane: 512 KiB of secrets and a long resource_spec fit four times. */
 const CONTROL_BODY = 4 * 1024 * 1024
 
-/** The control plane also answers below its prefix; nothing else does. */
+/** The control plane is also served below its prefix; no other route is. */
 function pathOf({ path, mount }: Exchange): string {
-  // A deployment has no control plane of its own.
+  // A deployment has no control plane.
   if (mount !== null && 'slug' in mount && CONTROL.test(path)) return '//'
   if (!path.startsWith(CONTROL_PREFIX)) return path
   const inner = path.slice(CONTROL_PREFIX.length)
   return CONTROL.test(inner) ? inner : path
 }
 
-/** The port, or one that the system chooses for 0; null when it cannot be had. */
-const tryPort = (host: string, port: number): Promise<{ host: string; port: number } | null> =>
+/** The port, or one that the system chooses for 0; null when it is not free. */
+const probePort = (host: string, port: number): Promise<{ host: string; port: number } | null> =>
   new Promise(done => {
     const probe = createServer()
     probe.once('error', () => done(null))

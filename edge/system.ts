@@ -1,4 +1,4 @@
-/** What the edge says of itself (API: assistants 5). Never needs credentials. */
+/** Health and version of this server (API: assistants 5). Never needs credentials. */
 import { ERRORS } from '../schemas/errors.js'
 import { isTrue } from '../schemas/query.js'
 import { rpc } from '../schemas/subjects.js'
@@ -21,11 +21,11 @@ export function ok(edge: Edge, exchange: Exchange): void | Promise<void> {
 
 /** 503 until broker, store and a worker answer. */
 export async function ready(edge: Edge, exchange: Exchange): Promise<void> {
-  const fault = edge.stopping
-    ? NOT('The edge is stopping')
+  const fault = edge.stopping.aborted
+    ? unavailable('The edge is stopping')
     : edge.link.connected()
       ? await ask(edge, exchange, rpc('system', 'ready'), READY_MS)
-      : NOT('The broker cannot be reached')
+      : unavailable('The broker cannot be reached')
   if (fault === null) exchange.reply(200, OK)
   else exchange.error(fault.status, fault.detail)
 }
@@ -34,8 +34,8 @@ export function info(edge: Edge, exchange: Exchange): void | Promise<void> {
   const { versions } = edge
   const flags = { assistants: true, crons: false, langsmith: false }
   const body = { version: versions.weft, langgraph_js_version: versions.langgraph, context: 'js', flags, metadata: {} }
-  const tell = () => exchange.reply(200, JSON.stringify(body))
-  return exchange.mount === null ? tell() : check(edge, exchange, tell)
+  const answer = () => exchange.reply(200, JSON.stringify(body))
+  return exchange.mount === null ? answer() : check(edge, exchange, answer)
 }
 
 interface Fault {
@@ -43,7 +43,7 @@ interface Fault {
   detail: string
 }
 
-const NOT = (detail: string): Fault => ({ status: ERRORS.unavailable.status, detail })
+const unavailable = (detail: string): Fault => ({ status: ERRORS.unavailable.status, detail })
 
 /** Answers `good` when the store answers and knows the deployment; a deployment that does not serve says why. */
 async function check(edge: Edge, exchange: Exchange, good: () => void): Promise<void> {
@@ -52,12 +52,12 @@ async function check(edge: Edge, exchange: Exchange, good: () => void): Promise<
   else exchange.error(exchange.mount === null ? 500 : fault.status, fault.detail)
 }
 
-/** Null when all is well. */
+/** Null when the worker answers without an error. */
 async function ask(edge: Edge, exchange: Exchange, subject: string, timeout: number): Promise<Fault | null> {
   try {
     const { head } = await edge.caller.call(subject, exchange.callHead(), undefined, { timeout, patience: 0 })
     return head.status < 400 ? null : { status: head.status, detail: head.detail ?? 'Not ready' }
   } catch (error) {
-    return NOT((error as Error).message)
+    return unavailable((error as Error).message)
   }
 }

@@ -1,6 +1,5 @@
 /**
- * WebSockets of uWebSockets.js kept at arm's length: what is refused before one is opened, and nothing of the library
- * beyond. A browser sends no preflight for a WebSocket, so the page's origin is checked here (design 2.16).
+ * WebSockets of uWebSockets.js: refuses an upgrade before a socket is opened, and keeps the library's types inside. A browser sends no preflight for a WebSocket, so the page's origin is checked here (design 2.16).
  */
 import type { TemplatedApp, WebSocket } from 'uWebSockets.js'
 import type { CallHead } from '../schemas/calls.js'
@@ -8,33 +7,33 @@ import type { Edge } from './context.js'
 import type { Cors } from './http/cors.js'
 import type { Exchange } from './http/exchange.js'
 
-/** The server's end of one connection. */
-export interface Line {
-  /** False when it is full: what was given is sent all the same, and `onDrain` is called when it has room. */
+/** The client of one connection. */
+export interface Peer {
+  /** False when its buffer is full: the text is sent all the same, and `onDrain` is called when there is room. */
   send(text: string | Uint8Array): boolean
   close(code: number, reason: string): void
 }
 
-/** What answers one connection. */
+/** The handler of one connection. */
 export interface Socket {
   onMessage(bytes: Uint8Array): void
   onDrain(): void
   onClose(): void
 }
 
-export type OpenSocket = (head: CallHead, line: Line) => Socket
+export type OpenSocket = (head: CallHead, peer: Peer) => Socket
 
 interface Connection {
   head: CallHead
   socket: Socket | null
 }
 
-/** Seconds without a word, not even an answer to a ping, after which a connection counts as gone. */
+/** Seconds without a frame, not even an answer to a ping, after which a connection is closed. */
 const IDLE_SECS = 60
-/** More than this unread means a client that was told to wait and is sent one batch of each subscription. */
+/** Unread bytes beyond which a connection is closed: a slow client has at most one batch of each subscription unread. */
 const MAX_BACKPRESSURE = 64 * 1024 * 1024
 
-/** `admit` decides on an upgrade request as on any other and answers it when it refuses: then it is null. */
+/** `admit` checks an upgrade request as any other; null when it was refused and answered. */
 export function serveSockets(
   app: TemplatedApp,
   edge: Edge,

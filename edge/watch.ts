@@ -1,28 +1,28 @@
 /**
- * The edge does not wait for the broker to learn that a run is over: whoever has heard nothing for 5 s is asked about,
- * all of them in one call, and everybody after a broker reconnect. So every stream ends even if its end message was lost.
+ * Finds ended runs whose end message was lost: the edge looks up the runs of all streams that were idle for 5 s in one
+ * call, and all runs after a broker reconnect. So every stream ends.
  */
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Peek } from '../schemas/calls.js'
 import { rpc } from '../schemas/subjects.js'
 
-/** A stream or a wait that hangs on a run. */
-export interface Watched {
+/** A stream or a wait of a run. */
+export interface WatchEntry {
   readonly run: string
-  /** Milliseconds since the epoch when something of the run was last heard. */
+  /** Milliseconds since the epoch of the last message of the run. */
   heardAt: number
-  /** The run's row, or null when there is none any more. */
+  /** The run's row, or null when it was removed. */
   onPeek(peek: Peek | null): void
   /** The broker was away: events may have been missed. */
   onReconnect(): void
 }
 
 export interface Watch {
-  add(one: Watched): void
-  remove(one: Watched): void
-  /** Asks about this one now. */
-  ask(one: Watched): void
+  add(one: WatchEntry): void
+  remove(one: WatchEntry): void
+  /** Looks this one up now. */
+  ask(one: WatchEntry): void
   close(): void
 }
 
@@ -33,10 +33,10 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
 export function openWatch(link: Link, caller: Caller): Watch {
-  const all = new Set<Watched>()
-  let due = new Set<Watched>()
+  const all = new Set<WatchEntry>()
+  let due = new Set<WatchEntry>()
 
-  function ask(one: Watched): void {
+  function ask(one: WatchEntry): void {
     if (due.size === 0) setImmediate(flush)
     due.add(one)
   }
@@ -47,7 +47,7 @@ export function openWatch(link: Link, caller: Caller): Watch {
     for (let i = 0; i < asked.length; i += PER_CALL) void peek(asked.slice(i, i + PER_CALL))
   }
 
-  async function peek(asked: Watched[]): Promise<void> {
+  async function peek(asked: WatchEntry[]): Promise<void> {
     const run_ids = [...new Set(asked.map(one => one.run))]
     try {
       const body = encoder.encode(JSON.stringify({ run_ids }))
@@ -56,7 +56,7 @@ export function openWatch(link: Link, caller: Caller): Watch {
       const found = new Map(runs.map(run => [run.run_id, run]))
       for (const one of asked) if (all.has(one)) one.onPeek(found.get(one.run) ?? null)
     } catch (error) {
-      // Asked again in the next round.
+      // The next round asks again.
       link.log.debug({ err: error, runs: run_ids.length }, 'runs could not be looked up')
     }
   }

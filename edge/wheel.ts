@@ -4,8 +4,8 @@
  */
 export const SLOTS = 50
 
-/** Something that wants a beat when it has been idle for one period. */
-export interface Beating {
+/** A stream that sends a heartbeat when it was idle for one period. */
+export interface WheelEntry {
   /** Tick of its last write: it sets this from `wheel.tick`. */
   wroteAt: number
   beat(): void
@@ -16,36 +16,36 @@ export interface Wheel {
   readonly tick: number
   /** Milliseconds since the epoch, as coarse as a tick. */
   readonly now: number
-  add(one: Beating): void
-  remove(one: Beating): void
+  add(one: WheelEntry): void
+  remove(one: WheelEntry): void
   close(): void
 }
 
-/** `advance` is called by the timer; a test calls `turn` by hand. */
+/** The timer calls `turn`; a test does so itself. */
 export class Slots {
   tick = 0
-  private readonly slots: Set<Beating>[] = Array.from({ length: SLOTS }, () => new Set())
-  private readonly places = new Map<Beating, number>()
+  private readonly slots: Set<WheelEntry>[] = Array.from({ length: SLOTS }, () => new Set())
+  private readonly slotOf = new Map<WheelEntry, number>()
 
-  add(one: Beating): void {
+  add(one: WheelEntry): void {
     one.wroteAt = this.tick
     this.put(one, this.tick)
   }
 
-  remove(one: Beating): void {
-    const place = this.places.get(one)
-    if (place === undefined) return
-    this.places.delete(one)
-    this.slots[place]!.delete(one)
+  remove(one: WheelEntry): void {
+    const slot = this.slotOf.get(one)
+    if (slot === undefined) return
+    this.slotOf.delete(one)
+    this.slots[slot]!.delete(one)
   }
 
-  /** One slot further: who was idle for a whole period beats, the others move behind their last write. */
+  /** Moves one slot on: entries that were idle for a whole period beat, the others move behind their last write. */
   turn(): void {
     this.tick++
-    const place = this.tick % SLOTS
-    const due = this.slots[place]!
+    const slot = this.tick % SLOTS
+    const due = this.slots[slot]!
     for (const one of [...due]) {
-      if (this.places.get(one) !== place) continue
+      if (this.slotOf.get(one) !== slot) continue
       if (this.tick - one.wroteAt < SLOTS) {
         due.delete(one)
         this.put(one, one.wroteAt)
@@ -56,10 +56,10 @@ export class Slots {
     }
   }
 
-  private put(one: Beating, tick: number): void {
-    const place = tick % SLOTS
-    this.places.set(one, place)
-    this.slots[place]!.add(one)
+  private put(one: WheelEntry, tick: number): void {
+    const slot = tick % SLOTS
+    this.slotOf.set(one, slot)
+    this.slots[slot]!.add(one)
   }
 }
 
@@ -73,7 +73,7 @@ export function openWheel(period: number): Wheel {
   const timer = setInterval(() => {
     now = Date.now()
     const due = Math.floor((now - started) / step)
-    // After a long stall one round is enough: nobody needs two heartbeats at once.
+    // After a long stall one round is enough: no stream needs two heartbeats at once.
     if (due - turned > SLOTS) turned = due - SLOTS
     for (; turned < due; turned++) slots.turn()
   }, step)

@@ -3,7 +3,7 @@
  * own processes; user bytes travel in the body.
  */
 import typia from 'typia'
-import type { RunHead, RunMode, RunStatus } from './runs.js'
+import type { RunMode, RunStatus, RunView } from './runs.js'
 
 export interface Identity {
   identity: string
@@ -36,7 +36,7 @@ export interface CallHead {
   }
   /** rpc.runs.claim, save, finish …: the authority of a graph worker over a run. */
   lease?: Lease
-  /** rpc.threads.socket: the assistant whose runs this connection has started. */
+  /** rpc.threads.socket_command: the assistant whose runs this connection has started. */
   assistant_id?: string
   /** With a lease: the stored stream keeps nothing from this event on. */
   kept_until?: number
@@ -54,7 +54,7 @@ export interface AnswerHead {
   status: number
   code?: string
   detail?: string
-  run?: RunHead
+  run?: RunView
   /** rpc.runs.claim: what became of it. `held` comes with the holder's heartbeat count: ask again in 6 s. */
   claim?: 'taken' | 'waiting' | 'ended' | 'held'
   lease?: Lease & {
@@ -65,9 +65,9 @@ export interface AnswerHead {
     hb?: number
   }
   headers?: { [name: string]: string }
-  /** rpc.threads.socket: the body is an order to the edge (schemas/events.ts). */
-  order?: true
-  /** rpc.threads.socket: a run of this assistant was started, the connection is bound to it. */
+  /** rpc.threads.socket_command: the body is an EdgeAction (schemas/protocol-v2.ts). */
+  action?: true
+  /** rpc.threads.socket_command: a run of this assistant was started, the connection is bound to it. */
   assistant_id?: string
 }
 

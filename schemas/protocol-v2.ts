@@ -1,4 +1,4 @@
-/** Protocol v2 on the wire (API: threads-and-runs 17): commands, filters of event streams, and how events are marked. */
+/** Protocol v2 on the wire (API: threads-and-runs 17): commands, filters of event streams, and the tags of events. */
 import typia, { type tags } from 'typia'
 import type { Json, JsonObject } from './json.js'
 import type { From } from './thread-stream.js'
@@ -7,33 +7,33 @@ import type { From } from './thread-stream.js'
 export type Namespace = readonly string[]
 
 /**
- * What stands beside the bytes of an event, so that nobody on the way has to read them: the first line of its frame, a
- * comment, as JSON `[channel, namespace]`, with a third member 1 on the last events of a run: those that say that it is
- * over, which must not be told before that is stored.
+ * The first line of an event's frame, a comment, so that no process on the way has to read the event: JSON
+ * `[channel, namespace]`, with a third member 1 on the last events of a run. Those say that the run has ended, and must
+ * not be delivered before its end is stored.
  */
-export interface Mark {
+export interface EventTag {
   /** `custom:<name>` for a custom event with a name. */
   channel: string
   namespace: Namespace
   last: boolean
 }
 
-export const markText = ({ channel, namespace, last }: Mark): string =>
+export const tagText = ({ channel, namespace, last }: EventTag): string =>
   JSON.stringify(last ? [channel, namespace, 1] : [channel, namespace])
 
-export function readMark(text: string): Mark {
+export function readTag(text: string): EventTag {
   const [channel, namespace, last] = JSON.parse(text) as [string, string[], number?]
   return { channel, namespace, last: last === 1 }
 }
 
-/** The events of a batch, one by one: the text of the mark, and the frame without it. */
-export function* framesOf(bytes: Uint8Array): Generator<{ mark: string; frame: Uint8Array }> {
+/** The events of a batch, one by one: the text of the tag, and the frame without it. */
+export function* framesOf(bytes: Uint8Array): Generator<{ tag: string; frame: Uint8Array }> {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   for (let at = 0; at < view.length; ) {
     const line = view.indexOf(0x0a, at)
     const found = view.indexOf('\n\n', line, 'latin1')
     const end = found < 0 ? view.length : found + 2
-    yield { mark: view.toString('utf8', at + 2, line), frame: view.subarray(line + 1, end) }
+    yield { tag: view.toString('utf8', at + 2, line), frame: view.subarray(line + 1, end) }
     at = end
   }
 }
@@ -61,8 +61,8 @@ export interface EventsAsked {
   from: From
 }
 
-/** A command of a WebSocket that the edge carries out: the answer of rpc.threads.socket. */
-export type SocketOrder = { id: number; subscribe: EventsAsked } | { id: number; unsubscribe: string }
+/** A command of a WebSocket that the edge carries out: the answer of rpc.threads.socket_command. */
+export type EdgeAction = { id: number; subscribe: EventsAsked } | { id: number; unsubscribe: string }
 
 export interface Unsubscribe {
   subscription_id: string

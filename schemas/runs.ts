@@ -108,7 +108,7 @@ export interface RunKwargs {
 }
 
 /** What the edge must know of a run to stream it: travels in the head of an answer, never in its body. */
-export interface RunHead {
+export interface RunView {
   run_id: string
   thread_id: string
   /** Made by a stateless route: its URLs are /runs/{id}. */

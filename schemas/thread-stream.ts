@@ -5,7 +5,7 @@
  */
 import typia from 'typia'
 import { PER_CLAIM } from './checkpoints.js'
-import type { RunHead, RunStatus } from './runs.js'
+import type { RunStatus, RunView } from './runs.js'
 import { attemptOf, firstIdOf } from './subjects.js'
 
 /**
@@ -21,7 +21,7 @@ export interface Follow {
   may_miss: boolean
 }
 
-export interface FollowedRun extends RunHead {
+export interface FollowedRun extends RunView {
   /** Of its newest attempt. */
   claim_no: number
   /** It renders events of protocol v2. */
@@ -75,8 +75,11 @@ export function idBefore(seq: number, { claim_no, attempt }: Claimed): number {
   return of > attempt || n > LAST ? Number.MAX_SAFE_INTEGER : firstIdOf(of) + n
 }
 
-/** The seq of what is said after the last event of a run: 0 its end, 1 the state that it left. */
-export function markOf(i: 0 | 1, last: number | null, run: Claimed): number {
+/** The seq of the end of a run, behind its last event. */
+export function endSeqOf(last: number | null, run: Claimed): number {
   const base = last === null || last < firstIdOf(run.attempt) ? run.claim_no * PER_CLAIM - 1 : seqOf(last, run)
-  return base + 1 + i
+  return base + 1
 }
+
+/** The seq of the state that a run left, behind its end. */
+export const stateSeqOf = (last: number | null, run: Claimed): number => endSeqOf(last, run) + 1

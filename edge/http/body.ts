@@ -1,11 +1,11 @@
 /**
- * Request bodies within limits: by Content-Length before a byte is read, then by count; all bodies held at once have a
- * budget. The bytes are never looked at.
+ * Reads request bodies within limits: by Content-Length before a byte is read, then by count; all bodies in memory share
+ * a budget. The bytes are never parsed.
  */
 import { ERRORS } from '../../schemas/errors.js'
 import type { Exchange } from './exchange.js'
 
-/** Bytes of bodies held in this process. */
+/** Bytes of bodies in the memory of this process. */
 export interface Budget {
   held: number
   readonly most: number
@@ -15,7 +15,7 @@ const BODY_MS = 30_000
 const FIRST_GROWTH = 256 * 1024
 const EMPTY = new Uint8Array(0)
 
-/** Hands over the whole body; else answers 408, 413 or 429 and closes. The budget is given back when the exchange is over. */
+/** Passes the whole body on; else answers 408, 413 or 429 and closes. The budget is released when the exchange is over. */
 export function readBody(exchange: Exchange, limit: number, budget: Budget, onBody: (body: Uint8Array) => void) {
   const { length, encodings } = exchange.received
   if (length > limit) return exchange.refuseAndClose(413, ERRORS.too_large.sentence)
@@ -35,10 +35,10 @@ export function readBody(exchange: Exchange, limit: number, budget: Budget, onBo
     const total = size + chunk.byteLength
     if (total > limit) return closeNow(exchange, 413, ERRORS.too_large.sentence)
     if (budget.held + chunk.byteLength > budget.most) return tooMany(exchange)
-    // The chunk's memory is taken away when this returns.
+    // The chunk's memory is only valid during this call.
     if (bytes === null && last) bytes = Buffer.from(new Uint8Array(chunk))
     else {
-      if (bytes === null || total > bytes.length) bytes = grown(bytes, size, total, length)
+      if (bytes === null || total > bytes.length) bytes = grow(bytes, size, total, length)
       bytes.set(new Uint8Array(chunk), size)
     }
     budget.held += chunk.byteLength
@@ -50,8 +50,8 @@ export function readBody(exchange: Exchange, limit: number, budget: Budget, onBo
   })
 }
 
-/** Grows by what arrives, not by what is announced: an announcement costs the sender nothing. */
-function grown(bytes: Buffer | null, size: number, needed: number, announced: number): Buffer {
+/** Grows with the received bytes, not by Content-Length: a header costs the sender nothing. */
+function grow(bytes: Buffer | null, size: number, needed: number, announced: number): Buffer {
   const next = Math.max(needed, (bytes?.length ?? 0) * 2, FIRST_GROWTH)
   const out = Buffer.allocUnsafe(announced >= needed ? Math.min(next, announced) : next)
   if (bytes !== null) out.set(bytes.subarray(0, size))

@@ -1,6 +1,6 @@
 /**
- * Which browser pages may read our answers (API: assistants 7.2). A wildcard never comes with credentials; the headers
- * the SDKs read are always exposed.
+ * Which browser pages may read the answers (API: assistants 7.2). A wildcard never comes with credentials; the headers
+ * that the SDKs read are always exposed.
  */
 export interface Cors {
   /** Headers of an answer to this origin, flat; empty for an origin that is not allowed. */
@@ -14,8 +14,8 @@ const METHODS = 'GET, POST, PUT, PATCH, DELETE, OPTIONS, HEAD'
 const HEADER_LIST = /^[A-Za-z0-9_\-, ]{1,2048}$/
 const NONE: readonly string[] = []
 
-/** `list` is a comma list of origins, or `*`, which counts for nothing without `wildcards`. */
-export function openCors(list: string, wildcards = true): Cors {
+/** `list` is a comma list of origins; `*` in it is ignored unless `wildcards`. */
+export function openCors(list: string, { wildcards = true } = {}): Cors {
   const origins = new Set(list.split(',').map(one => one.trim()))
   const any = wildcards && origins.has('*')
   const exposed = ['Access-Control-Expose-Headers', EXPOSE]

@@ -1,7 +1,7 @@
 /**
- * One request and its one answer: what is needed of the request is copied before anything waits, and whatever comes
- * late (after an abort, after an answer) is dropped here. uWebSockets.js ends the process when a response is touched
- * after its end, so nothing else may hold one.
+ * One request and its one answer. The constructor copies the needed parts of the request, because they are invalid after
+ * the first await; calls after an abort or after the answer are dropped. uWebSockets.js ends the process when a response
+ * is used after its end, so no other code holds one.
  */
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { v7 as uuid } from 'uuid'
@@ -10,12 +10,12 @@ import { ERRORS, type ErrorCode, errorBody, WeftError } from '../../schemas/erro
 import type { Cors } from './cors.js'
 import { type Mount, unmount } from './mount.js'
 
-/** The headers the edge looks at; everything else stays outside, x-weft-* above all. */
+/** The headers that the edge reads; all others are ignored, x-weft-* above all. */
 export interface Received {
   host: string
   hosts: number
   lengths: number
-  /** NaN when it is no number, −1 when there is none. */
+  /** NaN when it is no number, −1 when absent. */
   length: number
   encodings: number
   encoding: string
@@ -24,7 +24,7 @@ export interface Received {
   requestId: string
   traceparent: string
   lastEventId: string
-  /** What stands in X-Api-Key, or in Authorization as Bearer; '' when neither is there. */
+  /** X-Api-Key, or the Bearer token of Authorization; '' when both are absent. */
   key: string
   ifMatch: string
   idempotencyKey: string
@@ -70,25 +70,25 @@ const RETRY: Headers = { 'Retry-After': '1' }
 
 export class Exchange {
   readonly method: string
-  /** Within the deployment that is asked for. */
+  /** Within the deployment. */
   readonly path: string
   readonly mount: Mount | null
   readonly query: string
   readonly received: Received
   readonly requestId: string
   params: { [name: string]: string } = {}
-  /** Called once when the client goes away (or we close the socket) before the answer is complete. */
+  /** Called once when the client leaves (or we close the socket) before the answer is complete. */
   onAbort: (() => void) | null = null
   /** Called once, whatever the end. */
   onOver: (() => void) | null = null
-  /** True once the answer is complete, or the client is gone: nothing more can be said. */
+  /** True once the answer is complete, or the client left: nothing more can be sent. */
   over = false
   private begun = false
 
   constructor(
     private readonly res: HttpResponse,
     req: HttpRequest,
-    /** Which pages may read the answer: a stricter one may take its place before the answer begins. */
+    /** Which pages may read the answer: a stricter policy may replace it before the answer begins. */
     public cors: Cors,
     private readonly onFault: (exchange: Exchange, error: unknown) => void,
   ) {
@@ -125,21 +125,21 @@ export class Exchange {
     return head
   }
 
-  /** The whole answer at once; null is no body. */
+  /** The whole answer at once; null means no body. */
   reply(status: number, body: string | Uint8Array | null, headers?: Headers): void {
     if (this.over || this.begun) return
     this.res.cork(() => {
       this.writeHead(status, headers)
       if (body !== null) this.res.writeHeader('Content-Type', 'application/json')
       if (this.method === 'HEAD' || (body === null && status === 204)) this.endEmpty()
-      // Says Content-Length: 0; without it a client waits for the connection to close.
+      // Sends Content-Length: 0; without it a client waits for the connection to close.
       else if (body === null) this.res.end('', this.received.close)
       else this.res.end(body, this.received.close)
     })
     this.close()
   }
 
-  /** An error of the table; what a client may repeat says when. */
+  /** An error of the table; one that a client may repeat carries Retry-After. */
   refuse(code: ErrorCode, detail?: string, headers?: Headers): void {
     this.error(ERRORS[code].status, detail ?? ERRORS[code].sentence, headers)
   }
@@ -158,22 +158,22 @@ export class Exchange {
   }
 
   /**
-   * An error, and the end of the connection. It waits one turn: a request that lies in the same segment behind this one
-   * then finds it unanswered, and uWebSockets.js closes the socket instead of answering what may have been smuggled.
+   * An error, and the end of the connection. It waits one turn: a request in the same segment behind this one then
+   * finds it unanswered, and uWebSockets.js closes the socket instead of answering a request that may be smuggled.
    */
   refuseAndClose(status: number, detail: string): void {
     this.received.close = true
     setImmediate(() => this.error(status, detail))
   }
 
-  /** The request becomes something else: it is answered by `work`, and not from here any more. */
+  /** The request becomes a WebSocket: `work` answers it, and this exchange is over. */
   handOver(work: () => void): void {
     if (this.over || this.begun) return
     this.close()
     work()
   }
 
-  /** Begins an answer of unknown length. `first` must not be empty: it is what makes the head leave at once. */
+  /** Begins an answer of unknown length. `first` must not be empty: only with it do the headers leave at once. */
   begin(headers: Headers, first: string): boolean {
     if (this.over || this.begun) return false
     this.begun = true
@@ -184,7 +184,7 @@ export class Exchange {
     return true
   }
 
-  /** A part of a begun answer; false when the client does not take it fast enough (the part is kept, not more). */
+  /** A part of a begun answer; false when the client is too slow (this part is buffered: write no more). */
   write(bytes: Uint8Array): boolean {
     return this.over || this.res.write(bytes)
   }
@@ -219,7 +219,7 @@ export class Exchange {
     if (!this.over) this.res.close()
   }
 
-  /** Bytes of the body as they come; the chunk is only valid during the call. */
+  /** Bytes of the body as they arrive; the chunk is only valid during the call. */
   onData(handler: (chunk: ArrayBuffer, last: boolean) => void): void {
     this.res.onData((chunk, last) => {
       if (!this.over) this.guard(() => handler(chunk, last))

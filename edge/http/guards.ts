@@ -1,5 +1,5 @@
 /**
- * What is refused before a route is looked at. uWebSockets.js itself refuses Content-Length with Transfer-Encoding,
+ * Checks before routing. uWebSockets.js itself refuses Content-Length with Transfer-Encoding,
  * malformed lengths and chunks (400), HTTP/1.0 (505) and large headers (431), and drops requests without Host; it
  * takes the first of two Content-Length headers and any Transfer-Encoding as chunked, which behind a proxy is a way to
  * smuggle a request: those are refused here.
@@ -8,7 +8,7 @@ import type { Config } from '../../schemas/config.js'
 import { isLoopback } from '../../schemas/loopback.js'
 import type { Received } from './exchange.js'
 
-/** One sentence when the framing is ambiguous, else null: answered 400, and the connection is closed. */
+/** One sentence when the framing is ambiguous, else null. Such a request is answered 400 and its connection closed. */
 export function framingFault(received: Received): string | null {
   if (received.hosts !== 1 || received.host === '') return 'Exactly one Host header is required'
   if (received.lengths > 1) return 'More than one Content-Length header'
@@ -19,19 +19,19 @@ export function framingFault(received: Received): string | null {
   return null
 }
 
-/** JSON, or what browsers and SDKs send in its place (API: threads-and-runs 1). */
+/** JSON, or a type that browsers and SDKs send in its place (API: threads-and-runs 1). */
 export function isJson(type: string): boolean {
   if (type === '' || type === 'application/json') return true
   const essence = type.split(';', 1)[0]!.trim().toLowerCase()
   return essence === 'application/json' || essence === 'text/plain' || essence === ''
 }
 
-/** JSON and nothing else: what a page can send without asking first is refused (API: control-plane 2.1). */
+/** JSON only: a page cannot send it without a preflight (API: control-plane 2.1). */
 export const isStrictJson = (type: string): boolean => /^application\/json\s*(;|$)/i.test(type.trim())
 
 /**
  * Whether a Host header may reach this server. A page of another name that resolves to 127.0.0.1 (DNS rebinding) sends
- * its own name. Bound to other than loopback, the names are the operator's to list; without a list none is checked.
+ * its name. Bound to other than loopback, the operator lists the names; without a list none is checked.
  */
 export function hostGuard({ host, allowed_hosts }: Config): (header: string) => boolean {
   const names = allowed_hosts.split(',').flatMap(name => name.trim().toLowerCase() || [])

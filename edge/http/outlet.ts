@@ -1,15 +1,15 @@
 /**
- * Writing to a client at its own speed. After a refused write nothing more is written until the socket says so; a
- * client that takes nothing for a while is cut off and may resume. So one client costs at most one piece beyond what
- * the kernel holds.
+ * Writes to a client at its speed. After a refused write nothing more is written until the socket drains; a client that
+ * reads nothing for a while is disconnected and may resume. So one client costs at most one piece beyond the kernel's
+ * buffer.
  */
 import type { Exchange } from './exchange.js'
 
 const PIECE = 64 * 1024
 const REARM_MS = 4_000
 
-export class Outlet implements Stalled {
-  /** False while something is still to be written: do not write, wait for `onReady`. */
+export class Outlet implements StallEntry {
+  /** False while bytes wait to be written: do not write, wait for `onReady`. */
   ready = true
   private rest: Uint8Array | null = null
   private at = 0
@@ -38,13 +38,13 @@ export class Outlet implements Stalled {
     this.exchange.cork(this.flush)
   }
 
-  /** The clean end, after what is still to be written. */
+  /** The clean end, after the bytes that wait. */
   end(): void {
     this.ending = true
     if (this.rest === null) this.close()
   }
 
-  /** Forgets what is left, because the exchange is over. */
+  /** Drops the bytes that wait, because the exchange is over. */
   drop(): void {
     this.rest = null
     this.ready = false
@@ -86,24 +86,24 @@ export class Outlet implements Stalled {
   }
 }
 
-/** A connection that may be stuck: when that began, and when uWebSockets.js was last told to be patient. */
-export interface Stalled {
+/** A connection whose client does not read: since when, and when the timeout of uWebSockets.js was last restarted. */
+export interface StallEntry {
   blockedAt: number
   armedAt: number
   rearm(now: number): void
   cutOff(): void
 }
 
-/** The connections whose client does not read at the moment. */
+/** The connections whose client does not read now. */
 export interface Stalls {
-  add(one: Stalled): void
-  remove(one: Stalled): void
+  add(one: StallEntry): void
+  remove(one: StallEntry): void
   close(): void
 }
 
-/** Cuts off whoever takes nothing for `stall_ms`. */
+/** Disconnects a client that reads nothing for `stall_ms`. */
 export function openStalls(stall_ms: number): Stalls {
-  const blocked = new Set<Stalled>()
+  const blocked = new Set<StallEntry>()
   const timer = setInterval(
     () => {
       const now = Date.now()

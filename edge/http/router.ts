@@ -1,5 +1,5 @@
 /**
- * From a raw path to a row of the route table. Segments are matched before they are decoded, so an encoded slash is
+ * Finds the row of the route table for a raw path. Segments are matched before they are decoded, so an encoded slash is
  * part of a parameter (API: assistants 1.1), and decoded exactly once.
  */
 import { fail } from '../../schemas/errors.js'
@@ -20,7 +20,7 @@ interface Node {
 }
 
 export interface Router {
-  /** The row, the Allow header of a known path that lacks the method, or null for an unknown path. */
+  /** The row; the Allow header of a known path that lacks the method; null for an unknown path. */
   find(method: string, path: string): Match | string | null
 }
 
@@ -47,13 +47,13 @@ export function openRouter(routes: readonly Route[]): Router {
       const values: string[] = []
       const at = walk(root, path.slice(1).split('/'), 0, values)
       if (at === null) return null
-      const route = at.methods.get(method) ?? (method === 'HEAD' ? headOf(at.methods.get('GET')) : undefined)
+      const route = at.methods.get(method) ?? (method === 'HEAD' ? headRoute(at.methods.get('GET')) : undefined)
       return route === undefined ? at.allow : { route, values }
     },
   }
 }
 
-/** The literal child first, then the parameter; steps back when the literal leads nowhere. */
+/** Tries the literal child first, then the parameter; backtracks when the literal has no match. */
 function walk(at: Node, segments: string[], i: number, values: string[]): Node | null {
   if (i === segments.length) return at.methods.size > 0 ? at : null
   const segment = segments[i]!
@@ -66,13 +66,13 @@ function walk(at: Node, segments: string[], i: number, values: string[]): Node |
   return other
 }
 
-/** A stream or a wait has no head without its body. */
-const headOf = (route: Route | undefined): Route | undefined =>
+/** HEAD is not served for a stream or a wait: their headers depend on the body. */
+const headRoute = (route: Route | undefined): Route | undefined =>
   route === undefined || route.answer.startsWith('join') || route.answer === 'socket' ? undefined : route
 
 function allowOf(methods: Map<string, Route>): string {
   const names = [...methods.keys()]
-  if (headOf(methods.get('GET')) !== undefined) names.push('HEAD')
+  if (headRoute(methods.get('GET')) !== undefined) names.push('HEAD')
   return [...names, 'OPTIONS'].join(', ')
 }
 

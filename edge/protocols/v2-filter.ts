@@ -1,48 +1,48 @@
 /**
- * Events of protocol v2 as they pass the edge: the mark in front of each says whether a reader wants it; the mark is
- * taken off, the event itself is never looked into (API: threads-and-runs 17, channels and namespaces).
+ * Filters events of protocol v2 as they pass the edge: the tag in front of each event says whether a reader wants it.
+ * The tag is taken off; the event itself is never parsed (API: threads-and-runs 17, channels and namespaces).
  */
-import type { Ending } from '../../bus/follow.js'
-import { type EventsFilter, framesOf, type Mark, readMark } from '../../schemas/protocol-v2.js'
-import { type FollowedRun, markOf, seqOf } from '../../schemas/thread-stream.js'
+import { type EventsFilter, type EventTag, framesOf, readTag } from '../../schemas/protocol-v2.js'
+import { endSeqOf, type FollowedRun, seqOf } from '../../schemas/thread-stream.js'
+import type { RunError } from '../streams/run-reader.js'
 
-/** Marks whose answer is remembered. */
-const MAX_KNOWN = 1_000
+/** Tags whose answer is cached. */
+const MAX_CACHED = 1_000
 const DATA = '\ndata: '
 
-export interface Marked {
-  /** The wanted events of a batch, one by one, as frames without their marks; those that tell its end are kept back. */
+export interface TagFilter {
+  /** The wanted events of a batch as frames without their tags; those that say that the run has ended are held back. */
   pick(bytes: Uint8Array): Uint8Array[]
-  /** What was kept back of the run that is over, wanted or not: null when its host told no end. The next run begins. */
+  /** The wanted events that were held back, once the run has ended; null when its host wrote no end. Resets for the next run. */
   takeLast(): Uint8Array[] | null
-  passes(mark: Mark): boolean
+  passes(tag: EventTag): boolean
 }
 
-export function openMarked(filter: EventsFilter): Marked {
-  const wanted = wants(filter)
-  let known = new Map<string, { passes: boolean; last: boolean }>()
+export function openTagFilter(filter: EventsFilter): TagFilter {
+  const passes = matcher(filter)
+  let cache = new Map<string, { passes: boolean; last: boolean }>()
   let last: Uint8Array[] | null = null
 
   function read(text: string) {
-    const found = known.get(text)
+    const found = cache.get(text)
     if (found !== undefined) return found
-    if (known.size >= MAX_KNOWN) known = new Map()
-    const mark = readMark(text)
-    const answer = { passes: wanted(mark), last: mark.last }
-    known.set(text, answer)
+    if (cache.size >= MAX_CACHED) cache = new Map()
+    const tag = readTag(text)
+    const answer = { passes: passes(tag), last: tag.last }
+    cache.set(text, answer)
     return answer
   }
 
   return {
     pick(bytes) {
       const picked: Uint8Array[] = []
-      for (const { mark: text, frame: whole } of framesOf(bytes)) {
-        const mark = read(text)
-        const frame = mark.passes ? whole : null
-        // What follows an end is of the next attempt: it was none after all.
-        if (!mark.last) last = null
+      for (const { tag: text, frame: whole } of framesOf(bytes)) {
+        const tag = read(text)
+        const frame = tag.passes ? whole : null
+        // An event behind an end belongs to the next attempt: the end did not count.
+        if (!tag.last) last = null
         else last ??= []
-        if (frame !== null) mark.last ? last!.push(Buffer.from(frame)) : picked.push(frame)
+        if (frame !== null) tag.last ? last!.push(Buffer.from(frame)) : picked.push(frame)
       }
       return picked
     },
@@ -51,12 +51,12 @@ export function openMarked(filter: EventsFilter): Marked {
       last = null
       return taken
     },
-    passes: wanted,
+    passes,
   }
 }
 
 /** `custom` wants every custom event; a segment without `:suffix` means any task of that node. */
-function wants({ channels, namespaces, depth }: EventsFilter): (mark: Mark) => boolean {
+function matcher({ channels, namespaces, depth }: EventsFilter): (tag: EventTag) => boolean {
   const names = new Set(channels)
   const isBelow = (namespace: readonly string[], prefix: readonly string[]) =>
     prefix.length <= namespace.length &&
@@ -74,19 +74,19 @@ export function dataOf(frame: Uint8Array): Uint8Array {
   return view.subarray(view.indexOf(DATA, 0, 'latin1') + DATA.length, view.length - 2)
 }
 
-const ROOT: Mark = { channel: 'lifecycle', namespace: [], last: true }
+const ROOT: EventTag = { channel: 'lifecycle', namespace: [], last: true }
 
 /**
- * The end of a run that no host lived to tell, as the frame of a lifecycle event; null when `marked` does not want it.
- * Its number is that of the run's end, so it is the same whenever it is read.
+ * The end of a run that no host was alive to write, as the frame of a lifecycle event; null when the filter does not
+ * want it. Its number is that of the run's end, so it is the same whenever it is read.
  */
 export function endFrame(
-  marked: Marked,
+  filter: TagFilter,
   run: FollowedRun,
-  end: { id: number; error: NonNullable<Ending['error']> } | { last: number },
+  end: { id: number; error: RunError } | { last: number },
 ): Uint8Array | null {
-  if (!marked.passes(ROOT)) return null
-  const seq = 'id' in end ? seqOf(end.id, run) : markOf(0, end.last, run)
+  if (!filter.passes(ROOT)) return null
+  const seq = 'id' in end ? seqOf(end.id, run) : endSeqOf(end.last, run)
   const data = 'id' in end ? { event: 'failed', error: end.error.message } : { event: 'interrupted' }
   const event_id = `0-${seq}`
   const params = { namespace: [], timestamp: Date.now(), data }

@@ -1,39 +1,41 @@
 /**
- * What of the runs of a thread one subscription of protocol v2 gets (API: threads-and-runs 17): the events its filter
- * wants, and exactly one end of each run, told once that is stored; by the edge where no host lived to tell it.
+ * The events that one subscription of protocol v2 gets of the runs of a thread (API: threads-and-runs 17): those its
+ * filter wants, and exactly one end of each run, sent once that end is stored; the edge writes it where no host was
+ * alive to do so.
  */
-import type { Batch, Ending } from '../../bus/follow.js'
+import type { Batch } from '../../bus/follow.js'
 import type { EventsFilter } from '../../schemas/protocol-v2.js'
 import type { FollowedRun } from '../../schemas/thread-stream.js'
+import type { RunError } from '../streams/run-reader.js'
 import type { ThreadSink } from '../streams/thread-reader.js'
-import { endFrame, openMarked } from './v2-filter.js'
+import { endFrame, openTagFilter } from './v2-filter.js'
 
-/** `tell` gets frames of server-sent events. */
-export function openTeller(
+/** `send` gets frames of server-sent events. */
+export function openForwarder(
   filter: EventsFilter,
-  tell: (frames: readonly Uint8Array[]) => void,
+  send: (frames: readonly Uint8Array[]) => void,
 ): Pick<ThreadSink, 'wants' | 'events' | 'error' | 'ended' | 'dropped'> {
-  const marked = openMarked(filter)
-  /** The end of the present run was told from here. */
-  let told = false
-  const tellEnd = (frame: Uint8Array | null) => frame !== null && tell([frame])
+  const tags = openTagFilter(filter)
+  /** The edge has written the end of the present run. */
+  let endSent = false
+  const sendEnd = (frame: Uint8Array | null) => frame !== null && send([frame])
   return {
-    /** A run that was made by the classic routes has no events here. */
+    /** A run that was created by the classic routes has no events of this protocol. */
     wants: ({ events }: FollowedRun) => (events ? 'events' : 'nothing'),
     events({ bytes, v2 }: Batch): void {
-      const frames = v2 ? marked.pick(bytes) : []
-      if (frames.length > 0) tell(frames)
+      const frames = v2 ? tags.pick(bytes) : []
+      if (frames.length > 0) send(frames)
     },
-    error(id: number, error: NonNullable<Ending['error']>, run: FollowedRun): void {
-      told = true
-      tellEnd(endFrame(marked, run, { id, error }))
+    error(id: number, error: RunError, run: FollowedRun): void {
+      endSent = true
+      sendEnd(endFrame(tags, run, { id, error }))
     },
-    /** Whoever hears the end of a run finds the thread as the run left it. */
+    /** A client that receives the end of a run finds the thread as the run left it. */
     ended(run, _status, last, read): void {
-      const kept = marked.takeLast()
-      if (kept !== null) tell(kept)
-      else if (read && !told) tellEnd(endFrame(marked, run, { last }))
-      told = false
+      const held = tags.takeLast()
+      if (held !== null) send(held)
+      else if (read && !endSent) sendEnd(endFrame(tags, run, { last }))
+      endSent = false
     },
     dropped() {},
   }

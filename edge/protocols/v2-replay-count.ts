@@ -1,18 +1,18 @@
 /**
- * How many events a subscription of protocol v2 begins with (API: threads-and-runs 17, replayed_events). They are read
- * once for the number and again for the client: the answer comes before the first of them, and what is kept of a run
- * is too much to be held here.
+ * Counts the events that a subscription of protocol v2 begins with (API: threads-and-runs 17, replayed_events). They
+ * are read twice, once for the number and once for the client: the answer comes before the first event, and the stored
+ * events of a run are too large to be held in memory.
  */
 import type { CallHead } from '../../schemas/calls.js'
 import type { EventsAsked } from '../../schemas/protocol-v2.js'
 import type { Edge } from '../context.js'
 import { ThreadReader } from '../streams/thread-reader.js'
-import { openTeller } from './v2-forwarder.js'
+import { openForwarder } from './v2-forwarder.js'
 
 export interface ReplayCount {
-  /** Rejects with a WeftError when they cannot be read. */
-  done: Promise<number>
-  /** Nobody waits for it any more: it says what was counted so far. */
+  /** Rejects with a WeftError when the events cannot be read. */
+  count: Promise<number>
+  /** Ends the reading: `count` resolves to the events counted so far. */
   stop(): void
 }
 
@@ -21,14 +21,14 @@ export function countReplay(edge: Edge, head: CallHead, { filter, from }: Events
   let stop = () => {}
   const all = new Promise<void>(done => (stop = done))
   const reader = new ThreadReader(edge, head, {
-    ...openTeller(filter, frames => (count += frames.length)),
+    ...openForwarder(filter, frames => (count += frames.length)),
     ready: true,
     caughtUp: () => stop(),
     closed: () => stop(),
   })
-  const counted = async () => {
+  const read = async () => {
     try {
-      await reader.open(from, true)
+      await reader.open(from, { mayMiss: true })
       reader.start()
       await all
       return count
@@ -36,5 +36,5 @@ export function countReplay(edge: Edge, head: CallHead, { filter, from }: Events
       reader.close()
     }
   }
-  return { done: counted(), stop }
+  return { count: read(), stop }
 }

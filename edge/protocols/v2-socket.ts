@@ -1,28 +1,28 @@
 /**
  * Protocol v2 over one WebSocket (API: threads-and-runs 17): commands and their answers, and any number of
- * subscriptions, which last over runs. A client that does not read holds up its own subscriptions and nothing else.
+ * subscriptions, which last over runs. A client that does not read delays its own subscriptions and nothing else.
  */
 import { v7 as uuid } from 'uuid'
 import type { CallHead } from '../../schemas/calls.js'
-import { type EventsAsked, errorText, type SocketOrder, successText } from '../../schemas/protocol-v2.js'
+import { type EdgeAction, type EventsAsked, errorText, successText } from '../../schemas/protocol-v2.js'
 import { rpc } from '../../schemas/subjects.js'
+import { repeatOptions } from '../calls.js'
 import type { Edge } from '../context.js'
-import type { Stalled } from '../http/outlet.js'
-import { insist } from '../streams/runs.js'
+import type { StallEntry } from '../http/outlet.js'
 import { ThreadReader, type ThreadSink } from '../streams/thread-reader.js'
-import type { Line, Socket } from '../upgrade.js'
+import type { Peer, Socket } from '../upgrade.js'
 import { dataOf } from './v2-filter.js'
-import { openTeller } from './v2-forwarder.js'
+import { openForwarder } from './v2-forwarder.js'
 import { countReplay, type ReplayCount } from './v2-replay-count.js'
 
 const MAX_SUBSCRIPTIONS = 100
-/** So many are worked on at the same time; the others wait for their turn. */
+/** Commands carried out at the same time; the others wait. */
 const MAX_COMMANDS = 64
 const MAX_WAITING = 10_000
-/** Codes of RFC 6455: something failed here; come back, this server restarts; try again later. */
+/** Close codes of RFC 6455: internal error, service restart, try again later. */
 const [FAILED, RESTARTS, OVERLOADED] = [1011, 1012, 1013]
 
-export class EventSocket implements Socket, Stalled {
+export class EventSocket implements Socket, StallEntry {
   blockedAt = 0
   armedAt = 0
   private readonly subscriptions = new Map<string, { reader: ThreadReader; unblock(): void }>()
@@ -31,18 +31,18 @@ export class EventSocket implements Socket, Stalled {
   private commands = 0
   private blocked = false
   private over = false
-  /** The assistant that this connection runs, once it has started a run. */
+  /** The assistant of the runs of this connection, once it has started one. */
   private assistant: string | null = null
 
   constructor(
     private readonly edge: Edge,
     private readonly head: CallHead,
-    private readonly line: Line,
+    private readonly peer: Peer,
   ) {
     edge.sockets.add(this)
   }
 
-  /** One frame from the client. Who sends more than can be held is cut off: an answer without its id would help nobody. */
+  /** One frame from the client. A client that sends more than fits is disconnected: it could not match an answer without an id. */
   onMessage(bytes: Uint8Array): void {
     const { bodies } = this.edge
     if (this.waiting.length >= MAX_WAITING || bodies.held + bytes.length > bodies.most)
@@ -62,12 +62,17 @@ export class EventSocket implements Socket, Stalled {
     try {
       const bound = this.assistant === null ? {} : { assistant_id: this.assistant }
       const call = { ...this.head, ...bound, run: { run_id: uuid(), mode: 'events' as const } }
-      const { head, body } = await insist(this.edge, rpc('threads', 'socket'), call, bytes)
+      const { head, body } = await this.edge.caller.callUntilAnswered(
+        rpc('threads', 'socket_command'),
+        call,
+        bytes,
+        repeatOptions(this.edge, bytes),
+      )
       if (this.over) return
       if (head.status >= 400 && body.length === 0) throw new Error(head.detail)
       this.assistant ??= head.assistant_id ?? null
-      if (head.order === true) await this.obey(JSON.parse(Buffer.from(body).toString()) as SocketOrder)
-      else this.say(body)
+      if (head.action === true) await this.perform(JSON.parse(Buffer.from(body).toString()) as EdgeAction)
+      else this.send(body)
     } catch (error) {
       this.edge.link.log.warn({ err: error, request_id: this.head.request_id }, 'a command could not be answered')
       this.end(FAILED, 'try again')
@@ -95,7 +100,7 @@ export class EventSocket implements Socket, Stalled {
     for (const bytes of this.waiting.splice(0)) this.edge.bodies.held -= bytes.length
   }
 
-  /** The server stops: the client comes back to another. */
+  /** The server stops: the client reconnects to another one. */
   restart(): void {
     this.end(RESTARTS, 'the server restarts')
   }
@@ -108,70 +113,70 @@ export class EventSocket implements Socket, Stalled {
     this.armedAt = now
   }
 
-  private async obey(order: SocketOrder): Promise<void> {
-    if ('unsubscribe' in order) {
-      const known = this.subscriptions.get(order.unsubscribe)
-      known?.reader.close()
-      this.subscriptions.delete(order.unsubscribe)
-      if (known !== undefined) return this.say(successText(order.id, {}))
-      return this.say(errorText(order.id, 'no_such_subscription', `There is no subscription ${order.unsubscribe}`))
+  private async perform(action: EdgeAction): Promise<void> {
+    if ('unsubscribe' in action) {
+      const found = this.subscriptions.get(action.unsubscribe)
+      found?.reader.close()
+      this.subscriptions.delete(action.unsubscribe)
+      if (found !== undefined) return this.send(successText(action.id, {}))
+      return this.send(errorText(action.id, 'no_such_subscription', `There is no subscription ${action.unsubscribe}`))
     }
     if (this.subscriptions.size >= MAX_SUBSCRIPTIONS)
-      return this.say(errorText(order.id, 'invalid_argument', `At most ${MAX_SUBSCRIPTIONS} subscriptions at once`))
+      return this.send(errorText(action.id, 'invalid_argument', `At most ${MAX_SUBSCRIPTIONS} subscriptions at once`))
     const subscription_id = uuid()
-    const { reader, unblock } = this.subscription(order)
+    const { reader, unblock } = this.subscription(action)
     this.subscriptions.set(subscription_id, { reader, unblock })
     let replayed_events: number
     try {
-      // Opened before it is counted: what comes meanwhile is not lost, and is no replay.
-      await reader.open(order.subscribe.from, true)
-      replayed_events = await this.count(order.subscribe)
+      // Opened before it is counted: events of this time are not lost, and do not count as replayed.
+      await reader.open(action.subscribe.from, { mayMiss: true })
+      replayed_events = await this.count(action.subscribe)
     } catch (error) {
       this.subscriptions.delete(subscription_id)
-      return this.say(errorText(order.id, 'invalid_argument', (error as Error).message))
+      return this.send(errorText(action.id, 'invalid_argument', (error as Error).message))
     }
     // The answer comes before the first event.
-    this.say(successText(order.id, { subscription_id, replayed_events }))
+    this.send(successText(action.id, { subscription_id, replayed_events }))
     reader.start()
   }
 
-  /** How many events a subscription will be told of that have been already. */
+  /** How many stored events a subscription begins with. */
   private async count(asked: EventsAsked): Promise<number> {
-    const count = countReplay(this.edge, this.head, asked)
-    this.counts.add(count)
+    const replay = countReplay(this.edge, this.head, asked)
+    this.counts.add(replay)
     try {
-      return await count.done
+      return await replay.count
     } finally {
-      this.counts.delete(count)
+      this.counts.delete(replay)
     }
   }
 
-  private subscription({ subscribe: { filter } }: Extract<SocketOrder, { subscribe: unknown }>) {
-    const teller = openTeller(filter, frames => {
-      for (const frame of frames) this.say(dataOf(frame))
+  private subscription({ subscribe: { filter } }: Extract<EdgeAction, { subscribe: unknown }>) {
+    const forwarder = openForwarder(filter, frames => {
+      for (const frame of frames) this.send(dataOf(frame))
     })
     const socket = this
     const sink: ThreadSink = {
-      ...teller,
+      ...forwarder,
       get ready() {
         return !socket.blocked && !socket.over
       },
       closed(why) {
-        if (why === 'gone') socket.end(FAILED, 'events are no longer kept')
+        if (why === 'lost') socket.end(FAILED, 'events are no longer kept')
         else reader.close()
       },
     }
     const reader: ThreadReader = new ThreadReader(this.edge, this.head, sink)
-    return { reader, unblock: () => reader.settle() }
+    return { reader, unblock: () => reader.advance() }
   }
 
-  private say(text: string | Uint8Array): void {
-    if (this.over || this.line.send(text) || this.blocked) return
+  private send(text: string | Uint8Array): void {
+    if (this.over || this.peer.send(text) || this.blocked) return
     this.blocked = true
     this.edge.stalls.add(this)
   }
 
   private end(code: number, reason: string): void {
-    if (!this.over) this.line.close(code, reason)
+    if (!this.over) this.peer.close(code, reason)
   }
 }

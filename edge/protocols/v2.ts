@@ -3,21 +3,21 @@
  * filtered by channel and namespace.
  */
 import { v7 as uuid } from 'uuid'
-import type { Batch, Ending } from '../../bus/follow.js'
+import type { Batch } from '../../bus/follow.js'
 import type { EventsAsked, EventsFilter } from '../../schemas/protocol-v2.js'
 import type { FollowedRun, From } from '../../schemas/thread-stream.js'
-import { forward } from '../calls.js'
+import { forward, repeatOptions } from '../calls.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import type { Route } from '../routes.js'
-import { insist } from '../streams/runs.js'
+import type { RunError } from '../streams/run-reader.js'
 import { ThreadAnswer } from '../streams/thread-answer.js'
-import { openTeller } from './v2-forwarder.js'
+import { openForwarder } from './v2-forwarder.js'
 
 export async function sendCommand(edge: Edge, exchange: Exchange, { subject }: Route, body: Uint8Array): Promise<void> {
   const head = { ...exchange.callHead(), run: { run_id: uuid(), mode: 'events' as const } }
-  const answer = await insist(edge, subject, head, body)
-  // What is no command is answered in the protocol's own form.
+  const answer = await edge.caller.callUntilAnswered(subject, head, body, repeatOptions(edge, body))
+  // A body that is no command is answered in the protocol's form.
   if (answer.head.status === 400 && answer.body.length > 0) exchange.reply(400, answer.body)
   else forward(exchange, answer)
 }
@@ -30,32 +30,32 @@ export async function openEvents(edge: Edge, exchange: Exchange, { subject }: Ro
 }
 
 class EventStream extends ThreadAnswer {
-  private readonly teller: ReturnType<typeof openTeller>
+  private readonly forwarder: ReturnType<typeof openForwarder>
 
   constructor(edge: Edge, exchange: Exchange, filter: EventsFilter) {
     super(edge, exchange)
-    this.teller = openTeller(filter, frames => this.write(Buffer.concat(frames)))
+    this.forwarder = openForwarder(filter, frames => this.write(Buffer.concat(frames)))
   }
 
   /** A thread that does not exist yet is one without runs. */
   open(from: From): Promise<void> {
-    return this.begin(this.reader.open(from, true))
+    return this.begin(this.reader.open(from, { mayMiss: true }))
   }
 
   wants(run: FollowedRun) {
-    return this.teller.wants(run)
+    return this.forwarder.wants(run)
   }
 
   events(batch: Batch, run: FollowedRun): void {
-    this.teller.events(batch, run)
+    this.forwarder.events(batch, run)
   }
 
-  error(id: number, error: NonNullable<Ending['error']>, run: FollowedRun): void {
-    this.teller.error(id, error, run)
+  error(id: number, error: RunError, run: FollowedRun): void {
+    this.forwarder.error(id, error, run)
   }
 
   ended(run: FollowedRun, status: string, last: number, read: boolean): void | Promise<void> {
-    return this.teller.ended(run, status, last, read)
+    return this.forwarder.ended(run, status, last, read)
   }
 
   dropped(): void {}

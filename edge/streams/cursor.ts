@@ -1,6 +1,6 @@
-/** Where a joined stream begins (API: threads-and-runs 14; design 7). No text a client sends makes it fail. */
+/** Where a joined stream begins (API: threads-and-runs 14; design 7). No text of a client is an error. */
 
-/** `start`: everything kept; a number: strictly after it; null: nothing usable was given, the run's own default. */
+/** `start`: everything stored; a number: strictly after it; null: nothing usable was given, the run's default applies. */
 export type Cursor = 'start' | number | null
 
 /** The header `Last-Event-ID` wins over the query parameter. Foreign text sorts after the end, so it counts as absent. */

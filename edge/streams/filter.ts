@@ -13,7 +13,7 @@ const NAME = '\nevent: '
 /** Modes of the query; [] when absent. */
 export const readModes = (query: URLSearchParams): string[] => readList(query, 'stream_mode')
 
-/** Null when everything the run produces is wanted. */
+/** Null when the client wants everything the run produces. */
 export function openFilter(wanted: readonly string[], produced: readonly StreamMode[]): EventFilter | null {
   if (wanted.length === 0 || produced.every(mode => wanted.includes(mode))) return null
   const names = new Set(ALWAYS)
@@ -22,7 +22,7 @@ export function openFilter(wanted: readonly string[], produced: readonly StreamM
   return bytes => pick(bytes, name => names.has(baseOf(name)))
 }
 
-/** Events of these names and no others. */
+/** Passes events of these names only. */
 export const onlyEvents = (names: readonly string[]): EventFilter => {
   const wanted = new Set(names)
   return bytes => pick(bytes, name => wanted.has(name))
@@ -34,7 +34,7 @@ function baseOf(name: string): string {
   return bare.startsWith('messages/') ? 'messages/' : bare
 }
 
-/** The events whose name passes; neighbours stay one piece. */
+/** Keeps the events whose name passes; neighbours stay one piece. */
 function pick(bytes: Uint8Array, passes: (name: string) => boolean): Uint8Array {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   const pieces: Uint8Array[] = []

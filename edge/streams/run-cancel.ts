@@ -1,39 +1,39 @@
 /**
- * Cancelling a run (API: threads-and-runs 11). With `wait` the answer comes when the run has settled, so the edge
- * follows its end before it asks.
+ * Cancels a run (API: threads-and-runs 11). With `wait` the answer comes when the run has ended, so the edge follows
+ * its end before it asks.
  */
-import { token } from '../../schemas/ids.js'
+import { type RunId, token } from '../../schemas/ids.js'
 import { isTrue } from '../../schemas/query.js'
 import { isTerminal } from '../../schemas/runs.js'
 import { forward } from '../calls.js'
 import { type Edge, runPath } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import type { Route } from '../routes.js'
-import type { Watched } from '../watch.js'
+import type { WatchEntry } from '../watch.js'
 
 export async function cancelRun(edge: Edge, exchange: Exchange, route: Route): Promise<void> {
   const head = exchange.callHead()
   const run = token<'run'>('run', head.params!.run_id!)
   // A run that is deleted by force has to stop first.
   const waits = isTrue(new URLSearchParams(exchange.query).get(route.method === 'DELETE' ? 'force' : 'wait'))
-  const { ended, release } = waits ? untilEnded(edge, exchange, run) : { ended: null, release: () => {} }
+  const { ended, release } = waits ? awaitEnd(edge, exchange, run) : { ended: null, release: () => {} }
   try {
     const answer = await edge.caller.call(route.subject, head)
-    const { status, run: found } = answer.head
-    if (status >= 400 || ended === null || found === undefined) return forward(exchange, answer)
+    const { status, run: view } = answer.head
+    if (status >= 400 || ended === null || view === undefined) return forward(exchange, answer)
     await ended
-    const headers = route.method === 'DELETE' ? undefined : { Location: `${runPath(found)}/join` }
+    const headers = route.method === 'DELETE' ? undefined : { Location: `${runPath(view)}/join` }
     if (!exchange.over) exchange.reply(204, null, headers)
   } finally {
     release()
   }
 }
 
-/** Resolves at the terminal event, or when the row says so or is gone; also when the client leaves. */
-function untilEnded(edge: Edge, exchange: Exchange, run: ReturnType<typeof token<'run'>>) {
+/** Resolves at the terminal event, or when the row is terminal or removed; also when the client leaves. */
+function awaitEnd(edge: Edge, exchange: Exchange, run: RunId) {
   let end = () => {}
   const ended = new Promise<void>(done => (end = done))
-  const watched: Watched = {
+  const entry: WatchEntry = {
     run,
     heardAt: Date.now(),
     onPeek: peek => {
@@ -42,13 +42,13 @@ function untilEnded(edge: Edge, exchange: Exchange, run: ReturnType<typeof token
     onReconnect: () => {},
   }
   const unfollow = edge.follower.follow(run, { onEnd: end })
-  edge.watch.add(watched)
+  edge.watch.add(entry)
   exchange.onAbort = end
   return {
     ended,
     release() {
       unfollow()
-      edge.watch.remove(watched)
+      edge.watch.remove(entry)
     },
   }
 }

@@ -1,185 +1,281 @@
 /**
- * A run's events to one reader: every id once, in order, and always an end. Ids have no gap within an attempt, so all
- * this needs is the last id it delivered. Anything else than the next one means: replay from where events are kept,
- * then go on. It ends when it has delivered the last id of the ended run, and is cut, never ended cleanly, when
- * something in between cannot be had any more.
+ * Delivers a run's events to one sink: every id once, in order, and always an end. Ids have no gap within an attempt,
+ * so the last delivered id is all the state it needs. An event that does not follow starts a replay from where events
+ * are stored. The stream ends when the last id of the ended run was delivered; it is cut, never ended cleanly, when an
+ * event in between is no longer available.
  */
 import { after, type Batch, type Ending, follows, type Listener } from '../../bus/follow.js'
 import type { Peek } from '../../schemas/calls.js'
 import { type RunId, token } from '../../schemas/ids.js'
-import { isTerminal, type RunHead } from '../../schemas/runs.js'
-import { rpc } from '../../schemas/subjects.js'
+import { isTerminal, type RunView } from '../../schemas/runs.js'
 import type { Edge } from '../context.js'
-import type { Watched } from '../watch.js'
+import type { WatchEntry } from '../watch.js'
+import { Backlog } from './backlog.js'
+import { fetchResult } from './run-result.js'
 
-/** Live events held while the client or a replay is behind; beyond it only the cursor is remembered. */
-const HOLD_BYTES = 256 * 1024
 const FIRST_RETRY_MS = 50
 const LAST_RETRY_MS = 2_000
-/** How long something must be gone before we believe it: supervisors reconnect to a restarted broker, too. */
+/** An event counts as lost after it was missing for this long: supervisors reconnect to a restarted broker, too. */
 const GONE_MS = 3_000
-/** After a reconnect of ours, replay is asked for until somebody answers, for so long. */
+/** Time after our own reconnect in which a replay that finds nothing is repeated. */
 const RECONNECT_MS = 5_000
-/** Tries to get the tail of an ended run before it counts as all there is. */
+/** Replays for the tail of an ended run before what they brought counts as all there is. */
 const TAIL_TRIES = 4
+/** Events and the end travel over different connections: an event published before the end may arrive this much later. */
+const TAIL_MS = 250
 
 /** Thrown to end a replay early. */
-export const STOP = new Error('enough for now')
+const STOP = new Error('the replay is no longer needed')
 
-/** What is known of the end: the row's word. `last` null: nothing is known but that it is over. */
-export interface End {
-  last: number | null
-  status: string
-  error: Ending['error']
-  /** Whether the row's error may have to be asked for: a peek does not carry it. */
-  ask: boolean
+export type RunError = NonNullable<Ending['error']>
+
+/** Where the events go. `events` and `error` are called only while it is `ready`. */
+export interface RunSink {
+  readonly ready: boolean
+  /** Begins the answer, before the first event; false when the client left. */
+  begin(): boolean
+  /** The next events, each once. */
+  events(batch: Batch): void
+  /** The last event, which no host was alive to write. */
+  error(id: number, error: RunError): void
+  /** Everything that is stored was delivered, and the run goes on; may be called again. */
+  caughtUp?(): void
+  /** Everything was delivered, and the run has ended. */
+  ended(): void
+  /** An event is lost: a clean end would claim that this was all. */
+  cut(): void
 }
 
-export abstract class RunReader implements Listener, Watched {
-  heardAt = 0
-  protected head: RunHead | null = null
+/**
+ * waiting: the run may not exist yet, events are stored. joining: the first replay decides whether the answer can
+ * begin. live: events are delivered as they come. replaying: live events wait behind the replay.
+ */
+type Phase = 'waiting' | 'joining' | 'live' | 'replaying' | 'closed'
 
-  /** Last id that was delivered, or that needs no delivery. */
-  protected sent = -1
+export type Outcome = 'complete' | 'gone' | 'stopped' | 'silent'
+
+/** What the row says of the end. `last` null: only that the run is over. */
+interface End {
+  last: number | null
+  status: string
+  error: RunError | null
+  /** The row's error may have to be fetched: a peek does not carry it. */
+  fetchError: boolean
+}
+
+/** Where delivery begins. */
+export interface Start {
+  /** Last id that needs no delivery. */
+  after: number
   /** False: the first event that comes is the right one to begin with. */
-  protected anchored = true
-  /** What is heard before is held. */
-  protected opened = false
-  protected closed = false
-  protected replaying = false
-  private held: Batch[] = []
-  private heldBytes = 0
-  /** Behind what is held something is missing: replay once it is delivered. */
-  private overflow = false
-  /** An event in the present replay did not follow the one before. */
-  protected hole = false
-  protected end: End | null = null
-  private replayedSinceEnd = 0
-  private retry: NodeJS.Timeout | null = null
+  anchored?: boolean
+  /** The beginning may be missing: only a gap behind the first delivered event is a loss. */
+  lenient?: boolean
+}
+
+export class RunReader implements Listener, WatchEntry {
+  heardAt = 0
+  view: RunView | null = null
+  /** Last id that was delivered, or that needs no delivery. */
+  sent = -1
+  end: End | null = null
+  private phase: Phase = 'waiting'
+  private anchored = true
+  private lenient = false
+  private readonly backlog = new Backlog()
+  /** An event of the present replay did not follow the one before. */
+  private hole = false
+  /** A batch of the present replay reached the reader. */
+  private found = false
   private tries = 0
+  private replaysSinceEnd = 0
   private goneSince = 0
   private reconnectedAt = 0
+  private retry: NodeJS.Timeout | null = null
+  private readonly closing = new AbortController()
   private unfollow: () => void
 
   constructor(
-    protected readonly edge: Edge,
-    /** The id it follows; the head comes with the answer to create or join. */
+    private readonly edge: Edge,
     public run: RunId,
+    private readonly sink: RunSink,
   ) {
     this.unfollow = edge.follower.follow(run, this)
   }
 
-  /** Takes a batch now; while it does not, nothing is delivered and `settle` is called once it does again. */
-  protected abstract get ready(): boolean
-  /** The next events, each once. */
-  protected abstract deliver(batch: Batch): void
-  /** The last event, which nobody lived to write. */
-  protected abstract deliverError(id: number, error: NonNullable<Ending['error']>): void
-  /** Everything was delivered, and the run is over. */
-  protected abstract finish(): void
-  /** Everything that is kept was delivered, and the run goes on. */
-  protected live(): void {}
-  /** Something is gone: the clean end would say that this was all. */
-  protected abstract cut(): void
+  get closed(): boolean {
+    return this.phase === 'closed'
+  }
 
-  // What is heard.
+  // Opening and closing.
+
+  /** The run exists. Nothing is delivered before `begin`. */
+  accept(view: RunView): void {
+    this.view = view
+    this.heardAt = Date.now()
+    if (isTerminal(view.status)) {
+      const fetchError = view.status === 'error' || view.status === 'timeout'
+      this.end ??= { last: view.last_event_id, status: view.status, error: null, fetchError }
+    }
+    this.edge.watch.add(this)
+  }
+
+  /** Follows another run instead: an earlier attempt of the same request made that one. */
+  refollow(run: string): void {
+    this.unfollow()
+    this.run = token<'run'>('run', run)
+    this.backlog.clear()
+    this.unfollow = this.edge.follower.follow(this.run, this)
+  }
+
+  /** Begins the answer; false when the client left. */
+  begin(): boolean {
+    if (this.closed || !this.sink.begin()) return false
+    this.phase = this.phase === 'joining' ? 'replaying' : 'live'
+    return true
+  }
+
+  /** Begins the answer and delivers from `start` on. */
+  open({ after, anchored = true, lenient = false }: Start): void {
+    if (!this.begin()) return
+    this.sent = after
+    this.anchored = anchored
+    this.lenient = lenient
+    if (this.end !== null && this.end.last !== null && after >= this.end.last) this.finish()
+    else if (anchored) this.replay()
+    else this.advance()
+  }
+
+  /** Begins the answer of a new run: every event since its first is in the backlog or still to come. */
+  openNew(): void {
+    if (this.begin()) this.advance()
+  }
+
+  /**
+   * The first replay of a join: the answer begins with the first event that may be delivered. `began` false: the
+   * caller refuses, probes again, or calls `resume`.
+   */
+  async probe(from: number, { after, anchored = true, lenient = false }: Start): Promise<Probe> {
+    if (this.closed) return { outcome: 'stopped', found: false, hole: false, began: false }
+    this.phase = 'joining'
+    this.sent = after
+    this.anchored = anchored
+    this.lenient = lenient
+    this.hole = false
+    this.found = false
+    let outcome: Outcome
+    try {
+      outcome = await this.fetch(from, batch => this.onProbed(batch))
+    } catch (error) {
+      outcome = error === STOP ? 'stopped' : 'silent'
+    }
+    return { outcome, found: this.found, hole: this.hole, began: this.is('replaying') }
+  }
+
+  /** Goes on after a probe; begins the answer if no event did. */
+  resume(outcome: Outcome, { anchored = this.anchored, lenient = this.lenient } = {}): void {
+    this.anchored = anchored
+    this.lenient = lenient
+    if (this.phase === 'joining' && !this.begin()) return
+    this.onReplayEnd(outcome)
+  }
+
+  close(): void {
+    if (this.closed) return
+    this.phase = 'closed'
+    this.closing.abort()
+    this.unfollow()
+    this.edge.watch.remove(this)
+    if (this.retry !== null) clearTimeout(this.retry)
+    this.backlog.clear()
+  }
+
+  /** `phase` changes during awaits and callbacks, which the compiler does not see. */
+  private is(phase: Phase): boolean {
+    return this.phase === phase
+  }
+
+  // Messages.
 
   onBatch(batch: Batch): void {
     if (this.closed) return
     this.heardAt = this.edge.wheel.now
     if (batch.first + batch.count - 1 <= this.sent) return
-    if (!this.opened || this.replaying || this.overflow || this.held.length > 0 || !this.ready) this.hold(batch)
-    else if (!this.take(batch, false)) {
-      this.hold(batch)
+    const { batches, overflowed } = this.backlog
+    if (this.phase !== 'live' || overflowed || batches.length > 0 || !this.sink.ready) this.backlog.push(batch)
+    else if (!this.take(batch, 'live')) {
+      this.backlog.push(batch)
       this.replay()
-    } else if (this.end !== null) this.settle(false)
+    } else if (this.end !== null) this.advance()
   }
 
   onEnd({ status, last_event_id, resumable_until_id, error }: Ending): void {
-    this.keptUntil(resumable_until_id)
-    this.ended({ last: last_event_id, status, error, ask: false })
+    this.storedUntil(resumable_until_id)
+    this.onEnded({ last: last_event_id, status, error, fetchError: false })
   }
 
   onPeek(peek: Peek | null): void {
-    this.keptUntil(peek?.resumable_until_id)
-    if (this.closed || this.end !== null) return
-    if (peek === null) this.ended({ last: null, status: 'gone', error: null, ask: false })
+    this.storedUntil(peek?.resumable_until_id)
+    if (peek === null) this.onEnded({ last: null, status: 'removed', error: null, fetchError: false })
     else if (isTerminal(peek.status)) {
-      const ask = peek.status === 'error' || peek.status === 'timeout'
-      this.ended({ last: peek.last_event_id, status: peek.status, error: null, ask })
+      const fetchError = peek.status === 'error' || peek.status === 'timeout'
+      this.onEnded({ last: peek.last_event_id, status: peek.status, error: null, fetchError })
     }
   }
 
   onReconnect(): void {
     this.reconnectedAt = Date.now()
-    if (this.opened && this.anchored) this.replay()
+    if (this.phase === 'live' && this.anchored) this.replay()
   }
 
-  // Taking events.
+  private onEnded(end: End): void {
+    if (this.closed || this.end !== null) return
+    this.end = end
+    this.advance()
+  }
 
-  /** Delivers what is new of a batch; false when it does not follow what was delivered. `replayed`: all kept before it was seen. */
-  private take(batch: Batch, replayed: boolean): boolean {
+  /** The stored stream was full at this event: what comes after it is stored elsewhere. */
+  private storedUntil(id: number | null | undefined): void {
+    if (this.view !== null) this.view.resumable_until_id ??= id ?? null
+  }
+
+  // Delivery.
+
+  /** Delivers the new part of a batch; false when it does not follow what was delivered. */
+  private take(batch: Batch, source: 'live' | 'replay'): boolean {
     const next = after(batch, this.sent)
     if (next === null) return true
     if (this.anchored && next.first !== this.sent + 1) {
       if (!follows(this.sent, next.first)) return false
-      // A new attempt: what is stored of the old one comes first.
-      if (!replayed && this.sent >= 0 && this.head!.resumable) return false
+      // A new attempt: the stored events of the old one come first.
+      if (source === 'live' && this.sent >= 0 && this.view!.resumable) return false
     }
     this.anchored = true
     this.sent = next.first + next.count - 1
     this.tries = 0
     this.goneSince = 0
-    this.deliver(next)
+    this.sink.events(next)
     return true
   }
 
-  private hold(batch: Batch): void {
-    if (this.overflow) return
-    if (this.heldBytes + batch.bytes.length > HOLD_BYTES) {
-      this.forget()
-      this.overflow = true
-      return
-    }
-    // A copy: the bytes of a message keep everything alive that came with it from the socket.
-    this.held.push({ ...batch, bytes: Buffer.from(batch.bytes) })
-    this.heldBytes += batch.bytes.length
-  }
-
-  protected forget(): void {
-    this.held = []
-    this.heldBytes = 0
-  }
-
-  /** Goes on with whatever is next: held events, a replay, the end. */
-  protected settle(replayed: boolean): void {
-    if (this.closed || !this.opened || !this.ready) return
-    // During a replay that overflowed only replayed events are held; else they come after it.
-    if (this.replaying && !this.overflow) return
-    let i = 0
-    while (i < this.held.length && this.ready) {
-      const batch = this.held[i]!
-      if (!this.take(batch, replayed || this.overflow)) break
-      this.heldBytes -= batch.bytes.length
-      i++
-    }
-    if (i > 0) this.held = i === this.held.length ? [] : this.held.slice(i)
-    if (!this.ready || this.replaying) return
-    if (this.held.length > 0) this.replayLater()
-    else if (this.overflow) this.replay()
+  /** Goes on with whatever is next: the backlog, a replay, the end. The sink calls it when it is ready again. */
+  advance(source: 'live' | 'replay' = 'live'): void {
+    const { backlog, sink } = this
+    const replaying = this.phase === 'replaying'
+    if ((this.phase !== 'live' && !replaying) || !sink.ready) return
+    if (replaying && !backlog.overflowed) return
+    backlog.drain(batch => sink.ready && this.take(batch, backlog.overflowed ? 'replay' : source))
+    if (!sink.ready || replaying || this.closed) return
+    if (backlog.batches.length > 0) this.replayLater()
+    else if (backlog.overflowed) this.replay()
     else if (this.end !== null) this.conclude(this.end)
   }
 
   // Replay.
 
-  /** The stored stream was full at this event: what comes after it is kept elsewhere. */
-  private keptUntil(id: number | null | undefined): void {
-    if (this.head !== null) this.head.resumable_until_id ??= id ?? null
-  }
-
   private replayLater(): void {
-    // It brought nothing: the stored stream may have become full meanwhile.
-    if (this.tries > 0 && this.head?.resumable && this.head.resumable_until_id === null) this.edge.watch.ask(this)
+    // The last one brought nothing: the stored stream may have become full meanwhile.
+    if (this.tries > 0 && this.view?.resumable && this.view.resumable_until_id === null) this.edge.watch.ask(this)
     this.retry ??= setTimeout(
       () => {
         this.retry = null
@@ -189,142 +285,133 @@ export abstract class RunReader implements Listener, Watched {
     )
   }
 
-  protected replay(): void {
-    if (this.closed || this.replaying || this.head === null) return
+  private replay(): void {
+    if (this.phase !== 'live' || this.view === null) return
     if (this.retry !== null) clearTimeout(this.retry)
     this.retry = null
-    this.replaying = true
-    // What was held behind an overflow is older than what the replay brings anew: it goes on from `sent`.
-    if (this.overflow) this.forget()
-    this.overflow = false
+    this.phase = 'replaying'
+    // The backlog behind an overflow is older than what the replay brings: it goes on from `sent`.
+    if (this.backlog.overflowed) this.backlog.clear()
+    this.backlog.overflowed = false
     this.hole = false
-    const { resumable, resumable_until_id: until } = this.head
-    this.edge.follower
-      .replay(this.run, { resumable, after: this.sent, until }, batch => this.onReplayed(batch))
-      .then(
-        outcome => this.replayed(outcome),
-        error => this.replayed(error === STOP ? 'stopped' : 'silent'),
-      )
+    this.fetch(this.sent, batch => this.onReplayed(batch)).then(
+      outcome => this.onReplayEnd(outcome),
+      error => this.onReplayEnd(error === STOP ? 'stopped' : 'silent'),
+    )
   }
 
-  protected onReplayed(batch: Batch): void {
+  private fetch(from: number, onBatch: (batch: Batch) => void): Promise<'complete' | 'gone'> {
+    const { resumable, resumable_until_id: until } = this.view!
+    return this.edge.follower.replay(this.run, { resumable, after: from, until }, onBatch)
+  }
+
+  private onProbed(batch: Batch): void {
+    if (this.closed) throw STOP
+    this.found = true
+    if (this.phase === 'joining' && batch.first + batch.count - 1 > this.sent) {
+      const next = after(batch, this.sent)!
+      if (this.anchored && !follows(this.sent, next.first)) {
+        this.hole = true
+        return
+      }
+      if (!this.begin()) throw STOP
+    }
+    this.onReplayed(batch)
+  }
+
+  private onReplayed(batch: Batch): void {
     if (this.closed) throw STOP
     this.heardAt = this.edge.wheel.now
     if (batch.first + batch.count - 1 <= this.sent) return
-    if (this.opened && this.ready && !(this.overflow && this.held.length > 0)) {
-      // Something sent twice after it was lost stands behind what came later: go on reading.
-      this.hole = !this.take(batch, true)
+    const { backlog } = this
+    if (this.phase === 'replaying' && this.sink.ready && !(backlog.overflowed && backlog.batches.length > 0)) {
+      // An event that was sent again after a loss is stored behind later ones: go on reading.
+      this.hole = !this.take(batch, 'replay')
       return
     }
-    if (!this.overflow) {
-      this.forget()
-      this.overflow = true
-    } else if (this.heldBytes + batch.bytes.length > HOLD_BYTES) throw STOP
-    this.held.push({ ...batch, bytes: Buffer.from(batch.bytes) })
-    this.heldBytes += batch.bytes.length
+    if (!backlog.pushReplayed(batch)) throw STOP
   }
 
-  protected replayed(outcome: 'complete' | 'gone' | 'stopped' | 'silent') {
-    this.replaying = false
-    if (this.closed || !this.opened) return
-    if (outcome === 'stopped') return this.settle(true)
+  private onReplayEnd(outcome: Outcome): void {
+    if (this.phase !== 'replaying' && this.phase !== 'live') return
+    this.phase = 'live'
+    if (this.lenient && this.sent < 0 && outcome === 'gone') {
+      this.anchored = false
+      if (this.end !== null) this.end.last = null
+    }
+    if (outcome === 'stopped') return this.advance('replay')
     this.tries++
     if (outcome === 'silent') return this.replayLater()
-    if (this.end !== null) this.replayedSinceEnd++
+    if (this.end !== null) this.replaysSinceEnd++
     if (!this.hole && !(outcome === 'gone' && this.misses())) this.goneSince = 0
-    else if (Date.now() - (this.goneSince ||= Date.now()) >= GONE_MS) return this.cut()
-    // Whoever keeps the events may come back to the broker later than we do.
+    else if (Date.now() - (this.goneSince ||= Date.now()) >= GONE_MS) return this.sink.cut()
+    // The process that stores the events may reconnect to the broker later than we do.
     const early = outcome === 'gone' && Date.now() - this.reconnectedAt < RECONNECT_MS
     if (early || this.hole) return this.replayLater()
-    this.settle(true)
-    if (!this.closed && this.end === null && this.retry === null) this.live()
+    this.advance('replay')
+    if (!this.closed && this.end === null && this.retry === null) this.sink.caughtUp?.()
   }
 
-  /** Something behind `sent` is known to exist. */
+  /** Whether an event behind `sent` is known to exist. */
   private misses(): boolean {
-    const next = this.held[0]
+    const next = this.backlog.batches[0]
     if (next !== undefined && next.first > this.sent && !follows(this.sent, next.first)) return true
     return this.end !== null && this.end.error === null && this.end.last !== null && this.sent < this.end.last
   }
 
   // The end.
 
-  private ended(end: End): void {
-    if (this.closed || this.end !== null) return
-    this.end = end
-    this.settle(false)
-  }
-
-  /** Everything heard is sent, and the run is over. */
-  private conclude(end: End) {
+  /** Everything received was delivered, and the run has ended. */
+  private conclude(end: End): void {
     const { last, error } = end
     if (last !== null && this.sent >= last) return this.finish()
-    // Events and the end come over different connections: what was published before may arrive a little later.
     if (!this.anchored) {
-      if (this.replayedSinceEnd++ > 0) return this.finish()
+      if (this.replaysSinceEnd++ > 0) return this.finish()
       this.retry ??= setTimeout(() => {
         this.retry = null
-        this.settle(false)
-      }, 250)
+        this.advance()
+      }, TAIL_MS)
       return
     }
-    if (this.replayedSinceEnd === 0) {
+    if (this.replaysSinceEnd === 0) {
       this.tries = 1
       return this.replayLater()
     }
     if (error !== null) return this.finishWithError(last ?? this.sent + 1, error)
     if (last === null) return this.finish()
-    if (end.ask && follows(this.sent, last)) return void this.askForError(end)
+    if (end.fetchError && follows(this.sent, last)) return void this.fetchError(end)
     if (this.goneSince === 0 && this.tries >= TAIL_TRIES) return this.finish()
     this.replayLater()
   }
 
-  /** The row was found ended, and its last event is one that nobody lived to write. */
-  private async askForError(end: End): Promise<void> {
-    end.ask = false
-    const head = { request_id: `end-${this.run}`, params: { run_id: this.run as string } }
-    try {
-      const { body } = await this.edge.caller.ask(rpc('runs', 'result'), head)
-      const result = JSON.parse(Buffer.from(body).toString()) as { __error__?: Ending['error'] }
-      end.error = result.__error__ ?? null
-    } catch (error) {
-      this.edge.link.log.warn({ err: error, run_id: this.run }, 'the error of a run could not be read')
-    }
-    this.settle(true)
+  /** The row was found ended, and no host was alive to write its last event. */
+  private async fetchError(end: End): Promise<void> {
+    end.fetchError = false
+    const body = await fetchResult(this.edge, this.run, `end-${this.run}`, this.closing.signal)
+    if (body === null) return
+    end.error = (JSON.parse(Buffer.from(body).toString()) as { __error__?: RunError }).__error__ ?? null
+    this.advance('replay')
   }
 
-  private finishWithError(id: number, error: NonNullable<Ending['error']>): void {
-    this.deliverError(id, error)
+  private finishWithError(id: number, error: RunError): void {
+    this.sink.error(id, error)
     this.sent = id
     this.finish()
   }
 
-  // Opening and leaving.
-
-  protected accept(head: RunHead): void {
-    this.head = head
-    this.heardAt = Date.now()
-    if (isTerminal(head.status)) {
-      const ask = head.status === 'error' || head.status === 'timeout'
-      this.end ??= { last: head.last_event_id, status: head.status, error: null, ask }
-    }
-    this.edge.watch.add(this)
+  private finish(): void {
+    this.close()
+    this.sink.ended()
   }
+}
 
-  /** Follows another run instead: the same request made that one before. */
-  protected refollow(run: string): void {
-    this.unfollow()
-    this.run = token<'run'>('run', run)
-    this.forget()
-    this.unfollow = this.edge.follower.follow(this.run, this)
-  }
-
-  protected release(): void {
-    if (this.closed) return
-    this.closed = true
-    this.unfollow()
-    this.edge.watch.remove(this)
-    if (this.retry !== null) clearTimeout(this.retry)
-    this.forget()
-  }
+/** What the first replay of a join found. */
+export interface Probe {
+  outcome: Outcome
+  /** At least one batch came. */
+  found: boolean
+  /** The first batch behind the start does not follow it. */
+  hole: boolean
+  /** The answer has begun. */
+  began: boolean
 }

@@ -1,20 +1,20 @@
 /**
- * The events of a run as the answer to one request: the creator's stream. What follows what, and when it ends, is
- * decided in reader.ts.
+ * The events of a run as the answer to one request, of the client that created the run or of one that joined it. The
+ * order of the events and the end are decided in run-reader.ts.
  */
-import type { Batch, Ending } from '../../bus/follow.js'
+import type { Batch } from '../../bus/follow.js'
 import { token } from '../../schemas/ids.js'
-import { isTerminal, type RunHead } from '../../schemas/runs.js'
+import { isTerminal, type RunView } from '../../schemas/runs.js'
 import { type Edge, reportDisconnect, runPath } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import { Outlet } from '../http/outlet.js'
-import type { Beating } from '../wheel.js'
+import type { WheelEntry } from '../wheel.js'
 import type { EventFilter } from './filter.js'
-import { RunReader } from './run-reader.js'
+import { type RunError, RunReader, type RunSink } from './run-reader.js'
 
 /** A single line end: after a comment with a blank line some SDKs dispatch a phantom event (API: threads-and-runs 12). */
 export const HEARTBEAT = Buffer.from(': heartbeat\n')
-/** Something must be written for the head to leave; a comment of its own keeps the heartbeats' cadence unbroken. */
+/** Something must be written for the head to leave; a separate comment keeps the heartbeats' cadence unbroken. */
 export const FIRST = ': connected\n'
 /** Headers of every event stream. */
 export const SSE = {
@@ -23,45 +23,56 @@ export const SSE = {
   'X-Accel-Buffering': 'no',
 } as const
 
-export class RunStream extends RunReader implements Beating {
+export interface RunStreamOptions {
+  /** This client joined the run; else it created it. */
+  joined: boolean
+  /** Its disconnect may cancel the run. */
+  cancels?: boolean
+  filter?: EventFilter | null
+}
+
+export class RunStream implements RunSink, WheelEntry {
   wroteAt = 0
-  protected filter: EventFilter | null = null
-  protected cancels = false
-  /** It has joined the run, not made it. */
-  protected readonly reader: boolean = false
+  readonly reader: RunReader
   private readonly outlet: Outlet
+  private readonly filter: EventFilter | null
+  private readonly joined: boolean
+  private cancels: boolean
 
   constructor(
-    edge: Edge,
-    protected readonly exchange: Exchange,
-    run: string,
+    private readonly edge: Edge,
+    readonly exchange: Exchange,
+    run_id: string,
+    { joined, cancels = false, filter = null }: RunStreamOptions,
   ) {
-    super(edge, token<'run'>('run', run))
-    this.outlet = new Outlet(exchange, edge.stalls, () => this.settle(false))
+    this.joined = joined
+    this.cancels = cancels
+    this.filter = filter
+    this.outlet = new Outlet(exchange, edge.stalls, () => this.reader.advance())
+    this.reader = new RunReader(edge, token<'run'>('run', run_id), this)
     exchange.onAbort = () => this.onAbort()
   }
 
   /** The creator's stream, after the run was accepted: 200 and everything from id 0. */
-  openCreated(head: RunHead): void {
-    this.cancels = head.on_disconnect === 'cancel'
-    if (this.closed) {
-      if (this.cancels && !this.edge.stopping && !isTerminal(head.status))
-        void reportDisconnect(this.edge, head, this.reader)
+  openCreated(view: RunView): void {
+    const { reader } = this
+    this.cancels = view.on_disconnect === 'cancel'
+    if (reader.closed) {
+      if (this.cancels && !isTerminal(view.status)) this.report(view)
       return
     }
-    const other = head.run_id !== this.run
+    const other = view.run_id !== reader.run
     // The same request made a run before (Idempotency-Key, or a repeated call): that one is streamed, from its start.
-    if (other) this.refollow(head.run_id)
-    this.accept(head)
-    if (!this.begin()) return
-    if (other || isTerminal(head.status)) this.replay()
-    else this.settle(false)
+    if (other) reader.refollow(view.run_id)
+    reader.accept(view)
+    if (other || isTerminal(view.status)) reader.open({ after: -1 })
+    else reader.openNew()
   }
 
-  /** Nothing was created: the caller answers. */
+  /** Nothing is streamed: the caller answers. */
   drop(): void {
     this.exchange.onAbort = null
-    this.release()
+    this.close()
     this.outlet.drop()
   }
 
@@ -69,59 +80,58 @@ export class RunStream extends RunReader implements Beating {
     if (this.outlet.ready) this.outlet.write(HEARTBEAT)
   }
 
-  protected get ready(): boolean {
+  get ready(): boolean {
     return this.outlet.ready
   }
 
-  protected deliver({ bytes, v2 }: Batch): void {
+  /** The headers leave at once: the SDKs count a request as open until then. */
+  begin(): boolean {
+    const path = runPath(this.reader.view!)
+    const headers = { ...SSE, Location: `${path}/stream`, 'Content-Location': path }
+    if (!this.exchange.begin(headers, FIRST)) return false
+    this.edge.wheel.add(this)
+    return true
+  }
+
+  events({ bytes, v2 }: Batch): void {
     if (v2) return
     this.wroteAt = this.edge.wheel.tick
     this.outlet.write(this.filter === null ? bytes : this.filter(bytes))
   }
 
-  protected deliverError(id: number, error: NonNullable<Ending['error']>): void {
+  error(id: number, error: RunError): void {
     this.outlet.write(Buffer.from(`id: ${id}\nevent: error\ndata: ${JSON.stringify(error)}\n\n`))
   }
 
-  protected finish(): void {
+  ended(): void {
     const { outlet } = this
     this.exchange.onAbort = () => outlet.drop()
-    this.release()
+    this.close()
     outlet.end()
   }
 
-  protected cut(): void {
-    this.edge.link.log.warn({ run_id: this.run, sent: this.sent }, 'events of a run are gone: its stream is cut')
+  cut(): void {
+    const { run, sent } = this.reader
+    this.edge.link.log.warn({ run_id: run, sent }, 'events of a run are lost: stream cut')
     this.cancels = false
     this.exchange.destroy()
   }
 
-  /** The head of the answer, at once: the SDKs count a request as open until then. */
-  protected begin(): boolean {
-    const path = runPath(this.head!)
-    const headers = { ...SSE, Location: `${path}/stream`, 'Content-Location': path }
-    if (this.closed || !this.exchange.begin(headers, FIRST)) return false
-    this.opened = true
-    this.edge.wheel.add(this)
-    return true
-  }
-
-  protected override release(): void {
-    super.release()
+  private close(): void {
+    this.reader.close()
     this.edge.wheel.remove(this)
   }
 
-  private onAbort() {
-    if (this.head === null) return this.drop()
-    this.abandoned()
+  /** The client left before the end of the run. */
+  private onAbort(): void {
+    const { view, end } = this.reader
+    if (view === null) return this.drop()
+    this.close()
+    this.outlet.drop()
+    if (this.cancels && end === null) this.report(view)
   }
 
-  /** The connection is gone before the run's end. */
-  private abandoned(): void {
-    const { head, end, cancels } = this
-    this.release()
-    this.outlet.drop()
-    if (cancels && end === null && head !== null && !this.edge.stopping)
-      void reportDisconnect(this.edge, head, this.reader)
+  private report(view: RunView): void {
+    if (!this.edge.stopping.aborted) void reportDisconnect(this.edge, view, this.joined)
   }
 }

@@ -1,64 +1,66 @@
 /**
- * wait and join: one JSON document when the run is over (API: threads-and-runs 10). The head leaves at once, blank
+ * wait and join: one JSON document when the run has ended (API: threads-and-runs 10). The headers leave at once, blank
  * lines keep the connection alive, JSON parsers skip them.
  */
 import type { Ending, Listener } from '../../bus/follow.js'
 import type { Peek } from '../../schemas/calls.js'
 import { type RunId, token } from '../../schemas/ids.js'
-import { isTerminal, type RunHead } from '../../schemas/runs.js'
-import { rpc } from '../../schemas/subjects.js'
+import { isTerminal, type RunView } from '../../schemas/runs.js'
 import { type Edge, reportDisconnect, runPath } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import { Outlet } from '../http/outlet.js'
-import type { Watched } from '../watch.js'
-import type { Beating } from '../wheel.js'
+import type { WatchEntry } from '../watch.js'
+import type { WheelEntry } from '../wheel.js'
+import { fetchResult } from './run-result.js'
 
 const BLANK = Buffer.from('\n')
-const NO_STATE = Buffer.from('{}')
-const RETRY_MS = 500
 
-export class RunWait implements Listener, Watched, Beating {
+export interface RunWaitOptions {
+  /** This client joined the run; else it created it. */
+  joined: boolean
+}
+
+export class RunWait implements Listener, WatchEntry, WheelEntry {
   wroteAt = 0
   heardAt = 0
   run: RunId
-  private head: RunHead | null = null
+  private view: RunView | null = null
   private cancels = false
+  private readonly joined: boolean
   private readonly outlet: Outlet
+  private readonly closing = new AbortController()
   private unfollow: () => void
-  private closed = false
-  private opened = false
-  /** Set at the end: the answer, or null when it has to be asked for. */
+  /** Set at the end of the run: the answer, or null when it has to be fetched. */
   private result: Uint8Array | null | undefined = undefined
 
   constructor(
     private readonly edge: Edge,
     private readonly exchange: Exchange,
-    run: string,
-    /** It has joined the run, not made it. */
-    private readonly reader = false,
+    run_id: string,
+    { joined }: RunWaitOptions,
   ) {
-    this.run = token<'run'>('run', run)
+    this.run = token<'run'>('run', run_id)
+    this.joined = joined
     this.outlet = new Outlet(exchange, edge.stalls, () => {})
     this.unfollow = edge.follower.follow(this.run, this)
-    exchange.onAbort = () => this.abandoned()
+    exchange.onAbort = () => this.onAbort()
   }
 
-  /** The run is accepted, or was found: 200, and its result as soon as it is over. */
-  open(head: RunHead, cancels: boolean): void {
+  /** The run was accepted, or found: 200, and its result as soon as it has ended. */
+  open(view: RunView, { cancels }: { cancels: boolean }): void {
     this.cancels = cancels
-    if (this.closed) {
-      if (cancels && !isTerminal(head.status) && !this.edge.stopping)
-        void reportDisconnect(this.edge, head, this.reader)
+    if (this.closing.signal.aborted) {
+      if (cancels && !isTerminal(view.status)) this.report(view)
       return
     }
-    if (head.run_id !== this.run) {
+    if (view.run_id !== this.run) {
       this.unfollow()
-      this.run = token<'run'>('run', head.run_id)
+      this.run = token<'run'>('run', view.run_id)
       this.unfollow = this.edge.follower.follow(this.run, this)
     }
-    this.head = head
+    this.view = view
     this.heardAt = Date.now()
-    const path = runPath(head)
+    const path = runPath(view)
     const headers = {
       'Content-Type': 'application/json',
       'Cache-Control': 'no-store',
@@ -67,10 +69,9 @@ export class RunWait implements Listener, Watched, Beating {
       'Content-Location': path,
     }
     if (!this.exchange.begin(headers, '\n')) return
-    this.opened = true
     this.edge.watch.add(this)
     this.edge.wheel.add(this)
-    if (isTerminal(head.status)) this.result ??= null
+    if (isTerminal(view.status)) this.result ??= null
     if (this.result !== undefined) void this.answer()
   }
 
@@ -79,19 +80,19 @@ export class RunWait implements Listener, Watched, Beating {
     this.edge.watch.ask(this)
   }
 
-  /** Nothing to wait for: the caller answers. */
+  /** There is nothing to wait for: the caller answers. */
   drop(): void {
     this.exchange.onAbort = null
-    this.release()
+    this.close()
     this.outlet.drop()
   }
 
   onEnd({ result }: Ending): void {
-    this.ended(result === null ? null : Buffer.from(result))
+    this.onResult(result === null ? null : Buffer.from(result))
   }
 
   onPeek(peek: Peek | null): void {
-    if (peek === null || isTerminal(peek.status)) this.ended(null)
+    if (peek === null || isTerminal(peek.status)) this.onResult(null)
   }
 
   onReconnect(): void {}
@@ -100,52 +101,41 @@ export class RunWait implements Listener, Watched, Beating {
     if (this.outlet.ready) this.outlet.write(BLANK)
   }
 
-  private ended(result: Uint8Array | null): void {
-    if (this.closed || this.result !== undefined) return
+  private onResult(result: Uint8Array | null): void {
+    if (this.closing.signal.aborted || this.result !== undefined) return
     this.result = result
-    if (this.opened) void this.answer()
+    if (this.view !== null) void this.answer()
   }
 
   private async answer(): Promise<void> {
-    const result = this.result ?? (await this.ask())
-    if (this.closed || result === null) return
-    const { outlet } = this
-    this.exchange.onAbort = () => outlet.drop()
-    this.release()
+    const { edge, exchange, outlet } = this
+    const { signal } = this.closing
+    const result = this.result ?? (await fetchResult(edge, this.run, exchange.requestId, signal))
+    if (result === null || signal.aborted) return
+    exchange.onAbort = () => outlet.drop()
+    this.close()
     outlet.write(result)
     outlet.end()
   }
 
-  /** The result of a run whose end came without it. Asked until somebody answers; a run that is gone has no state. */
-  private async ask(): Promise<Uint8Array | null> {
-    const head = { request_id: this.exchange.requestId, params: { run_id: this.run as string } }
-    while (!this.closed) {
-      try {
-        const { head: answer, body } = await this.edge.caller.call(rpc('runs', 'result'), head)
-        if (answer.status < 400) return body.length === 0 ? NO_STATE : body
-        if (answer.status === 404) return NO_STATE
-        this.edge.link.log.warn({ run_id: this.run, status: answer.status }, 'the result of a run was refused')
-      } catch (error) {
-        this.edge.link.log.debug({ err: error, run_id: this.run }, 'the result of a run is not to be had yet')
-      }
-      await new Promise(done => setTimeout(done, RETRY_MS))
-    }
-    return null
-  }
-
-  private release(): void {
-    if (this.closed) return
-    this.closed = true
+  private close(): void {
+    if (this.closing.signal.aborted) return
+    this.closing.abort()
     this.unfollow()
     this.edge.watch.remove(this)
     this.edge.wheel.remove(this)
   }
 
-  private abandoned(): void {
-    const { head, cancels } = this
+  /** The client left before the end of the run. */
+  private onAbort(): void {
+    const { view, cancels } = this
     const running = this.result === undefined
-    this.release()
+    this.close()
     this.outlet.drop()
-    if (cancels && running && head !== null && !this.edge.stopping) void reportDisconnect(this.edge, head, this.reader)
+    if (cancels && running && view !== null) this.report(view)
+  }
+
+  private report(view: RunView): void {
+    if (!this.edge.stopping.aborted) void reportDisconnect(this.edge, view, this.joined)
   }
 }

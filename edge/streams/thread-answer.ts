@@ -1,21 +1,22 @@
 /**
- * What both streams over a thread have in common: one answer of server-sent events that stays open until the client
+ * The common part of both streams over a thread: one answer of server-sent events that stays open until the client
  * leaves, at the client's speed.
  */
-import type { Batch, Ending } from '../../bus/follow.js'
+import type { Batch } from '../../bus/follow.js'
 import type { FollowedRun } from '../../schemas/thread-stream.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import { Outlet } from '../http/outlet.js'
-import type { Beating } from '../wheel.js'
+import type { WheelEntry } from '../wheel.js'
+import type { RunError } from './run-reader.js'
 import { FIRST, HEARTBEAT, SSE } from './run-stream.js'
 import { ThreadReader, type ThreadSink } from './thread-reader.js'
 
-export abstract class ThreadAnswer implements ThreadSink, Beating {
+export abstract class ThreadAnswer implements ThreadSink, WheelEntry {
   wroteAt = 0
   protected readonly reader: ThreadReader
   private readonly outlet: Outlet
-  /** What is to be written once the client has taken what it was sent. */
+  /** Written once the client has taken what it was sent. */
   private waiting: Uint8Array[] = []
 
   constructor(
@@ -29,7 +30,7 @@ export abstract class ThreadAnswer implements ThreadSink, Beating {
 
   abstract wants(run: FollowedRun): 'events' | 'end' | 'nothing'
   abstract events(batch: Batch, run: FollowedRun): void
-  abstract error(id: number, error: NonNullable<Ending['error']>, run: FollowedRun): void
+  abstract error(id: number, error: RunError, run: FollowedRun): void
   abstract ended(run: FollowedRun, status: string, last: number, read: boolean): void | Promise<void>
   abstract dropped(run_id: string, status: string): void
 
@@ -37,9 +38,9 @@ export abstract class ThreadAnswer implements ThreadSink, Beating {
     return this.outlet.ready && this.waiting.length === 0
   }
 
-  closed(why: 'removed' | 'gone'): void {
+  closed(why: 'removed' | 'lost'): void {
     const { outlet } = this
-    if (why === 'gone') return this.exchange.destroy()
+    if (why === 'lost') return this.exchange.destroy()
     this.exchange.onAbort = () => outlet.drop()
     this.reader.close()
     this.edge.wheel.remove(this)
@@ -50,7 +51,7 @@ export abstract class ThreadAnswer implements ThreadSink, Beating {
     if (this.ready) this.outlet.write(HEARTBEAT)
   }
 
-  /** The head of the answer, and from then on the events. `opening` was rejected: nothing was sent. */
+  /** Sends the headers, and from then on the events. When `opening` rejects, nothing was sent. */
   protected async begin(opening: Promise<void>): Promise<void> {
     try {
       await opening
@@ -72,7 +73,7 @@ export abstract class ThreadAnswer implements ThreadSink, Beating {
 
   private onReady(): void {
     while (this.outlet.ready && this.waiting.length > 0) this.outlet.write(this.waiting.shift()!)
-    if (this.ready) this.reader.settle()
+    if (this.ready) this.reader.advance()
   }
 
   private leave(): void {

@@ -1,11 +1,12 @@
 /**
- * Everything that the runs of a thread stream, to one reader: run after run in the order of their claims, each read
- * to its end (reader.ts) before the next begins. News of the thread are heard before its rows are asked for, and asked
- * for again whenever a claim is missing between two that were heard, or the broker was away: so no run is skipped.
+ * Delivers everything that the runs of a thread stream to one sink: run after run in the order of their claims, each
+ * read to its end (run-reader.ts) before the next begins. It subscribes to the thread's news before it asks for the
+ * rows, and asks again whenever a claim is missing between two that were announced, or the broker was away: so no run
+ * is skipped.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { followThread } from '../../bus/events.js'
-import type { Batch, Ending } from '../../bus/follow.js'
+import type { Batch } from '../../bus/follow.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { PER_CLAIM } from '../../schemas/checkpoints.js'
 import { fail } from '../../schemas/errors.js'
@@ -13,49 +14,50 @@ import { token } from '../../schemas/ids.js'
 import { rpc } from '../../schemas/subjects.js'
 import { type Followed, type FollowedRun, type From, idBefore, type ThreadNews } from '../../schemas/thread-stream.js'
 import type { Edge } from '../context.js'
-import { RunReader } from './run-reader.js'
+import { type RunError, RunReader, type RunSink } from './run-reader.js'
 
-/** Runs known to wait for their turn; of further ones only that there are more. */
+/** Runs in line here; of further ones only that there are more. */
 const MAX_LINE = 1_000
 const ASK_AGAIN_MS = 1_000
-/** The longest the first answer waits for the broker's word that the subscriptions stand. */
+/** Longest wait for the broker's confirmation of the subscriptions, before the first answer. */
 const SUBSCRIBED_MS = 500
 
 /** Where the events go. `events`, `error` and `ended` are called only while it is `ready`. */
 export interface ThreadSink {
   readonly ready: boolean
-  /** What of a run can be wanted. */
+  /** Which part of a run this reader can want. */
   wants(run: FollowedRun): 'events' | 'end' | 'nothing'
   /** The next events of a run. */
   events(batch: Batch, run: FollowedRun): void
-  /** The last event of a run, which nobody lived to write. */
-  error(id: number, error: NonNullable<Ending['error']>, run: FollowedRun): void
+  /** The last event of a run, which no host was alive to write. */
+  error(id: number, error: RunError, run: FollowedRun): void
   /**
-   * A run is over; `last` is the id of its last event, `read` is false when nothing of it was due. The next one begins
-   * when it resolves.
+   * A run has ended; `last` is the id of its last event, `read` is false when nothing of it was due. The next one
+   * begins when the returned promise resolves.
    */
   ended(run: FollowedRun, status: string, last: number, read: boolean): void | Promise<void>
   /** A run that waited will not start. */
   dropped(run_id: string, status: string): void
-  /** Everything that was there at the start has been told; may be said again. */
+  /** Everything that existed at the start was delivered; may be called again. */
   caughtUp?(): void
-  /** `removed`: the thread is no more. `gone`: something cannot be had any more, so this is no clean end. */
-  closed(why: 'removed' | 'gone'): void
+  /** `removed`: the thread was deleted. `lost`: events are not available any more, so this is no clean end. */
+  closed(why: 'removed' | 'lost'): void
 }
 
-/** A run and what of it is due. after: all behind this id; kept: whatever is kept of it; live: what comes. */
-interface Due {
+/** A run and the part of it that is due. after: all behind this id; stored: whatever is stored of it; live: new events. */
+interface DueRun {
   run: FollowedRun
   after: number
-  how: 'after' | 'kept' | 'live'
+  how: 'after' | 'stored' | 'live'
 }
 
 export class ThreadReader {
-  private line: Due[] = []
+  private line: DueRun[] = []
   private more = false
-  private known = 0
+  /** Claims up to this one are delivered, in line, or not wanted. */
+  private lastClaim = 0
   private app = ''
-  private current: ClaimReader | null = null
+  private current: { due: DueRun; reader: RunReader } | null = null
   private started = false
   private closed = false
   private asking = false
@@ -68,19 +70,19 @@ export class ThreadReader {
     private readonly sink: ThreadSink,
   ) {}
 
-  /** Rejects with a WeftError: no such thread, or what follows `from` is not kept. Nothing is delivered before `start`. */
-  async open(from: From, may_miss = false): Promise<void> {
+  /** Rejects with a WeftError: no such thread, or what follows `from` is not stored. Nothing is delivered before `start`. */
+  async open(from: From, { mayMiss = false } = {}): Promise<void> {
     const { link } = this.edge
     this.undo.push(followThread(link, this.call.params!.thread_id!.toLowerCase(), news => this.onNews(news)))
-    this.undo.push(link.onReconnect(() => this.started && void this.again()))
+    this.undo.push(link.onReconnect(() => this.started && void this.refresh()))
     try {
-      const followed = await this.follow(from, may_miss)
+      const followed = await this.follow(from, mayMiss)
       this.app = followed.app
       if (followed.gone) throw fail('conflict', 'The events after this id are no longer kept')
       for (const run of followed.runs) this.line.push(dueOf(run, from))
-      this.known = followed.known
+      this.lastClaim = followed.known
       this.more = followed.more
-      // Whoever sees the answer may count on what happens from then on.
+      // A client that sees the answer may rely on every event from then on.
       if (from === 'now')
         await Promise.race([link.nc.flush().catch(() => {}), sleep(SUBSCRIBED_MS, null, { ref: false })])
     } catch (error) {
@@ -98,9 +100,9 @@ export class ThreadReader {
     this.next()
   }
 
-  /** The sink takes more again. */
-  settle(): void {
-    if (this.current !== null) this.current.go()
+  /** The sink is ready again. */
+  advance(): void {
+    if (this.current !== null) this.current.reader.advance()
     else this.next()
   }
 
@@ -108,7 +110,7 @@ export class ThreadReader {
     this.closed = true
     for (const undo of this.undo) undo()
     this.undo = []
-    this.current?.close()
+    this.current?.reader.close()
     this.line = []
   }
 
@@ -117,42 +119,42 @@ export class ThreadReader {
   private onNews(news: ThreadNews): void {
     if (this.closed) return
     if (!this.started) this.early.push(news)
-    // Thread ids are unique over all applications, but a reader may name one that is not of its own.
+    // Thread ids are unique over all applications, but a reader may name one of another application.
     else if (news.app !== this.app) return
     else if ('removed' in news) this.sink.closed('removed')
     else if ('dropped' in news) this.sink.dropped(news.dropped.run_id, news.dropped.status)
-    else if (news.claimed.claim_no > this.known + 1) void this.again()
+    else if (news.claimed.claim_no > this.lastClaim + 1) void this.refresh()
     else this.add(news.claimed)
   }
 
   private add(run: FollowedRun): void {
-    if (run.claim_no <= this.known) return
+    if (run.claim_no <= this.lastClaim) return
     const last = this.line.at(-1)
-    // The next attempt of a run is a claim of its own.
+    // The next attempt of a run is a separate claim.
     if (last?.run.run_id === run.run_id) last.run = run
-    else if (last === undefined && this.current?.run === run.run_id) this.current.renew(run)
+    else if (last === undefined && this.current?.due.run.run_id === run.run_id) this.current.due.run = run
     else if (this.line.length >= MAX_LINE) {
       this.more = true
       return
     } else this.line.push({ run, after: -1, how: 'after' })
-    this.known = run.claim_no
+    this.lastClaim = run.claim_no
     this.next()
   }
 
-  /** Asks for the claims behind the last that is known. */
-  private async again(): Promise<void> {
+  /** Asks for the claims behind the last one known. */
+  private async refresh(): Promise<void> {
     if (this.asking || this.closed || (this.more && this.line.length > 0)) return
     this.asking = true
     try {
-      const followed = await this.follow((this.known + 1) * PER_CLAIM - 1, true)
+      const followed = await this.follow((this.lastClaim + 1) * PER_CLAIM - 1, true)
       if (this.closed) return
-      if (followed.gone) return this.sink.closed('gone')
+      if (followed.gone) return this.sink.closed('lost')
       this.more = followed.more
       for (const run of followed.runs) this.add(run)
-      this.known = Math.max(this.known, followed.known)
+      this.lastClaim = Math.max(this.lastClaim, followed.known)
     } catch (error) {
       this.edge.link.log.warn({ err: error, thread_id: this.call.params!.thread_id }, 'a thread could not be followed')
-      setTimeout(() => void this.again(), ASK_AGAIN_MS).unref()
+      setTimeout(() => void this.refresh(), ASK_AGAIN_MS).unref()
     } finally {
       this.asking = false
     }
@@ -171,25 +173,51 @@ export class ThreadReader {
     while (this.started && !this.closed && this.current === null && this.sink.ready) {
       const due = this.line.shift()
       if (due === undefined) {
-        if (this.more) void this.again()
+        if (this.more) void this.refresh()
         else this.sink.caughtUp?.()
         return
       }
       const wanted = this.sink.wants(due.run)
       if (wanted === 'nothing') continue
       if (wanted === 'end') due.how = 'live'
-      const reader = new ClaimReader(this.edge, this.sink, due, last => void this.over(reader, last))
-      this.current = reader
-      reader.start()
+      this.read(due)
     }
   }
 
-  private async over(reader: ClaimReader, last: number): Promise<void> {
+  /** Reads one run to its end. */
+  private read(due: DueRun): void {
+    const { edge, sink } = this
+    const runSink: RunSink = {
+      get ready() {
+        return sink.ready
+      },
+      begin: () => true,
+      events: batch => sink.events(batch, due.run),
+      error: (id, error) => sink.error(id, error, due.run),
+      caughtUp: () => sink.caughtUp?.(),
+      ended: () => void this.onRunEnded(due, reader),
+      cut: () => {
+        reader.close()
+        sink.closed('lost')
+      },
+    }
+    const reader = new RunReader(edge, token<'run'>('run', due.run.run_id), runSink)
+    this.current = { due, reader }
+    const { after, how } = due
+    reader.accept(due.run)
+    if (how === 'live') edge.watch.ask(reader)
+    reader.open({ after, anchored: how !== 'live', lenient: how === 'stored' })
+  }
+
+  private async onRunEnded({ run, after }: DueRun, { end, sent }: RunReader): Promise<void> {
+    const last = end?.last ?? sent
+    // A run that was rolled back has no status.
+    const status = end === null || end.status === 'removed' ? 'interrupted' : end.status
     try {
-      await this.sink.ended(reader.due.run, reader.status, last, reader.due.after < last || last < 0)
+      await this.sink.ended(run, status, last, after < last || last < 0)
     } catch (error) {
-      this.edge.link.log.warn({ err: error, run_id: reader.run }, 'the end of a run could not be told')
-      if (!this.closed) this.sink.closed('gone')
+      this.edge.link.log.warn({ err: error, run_id: run.run_id }, 'the end of a run could not be delivered')
+      if (!this.closed) this.sink.closed('lost')
     }
     if (this.closed) return
     this.current = null
@@ -197,87 +225,8 @@ export class ThreadReader {
   }
 }
 
-function dueOf(run: FollowedRun, from: From): Due {
+function dueOf(run: FollowedRun, from: From): DueRun {
   if (from === 'now') return { run, after: -1, how: 'live' }
-  if (typeof from !== 'number') return { run, after: -1, how: 'kept' }
+  if (typeof from !== 'number') return { run, after: -1, how: 'stored' }
   return { run, after: idBefore(from, run), how: 'after' }
-}
-
-/** One of the runs, read to its end. */
-class ClaimReader extends RunReader {
-  constructor(
-    edge: Edge,
-    private readonly sink: ThreadSink,
-    readonly due: Due,
-    private readonly over: (last: number) => void,
-  ) {
-    super(edge, token<'run'>('run', due.run.run_id))
-  }
-
-  start(): void {
-    const { run, after, how } = this.due
-    this.accept(run)
-    this.opened = true
-    if (this.end !== null && this.end.last !== null && after >= this.end.last) return this.finish()
-    this.sent = after
-    if (how === 'live') {
-      this.anchored = false
-      this.edge.watch.ask(this)
-      this.settle(false)
-    } else this.replay()
-  }
-
-  go(): void {
-    this.settle(false)
-  }
-
-  renew(run: FollowedRun): void {
-    this.due.run = run
-  }
-
-  /** The status it ended with; what was rolled back has none. */
-  get status(): string {
-    const status = this.end?.status ?? 'gone'
-    return status === 'gone' ? 'interrupted' : status
-  }
-
-  close(): void {
-    this.release()
-  }
-
-  protected get ready(): boolean {
-    return this.sink.ready
-  }
-
-  protected deliver(batch: Batch): void {
-    this.sink.events(batch, this.due.run)
-  }
-
-  protected deliverError(id: number, error: NonNullable<Ending['error']>): void {
-    this.sink.error(id, error, this.due.run)
-  }
-
-  /** Of what is only kept by chance the beginning may be gone. */
-  protected override replayed(outcome: 'complete' | 'gone' | 'stopped' | 'silent'): void {
-    if (this.due.how === 'kept' && this.sent < 0 && outcome === 'gone') {
-      this.anchored = false
-      if (this.end !== null) this.end.last = null
-    }
-    super.replayed(outcome)
-  }
-
-  protected override live(): void {
-    this.sink.caughtUp?.()
-  }
-
-  protected finish(): void {
-    const last = this.end?.last ?? this.sent
-    this.release()
-    this.over(last)
-  }
-
-  protected cut(): void {
-    this.release()
-    this.sink.closed('gone')
-  }
 }

@@ -2,15 +2,16 @@
  * GET /threads/{id}/stream: one answer for all runs of a thread, until the client leaves (API: threads-and-runs 15).
  * Ids are those of the thread: claim · 2²⁴ + n; the events' own ids are replaced in the bytes, nothing else is touched.
  */
-import type { Batch, Ending } from '../../bus/follow.js'
+import type { Batch } from '../../bus/follow.js'
 import { fail } from '../../schemas/errors.js'
 import { readList } from '../../schemas/query.js'
 import { rpc } from '../../schemas/subjects.js'
-import { type FollowedRun, type From, markOf, seqOf } from '../../schemas/thread-stream.js'
+import { endSeqOf, type FollowedRun, type From, seqOf, stateSeqOf } from '../../schemas/thread-stream.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import { readCursor } from './cursor.js'
 import { type EventFilter, onlyEvents } from './filter.js'
+import type { RunError } from './run-reader.js'
 import { ThreadAnswer } from './thread-answer.js'
 
 const MODES = ['run_modes', 'lifecycle', 'state_update']
@@ -26,7 +27,7 @@ export async function joinThread(edge: Edge, exchange: Exchange): Promise<void> 
 
 class ThreadStream extends ThreadAnswer {
   private readonly filter: EventFilter | null
-  /** What this client has seen before. */
+  /** Last id that this client received on an earlier connection. */
   private seen = -1
 
   constructor(
@@ -51,29 +52,29 @@ class ThreadStream extends ThreadAnswer {
     if (!v2) this.write(renumber(this.filter === null ? bytes : this.filter(bytes), id => seqOf(id, run)))
   }
 
-  error(id: number, error: NonNullable<Ending['error']>, run: FollowedRun): void {
-    if (this.modes.has('run_modes')) this.say('error', JSON.stringify(error), seqOf(id, run))
+  error(id: number, error: RunError, run: FollowedRun): void {
+    if (this.modes.has('run_modes')) this.send('error', JSON.stringify(error), seqOf(id, run))
   }
 
   async ended(run: FollowedRun, status: string, last: number): Promise<void> {
     const { run_id } = run
-    if (this.wants() === 'events') this.say('run_done', JSON.stringify({ run_id, status }), markOf(0, last, run))
+    if (this.wants() === 'events') this.send('run_done', JSON.stringify({ run_id, status }), endSeqOf(last, run))
     if (!this.modes.has('state_update')) return
-    const { body } = await this.edge.caller.ask(rpc('threads', 'settled'), this.exchange.callHead())
-    this.say('state_update', Buffer.from(body).toString(), markOf(1, last, run))
+    const { body } = await this.edge.caller.ask(rpc('threads', 'final_state'), this.exchange.callHead())
+    this.send('state_update', Buffer.from(body).toString(), stateSeqOf(last, run))
   }
 
   dropped(run_id: string, status: string): void {
-    if (this.wants() === 'events') this.say('run_done', JSON.stringify({ run_id, status }))
+    if (this.wants() === 'events') this.send('run_done', JSON.stringify({ run_id, status }))
   }
 
-  private say(event: string, json: string, id?: number): void {
+  private send(event: string, json: string, id?: number): void {
     if (id !== undefined && id <= this.seen) return
     this.write(Buffer.from(`${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${json}\n\n`))
   }
 }
 
-/** The events with other ids. Each begins with its id line, and ends with the only empty line. */
+/** Replaces the ids. Each event begins with its id line, and ends with its only empty line. */
 function renumber(bytes: Uint8Array, seq: (id: number) => number): Uint8Array {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   const pieces: Uint8Array[] = []

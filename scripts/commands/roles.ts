@@ -56,7 +56,7 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
     if (role === 'resources') await (await import('../../workers/resources/main.js')).startResources(config, link, life)
     else if (role === 'graphs') await graphs(config, link, life)
     else if (role === 'deployer') await deployer(config, link, life)
-    else port = (await (await import('../../edge/main.js')).startEdge(config, link, life)).port
+    else port = (await (await import('../../edge/main.js')).openEdge({ config, link, life })).port
   }
   try {
     for (const row of START_ORDER) await Promise.all(row.filter(role => roles.includes(role)).map(start))

@@ -13,7 +13,7 @@ import { openEdge } from '../../edge/edge.js'
 import type { CallHead, Peek } from '../../schemas/calls.js'
 import { type Config, readConfig } from '../../schemas/config.js'
 import { type RunId, token } from '../../schemas/ids.js'
-import type { RunHead, RunStatus } from '../../schemas/runs.js'
+import type { RunStatus, RunView } from '../../schemas/runs.js'
 import { control, end, live } from '../../schemas/subjects.js'
 import { startNats, type TestNats } from '../helpers/nats.js'
 
@@ -21,7 +21,7 @@ export const THREAD = '0198aaaa-0000-7000-8000-000000000001'
 
 /** A run of the fake workers. */
 export interface FakeRun {
-  head: RunHead
+  head: RunView
   /** Events by id, as frames. */
   kept: Map<number, Buffer>
   /** When set, replay says so. */
@@ -42,12 +42,12 @@ export interface Stage {
   /** Replays that were asked for. */
   replays: number[]
   /** What the next runs are like. */
-  template: Partial<RunHead>
+  template: Partial<RunView>
   /** Replaces the door of a verb. */
   handlers: { [verb: string]: Handler }
   /** Resolves with the run of the next create. */
   created(): Promise<FakeRun>
-  add(head?: Partial<RunHead>): FakeRun
+  add(head?: Partial<RunView>): FakeRun
   publish(run: FakeRun, first: number, count: number, bytes?: Buffer, keep?: boolean): void
   finish(run: FakeRun, status?: RunStatus, extra?: { result?: string; error?: object }): void
   close(): Promise<void>

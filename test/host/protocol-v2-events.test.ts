@@ -1,9 +1,9 @@
 import t from 'tap'
 import type { Batch } from '../../bus/follow.js'
-import { openMarked } from '../../edge/protocols/v2-filter.js'
-import { markText, readMark } from '../../schemas/protocol-v2.js'
+import { openTagFilter } from '../../edge/protocols/v2-filter.js'
+import { readTag, tagText } from '../../schemas/protocol-v2.js'
 import { firstIdOf } from '../../schemas/subjects.js'
-import { idBefore, markOf, seqOf } from '../../schemas/thread-stream.js'
+import { endSeqOf, idBefore, seqOf, stateSeqOf } from '../../schemas/thread-stream.js'
 import { contentOf, type StreamedMessage } from '../../workers/host/content.js'
 import { startHost } from './host-helper.js'
 
@@ -109,12 +109,12 @@ t.test('whole messages: of a person, of a tool, with calls and with pictures', a
 
 t.test('marks say which events pass, and which wait for the end', async t => {
   const frame = (channel: string, namespace: string[], last = false) =>
-    `: ${markText({ channel, namespace, last })}\nid: ${channel}\nevent: x\ndata: {"a":": [1]\\n"}\n\n`
+    `: ${tagText({ channel, namespace, last })}\nid: ${channel}\nevent: x\ndata: {"a":": [1]\\n"}\n\n`
   const names = ['values', 'custom:a|b', 'custom', 'messages', 'lifecycle']
   const places = [[], ['sub:1'], ['sub:1', 'in:2'], ['subway:1']]
   for (const name of names)
     for (const place of places)
-      t.same(readMark(markText({ channel: name, namespace: place, last: false })), {
+      t.same(readTag(tagText({ channel: name, namespace: place, last: false })), {
         channel: name,
         namespace: place,
         last: false,
@@ -122,7 +122,7 @@ t.test('marks say which events pass, and which wait for the end', async t => {
   const all = places.flatMap(place => names.map(name => ({ name, place })))
   const bytes = Buffer.from(all.map(({ name, place }) => frame(name, place)).join(''))
   const passing = (channels: string[], namespaces: string[][] | null = null, depth: number | null = null) =>
-    openMarked({ channels, namespaces, depth }).pick(bytes).length
+    openTagFilter({ channels, namespaces, depth }).pick(bytes).length
   t.equal(passing(['values']), 4)
   t.equal(passing(['custom']), 8, 'custom means every custom event')
   t.equal(passing(['custom:a|b']), 4)
@@ -132,15 +132,15 @@ t.test('marks say which events pass, and which wait for the end', async t => {
   t.equal(passing(['values'], [['sub']], 0), 1)
   t.equal(passing(['values'], [[]], 1), 3)
   t.equal(passing(['values'], [['sub', 'in'], []], 0), 2)
-  const marked = openMarked({ channels: ['values', 'lifecycle'], namespaces: null, depth: null })
+  const tags = openTagFilter({ channels: ['values', 'lifecycle'], namespaces: null, depth: null })
   const texts = (frames: Uint8Array[] | null) => frames?.map(one => Buffer.from(one).toString())
   const end = frame('lifecycle', [], true)
-  t.equal(marked.pick(Buffer.from(frame('values', []) + end)).length, 1)
-  t.same(texts(marked.takeLast()), [end.slice(end.indexOf('id:'))])
-  t.equal(marked.takeLast(), null)
-  marked.pick(Buffer.from(end))
-  marked.pick(Buffer.from(frame('values', [])))
-  t.equal(marked.takeLast(), null, 'what is followed by more was no end')
+  t.equal(tags.pick(Buffer.from(frame('values', []) + end)).length, 1)
+  t.same(texts(tags.takeLast()), [end.slice(end.indexOf('id:'))])
+  t.equal(tags.takeLast(), null)
+  tags.pick(Buffer.from(end))
+  tags.pick(Buffer.from(frame('values', [])))
+  t.equal(tags.takeLast(), null, 'what is followed by more was no end')
 })
 
 t.test('numbers of a thread: one order, there and back', async t => {
@@ -156,9 +156,9 @@ t.test('numbers of a thread: one order, there and back', async t => {
   t.ok(idBefore(seqs[6]!, run) > firstIdOf(4), 'after its end there is nothing more')
   t.equal(idBefore(3 * 2 ** 24, run), -1, 'an earlier run')
   for (const last of [null, -1, firstIdOf(3) + 4, firstIdOf(4)]) {
-    t.ok(markOf(0, last, run) > (last === null ? -1 : last < 0 ? -1 : seqOf(last, run)))
-    t.equal(markOf(1, last, run), markOf(0, last, run) + 1)
-    t.ok(markOf(1, last, run) < 8 * 2 ** 24, 'within its claim')
+    t.ok(endSeqOf(last, run) > (last === null ? -1 : last < 0 ? -1 : seqOf(last, run)))
+    t.equal(stateSeqOf(last, run), endSeqOf(last, run) + 1)
+    t.ok(stateSeqOf(last, run) < 8 * 2 ** 24, 'within its claim')
   }
 })
 

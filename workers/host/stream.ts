@@ -5,7 +5,7 @@
  * Events of protocol v2 leave in frames of their own, behind the classic ones of their turn: no reader sees both, so
  * their order among each other says nothing.
  */
-import { type Mark, markText } from '../../schemas/protocol-v2.js'
+import { type EventTag, tagText } from '../../schemas/protocol-v2.js'
 import { LARGEST_STATE, StateTooLarge } from './limits.js'
 
 /** An event of more bytes goes alone in its frame. */
@@ -17,7 +17,7 @@ export interface EventBuffer {
   /** `json` is the text of the data, without line ends. */
   push(event: string, json: string): void
   /** An event of protocol v2; `params` is the text of its params. Its number is that of its place in the thread. */
-  pushEvent(mark: Mark, method: string, params: string): void
+  pushEvent(tag: EventTag, method: string, params: string): void
   flush(): void
   /** Of the last event that has left; one less than the first id before any. */
   lastId(): number
@@ -37,8 +37,8 @@ export function eventBuffer({ firstId, firstSeq, send, later }: EventBufferOptio
   let next = firstId
   let text = ''
   let count = 0
-  let marked: { mark: Mark; method: string; params: string }[] = []
-  let markedSize = 0
+  let tagged: { tag: EventTag; method: string; params: string }[] = []
+  let taggedSize = 0
   let waits = false
 
   function flushClassic(): void {
@@ -49,12 +49,12 @@ export function eventBuffer({ firstId, firstSeq, send, later }: EventBufferOptio
   }
 
   function flushMarked(): void {
-    if (marked.length === 0) return
+    if (tagged.length === 0) return
     const first = next
     const now = Date.now()
-    const frames = marked.map(one => frameOf(one, firstSeq + (next++ - firstId), now))
-    marked = []
-    markedSize = 0
+    const frames = tagged.map(one => frameOf(one, firstSeq + (next++ - firstId), now))
+    tagged = []
+    taggedSize = 0
     send(first, frames.length, Buffer.from(frames.join('')), true)
   }
 
@@ -81,12 +81,12 @@ export function eventBuffer({ firstId, firstSeq, send, later }: EventBufferOptio
       if (large) flushClassic()
       else wait()
     },
-    pushEvent(mark, method, params) {
+    pushEvent(tag, method, params) {
       const large = isLarge(params)
       // Ids of events that wait here are not given yet: what has one goes first.
-      if (large || markedSize + params.length > FULL) flush()
-      marked.push({ mark, method, params })
-      markedSize += params.length + 200
+      if (large || taggedSize + params.length > FULL) flush()
+      tagged.push({ tag, method, params })
+      taggedSize += params.length + 200
       if (large) flush()
       else wait()
     },
@@ -95,8 +95,12 @@ export function eventBuffer({ firstId, firstSeq, send, later }: EventBufferOptio
   }
 }
 
-const frameOf = ({ mark, method, params }: { mark: Mark; method: string; params: string }, seq: number, now: number) =>
-  `: ${markText(mark)}\nid: ${now}-${seq}\nevent: ${method}\n` +
+const frameOf = (
+  { tag, method, params }: { tag: EventTag; method: string; params: string },
+  seq: number,
+  now: number,
+) =>
+  `: ${tagText(tag)}\nid: ${now}-${seq}\nevent: ${method}\n` +
   `data: {"type":"event","event_id":"${now}-${seq}","seq":${seq},"method":"${method}","params":${params}}\n\n`
 
 /** Whether it goes alone in its frame; throws when it is more than a run may send. */

@@ -25,7 +25,7 @@ import { count, search } from './search.js'
 import { checkTimetable, nextSlot, parseTime } from './slots.js'
 
 export const crons = (deps: Deps) => ({
-  createForThread: jsonHandler<ThreadCronCreate>(validateThreadCronCreate, async (body, { head }) => {
+  create_for_thread: jsonHandler<ThreadCronCreate>(validateThreadCronCreate, async (body, { head }) => {
     const { thread_id } = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
     return create(deps, { ...body, on_run_completed: null }, thread_id, head)
   }),

@@ -5,7 +5,7 @@
 import { openFollower } from '../../../bus/follow.js'
 import { token } from '../../../schemas/ids.js'
 import type { JsonObject } from '../../../schemas/json.js'
-import { framesOf, type Namespace, readMark } from '../../../schemas/protocol-v2.js'
+import { framesOf, type Namespace, readTag } from '../../../schemas/protocol-v2.js'
 import type { RunSummary } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 
@@ -27,7 +27,7 @@ export async function treeOf({ link, mux }: Deps, run: RunSummary, status: Agent
     const { resumable, resumable_until_id: until } = run
     const from = { resumable, after: -1, until }
     await openFollower(link, mux).replay(token('run', run.run_id), from, ({ bytes, v2 }) => {
-      if (v2) for (const { mark, frame } of framesOf(bytes)) note(graphs, mark, frame)
+      if (v2) for (const { tag, frame } of framesOf(bytes)) note(graphs, tag, frame)
     })
   }
   const root: AgentNode = { namespace: [], status, graph_name: run.graph_id }
@@ -42,8 +42,8 @@ export async function treeOf({ link, mux }: Deps, run: RunSummary, status: Agent
 
 const keyOf = (namespace: Namespace): string => namespace.join('|')
 
-function note(graphs: Map<string, AgentNode>, mark: string, frame: Uint8Array): void {
-  const { channel, namespace } = readMark(mark)
+function note(graphs: Map<string, AgentNode>, tag: string, frame: Uint8Array): void {
+  const { channel, namespace } = readTag(tag)
   if (channel !== 'lifecycle') return
   const { event, graph_name } = dataIn(frame)
   // Another attempt: what the one before it had begun has no end, and what is done again has the same name.

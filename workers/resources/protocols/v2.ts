@@ -32,7 +32,7 @@ export const commands = (deps: Deps) => ({
     return { body: (await answerOf(deps, command, context)).text }
   }),
   /** A command of a WebSocket: subscriptions are the edge's, the rest is as over HTTP. */
-  socket: bytesHandler(async (bytes, context) => {
+  socket_command: bytesHandler(async (bytes, context) => {
     const command = read(bytes, idIn)
     if (typeof command === 'string') return { body: command }
     const order = Object.hasOwn(ORDERS, command.method) ? ORDERS[command.method]! : null
@@ -42,7 +42,7 @@ export const commands = (deps: Deps) => ({
     }
     try {
       return {
-        head: { order: true as const },
+        head: { action: true as const },
         body: JSON.stringify({ id: command.id, ...order(command.params ?? {}) }),
       }
     } catch (error) {

@@ -2,7 +2,7 @@
 
 import { announceNews } from '../../../bus/events.js'
 import type { Reply } from '../../../bus/serve.js'
-import type { RunHead, StreamMode } from '../../../schemas/runs.js'
+import type { RunView, StreamMode } from '../../../schemas/runs.js'
 import type { FollowedRun } from '../../../schemas/thread-stream.js'
 import type { RunRow, RunSummary } from '../../../store/port.js'
 import type { Deps } from '../context.js'
@@ -15,7 +15,7 @@ export const answer = (run: RunRow, stateless: boolean): Reply => {
 }
 
 /** What the edge must know of a run. */
-export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] = []): RunHead => ({
+export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] = []): RunView => ({
   run_id: run.run_id,
   thread_id: run.thread_id,
   stateless,

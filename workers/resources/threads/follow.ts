@@ -29,7 +29,7 @@ export const threadStreams = (deps: Deps) => ({
     throw fail('not_found', `Thread with ID ${thread_id} not found`)
   }),
   /** What a run has left, as one event (API: state_update). */
-  settled: bytesHandler(async (_, { head }) => {
+  final_state: bytesHandler(async (_, { head }) => {
     const found = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
     const { row, state } = await refreshState(deps, found, await deps.store.threads.state(found.thread_id))
     const values = state?.values ? Buffer.from(state.values).toString() : 'null'
