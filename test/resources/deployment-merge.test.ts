@@ -1,12 +1,18 @@
 import t from 'tap'
 import type { DeploymentPatch, SourceConfigInput } from '../../schemas/deployments.js'
-import { createdConfig, createdRevision, type Merged, merge, same } from '../../workers/resources/deployments/merge.js'
+import {
+  initialConfig,
+  initialRevisionConfig,
+  type Merged,
+  merge,
+  same,
+} from '../../workers/resources/deployments/merge.js'
 
 const ID = '6ba7b821-9dad-11d1-80b4-00c04fd430c8'
 const URL = 'http://here/deployments/x-1'
 const github = {
   source: 'github' as const,
-  source_config: createdConfig(
+  source_config: initialConfig(
     {
       repo_url: 'https://example.com/a/b',
       integration_id: ID,
@@ -17,14 +23,14 @@ const github = {
     'github',
   ),
   source_revision_config: {
-    ...createdRevision({ repo_ref: 'main', graph_config_path: 'langgraph.json' }),
+    ...initialRevisionConfig({ repo_ref: 'main', graph_config_path: 'langgraph.json' }),
     repo_commit_sha: 'a'.repeat(40),
   },
 }
 const image = {
   source: 'external_docker' as const,
-  source_config: createdConfig({ resource_spec: {}, custom_url: 'https://agents.example.com' }, 'external_docker'),
-  source_revision_config: createdRevision({ image_uri: 'registry.example.com/a:1' }),
+  source_config: initialConfig({ resource_spec: {}, custom_url: 'https://agents.example.com' }, 'external_docker'),
+  source_revision_config: initialRevisionConfig({ image_uri: 'registry.example.com/a:1' }),
 }
 
 /** The members of source_config that the patch changes; a string when it is refused. */
@@ -147,14 +153,14 @@ t.test('what a revision is made of', async t => {
 t.test('what a create stores', async t => {
   const members = Object.keys(github.source_config).length
   t.equal(members, 10, 'every member is there')
-  const empty = createdConfig({ repo_url: '', install_command: '' }, 'github')
+  const empty = initialConfig({ repo_url: '', install_command: '' }, 'github')
   t.match(empty, { repo_url: null, install_command: null, deployment_type: 'dev', build_on_push: false })
-  t.match(createdConfig({}, 'external_docker'), { deployment_type: null, build_on_push: null })
+  t.match(initialConfig({}, 'external_docker'), { deployment_type: null, build_on_push: null })
   const spec = { cpu: 0.25, min_scale: null, executor_cpu: 3, core_cpu: 1, labels: { a: 1, __proto__: 2 } }
-  t.same(createdConfig({ resource_spec: spec as never }, 'github').resource_spec, { cpu: 0.3, labels: { a: 1 } })
+  t.same(initialConfig({ resource_spec: spec as never }, 'github').resource_spec, { cpu: 0.3, labels: { a: 1 } })
   const free = JSON.parse('{"labels":{"__proto__":{"x":1},"A-b":["C"]}}')
   t.equal(
-    JSON.stringify(createdConfig({ resource_spec: free }, 'github').resource_spec),
+    JSON.stringify(initialConfig({ resource_spec: free }, 'github').resource_spec),
     '{"labels":{"__proto__":{"x":1},"A-b":["C"]}}',
     'what is free in form stays as it is',
   )

@@ -1,8 +1,8 @@
 import t from 'tap'
 import type { DeploymentPatch, ResourceSpec, Secret, SourceConfigInput } from '../../schemas/deployments.js'
 import { parseAllowed } from '../../workers/outbound.js'
-import { createdConfig, createdRevision } from '../../workers/resources/deployments/merge.js'
-import { sizesOf, specProblems } from '../../workers/resources/deployments/resource-spec.js'
+import { initialConfig, initialRevisionConfig } from '../../workers/resources/deployments/merge.js'
+import { specProblems } from '../../workers/resources/deployments/resource-spec.js'
 import { formProblems, refusalOf, reservedRefusal } from '../../workers/resources/deployments/rules.js'
 
 const policy = { allowed: parseAllowed('git.inner.example'), local_sources: ['/srv/repos'] }
@@ -13,7 +13,7 @@ const IMAGE_REVISION = { image_uri: 'registry.example.com/a:1' }
 
 const refusal = (source: 'github' | 'external_docker', config: SourceConfigInput, revision: object): string | null =>
   refusalOf(
-    { source, source_config: createdConfig(config, source), source_revision_config: createdRevision(revision) },
+    { source, source_config: initialConfig(config, source), source_revision_config: initialRevisionConfig(revision) },
     policy,
   )
 
@@ -193,35 +193,4 @@ t.test('resource_spec: members that contradict each other', async t => {
   }
   const one = [{ name: 'a', image: 'b' }]
   t.same(at({ init_containers: one, sidecars: one }), ['sidecars.0.name'])
-})
-
-t.test('resource_spec: defaults', async t => {
-  t.match(sizesOf(null, 'github', 'dev'), {
-    min_scale: 1,
-    max_scale: 1,
-    cpu: 1,
-    cpu_limit: 2,
-    memory_mb: 1024,
-    memory_limit_mb: 2048,
-    db_storage_gi: 10,
-  })
-  t.match(sizesOf(null, 'github', 'prod'), {
-    min_scale: 1,
-    max_scale: 10,
-    cpu: 2,
-    memory_mb: 2048,
-    queue_max_scale: 10,
-    queue_cpu: 2,
-  })
-  t.match(sizesOf({}, 'external_docker', null), { max_scale: 1, cpu: 1, memory_mb: 2048, queue_memory_limit_mb: 4096 })
-  const given = sizesOf({ min_scale: 4, cpu: 0.5, memory_limit_mb: 512, queue_max_scale: 2 }, 'github', 'dev')
-  t.match(given, {
-    min_scale: 4,
-    max_scale: 4,
-    cpu_limit: 1,
-    memory_mb: 512,
-    queue_min_scale: 2,
-    queue_max_scale: 2,
-    queue_cpu: 0.5,
-  })
 })

@@ -13,6 +13,7 @@ import type { RecordRow, Store } from '../../store/port.js'
 import type { Deps } from '../../workers/resources/context.js'
 import { createRevision, patchDeployment, redeploy } from '../../workers/resources/deployments/change.js'
 import { createDeployment } from '../../workers/resources/deployments/create.js'
+import { openRedactors } from '../../workers/resources/deployments/redact.js'
 import {
   type DeploymentBody,
   findDeployment,
@@ -20,7 +21,7 @@ import {
   type Parsed,
   parseRow,
   type RevisionBody,
-  standingOf,
+  statusOf,
 } from '../../workers/resources/deployments/row.js'
 import { isOver, REVISION } from '../../workers/resources/deployments/status.js'
 import { deleteDeployment, interrupt } from '../../workers/resources/deployments/stop.js'
@@ -38,7 +39,7 @@ t.setTimeout(120_000)
 
 /** A deploy worker that asks this resource worker. */
 function deployer(deps: Deps) {
-  const handlers = deployTasks(deps) as unknown as { [verb: string]: Handler }
+  const handlers = deployTasks(deps, openRedactors(deps)) as unknown as { [verb: string]: Handler }
   const context = {
     head: { request_id: '' },
     from: `${DEPLOYER_INBOX}x`,
@@ -91,9 +92,9 @@ async function sound(deps: Deps, store: Store, id: string): Promise<void> {
   const seq = (of: string | undefined | null) => (of ? (by.get(of)?.body.seq ?? 0) : Infinity)
   say(seq(body.queued) > (body.rollout?.seq ?? 0), 'what waits is newer than what flies')
   if (body.serving !== null)
-    say(standingOf(by.get(body.serving.revision_id)!, body) === 'DEPLOYED', 'what serves is DEPLOYED')
+    say(statusOf(by.get(body.serving.revision_id)!, body) === 'DEPLOYED', 'what serves is DEPLOYED')
   for (const one of rows) {
-    const status = standingOf(one, body)
+    const status = statusOf(one, body)
     say(isOver(status) || one.id === body.queued || one.id === body.rollout?.revision_id, 'nothing else is under way')
     await secretsOf(deps, id, one.body.secrets)
   }

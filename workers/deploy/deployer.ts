@@ -28,7 +28,7 @@ export interface Deployer {
   stop(ms: number): Promise<void>
 }
 
-export interface DeployerOptions {
+interface DeployerOptions {
   client: TaskClient
   driver: Driver
   logOf(ids: { deployment_id: string; revision_id: string }): RevisionLog

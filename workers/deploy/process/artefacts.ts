@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { hashOf } from './fetch.js'
 
 /** Inputs of a build; two builds with equal inputs are the same artefact. */
-export interface Ingredients {
+interface Ingredients {
   /** The commit, or the hash of a folder without git. */
   content: string
   repo: string

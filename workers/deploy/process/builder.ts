@@ -26,7 +26,7 @@ interface Attempts {
   n: number
 }
 
-export interface Builder {
+interface Builder {
   /** Calls `onCommit` with the fetched commit before it installs anything. Throws a Fault. */
   build(step: Step, onCommit: (commit: string) => Promise<void>): Promise<{ artefact: string }>
   /** Removes the folders of a stopped build. */

@@ -10,7 +10,7 @@ import { Fault } from '../fault.js'
 import { type Ran, run, runOrFail, type Say } from './command.js'
 import { checkRef, readSource, resolveAddress, type Source, type Sources } from './source.js'
 
-export interface Fetch {
+interface Fetch {
   url: string
   ref: string
   /** Commit that an earlier attempt has resolved. */
@@ -22,7 +22,7 @@ export interface Fetch {
   sources: Sources
 }
 
-export interface Fetched {
+interface Fetched {
   tree: string
   /** 40 hex digits (64 in a repository of that format); null for a plain folder. */
   commit: string | null
@@ -30,9 +30,9 @@ export interface Fetched {
   content: string
 }
 
-export const FETCH_MS = 5 * 60_000
+const FETCH_MS = 5 * 60_000
 /** Bytes of files in a commit, and of a fetch. */
-export const MAX_TREE = 2 * 1024 ** 3
+const MAX_TREE = 2 * 1024 ** 3
 const COMMIT = /^[0-9a-f]{40}([0-9a-f]{24})?$/i
 
 /** Fetches and checks out. Throws a Fault; it is retryable when the server was unreachable or too slow. */

@@ -8,10 +8,10 @@ import { join, relative } from 'node:path'
 import { Fault } from '../fault.js'
 import { type Command, runOrFail, type Say } from './command.js'
 
-export const INSTALL_MS = 15 * 60_000
-export const BUILD_MS = 15 * 60_000
+const INSTALL_MS = 15 * 60_000
+const BUILD_MS = 15 * 60_000
 
-export interface Building {
+interface Building {
   tree: string
   /** Folder of the description. */
   folder: string
@@ -114,7 +114,7 @@ const isFile = (path: string): Promise<boolean> =>
 const PASSED = ['PATH', 'LANG', 'LC_ALL', 'TZ', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE']
 const PROXIES = ['http_proxy', 'https_proxy', 'no_proxy', 'all_proxy']
 
-export interface BuildEnv {
+interface BuildEnv {
   home: string
   /** Names of further variables that builds inherit (WEFT_BUILD_ENV). */
   more: readonly string[]

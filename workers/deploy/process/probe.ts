@@ -13,7 +13,7 @@ import type { ProbeResult } from './probe-child.js'
 const PROGRAM = fileURLToPath(new URL('./probe-child.js', import.meta.url))
 const PROBE_MS = 2 * 60_000
 
-export interface Probe {
+interface Probe {
   /** Absolute path of langgraph.json. */
   app: string
   env: { [name: string]: string }

@@ -7,7 +7,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeDurably } from './artefacts.js'
 
-export interface RevisionRecord {
+interface RevisionRecord {
   revision_id: string
   pool: string
   artefact: string

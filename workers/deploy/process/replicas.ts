@@ -17,7 +17,7 @@ const STEADY_MS = 60_000
 const LOOP_EXITS = 3
 const LOOP_MS = 60_000
 
-export interface ReplicasOptions {
+interface ReplicasOptions {
   count: number
   start: Start
   /** Environment of the replica itself: the variables that a program needs to start. */

@@ -2,14 +2,14 @@ import type { DeploymentPatch, SourceRevisionConfig } from '../../../schemas/dep
 import { fail } from '../../../schemas/errors.js'
 import type { Deps } from '../context.js'
 import { merge } from './merge.js'
-import { checkForm, checkVariables, newRevision, nextSecrets, policyOf, refuse } from './parts.js'
-import { type DeploymentBody, newRollout, type Parsed, type RevisionBody, revisionOf, standingOf } from './row.js'
-import { refusalOf } from './rules.js'
+import { newRevision, nextSecrets } from './revision.js'
+import { type DeploymentBody, newRollout, type Parsed, type RevisionBody, revisionOf, statusOf } from './row.js'
+import { checkForm, checkValues, checkVariables } from './rules.js'
 import { deploymentAfter, isOver } from './status.js'
 import { urlOf } from './text.js'
 import { type Change, change, commit, outcomeSteps, wakeFor } from './write.js'
 
-/** API: control-plane 6.4. `version`: the ETag the client has seen, or ''. */
+/** API: control-plane 6.4. `version`: the If-Match of the request, or ''. */
 export async function patchDeployment(
   deps: Deps,
   id: string,
@@ -26,7 +26,7 @@ export async function patchDeployment(
     if (!merged.configured && !merged.revises) return null
     const { source } = now.body
     const { source_config, source_revision_config } = merged
-    refuse(refusalOf({ source, source_config, source_revision_config }, policyOf(deps)))
+    checkValues({ source, source_config, source_revision_config }, deps)
     const next: DeploymentBody = {
       ...now.body,
       source_config,
@@ -40,7 +40,7 @@ export async function patchDeployment(
   return after
 }
 
-/** A new revision from what is given and, for the rest, the latest one (API: control-plane 6.5). */
+/** A new revision: given members, and the latest revision for the others (API: control-plane 6.5). */
 export async function createRevision(deps: Deps, id: string, body: DeploymentPatch): Promise<Parsed<DeploymentBody>> {
   checkForm(body)
   const { source_revision_config, secrets, secret_references } = body
@@ -49,28 +49,28 @@ export async function createRevision(deps: Deps, id: string, body: DeploymentPat
     if (now.body.status === 'AWAITING_DELETE') throw fail('bad_request', 'The deployment is being deleted')
     const merged = merge(now.body, given, '')
     if (typeof merged === 'string') throw fail('bad_request', merged)
-    refuse(refusalOf({ source: now.body.source, ...merged }, policyOf(deps)))
+    checkValues({ source: now.body.source, ...merged }, deps)
     return revise(deps, now, { source_revision_config: merged.source_revision_config, given })
   })
   wakeFor(deps, after)
   return after
 }
 
-/** A new revision that repeats an older one: its configuration, commit, commands, secrets, and artefact if there is one. */
+/** A new revision that repeats an older one: its configuration, commit, commands, secrets and artefact. */
 export async function redeploy(deps: Deps, id: string, revision_id: string): Promise<Parsed<DeploymentBody>> {
   const after = await change(deps, id, async now => {
     if (now.body.status === 'AWAITING_DELETE') throw fail('bad_request', 'The deployment is being deleted')
     const old = await revisionOf(deps.store, now, revision_id)
     const { rollout } = now.body
-    const mine = rollout?.revision_id === old.id
-    const status = standingOf(old, now.body)
+    const isRollout = rollout?.revision_id === old.id
+    const status = statusOf(old, now.body)
     if (!isOver(status)) throw fail('bad_request', `The revision is ${status}: it cannot be redeployed yet`)
     if (status === 'SKIPPED') throw fail('bad_request', 'The revision was skipped: it cannot be redeployed')
-    const commit = (mine ? rollout.repo_commit_sha : null) ?? old.body.source_revision_config.repo_commit_sha
+    const commit = (isRollout ? rollout.repo_commit_sha : null) ?? old.body.source_revision_config.repo_commit_sha
     return revise(deps, now, {
       source_revision_config: { ...old.body.source_revision_config, repo_commit_sha: commit },
       given: {},
-      old: { ...old.body, artefact: (mine ? rollout.artefact : null) ?? old.body.artefact },
+      old: { ...old.body, artefact: (isRollout ? rollout.artefact : null) ?? old.body.artefact },
       redeploy_of: old.id,
     })
   })
@@ -78,15 +78,15 @@ export async function redeploy(deps: Deps, id: string, revision_id: string): Pro
   return after
 }
 
-interface Revising {
+interface NewRevision {
   source_revision_config: SourceRevisionConfig
   given: DeploymentPatch
   old?: RevisionBody
   redeploy_of?: string
 }
 
-/** The change that adds a revision: it flies when nothing does, else it is the one that comes next. */
-async function revise(deps: Deps, now: Parsed<DeploymentBody>, wanted: Revising): Promise<Change> {
+/** The change that adds a revision. It becomes the rollout when none is in progress, else the queued revision. */
+async function revise(deps: Deps, now: Parsed<DeploymentBody>, wanted: NewRevision): Promise<Change> {
   const { body } = now
   const { given, old, source_revision_config } = wanted
   const references = old?.secret_references ?? given.secret_references ?? body.secret_references
@@ -104,14 +104,14 @@ async function revise(deps: Deps, now: Parsed<DeploymentBody>, wanted: Revising)
     artefact: old?.artefact ?? null,
     redeploy_of: wanted.redeploy_of ?? null,
   })
-  const flies = body.rollout === null || isOver(body.rollout.status)
+  const starts = body.rollout === null || isOver(body.rollout.status)
   return {
     visible: true,
     before: [
-      // Whoever was the latest is somebody's for good before another one takes its place.
+      // Commit the previous latest revision before replacing it.
       commit('revision', body.latest),
       commit('secrets', body.secrets),
-      ...(flies && body.rollout !== null ? await outcomeSteps(deps.store, body.rollout) : []),
+      ...(starts && body.rollout !== null ? await outcomeSteps(deps.store, body.rollout) : []),
       ...secrets.insert,
       made.insert,
     ],
@@ -123,20 +123,20 @@ async function revise(deps: Deps, now: Parsed<DeploymentBody>, wanted: Revising)
       secrets: secrets.id,
       secret_names: secrets.names,
       secret_references: references,
-      rollout: flies ? newRollout(made.id, made.body) : body.rollout,
-      // What waited is skipped: only the newest goes on (T6).
-      queued: flies ? null : made.id,
+      rollout: starts ? newRollout(made.id, made.body) : body.rollout,
+      // The previous queued revision is skipped: only the newest continues (T6).
+      queued: starts ? null : made.id,
     },
     after: [made.commit, ...secrets.commit],
   }
 }
 
-/** If-Match (API: control-plane 6.4); throws precondition_failed. */
+/** Checks If-Match (API: control-plane 6.4). Throws precondition_failed. */
 function checkVersion(now: Parsed<DeploymentBody>, version: string): void {
   if (version === '' || version === '*') return
   if (!version.split(',').some(one => one.trim() === etagOf(now)))
     throw fail('precondition_failed', 'The deployment was changed since it was read')
 }
 
-/** Tells one state of a deployment from another. */
+/** Identifies one version of a deployment. */
 export const etagOf = ({ updated_at }: Pick<Parsed<DeploymentBody>, 'updated_at'>): string => `"${updated_at}"`

@@ -1,46 +1,99 @@
-/** A new deployment (API: control-plane 6.1): its first revision, its secrets and its project, then itself. */
-
+/** Creation of a deployment (API: control-plane 6.1): its first revision, its secrets and its project, then itself. */
 import { v7 } from 'uuid'
-import type { DeploymentCreate } from '../../../schemas/deployments.js'
+import type {
+  DeploymentCreate,
+  SecretReference,
+  Source,
+  SourceConfig,
+  SourceRevisionConfig,
+} from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
-import type { Step } from '../../../store/port.js'
+import type { RecordRow, Step } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
-import { onceRecord, recallDeployment } from './idempotency.js'
-import { createdConfig, createdRevision } from './merge.js'
-import { checkForm, checkVariables, newRevision, policyOf, refuse, sealed } from './parts.js'
+import { findByKey, idempotencyRecord } from './idempotency.js'
+import { initialConfig, initialRevisionConfig } from './merge.js'
+import { newRevision, sealSecrets } from './revision.js'
 import { type DeploymentBody, dueAt, keysOfDeployment, newRollout, ORPHAN_MS, type Parsed, slugOf } from './row.js'
-import { refusalOf } from './rules.js'
+import { checkForm, checkValues, checkVariables } from './rules.js'
 import { deploymentAfter } from './status.js'
 import { MASK } from './text.js'
-import { announce, commit, wakeDeployers } from './write.js'
+import { announce, commit, removeInserted, wakeDeployers } from './write.js'
 
-/** Checks all of it, then stores it; nothing is left of a create that is refused. `key`: the Idempotency-Key, if any. */
+/** Each step adds to the creation; a step that returns a deployment ends it. */
+const steps = [checkRequest, findEarlier, buildRecords, store, announceCreation] as const
+
+interface Creation {
+  deps: Deps
+  request: DeploymentCreate
+  id: string
+  /** The record of the Idempotency-Key, if any. */
+  idempotency: RecordRow | null
+  values: Values
+  records: Records
+}
+
+interface Values {
+  source: Source
+  source_config: SourceConfig
+  source_revision_config: SourceRevisionConfig
+  references: SecretReference[]
+}
+
+interface Records {
+  row: RecordRow
+  body: DeploymentBody
+  steps: Step[]
+}
+
+/** Nothing of a refused create is stored. `key`: the Idempotency-Key, if any. */
 export async function createDeployment(
   deps: Deps,
-  body: DeploymentCreate,
+  request: DeploymentCreate,
   key?: string,
 ): Promise<Parsed<DeploymentBody>> {
-  checkForm(body)
-  const { name, source } = body
+  const id = v7()
+  const idempotency = key === undefined ? null : idempotencyRecord(deps, key, request, id)
+  const creation = { deps, request, id, idempotency } as Creation
+  for (const step of steps) {
+    const done = await step(creation)
+    if (done === RACE_LOST) return createDeployment(deps, request, key)
+    if (done) return done
+  }
+  const { row, body } = creation.records
+  return { ...row, body }
+}
+
+/** Two requests with the same key ran at once, and the other one was stored first. */
+const RACE_LOST = 'race lost'
+
+function checkRequest(creation: Creation): void {
+  const { deps, request } = creation
+  checkForm(request)
+  const { source } = request
   if (source !== 'github' && source !== 'external_docker')
     throw fail('bad_request', `source ${source} is not available: give github or external_docker`)
-  const source_config = createdConfig(body.source_config, source)
-  const source_revision_config = createdRevision(body.source_revision_config)
+  const source_config = initialConfig(request.source_config, source)
+  const source_revision_config = initialRevisionConfig(request.source_revision_config)
   if (source === 'github' && source_config.custom_url !== null)
     throw fail('bad_request', 'source_config.custom_url is set by the server for source github')
-  refuse(refusalOf({ source, source_config, source_revision_config }, policyOf(deps)))
-  const references = body.secret_references ?? []
-  checkVariables(source, body.secrets ?? [], references)
-  if (body.secrets?.some(({ value }) => value === MASK))
+  checkValues({ source, source_config, source_revision_config }, deps)
+  const references = request.secret_references ?? []
+  checkVariables(source, request.secrets ?? [], references)
+  if (request.secrets?.some(({ value }) => value === MASK))
     throw fail('bad_request', `a secret has the value ${MASK}, which stands for one that is stored already`)
+  creation.values = { source, source_config, source_revision_config, references }
+}
 
-  const id = v7()
-  const once = key === undefined ? null : onceRecord(deps, key, body, id)
-  const before = once === null ? null : await recallDeployment(deps, once, body)
-  if (before !== null) return before
-  const secrets = sealed(deps, id, body.secrets ?? [])
-  const made = newRevision(id, {
+async function findEarlier({ deps, request, idempotency }: Creation): Promise<Parsed<DeploymentBody> | null> {
+  return idempotency === null ? null : findByKey(deps, idempotency, request)
+}
+
+function buildRecords(creation: Creation): void {
+  const { deps, request, id, idempotency, values } = creation
+  const { source, source_config, source_revision_config, references } = values
+  const secrets = sealSecrets(deps, id, request.secrets ?? [])
+  const revision = newRevision(id, {
     seq: 1,
     source,
     source_revision_config,
@@ -50,21 +103,21 @@ export async function createDeployment(
     secret_names: secrets.names,
     secret_references: references,
   })
-  // Rows carry the deployment they belong to, so there is no database to wait for (API: control-plane 10.3).
-  const value: DeploymentBody = {
-    slug: slugOf(name, id),
+  const body: DeploymentBody = {
+    slug: slugOf(request.name, id),
     source,
     source_config,
+    // Rows carry the id of their deployment, so there is no database to provision (API: control-plane 10.3).
     status: deploymentAfter('AWAITING_DATABASE', 'provisioned'),
     generation: 1,
     seq: 1,
-    latest: made.id,
+    latest: revision.id,
     source_revision_config,
     secrets: secrets.id,
     secret_names: secrets.names,
     secret_references: references,
     serving: null,
-    rollout: newRollout(made.id, made.body),
+    rollout: newRollout(revision.id, revision.body),
     queued: null,
     epoch: 0,
     lease: null,
@@ -72,37 +125,39 @@ export async function createDeployment(
     delete_project: false,
   }
   const now = Date.now()
+  const { name } = request
   const project = newRecord('project', id, { name, body: '{}', due_at: now + ORPHAN_MS })
   const row = newRecord('deployment', id, {
     name,
-    body: JSON.stringify(value),
-    keys: keysOfDeployment(value),
-    due_at: dueAt(value, now),
+    body: JSON.stringify(body),
+    keys: keysOfDeployment(body),
+    due_at: dueAt(body, now),
   })
-  const steps: Step[] = [
-    ...(once === null ? [] : [{ step: 'records.insert', row: once } as const]),
-    { step: 'records.insert', row: project },
+  const insert = (row: RecordRow): Step => ({ step: 'records.insert', row })
+  const steps = [
+    ...(idempotency === null ? [] : [insert(idempotency)]),
+    insert(project),
     ...secrets.insert,
-    made.insert,
-    { step: 'records.insert', row },
+    revision.insert,
+    insert(row),
     commit('project', id),
     ...secrets.commit,
-    made.commit,
+    revision.commit,
   ]
-  const failed = await deps.store.apply(steps)
-  if (failed !== -1 && failed <= steps.findIndex(step => step.step === 'records.insert' && step.row === row)) {
-    await undo(deps, steps.slice(0, failed))
-    // Two with the same key at once: the other one was faster.
-    if (once !== null && failed === 0) return createDeployment(deps, body, key)
-    throw fail('conflict', `A deployment or tracing project named ${name} exists already.`)
-  }
-  announce(deps, id)
-  wakeDeployers(deps, 'deploy', id, made.id)
-  return { ...row, body: value }
+  creation.records = { row, body, steps }
 }
 
-async function undo({ store }: Deps, steps: readonly Step[]): Promise<void> {
-  for (const step of steps)
-    if (step.step === 'records.insert')
-      await store.apply([{ step: 'records.remove', kind: step.row.kind, id: step.row.id, where: {} }])
+async function store({ deps, request, idempotency, records }: Creation): Promise<typeof RACE_LOST | undefined> {
+  const { row, steps } = records
+  const failed = await deps.store.apply(steps)
+  const own = steps.findIndex(step => step.step === 'records.insert' && step.row === row)
+  if (failed === -1 || failed > own) return undefined
+  await removeInserted(deps.store, steps.slice(0, failed))
+  if (idempotency !== null && failed === 0) return RACE_LOST
+  throw fail('conflict', `A deployment or tracing project named ${request.name} exists already.`)
+}
+
+function announceCreation({ deps, id, records }: Creation): void {
+  announce(deps, id)
+  wakeDeployers(deps, 'deploy', id, records.body.latest)
 }

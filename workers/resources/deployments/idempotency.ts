@@ -1,7 +1,7 @@
 /**
  * Idempotency-Key on the creation of a deployment (API: control-plane 6.1): for 24 hours the same key with the same
- * body answers the deployment that it made, another body is 409. The body holds secrets, so what is kept of it is a
- * keyed digest.
+ * body answers the deployment that it created, and another body is 409. The record holds a keyed digest of the body,
+ * because the body holds secrets.
  */
 import { createHash } from 'node:crypto'
 import { fail } from '../../../schemas/errors.js'
@@ -11,36 +11,32 @@ import { newRecord } from '../rows/record.js'
 import { KIND, UNDER_WAY } from '../runs/idempotency.js'
 import { type DeploymentBody, findDeployment, ORPHAN_MS, type Parsed } from './row.js'
 
-const KEPT_MS = 24 * 3_600_000
+const KEEP_MS = 24 * 3_600_000
 
 interface Made {
-  print: string
+  fingerprint: string
   deployment_id: string
 }
 
-/** The record that makes the deployment the only answer to the key. */
-export function onceRecord({ ring }: Deps, key: string, body: unknown, deployment_id: string): RecordRow {
-  const made: Made = { print: ring.prints(JSON.stringify(body))[0]!, deployment_id }
+/** The record that binds the key to the deployment. */
+export function idempotencyRecord({ ring }: Deps, key: string, body: unknown, deployment_id: string): RecordRow {
+  const made: Made = { fingerprint: ring.prints(JSON.stringify(body))[0]!, deployment_id }
   const id = createHash('sha256').update(`deployments ${key}`).digest('hex')
-  return newRecord(KIND, id, { body: JSON.stringify(made), due_at: Date.now() + KEPT_MS })
+  return newRecord(KIND, id, { body: JSON.stringify(made), due_at: Date.now() + KEEP_MS })
 }
 
-/** What the key was answered before; null when it is new. Throws conflict when it is another request's, or under way. */
-export async function recallDeployment(
-  deps: Deps,
-  record: RecordRow,
-  body: unknown,
-): Promise<Parsed<DeploymentBody> | null> {
+/** The deployment of an earlier request; null for a new key. Throws conflict for another body or a pending request. */
+export async function findByKey(deps: Deps, record: RecordRow, body: unknown): Promise<Parsed<DeploymentBody> | null> {
   const { store, ring } = deps
   const found = await store.records.get(KIND, record.id)
   if (found === null) return null
   const made = JSON.parse(found.body) as Made
-  const over = found.due_at !== null && found.due_at <= Date.now()
-  if (!over && !ring.prints(JSON.stringify(body)).includes(made.print))
+  const isExpired = found.due_at !== null && found.due_at <= Date.now()
+  if (!isExpired && !ring.prints(JSON.stringify(body)).includes(made.fingerprint))
     throw fail('conflict', 'Idempotency-Key was used for another request within the last 24 hours')
-  const deployment = over ? null : await findDeployment(store, made.deployment_id)
+  const deployment = isExpired ? null : await findDeployment(store, made.deployment_id)
   if (deployment !== null) return deployment
-  if (!over && found.created_at > Date.now() - ORPHAN_MS) throw fail('conflict', UNDER_WAY)
+  if (!isExpired && found.created_at > Date.now() - ORPHAN_MS) throw fail('conflict', UNDER_WAY)
   await store.apply([{ step: 'records.remove', kind: KIND, id: found.id, where: { rev: found.rev } }])
   return null
 }

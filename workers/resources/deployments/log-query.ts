@@ -1,4 +1,4 @@
-/** Reading logs: as existing clients ask (`/v1/projects/…`), and the server's own form (API: control-plane 13). */
+/** Log queries: the form of existing clients (`/v1/projects/…`) and our own (API: control-plane 13). */
 import { bytesHandler, fieldsHandler, type Handler, type Reply } from '../../../bus/serve.js'
 import type { LogStage } from '../../../schemas/deploy-calls.js'
 import { type LogQuery, validateLogQuery } from '../../../schemas/deployments.js'
@@ -9,14 +9,14 @@ import { openQuery, pathIds } from './query.js'
 import { deploymentOf, revisionOf } from './row.js'
 
 const DEFAULT_LIMIT = 100
-/** A deployment's log is that of its newest revisions. */
+/** The log of a deployment is that of its newest revisions. */
 const NEWEST = 20
 
 export const logQueries = (deps: Deps) => ({
   build_logs: compatible(deps, ['build']),
   deploy_logs: compatible(deps, ['deploy', 'runtime']),
   runtime_logs: compatible(deps, ['deploy', 'runtime']),
-  logs: bytesHandler((_, { head }) => own(deps, head.params, head.query)),
+  logs: bytesHandler((_, { head }) => ownForm(deps, head.params, head.query)),
 })
 
 const compatible = (deps: Deps, stages: readonly LogStage[]): Handler =>
@@ -28,7 +28,7 @@ const compatible = (deps: Deps, stages: readonly LogStage[]): Handler =>
     return page(await readLines(deps.store, await streams(deps, head.params, stages), filter), filter)
   })
 
-async function own(deps: Deps, params: { [name: string]: string } | undefined, text: string | undefined) {
+async function ownForm(deps: Deps, params: { [name: string]: string } | undefined, text: string | undefined) {
   const query = openQuery(text)
   const { limit } = query.page(1_000, DEFAULT_LIMIT)
   const stages = query.someOf('stage', ['build', 'deploy', 'runtime'] as const) ?? ['build', 'deploy', 'runtime']
@@ -51,7 +51,7 @@ function filterOf(given: Given, say: (name: string, msg: string) => never): LogF
   return {
     order: given.order ?? 'asc',
     limit: given.limit ?? DEFAULT_LIMIT,
-    after: given.cursor ? (positionOf(given.cursor) ?? say('offset', 'expected what next_offset said')) : null,
+    after: given.cursor ? (positionOf(given.cursor) ?? say('offset', 'expected the next_offset of an answer')) : null,
     level,
     query: given.query || null,
     start: timeOf(given.start_time, () => say('start_time', A_TIME)),
@@ -67,7 +67,7 @@ function timeOf(given: number | string | null | undefined, wrong: () => never): 
   return Number.isFinite(ms) ? ms : wrong()
 }
 
-/** Where the lines are: of the revision in the path, else of the deployment's newest. */
+/** Streams of the revision in the path, else of the newest revisions of the deployment. */
 async function streams(
   deps: Deps,
   params: { [name: string]: string } | undefined,

@@ -1,14 +1,14 @@
 /**
- * Logs of revisions (API: control-plane 13). Lines are stored in batches, one record each, numbered within their stage;
- * `created_at` is the time of a batch's last line and `updated_at` that of its first, so reading begins in the middle.
- * Within a stage times never go back: what came later is later.
+ * Logs of revisions (API: control-plane 13). Lines are stored in batches, one record each, numbered within their stage.
+ * `created_at` is the time of a batch's last line and `updated_at` that of its first, so a read can begin at any time.
+ * Within a stage the times of lines never decrease.
  */
 import { createHash } from 'node:crypto'
 import { type DeployLog, type LogLine, type LogStage, validateDeployLog } from '../../../schemas/deploy-calls.js'
 import type { RecordRow, Store } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
-import { type Redact, redactorOf } from './redact.js'
+import type { Redact, Redactors } from './redact.js'
 import { deploymentOf, revisionOf } from './row.js'
 import { forDeployers } from './tasks.js'
 import { logParent } from './write.js'
@@ -18,7 +18,7 @@ const MAX_STAGE = 50 * 1024 * 1024
 const KEEP_MS = 14 * 24 * 3_600_000
 /** Text of one record, in characters. */
 const MAX_BATCH = 256 * 1024
-/** Batches before the last one in which a repeated one is looked for. */
+/** Number of last batches that are searched for a repeated one. */
 const LOOK_BACK = 8
 const TRIES = 50
 
@@ -30,11 +30,11 @@ interface BatchBody {
   lines: LogLine[]
 }
 
-export const logWriter = (deps: Deps) => ({
+export const logWriter = (deps: Deps, redactors: Redactors) => ({
   log: forDeployers<DeployLog>(validateDeployLog, async ask => {
     const deployment = await deploymentOf(deps.store, ask.deployment_id)
     const revision = await revisionOf(deps.store, deployment, ask.revision_id)
-    const redact = await redactorOf(deps, deployment.id, revision.body.secrets)
+    const redact = await redactors.of(deployment.id, revision.body.secrets)
     const parent = logParent(revision.id, ask.stage)
     await deps.serialize(`log ${parent}`, async () => {
       for (const lines of batches(ask.lines, redact)) await append(deps.store, parent, lines)
@@ -43,7 +43,7 @@ export const logWriter = (deps: Deps) => ({
   }),
 })
 
-/** The lines as they are kept, in parts that fit a record. */
+/** The lines as they are stored, in parts that fit a record. */
 function* batches(lines: readonly LogLine[], redact: Redact): Generator<LogLine[]> {
   let batch: LogLine[] = []
   let size = 0
@@ -71,7 +71,7 @@ function levelOf(text: string): string {
   return (LEVELS as readonly string[]).includes(known) ? known : 'INFO'
 }
 
-/** At most 16 KiB of UTF-8, with a mark where something is gone. */
+/** At most 16 KiB of UTF-8, with a mark where the line was cut. */
 function cut(text: string): string {
   if (text.length * 3 <= MAX_LINE || Buffer.byteLength(text) <= MAX_LINE) return text
   const mark = '… [cut]'
@@ -79,7 +79,7 @@ function cut(text: string): string {
   return `${bytes.toString().replace(/\uFFFD+$/, '')}${mark}`
 }
 
-/** Appends the batch under the next number. The same batch again, and anything behind the end of the stage, is dropped. */
+/** Appends the batch under the next number. Drops a repeated batch, and any batch after the end of the stage. */
 async function append(store: Store, parent: string, lines: LogLine[]): Promise<void> {
   const hash = createHash('sha256').update(JSON.stringify(lines)).digest('base64url')
   for (let i = 0; i < TRIES; i++) {
@@ -90,7 +90,7 @@ async function append(store: Store, parent: string, lines: LogLine[]): Promise<v
     const row = batchRow(parent, lines, hash, last, rows[0]?.created_at ?? 0)
     if ((await store.apply([{ step: 'records.insert', row }])) === -1) return
   }
-  throw new Error(`too many write the log ${parent} at once`)
+  throw new Error(`the log ${parent} has too many concurrent writers`)
 }
 
 function batchRow(
@@ -105,22 +105,22 @@ function batchRow(
   const later = (at: number) => (t = Math.max(t, Math.min(Math.round(at) || 0, now)))
   const seq = (last?.seq ?? 0) + 1
   let bytes = last?.bytes ?? 0
-  const kept: LogLine[] = []
+  const fitting: LogLine[] = []
   for (const line of lines) {
     const size = Buffer.byteLength(line.text)
     if (bytes + size > MAX_STAGE) {
-      kept.push({ t: later(line.t), level: 'WARNING', text: 'The log ends here: it has reached 50 MiB.' })
+      fitting.push({ t: later(line.t), level: 'WARNING', text: 'The log ends here: it has reached 50 MiB.' })
       bytes = MAX_STAGE
       break
     }
     bytes += size
-    kept.push({ ...line, t: later(line.t) })
+    fitting.push({ ...line, t: later(line.t) })
   }
-  const body: BatchBody = { seq, bytes, hash, lines: kept }
+  const body: BatchBody = { seq, bytes, hash, lines: fitting }
   return {
     ...newRecord('log', `${parent}.${number(seq, 8)}`, { parent, body: JSON.stringify(body), due_at: now + KEEP_MS }),
-    updated_at: kept[0]!.t,
-    created_at: kept.at(-1)!.t,
+    updated_at: fitting[0]!.t,
+    created_at: fitting.at(-1)!.t,
   }
 }
 
@@ -129,7 +129,7 @@ const number = (n: number, digits: number): string => `${n}`.padStart(digits, '0
 export interface LogFilter {
   order: 'asc' | 'desc'
   limit: number
-  /** Where the page before ended; null: from the beginning. */
+  /** End of the previous page; null for the first page. */
   after: { t: number; id: string } | null
   level: string | null
   query: string | null
@@ -144,7 +144,7 @@ export interface FoundLine {
   text: string
 }
 
-/** One line more than `limit` when there is more; ordered by time, over all the stages given. */
+/** Lines of all the stages, ordered by time: up to `limit` + 1, so that the caller sees whether more follow. */
 export async function readLines(
   store: Store,
   stages: readonly { revision_id: string; stage: LogStage }[],
@@ -154,7 +154,7 @@ export async function readLines(
   const query = filter.query?.toLowerCase() ?? null
   const found: FoundLine[] = []
   const streams = stages.map(({ revision_id, stage }) => linesOf(store, logParent(revision_id, stage), filter))
-  for await (const line of merged(streams, order)) {
+  for await (const line of mergeStreams(streams, order)) {
     if (level !== null && line.level !== level) continue
     if (query !== null && !line.text.toLowerCase().includes(query)) continue
     if (found.push(line) > limit) break
@@ -162,7 +162,7 @@ export async function readLines(
   return found
 }
 
-/** The lines of one stage in order, from `after` and within the times. */
+/** The lines of one stage in order, after `after` and within the times. */
 async function* linesOf(
   store: Store,
   parent: string,
@@ -194,8 +194,8 @@ async function* linesOf(
 const compare = (a: { t: number; id: string }, b: { t: number; id: string }): number =>
   a.t - b.t || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
 
-/** Several ordered streams as one. */
-async function* merged(
+/** Merges ordered streams into one. */
+async function* mergeStreams(
   streams: readonly AsyncGenerator<FoundLine>[],
   order: 'asc' | 'desc',
 ): AsyncGenerator<FoundLine> {

@@ -1,4 +1,4 @@
-/** The merge rule of PATCH (API: control-plane 6.4): null never means "clear". Pure. */
+/** The merge rule of PATCH (API: control-plane 6.4): null never clears a member. Pure. */
 import type {
   DeploymentPatch,
   SourceConfig,
@@ -6,16 +6,16 @@ import type {
   SourceRevisionConfig,
   SourceRevisionConfigInput,
 } from '../../../schemas/deployments.js'
-import { DEFAULT_STORAGE_GI, storedSpec } from './resource-spec.js'
+import { DEFAULT_STORAGE_GI, normalizeSpec } from './resource-spec.js'
 
 export interface Merged {
   source_config: SourceConfig
   source_revision_config: SourceRevisionConfig
-  /** A member of source_config has another value now. */
+  /** The patch changes a member of source_config. */
   configured: boolean
-  /** resource_spec has another value now. */
+  /** The patch changes resource_spec. */
   resized: boolean
-  /** Something was given that makes a new revision, even if it is what was. */
+  /** The patch makes a new revision, also with equal values. */
   revises: boolean
 }
 
@@ -40,14 +40,14 @@ const IMMUTABLE = [
   'listener_config',
 ] as const satisfies (keyof SourceConfig)[]
 
-/** What a create stores: every member, "" as null, defaults by source. */
-export function createdConfig(given: SourceConfigInput, source: 'github' | 'external_docker'): SourceConfig {
+/** The stored source_config of a create: every member, "" as null, defaults by source. */
+export function initialConfig(given: SourceConfigInput, source: 'github' | 'external_docker'): SourceConfig {
   const config = shallow(NOTHING, given)
   if (source === 'external_docker') return config
   return { ...config, deployment_type: config.deployment_type ?? 'dev', build_on_push: config.build_on_push ?? false }
 }
 
-export const createdRevision = (given: SourceRevisionConfigInput): SourceRevisionConfig => ({
+export const initialRevisionConfig = (given: SourceRevisionConfigInput): SourceRevisionConfig => ({
   repo_ref: given.repo_ref || null,
   graph_config_path: given.graph_config_path || given.langgraph_config_path || null,
   image_uri: given.image_uri || null,
@@ -55,8 +55,8 @@ export const createdRevision = (given: SourceRevisionConfigInput): SourceRevisio
 })
 
 /**
- * The deployment after the patch, or the sentence why it cannot be. `url` is what the server itself answers as
- * custom_url where none is set: sent back, it means no change.
+ * The deployment after the patch, or the sentence that refuses the patch. `url` is the custom_url that the server
+ * answers for a deployment without one; a patch with that value changes nothing.
  */
 export function merge(
   now: {
@@ -102,13 +102,13 @@ const REVISION_MEMBERS = [
   'image_uri',
 ] as const satisfies (keyof SourceRevisionConfigInput)[]
 
-/** Member by member: absent and null keep what was, "" is null, resource_spec is replaced as a whole. */
+/** Merges each member: absent and null keep the value, "" clears it, resource_spec is replaced as a whole. */
 function shallow(before: SourceConfig, given: SourceConfigInput): SourceConfig {
   const out: { [name: string]: unknown } = { ...before }
   for (const name of Object.keys(NOTHING) as (keyof SourceConfig)[]) {
     const value = given[name]
     if (value === undefined || value === null) continue
-    if (name === 'resource_spec') out[name] = storedSpec(given.resource_spec!)
+    if (name === 'resource_spec') out[name] = normalizeSpec(given.resource_spec!)
     else if (name === 'listener_config') out[name] = { k8s_namespace: given.listener_config!.k8s_namespace ?? null }
     else if (name === 'integration_id' || name === 'listener_id') out[name] = (value as string).toLowerCase()
     else out[name] = value === '' ? null : value
@@ -118,7 +118,7 @@ function shallow(before: SourceConfig, given: SourceConfigInput): SourceConfig {
 
 const storage = ({ resource_spec }: SourceConfig): number => resource_spec?.db_storage_gi ?? DEFAULT_STORAGE_GI
 
-/** Equal in meaning: the order of keys does not count. */
+/** Deep equality; the order of keys does not count. */
 export function same(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false

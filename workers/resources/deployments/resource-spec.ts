@@ -1,5 +1,5 @@
-/** resource_spec (API: control-plane 4.3): what its members say of each other, its defaults, and its stored form. */
-import type { Container, DeploymentType, ResourceSpec, Source, VolumeMount } from '../../../schemas/deployments.js'
+/** resource_spec (API: control-plane 4.3): contradictions between its members, and its stored form. */
+import type { Container, ResourceSpec, VolumeMount } from '../../../schemas/deployments.js'
 
 interface Mistake {
   loc: (string | number)[]
@@ -16,7 +16,7 @@ const PAIRS = [
   ]),
 ] as [keyof ResourceSpec, keyof ResourceSpec][]
 
-/** Where members contradict each other; the path begins within resource_spec. */
+/** Contradictions between members; paths are relative to resource_spec. */
 export function specProblems(spec: ResourceSpec): Mistake[] {
   const found: Mistake[] = []
   for (const [low, high] of PAIRS) {
@@ -80,8 +80,8 @@ function mountProblems(
   })
 }
 
-/** The members this server knows, in its task, as given; `cpu` values with one decimal. */
-export function storedSpec(given: ResourceSpec): ResourceSpec {
+/** The known members in a fixed order; `cpu` values with one decimal. */
+export function normalizeSpec(given: ResourceSpec): ResourceSpec {
   const out: { [name: string]: unknown } = {}
   for (const name of MEMBERS) {
     const value = given[name]
@@ -92,13 +92,13 @@ export function storedSpec(given: ResourceSpec): ResourceSpec {
 }
 
 const CPU = /cpu(_limit)?$/
-const sized = (part: string): string[] =>
+const sizeMembers = (part: string): string[] =>
   ['cpu', 'cpu_limit', 'memory_mb', 'memory_limit_mb'].map(member => `${part}${member}`)
-const scaled = (part: string): string[] => [`${part}min_scale`, `${part}max_scale`]
+const scaleMembers = (part: string): string[] => [`${part}min_scale`, `${part}max_scale`]
 const MEMBERS = [
-  ...['', 'queue_', 'orchestrator_'].flatMap(part => [...scaled(part), ...sized(part)]),
-  ...sized('redis_'),
-  ...sized('db_'),
+  ...['', 'queue_', 'orchestrator_'].flatMap(part => [...scaleMembers(part), ...sizeMembers(part)]),
+  ...sizeMembers('redis_'),
+  ...sizeMembers('db_'),
   'db_storage_gi',
   'db_max_connections',
   'labels',
@@ -112,48 +112,3 @@ const MEMBERS = [
 ] as (keyof ResourceSpec)[]
 
 export const DEFAULT_STORAGE_GI = 10
-
-/** Sizes with every default filled in (API: control-plane 4.3, 8.5): what a driver goes by. */
-export interface Sizes {
-  min_scale: number
-  max_scale: number
-  cpu: number
-  cpu_limit: number
-  memory_mb: number
-  memory_limit_mb: number
-  queue_min_scale: number
-  queue_max_scale: number
-  queue_cpu: number
-  queue_cpu_limit: number
-  queue_memory_mb: number
-  queue_memory_limit_mb: number
-  db_storage_gi: number
-}
-
-export function sizesOf(spec: ResourceSpec | null, source: Source, type: DeploymentType | null): Sizes {
-  const given = spec ?? {}
-  const prod = type === 'prod'
-  const min_scale = given.min_scale ?? Math.min(1, given.max_scale ?? 1)
-  const max_scale = given.max_scale ?? Math.max(min_scale, prod ? 10 : 1)
-  const cpu = given.cpu ?? Math.min(prod ? 2 : 1, given.cpu_limit ?? 16)
-  const memory_mb =
-    given.memory_mb ?? Math.min(source === 'external_docker' || prod ? 2048 : 1024, given.memory_limit_mb ?? Infinity)
-  const queue_cpu = given.queue_cpu ?? Math.min(cpu, given.queue_cpu_limit ?? 16)
-  const queue_memory_mb = given.queue_memory_mb ?? Math.min(memory_mb, given.queue_memory_limit_mb ?? Infinity)
-  const queue_min_scale = given.queue_min_scale ?? Math.min(min_scale, given.queue_max_scale ?? min_scale)
-  return {
-    min_scale,
-    max_scale,
-    cpu,
-    cpu_limit: given.cpu_limit ?? 2 * cpu,
-    memory_mb,
-    memory_limit_mb: given.memory_limit_mb ?? 2 * memory_mb,
-    queue_min_scale,
-    queue_max_scale: given.queue_max_scale ?? Math.max(queue_min_scale, max_scale),
-    queue_cpu,
-    queue_cpu_limit: given.queue_cpu_limit ?? 2 * queue_cpu,
-    queue_memory_mb,
-    queue_memory_limit_mb: given.queue_memory_limit_mb ?? 2 * queue_memory_mb,
-    db_storage_gi: given.db_storage_gi ?? DEFAULT_STORAGE_GI,
-  }
-}

@@ -1,10 +1,10 @@
 /**
- * A deployment as the store keeps it (design: section 5). The record `deployment` is the aggregate: what it holds is
- * so. Revisions and versions of secrets are records of their own, inserted before the one compare-and-set that refers
- * to them; until then `due_at` marks them as nobody's, and the sweep removes what stays so.
+ * The stored form of a deployment (design: section 5). The record `deployment` is the aggregate and the truth.
+ * Revisions and versions of secrets are separate records, inserted before the one compare-and-set that refers to them.
+ * Until then `due_at` marks them as uncommitted, and the sweep removes them.
  *
- * What executes stands in the aggregate too (`rollout`), so claim, fence and cutover are compare-and-sets of one record.
- * The revision's own record learns its end afterwards: as long as the rollout is its, the flight's word counts.
+ * The revision in progress is part of the aggregate (`rollout`), so claim, fence and cutover are compare-and-sets of
+ * one record. The revision's own record receives the outcome afterwards; while it is the rollout, the rollout counts.
  */
 import { createHash } from 'node:crypto'
 import type { DeployTaskKind, Graph } from '../../../schemas/deploy-calls.js'
@@ -20,13 +20,13 @@ import { fail } from '../../../schemas/errors.js'
 import type { RecordRow, Store } from '../../../store/port.js'
 import { firstStage, isOver } from './status.js'
 
-/** The revision that is being brought to its end, or was last. */
+/** The revision that is in progress, or was last. */
 export interface Rollout {
   revision_id: string
   seq: number
   status: RevisionStatus
   message: string | null
-  /** When it came into this status. */
+  /** Time of the last change of status. */
   since: number
   started_at: number | null
   interrupt: boolean
@@ -36,7 +36,7 @@ export interface Rollout {
   secrets: string
 }
 
-export interface Serving {
+interface Serving {
   revision_id: string
   artefact: string | null
   image_uri: string | null
@@ -54,20 +54,20 @@ export interface DeploymentBody {
   /** Number of the latest revision. */
   seq: number
   latest: string
-  /** The latest revision's, as are secrets (id of its version), their names, and references. */
+  /** Of the latest revision, as are the id and names of its secrets and its references. */
   source_revision_config: SourceRevisionConfig
   secrets: string
   secret_names: string[]
   secret_references: SecretReference[]
   serving: Serving | null
   rollout: Rollout | null
-  /** The revision that comes after the rollout. */
+  /** The revision that follows the rollout. */
   queued: string | null
-  /** Raised by each claim; the one that holds the order says it with everything it does. */
+  /** Raised by each claim; every call of the holder carries it. */
   epoch: number
   lease: { worker: string; until: number } | null
   image_version: string | null
-  /** Asked for by DELETE: whether the project of the same name goes, too. */
+  /** DELETE was called with delete_tracing_project. */
   delete_project: boolean
 }
 
@@ -88,12 +88,12 @@ export interface RevisionBody {
   finished_at: number | null
 }
 
-/** The names in clear, the values sealed for `secretsPlace`. */
+/** Values, encrypted for `secretsPlace`. */
 export interface SecretsBody {
   sealed: string
 }
 
-/** A record with its body read. */
+/** A record with its parsed body. */
 export type Parsed<Body> = Omit<RecordRow, 'body'> & { body: Body }
 
 export const parseRow = <Body>(row: RecordRow): Parsed<Body> => ({ ...row, body: JSON.parse(row.body) as Body })
@@ -103,14 +103,14 @@ export async function findDeployment(store: Store, id: string): Promise<Parsed<D
   return row === null ? null : parseRow(row)
 }
 
-/** Throws not_found with the sentence clients know. */
+/** Throws not_found with the sentence that the API documents. */
 export async function deploymentOf(store: Store, id: string): Promise<Parsed<DeploymentBody>> {
   const found = await findDeployment(store, id)
   if (found === null) throw fail('not_found', `Deployment ID ${id} not found.`)
   return found
 }
 
-/** A revision that the deployment refers or referred to; throws not_found. */
+/** A committed revision of the deployment. Throws not_found. */
 export async function revisionOf(
   store: Store,
   deployment: Parsed<DeploymentBody>,
@@ -122,13 +122,14 @@ export async function revisionOf(
   return parseRow(row)
 }
 
-/** Inserted for a change that was not made, or not yet. */
+/** True for a record of a change that was not made, or not yet. */
 export const isUncommitted = (row: RecordRow, { latest }: DeploymentBody): boolean =>
   row.due_at !== null && row.id !== latest
-/** Records that nobody refers to for so long were part of a change that was never made. */
+
+/** Age after which an uncommitted record belongs to a change that was never made. */
 export const ORPHAN_MS = 60_000
 
-/** Unique, a DNS label of at most 49 characters, the same for all of the deployment's life. */
+/** A unique DNS label of at most 49 characters, which never changes. */
 export const slugOf = (name: string, id: string): string =>
   `${
     name
@@ -138,7 +139,7 @@ export const slugOf = (name: string, id: string): string =>
       .replace(/^-+|-+$/g, '') || 'd'
   }-${createHash('sha256').update(id).digest('hex').slice(0, 8)}`
 
-/** The rollout of a revision that nothing is before. */
+/** The rollout of a revision that starts now. */
 export const newRollout = (revision_id: string, body: RevisionBody): Rollout => ({
   revision_id,
   seq: body.seq,
@@ -153,20 +154,20 @@ export const newRollout = (revision_id: string, body: RevisionBody): Rollout => 
   secrets: body.secrets,
 })
 
-/** Where a revision stands: the flight's word while it is the rollout, else its place in the line, else its own. */
-export function standingOf({ id, body }: Parsed<RevisionBody>, { rollout, queued }: DeploymentBody): RevisionStatus {
+/** Status of a revision: that of the rollout, QUEUED, or the outcome in its own record. */
+export function statusOf({ id, body }: Parsed<RevisionBody>, { rollout, queued }: DeploymentBody): RevisionStatus {
   if (rollout?.revision_id === id) return rollout.status
   if (queued === id) return 'QUEUED'
   return isOver(body.status) ? body.status : 'SKIPPED'
 }
 
-/** What a deploy worker is to do with the deployment; null = nothing. */
+/** The task of the deployment for a deploy worker; null when there is none. */
 export function taskOf({ status, rollout }: DeploymentBody): DeployTaskKind | null {
   if (rollout !== null && !isOver(rollout.status)) return rollout.interrupt ? 'interrupt' : 'deploy'
   return status === 'AWAITING_DELETE' ? 'delete' : null
 }
 
-/** When somebody has to look at the deployment: at once, when the lease ends, or never. */
+/** Time of the next sweep of the deployment: now, at the end of the lease, or never (null). */
 export function dueAt({ status, rollout, queued, lease }: DeploymentBody, now: number): number | null {
   const open = status === 'AWAITING_DELETE' || (rollout !== null && !isOver(rollout.status)) || queued !== null
   return open ? (lease?.until ?? now) : null
@@ -174,7 +175,7 @@ export function dueAt({ status, rollout, queued, lease }: DeploymentBody, now: n
 
 export const slugKey = (slug: string): string => `slug=${slug}`
 
-/** What a filter can be narrowed by; image versions are too long for a key. */
+/** Keys that searches filter by; image versions are too long for a key. */
 export const keysOfDeployment = ({ slug, status, source_config }: DeploymentBody): string[] => [
   `status=${status}`,
   slugKey(slug),

@@ -14,33 +14,37 @@ import { createDeployment } from './create.js'
 import { logQueries } from './log-query.js'
 import { logWriter } from './logs.js'
 import { openQuery, pathIds } from './query.js'
+import { openRedactors } from './redact.js'
 import { type DeploymentBody, deploymentOf, type Parsed, parseRow, type RevisionBody, revisionOf } from './row.js'
 import { searchDeployments, searchRevisions } from './search.js'
 import { deleteDeployment, interrupt } from './stop.js'
 import { deployTasks } from './tasks.js'
 import { deploymentOut, revisionOut, secretsOf } from './text.js'
 
-export const deployments = (deps: Deps) => ({
-  create: fieldsHandler<DeploymentCreate>(validateDeploymentCreate, async (body, { head }) =>
-    answer(deps, head, await createDeployment(deps, body, head.idempotency_key), 201),
-  ),
-  get: bytesHandler(async (_, { head }) => answer(deps, head, await deploymentOf(deps.store, idOf(head)))),
-  search: bytesHandler((_, { head }) => search(deps, head)),
-  update: fieldsHandler<DeploymentPatch>(validateDeploymentPatch, async (body, { head }) =>
-    answer(deps, head, await patchDeployment(deps, idOf(head), body, originOf(head), head.if_match ?? '')),
-  ),
-  delete: bytesHandler(async (_, { head }) => {
-    const query = openQuery(head.query)
-    const whole = query.flag('delete_tracing_project') ?? false
-    query.done()
-    await deleteDeployment(deps, idOf(head), whole)
-    return { head: { status: 204 } }
-  }),
-  delete_all: bytesHandler((_, { head }) => deleteAll(deps, head)),
-  ...logQueries(deps),
-  ...logWriter(deps),
-  ...deployTasks(deps),
-})
+export const deployments = (deps: Deps) => {
+  const redactors = openRedactors(deps)
+  return {
+    create: fieldsHandler<DeploymentCreate>(validateDeploymentCreate, async (body, { head }) =>
+      answer(deps, head, await createDeployment(deps, body, head.idempotency_key), 201),
+    ),
+    get: bytesHandler(async (_, { head }) => answer(deps, head, await deploymentOf(deps.store, idOf(head)))),
+    search: bytesHandler((_, { head }) => search(deps, head)),
+    update: fieldsHandler<DeploymentPatch>(validateDeploymentPatch, async (body, { head }) =>
+      answer(deps, head, await patchDeployment(deps, idOf(head), body, originOf(head), head.if_match ?? '')),
+    ),
+    delete: bytesHandler(async (_, { head }) => {
+      const query = openQuery(head.query)
+      const whole = query.flag('delete_tracing_project') ?? false
+      query.done()
+      await deleteDeployment(deps, idOf(head), whole)
+      return { head: { status: 204 } }
+    }),
+    delete_all: bytesHandler((_, { head }) => deleteAll(deps, head)),
+    ...logQueries(deps),
+    ...logWriter(deps, redactors),
+    ...deployTasks(deps, redactors),
+  }
+}
 
 export const revisions = (deps: Deps) => ({
   search: bytesHandler(async (_, { head }) => {
@@ -82,11 +86,14 @@ async function revisionAnswer(
 }
 
 async function answer(deps: Deps, head: CallHead, row: Parsed<DeploymentBody>, status = 200): Promise<Reply> {
-  return { body: JSON.stringify(await shown(deps, head, row)), head: { status, headers: { ETag: etagOf(row) } } }
+  return {
+    body: JSON.stringify(await showDeployment(deps, head, row)),
+    head: { status, headers: { ETag: etagOf(row) } },
+  }
 }
 
-/** Values of secrets only where the operator lets them be read (API: control-plane 8.2). */
-async function shown(deps: Deps, head: CallHead, row: Parsed<DeploymentBody>) {
+/** The answer; values of secrets only with WEFT_SECRETS_READ (API: control-plane 8.2). */
+async function showDeployment(deps: Deps, head: CallHead, row: Parsed<DeploymentBody>) {
   const { tenant_id } = deps.workspace
   const secrets = deps.config.secrets_read ? await secretsOf(deps, row.id, row.body.secrets) : null
   return deploymentOut(row, { tenant_id, origin: originOf(head), secrets })
@@ -94,11 +101,11 @@ async function shown(deps: Deps, head: CallHead, row: Parsed<DeploymentBody>) {
 
 async function search(deps: Deps, head: CallHead): Promise<Reply> {
   const { rows, offset } = await searchDeployments(deps.store, head.query)
-  const resources = await Promise.all(rows.map(row => shown(deps, head, parseRow<DeploymentBody>(row))))
+  const resources = await Promise.all(rows.map(row => showDeployment(deps, head, parseRow<DeploymentBody>(row))))
   return { body: JSON.stringify({ resources, offset }) }
 }
 
-/** 200 when all are deleted, else 207 with what became of each (API: control-plane 6.3). */
+/** 200 when all are deleted, else 207 with one result each (API: control-plane 6.3). */
 async function deleteAll(deps: Deps, head: CallHead): Promise<Reply> {
   const query = openQuery(head.query)
   const ids = query.ids('deployment_ids')

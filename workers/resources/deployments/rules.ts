@@ -1,26 +1,65 @@
 /**
- * What may stand in a deployment (API: control-plane 4, 5), beyond the types of its members. Ranges and forms that the
- * types cannot say are problems (422); what belongs to the other source is refused with one sentence (400).
+ * The rules for the values of a deployment (API: control-plane 4, 5), beyond the types of its members. Wrong forms and
+ * ranges are problems (422); members of the other source are refused with one sentence (400).
  */
-import { isAbsolute, normalize } from 'node:path'
+import { isAbsolute, normalize, resolve } from 'node:path'
 import {
   CLUSTER_ONLY,
   type DeploymentPatch,
   type ResourceSpec,
   type Secret,
+  type SecretReference,
   type Source,
   type SourceConfig,
   type SourceConfigInput,
   type SourceRevisionConfigInput,
 } from '../../../schemas/deployments.js'
-import type { Problem } from '../../../schemas/errors.js'
+import { fail, InvalidFields, type Problem } from '../../../schemas/errors.js'
 import { type Allowed, refusal } from '../../outbound.js'
+import type { Deps } from '../context.js'
 import { specProblems } from './resource-spec.js'
 
 const MAX_SECRET = 32 * 1024
 const MAX_SECRETS = 512 * 1024
 
-/** Everything that is out of form in a body of POST or PATCH. */
+/** Throws InvalidFields with all mistakes of form in a body of POST or PATCH. */
+export function checkForm(body: DeploymentPatch): void {
+  const problems = formProblems(body)
+  if (problems.length > 0) throw new InvalidFields(problems)
+}
+
+/** Throws bad_request when a rule of the source or of the operator refuses the values. */
+export function checkValues(values: DeploymentValues, deps: Deps): void {
+  throwIfRefused(refusalOf(values, policyOf(deps)))
+}
+
+/** Checks the variables of a revision. `all`: the names of all its secrets, when they are more than the given ones. */
+export function checkVariables(
+  source: Source,
+  given: readonly Secret[],
+  references: readonly SecretReference[],
+  all: readonly string[] = given.map(({ name }) => name),
+): void {
+  throwIfRefused(reservedRefusal([...given, ...references].map(({ name }) => name)))
+  if (source === 'github' && references.length > 0)
+    throw fail('bad_request', 'secret_references must be empty for source github')
+  const duplicate = references.find(({ name }) => all.includes(name))
+  if (duplicate !== undefined) throw fail('bad_request', `${duplicate.name} is a secret and a reference: give it once`)
+}
+
+function throwIfRefused(sentence: string | null): void {
+  if (sentence !== null) throw fail('bad_request', sentence)
+}
+
+/** The operator's settings for sources. */
+const policyOf = ({ allowed, config }: Deps): Policy => ({
+  allowed,
+  local_sources: config.local_sources
+    .split(',')
+    .flatMap(folder => (folder.trim() === '' ? [] : resolve(folder.trim()))),
+})
+
+/** All mistakes of form in a body of POST or PATCH. */
 export function formProblems(body: DeploymentPatch): Problem[] {
   const problems: Problem[] = []
   const say = (loc: (string | number)[], msg: string, type = 'value_error') =>
@@ -45,8 +84,8 @@ type Say = (name: string, msg: string) => void
 
 function configProblems({ repo_url, custom_url }: SourceConfigInput, say: Say): void {
   if (repo_url) {
-    const why = repoProblem(repo_url)
-    if (why !== null) say('repo_url', why)
+    const reason = repoProblem(repo_url)
+    if (reason !== null) say('repo_url', reason)
   }
   if (custom_url) {
     const url = parse(custom_url)
@@ -63,10 +102,10 @@ const parse = (text: string): URL | null => {
   }
 }
 
-/** `git@host:path`: no scheme, so no URL. */
+/** `git@host:path`: it has no scheme, so it is not a URL. */
 const SCP = /^[A-Za-z0-9][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:(?!\/\/)[^\s:][^\s]*$/
 
-/** Null when this can name a repository. */
+/** Null for the form of a repository's address, else the problem. */
 function repoProblem(text: string): string | null {
   if (/[\x00-\x20\x7f]/.test(text) || text.startsWith('-'))
     return 'expected no spaces, control characters or leading "-"'
@@ -111,25 +150,30 @@ function secretProblems(secrets: readonly Secret[], say: (loc: (string | number)
   if (total > MAX_SECRETS) say(['secrets'], 'expected at most 512 KiB in all')
 }
 
-/** Variables that are ours to set in what a deployment runs (API: control-plane 4.6). */
+/** Variables that the platform sets for a deployment (API: control-plane 4.6). */
 const RESERVED =
   /^(PATH|PORT|HOST|HOSTNAME|MOUNT_PREFIX|NATS_URL|MONGODB_URL|WEFT_.*|LANGSMITH_(HOST_PROJECT_ID|HOST_REVISION_ID|TENANT_ID|DEPLOYMENT_NAME|LANGGRAPH_GIT_(REPO|REF|REF_SHA)))$/
+/** Characters that a plain command does not have: quotes, pipes, redirections, variables. */
 const COMMAND = /["`\\\n\r\0\t|;$>]|<|(?<!&)&(?!&)|&&&/
-export interface Whole {
+
+interface DeploymentValues {
   source: Source
   source_config: SourceConfig
   source_revision_config: { repo_ref: string | null; graph_config_path: string | null; image_uri: string | null }
 }
 
-/** What operators decide. */
-export interface Policy {
+/** The operator's decisions about sources. */
+interface Policy {
   allowed: Allowed
   /** Absolute folders. */
   local_sources: readonly string[]
 }
 
-/** Null, or the sentence why these values together are none of a deployment of this source (API: control-plane 5). */
-export function refusalOf({ source, source_config, source_revision_config }: Whole, policy: Policy): string | null {
+/** Null, or the sentence that refuses these values for this source (API: control-plane 5). */
+export function refusalOf(
+  { source, source_config, source_revision_config }: DeploymentValues,
+  policy: Policy,
+): string | null {
   const mustBeNull = source === 'github' ? (['listener_id', 'listener_config'] as const) : GITHUB_ONLY
   for (const name of mustBeNull)
     if (source_config[name] !== null && source_config[name] !== false)
@@ -156,10 +200,11 @@ export function refusalOf({ source, source_config, source_revision_config }: Who
     for (const name of ['install_command', 'build_command'] as const)
       if (source_config[name] !== null && COMMAND.test(source_config[name]))
         return `source_config.${name} must be a plain command, or several joined by &&: without quotes, pipes, redirections, variables and the like`
-    const beyond = CLUSTER_ONLY.find(name => isGiven(source_config.resource_spec?.[name]))
-    if (beyond !== undefined) return `source_config.resource_spec.${beyond} is not available for source github`
-    const why = repoRefusal(source_config.repo_url, policy)
-    if (why !== null) return why
+    const unavailable = CLUSTER_ONLY.find(name => isGiven(source_config.resource_spec?.[name]))
+    if (unavailable !== undefined)
+      return `source_config.resource_spec.${unavailable} is not available for source github`
+    const reason = repoRefusal(source_config.repo_url, policy)
+    if (reason !== null) return reason
   }
   return scaleRefusal(source_config.resource_spec)
 }
@@ -181,7 +226,7 @@ const scaleRefusal = (spec: ResourceSpec | null): string | null =>
     ? 'source_config.resource_spec.min_scale and max_scale must be at least 1: scaling to zero is not available'
     : null
 
-/** Whether the operator lets builds read from there. */
+/** Null, or the sentence that refuses the address by the operator's settings. */
 function repoRefusal(text: string, { allowed, local_sources }: Policy): string | null {
   const url = SCP.test(text) || isAbsolute(text) ? null : parse(text)
   if (isAbsolute(text) || url?.protocol === 'file:') {
@@ -191,11 +236,11 @@ function repoRefusal(text: string, { allowed, local_sources }: Policy): string |
   }
   if (url?.protocol === 'http:' && !allowed.hosts.has(url.hostname) && !allowed.hosts.has(url.host))
     return 'source_config.repo_url must be https; WEFT_ALLOW_HOSTS names the hosts where http is enough'
-  const why = url === null || url.protocol === 'ssh:' ? null : refusal(text, allowed)
-  return why === null ? null : `source_config.repo_url cannot be used: ${why}; WEFT_ALLOW_HOSTS opens other hosts`
+  const reason = url === null || url.protocol === 'ssh:' ? null : refusal(text, allowed)
+  return reason === null ? null : `source_config.repo_url cannot be used: ${reason}; WEFT_ALLOW_HOSTS opens other hosts`
 }
 
-/** Null, or the sentence why one of these names is not theirs to set. */
+/** Null, or the sentence that refuses a name which the platform sets itself. */
 export function reservedRefusal(names: readonly string[]): string | null {
   const taken = names.find(name => RESERVED.test(name))
   return taken === undefined ? null : `the variable ${taken} is set by the platform: it cannot be a secret`

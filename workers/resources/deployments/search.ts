@@ -1,4 +1,4 @@
-/** Lists of deployments and of revisions (API: control-plane 2.3, 6.2, 6.5): filters, then offset, then limit. */
+/** Searches of deployments and revisions (API: control-plane 2.3, 6.2, 6.5): filters, then offset, then limit. */
 import {
   DEPLOYMENT_STATUSES,
   type DeploymentStatus,
@@ -9,7 +9,7 @@ import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import type { RecordRow, Store } from '../../../store/port.js'
 import { each } from '../rows/record.js'
 import { openQuery, type Page } from './query.js'
-import { type DeploymentBody, isUncommitted, type Parsed, parseRow, type RevisionBody, standingOf } from './row.js'
+import { type DeploymentBody, isUncommitted, type Parsed, parseRow, type RevisionBody, statusOf } from './row.js'
 
 interface Filter extends Page {
   name_contains: string | null
@@ -22,10 +22,10 @@ interface Filter extends Page {
   deployment_ids: string[] | null
 }
 
-/** The page of deployments that the query asks for, newest first. Throws InvalidFields. */
+/** A page of deployments, newest first. Throws InvalidFields. */
 export async function searchDeployments(store: Store, text: string | undefined) {
   const filter = filterOf(text)
-  // Nothing has tags yet, so no value of one matches.
+  // Deployments have no tags yet, so no value matches.
   if (filter.tag_value_ids !== null) return { rows: [], offset: filter.offset }
   const keys = [
     ...(filter.status === null ? [] : [`status=${filter.status}`]),
@@ -35,8 +35,8 @@ export async function searchDeployments(store: Store, text: string | undefined) 
   const all =
     filter.deployment_ids === null
       ? each(store, { kind: 'deployment', app: BUILT_IN_APP, keys })
-      : some(store, filter.deployment_ids)
-  return page(all, row => matches(parseRow<DeploymentBody>(row), filter), filter)
+      : getByIds(store, filter.deployment_ids)
+  return readPage(all, row => matchesFilter(parseRow<DeploymentBody>(row), filter), filter)
 }
 
 function filterOf(text: string | undefined): Filter {
@@ -56,7 +56,7 @@ function filterOf(text: string | undefined): Filter {
   return filter
 }
 
-function matches({ id, name, body }: Parsed<DeploymentBody>, filter: Filter): boolean {
+function matchesFilter({ id, name, body }: Parsed<DeploymentBody>, filter: Filter): boolean {
   return (
     (filter.name_contains === null || name!.toLowerCase().includes(filter.name_contains)) &&
     (filter.name === null || name === filter.name) &&
@@ -68,7 +68,7 @@ function matches({ id, name, body }: Parsed<DeploymentBody>, filter: Filter): bo
   )
 }
 
-/** The page of a deployment's revisions that the query asks for, newest first. Throws InvalidFields. */
+/** A page of the revisions of a deployment, newest first. Throws InvalidFields. */
 export async function searchRevisions(store: Store, deployment: Parsed<DeploymentBody>, text: string | undefined) {
   const query = openQuery(text)
   const wanted = query.page()
@@ -78,24 +78,24 @@ export async function searchRevisions(store: Store, deployment: Parsed<Deploymen
   const { body } = deployment
   if (remote !== null && remote !== (body.source_config.listener_id !== null))
     return { rows: [], offset: wanted.offset }
-  const fits = (row: RecordRow) =>
-    !isUncommitted(row, body) && (statuses === null || statuses.includes(standingOf(parseRow<RevisionBody>(row), body)))
-  return page(each(store, { kind: 'revision', parent: deployment.id }), fits, wanted)
+  const matchesQuery = (row: RecordRow) =>
+    !isUncommitted(row, body) && (statuses === null || statuses.includes(statusOf(parseRow<RevisionBody>(row), body)))
+  return readPage(each(store, { kind: 'revision', parent: deployment.id }), matchesQuery, wanted)
 }
 
-/** Skips `offset` of those that fit, takes `limit`; `offset` of the answer is where the next page begins. */
-async function page(rows: AsyncIterable<RecordRow>, fits: (row: RecordRow) => boolean, { limit, offset }: Page) {
+/** Skips `offset` matching rows and takes `limit`; the answered `offset` is the start of the next page. */
+async function readPage(rows: AsyncIterable<RecordRow>, matches: (row: RecordRow) => boolean, { limit, offset }: Page) {
   const found: RecordRow[] = []
   let skipped = 0
   for await (const row of rows) {
-    if (!fits(row)) continue
+    if (!matches(row)) continue
     if (skipped < offset) skipped++
     else if (found.push(row) === limit) break
   }
   return { rows: found, offset: offset + found.length }
 }
 
-async function* some(store: Store, ids: readonly string[]): AsyncIterable<RecordRow> {
+async function* getByIds(store: Store, ids: readonly string[]): AsyncIterable<RecordRow> {
   const found = await Promise.all([...new Set(ids)].map(id => store.records.get('deployment', id)))
   yield* found.filter(row => row !== null).sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1))
 }

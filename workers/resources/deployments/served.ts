@@ -1,5 +1,4 @@
-/** What the run plane sees of deployments (API: control-plane 12). */
-
+/** The view of deployments in the run plane (API: control-plane 12). */
 import { poolOf } from '../../../schemas/deploy-calls.js'
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import type { Store } from '../../../store/port.js'

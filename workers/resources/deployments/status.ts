@@ -1,11 +1,11 @@
-/** The two state machines as tables (API: control-plane 7). Pure: who calls decides when. */
+/** The two state machines as tables (API: control-plane 7). Pure. */
 import type { DeploymentStatus, RevisionStatus } from '../../../schemas/deployments.js'
 
 export type DeploymentEvent = 'provisioned' | 'not provisioned' | 'idle' | 'work' | 'delete' | 'lost' | 'found'
 
 type To<Status extends string> = { [from in Status]?: Status }
 
-/** API: control-plane 7.1. What stands in no row changes nothing. */
+/** API: control-plane 7.1. Other pairs change nothing. */
 const DEPLOYMENT: { [event in DeploymentEvent]: To<DeploymentStatus> } = {
   provisioned: { AWAITING_DATABASE: 'READY' },
   'not provisioned': { AWAITING_DATABASE: 'UNKNOWN' },
@@ -21,7 +21,7 @@ const DEPLOYMENT: { [event in DeploymentEvent]: To<DeploymentStatus> } = {
   found: { UNKNOWN: 'READY' },
 }
 
-/** The status after the event; the same when the event means nothing to it. */
+/** The status after the event. */
 export const deploymentAfter = (status: DeploymentStatus, event: DeploymentEvent): DeploymentStatus =>
   DEPLOYMENT[event][status] ?? status
 
@@ -40,15 +40,15 @@ export const REVISION: { readonly [from in RevisionStatus]?: readonly RevisionSt
 
 export const mayBecome = (from: RevisionStatus, to: RevisionStatus): boolean => REVISION[from]?.includes(to) ?? false
 
-/** Nothing more happens to it by itself: everything but the first six. */
+/** True for a status that does not change without a new request. */
 export const isOver = (status: RevisionStatus): boolean => REVISION[status] === undefined || status === 'UNKNOWN'
 
-/** Where a revision begins once nothing is before it (T4, T5). */
+/** First status of a rollout (T4, T5). */
 export const firstStage = (source: 'github' | 'external_docker', artefact: string | null): RevisionStatus =>
   source === 'github' && artefact === null ? 'AWAITING_BUILD' : 'AWAITING_DEPLOY'
 
-/** How long a revision may wait for a deploy worker, and what it becomes then (T8, T12). Milliseconds. */
-export const PATIENCE: { readonly [from in RevisionStatus]?: { ms: number; to: RevisionStatus } } = {
+/** How long a revision waits for a deploy worker, and its status after that (T8, T12). */
+export const MAX_WAIT: { readonly [from in RevisionStatus]?: { ms: number; to: RevisionStatus } } = {
   AWAITING_BUILD: { ms: 30 * 60_000, to: 'BUILD_FAILED' },
   AWAITING_DEPLOY: { ms: 15 * 60_000, to: 'DEPLOY_FAILED' },
 }

@@ -1,14 +1,14 @@
 import type { RecordRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { type DeploymentBody, parseRow, type Rollout, taskOf } from './row.js'
-import { PATIENCE } from './status.js'
+import { MAX_WAIT } from './status.js'
 import { BATCH, ignoreNotFound, promote } from './tasks.js'
 import { change, outcomeSteps, wakeDeployers } from './write.js'
 
-/** What lost its worker, or its wake-up: every task that nobody holds is announced again; who waited too long fails. */
+/** Announces all tasks without a lease again; fails revisions that have waited too long for a deploy worker. */
 export async function sweepTasks(deps: Deps): Promise<void> {
   const now = Date.now()
-  // One that cannot be helped must not keep the others waiting.
+  // An error in one deployment must not delay the others.
   for (const row of await deps.store.records.due('deployment', now, BATCH))
     await sweepOne(deps, row, now).catch(error =>
       deps.link.log.warn({ err: error, deployment_id: row.id }, 'a deployment could not be swept'),
@@ -20,16 +20,16 @@ const isFree = ({ lease }: DeploymentBody, now: number): boolean => lease === nu
 async function sweepOne(deps: Deps, row: RecordRow, now: number): Promise<void> {
   const { body } = parseRow<DeploymentBody>(row)
   const { rollout } = body
-  const limit = rollout === null ? undefined : PATIENCE[rollout.status]
+  const limit = rollout === null ? undefined : MAX_WAIT[rollout.status]
   if (rollout !== null && limit !== undefined && isFree(body, now) && rollout.since + limit.ms < now) {
     const message = `no deploy worker took it within ${limit.ms / 60_000} minutes: is one running for source ${body.source}?`
     await change(deps, row.id, async ({ body }) => {
       if (body.rollout?.revision_id !== rollout.revision_id || body.rollout.status !== rollout.status) return null
       if (!isFree(body, now)) return null
-      const over: Rollout = { ...body.rollout, status: limit.to, since: now, message }
+      const ended: Rollout = { ...body.rollout, status: limit.to, since: now, message }
       return {
-        body: { ...body, rollout: over, lease: null },
-        after: await outcomeSteps(deps.store, over),
+        body: { ...body, rollout: ended, lease: null },
+        after: await outcomeSteps(deps.store, ended),
         visible: true,
       }
     }).catch(ignoreNotFound)
@@ -39,16 +39,16 @@ async function sweepOne(deps: Deps, row: RecordRow, now: number): Promise<void> 
   if (task !== null) wakeDeployers(deps, task, row.id, body.latest)
 }
 
-/** Revisions, secrets and projects that were inserted for a change that was never made. */
+/** Removes revisions, secrets and projects of changes that were never made. */
 export async function sweepOrphans({ store }: Deps, now = Date.now()): Promise<void> {
   for (const kind of ['revision', 'secrets', 'project'] as const)
     for (const row of await store.records.due(kind, now, BATCH)) {
       const owner = await store.records.get('deployment', kind === 'project' ? row.id : row.parent)
       const body = owner === null ? null : parseRow<DeploymentBody>(owner).body
-      const wanted =
+      const isReferred =
         body !== null && (kind === 'project' || (kind === 'revision' ? body.latest : body.secrets) === row.id)
       await store.apply([
-        wanted
+        isReferred
           ? { step: 'records.patch', kind, id: row.id, where: { rev: row.rev }, set: { due_at: null } }
           : { step: 'records.remove', kind, id: row.id, where: { rev: row.rev } },
       ])

@@ -1,7 +1,7 @@
 /**
- * What deploy workers ask (schemas/deploy-calls.ts): an task is had by one at a time, by a lease in the deployment's
- * record under an epoch; everything said under an older epoch is refused. A worker that dies loses its task when the
- * lease ends; the next one finds it where it stood.
+ * The calls of deploy workers (schemas/deploy-calls.ts). One worker at a time holds a task, by a lease in the
+ * deployment's record under an epoch; calls with an older epoch are refused. When a worker dies its lease expires, and
+ * the next worker continues at the stored stage.
  */
 import { type Context, jsonHandler, type Reply } from '../../../bus/serve.js'
 import {
@@ -27,7 +27,7 @@ import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import { ensureSystemAssistants } from '../assistants.js'
 import type { Deps } from '../context.js'
 import { each } from '../rows/record.js'
-import { redactorOf } from './redact.js'
+import type { Redactors } from './redact.js'
 import { removeApplication } from './remove-app.js'
 import {
   type DeploymentBody,
@@ -56,11 +56,11 @@ export const forDeployers = <T>(
     return handle(value, context)
   })
 
-export const deployTasks = (deps: Deps) => ({
+export const deployTasks = (deps: Deps, redactors: Redactors) => ({
   claim: forDeployers<DeployClaim>(validateDeployClaim, async ask => json<Claimed>({ task: await claim(deps, ask) })),
   renew: forDeployers<DeployRenew>(validateDeployRenew, async ask => json<Renewed>(await renew(deps, ask))),
   advance: forDeployers<DeployAdvance>(validateDeployAdvance, async ask => {
-    await advance(deps, ask)
+    await advance(deps, redactors, ask)
     return { body: '{}' }
   }),
   active: jsonHandler<object>(anything, async () => json<ActiveDeployments>(await active(deps))),
@@ -72,41 +72,41 @@ const anything = (data: unknown) => ({ success: true as const, data: data as obj
 
 export const BATCH = 1_000
 
-/** The task that waits longest and that nobody holds; null when there is none for these sources. */
+/** Claims the oldest task without a lease; null when there is none for these sources. */
 async function claim(deps: Deps, { worker, sources, takes_over }: DeployClaim): Promise<DeployTask | null> {
-  // A lease that is held is due when it ends.
+  // A deployment with a lease is due at its end.
   const horizon = Date.now() + (takes_over === undefined ? 0 : LEASE_MS)
   for (const row of await deps.store.records.due('deployment', horizon, BATCH)) {
     const { body } = parseRow<DeploymentBody>(row)
     if (taskOf(body) === null || (sources !== undefined && !sources.includes(body.source))) continue
-    let mine: DeployTaskKind | null = null
+    let claimed: DeployTaskKind | null = null
     const after = await change(deps, row.id, ({ body }) => {
       const now = Date.now()
       const { lease: held } = body
-      const left =
+      const takesOver =
         takes_over !== undefined && held !== null && held.worker !== worker && held.worker.startsWith(takes_over)
-      mine = held !== null && held.until > now && !left ? null : taskOf(body)
-      if (mine === null) return null
+      claimed = held !== null && held.until > now && !takesOver ? null : taskOf(body)
+      if (claimed === null) return null
       const lease = { worker, until: now + LEASE_MS }
       const rollout = body.rollout === null ? null : { ...body.rollout, started_at: body.rollout.started_at ?? now }
       return { body: { ...body, rollout, lease, epoch: body.epoch + 1 }, visible: false }
     }).catch(ignoreNotFound)
-    if (after === null || mine === null) continue
-    const task = await taskOut(deps, after, mine)
+    if (after === null || claimed === null) continue
+    const task = await taskOut(deps, after, claimed)
     if (task !== null) return task
-    // Whoever tore it down died while it was removed.
+    // The resource worker died while it removed the deployment.
     await removeDeployment(deps, after)
   }
   return null
 }
 
-/** Removed meanwhile. */
+/** Ignores that the deployment was removed meanwhile. */
 export const ignoreNotFound = (error: { code?: string }): null => {
   if (error.code === 'not_found') return null
   throw error
 }
 
-/** Null when its revisions are gone already. */
+/** The task for a deploy worker; null when its revisions are removed already. */
 async function taskOut(deps: Deps, row: Parsed<DeploymentBody>, kind: DeployTaskKind): Promise<DeployTask | null> {
   const { body } = row
   const revision_id = kind === 'delete' ? body.latest : body.rollout!.revision_id
@@ -136,10 +136,10 @@ async function taskOut(deps: Deps, row: Parsed<DeploymentBody>, kind: DeployTask
   }
 }
 
-/** Throws fenced when this is not the order that the deployment's lease is for. */
+/** Throws fenced when the caller does not hold the lease. */
 function check({ body }: Parsed<DeploymentBody>, { revision_id, epoch }: DeployRenew): void {
-  const mine = body.rollout?.revision_id === revision_id || body.latest === revision_id
-  if (body.epoch !== epoch || !mine) throw fail('fenced', 'Another deploy worker has this task')
+  const isCurrent = body.rollout?.revision_id === revision_id || body.latest === revision_id
+  if (body.epoch !== epoch || !isCurrent) throw fail('fenced', 'Another deploy worker has this task')
 }
 
 async function renew(deps: Deps, ask: DeployRenew): Promise<Renewed> {
@@ -152,7 +152,7 @@ async function renew(deps: Deps, ask: DeployRenew): Promise<Renewed> {
   return { interrupt: after.body.rollout?.revision_id === ask.revision_id && after.body.rollout.interrupt }
 }
 
-async function advance(deps: Deps, ask: DeployAdvance): Promise<void> {
+async function advance(deps: Deps, redactors: Redactors, ask: DeployAdvance): Promise<void> {
   const now = await deploymentOf(deps.store, ask.deployment_id).catch(ignoreNotFound)
   if (ask.status === 'DELETED') {
     if (now === null) return
@@ -167,10 +167,10 @@ async function advance(deps: Deps, ask: DeployAdvance): Promise<void> {
     check(now, ask)
     await ensureSystemAssistants(deps.store, now.id, ask.graphs ?? [])
   }
-  const message = ask.message ? await redacted(deps, now, ask.message) : null
+  const message = ask.message ? await redactMessage(redactors, now, ask.message) : null
   await change(deps, now.id, async now => {
     check(now, ask)
-    const body = advanced(now.body, ask, message)
+    const body = advanceRollout(now.body, ask, message)
     return {
       body,
       after: isOver(body.rollout!.status) ? await outcomeSteps(deps.store, body.rollout!) : [],
@@ -182,13 +182,17 @@ async function advance(deps: Deps, ask: DeployAdvance): Promise<void> {
 
 const MAX_MESSAGE = 1_000
 
-async function redacted(deps: Deps, { id, body }: Parsed<DeploymentBody>, message: string): Promise<string> {
-  const redact = await redactorOf(deps, id, body.rollout?.secrets ?? body.secrets)
+async function redactMessage(
+  redactors: Redactors,
+  { id, body }: Parsed<DeploymentBody>,
+  message: string,
+): Promise<string> {
+  const redact = await redactors.of(id, body.rollout?.secrets ?? body.secrets)
   return redact(message.replace(/\s+/g, ' ').trim()).slice(0, MAX_MESSAGE)
 }
 
-/** The deployment after a worker's word; throws conflict where the state machine has no such step. */
-function advanced(body: DeploymentBody, ask: DeployAdvance, message: string | null): DeploymentBody {
+/** The deployment after the call of a worker. Throws conflict for a transition outside the state machine. */
+function advanceRollout(body: DeploymentBody, ask: DeployAdvance, message: string | null): DeploymentBody {
   const status = ask.status as Rollout['status']
   const rollout = body.rollout!
   if (rollout.revision_id !== ask.revision_id) throw fail('fenced', 'This task is over')
@@ -198,7 +202,7 @@ function advanced(body: DeploymentBody, ask: DeployAdvance, message: string | nu
   if (stopping && status === 'DEPLOYED' && rollout.status !== status)
     throw fail('conflict', 'The revision is to be interrupted: it cannot be deployed')
   if (status === 'INTERRUPTED' && !stopping && rollout.status !== status)
-    throw fail('conflict', 'Nobody asked to interrupt this revision')
+    throw fail('conflict', 'No interrupt of this revision was requested')
   const next: Rollout = {
     ...rollout,
     status,
@@ -218,7 +222,7 @@ function advanced(body: DeploymentBody, ask: DeployAdvance, message: string | nu
   return status === 'DEPLOYED' ? cutOver(after, next, ask) : after
 }
 
-/** API: control-plane 7.2, T13: the active revision moves here and nowhere else. */
+/** API: control-plane 7.2, T13. The only place that changes the active revision. */
 const cutOver = (body: DeploymentBody, rollout: Rollout, { graphs, image_version }: DeployAdvance): DeploymentBody => ({
   ...body,
   status: deploymentAfter(body.status, 'found'),
@@ -236,7 +240,7 @@ const cutOver = (body: DeploymentBody, rollout: Rollout, { graphs, image_version
 const tagOf = (image: string | null): string | null =>
   /:([\w][\w.-]*)(@|$)/.exec(image?.split('/').at(-1) ?? '')?.[1] ?? null
 
-/** When the rollout is over, the revision that waits is next (T4, T5). Repeatable. */
+/** Starts the queued revision when the rollout is over (T4, T5). Repeatable. */
 export async function promote(deps: Deps, id: string): Promise<void> {
   const after = await change(deps, id, async ({ body }) => {
     const { rollout, queued } = body

@@ -1,30 +1,29 @@
-/** Deployments and revisions as clients get them (API: control-plane 4.1, 4.5; contract "Deployment"). */
+/** The answers for deployments and revisions (API: control-plane 4.1, 4.5; contract "Deployment"). */
 import type { Deployment, Revision, SourceRevisionConfig } from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
 import { time } from '../../../schemas/json.js'
 import type { Deps } from '../context.js'
 import { secretsPlace } from '../keys/ring.js'
-import { type DeploymentBody, type Parsed, type RevisionBody, type SecretsBody, standingOf } from './row.js'
+import { type DeploymentBody, type Parsed, type RevisionBody, type SecretsBody, statusOf } from './row.js'
 import { isOver } from './status.js'
 
-/** What stands for the value of a secret (API: control-plane 8.2). */
+/** Replaces the value of a secret in answers (API: control-plane 8.2). */
 export const MASK = '********'
 
-export interface Shown {
+interface ViewOptions {
   tenant_id: string
-  /** Where the client reaches this server: `http://host:port`. */
+  /** The server's URL for the client: `http://host:port`. */
   origin: string
-  /** The values of secrets, for who may read them; else the mask stands for each. */
+  /** Values of secrets with WEFT_SECRETS_READ, else null: answers show the mask. */
   secrets: { [name: string]: string } | null
 }
 
-/** Where a deployment is reached when nothing else is set. */
+/** The URL of a deployment without a custom one. */
 export const urlOf = (origin: string, slug: string): string => `${origin}/deployments/${slug}`
 
 export function deploymentOut(
   { id, name, body, created_at, updated_at }: Parsed<DeploymentBody>,
-  { tenant_id, origin, secrets }: Shown,
-  compat_aliases = true,
+  { tenant_id, origin, secrets }: ViewOptions,
 ): Deployment {
   const { source_config, source_revision_config: config, serving, slug } = body
   return {
@@ -33,7 +32,7 @@ export function deploymentOut(
     name: name!,
     source: body.source,
     source_config: { ...source_config, custom_url: source_config.custom_url ?? urlOf(origin, slug) },
-    source_revision_config: revisionConfigOut(config, compat_aliases),
+    source_revision_config: revisionConfigOut(config),
     secrets: body.secret_names.map(name => ({ name, value: secrets?.[name] ?? MASK })),
     secret_references: body.secret_references,
     created_at: time(created_at),
@@ -45,16 +44,14 @@ export function deploymentOut(
   }
 }
 
-/** With the other name of the path while clients that know only that are served. */
-const revisionConfigOut = (config: SourceRevisionConfig, compat_aliases: boolean): SourceRevisionConfig =>
-  compat_aliases ? { ...config, langgraph_config_path: config.graph_config_path } : config
+/** With the second name of the path, for clients that know only that one. */
+const revisionConfigOut = (config: SourceRevisionConfig): SourceRevisionConfig => ({
+  ...config,
+  langgraph_config_path: config.graph_config_path,
+})
 
-export function revisionOut(
-  row: Parsed<RevisionBody>,
-  deployment: Parsed<DeploymentBody>,
-  compat_aliases = true,
-): Revision {
-  const { status, status_message, started_at, finished_at, updated_at, config } = standing(row, deployment.body)
+export function revisionOut(row: Parsed<RevisionBody>, deployment: Parsed<DeploymentBody>): Revision {
+  const { status, status_message, started_at, finished_at, updated_at, config } = rolloutState(row, deployment.body)
   return {
     id: row.id,
     deployment_id: deployment.id,
@@ -63,15 +60,15 @@ export function revisionOut(
     status,
     status_message,
     source: row.body.source,
-    source_revision_config: revisionConfigOut(config, compat_aliases),
+    source_revision_config: revisionConfigOut(config),
     redeploy_of: row.body.redeploy_of,
     started_at: started_at === null ? null : time(started_at),
     finished_at: finished_at === null ? null : time(finished_at),
   }
 }
 
-/** What of a revision depends on whether it is the rollout. */
-function standing(row: Parsed<RevisionBody>, deployment: DeploymentBody) {
+/** The members of a revision that depend on whether it is the rollout. */
+function rolloutState(row: Parsed<RevisionBody>, deployment: DeploymentBody) {
   const { rollout } = deployment
   const { id, body, updated_at } = row
   const config = body.source_revision_config
@@ -85,13 +82,13 @@ function standing(row: Parsed<RevisionBody>, deployment: DeploymentBody) {
       config: { ...config, repo_commit_sha: rollout.repo_commit_sha ?? config.repo_commit_sha },
     }
   const { status_message, started_at, finished_at } = body
-  return { status: standingOf(row, deployment), status_message, started_at, finished_at, updated_at, config }
+  return { status: statusOf(row, deployment), status_message, started_at, finished_at, updated_at, config }
 }
 
-/** The values of a version of secrets; throws unavailable when none of our keys opens it. */
+/** The values of a version of secrets. Throws unavailable when no configured key decrypts it. */
 export async function secretsOf({ store, ring }: Deps, deployment_id: string, secrets_id: string) {
   const row = await store.records.get('secrets', secrets_id)
-  if (row === null) throw fail('not_found', 'The deployment is gone')
+  if (row === null) throw fail('not_found', 'The deployment was removed')
   const { sealed } = JSON.parse(row.body) as SecretsBody
   let text: string
   try {

@@ -1,8 +1,4 @@
-/**
- * Writing deployments: the one compare-and-set that every change is, the steps that go before and after it, and who is
- * told.
- */
-
+/** Writes of deployments: one compare-and-set per change, the steps before and after it, and its announcements. */
 import type { DeployTaskKind, LogStage } from '../../../schemas/deploy-calls.js'
 import type { RevisionStatus } from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
@@ -26,17 +22,17 @@ export interface Change {
   body: DeploymentBody
   /** Inserted before the deployment refers to them. */
   before?: Step[]
-  /** What follows from it, of records that are there; may be repeated or lost without harm. */
+  /** Changes of existing records that follow from it; repeats and losses are harmless. */
   after?: Step[]
-  /** Clients see it: `updated_at` moves. */
+  /** Clients see the change: `updated_at` increases. */
   visible: boolean
 }
 
 const TRIES = 20
 
 /**
- * Changes the deployment by compare-and-set. `decide` is asked again when another was faster; null: nothing to do.
- * It may throw. Resolves to the deployment as it is then. Throws not_found.
+ * Changes the deployment by compare-and-set. `decide` runs again after a lost race; it returns null for no change, and
+ * may throw. Resolves to the changed deployment. Throws not_found.
  */
 export async function change(
   deps: Deps,
@@ -49,7 +45,7 @@ export async function change(
       const wanted = await decide(found)
       if (wanted === null) return found
       const { body, before = [], after = [], visible } = wanted
-      // Strictly later, so that it also tells versions apart.
+      // Strictly increasing, so that it also identifies versions.
       const updated_at = visible ? Math.max(Date.now(), found.updated_at + 1) : found.updated_at
       const set = {
         body: JSON.stringify(body),
@@ -69,28 +65,28 @@ export async function change(
       }
       await removeInserted(deps.store, before)
     }
-    throw fail('unavailable', 'The deployment is changed by too many at once')
+    throw fail('unavailable', 'The deployment has too many concurrent changes')
   })
 }
 
-/** Of a change that was not made: on a store without transactions they are there. */
-async function removeInserted(store: Store, steps: readonly Step[]): Promise<void> {
+/** Removes the records of a change that lost its race: a store without transactions has inserted them. */
+export async function removeInserted(store: Store, steps: readonly Step[]): Promise<void> {
   for (const step of steps)
     if (step.step === 'records.insert')
       await store.apply([{ step: 'records.remove', kind: step.row.kind, id: step.row.id, where: {} }])
 }
 
-/** Tells whoever listens that they should look again; this worker itself at once. */
+/** Announces a change to all workers; this one drops its cached applications at once. */
 export function announce({ apps, link }: Deps, deployment_id: string): void {
   apps.forget()
   link.nc.publish(event('deployments', 'changed'), JSON.stringify({ deployment_id }))
 }
 
-/** Wakes deploy workers. It may be lost: orders that nobody holds are announced again by the sweep. */
+/** Wakes deploy workers. The message may be lost: the sweep announces tasks without a lease again. */
 export const wakeDeployers = ({ link }: Deps, kind: DeployTaskKind, deployment_id: string, revision_id: string): void =>
   link.nc.publish(deployTask(kind, token('deployment', deployment_id)), JSON.stringify({ deployment_id, revision_id }))
 
-/** Somebody refers to the record: it is no leftover. */
+/** Marks an inserted record as referred to. */
 export const commit = (kind: 'revision' | 'secrets' | 'project', id: string): Step => ({
   step: 'records.patch',
   kind,
@@ -99,14 +95,14 @@ export const commit = (kind: 'revision' | 'secrets' | 'project', id: string): St
   set: { due_at: null },
 })
 
-/** The end of a rollout, written to the revision's own record: before another rollout takes its place. */
+/** Steps that write the outcome of a rollout to the revision's own record, before another rollout replaces it. */
 export async function outcomeSteps(store: Store, rollout: Rollout): Promise<Step[]> {
   const row = await store.records.get('revision', rollout.revision_id)
   if (row === null) return []
   return [endStep(parseRow(row), rollout.status, rollout)]
 }
 
-/** A revision's own record at its end. */
+/** The step that writes the outcome to a revision's own record. */
 export function endStep(row: Parsed<RevisionBody>, status: RevisionStatus, rollout?: Rollout): Step {
   const { source_revision_config: config, artefact } = row.body
   const body: RevisionBody = {
@@ -124,10 +120,10 @@ export function endStep(row: Parsed<RevisionBody>, status: RevisionStatus, rollo
 
 const STAGES: readonly LogStage[] = ['build', 'deploy', 'runtime']
 
-/** Where the lines of a stage are kept; runtime lines of all revisions are read together, others by revision. */
+/** Parent of the log records of a stage. */
 export const logParent = (revision_id: string, stage: LogStage): string => `${revision_id}.${stage}`
 
-/** The deployment and all that belongs to it; itself last, so that what a crash leaves is done again. */
+/** Removes the deployment with all its records; its own record last, so that a repeat finishes after a crash. */
 export async function removeDeployment(deps: Deps, { id, body }: Parsed<DeploymentBody>): Promise<void> {
   const { store } = deps
   for (;;) {
@@ -146,7 +142,7 @@ export async function removeDeployment(deps: Deps, { id, body }: Parsed<Deployme
   announce(deps, id)
 }
 
-/** Wakes deploy workers when there is something to do. */
+/** Wakes deploy workers when the deployment has a task. */
 export const wakeFor = (deps: Deps, { id, body }: Parsed<DeploymentBody>): void => {
   const task = taskOf(body)
   if (task !== null) wakeDeployers(deps, task, id, body.latest)
