@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: measures a server of this API, side by side with its peers, and checks every answer. Talks to
- * 127.0.0.1 only, ends what it has started. Exit code 1 = a scenario failed on the server that is measured.
+ * `npm run bench`: measures a server of this API beside its peers and checks every answer. It connects to
+ * 127.0.0.1 only and stops the servers that it started. Exit code 1: a scenario failed on the measured server.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
@@ -45,7 +45,7 @@ async function main(args: string[]): Promise<void> {
     const all: Measured[] = []
     for (const scenario of scenarios) {
       for (const subject of subjects) if (!scenario.starts) await renew(subject)
-      all.push(...(await inTurns(scenario, subjects, options)))
+      all.push(...(await alternate(scenario, subjects, options)))
       say(blockOf(scenario, linesOf([scenario], all, options)))
     }
     const lines = linesOf(scenarios, all, options)
@@ -69,15 +69,15 @@ async function main(args: string[]): Promise<void> {
   }
 }
 
-/** A server that works the slower the more it holds begins each scenario with nothing. */
+/** A server that slows down as its data grows starts empty for each scenario. */
 async function renew(subject: Subject): Promise<void> {
   if (!subject.server.restless || subject.kind === null) return
   await subject.server.stop()
   subject.server = await subject.kind.start()
 }
 
-/** Round by round, one server after the other, so that what else the machine does meets all of them. */
-async function inTurns(scenario: Scenario, subjects: readonly Subject[], options: Options): Promise<Measured[]> {
+/** Measures the servers in turn, round by round, so that other load of the machine affects all of them. */
+async function alternate(scenario: Scenario, subjects: readonly Subject[], options: Options): Promise<Measured[]> {
   const all: Measured[] = []
   const servers = subjects.map(({ server }) => server)
   for (let round = 0; round < options.rounds; round++) {

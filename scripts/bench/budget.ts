@@ -1,6 +1,6 @@
 /**
- * What a window cost besides time (design 2.10): messages through the broker, commits of the store, CPU and bytes
- * written per role. Read from outside: the broker's /varz, the change counter in SQLite's WAL index, /proc.
+ * The cost of a window besides time: messages through the broker, commits of the store, CPU time and written bytes per
+ * role. All of it is read from outside: the broker's /varz, the change counter in SQLite's WAL index, /proc.
  */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,9 +12,9 @@ export interface Budget extends Used {
   seconds: number
   /** CPU seconds of the bench itself. */
   client: number
-  /** Messages and bytes that the broker took in and gave out; null where it cannot be asked. */
+  /** Messages and bytes that the broker received and sent; null without a monitoring port. */
   broker: Broker | null
-  /** Transactions of the embedded store; null where there is none. */
+  /** Transactions of the embedded store; null when there is none. */
   commits: number | null
 }
 
@@ -25,7 +25,7 @@ export interface Broker {
   out_bytes: number
 }
 
-/** Where to look. */
+/** The places that are read. */
 export interface Watched {
   pids(): number[]
   /** Data folder of a Weft on this machine. */

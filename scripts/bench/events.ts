@@ -1,4 +1,4 @@
-/** What a stream must be: every event there, once, in order, with its content. Each check throws a Wrong. */
+/** Checks of streams: every event once, in order, with the expected content. Each check throws a Wrong. */
 import { type Connection, requestText } from './http.js'
 import type { Server } from './server.js'
 import { type OnEvent, sseReader } from './sse.js'
@@ -6,11 +6,11 @@ import { check, shown, Wrong } from './wrong.js'
 
 export interface Reader {
   event: OnEvent
-  /** The stream has ended: what is missing? */
+  /** Called at the end of the stream; throws when events are missing. */
   end(): void
 }
 
-/** Sends the request and reads its stream to the end. `onHead` gets the head of the answer as text. */
+/** Sends the request and reads its stream to the end. `onHead` gets the head of the response as text. */
 export async function readEvents(connection: Connection, request: string, reader: Reader): Promise<void> {
   let refused: string | null = null
   const sse = sseReader(reader.event)
@@ -32,7 +32,7 @@ export async function readEvents(connection: Connection, request: string, reader
 export const streamRequest = (graph: string, input: unknown, more: { [name: string]: unknown } = {}): string =>
   requestText('POST', '/runs/stream', { assistant_id: graph, input, ...more })
 
-/** Checks ids: from `next` without gaps, or (other servers) growing where there are any. */
+/** Checks ids: from `next` without gaps, or, for other servers, increasing where present. */
 export function numbered({ gapless }: Pick<Server, 'gapless'>, next = 0): (id: string | null) => void {
   if (gapless)
     return id => {
@@ -47,7 +47,7 @@ export function numbered({ gapless }: Pick<Server, 'gapless'>, next = 0): (id: s
   }
 }
 
-/** What may stand before and after the events that are asked for. Answers false for an event that is none of these. */
+/** Checks the events that may precede and follow the requested ones; false for any other event. */
 function frame(event: string, data: string, n: number): boolean {
   if (event === 'metadata') {
     check(n === 0, 'the event metadata came in the middle')
@@ -113,7 +113,7 @@ export function tokens(server: Pick<Server, 'gapless'>, count: number, onToken: 
   }
 }
 
-/** The one update of the graph echo. `onData` is called when it comes. */
+/** The single update of the graph echo. `onData` is called when it arrives. */
 export function oneUpdate(server: Pick<Server, 'gapless'>, text: string, onData: () => void): Reader {
   const id = numbered(server)
   let n = 0

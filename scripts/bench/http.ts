@@ -1,6 +1,6 @@
 /**
- * An HTTP/1.1 client for measuring: one keep-alive connection, one request at a time, no copies that nobody needs. A
- * request is a string that was built before; `npm run bench` measures what it costs against a server that does nothing.
+ * An HTTP/1.1 client for measuring: one keep-alive connection, one request at a time, no avoidable copies. A request
+ * is a prepared string; `npm run bench` measures the client's own cost against a server that does nothing.
  */
 import { connect, type Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
@@ -8,7 +8,7 @@ import { Wrong } from './wrong.js'
 
 export interface Head {
   status: number
-  /** The head as it came, without the empty line. */
+  /** The head as received, without the empty line. */
   text: string
 }
 
@@ -16,18 +16,18 @@ export interface Answer extends Head {
   body: string
 }
 
-/** Gets an answer while it arrives. `piece` is only valid during the call. */
+/** Receives a response while it arrives. `piece` is only valid during the call. */
 export interface Taker {
   head?(head: Head): void
   data(piece: Buffer): void
 }
 
 export interface Connection {
-  /** Sends and resolves when the answer is complete; rejects with a Wrong when the connection ends before. */
+  /** Sends; resolves when the response is complete, rejects with a Wrong when the connection ends before that. */
   stream(request: string, taker: Taker): Promise<Head>
-  /** As stream, with the whole body as text. */
+  /** Like `stream`, with the whole body as text. */
   ask(request: string): Promise<Answer>
-  /** Drops it, also in the middle of an answer. */
+  /** Closes the connection, also in the middle of a response. */
   close(): void
 }
 
@@ -47,7 +47,7 @@ export function requestText(
 
 const EMPTY = Buffer.alloc(0)
 
-/** Where in an answer the next byte lies. */
+/** The part of a response that the next byte belongs to. */
 type Place = 'head' | 'sized' | 'chunk-size' | 'chunk' | 'chunk-end' | 'trailer' | 'until-close'
 
 export function openConnection(port: number, host = '127.0.0.1'): Connection {
@@ -56,7 +56,7 @@ export function openConnection(port: number, host = '127.0.0.1'): Connection {
   let done: { resolve(head: Head): void; reject(error: Error): void } | null = null
   let head: Head = { status: 0, text: '' }
   let place: Place = 'head'
-  /** Bytes of the body or of the chunk that are still to come. */
+  /** Remaining bytes of the body or of the chunk. */
   let left = 0
   /** A line or a head that is not complete yet. */
   let rest: Buffer = EMPTY
@@ -124,7 +124,7 @@ export function openConnection(port: number, host = '127.0.0.1'): Connection {
       } else {
         const size = place === 'until-close' ? bytes.length - at : Math.min(left, bytes.length - at)
         taker!.data(bytes.subarray(at, at + size))
-        // Closed by the one who takes.
+        // The receiver has closed the connection.
         if (done === null) return
         at += size
         left -= size
@@ -135,7 +135,7 @@ export function openConnection(port: number, host = '127.0.0.1'): Connection {
     }
   }
 
-  /** The buffer is used again for the next read. */
+  /** The buffer is reused by the next read. */
   function keep(bytes: Buffer, at: number): void {
     rest = Buffer.from(bytes.subarray(at))
   }

@@ -1,4 +1,4 @@
-/** Child of limit.ts: invokes one graph of the bench application in a closed loop and answers what it reached. */
+/** Child of limit.ts: invokes one graph of the bench application in a closed loop and reports the rate. */
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { MemorySaver } from '@langchain/langgraph'
@@ -14,7 +14,7 @@ interface Graph {
 }
 type Graphs = { [name in 'echo' | 'custom' | 'steps' | 'chat']: Graph }
 
-/** One operation. Calls `unit` for each unit that it did; may answer its latency in ms. */
+/** One operation. Calls `unit` for each completed unit; may return its latency in ms. */
 type Work = (client: number, n: number, unit: () => void) => Promise<number | undefined>
 
 const CLIENTS: { [kind in LimitKind]: number } = {
@@ -81,10 +81,10 @@ async function measure({ kind, app, warm, seconds }: LimitOrder): Promise<LimitA
   const from = performance.now() + warm * 1000
   let to = from + seconds * 1000
   let cpu: NodeJS.CpuUsage | null = null
-  /** No timer: a graph that waits for nothing never lets one come. */
+  /** Not a timer: a graph that never waits would never let it fire. */
   const counts = (now: number) => {
     if (now < from) return false
-    // A window in which nothing was done would say nothing: it lasts until something is.
+    // A window without a completed operation has no value, so it lasts until the first one.
     if (now > to && units === 0) to = now
     if (now > to) return false
     cpu ??= process.cpuUsage()

@@ -26,7 +26,7 @@ export interface LimitOrder {
 export interface LimitAnswer {
   perSecond: number
   latency: Spread
-  /** CPU seconds of the process within the window. */
+  /** CPU seconds of the process in the window. */
   cpu: number
   count: number
 }

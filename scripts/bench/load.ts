@@ -1,4 +1,4 @@
-/** Clients that ask again as soon as they are answered, and what that took. */
+/** Closed-loop clients: each sends its next request when the last one is answered; latencies are recorded. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Connection } from './http.js'
 import { openConnection } from './http.js'
@@ -32,29 +32,29 @@ export interface Client {
   signal: AbortSignal
 }
 
-/** One operation with its check. A number that it answers is its latency in ms, else that of the whole counts. */
+/** One operation with its check. A returned number is its latency in ms; otherwise its whole duration is taken. */
 export type Operation = (client: Client, n: number) => Promise<unknown>
 
 export interface Loop {
   port: number
   clients: number
-  /** Seconds that do not count. */
+  /** Seconds before the window, not counted. */
   warm: number
   seconds: number
   meter: Meter
-  /** Done by each client before the clock starts. */
+  /** Called by each client before the clock starts. */
   prepare?(client: Client): Promise<void>
 }
 
 export interface Rate {
-  /** Operations that ended within the window. */
+  /** Operations that ended in the window. */
   count: number
   seconds: number
   perSecond: number
   latency: Spread
 }
 
-/** Each client with a connection of its own. The first failure ends all of them and is thrown. */
+/** Runs the clients, each with its own connection. The first failure ends all of them and is thrown. */
 export async function closedLoop(
   { port, clients, warm, seconds, meter, prepare }: Loop,
   operation: Operation,
@@ -88,14 +88,14 @@ export async function closedLoop(
     counting = true
     const since = performance.now()
     await pause(seconds, stop.signal)
-    // A window in which nothing ended would say nothing: it lasts until something does.
+    // A window without a completed operation has no value, so it lasts until the first one.
     for (let i = 0; i < LATE_MS / 50 && samples.length === 0; i++) await pause(0.05, stop.signal)
     if (samples.length === 0) fail(new Wrong(`nothing was complete within ${seconds + LATE_MS / 1000} s`))
     counting = false
     const took = (performance.now() - since) / 1000
     await meter.end()
     stop.abort()
-    // What is under way ends, and is checked.
+    // Operations that have begun complete and are checked.
     const cut = setTimeout(() => {
       fail(new Wrong(`an answer was not complete ${LATE_MS / 1000} s after the window`))
       for (const { connection } of all) connection.close()

@@ -1,4 +1,4 @@
-/** Runs one scenario against one server and keeps what came of it. */
+/** Runs one scenario against one server and records the result. */
 import { fork } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,9 +17,9 @@ export interface Measured extends Partial<Outcome> {
   server: string
   round: number
   budget?: Budget | null
-  /** Part of all cores that the machine's own host gave to others meanwhile, 0 to 1. */
+  /** Share of all cores that the hypervisor gave to other machines during the window, 0 to 1. */
   stolen?: number
-  /** Why there is no value: an answer that was not what it must be. */
+  /** The reason when there is no value: a wrong answer. */
   failure?: string
 }
 
@@ -29,14 +29,14 @@ export interface Windows {
   quick: boolean
 }
 
-/** More than this taken by the machine's host, and a window is measured again. */
+/** Above this share of stolen time a window is measured again. */
 const STOLEN = 0.05
 const AGAIN = 2
 const PAUSE_MS = 5_000
 
 /**
- * What `work` measures; again, a few times at most, when others had the machine meanwhile. Of several the one that was
- * disturbed least, whatever its figure.
+ * The result of `work`, repeated a few times at most when other machines had the cores meanwhile. Of several results the
+ * one with the least stolen time is taken, whatever its figure.
  */
 export async function undisturbed<T extends Measured | null>(
   { quick }: Pick<Windows, 'quick'>,
@@ -89,7 +89,7 @@ export async function measureInProcess(
   }
 }
 
-/** What the bench's client reaches against a server that does nothing: requests per second and its own CPU for each. */
+/** The client's own limit against a server that does nothing: requests per second, CPU time per request. */
 export async function measureClient({ seconds }: Windows): Promise<{ perSecond: number; cpu_us: number }> {
   const child = fork(join(import.meta.dirname, 'trivial-main.js'), [], { execArgv: [] })
   try {

@@ -32,7 +32,7 @@ export interface Options extends Windows {
 
 const PEERS = ['in-process', 'dev-server']
 
-/** Throws a UserError when the command line is wrong; null = help is asked for. */
+/** Throws a UserError when the command line is wrong; null for --help. */
 export function optionsOf(args: string[]): Options | null {
   const { values } = parseArgs({
     args,

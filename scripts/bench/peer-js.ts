@@ -22,7 +22,7 @@ export async function devServer(say: (line: string) => void): Promise<Kind> {
   return {
     name: 'dev-server',
     async start({ wait = true } = {}) {
-      // Below the folder, so that the application finds the libraries; it writes its own folder beside the graphs.
+      // Below the folder, so that the application finds the libraries; the server writes a folder beside the graphs.
       const app = mkdtempSync(join(folder, 'app-'))
       cpSync(benchApp, app, { recursive: true })
       const port = await freePort()
@@ -36,7 +36,7 @@ export async function devServer(say: (line: string) => void): Promise<Kind> {
         name: 'dev-server',
         port,
         gapless: false,
-        // It writes all that it holds to disk, again and again, for as long as that is much.
+        // It rewrites all of its data to disk repeatedly, which takes the longer the more it holds.
         restless: true,
         pids: () => [child.pid!],
         data: null,

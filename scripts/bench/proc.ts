@@ -1,6 +1,6 @@
 /**
- * What processes use, from /proc: CPU time, memory, bytes written to disk, by the role that a process has. Zero where
- * there is no /proc.
+ * Resource usage of processes by role, from /proc: CPU time, memory, bytes written to disk. Zero on systems without
+ * /proc.
  */
 import { readFileSync } from 'node:fs'
 
@@ -8,7 +8,7 @@ const TICKS_PER_SECOND = 100
 
 export type Role = string
 
-/** The first row that fits a command line gives the role. */
+/** The first row that matches a command line gives the role. */
 const ROLES: readonly [RegExp, Role][] = [
   [/workers\/graph\/host\.js/, 'host'],
   [/roles-main\.js/, 'server'],
@@ -22,7 +22,7 @@ const ROLES: readonly [RegExp, Role][] = [
 export interface Used {
   /** Seconds of CPU since the start of the processes. */
   cpu: { [role: Role]: number }
-  /** Bytes that went to disk. */
+  /** Bytes written to disk. */
   written: { [role: Role]: number }
   /** Resident megabytes; shared pages count for each process. */
   rss: { [role: Role]: number }
@@ -45,7 +45,7 @@ export function usedBy(pids: readonly number[]): Used {
   return used
 }
 
-/** What was used between two looks. Memory is that of the second. */
+/** The usage between two readings. Memory is that of the second. */
 export const between = (before: Used, after: Used): Used => ({
   cpu: minus(after.cpu, before.cpu),
   written: minus(after.written, before.written),
@@ -60,7 +60,7 @@ export function withBelow(pid: number): number[] {
 }
 
 function roleOf(command: string): Role {
-  // The shell that guards the NATS server has its path as an argument.
+  // The shell that watches the NATS server has the server's path as an argument.
   if (/^sh /.test(command)) return 'launcher'
   for (const [pattern, role] of ROLES) {
     const found = pattern.exec(command)
@@ -70,8 +70,8 @@ function roleOf(command: string): Role {
 }
 
 /**
- * Tells what part of all cores the machine's own host has given to others since the call: "steal" of /proc/stat
- * (https://www.kernel.org/doc/html/latest/filesystems/proc.html, 1.7). Such time also counts as CPU time of whoever ran.
+ * Returns a reader of the share of all cores that the hypervisor gave to other machines since this call: "steal" of /proc/stat
+ * (https://www.kernel.org/doc/html/latest/filesystems/proc.html, 1.7). The kernel also counts it as CPU time of the running process.
  */
 export function stealMeter(): () => number {
   const look = () => {
@@ -85,7 +85,7 @@ export function stealMeter(): () => number {
   }
 }
 
-/** User and system time; the name in the second field may hold spaces. */
+/** User and system time; the name in the second field may contain spaces. */
 function cpuOf(pid: number): number {
   const fields = read(pid, 'stat')
     .replace(/^.*\) /s, '')

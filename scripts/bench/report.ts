@@ -1,4 +1,4 @@
-/** What the figures of all rounds say: medians, ratios, targets. As a table for people and as JSON. */
+/** Medians, ratios and targets over all rounds, as a table for people and as JSON. */
 import { cpus, release, totalmem } from 'node:os'
 import { readVersions } from '../../bus/versions.js'
 import type { Measured } from './measure.js'
@@ -16,7 +16,7 @@ export interface Line {
   p99: number | null
   failure: string | null
   target: number | null
-  /** Value as part of the target; above 1 is better than it. */
+  /** Value as part of the target; above 1 is better than the target. */
   of_target: number | null
   met: boolean | null
   /** How many times better this server is than the peer; above 1 is better. */
@@ -30,14 +30,14 @@ export interface Line {
   commits: number | null
   disk_bytes: number | null
   memory_mb: number | null
-  /** Part of all cores that the machine's own host gave to others, 0 to 1. */
+  /** Share of all cores that the hypervisor gave to other machines, 0 to 1. */
   stolen: number | null
   also: { [name: string]: number }
 }
 
 /**
  * One line per scenario and server, in the order of the scenarios and of the servers' first appearance. A quick round is
- * not held against the targets.
+ * not compared with the targets.
  */
 export function linesOf(
   scenarios: readonly Scenario[],
@@ -63,7 +63,7 @@ const better = ({ better }: Scenario, a: number, b: number): number => (better =
 function lineOf(scenario: Scenario, server: string, rounds: Measured[]): Line {
   const failure = rounds.find(one => one.failure !== undefined)?.failure ?? null
   const sorted = rounds.filter(({ value }) => value !== undefined).sort((a, b) => a.value! - b.value!)
-  // The worse of the two in the middle: no figure that was not measured.
+  // The worse of the two middle figures, so that every figure is a measured one.
   const upper = scenario.better === 'less'
   const middle = sorted[upper ? Math.floor(sorted.length / 2) : Math.floor((sorted.length - 1) / 2)]
   const value = failure === null ? (middle?.value ?? null) : null

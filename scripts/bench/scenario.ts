@@ -1,16 +1,16 @@
-/** What a scenario is, and what it says of a server. */
+/** The type of a scenario and of its result. */
 import type { LimitKind } from './limit.js'
 import type { Meter, Spread } from './load.js'
 import type { Kind, Server } from './server.js'
 
 export interface Bench {
   server: Server
-  /** Null when the server was not started by us. */
+  /** Null when the bench did not start the server. */
   kind: Kind | null
-  /** Seconds before and of a window. */
+  /** Seconds before a window, and of the window. */
   warm: number
   seconds: number
-  /** Fewer clients and shorter streams: shows that it works, not how fast. */
+  /** Fewer clients and shorter streams: checks correctness, not speed. */
   quick: boolean
   meter: Meter
 }
@@ -18,7 +18,7 @@ export interface Bench {
 export interface Outcome {
   value: number
   latency?: Spread
-  /** What happened within the meter's window, in units of `per`: the budget is divided by it. */
+  /** Units of `per` in the meter's window; the budget is divided by it. */
   operations?: number
   /** Further figures by name. */
   also?: { [name: string]: number }
@@ -33,10 +33,10 @@ export interface Scenario {
   target?: number
   /** The same graph invoked directly, without a server. */
   limit?: LimitKind
-  /** What a budget is counted for. */
+  /** The unit of a budget. */
   per: string
-  /** Needs a server that it may start by itself. */
+  /** Needs a server that it can start itself. */
   starts?: true
-  /** Throws a Wrong when an answer is not what it must be. */
+  /** Throws a Wrong for a wrong answer. */
   run(bench: Bench): Promise<Outcome>
 }

@@ -1,4 +1,4 @@
-/** Streams that are left and joined again, and runs that many read at once. */
+/** Streams that are dropped and joined again, and runs with many readers. */
 import { checkChunk, customChunks, numbered, type Reader, readEvents, runIdOf, streamRequest } from './events.js'
 import { type Connection, openConnection, requestText } from './http.js'
 import { closedLoop, spreadOf } from './load.js'
@@ -7,7 +7,7 @@ import { askJson } from './scenarios-resources.js'
 import { check, shown, Wrong } from './wrong.js'
 
 const CHUNKS = 150
-/** A stream is dropped after so many of its events, then again. */
+/** A stream is dropped after this many events, repeatedly. */
 const DROPS = [10, 60, 110]
 const READERS = 20
 
@@ -70,13 +70,13 @@ function followed(gapless: boolean) {
   return {
     id: () => id,
     last: () => last,
-    /** Reads until `drop` chunks have come in all, or to the end; when the first event came. */
+    /** Reads until `drop` chunks have arrived in total, or to the end; returns the time of the first event. */
     async read(request: string, connection: Connection, drop: number): Promise<number> {
       let first: number | null = null
       let dropped = false
       const reader: Reader = {
         event(event, data, eventId) {
-          // What was on its way when we left is not ours.
+          // Bytes in flight at the drop are ignored.
           if (dropped) return
           first ??= performance.now()
           take(event, data, eventId)

@@ -4,7 +4,7 @@ import { type Client, closedLoop, type Operation } from './load.js'
 import type { Bench, Scenario } from './scenario.js'
 import { check, shown } from './wrong.js'
 
-/** Resources that each client asks for in turn. */
+/** Resources that each client reads in turn. */
 const KEPT = 20
 const CLIENTS = 64
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
@@ -43,7 +43,7 @@ async function rate(
   return { value: perSecond, latency, operations: count }
 }
 
-/** Makes some, then asks for them in turn; every answer must be the one that its making answered. */
+/** Creates some, then reads them in turn; each answer must equal the one of the create call. */
 async function getting(
   bench: Bench,
   create: (connection: Connection, n: number) => Promise<Resource>,

@@ -1,4 +1,4 @@
-/** Runs whose answer is waited for. */
+/** Runs whose result the client waits for. */
 import { requestText } from './http.js'
 import { closedLoop } from './load.js'
 import type { Bench, Scenario } from './scenario.js'
@@ -50,7 +50,7 @@ async function stateless(bench: Bench) {
   return { value: perSecond, latency, operations: count }
 }
 
-/** Each client with a thread of its own, run after run: `steps` shows that each one starts where the last ended. */
+/** Each client runs repeatedly on its own thread: `steps` shows that each run starts where the last one ended. */
 async function onThreads(bench: Bench, graph: 'echo' | 'steps') {
   const paths: string[] = []
   const done: number[] = []

@@ -1,4 +1,4 @@
-/** A server that has just been started, and what it takes while nobody asks. */
+/** The start of a server, and its usage while idle. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { requestText } from './http.js'
 import { sum, usedBy } from './proc.js'
@@ -7,7 +7,7 @@ import { statusOf } from './server.js'
 import { check } from './wrong.js'
 
 const START_MS = 60_000
-/** What a start leaves behind is gone by then. */
+/** After this time the start no longer affects the usage. */
 const SETTLE_MS = 8_000
 
 export const START: readonly Scenario[] = [
@@ -46,7 +46,7 @@ export const START: readonly Scenario[] = [
         await sleep(quick ? 500 : SETTLE_MS)
         const { pss, rss } = usedBy(server.pids())
         check(sum(rss) > 0, 'the memory of the processes cannot be read: this needs /proc')
-        // Not PSS: it depends on who else on the machine has the same files open.
+        // Not PSS: it depends on other processes that map the same files.
         return { value: sum(rss), also: { ...rss, pss: sum(pss) } }
       } finally {
         await server.stop()

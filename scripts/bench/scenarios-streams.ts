@@ -1,4 +1,4 @@
-/** Streams that are read to their end in one go. */
+/** Streams that are read to their end on one connection. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { customChunks, oneUpdate, readEvents, streamRequest, tokens } from './events.js'
 import { openConnection } from './http.js'
@@ -8,7 +8,7 @@ import { check, Wrong } from './wrong.js'
 
 const STREAMS = 50
 const MANY = 1_000
-/** The thousand must all be open before the first ends. */
+/** All thousand must be open before the first one ends. */
 const TICKS = { count: 20, delay_ms: 500 }
 const MANY_MS = 60_000
 
@@ -86,7 +86,7 @@ function chunks(name: string, what: string, target: number, more: { [name: strin
   }
 }
 
-/** Streams in a closed loop; counts what `one` counts while the window is open. */
+/** Streams in a closed loop; counts the units of `one` in the window. */
 async function counted(
   { server, warm, seconds, meter }: Bench,
   clients: number,
@@ -113,7 +113,7 @@ async function counted(
   return { value: (to - from) / rate.seconds, latency: rate.latency, operations: to - from, also: streams }
 }
 
-/** Opens all at once; each must be complete. The value is how many streamed at the same time. */
+/** Opens all at once; each must be complete. The value is the number of concurrent streams. */
 async function manyStreams({ server, meter, quick }: Bench) {
   const many = quick ? 50 : MANY
   const input = quick ? { count: 5, delay_ms: 200 } : TICKS

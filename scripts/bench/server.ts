@@ -1,4 +1,4 @@
-/** The servers that are measured: a Weft of our own from the build, or one that runs already. */
+/** The measured servers: a Weft that is started from a build, or one that already runs. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,24 +19,24 @@ export const benchApp = join(root, 'test/apps/bench')
 export interface Server extends Watched {
   name: string
   port: number
-  /** Events are numbered from 0 without gaps, as Weft promises; otherwise ids need only grow where there are any. */
+  /** Events are numbered from 0 without gaps, as Weft promises; otherwise ids only need to increase where present. */
   gapless: boolean
-  /** It works also while nobody asks, and would take that time from the others. */
+  /** It uses CPU time also while idle, so it is stopped while others are measured. */
   restless?: true
   stop(): Promise<void>
 }
 
-/** A kind of server that can be started again and again, each time with nothing kept. */
+/** A kind of server that can be started again and again, each time empty. */
 export interface Kind {
   name: string
-  /** Resolves as soon as the processes are spawned when `wait` is false, else when runs are served. */
+  /** Resolves when runs are served, with `wait: false` as soon as the processes are spawned. */
   start(options?: { wait?: boolean }): Promise<Server>
 }
 
 const READY_MS = 60_000
 const STOP_MS = 20_000
 
-/** A server at an address: nothing is known of its processes. */
+/** A server at an address; its processes are unknown. */
 export async function serverAt(url: string): Promise<Server> {
   const { hostname, port, protocol } = new URL(url)
   if (protocol !== 'http:' || !isLoopback(hostname))
@@ -60,7 +60,7 @@ interface WeftOptions {
   name?: string
 }
 
-/** `weft start` of a build with default settings, in a throw-away folder. */
+/** `weft start` of a build with default settings, in a temporary folder. */
 export function weft({ app = benchApp, env = {}, build = root, name = 'weft' }: WeftOptions = {}): Kind {
   return {
     name,
@@ -84,7 +84,7 @@ export function weft({ app = benchApp, env = {}, build = root, name = 'weft' }: 
   }
 }
 
-/** The same with each role in a process of its own: shows what each one uses. */
+/** The same with a process per role, which shows the usage of each role. */
 export function weftApart({ app = benchApp }: { app?: string } = {}): Kind {
   return {
     name: 'weft-apart',
@@ -120,13 +120,13 @@ export function weftApart({ app = benchApp }: { app?: string } = {}): Kind {
   }
 }
 
-/** Settings of the person's shell are not for the servers that are measured. */
+/** Settings of the person's shell do not reach the measured servers. */
 const FOREIGN =
   /^(WEFT_(?!NATS_SERVER$)|NATS_|MONGODB_URL$|PORT$|LOG_LEVEL$|HTTP_MAX_|CORS_|N_JOBS_|BG_JOB_|LANGSMITH_|LANGCHAIN_)/
 export const plainEnv = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name)))
 
-/** What it says goes into a file: a pipe would make the bench pay for it. */
+/** Its output goes to a file: the bench would spend CPU time on a pipe. */
 function spawnWeft(args: string[], folder: string, env: { [name: string]: string }, build = root): ChildProcess {
   const log = openSync(join(folder, 'bench.log'), 'a')
   const child = fork(join(build, 'dist/scripts/weft.js'), args, {
@@ -137,7 +137,7 @@ function spawnWeft(args: string[], folder: string, env: { [name: string]: string
   return endsWithUs(child)
 }
 
-/** Whatever ends the bench in the middle leaves no server behind. */
+/** The child ends when the bench ends, in whatever way. */
 export function endsWithUs(child: ChildProcess): ChildProcess {
   const end = () => void child.kill()
   process.once('exit', end)
@@ -145,7 +145,7 @@ export function endsWithUs(child: ChildProcess): ChildProcess {
   return child
 }
 
-/** Resolves when a run was answered; rejects with what the server wrote when it ends before. */
+/** Resolves when a run is answered; rejects with the server's output when the server ends before that. */
 export async function untilServed(server: Server, child: ChildProcess, log: string): Promise<void> {
   const deadline = Date.now() + READY_MS
   const run = requestText('POST', '/runs/wait', { assistant_id: 'echo', input: { text: 'ready' } })
@@ -162,7 +162,7 @@ export async function untilServed(server: Server, child: ChildProcess, log: stri
   }
 }
 
-/** Status of the answer; 0 when there is none. */
+/** Status of the response; 0 without a response. */
 export async function statusOf(port: number, request: string): Promise<number> {
   const connection = openConnection(port)
   try {
@@ -174,7 +174,7 @@ export async function statusOf(port: number, request: string): Promise<number> {
   }
 }
 
-/** Lets the processes of restless servers rest while it is the turn of another; `turn` null: of a peer without server. */
+/** Stops the processes of restless servers while another one is measured; `turn` null: a peer without a server. */
 export function giveTurn(turn: Server | null, servers: readonly Server[]): void {
   for (const server of servers) if (server.restless) signal(server, server === turn ? 'SIGCONT' : 'SIGSTOP')
 }

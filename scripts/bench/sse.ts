@@ -1,8 +1,8 @@
-/** Server-sent events out of the bytes of an answer, at a few hundred nanoseconds each. */
+/** Parses server-sent events from the bytes of a response, at a few hundred nanoseconds each. */
 import { StringDecoder } from 'node:string_decoder'
 import { check, shown } from './wrong.js'
 
-/** `id` is null when the event has none; lines of data are joined by line ends. */
+/** `id` is null when the event has none; its data lines are joined by line feeds. */
 export type OnEvent = (event: string, data: string, id: string | null) => void
 
 export interface SseReader {

@@ -1,4 +1,4 @@
-/** The figures as a table of docs/performance.md, between its two markers, with the machine that they are from. */
+/** The figures as a table of docs/performance.md, between its two markers, with a description of the machine. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type Line, type machine, short } from './report.js'
 import { Wrong } from './wrong.js'
@@ -14,7 +14,7 @@ export interface Results {
   lines: readonly Line[]
 }
 
-/** Replaces what stands between the markers of the file. */
+/** Replaces the text between the markers of the file. */
 export function writeTable(file: string, results: Results): void {
   const parts = readFileSync(file, 'utf8').split(MARK)
   if (parts.length !== 3) throw new Wrong(`${file} has ${parts.length - 1} lines "${MARK}" instead of 2`)

@@ -1,6 +1,6 @@
 /**
- * A server that does nothing, as a child process: answers every request with the same bytes. What the bench's own
- * client reaches against it is the most that it can measure.
+ * A server that does nothing, as a child process: answers every request with the same bytes. The rate of the bench's
+ * client against it is the highest rate that the bench can measure.
  */
 import { createServer } from 'node:net'
 

@@ -1,4 +1,4 @@
-/** An answer that is not what it must be. It fails the scenario: nothing wrong is ever counted. */
+/** A wrong answer. It fails the scenario, so no wrong answer is counted. */
 export class Wrong extends Error {}
 
 /** Throws a Wrong unless `right`. */
@@ -6,7 +6,7 @@ export function check(right: boolean, sentence: string | (() => string)): assert
   if (!right) throw new Wrong(typeof sentence === 'string' ? sentence : sentence())
 }
 
-/** What a person sees of a text that should have been something else. */
+/** An unexpected text, shortened for a message. */
 export const shown = (text: unknown): string => {
   const whole = typeof text === 'string' ? text : (JSON.stringify(text) ?? 'nothing')
   return whole.length <= 200 ? whole : `${whole.slice(0, 200)}…`

@@ -1,14 +1,14 @@
 /**
- * The import check: which folder may import which, on which floor a file stands, which library belongs to which folder,
- * which files read the environment or spell a subject, and no circle of imports. The rules are the tables below;
- * `node dist/scripts/checks/imports.js [folder]` prints each violation and exits with 1 when there is one.
+ * The import check: which folder may import which, the floors of a folder, which library belongs to which folder, which
+ * files read the environment or spell a subject, and no circle of imports. The rules are the tables below. The tests
+ * call `checkImports`; `node dist/scripts/checks/imports.js [folder]` prints each violation and exits with 1.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root } from '../root.js'
 
-/** The first row whose path begins the file's decides what it may import, besides its own folder. */
+/** The first row whose path is a prefix of the file's path lists what the file may import, besides its own folder. */
 const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ['schemas/'],
   ['bus/', 'schemas/'],
@@ -17,7 +17,7 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   // User code runs here.
   ['workers/host/', 'workers/pipe.ts', 'schemas/'],
   ['workers/graph/', 'workers/pipe.ts', 'workers/kill-group.ts', 'bus/', 'schemas/'],
-  // Two programs of their own, started as children of the deploy worker.
+  // Two separate programs, started as children of the deploy worker.
   ['workers/deploy/process/instance.ts', 'workers/deploy/', 'workers/graph/main.ts', 'bus/', 'schemas/'],
   ['workers/deploy/process/probe-child.ts', 'workers/deploy/', 'workers/host/application.ts', 'schemas/'],
   ['workers/deploy/', 'workers/outbound.ts', 'workers/kill-group.ts', 'bus/', 'schemas/'],
@@ -57,7 +57,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
   ],
 }
 
-/** Libraries that live in some rooms only. Tests may use all of them. */
+/** Libraries that only some folders may import. Tests may import all of them. */
 const LIBRARIES: { [library: string]: readonly string[] } = {
   nats: ['bus/'],
   pino: ['bus/'],
@@ -66,13 +66,13 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   mongodb: ['store/'],
   typia: ['schemas/'],
   croner: ['workers/resources/crons/'],
-  // The bench measures it alone, as the limit that a server can reach.
+  // The bench measures it without a server, as the limit of a machine.
   '@langchain/langgraph': ['workers/host/', 'scripts/bench/limit-main.ts'],
   '@langchain/core': ['workers/host/'],
   tap: [],
 }
 
-/** What must never be loaded together, also not over several files. `late`: what import() loads later is fine. */
+/** Folders that a program must not load, also not indirectly. `late`: what import() loads later is allowed. */
 const NEVER_REACHES: readonly { start: string; rooms: readonly string[]; late: boolean }[] = [
   // User code runs here.
   { start: 'workers/host/main.ts', rooms: ['store/', 'bus/'], late: false },
@@ -93,7 +93,7 @@ const READS_ENV = [
 ]
 /** The server's permissions are patterns over all subjects. */
 const SPELLS_SUBJECTS = [/^schemas\/subjects\.ts$/, /^scripts\/nats\/config\.ts$/, /^test\//]
-/** A whole subject. Patterns with `*` (what a stream holds) and what a noun is served under are none. */
+/** A whole subject. Patterns with `*` and the prefix of a noun's calls do not match. */
 const SUBJECT =
   /(['"`])((queue|chunk|live|end|ctl|event)\.(\$\{|[a-z]+\.[a-z_$])|(rpc|host)\.[^.'"`\s]+\.[a-z_$])[^'"`\s]*\1/g
 
@@ -104,11 +104,11 @@ interface Import {
   target: string
   ours: boolean
   typeOnly: boolean
-  /** import(): loaded when it is reached, not with the file. */
+  /** import(): loaded when the call runs, not with the file. */
   late: boolean
 }
 
-/** Everything below `folder` that breaks a rule, one line each. */
+/** The violations below `folder`, one line each. */
 export function checkImports(folder: string = root): string[] {
   const files = Object.keys(Object.fromEntries(MAY_IMPORT)).flatMap(room => filesIn(folder, room.split('/')[0]!))
   const sources = new Map([...new Set(files)].map(file => [file, readFileSync(join(folder, file), 'utf8')]))
@@ -133,7 +133,7 @@ export function checkImports(folder: string = root): string[] {
 
 function folderRefuses({ from, target }: Import): string | null {
   const row = MAY_IMPORT.find(([place]) => from.startsWith(place))
-  if (row === undefined) return `${from} stands in no folder that has a row`
+  if (row === undefined) return `no row of MAY_IMPORT covers ${from}`
   if (row.some(place => target.startsWith(place))) return null
   return `${row[0]} does not import ${target}`
 }
@@ -158,7 +158,7 @@ function libraryRefuses({ from, target, typeOnly }: Import): string | null {
   return `${target} lives in ${rooms.join(', ') || 'test/'} only`
 }
 
-/** Ways into rooms that must not be reached; types do not count, they are gone at run time. */
+/** Import paths into forbidden folders; type imports do not count, because they do not exist at run time. */
 function reaches(
   imports: Map<string, Import[]>,
   { start, rooms, late: lateIsFine }: (typeof NEVER_REACHES)[number],
@@ -236,7 +236,7 @@ function filesIn(folder: string, room: string): string[] {
 
 const lineAt = (source: string, at: number): number => source.slice(0, at).split('\n').length
 
-/** Lines where the pattern stands in code; whole-line comments do not count. */
+/** Lines of code that match the pattern; whole-line comments do not count. */
 function linesOf(source: string, pattern: RegExp): number[] {
   const lines = source.split('\n')
   return [...source.matchAll(pattern)]

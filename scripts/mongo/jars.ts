@@ -1,7 +1,7 @@
 /**
- * The MongoDB server for tests that comes as Java archives (mongo-java-server with its file backend, BSD): fetched from
- * Maven Central, or the mirror of it that Maven is configured for, checked against the sha256 given here, and compiled
- * together with WeftTestMongo.java. All of it is kept in the cache.
+ * The MongoDB server for tests that comes as Java archives (mongo-java-server with its file backend, BSD): downloaded from
+ * Maven Central, or from the mirror that Maven is configured for, checked against the sums below, and compiled together
+ * with WeftTestMongo.java. The result is kept in the cache.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -49,11 +49,11 @@ export interface JarOptions {
   cache: string
   env: NodeJS.ProcessEnv
   log(line: string): void
-  /** Where the archives are fetched from, instead of what Maven is configured for. */
+  /** Base URL of the archives, instead of the one that Maven is configured for. */
   repository?: string
 }
 
-/** The command that serves, but for its file and port; null when there is no JDK. Throws when something is refused. */
+/** The server's command without its file and port; null without a JDK. Throws when an archive is refused. */
 export async function javaServer({ cache, env, log, repository }: JarOptions): Promise<string[] | null> {
   for (const tool of ['java', 'javac'])
     if (
@@ -74,7 +74,7 @@ const fileOf = (artifact: string, version: string): string => `${artifact}-${ver
 const classPath = (folder: string): string =>
   [folder, ...JARS.map(([, artifact, version]) => join(folder, fileOf(artifact, version)))].join(delimiter)
 
-/** Put in place by a rename: two processes may do it at once. */
+/** Moved into place by a rename: two processes may do it at the same time. */
 async function make(folder: string, source: string, { cache, env, log, repository }: JarOptions): Promise<void> {
   mkdirSync(cache, { recursive: true })
   const made = mkdtempSync(join(cache, 'getting-'))

@@ -1,4 +1,4 @@
-/** The MongoDB server of a test: started on a fresh folder, killed and started again at will, gone with the test. */
+/** Runs a MongoDB server for a test on a new folder; the test may kill and restart it. It ends with the test process. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,12 +9,12 @@ import { answersAt, freePort } from '../ports.js'
 import { spawnTied } from '../tied-process.js'
 import type { OwnWay } from './server.js'
 
-/** An image may have to be fetched first. */
+/** docker may have to download an image first. */
 const READY_MS = 120_000
 const STOP_MS = 10_000
 
 export interface MongoProcess {
-  /** Of this database. */
+  /** The URL of this database. */
   url(database: string): string
   /** Process id of the server; null while it is down. */
   pid(): number | null

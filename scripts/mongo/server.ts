@@ -1,6 +1,6 @@
 /**
  * A MongoDB server for tests: the one of MONGODB_URL, else `mongod` on PATH, else docker, else mongo-java-server with
- * the JDK of the machine. What is started ends with us and has its data in a folder of its own.
+ * the JDK of the machine. A started server ends with this process and has its own data folder.
  */
 import { execFile } from 'node:child_process'
 import { homedir } from 'node:os'
@@ -15,18 +15,18 @@ export interface MongoFindOptions {
   cache?: string
   log?: (line: string) => void
   env?: NodeJS.ProcessEnv
-  /** True: one that we start ourselves, so that it can be killed. MONGODB_URL does not count. */
+  /** True: a server that is started here, so that it can be killed. MONGODB_URL is ignored. */
   own?: boolean
   repository?: string
 }
 
-/** How a server is had: it is there already, or a command serves on a folder and a port. */
+/** A server that already runs, or a command that serves a folder at a port. */
 export type MongoWay = { kind: 'url'; url: string } | OwnWay
 
 export interface OwnWay {
   kind: 'mongod' | 'docker' | 'java'
   command(data: string, port: number): string[]
-  /** Where a signal to the process does not reach the server. */
+  /** Set when a signal to the process does not reach the server. */
   kill?(port: number): Promise<void>
 }
 

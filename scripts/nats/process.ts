@@ -1,4 +1,4 @@
-/** The NATS server that we start, as a child that ends with us. Started again within a second at the same port when it dies. */
+/** Runs the NATS server as a child that ends with this process; it is restarted at the same port within a second. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -15,11 +15,11 @@ export interface NatsOptions {
   server: string
   data: string
   max_file_store: number
-  /** Port to take; the one of the last start with this folder when it is free, else any, when absent. */
+  /** Default: the port of the last start on this folder when it is free, else any. */
   port?: number
-  /** Port of its monitoring pages; none when absent. */
+  /** Port of its monitoring pages; absent: no pages. */
   monitor?: number
-  /** False: no restart by itself. */
+  /** False: no automatic restart. */
   restart?: boolean
   log?: (line: string) => void
   onGivenUp?: (error: Error) => void
@@ -32,12 +32,12 @@ export interface NatsProcess {
   pid(): number | null
   /** kill -9 of the server. */
   kill(): void
-  /** Ends it if it runs and starts it at the same port. */
+  /** Stops it if it runs and starts it at the same port. */
   restart(): Promise<void>
   stop(): Promise<void>
 }
 
-interface Note {
+interface ServerRecord {
   owner: number
   pid: number
   port: number
@@ -46,7 +46,7 @@ interface Note {
 const READY_MS = 20_000
 const STOP_MS = 5_000
 
-const noteFile = (data: string): string => join(data, 'nats-server.json')
+const recordFile = (data: string): string => join(data, 'nats-server.json')
 
 /** Starts the server on the data folder; resolves when it accepts connections. */
 export async function startNatsProcess({
@@ -61,9 +61,9 @@ export async function startNatsProcess({
 }: NatsOptions): Promise<NatsProcess> {
   const folder = resolve(data)
   mkdirSync(folder, { recursive: true })
-  const earlier = readNote(folder)
+  const earlier = readRecord(folder)
   if (earlier !== null) await endOrphan(folder, earlier, log)
-  let taken = port ?? (earlier !== null && (await isFree('127.0.0.1', earlier.port)) ? earlier.port : -1)
+  let chosen = port ?? (earlier !== null && (await isFree('127.0.0.1', earlier.port)) ? earlier.port : -1)
   let pid: number | null = null
 
   const managed = keepRunning({
@@ -73,24 +73,24 @@ export async function startNatsProcess({
     ...(onGivenUp ? { onGivenUp } : {}),
     spawn: () => {
       pid = null
-      const path = writeNatsConfig({ data: folder, port: taken, max_file_store, monitor })
+      const path = writeNatsConfig({ data: folder, port: chosen, max_file_store, monitor })
       return spawnTied([server, '-c', path])
     },
     ready: async child => {
       child.once('exit', () => {
         pid = null
       })
-      const mine = await firstNumber(child)
-      pid = mine
+      const serverPid = await firstNumber(child)
+      pid = serverPid
       const deadline = Date.now() + READY_MS
       while (child.exitCode === null && child.signalCode === null && Date.now() < deadline) {
-        if (taken === -1) taken = portOf(folder, mine)
-        if (taken !== -1 && (await answersAt(taken, 'INFO '))) {
+        if (chosen === -1) chosen = portOf(folder, serverPid)
+        if (chosen !== -1 && (await answersAt(chosen, 'INFO '))) {
           writeFileSync(
-            noteFile(folder),
-            `${JSON.stringify({ owner: process.pid, pid: mine, port: taken } satisfies Note)}\n`,
+            recordFile(folder),
+            `${JSON.stringify({ owner: process.pid, pid: serverPid, port: chosen } satisfies ServerRecord)}\n`,
           )
-          rmSync(portsFile(folder, mine), { force: true })
+          rmSync(portsFile(folder, serverPid), { force: true })
           return
         }
         await sleep(10)
@@ -101,7 +101,7 @@ export async function startNatsProcess({
   await managed.start()
 
   return {
-    port: taken,
+    port: chosen,
     urlOf: role => natsUrlOf(folder, role),
     pid: () => pid,
     kill() {
@@ -117,24 +117,24 @@ export async function startNatsProcess({
 
 /** The URL of a role at the server that was started on `data`; throws an Error with one sentence when none was. */
 export function natsUrlOf(data: string, role: Role): string {
-  const note = readNote(resolve(data))
-  if (note === null)
+  const record = readRecord(resolve(data))
+  if (record === null)
     throw new Error(
       `no NATS server was started on ${resolve(data)}: set NATS_URL, or give --data of a running \`weft start\``,
     )
-  return `nats://${role}:${encodeURIComponent(readPasswords(resolve(data))[role])}@127.0.0.1:${note.port}`
+  return `nats://${role}:${encodeURIComponent(readPasswords(resolve(data))[role])}@127.0.0.1:${record.port}`
 }
 
-function readNote(folder: string): Note | null {
+function readRecord(folder: string): ServerRecord | null {
   try {
-    return JSON.parse(readFileSync(noteFile(folder), 'utf8')) as Note
+    return JSON.parse(readFileSync(recordFile(folder), 'utf8')) as ServerRecord
   } catch {
     return null
   }
 }
 
-/** A server of an earlier start on this folder: refused while its owner lives, ended when it was left behind. */
-async function endOrphan(folder: string, { owner, pid }: Note, log: (line: string) => void): Promise<void> {
+/** Handles the server of an earlier start on this folder: refuses to start while its launcher runs, else ends it. */
+async function endOrphan(folder: string, { owner, pid }: ServerRecord, log: (line: string) => void): Promise<void> {
   if (!isRunning(pid) || !(await commandOf(pid)).includes(join(folder, 'nats.conf'))) return
   if (isRunning(owner))
     throw new Error(`${folder} is in use by another \`weft start\` (process ${owner}): stop it, or give another --data`)

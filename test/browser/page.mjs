@@ -1,4 +1,4 @@
-/** A small chat page around `useStream`: what a person would click is in the document, for a test to click. */
+/** A small chat page around `useStream`: a test clicks the buttons that a person would click. */
 import { createElement as h, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 

@@ -25,14 +25,14 @@ const say = async (page: Page, text: string, button = 'send') => {
   await page.fill('#text', text)
   await page.click(`button[id="${button}"]`)
 }
-/** Waits until the last message is this, and nothing is under way. */
+/** Waits until the last message has this text and the state is idle. */
 const until = (page: Page, text: string | RegExp, state = 'idle') =>
   Promise.all([
     page.locator('li:last-child > span', { hasText: text }).waitFor({ timeout: 30_000 }),
     page.locator('#state', { hasText: state }).waitFor({ timeout: 30_000 }),
   ])
 
-/** Waits for the first tokens of a reply to what was said last, and not of one before. */
+/** Waits for the first tokens of the reply to the last message, not to an earlier one. */
 async function counting(page: Page): Promise<void> {
   const said = await page.inputValue('#text')
   await page.locator(`li:has-text("${said}") + li > span`, { hasText: /^1 2 3/ }).waitFor()
@@ -73,7 +73,7 @@ for (const { name, alias } of lines) {
         if (status !== 'busy') break
         await page.waitForTimeout(50)
       }
-      t.pass('and the run is over at the server, too')
+      t.pass('the run has ended at the server as well')
     })
 
     await t.test('joins a run again after a reload', async t => {
@@ -101,9 +101,9 @@ for (const { name, alias } of lines) {
       await page.locator('li:first-child i', { hasText: '2' }).waitFor()
       await page.reload()
       await until(page, /^You said: hello again$/)
-      t.same(await texts(page), ['hello again', 'You said: hello again'], 'also for who comes later')
+      t.same(await texts(page), ['hello again', 'You said: hello again'], 'also after a reload')
     })
 
-    t.same(errors, [], 'and the browser has nothing to complain about')
+    t.same(errors, [], 'no error in the console')
   })
 }

@@ -1,6 +1,6 @@
 /**
- * Brings a whole Weft up and down: the real `weft start`, or a process per role for tests that kill them. Everything
- * is on free ports and a fresh folder, and ends when the test process does.
+ * Starts and stops a whole Weft: the real `weft start`, or a process per role for tests that kill them. Everything uses
+ * free ports and a new folder, and ends when the test process ends.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -22,7 +22,7 @@ const STOP_MS = 15_000
 export interface ClusterOptions {
   app?: string
   env?: { [name: string]: string }
-  /** Kept at the end when it is given. */
+  /** Not removed at the end. Default: a new folder that is removed. */
   data?: string
   flags?: string[]
 }
@@ -31,10 +31,10 @@ export interface Proc {
   child: ChildProcess
   pid: number
   port: number | null
-  /** What it wrote to stdout and stderr so far. */
+  /** Its stdout and stderr so far. */
   output(): string
   kill(signal: NodeJS.Signals): void
-  /** SIGTERM, waits; the exit code (null when a signal ended it). */
+  /** SIGTERM; resolves with the exit code, null when a signal ended it. */
   stop(): Promise<number | null>
 }
 
@@ -85,14 +85,14 @@ export interface Roles {
   edges: Proc[]
   resources: Proc[]
   graphs: Proc[]
-  /** One more process of a role; `flags` replace the usual ones. */
+  /** Starts one more process of a role; `flags` replace the default ones. */
   add(role: RoleName, flags?: string[]): Promise<Proc>
-  /** What `add` has started, in order. */
+  /** The processes that `add` has started, in order. */
   added: Proc[]
   stop(): Promise<void>
 }
 
-/** Each role in processes of its own, around one NATS server and one data folder. */
+/** A process per role, with one NATS server and one data folder. */
 export async function startRoles({
   edges = 1,
   resources = 1,
@@ -141,7 +141,7 @@ export async function startRoles({
   }
 }
 
-/** Starts `weft` with these arguments; resolves when it says that it is ready, rejects with its output when it ends. */
+/** Starts `weft` with these arguments; resolves when it is ready, rejects with its output when it ends before. */
 async function launch(args: string[], env: { [name: string]: string }): Promise<Proc> {
   const child = spawnWeft(args, env)
   let output = ''
@@ -180,7 +180,7 @@ async function launch(args: string[], env: { [name: string]: string }): Promise<
   }
 }
 
-/** `weft` as a child: it stops when we end, because the IPC channel closes. */
+/** `weft` as a child: it stops when this process ends, because the IPC channel closes. */
 export const spawnWeft = (args: string[], env: { [name: string]: string | undefined } = {}): ChildProcess =>
   fork(weft, args, {
     execArgv: [],
@@ -194,7 +194,7 @@ export function below(pid: number): number[] {
   try {
     children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
   } catch {
-    // Ended meanwhile, or a system without /proc: then nobody is waited for.
+    // Ended meanwhile, or a system without /proc: no process to wait for.
   }
   return children.flatMap(child => [child, ...below(child)])
 }

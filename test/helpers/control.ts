@@ -1,4 +1,4 @@
-/** The control plane as a client and as a deploy worker sees it. */
+/** A client of the control plane, and a scripted deploy worker. */
 import { type Caller, openCaller } from '../../bus/call.js'
 import { openLink, type Role } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
@@ -30,7 +30,7 @@ export type Control = <T = never>(
   headers?: { [name: string]: string },
 ) => Promise<Answered<T>>
 
-/** Calls with the key; a body is sent as JSON, a text as it is. */
+/** Calls with the key; a body is sent as JSON, a text unchanged. */
 export const openControl =
   (url: string, key = KEY): Control =>
   async <T>(method: string, path: string, body?: unknown, headers: { [name: string]: string } = {}) => {
@@ -43,7 +43,7 @@ export const openControl =
     return { status: answer.status, headers: answer.headers, text, body: (text === '' ? null : JSON.parse(text)) as T }
   }
 
-/** A deployment that is right; what is given wins. */
+/** A valid deployment; `more` overrides its fields. */
 export const github = (name: string, more: Partial<DeploymentCreate> = {}): DeploymentCreate => ({
   name,
   source: 'github',
@@ -69,20 +69,20 @@ export interface Deployer {
   log(task: DeployTask, stage: DeployLog['stage'], lines: DeployLog['lines']): Promise<void>
   active(): Promise<ActiveDeployments['deployments']>
   ask<T>(verb: string, body: object): Promise<T>
-  /** `<kind> <deployment>` of every wake-up that was heard. */
+  /** `<kind> <deployment>` of every received wake-up. */
   woken: string[]
-  /** Claims and brings the revision to the status, by way of the statuses between. */
+  /** Claims and brings the revision to the status, through the statuses between. */
   bring(to: RevisionStatus, more?: Partial<DeployAdvance>): Promise<DeployTask>
   close(): Promise<void>
 }
 
-const WAYS: { readonly [to: string]: RevisionStatus[] } = {
+const PATHS: { readonly [to: string]: RevisionStatus[] } = {
   BUILD_FAILED: ['BUILDING', 'BUILD_FAILED'],
   DEPLOYED: ['BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOYED'],
   DEPLOY_FAILED: ['BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOY_FAILED'],
 }
 
-/** A scripted deploy worker at this broker: it says the real calls, and does nothing. `role`: one that only pretends. */
+/** A scripted deploy worker at this broker: it makes the real calls and builds nothing. With another `role` it has the rights of that role. */
 export async function openDeployer(url: string, role: Role = 'deployer'): Promise<Deployer> {
   const link = await openLink({ url, role, log: openLog('test', 'silent') })
   const caller: Caller = openCaller(link)
@@ -110,8 +110,8 @@ export async function openDeployer(url: string, role: Role = 'deployer'): Promis
     async bring(to, more = {}) {
       const task = await deployer.claim()
       if (task === null) throw new Error('there is no task')
-      const way = (WAYS[to] ?? [to]).slice(task.stage === 'AWAITING_DEPLOY' ? 2 : 0)
-      for (const status of way) await deployer.advance(task, status, status === to ? more : {})
+      const path = (PATHS[to] ?? [to]).slice(task.stage === 'AWAITING_DEPLOY' ? 2 : 0)
+      for (const status of path) await deployer.advance(task, status, status === to ? more : {})
       return task
     },
     async close() {
@@ -122,5 +122,5 @@ export async function openDeployer(url: string, role: Role = 'deployer'): Promis
   return deployer
 }
 
-/** Without what changes from one read to the next. */
+/** Without the field that changes from one read to the next. */
 export const still = ({ updated_at: _, ...rest }: Deployment): Omit<Deployment, 'updated_at'> => rest

@@ -1,9 +1,9 @@
-/** A TCP proxy that cuts connections in the middle of an answer, as networks do. */
+/** A TCP proxy that resets connections in the middle of a response, as networks do. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface CuttingProxy {
   url: string
-  /** Each of the next answers is cut once so many bytes of it have passed; those after them are not. */
+  /** Cuts each of the next responses after this many bytes, one number per response. */
   cutAfter(...bytes: number[]): void
   /** Connections that were cut. */
   cuts(): number
@@ -41,7 +41,7 @@ export async function cuttingProxy(url: string): Promise<CuttingProxy> {
       if (bytes.length >= room) {
         cuts++
         upstream.pause()
-        // What fits is delivered, then the connection is reset.
+        // The bytes below the limit are delivered, then the connection is reset.
         client.write(bytes.subarray(0, room), () => client.resetAndDestroy())
       } else if (!client.write(bytes)) {
         upstream.pause()

@@ -1,8 +1,8 @@
-/** Plain requests: what a client without an SDK sends and gets. */
+/** Plain HTTP requests, as a client without an SDK sends them. */
 export interface Answer {
   status: number
   headers: Headers
-  /** Parsed where it is JSON; undefined when there is none. */
+  /** Parsed JSON; undefined when the body is empty. */
   body: unknown
 }
 
@@ -13,7 +13,7 @@ export type Send = (
   headers?: { [name: string]: string },
 ) => Promise<Answer>
 
-/** Sends to this server; a string is sent as it is, anything else as JSON. */
+/** Sends to this server; a string is sent unchanged, any other value as JSON. */
 export const sender =
   (url: string): Send =>
   async (method, path, body, headers = {}) => {

@@ -1,16 +1,16 @@
-/** A real MongoDB server (scripts/mongo-server.ts) and databases of one test each. Ends with the test process. */
+/** A MongoDB server (scripts/mongo/server.ts) with a database per use. It ends with the test process. */
 import { randomUUID } from 'node:crypto'
 import { MongoClient } from 'mongodb'
 import { type MongoProcess, startMongoProcess } from '../../scripts/mongo/process.js'
 import { findMongo } from '../../scripts/mongo/server.js'
 
 export interface TestMongo {
-  /** Of a database that nobody else uses; removed by `stop`. */
+  /** The URL of a new database; `stop` removes it. */
   url(): string
   stop(): Promise<void>
 }
 
-/** The server of MONGODB_URL where there is one. */
+/** The server of MONGODB_URL when it is set, else one that is started. */
 export async function startMongo(): Promise<TestMongo> {
   const way = await findMongo()
   const server = way.kind === 'url' ? null : await startMongoProcess(way)
@@ -33,7 +33,7 @@ export async function startMongo(): Promise<TestMongo> {
   }
 }
 
-/** One that can be killed. */
+/** A server that the test may kill. */
 export async function startOwnMongo(): Promise<MongoProcess> {
   const way = await findMongo({ own: true })
   if (way.kind === 'url') throw new Error('a server that is not ours cannot be killed')

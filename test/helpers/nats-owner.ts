@@ -1,4 +1,4 @@
-/** Starts a NATS server on the folder given, prints its process id and waits to be killed. */
+/** Starts a NATS server on the folder of its argument, prints its process id and waits to be killed. */
 import { startNatsProcess } from '../../scripts/nats/process.js'
 import { findNatsServer } from '../../scripts/nats/server.js'
 

@@ -1,4 +1,4 @@
-/** A real NATS server on a random port and a fresh folder, with the users of production. Ends with the test process. */
+/** A real NATS server on a free port and a new folder, with the users of production. It ends with the test process. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ export interface TestNats {
   kill(): void
   /** At the same port, on the same folder. */
   restart(): Promise<void>
-  /** Ends it and removes the folder. */
+  /** Stops it and removes the folder. */
   stop(): Promise<void>
 }
 

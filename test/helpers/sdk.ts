@@ -1,4 +1,4 @@
-/** The official JavaScript SDK in the lines we test against, as pinned in test/sdk/package.json. */
+/** The official JavaScript SDK in all tested lines, as pinned in test/sdk/package.json. */
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Client } from '@langchain/langgraph-sdk'

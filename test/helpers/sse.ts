@@ -1,4 +1,4 @@
-/** A plain reader of server-sent events that keeps every frame as it came: what a client without an SDK sees. */
+/** A plain reader of server-sent events that keeps every frame as received, for tests without an SDK. */
 export interface Frame {
   id: number
   event: string
@@ -10,7 +10,7 @@ export interface Reading {
   headers: Headers
   /** Comment lines, such as heartbeats. */
   comments: number
-  /** The body ended by itself, not by `stopAfter`. */
+  /** The server ended the body, not `stopAfter`. */
   ended: boolean
 }
 
@@ -18,7 +18,7 @@ export interface ReadOptions {
   method?: string
   body?: unknown
   headers?: { [name: string]: string }
-  /** Drop the connection once so many frames have come. */
+  /** Drop the connection after this many frames. */
   stopAfter?: number
 }
 

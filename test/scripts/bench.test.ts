@@ -21,14 +21,14 @@ import { alive, below, startCluster } from '../helpers/cluster.js'
 const windows = { warm: 0, seconds: 0.5, quick: true }
 const scenarioOf = (name: string) => SCENARIOS.find(scenario => scenario.name === name)!
 
-/** What a tampering proxy makes of an answer; null = as it is. `cut` ends the connection in the middle. */
+/** The change of a response by the proxy; null: unchanged. `cut` ends the connection in the middle. */
 type Tamper = (answer: {
   body: string
   path: string
   method: string
 }) => { body?: string; status?: number; cut?: true } | null
 
-/** Frames of a stream without what stands before the first. */
+/** Frames of a stream without the text before the first. */
 const framesOf = (body: string) =>
   body
     .replace(/^: connected\n/, '')
@@ -47,7 +47,7 @@ const onJson =
   ({ body, path, method }) =>
     of(path, method) ? { body: JSON.stringify(change(JSON.parse(body))) } : null
 
-/** Passes everything on; each answer that `tamper` means is changed, but not the first `spare` of them. */
+/** Forwards everything; each response that `tamper` selects is changed, except the first `spare` of them. */
 async function startProxy(target: string, tamper: Tamper, spare = 1) {
   let meant = 0
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
@@ -63,7 +63,7 @@ async function startProxy(target: string, tamper: Tamper, spare = 1) {
     })
     onward.on('error', () => response.destroy())
     request.pipe(onward)
-    // A client that leaves in the middle of a stream leaves the server, too.
+    // A client that disconnects in the middle of a stream disconnects from the server, too.
     response.on('close', () => onward.destroy())
   })
   server.listen(0, '127.0.0.1')
@@ -77,7 +77,7 @@ async function startProxy(target: string, tamper: Tamper, spare = 1) {
   }
 }
 
-t.test('a server that answers wrong fails the scenario', async t => {
+t.test('a wrong answer fails the scenario', async t => {
   const cluster = await startCluster({ app: benchApp })
   t.teardown(() => cluster.stop())
   const direct = await serverAt(cluster.url)
@@ -95,7 +95,7 @@ t.test('a server that answers wrong fails the scenario', async t => {
     }
   }
 
-  t.test('nothing is changed: nothing fails', async t => {
+  t.test('unchanged answers fail nothing', async t => {
     for (const name of ['create-assistant', 'get-thread', 'run-wait-steps', 'chunks', 'tokens', 'fan-out']) {
       const { failure, value, operations } = await through(name, () => null)
       t.equal(failure, undefined, name)
@@ -249,14 +249,14 @@ t.test('a server that answers wrong fails the scenario', async t => {
     )
 
   t.test('a join that gives the last event again', async t => {
-    // Not through the proxy, which waits for the end of an answer: joins are the only streams that are asked with GET.
+    // Not through the proxy, which waits for the end of a response: joins are the only streams by GET.
     const again = onFrames(frames => [frames[0]!, ...frames])
     const result = await through('resume', answer => (answer.method === 'GET' ? again(answer) : null), { spare: 0 })
     t.match(result, { failure: /event \d+ is missing: the next one that came has id/ })
   })
 })
 
-t.test('nobody is there: a failure, no figure', async t => {
+t.test('without a server: a failure, no figure', async t => {
   const server = createPlain()
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -330,7 +330,7 @@ t.test('medians, targets and ratios', async t => {
   t.match(linesOf(scenarios, [one('create-thread', 'weft', 0, 1)], { quick: true }), [{ target: null, met: null }])
 })
 
-t.test('a window of which others took too much is measured again', async t => {
+t.test('a window with too much stolen time is measured again', async t => {
   const stolen = [0.5, 0.2, 0.3, 0, 0.04]
   let n = 0
   const meter = () => () => stolen[n++]!
@@ -383,7 +383,7 @@ t.test('the table of the documentation', async t => {
   t.throws(() => writeTable(join(root, 'README.md'), results), /has 0 lines/)
 })
 
-t.test('what is wrong with the command is said', async t => {
+t.test('a wrong command line gets a sentence', async t => {
   t.throws(() => optionsOf(['--only', 'no-such']), { message: /no scenario matches "no-such"/, exitCode: 2 })
   t.throws(() => optionsOf(['--peer', 'nobody']), { message: /there is no peer "nobody"/, exitCode: 2 })
   t.throws(() => optionsOf(['--seconds', '0']), { message: /--seconds must be/, exitCode: 2 })
@@ -395,7 +395,7 @@ t.test('what is wrong with the command is said', async t => {
   await t.rejects(serverAt('http://example.com:80'), /this machine only/)
 })
 
-t.test('npm run bench -- --quick --only: a Weft of its own, figures in a file, nothing left behind', async t => {
+t.test('npm run bench -- --quick --only: its own Weft, figures in a file, no process left behind', async t => {
   const file = join(t.testdir(), 'out.json')
   const only = '^(start|idle-memory|create-thread|run-wait|chunks)$'
   const main = fileURLToPath(new URL('../../scripts/bench/bench.js', import.meta.url))

@@ -7,8 +7,8 @@ import t from 'tap'
 import { repositoryOf } from '../../scripts/mongo/jars.js'
 import { findMongo } from '../../scripts/mongo/server.js'
 
-/** A folder with commands that say yes to everything, and an environment that knows no others. */
-function place(t: { teardown(undo: () => void): void }, ...commands: string[]) {
+/** A folder with commands that always succeed, and an environment with no other commands. */
+function fakeCommands(t: { teardown(undo: () => void): void }, ...commands: string[]) {
   const folder = mkdtempSync(join(tmpdir(), 'weft-mongo-find-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   for (const name of commands) {
@@ -18,30 +18,30 @@ function place(t: { teardown(undo: () => void): void }, ...commands: string[]) {
   return { folder, env: { PATH: folder, HOME: folder, MAVEN_HOME: folder }, cache: join(folder, 'cache') }
 }
 
-t.test('the server of MONGODB_URL comes first, unless it has to be one of our own', async t => {
-  const { env, cache } = place(t, 'mongod')
+t.test('the server of MONGODB_URL comes first, unless the test needs its own', async t => {
+  const { env, cache } = fakeCommands(t, 'mongod')
   const url = 'mongodb://there:1'
   t.same(await findMongo({ env: { ...env, MONGODB_URL: url }, cache }), { kind: 'url', url })
   t.equal((await findMongo({ env: { ...env, MONGODB_URL: url }, cache, own: true })).kind, 'mongod')
 })
 
 t.test('then mongod, docker, a JDK, in this order', async t => {
-  t.equal((await findMongo(place(t, 'mongod', 'docker'))).kind, 'mongod')
-  const way = await findMongo(place(t, 'docker'))
+  t.equal((await findMongo(fakeCommands(t, 'mongod', 'docker'))).kind, 'mongod')
+  const way = await findMongo(fakeCommands(t, 'docker'))
   if (way.kind !== 'docker') throw new Error(`found ${way.kind}`)
   t.match(way.command('/data', 1234).join(' '), /^docker run .*127\.0\.0\.1:1234:27017 .*\/data:/)
 })
 
-t.test('nothing there: one sentence that says how to get one', async t => {
+t.test('without any server: one sentence that names the choices', async t => {
   const message = /no MongoDB server was found.*MONGODB_URL.*mongod.*docker.*apt-get install.*--embedded-only/
-  await t.rejects(findMongo(place(t)), { message })
+  await t.rejects(findMongo(fakeCommands(t)), { message })
 })
 
-t.test('an archive that is not the one we know is refused and leaves nothing behind', async t => {
+t.test('an archive with another sum is refused and leaves no file', async t => {
   const server = createServer((_, answer) => answer.end('something else'))
   await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
   t.teardown(() => server.close())
-  const { env, cache } = place(t, 'java', 'javac')
+  const { env, cache } = fakeCommands(t, 'java', 'javac')
   mkdirSync(cache)
   const repository = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   await t.rejects(findMongo({ env, cache, repository }), { message: /has the sha256 [0-9a-f]{64}, expected/ })
@@ -49,7 +49,7 @@ t.test('an archive that is not the one we know is refused and leaves nothing beh
 })
 
 t.test('archives come from the mirror that Maven is configured for', t => {
-  const { folder, env } = place(t)
+  const { folder, env } = fakeCommands(t)
   t.match(repositoryOf(env), /^https:\/\/repo\.maven\.apache\.org\//)
   mkdirSync(join(folder, '.m2'))
   const mirror = (of: string, url: string) => `<mirror><mirrorOf>${of}</mirrorOf><url>${url}</url></mirror>`

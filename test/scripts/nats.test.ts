@@ -32,13 +32,13 @@ async function as(role: Role) {
   return { nc, refused }
 }
 
-/** Says it and waits until the server has judged it. */
+/** Publishes and waits until the server has processed it. */
 async function publish({ nc }: { nc: NatsConnection }, subject: string) {
   nc.publish(subject, 'x')
   await nc.flush()
 }
 
-t.test('a role may say what its code says and nothing else', async t => {
+t.test('a role publishes to the subjects of its code only', async t => {
   const resources = await as('resources')
   const graphs = await as('graphs')
   const edge = await as('edge')
@@ -67,7 +67,7 @@ t.test('a role may say what its code says and nothing else', async t => {
   t.equal(resources.refused.length, 0)
 })
 
-t.test('orders of deployments, and the secrets that come with them, are for deploy workers alone', async t => {
+t.test('only deploy workers receive deploy tasks and their secrets', async t => {
   const resources = await as('resources')
   const heard: string[] = []
   resources.nc.subscribe('rpc.>', { callback: (_, { subject }) => void heard.push(subject) })
@@ -89,7 +89,7 @@ t.test('orders of deployments, and the secrets that come with them, are for depl
   t.same(heard, [...verbs, 'rpc.assistants.retire', 'rpc.deployments.create', 'rpc.assistants.register'])
 })
 
-t.test('no role may listen at the inbox of another', async t => {
+t.test('no role may subscribe to the inbox of another', async t => {
   for (const role of ROLES) {
     const { nc } = await as(role)
     const refused: string[] = []
@@ -102,16 +102,16 @@ t.test('no role may listen at the inbox of another', async t => {
   }
 })
 
-t.test('nobody without a password', async t => {
+t.test('a connection without a password is refused', async t => {
   await t.rejects(connect({ servers: `127.0.0.1:${nats.port}`, reconnect: false }))
 })
 
-t.test('what holds a password is readable by its owner only', async t => {
+t.test('files with passwords are readable by their owner only', async t => {
   for (const file of ['nats-users.json', 'nats.conf'])
     t.equal(statSync(join(nats.data, file)).mode & 0o777, 0o600, file)
 })
 
-t.test('after kill -9 it comes back at the same port, with what was stored', async t => {
+t.test('after kill -9 a restart keeps the port and the stored streams', async t => {
   const { nc } = await as('resources')
   const streams = (await nc.jetstreamManager()).streams
   await streams.add({ name: 'RUNS', subjects: ['queue.*'] })
@@ -121,7 +121,7 @@ t.test('after kill -9 it comes back at the same port, with what was stored', asy
   t.equal((await (await again.nc.jetstreamManager()).streams.info('RUNS')).config.name, 'RUNS')
 })
 
-t.test('in production it is started again by itself, within a second, at the same port', async t => {
+t.test('in production it restarts within a second at the same port', async t => {
   const data = t.testdir()
   const lines: string[] = []
   const kept = await startNatsProcess({
@@ -156,7 +156,7 @@ t.test('a second server on a folder in use is refused', async t => {
   t.ok(nats.pid(), 'the first lives')
 })
 
-t.test('it ends when its owner is killed; one that was left behind is ended by the next start', async t => {
+t.test('it ends when its launcher is killed; the next start ends an orphan', async t => {
   const data = t.testdir()
   const ownerFile = fileURLToPath(new URL('../helpers/nats-owner.js', import.meta.url))
   const owner = spawn(process.execPath, [ownerFile, data], { stdio: ['ignore', 'pipe', 'inherit'] })

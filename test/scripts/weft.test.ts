@@ -18,7 +18,7 @@ async function weft(args: string[], env: { [name: string]: string } = {}) {
   return { code: code as number, stdout, stderr }
 }
 
-/** Asks until it answers so; how long that took. */
+/** Polls until the answer is true; returns the duration. */
 async function until(what: () => Promise<boolean>, ms = 10_000): Promise<number> {
   const since = Date.now()
   while (!(await what().catch(() => false))) {
@@ -36,7 +36,7 @@ t.test('help, version', async t => {
   t.match(await weft(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ })
 })
 
-t.test('what is wrong with a command is said in one sentence, with exit code 2', async t => {
+t.test('a wrong command line gets one sentence and exit code 2', async t => {
   const folder = t.testdir({ broken: { 'langgraph.json': '{' }, empty: { 'langgraph.json': '{"graphs":{}}' } })
   const cases: [string[], RegExp][] = [
     [['start', '--prot', '1'], /Unknown option '--prot'/],
@@ -74,7 +74,7 @@ t.test('a taken port, and a role without a broker: one sentence', async t => {
   t.match(await weft(['resources', '--data', t.testdir()]), { code: 1, stderr: /set NATS_URL, or give --data/ })
 })
 
-t.test('an application that cannot be loaded ends the start at once, with what is wrong', async t => {
+t.test('an application that cannot be loaded ends the start at once, with the reason', async t => {
   const app = t.testdir({ 'langgraph.json': '{"graphs":{"agent":"./none.mjs:graph"}}' })
   const { code, stderr } = await weft(['start', '--app', app, '--port', '0', '--data', join(app, 'data')])
   t.equal(code, 1)
@@ -88,11 +88,11 @@ t.test('a started server', async t => {
   const { url, data } = cluster
   const natsPid = () => Number(readFileSync(join(data, 'nats-server.pid'), 'utf8'))
   const natsPort = () => JSON.parse(readFileSync(join(data, 'nats-server.json'), 'utf8')).port as number
-  // The merged roles are what the launcher started last.
+  // The process that runs the roles.
   const rolesPid = () =>
     below(cluster.launcher.pid).find(pid => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('roles-main'))
 
-  await t.test('says where it is, and how to stream and resume', async t => {
+  await t.test('prints its address and how to stream and resume', async t => {
     t.equal((await fetch(`${url}/ready`)).status, 200)
     await until(async () => cluster.output().includes('last-event-id'))
     t.match(cluster.output(), new RegExp(`curl -N ${url}/runs/stream .*"stream_resumable":true`))
@@ -121,7 +121,7 @@ t.test('a started server', async t => {
     t.match(
       (await client.threads.getState(thread_id)).metadata,
       { langgraph_api_url: url },
-      'runs are told where it is',
+      'runs know the address of the server',
     )
   })
 
@@ -133,7 +133,7 @@ t.test('a started server', async t => {
   })
 })
 
-t.test('when the launcher is killed, nothing stays behind', async t => {
+t.test('when the launcher is killed, all its processes end', async t => {
   const cluster = await startCluster({ env: { WEFT_STOP_MS: '2000' } })
   const pids = cluster.pids()
   cluster.launcher.kill('SIGKILL')
