@@ -62,7 +62,7 @@ export interface AnswerHead {
     resumable: boolean
     temporary: boolean
     resumable_until_id: number | null
-    hb?: number
+    heartbeats?: number
   }
   headers?: { [name: string]: string }
   /** rpc.threads.socket_command: the body is an EdgeAction (schemas/protocol-v2.ts). */
@@ -71,12 +71,12 @@ export interface AnswerHead {
   assistant_id?: string
 }
 
-/** Body of rpc.runs.claim. `hb`: the count seen 6 s ago; when it still stands the holder is dead and is replaced. */
+/** Body of rpc.runs.claim. `heartbeats`: the count seen 6 s ago; when it is unchanged the holder is dead and is replaced. */
 export interface Claim {
   run_id: string
   thread_id: string
   worker: string
-  hb?: number
+  heartbeats?: number
 }
 
 /** Body of rpc.runs.heartbeat; answered by Beaten. */
@@ -84,7 +84,7 @@ export interface Heartbeat {
   worker: string
   runs: { run_id: string; token: string }[]
 }
-export interface Beaten {
+export interface HeartbeatReply {
   /** Runs to stop: somebody asked for it. */
   cancel: string[]
   /** Runs that a later attempt holds: stop and say nothing. */

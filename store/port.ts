@@ -34,7 +34,7 @@ export interface Active {
 
 export interface Queued {
   run_id: string
-  no: number
+  position: number
   due_at: number
   /** As in Active: kept while the run waits for its next attempt. */
   charges?: number
@@ -60,10 +60,10 @@ export interface ThreadRow {
   rev: number
   active: Active | null
   queue: Queued[]
-  next_no: number
+  next_position: number
   claim_no: number
   /** The checkpoint that "latest" follows. */
-  head: string | null
+  latest_checkpoint_id: string | null
   /** How long it lives; null = for ever. */
   ttl: Ttl | null
   /** When something is to be done about that, or about a hidden thread that is half made or half removed. */
@@ -79,7 +79,7 @@ export interface Ttl {
 export type ThreadSort = 'thread_id' | 'status' | 'created_at' | 'updated_at' | 'state_updated_at'
 
 /** A place in a list of threads: a row of it. */
-export interface ThreadPlace {
+export interface ThreadCursor {
   /** Of the column that the list is sorted by. */
   value: string | number
   thread_id: string
@@ -95,7 +95,7 @@ export interface ThreadQuery {
   sort: ThreadSort
   order: 'asc' | 'desc'
   /** Where the page before ended. */
-  after?: ThreadPlace
+  after?: ThreadCursor
   /** Rows to be passed over before the first; given only without ids, status and keys. */
   skip?: number
   limit: number
@@ -104,7 +104,7 @@ export interface ThreadQuery {
 /** One page, in order. It may hold fewer rows than asked for, even none, before the end; the end is `next: null`. */
 export interface ThreadPage {
   rows: ThreadRow[]
-  next: ThreadPlace | null
+  next: ThreadCursor | null
 }
 
 /** Bytes and rows of what a thread keeps, and the bytes of each channel (all versions, all namespaces). */
@@ -114,9 +114,9 @@ export interface Storage {
   writes: { rows: number; bytes: number }
 }
 
-/** The finished state of a thread, valid while `head` is the thread's head. `values` and `rest` are JSON text bytes. */
+/** The finished state of a thread, valid while its `latest_checkpoint_id` is that of the thread. `values` and `rest` are JSON text bytes. */
 export interface StateRow {
-  head: string | null
+  latest_checkpoint_id: string | null
   values: Uint8Array | null
   /** The ThreadState without its first member: `"next":[…],…}`. Null: a host computes it. */
   rest: Uint8Array | null
@@ -147,7 +147,7 @@ export interface RunRow {
   attempt: number
   token: string | null
   /** Grows with every heartbeat of the worker that holds the run. */
-  hb: number
+  heartbeats: number
   worker: string | null
   cancel: 'interrupt' | 'rollback' | null
   cancel_due_at: number | null
@@ -180,13 +180,13 @@ export interface RunRow {
 export type RunSummary = Omit<RunRow, 'kwargs' | 'result'>
 
 /** Where a page of runs ended: its last row. */
-export type RunPlace = Pick<RunRow, 'created_at' | 'run_id'>
+export type RunCursor = Pick<RunRow, 'created_at' | 'run_id'>
 
 export interface RunQuery {
   thread_id: string
   /** Absent: of any status. Runs that are accepting are never listed. */
   status?: readonly RunStatus[]
-  after?: RunPlace
+  after?: RunCursor
   skip?: number
   limit: number
 }
@@ -326,7 +326,7 @@ export type Step =
     }
   /** Fails unless the row exists and matches, or it is optional. Removes the run alone. */
   | { step: 'runs.remove'; run_id: string; where: RunWhere; optional?: true }
-  /** hb + 1 on every run named that still has this token; never fails. */
+  /** heartbeats + 1 on every run named that still has this token; never fails. */
   | { step: 'runs.beat'; runs: { run_id: string; token: string }[] }
   /**
    * Inserts; never fails. A checkpoint or write with a known key is replaced (writes to a special channel, idx < 0,
@@ -430,7 +430,7 @@ export interface Store {
       app: string,
       status: readonly ('pending' | 'running')[],
       limit: number,
-      after?: RunPlace,
+      after?: RunCursor,
     ): Promise<RunSummary[]>
     /** Runs of the thread with a `claim_no` of at least `from`, in its order. */
     claimed(thread_id: string, from: number, limit: number): Promise<RunSummary[]>
@@ -444,7 +444,7 @@ export interface Store {
     expired(ended_before: number, resumable_before: number, limit: number): Promise<string[]>
   }
   checkpoints: {
-    /** By id; without one the thread's head (namespace "") or the greatest seq of the namespace. */
+    /** By id; without one the thread's latest checkpoint (namespace "") or the greatest seq of the namespace. */
     get(query: CheckpointQuery): Promise<Tuple | null>
     /**
      * Newest first (by seq); all namespaces when `ns` is absent. With `bytes`: at least one, and no more once they

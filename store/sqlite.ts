@@ -5,7 +5,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fail } from '../schemas/errors.js'
-import type { RecordRow, RunSummary, StateRow, Step, Store, ThreadPlace, ThreadRow, Tuple } from './port.js'
+import type { RecordRow, RunSummary, StateRow, Step, Store, ThreadCursor, ThreadRow, Tuple } from './port.js'
 import type { Param, Row } from './sqlite/database.js'
 import type { ReaderData } from './sqlite/reader.js'
 import { itemOf, labelsOfPath } from './sqlite/reads-items.js'
@@ -70,7 +70,7 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       state: async id => decode<StateRow>(STATE, await reader.call<Row>(['threads.state', id])),
       async list(query) {
         const { rows, next } = await scan<ThreadRows>('threads.list', query)
-        return { rows: rows.map(row => decode<ThreadRow>(THREAD, row)!), next: decode<ThreadPlace>(PLACE, next) }
+        return { rows: rows.map(row => decode<ThreadRow>(THREAD, row)!), next: decode<ThreadCursor>(PLACE, next) }
       },
       count: (app, status) => scan('threads.count', app, status ?? null),
       states: async (ids, bytes) =>
@@ -134,7 +134,7 @@ const openReader = (file: string) =>
   Thread.open<null>(new URL('./sqlite/reader.js', import.meta.url), { file } satisfies ReaderData)
 
 const PLACE = ['value', 'thread_id'] as const
-const STATE = ['head', 'values', 'rest'] as const
+const STATE = ['latest_checkpoint_id', 'values', 'rest'] as const
 const records = (rows: Row[]): RecordRow[] => rows.map(row => decode<RecordRow>(RECORD, row)!)
 const summaries = (rows: Row[]): RunSummary[] => rows.map(row => decode<RunSummary>(RUN, row)!)
 

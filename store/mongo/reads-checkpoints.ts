@@ -13,9 +13,9 @@ const TUPLES = 64
 export function checkpointReads(all: Collections, { rows }: Find): Store['checkpoints'] {
   return {
     async get({ thread_id, ns = '', checkpoint_id, without_run }) {
-      // The head may be what is to be left out: then it is the newest of the others.
+      // The latest checkpoint may be one to leave out: then the newest of the others counts.
       const follows = checkpoint_id === undefined && ns === '' && without_run === undefined
-      const id = follows ? await headOf(thread_id) : checkpoint_id
+      const id = follows ? await latestOf(thread_id) : checkpoint_id
       if (id === null) return null
       const others = without_run === undefined ? {} : { run_id: { $ne: without_run } }
       const found =
@@ -126,9 +126,9 @@ export function checkpointReads(all: Collections, { rows }: Find): Store['checkp
     },
   }
 
-  async function headOf(thread_id: string): Promise<string | null> {
-    const doc = await all.threads.findOne({ _id: thread_id }, { projection: { head: 1 } })
-    return (doc?.head as string | null | undefined) ?? null
+  async function latestOf(thread_id: string): Promise<string | null> {
+    const doc = await all.threads.findOne({ _id: thread_id }, { projection: { latest_checkpoint_id: 1 } })
+    return (doc?.latest_checkpoint_id as string | null | undefined) ?? null
   }
 
   async function seqOf(thread_id: string, id: string): Promise<number | null> {

@@ -1,6 +1,6 @@
 /** The queries; every one goes by `_id` or through an index of collections.ts. */
 import type { Filter, FindOptions } from 'mongodb'
-import type { RecordQuery, RecordRow, RunPlace, RunRow, RunSummary, Store } from '../port.js'
+import type { RecordQuery, RecordRow, RunCursor, RunRow, RunSummary, Store } from '../port.js'
 import type { Collections } from './collections.js'
 import { type Doc, key, plain } from './documents.js'
 import { beyond, type Find, finder, keyed } from './find.js'
@@ -79,7 +79,7 @@ const SUMMARY: FindOptions = { projection: { kwargs: 0, result: 0, '_parts.kwarg
 const OLDEST = { created_at: 1, _id: 1 } as const
 const NEWEST = { created_at: -1, _id: -1 } as const
 
-const place = (way: '$gt' | '$lt', after: RunPlace | undefined): Filter<Doc> =>
+const place = (way: '$gt' | '$lt', after: RunCursor | undefined): Filter<Doc> =>
   after === undefined ? {} : beyond(way, 'created_at', after.created_at, '_id', after.run_id)
 
 const named = (row: RecordRow): RecordRow => ({ ...row, name: row.name === null ? null : nameFrom(row.name) })

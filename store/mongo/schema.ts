@@ -1,11 +1,27 @@
-/** The version of what is kept: one document, so that an older Weft does not write into what it does not know. */
-import type { Db } from 'mongodb'
+/** The version of the stored documents: one document, so that an older Weft does not write what it does not know. */
+import type { Db, Document } from 'mongodb'
 import { isTaken } from './documents.js'
 
-/** Grows when documents of an older Weft have to be changed before this one can read them. */
-const VERSION = 1
+/** Changes that documents of an older Weft need before this one can read them. Each may be repeated. */
+const UPGRADES: ((db: Db) => Promise<void>)[] = [
+  async db => {
+    await db.collection('runs').updateMany({ hb: { $exists: true } }, { $rename: { hb: 'heartbeats' } })
+    await db
+      .collection('threads')
+      .updateMany({ head: { $exists: true } }, { $rename: { head: 'latest_checkpoint_id', next_no: 'next_position' } })
+    await db.collection('states').updateMany({ head: { $exists: true } }, { $rename: { head: 'latest_checkpoint_id' } })
+    await rewrite(db, 'threads', { 'queue.no': { $exists: true } }, ({ queue }) => ({
+      queue: (queue as Document[]).map(({ no, ...rest }) => ({ ...rest, position: no })),
+    }))
+    await rewrite(db, 'runs', { base: { $regex: '^."head":' } }, ({ base }) => ({
+      base: (base as string).replace('{"head":', '{"latest_checkpoint_id":'),
+    }))
+  },
+]
 
-/** Throws one sentence when a newer Weft has written the database. */
+const VERSION = UPGRADES.length + 1
+
+/** Brings the documents to this version; throws one sentence when a newer Weft has written the database. */
 export async function ensureVersion(db: Db): Promise<void> {
   const meta = db.collection<{ _id: string; version: number }>('meta')
   try {
@@ -13,9 +29,18 @@ export async function ensureVersion(db: Db): Promise<void> {
   } catch (error) {
     if (!isTaken(error)) throw error
   }
-  const found = await meta.findOne({ _id: 'schema' })
-  if (found !== null && found.version > VERSION)
+  const found = (await meta.findOne({ _id: 'schema' }))?.version ?? VERSION
+  if (found > VERSION)
     throw new Error(
-      `The database ${db.databaseName} has schema version ${found.version}, this Weft knows up to ${VERSION}: start a newer Weft`,
+      `The database ${db.databaseName} has schema version ${found}, this Weft knows up to ${VERSION}: start a newer Weft`,
     )
+  for (let version = found; version < VERSION; version++) {
+    await UPGRADES[version - 1]!(db)
+    await meta.updateOne({ _id: 'schema', version }, { $set: { version: version + 1 } })
+  }
+}
+
+async function rewrite(db: Db, on: string, filter: Document, change: (doc: Document) => Document): Promise<void> {
+  for await (const doc of db.collection(on).find(filter))
+    await db.collection(on).updateOne({ _id: doc._id }, { $set: change(doc) })
 }

@@ -53,8 +53,8 @@ const WAYS: Ways = {
     return patch(all, 'threads', owner(thread_id), filter, fields(set), more)
   },
 
-  'threads.state': async ({ thread_id, head, values, rest }, all) => {
-    await put(all, 'states', owner(thread_id), { _id: thread_id, head, values, rest })
+  'threads.state': async ({ thread_id, latest_checkpoint_id, values, rest }, all) => {
+    await put(all, 'states', owner(thread_id), { _id: thread_id, latest_checkpoint_id, values, rest })
     return true
   },
 
@@ -90,7 +90,9 @@ const WAYS: Ways = {
   'runs.beat': async ({ runs }, all) => {
     if (runs.length === 0) return true
     await all.runs.bulkWrite(
-      runs.map(({ run_id, token }) => ({ updateOne: { filter: { _id: run_id, token }, update: { $inc: { hb: 1 } } } })),
+      runs.map(({ run_id, token }) => ({
+        updateOne: { filter: { _id: run_id, token }, update: { $inc: { heartbeats: 1 } } },
+      })),
       { ordered: false },
     )
     return true
@@ -213,7 +215,7 @@ const TRUNCATE: { readonly [what in Truncated]: (all: Collections, keep: string[
   },
   async checkpoints(all) {
     await empty(all, 'checkpoints', 'blobs', 'writes', 'states')
-    const set = { head: null, settled: 'idle', interrupts: '{}', error: null }
+    const set = { latest_checkpoint_id: null, settled: 'idle', interrupts: '{}', error: null }
     await all.threads.updateMany({ status: { $ne: 'busy' } }, { $set: { status: 'idle' } })
     await all.threads.updateMany({}, { $set: set, $inc: { rev: 1 } })
   },

@@ -169,7 +169,7 @@ export const threadReads = ({ get, all }: Ask) => {
       const states: (Row | null)[] = []
       let held = 0
       for (const id of ids) {
-        const row = get('SELECT head, "values", rest FROM states WHERE thread_id = ?', [id])
+        const row = get('SELECT latest_checkpoint_id, "values", rest FROM states WHERE thread_id = ?', [id])
         states.push(row ?? null)
         for (const value of row ?? []) {
           if (!(value instanceof Uint8Array)) continue

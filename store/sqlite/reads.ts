@@ -1,7 +1,7 @@
 /** The queries. Each answers raw rows where the caller can name the columns; all of them go through an index. */
 import type { Database, Statement } from 'libsql'
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
-import type { RecordQuery, RunPlace, RunQuery, Tuple } from '../port.js'
+import type { RecordQuery, RunCursor, RunQuery, Tuple } from '../port.js'
 import type { Param, Row } from './database.js'
 import { type Ask, give, type Read } from './query.js'
 import { checkpointReads } from './reads-checkpoints.js'
@@ -33,7 +33,7 @@ export function reads(db: Database) {
       get(`SELECT ${THREAD} FROM threads WHERE thread_id = ? AND app = coalesce(?, app)`, [id, app]),
 
     'threads.state': (transfer, id: string) =>
-      give(transfer, get('SELECT head, "values", rest FROM states WHERE thread_id = ?', [id])),
+      give(transfer, get('SELECT latest_checkpoint_id, "values", rest FROM states WHERE thread_id = ?', [id])),
 
     'runs.get': (transfer, id: string) =>
       give(
@@ -71,7 +71,7 @@ export function reads(db: Database) {
       )
     },
 
-    'runs.active': (_, app: string, status: readonly string[], limit: number, after?: RunPlace) =>
+    'runs.active': (_, app: string, status: readonly string[], limit: number, after?: RunCursor) =>
       all(
         // The first condition is that of the index.
         `SELECT ${RUN} FROM runs WHERE status IN ('accepting', 'pending', 'running') AND app = ?
@@ -114,7 +114,7 @@ export function reads(db: Database) {
       const { thread_id, ns = '', checkpoint_id, without_run = null } = query
       let id: Param = checkpoint_id ?? null
       if (id === null && ns === '' && without_run === null) {
-        id = get('SELECT head FROM threads WHERE thread_id = ?', [thread_id])?.[0] ?? null
+        id = get('SELECT latest_checkpoint_id FROM threads WHERE thread_id = ?', [thread_id])?.[0] ?? null
         if (id === null) return null
       }
       const others = [without_run, without_run]

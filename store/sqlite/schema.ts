@@ -124,6 +124,14 @@ const VERSIONS = [
   CREATE INDEX items_by_updated ON items (app, updated_at, path, key);
   CREATE INDEX items_expired ON items (expires_at) WHERE expires_at IS NOT NULL;
   `,
+  `
+  ALTER TABLE runs RENAME COLUMN hb TO heartbeats;
+  ALTER TABLE threads RENAME COLUMN head TO latest_checkpoint_id;
+  ALTER TABLE threads RENAME COLUMN next_no TO next_position;
+  ALTER TABLE states RENAME COLUMN head TO latest_checkpoint_id;
+  UPDATE threads SET queue = replace(queue, '"no":', '"position":') WHERE queue <> '[]';
+  UPDATE runs SET base = replace(base, '{"head":', '{"latest_checkpoint_id":') WHERE base IS NOT NULL;
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

@@ -53,8 +53,8 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
     }
     out.push([update('threads', sets, wheres), i, params])
   },
-  'threads.state': ({ thread_id, head, values, rest }, _i, out) => {
-    out.push([PUT_STATE, -1, [head, values, rest, thread_id]])
+  'threads.state': ({ thread_id, latest_checkpoint_id, values, rest }, _i, out) => {
+    out.push([PUT_STATE, -1, [latest_checkpoint_id, values, rest, thread_id]])
   },
   'runs.insert': ({ row }, i, out) => {
     out.push([INSERT_RUN, i, values(RUN, row)])
@@ -154,7 +154,7 @@ const TRUNCATE: { readonly [what in Truncated]: readonly string[] } = {
   runs: [...empty('runs'), "UPDATE threads SET active = NULL, queue = '[]', status = settled, rev = rev + 1"],
   checkpoints: [
     ...empty('checkpoints', 'blobs', 'writes', 'states'),
-    `UPDATE threads SET head = NULL, settled = 'idle', interrupts = '{}', error = NULL, rev = rev + 1,
+    `UPDATE threads SET latest_checkpoint_id = NULL, settled = 'idle', interrupts = '{}', error = NULL, rev = rev + 1,
       status = CASE status WHEN 'busy' THEN 'busy' ELSE 'idle' END`,
   ],
   items: empty('items'),
@@ -204,13 +204,13 @@ const REMOVE_WRITES = REMOVE_CHECKPOINTS.replace('FROM checkpoints', 'FROM write
 const REMOVE_BLOBS = `DELETE FROM blobs WHERE thread_id = ?1 AND (ns, channel, version) IN
   (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?2))`
 /** A repeated create counts as done and keeps what is stored. */
-const INSERT_RUN = `${insert('runs', RUN)} ON CONFLICT (run_id) DO UPDATE SET hb = hb
+const INSERT_RUN = `${insert('runs', RUN)} ON CONFLICT (run_id) DO UPDATE SET heartbeats = heartbeats
   WHERE status = 'accepting' AND app = excluded.app AND thread_id = excluded.thread_id`
 const INSERT_PAYLOAD = `${insert('payloads', ['run_id', ...PAYLOAD])} ON CONFLICT DO NOTHING`
 /** A thread that is gone has no state: nothing is inserted then. */
-const PUT_STATE = `INSERT OR REPLACE INTO states (head, "values", rest, thread_id)
+const PUT_STATE = `INSERT OR REPLACE INTO states (latest_checkpoint_id, "values", rest, thread_id)
   SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM threads WHERE thread_id = ?4)`
-const BEAT = `UPDATE runs SET hb = hb + 1 FROM json_each(?) AS beat
+const BEAT = `UPDATE runs SET heartbeats = heartbeats + 1 FROM json_each(?) AS beat
   WHERE run_id = beat.value ->> 0 AND token = beat.value ->> 1`
 const PUT_CHECKPOINT = insert('checkpoints', [
   'thread_id',

@@ -52,18 +52,18 @@ t.test('with one worker', async t => {
       const run = await weft.run('poison', input, { thread_id, body: { durability: 'sync' } })
       const [, first] = await run.begun(2)
       const other = openCaller(await weft.open('graphs'))
-      const claim = async (hb?: number) =>
+      const claim = async (heartbeats?: number) =>
         (
           await other.ask(
             rpc('runs', 'claim'),
             { request_id: 't' },
-            json({ run_id: run.run_id, thread_id, worker: 'w', ...(hb === undefined ? {} : { hb }) }),
+            json({ run_id: run.run_id, thread_id, worker: 'w', ...(heartbeats === undefined ? {} : { heartbeats }) }),
           )
         ).head
       // The holder sends a heartbeat every few seconds: a claim between two of them repeats with the last count.
       let { claim: answer, lease } = await claim()
       await until(async () => {
-        if (answer !== 'taken') ({ claim: answer, lease } = await claim(lease!.hb))
+        if (answer !== 'taken') ({ claim: answer, lease } = await claim(lease!.heartbeats))
         return answer === 'taken'
       })
       const back = { charge: false, end: null, error: { error: 'E', message: 'm' }, last_event_id: null }

@@ -129,10 +129,10 @@ t.test('nothing fires at its end or later, nor while it is disabled', async t =>
 t.test('a run that is refused is left out; the cron goes on', async t => {
   const { store, all } = await stage(t, 1)
   const [deps] = all as [Deps]
-  const busy = thread({ queue: [{ run_id: 'another', no: 0, due_at: 0 }], next_no: 1, status: 'busy' })
+  const busy = thread({ queue: [{ run_id: 'another', position: 0, due_at: 0 }], next_position: 1, status: 'busy' })
   const full = thread({
-    queue: Array.from({ length: 1_000 }, (_, no) => ({ run_id: `r${no}`, no, due_at: 0 })),
-    next_no: 1_000,
+    queue: Array.from({ length: 1_000 }, (_, position) => ({ run_id: `r${position}`, position, due_at: 0 })),
+    next_position: 1_000,
     status: 'busy',
   })
   for (const row of [busy, full]) await store.apply([{ step: 'threads.insert', row }])

@@ -235,7 +235,11 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
       t.ok(await crashes(at, gone))
       await gone()
       t.same(await real.runs.summary([newest!.run_id]), [])
-      t.match(await real.threads.get(BUILT_IN_APP, thread_id), { head: 'first', status: 'idle', active: null })
+      t.match(await real.threads.get(BUILT_IN_APP, thread_id), {
+        latest_checkpoint_id: 'first',
+        status: 'idle',
+        active: null,
+      })
       t.equal((await real.checkpoints.get({ thread_id }))!.id, 'first')
       t.equal(await real.checkpoints.get({ thread_id, checkpoint_id: 'second' }), null)
       await make(thread_id)
@@ -268,7 +272,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
       if (repeated || at > 2)
         t.match(
           await real.threads.get(BUILT_IN_APP, thread_id),
-          { active: null, head: `end of ${run_id}`, settled: 'idle' },
+          { active: null, latest_checkpoint_id: `end of ${run_id}`, settled: 'idle' },
           'what it saved last is the head',
         )
       await drains(t, thread_id)

@@ -49,8 +49,13 @@ t.test('the result of a run is not asked of a thread that has not got it yet', a
   const values = Buffer.from('{"a":1}')
   const { rev } = (await store.threads.get(BUILT_IN_APP, thread_id))!
   await store.apply([
-    { step: 'threads.state', thread_id, head: 'c', values, rest: null },
-    { step: 'threads.patch', thread_id, where: { rev, token: lease.token }, set: { active: null, head: 'c' } },
+    { step: 'threads.state', thread_id, latest_checkpoint_id: 'c', values, rest: null },
+    {
+      step: 'threads.patch',
+      thread_id,
+      where: { rev, token: lease.token },
+      set: { active: null, latest_checkpoint_id: 'c' },
+    },
   ])
   for (const { body } of [await asked(), await joined()]) t.equal(Buffer.from(body!).toString(), '{"a":1}')
 })

@@ -36,7 +36,10 @@ t.test('every crash point of a copy and of a prune', async t => {
   const all = { after: null, limit: 1_000, bytes: 1e9 }
 
   async function source() {
-    const row = { ...newThread({ app: BUILT_IN_APP, thread_id: v7(), metadata: '{"m":1}' }), head: 'c5' }
+    const row = {
+      ...newThread({ app: BUILT_IN_APP, thread_id: v7(), metadata: '{"m":1}' }),
+      latest_checkpoint_id: 'c5',
+    }
     const { thread_id } = row
     await real.apply([
       { step: 'threads.insert', row },

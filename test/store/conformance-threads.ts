@@ -172,7 +172,13 @@ export function threadConformance(t: Test, store: Store, many: number): void {
     const { insert } = maker()
     const [a, b, c] = [await insert(), await insert(), await insert()]
     for (const { thread_id } of [a, c])
-      await done({ step: 'threads.state', thread_id, head: 'h', values: bytes('x'.repeat(100)), rest: null })
+      await done({
+        step: 'threads.state',
+        thread_id,
+        latest_checkpoint_id: 'h',
+        values: bytes('x'.repeat(100)),
+        rest: null,
+      })
     const of = async (most: number) =>
       (await store.threads.states([c.thread_id, b.thread_id, randomUUID(), a.thread_id], most)).map(
         state => state?.values?.length ?? null,

@@ -77,10 +77,10 @@ export function conformance(
         temporary: true,
         error: '{"message":"x"}',
         active: { run_id: 'r', attempt: 2, token: 'tok' },
-        queue: [{ run_id: 'q', no: 3, due_at: 1_700_000_000_009 }],
-        next_no: 4,
+        queue: [{ run_id: 'q', position: 3, due_at: 1_700_000_000_009 }],
+        next_position: 4,
         claim_no: 2 ** 26,
-        head: 'h',
+        latest_checkpoint_id: 'h',
         rev: 7,
       })
       t.same(await store.threads.get(APP, row.thread_id), row)
@@ -98,12 +98,12 @@ export function conformance(
       const set = {
         status: 'busy' as const,
         active: { run_id: 'r', attempt: 1, token: 'tok' },
-        queue: [{ run_id: 'r2', no: 1, due_at: 5 }],
+        queue: [{ run_id: 'r2', position: 1, due_at: 5 }],
         metadata: '{"x":[1]}',
         temporary: true,
-        head: 'c1',
+        latest_checkpoint_id: 'c1',
         error: '"e"',
-        next_no: 2,
+        next_position: 2,
       }
       await done(patchRev(thread_id, 0, set))
       t.same(await store.threads.get(APP, thread_id), { ...row, ...set, rev: 1 })
@@ -111,9 +111,9 @@ export function conformance(
       t.equal(await store.apply([patchRev('absent', 0)]), 0, 'no such thread')
 
       const byToken = (token: string, set = {}): Step => ({ step: 'threads.patch', thread_id, where: { token }, set })
-      t.equal(await store.apply([byToken('stale', { head: 'bad' })]), 0, 'another token')
-      await done(byToken('tok', { head: 'c2' }))
-      t.match(await store.threads.get(APP, thread_id), { head: 'c2', rev: 1 })
+      t.equal(await store.apply([byToken('stale', { latest_checkpoint_id: 'bad' })]), 0, 'another token')
+      await done(byToken('tok', { latest_checkpoint_id: 'c2' }))
+      t.match(await store.threads.get(APP, thread_id), { latest_checkpoint_id: 'c2', rev: 1 })
 
       await done({
         step: 'threads.patch',
@@ -131,11 +131,13 @@ export function conformance(
       const { thread_id } = await newThread()
       for (let rev = 0; rev < 5; rev++) {
         const outcomes = await Promise.all(
-          Array.from({ length: 50 }, (_, i) => store.apply([patchRev(thread_id, rev, { head: `${rev}-${i}` })])),
+          Array.from({ length: 50 }, (_, i) =>
+            store.apply([patchRev(thread_id, rev, { latest_checkpoint_id: `${rev}-${i}` })]),
+          ),
         )
         const winners = outcomes.flatMap((failed, i) => (failed === -1 ? [i] : []))
         t.equal(winners.length, 1)
-        t.match(await store.threads.get(APP, thread_id), { rev: rev + 1, head: `${rev}-${winners[0]}` })
+        t.match(await store.threads.get(APP, thread_id), { rev: rev + 1, latest_checkpoint_id: `${rev}-${winners[0]}` })
       }
     })
 
@@ -158,15 +160,18 @@ export function conformance(
       const append = async (i: number): Promise<void> => {
         for (;;) {
           const row = (await store.threads.get(APP, thread_id))!
-          const queue = [...row.queue, { run_id: `r${i}`, no: row.next_no, due_at: 0 }]
-          if ((await store.apply([patchRev(thread_id, row.rev, { queue, next_no: row.next_no + 1 })])) === -1) return
+          const queue = [...row.queue, { run_id: `r${i}`, position: row.next_position, due_at: 0 }]
+          if (
+            (await store.apply([patchRev(thread_id, row.rev, { queue, next_position: row.next_position + 1 })])) === -1
+          )
+            return
         }
       }
       await Promise.all(Array.from({ length: 50 }, (_, i) => append(i)))
       const row = (await store.threads.get(APP, thread_id))!
       t.equal(row.rev, 50)
       t.same(
-        row.queue.map(({ no }) => no),
+        row.queue.map(({ position }) => position),
         Array.from({ length: 50 }, (_, i) => i),
       )
       t.equal(new Set(row.queue.map(({ run_id }) => run_id)).size, 50)
@@ -175,14 +180,26 @@ export function conformance(
     t.test('the finished state of a thread is replaced as a whole', async t => {
       const { thread_id } = await newThread()
       t.same((await store.threads.state(thread_id))?.values ?? null, null)
-      await done({ step: 'threads.state', thread_id, head: 'h1', values: bytes('{"a":1}'), rest: bytes('"next":[]}') })
+      await done({
+        step: 'threads.state',
+        thread_id,
+        latest_checkpoint_id: 'h1',
+        values: bytes('{"a":1}'),
+        rest: bytes('"next":[]}'),
+      })
       const first = await store.threads.state(thread_id)
-      t.equal(first?.head, 'h1')
+      t.equal(first?.latest_checkpoint_id, 'h1')
       t.same(Buffer.from(first!.values!), Buffer.from('{"a":1}'))
       t.same(Buffer.from(first!.rest!), Buffer.from('"next":[]}'))
-      await done({ step: 'threads.state', thread_id, head: 'h2', values: new Uint8Array(0), rest: null })
+      await done({
+        step: 'threads.state',
+        thread_id,
+        latest_checkpoint_id: 'h2',
+        values: new Uint8Array(0),
+        rest: null,
+      })
       const second = await store.threads.state(thread_id)
-      t.match(second, { head: 'h2', rest: null })
+      t.match(second, { latest_checkpoint_id: 'h2', rest: null })
       t.equal(second?.values?.length, 0)
       t.equal(await store.threads.state('absent'), null)
     })
@@ -209,7 +226,7 @@ export function conformance(
     t.test('a repeated create of an accepting run counts as done; any other known id does not', async t => {
       const { thread_id } = await newThread()
       const row = await newRun(thread_id, { status: 'accepting' })
-      const repeat: Step = { step: 'runs.insert', row: { ...row, hb: 5 } }
+      const repeat: Step = { step: 'runs.insert', row: { ...row, heartbeats: 5 } }
       t.equal(await store.apply([repeat]), -1)
       t.same(await store.runs.get(row.run_id), row, 'the stored row stays')
       t.equal(await store.apply([{ step: 'runs.insert', row: { ...row, thread_id: 'another' } }]), 0)
@@ -263,7 +280,7 @@ export function conformance(
 
     t.test('a heartbeat counts only for those who still hold the run', async t => {
       const { thread_id } = await newThread()
-      const mine = await newRun(thread_id, { token: 'mine', hb: 4 })
+      const mine = await newRun(thread_id, { token: 'mine', heartbeats: 4 })
       const lost = await newRun(thread_id, { token: 'theirs' })
       const free = await newRun(thread_id)
       await done({
@@ -271,11 +288,10 @@ export function conformance(
         runs: [mine, lost, free, { run_id: 'absent' }].map(({ run_id }) => ({ run_id, token: 'mine' })),
       })
       await done({ step: 'runs.beat', runs: [] })
-      const hbs = (await store.runs.summary([mine.run_id, lost.run_id, free.run_id])).map(({ run_id, hb }) => [
-        run_id,
-        hb,
-      ])
-      t.same(Object.fromEntries(hbs), { [mine.run_id]: 5, [lost.run_id]: 0, [free.run_id]: 0 })
+      const counts = (await store.runs.summary([mine.run_id, lost.run_id, free.run_id])).map(
+        ({ run_id, heartbeats }) => [run_id, heartbeats],
+      )
+      t.same(Object.fromEntries(counts), { [mine.run_id]: 5, [lost.run_id]: 0, [free.run_id]: 0 })
     })
 
     t.test('the index of the failed step is told; it and the later ones are not done', async t => {
@@ -284,11 +300,11 @@ export function conformance(
       const steps: Step[] = [
         save(thread_id, { checkpoints: [checkpoint('c', 1)] }),
         { step: 'runs.beat', runs: [] },
-        patchRev(thread_id, 99, { head: 'bad' }),
+        patchRev(thread_id, 99, { latest_checkpoint_id: 'bad' }),
         { step: 'threads.insert', row: later },
       ]
       t.equal(await store.apply(steps), 2)
-      t.match(await store.threads.get(APP, thread_id), { head: null, rev: 0 })
+      t.match(await store.threads.get(APP, thread_id), { latest_checkpoint_id: null, rev: 0 })
       t.equal(await store.threads.get(APP, later.thread_id), null)
     })
 
@@ -296,7 +312,10 @@ export function conformance(
       const rows = Array.from({ length: 60 }, () => thread())
       const outcomes = await Promise.all(
         rows.map((row, i) =>
-          store.apply([{ step: 'threads.insert', row }, patchRev(row.thread_id, i % 3 === 0 ? 1 : 0, { head: 'h' })]),
+          store.apply([
+            { step: 'threads.insert', row },
+            patchRev(row.thread_id, i % 3 === 0 ? 1 : 0, { latest_checkpoint_id: 'h' }),
+          ]),
         ),
       )
       t.same(
@@ -304,21 +323,21 @@ export function conformance(
         rows.map((_, i) => (i % 3 === 0 ? 1 : -1)),
       )
       for (const [i, row] of rows.entries())
-        if (i % 3 !== 0) t.match(await store.threads.get(APP, row.thread_id), { rev: 1, head: 'h' })
+        if (i % 3 !== 0) t.match(await store.threads.get(APP, row.thread_id), { rev: 1, latest_checkpoint_id: 'h' })
     })
 
     t.test('what apply has resolved is read at once', async t => {
       await Promise.all(
         Array.from({ length: 200 }, async (_, i) => {
           const { thread_id } = await newThread()
-          await done(patchRev(thread_id, 0, { head: `h${i}` }))
-          t.equal((await store.threads.get(APP, thread_id))?.head, `h${i}`)
+          await done(patchRev(thread_id, 0, { latest_checkpoint_id: `h${i}` }))
+          t.equal((await store.threads.get(APP, thread_id))?.latest_checkpoint_id, `h${i}`)
         }),
       )
     })
 
     t.test('a checkpoint comes back with its blobs and writes', async t => {
-      const { thread_id } = await newThread({ head: 'c1' })
+      const { thread_id } = await newThread({ latest_checkpoint_id: 'c1' })
       const refs = JSON.parse('{"messages":"1.a","__proto__":"1.b","a.b":"1.c","$where":"1.d","":"1.e","gone":"1.f"}')
       const nul = 'n\u0000ul'
       refs[nul] = '1.g'
@@ -369,7 +388,7 @@ export function conformance(
       await done(save(thread_id, { checkpoints: [1, 2, 3].map(n => checkpoint(`c${n}`, n)) }))
       t.equal(await store.checkpoints.get({ thread_id }), null, 'no head yet')
       for (const head of ['c3', 'c1', 'c2']) {
-        await done({ step: 'threads.patch', thread_id, where: {}, set: { head } })
+        await done({ step: 'threads.patch', thread_id, where: {}, set: { latest_checkpoint_id: head } })
         t.equal((await store.checkpoints.get({ thread_id }))?.id, head)
         t.equal((await store.checkpoints.get({ thread_id, ns: '' }))?.id, head)
       }
@@ -379,7 +398,7 @@ export function conformance(
     })
 
     t.test('without an id, get of a subgraph namespace is its greatest seq', async t => {
-      const { thread_id } = await newThread({ head: 'r1' })
+      const { thread_id } = await newThread({ latest_checkpoint_id: 'r1' })
       const ns = 'child:1|"x"'
       const big = 2 ** 24 * 1000
       await done(
@@ -419,7 +438,7 @@ export function conformance(
       const { thread_id } = await newThread({ active: { run_id: 'r', attempt: 1, token: 'one' } })
       const saving = (token: string, attempt: number, id: string): Step[] => [
         { ...save(thread_id, { checkpoints: [checkpoint(id, attempt)] }), attempt } as Step,
-        { step: 'threads.patch', thread_id, where: { token }, set: { head: id } },
+        { step: 'threads.patch', thread_id, where: { token }, set: { latest_checkpoint_id: id } },
       ]
       await done(...saving('one', 1, 'a'))
       const active = { run_id: 'r', attempt: 2, token: 'two' }
@@ -431,7 +450,7 @@ export function conformance(
     })
 
     t.test('blobs are never replaced, checkpoints are', async t => {
-      const { thread_id } = await newThread({ head: 'c' })
+      const { thread_id } = await newThread({ latest_checkpoint_id: 'c' })
       const refs = { m: '1' }
       await done(
         save(thread_id, { checkpoints: [checkpoint('c', 1, { refs })], blobs: [blob('m', '1', bytes('first'))] }),
@@ -445,7 +464,7 @@ export function conformance(
     })
 
     t.test('the first write to an ordinary channel stays, the last to a special one', async t => {
-      const { thread_id } = await newThread({ head: 'c' })
+      const { thread_id } = await newThread({ latest_checkpoint_id: 'c' })
       const both = (text: string) => [write('c', 't', 0, text), write('c', 't', -3, text)]
       await done(save(thread_id, { checkpoints: [checkpoint('c', 1)], writes: both('first') }))
       await done(save(thread_id, { writes: both('second') }))
@@ -461,9 +480,9 @@ export function conformance(
 
     t.test('a removed thread leaves nothing, and its neighbour everything', async t => {
       const fill = async () => {
-        const { thread_id } = await newThread({ head: 'c' })
+        const { thread_id } = await newThread({ latest_checkpoint_id: 'c' })
         const { run_id } = await newRun(thread_id)
-        await done({ step: 'threads.state', thread_id, head: 'c', values: bytes('{}'), rest: null })
+        await done({ step: 'threads.state', thread_id, latest_checkpoint_id: 'c', values: bytes('{}'), rest: null })
         const rows = { checkpoints: [checkpoint('c', 1, { refs: { m: '1' } }), checkpoint('s', 2, { ns: 'sub' })] }
         await done(
           save(thread_id, { ...rows, blobs: [blob('m', '1', bytes('old'))], writes: [write('c', 't', 0, 'old')] }),
@@ -479,7 +498,7 @@ export function conformance(
       t.equal(await store.runs.get(gone.run_id), null)
       t.same(await store.checkpoints.list({ thread_id }), [])
 
-      await newThread({ thread_id, head: 'c' })
+      await newThread({ thread_id, latest_checkpoint_id: 'c' })
       await done(save(thread_id, { checkpoints: [checkpoint('c', 1, { refs: { m: '1' } })] }))
       t.match(await store.checkpoints.get({ thread_id }), { blobs: [], writes: [] }, 'nothing old comes back')
 
@@ -552,7 +571,7 @@ export function conformance(
     })
 
     t.test('checkpoints without those of a run', async t => {
-      const { thread_id } = await newThread({ head: 'c3' })
+      const { thread_id } = await newThread({ latest_checkpoint_id: 'c3' })
       const insert = (run_id: string | null, id: string): Step => ({
         ...(save(thread_id, { checkpoints: [checkpoint(id, Number(id.slice(1)))] }) as SaveStep),
         run_id,
@@ -678,8 +697,8 @@ export function conformance(
     })
 
     t.test('a rollback removes what the run saved and nothing else', async t => {
-      const { thread_id } = await newThread({ head: 'kept' })
-      const neighbour = await newThread({ head: 'c' })
+      const { thread_id } = await newThread({ latest_checkpoint_id: 'kept' })
+      const neighbour = await newThread({ latest_checkpoint_id: 'c' })
       const saved = (run_id: string | null, id: string, seq: number, on = thread_id): Step =>
         ({
           ...save(on, { checkpoints: [checkpoint(id, seq, { refs: { m: '1' } })], writes: [write('kept', id, 0, id)] }),
@@ -709,15 +728,20 @@ export function conformance(
       const truncate = (what: Truncated, keep: Pick<AssistantRow, 'app' | 'assistant_id'>[] = []) =>
         steps({ step: 'truncate', what, keep })
       const active = { run_id: 'r', attempt: 1, token: 'tok' }
-      const row = thread({ status: 'busy', settled: 'interrupted', active, queue: [{ run_id: 'q', no: 0, due_at: 0 }] })
+      const row = thread({
+        status: 'busy',
+        settled: 'interrupted',
+        active,
+        queue: [{ run_id: 'q', position: 0, due_at: 0 }],
+      })
       const { thread_id } = row
       const one = run(thread_id)
       const [kept, gone] = [assistant(), assistant({ app: 'other' })]
       await steps(
         { step: 'assistants.insert', row: kept },
         { step: 'assistants.insert', row: gone },
-        { step: 'threads.insert', row: { ...row, head: 'c', interrupts: '{"t":[]}' }, keys: ['k'] },
-        { step: 'threads.state', thread_id, head: 'c', values: bytes('{}'), rest: null },
+        { step: 'threads.insert', row: { ...row, latest_checkpoint_id: 'c', interrupts: '{"t":[]}' }, keys: ['k'] },
+        { step: 'threads.state', thread_id, latest_checkpoint_id: 'c', values: bytes('{}'), rest: null },
         { step: 'runs.insert', row: one },
         save(thread_id, { checkpoints: [checkpoint('c', 1)], writes: [write('c', 't', 0, 'w')] }),
       )
@@ -726,12 +750,17 @@ export function conformance(
       t.equal(await store.assistants.get(gone.app, gone.assistant_id), null)
       await truncate('runs')
       t.equal(await store.runs.get(one.run_id), null)
-      t.match(await store.threads.get(APP, thread_id), { active: null, queue: [], status: 'interrupted', head: 'c' })
+      t.match(await store.threads.get(APP, thread_id), {
+        active: null,
+        queue: [],
+        status: 'interrupted',
+        latest_checkpoint_id: 'c',
+      })
       t.ok(await store.checkpoints.get({ thread_id }))
       await truncate('checkpoints')
       t.same(await store.checkpoints.list({ thread_id }), [])
       t.same((await store.threads.state(thread_id))?.values ?? null, null)
-      t.match(await store.threads.get(APP, thread_id), { status: 'idle', head: null, interrupts: '{}' })
+      t.match(await store.threads.get(APP, thread_id), { status: 'idle', latest_checkpoint_id: null, interrupts: '{}' })
       await truncate('threads')
       t.equal(await store.threads.get(APP, thread_id), null)
       await steps({ step: 'threads.insert', row })
@@ -836,7 +865,13 @@ export function conformance(
       const check = async (text: string) => {
         const { thread_id } = await newThread({ metadata: text, config: text, interrupts: text, error: text })
         const { run_id } = await newRun(thread_id, { metadata: text, kwargs: text, error: text, result: bytes(text) })
-        await done({ step: 'threads.state', thread_id, head: null, values: bytes(text), rest: bytes(text) })
+        await done({
+          step: 'threads.state',
+          thread_id,
+          latest_checkpoint_id: null,
+          values: bytes(text),
+          rest: bytes(text),
+        })
         const [row, state, made] = await Promise.all([
           store.threads.get(APP, thread_id),
           store.threads.state(thread_id),
@@ -865,10 +900,10 @@ export function conformance(
       const large = Buffer.alloc(size, 'weft')
       // A view in the middle of a larger buffer: what a caller cuts out of a message.
       const part = Buffer.concat([Buffer.from('head'), large, Buffer.from('tail')]).subarray(4, 4 + size)
-      const { thread_id } = await newThread({ head: 'c' })
+      const { thread_id } = await newThread({ latest_checkpoint_id: 'c' })
       const kwargs = JSON.stringify({ input: 'é'.repeat(size / 2) })
       const { run_id } = await newRun(thread_id, { kwargs, result: part })
-      await done({ step: 'threads.state', thread_id, head: 'c', values: part, rest: null })
+      await done({ step: 'threads.state', thread_id, latest_checkpoint_id: 'c', values: part, rest: null })
       const row = checkpoint('c', 1, { value: part, refs: { m: '1' } })
       await done(save(thread_id, { checkpoints: [row], blobs: [blob('m', '1', part)] }))
       t.equal(part.length, size, 'the caller keeps its bytes')
@@ -883,7 +918,7 @@ export function conformance(
     })
 
     t.test('everything is there after a reopen, and a closed store takes nothing', async t => {
-      const row = await newThread({ metadata: '{"kept":true}', head: 'c' })
+      const row = await newThread({ metadata: '{"kept":true}', latest_checkpoint_id: 'c' })
       const made = await newRun(row.thread_id, { kwargs: '{"input":"kept"}' })
       await done(save(row.thread_id, { checkpoints: [checkpoint('c', 1)], writes: [write('c', 't', 0, 'kept')] }))
       const pending = store.apply([{ step: 'threads.insert', row: thread() }])

@@ -55,7 +55,7 @@ t.test('values over the limit go in parts, which leave with what they belong to'
   const { thread_id } = thread()
   const { run_id } = run(thread_id)
 
-  await done(store, { step: 'threads.insert', row: thread({ thread_id, head: 'c' }) })
+  await done(store, { step: 'threads.insert', row: thread({ thread_id, latest_checkpoint_id: 'c' }) })
   await done(store, { step: 'runs.insert', row: run(thread_id, { run_id, kwargs: text, result: large }) })
   t.equal((await store.runs.get(run_id))?.kwargs, text)
   t.ok(large.equals((await store.runs.get(run_id))!.result!))
@@ -83,7 +83,7 @@ t.test('values over the limit go in parts, which leave with what they belong to'
     [Buffer.from(large).fill('x'), 6],
     [small, 3],
   ] as const) {
-    await done(store, { step: 'threads.state', thread_id, head: 'c', values, rest: small })
+    await done(store, { step: 'threads.state', thread_id, latest_checkpoint_id: 'c', values, rest: small })
     t.ok(Buffer.from((await store.threads.state(thread_id))!.values!).equals(Buffer.from(values)))
     t.equal(await parts(), count)
   }
@@ -136,7 +136,7 @@ t.test('a reader of a value that is being replaced gets the one or the other', a
   await done(store, { step: 'threads.insert', row: thread({ thread_id }) })
   const values = ['a', 'b'].map(letter => Buffer.alloc(PART_BYTES + 1, letter))
   const put = (i: number) =>
-    done(store, { step: 'threads.state', thread_id, head: `${i}`, values: values[i % 2]!, rest: null })
+    done(store, { step: 'threads.state', thread_id, latest_checkpoint_id: `${i}`, values: values[i % 2]!, rest: null })
   await put(0)
   let writing = true
   const writer = (async () => {
@@ -145,7 +145,7 @@ t.test('a reader of a value that is being replaced gets the one or the other', a
   })()
   let reads = 0
   while (writing) {
-    const { head, values: found } = (await store.threads.state(thread_id))!
+    const { latest_checkpoint_id: head, values: found } = (await store.threads.state(thread_id))!
     if (!values[Number(head) % 2]!.equals(found!)) t.fail('a mixture', { head })
     reads++
   }
@@ -159,7 +159,7 @@ t.test('the checkpoints and writes of a stale attempt are taken back', async t =
   const { thread_id } = thread()
   await done(store, {
     step: 'threads.insert',
-    row: thread({ thread_id, head: 'c', active: { run_id: 'r', attempt: 2, token: 'two' } }),
+    row: thread({ thread_id, latest_checkpoint_id: 'c', active: { run_id: 'r', attempt: 2, token: 'two' } }),
   })
   await done(store, save(thread_id, { checkpoints: [checkpoint('c', 1)], writes: [write('c', 'mine', 0, 'kept')] }))
   const late = save(thread_id, {
@@ -167,7 +167,12 @@ t.test('the checkpoints and writes of a stale attempt are taken back', async t =
     blobs: [blob('m', '1', bytes('x'))],
     writes: [write('c', 'late', 0, 'x'), write('c', 'mine', 0, 'other')],
   })
-  const stale: Step = { step: 'threads.patch', thread_id, where: { token: 'one' }, set: { head: 'late' } }
+  const stale: Step = {
+    step: 'threads.patch',
+    thread_id,
+    where: { token: 'one' },
+    set: { latest_checkpoint_id: 'late' },
+  }
   t.equal(await store.apply([late, stale]), 1)
   const tuples = await store.checkpoints.list({ thread_id })
   t.same(
@@ -190,8 +195,8 @@ t.test('a removal that was cut short reads as done, frees its id, and is finishe
   t.equal(await store.threads.get(APP, thread_id), null)
   t.same(await store.threads.busy(1_000, 10), [])
   t.equal(await store.threads.count(APP), 0)
-  await done(store, { step: 'threads.insert', row: thread({ thread_id, head: 'new' }) })
-  t.equal((await store.threads.get(APP, thread_id))?.head, 'new')
+  await done(store, { step: 'threads.insert', row: thread({ thread_id, latest_checkpoint_id: 'new' }) })
+  t.equal((await store.threads.get(APP, thread_id))?.latest_checkpoint_id, 'new')
   t.same(await store.runs.list({ thread_id, limit: 10 }), [], 'nothing of the old one')
   t.equal(await db.collection('runs').countDocuments({ thread_id: other.thread_id }), 1)
   await open()
@@ -235,7 +240,29 @@ t.test('a newer schema, a foreign index, an unknown server: one sentence each, w
     [{ created_at: 1, _id: 1 }],
     'it was made again',
   )
-  await db.collection<{ _id: string }>('meta').updateOne({ _id: 'schema' }, { $set: { version: 99 } })
+  const meta = db.collection<{ _id: string }>('meta')
+  const old = thread({
+    queue: [{ run_id: 'r1', position: 6, due_at: 5 }],
+    latest_checkpoint_id: 'c1',
+    next_position: 7,
+  })
+  const base = JSON.stringify({ latest_checkpoint_id: 'c0', settled: 'idle', interrupts: '{}', error: null })
+  const first = await open()
+  await done(first, { step: 'threads.insert', row: old }, { step: 'runs.insert', row: run(old.thread_id, { base }) })
+  await first.close()
+  const names = { latest_checkpoint_id: 'head', next_position: 'next_no' }
+  const queue = [{ run_id: 'r1', no: 6, due_at: 5 }]
+  await db.collection('threads').updateMany({}, { $rename: names, $set: { queue } })
+  await runs.updateMany(
+    {},
+    { $rename: { heartbeats: 'hb' }, $set: { base: base.replace('latest_checkpoint_id', 'head') } },
+  )
+  await meta.updateOne({ _id: 'schema' }, { $set: { version: 1 } })
+  const upgraded = await open()
+  t.match(await upgraded.threads.get(APP, old.thread_id), old, 'documents of an earlier version are brought up to date')
+  t.match(await upgraded.runs.list({ thread_id: old.thread_id, limit: 9 }), [{ heartbeats: 0, base }])
+  await upgraded.close()
+  await meta.updateOne({ _id: 'schema' }, { $set: { version: 99 } })
   await t.rejects(open(), { message: /schema version 99.*start a newer Weft/ })
   const nobody = 'mongodb://user:secret@127.0.0.1:1/weft'
   const error = await openMongo({ url: nobody }).catch(error => error)

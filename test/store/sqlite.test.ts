@@ -133,6 +133,37 @@ t.test('a newer schema is refused with a sentence', async t => {
   t.notOk(existsSync(join(folder, 'weft.lock')), 'the folder is free again')
 })
 
+t.test('a database of an earlier schema is brought up to date', async t => {
+  const { folder, open } = place(t)
+  const row = thread({ latest_checkpoint_id: 'c1', next_position: 7, status: 'busy' })
+  const queue = [{ run_id: 'r1', position: 6, due_at: 5 }]
+  const base = JSON.stringify({ latest_checkpoint_id: 'c0', settled: 'idle', interrupts: '{"head":1}', error: null })
+  const one = run(row.thread_id, { heartbeats: 4, base })
+  const state = { latest_checkpoint_id: 'c1', values: null, rest: null }
+  const first = await open()
+  await first.apply([
+    { step: 'threads.insert', row: { ...row, queue } },
+    { step: 'threads.state', thread_id: row.thread_id, ...state },
+    { step: 'runs.insert', row: one },
+  ])
+  await first.close()
+  const db = new Libsql(join(folder, 'weft.db'))
+  db.exec(`
+    ALTER TABLE runs RENAME COLUMN heartbeats TO hb;
+    ALTER TABLE threads RENAME COLUMN latest_checkpoint_id TO head;
+    ALTER TABLE threads RENAME COLUMN next_position TO next_no;
+    ALTER TABLE states RENAME COLUMN latest_checkpoint_id TO head;
+    UPDATE threads SET queue = replace(queue, '"position":', '"no":');
+    UPDATE runs SET base = replace(base, 'latest_checkpoint_id', 'head');
+    PRAGMA user_version = 6;
+  `)
+  db.close()
+  const store = await open()
+  t.match(await store.threads.get(APP, row.thread_id), { latest_checkpoint_id: 'c1', next_position: 7, queue })
+  t.match(await store.threads.state(row.thread_id), state)
+  t.match(await store.runs.get(one.run_id), { heartbeats: 4, base })
+})
+
 t.test('the calls of one turn are one commit', async t => {
   const { folder, open } = place(t)
   const store = await open()
@@ -167,8 +198,14 @@ t.test('a list that breaks the transaction is rejected alone', async t => {
     ['fulfilled', 'rejected', 'fulfilled'],
   )
   for (const { thread_id } of good) t.ok(await store.threads.get(APP, thread_id))
-  await t.rejects(store.apply([{ step: 'threads.insert', row: { ...thread(), head: {} as never } }]), TypeError)
-  await t.rejects(store.apply([{ step: 'threads.insert', row: { ...thread(), head: true as never } }]), TypeError)
+  await t.rejects(
+    store.apply([{ step: 'threads.insert', row: { ...thread(), latest_checkpoint_id: {} as never } }]),
+    TypeError,
+  )
+  await t.rejects(
+    store.apply([{ step: 'threads.insert', row: { ...thread(), latest_checkpoint_id: true as never } }]),
+    TypeError,
+  )
   await store.ping()
 })
 
@@ -222,10 +259,16 @@ t.test('every statement goes through an index', async t => {
     { step: 'assistants.insert', row: assistant() },
     { step: 'threads.insert', row },
     { step: 'threads.insert', row, keys: ['k'] },
-    { step: 'threads.patch', thread_id, where: { rev: 0, token: 't' }, set: { head: 'h' }, keys: ['k'] },
+    {
+      step: 'threads.patch',
+      thread_id,
+      where: { rev: 0, token: 't' },
+      set: { latest_checkpoint_id: 'h' },
+      keys: ['k'],
+    },
     { step: 'checkpoints.remove', thread_id, checkpoints: [] },
     { step: 'blobs.remove', thread_id, blobs: [] },
-    { step: 'threads.state', thread_id, head: null, values: null, rest: null },
+    { step: 'threads.state', thread_id, latest_checkpoint_id: null, values: null, rest: null },
     { step: 'runs.insert', row: runRow },
     { step: 'runs.patch', run_id: 'r', where: { status: ['pending'], attempt: 1, token: 't' }, set: { result: null } },
     { step: 'runs.remove', run_id: 'r', where: { status: ['accepting'] } },
@@ -330,7 +373,7 @@ t.test('every statement goes through an index', async t => {
 
   async function withRows(db: Libsql.Database) {
     const steps: Step[] = [
-      { step: 'threads.insert', row: thread({ thread_id: 'x', head: 'c' }) },
+      { step: 'threads.insert', row: thread({ thread_id: 'x', latest_checkpoint_id: 'c' }) },
       save('x', { checkpoints: [checkpoint('c', 1, { refs: { m: '1' } })], blobs: [], writes: [] }),
     ]
     for (const [sql, , params] of statements(steps)) db.prepare(sql).run(params.map(value => value ?? null))

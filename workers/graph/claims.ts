@@ -86,14 +86,14 @@ export function openClaims({ log, table, leases, signals, onClaimed, onEnd }: Cl
   }
 
   async function takeLease(claiming: PendingClaim): Promise<{ lease: ClaimedLease; start: Uint8Array } | null> {
-    let hb: number | undefined
+    let heartbeats: number | undefined
     for (;;) {
-      const { head, body } = await leases.claim(claiming.job, hb)
+      const { head, body } = await leases.claim(claiming.job, heartbeats)
       if (head.claim === 'taken' && head.lease !== undefined) return { lease: head.lease, start: body }
       if (head.claim !== 'held') void claiming.job.done()
-      else if (hb !== undefined) claiming.job.back(HELD_MS)
-      if (head.claim !== 'held' || hb !== undefined) return null
-      hb = head.lease?.hb
+      else if (heartbeats !== undefined) claiming.job.back(HELD_MS)
+      if (head.claim !== 'held' || heartbeats !== undefined) return null
+      heartbeats = head.lease?.heartbeats
       await new Promise(done => setTimeout(done, WATCH_MS))
     }
   }

@@ -4,7 +4,7 @@
  */
 import type { Answer, Caller } from '../../bus/call.js'
 import type { Job } from '../../bus/queue.js'
-import type { Beaten, Lease, Release, Released } from '../../schemas/calls.js'
+import type { HeartbeatReply, Lease, Release, Released } from '../../schemas/calls.js'
 import { WeftError } from '../../schemas/errors.js'
 import { rpc } from '../../schemas/subjects.js'
 
@@ -18,14 +18,14 @@ export const isFenced = has('fenced')
 export const isUnreachable = has('unavailable')
 
 export interface LeaseClient {
-  claim(job: Job, hb?: number): Promise<Answer>
+  claim(job: Job, heartbeats?: number): Promise<Answer>
   /** Reads checkpoints, or saves them under the lease. */
   checkpoints(verb: 'save' | 'get' | 'list', lease: Lease | null, body: Uint8Array): Promise<Uint8Array>
   finish(lease: Lease, body: Uint8Array): Promise<unknown>
   release(lease: Lease, body: Release): Promise<Released>
   /** The stored stream of the run contains nothing from this event on. */
   streamFull(lease: Lease, until: number): Promise<unknown>
-  heartbeat(leases: readonly Lease[]): Promise<Beaten>
+  heartbeat(leases: readonly Lease[]): Promise<HeartbeatReply>
   /** No call is repeated from now on. */
   stopRetrying(): void
 }
@@ -44,8 +44,8 @@ export function openLeaseClient(caller: Caller, worker: string): LeaseClient {
   const headOf = (lease: Lease) => ({ request_id: lease.run_id, lease: wireLease(lease) })
 
   return {
-    claim({ run_id, thread_id }, hb) {
-      const body = json({ run_id, thread_id, worker, ...(hb === undefined ? {} : { hb }) })
+    claim({ run_id, thread_id }, heartbeats) {
+      const body = json({ run_id, thread_id, worker, ...(heartbeats === undefined ? {} : { heartbeats }) })
       return caller.ask(rpc('runs', 'claim'), { request_id: run_id }, body, { timeout: 10_000, patience: 5_000 })
     },
     async checkpoints(verb, lease, body) {
@@ -58,11 +58,11 @@ export function openLeaseClient(caller: Caller, worker: string): LeaseClient {
       return parse<Released>(answer)
     },
     streamFull: (lease, kept_until) =>
-      caller.askUntilAnswered(rpc('runs', 'kept'), { ...headOf(lease), kept_until }, undefined, untilStored()),
+      caller.askUntilAnswered(rpc('runs', 'stream_full'), { ...headOf(lease), kept_until }, undefined, untilStored()),
     async heartbeat(leases) {
       const body = json({ worker, runs: leases.map(({ run_id, token }) => ({ run_id, token })) })
       const head = { request_id: worker }
-      return parse<Beaten>(await caller.ask(rpc('runs', 'heartbeat'), head, body, { timeout: HEARTBEAT_MS }))
+      return parse<HeartbeatReply>(await caller.ask(rpc('runs', 'heartbeat'), head, body, { timeout: HEARTBEAT_MS }))
     },
     stopRetrying: () => stopping.abort(),
   }

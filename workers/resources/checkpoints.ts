@@ -14,7 +14,12 @@ export const checkpoints = ({ store }: Deps) => ({
     const newest = rows.checkpoints.filter(row => row.ns === '').at(-1)
     const failed = await store.apply([
       { step: 'checkpoints.insert', thread_id, run_id, attempt, ...rows },
-      { step: 'threads.patch', thread_id, where: { token }, set: newest === undefined ? {} : { head: newest.id } },
+      {
+        step: 'threads.patch',
+        thread_id,
+        where: { token },
+        set: newest === undefined ? {} : { latest_checkpoint_id: newest.id },
+      },
     ])
     if (failed !== -1) throw fail('fenced')
     return {}

@@ -98,10 +98,10 @@ async function wakeLost(deps: Deps): Promise<void> {
   beats = new Map()
   for (const run of await deps.store.runs.unsettled(UNSETTLED)) {
     if (run.status !== 'running') continue
-    beats.set(run.run_id, run.hb)
-    if (before.get(run.run_id) !== run.hb) continue
+    beats.set(run.run_id, run.heartbeats)
+    if (before.get(run.run_id) !== run.heartbeats) continue
     await dropOrphan(deps, run)
-    await wakeRun(deps, run, `${run.run_id}:${run.attempt}:lost${run.hb}`)
+    await wakeRun(deps, run, `${run.run_id}:${run.attempt}:lost${run.heartbeats}`)
   }
 }
 

@@ -11,16 +11,19 @@ export function firstEligible(queue: readonly Queued[], now: number): Queued | n
   let best: Queued | null = null
   for (const one of queue) {
     if (one.due_at > now) continue
-    if (best === null || one.due_at < best.due_at || (one.due_at === best.due_at && one.no < best.no)) best = one
+    if (best === null || one.due_at < best.due_at || (one.due_at === best.due_at && one.position < best.position))
+      best = one
   }
   return best
 }
 
 /** What a rollback goes back to. */
-export type Base = Pick<ThreadRow, 'head' | 'settled' | 'interrupts' | 'error'>
+export type Base = Pick<ThreadRow, 'latest_checkpoint_id' | 'settled' | 'interrupts' | 'error'>
 
-export const baseText = ({ head, settled, interrupts, error }: Base): string =>
-  JSON.stringify({ head, settled, interrupts, error })
+export const baseText = ({ latest_checkpoint_id, settled, interrupts, error }: Base): string =>
+  JSON.stringify({ latest_checkpoint_id, settled, interrupts, error })
 
 export const readBase = (text: string | null): Base =>
-  text === null ? { head: null, settled: 'idle', interrupts: '{}', error: null } : (JSON.parse(text) as Base)
+  text === null
+    ? { latest_checkpoint_id: null, settled: 'idle', interrupts: '{}', error: null }
+    : (JSON.parse(text) as Base)

@@ -39,9 +39,9 @@ export function newThread({ app, thread_id, metadata = '{}', temporary = false, 
     rev: 0,
     active: null,
     queue: [],
-    next_no: 0,
+    next_position: 0,
     claim_no: 0,
-    head: null,
+    latest_checkpoint_id: null,
     ...ttlFields(ttl, now),
   }
 }

@@ -39,8 +39,8 @@ export async function acceptNew(
       ttl,
     }),
     status: 'busy',
-    queue: [{ run_id: run.run_id, no: 0, due_at: run.due_at }],
-    next_no: 1,
+    queue: [{ run_id: run.run_id, position: 0, due_at: run.due_at }],
+    next_position: 1,
   }
   // A hidden thread is never searched for.
   const keys = run.temporary ? [] : keysOf(metadata)
@@ -97,7 +97,7 @@ export async function accept(
     const isNew = thread === null || metadata !== thread.metadata
     const set = {
       queue: decision.queue,
-      next_no: base.next_no + 1,
+      next_no: base.next_position + 1,
       status: 'busy' as const,
       updated_at: run.created_at,
       ...(isNew ? { metadata } : {}),

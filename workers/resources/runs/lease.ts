@@ -32,7 +32,7 @@ export const MAX_ATTEMPTS = 3
 export const leases = (deps: Deps) => ({
   claim: jsonHandler<Claim>(validateClaim, body => deps.serialize(body.thread_id, () => claim(deps, body))),
   /** The bytes of the run's stored stream are spent: said at once, because clients resume while it runs. */
-  kept: bytesHandler(async (_, { head }) => {
+  stream_full: bytesHandler(async (_, { head }) => {
     const { run_id, attempt, token } = leaseOf(head.lease)
     const { kept_until: resumable_until_id } = head
     if (resumable_until_id === undefined) throw fail('bad_request', 'This call needs kept_until')
@@ -58,13 +58,13 @@ export function leaseOf(lease: Lease | undefined): Lease {
   return lease
 }
 
-async function claim(deps: Deps, { run_id, thread_id, worker, hb }: Claim): Promise<Reply> {
+async function claim(deps: Deps, { run_id, thread_id, worker, heartbeats: hb }: Claim): Promise<Reply> {
   const { store } = deps
   for (;;) {
     const [thread, run] = await Promise.all([store.threads.get(null, thread_id), store.runs.get(run_id)])
     if (thread === null || run === null) return { head: { claim: 'ended' } }
     const held = thread.active?.run_id === run_id
-    const watched = hb !== undefined && hb === run.hb
+    const watched = hb !== undefined && hb === run.heartbeats
     // Half done: shown to nobody, ended with its thread still held; or claimed on the thread alone, and not just now.
     if (
       run.status === 'accepting' ||
@@ -87,7 +87,7 @@ async function claim(deps: Deps, { run_id, thread_id, worker, hb }: Claim): Prom
             resumable: run.resumable,
             temporary: run.temporary,
             resumable_until_id: run.resumable_until_id,
-            hb: run.hb,
+            heartbeats: run.heartbeats,
           },
         },
       }
@@ -168,7 +168,9 @@ async function take(deps: Deps, thread: ThreadRow, run: RunRow, worker: string, 
         },
       },
     ]),
-    run.temporary || thread.head === null ? null : store.checkpoints.get({ thread_id: thread.thread_id }),
+    run.temporary || thread.latest_checkpoint_id === null
+      ? null
+      : store.checkpoints.get({ thread_id: thread.thread_id }),
   ])
   if (failed === 1) {
     // Held on the thread, while the run is another's or over: nobody else would let go of it soon.
@@ -258,7 +260,7 @@ async function release(
           queue: [
             {
               run_id: run.run_id,
-              no: Math.min(...thread.queue.map(one => one.no), thread.next_no) - 1,
+              position: Math.min(...thread.queue.map(one => one.position), thread.next_position) - 1,
               due_at: 0,
               charges,
             },

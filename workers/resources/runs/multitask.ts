@@ -25,7 +25,7 @@ export interface Decision {
 
 export async function decide({ store }: Deps, run: RunRow, thread: ThreadRow): Promise<Decision> {
   const known = thread.active?.run_id === run.run_id || thread.queue.some(one => one.run_id === run.run_id)
-  const mine: Queued = { run_id: run.run_id, no: thread.next_no, due_at: run.due_at }
+  const mine: Queued = { run_id: run.run_id, position: thread.next_position, due_at: run.due_at }
   const busy = thread.active !== null || thread.queue.length > 0
   const strategy = run.multitask_strategy
   // A repeated create: what was in line before it is out of line already, the running one may not know yet.

@@ -104,7 +104,7 @@ export function newRun(
     due_at: body.after_seconds ? Math.min(now + Math.ceil(body.after_seconds * 1000), LAST_MS) : 0,
     attempt: 0,
     token: null,
-    hb: 0,
+    heartbeats: 0,
     worker: null,
     cancel: null,
     cancel_due_at: null,

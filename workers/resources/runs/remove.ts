@@ -43,15 +43,16 @@ async function removeEnded(deps: Deps, { app, run_id, thread_id }: RunSummary): 
   for (;;) {
     const [thread, [run]] = await Promise.all([store.threads.get(app, thread_id), store.runs.summary([run_id])])
     if (thread === null || run === undefined) return
-    const stands = thread.head === null || (await remains(deps, run, thread.head)) !== null
-    const head = stands ? thread.head : ((await remains(deps, run))?.id ?? null)
+    const stands =
+      thread.latest_checkpoint_id === null || (await remains(deps, run, thread.latest_checkpoint_id)) !== null
+    const head = stands ? thread.latest_checkpoint_id : ((await remains(deps, run))?.id ?? null)
     if (stands) {
       await store.apply(gone)
       return
     }
     const now = Date.now()
     const set = {
-      head,
+      latest_checkpoint_id: head,
       settled: 'idle' as const,
       status: statusOf({ ...thread, settled: 'idle' }),
       error: null,
@@ -61,7 +62,7 @@ async function removeEnded(deps: Deps, { app, run_id, thread_id }: RunSummary): 
     }
     const failed = await store.apply([
       { step: 'threads.patch', thread_id, where: { rev: thread.rev }, set },
-      { step: 'threads.state', thread_id, head, values: null, rest: null },
+      { step: 'threads.state', thread_id, latest_checkpoint_id: head, values: null, rest: null },
       ...gone,
     ])
     if (failed === 0) continue

@@ -44,8 +44,8 @@ export async function repair(deps: Deps, thread: ThreadRow, only?: string): Prom
       if (attempt < active.attempt)
         steps.push({ step: 'runs.patch', run_id, where: { attempt }, set: { attempt: active.attempt } })
       const { charges } = active
-      const no = Math.min(thread.next_no, ...queue.map(one => one.no)) - 1
-      queue = [{ run_id, no, due_at: 0, ...(charges ? { charges } : {}) }, ...queue]
+      const position = Math.min(thread.next_position, ...queue.map(one => one.position)) - 1
+      queue = [{ run_id, position, due_at: 0, ...(charges ? { charges } : {}) }, ...queue]
       active = null
     }
   }

@@ -70,7 +70,7 @@ export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promis
       continue
     }
     const holds = thread.active?.token === lease.token
-    const head = outcome.state?.head ?? thread.head
+    const head = outcome.state?.head ?? thread.latest_checkpoint_id
     const left = await leftBehind(deps, thread, run, outcome)
     const now = Date.now()
     const error = outcome.error === null ? null : JSON.stringify(outcome.error)
@@ -82,7 +82,13 @@ export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promis
     if (outcome.save !== undefined) {
       steps.push({ step: 'checkpoints.insert', thread_id, run_id, attempt: lease.attempt, ...rowsOf(outcome.save) })
       // Before the run row: once that is terminal, nobody brings these checkpoints again.
-      if (holds) steps.push({ step: 'threads.patch', thread_id, where: { token: lease.token }, set: { head } })
+      if (holds)
+        steps.push({
+          step: 'threads.patch',
+          thread_id,
+          where: { token: lease.token },
+          set: { latest_checkpoint_id: head },
+        })
     }
     steps.push({
       step: 'runs.patch',
@@ -100,7 +106,7 @@ export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promis
       },
     })
     if (!run.temporary && left !== null && left.fresh && left.values !== null)
-      steps.push({ step: 'threads.state', thread_id, head, values: left.values, rest: left.rest })
+      steps.push({ step: 'threads.state', thread_id, latest_checkpoint_id: head, values: left.values, rest: left.rest })
     const settled = settledOf(error, left, thread.settled)
     const after = { active: null, queue: thread.queue, settled }
     const set = {
@@ -109,7 +115,7 @@ export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promis
       error,
       interrupts,
       status: statusOf(after),
-      head,
+      latest_checkpoint_id: head,
       updated_at: now,
       state_updated_at: now,
     }
@@ -148,7 +154,7 @@ async function leftBehind(
   if (state !== undefined && (run.temporary || state.rest !== null)) return { ...state, fresh: true }
   if (run.temporary) return { next: [], interrupts: {}, values: null, rest: null, fresh: false }
   // Its last checkpoints are not stored before it ends: until then nobody can read them.
-  if (state !== undefined && state.head !== null && state.head !== thread.head) return null
+  if (state !== undefined && state.head !== null && state.head !== thread.latest_checkpoint_id) return null
   const left = await computeFinalState(deps, thread, run)
   return left && { ...left, values: left.state?.values ?? null, rest: left.state?.rest ?? null }
 }
@@ -167,7 +173,9 @@ async function rollback(deps: Deps, run: RunSummary, thread: ThreadRow): Promise
   const failed = await store.apply([
     { step: 'checkpoints.rollback', thread_id, run_id },
     // What is kept is mostly that of the base still: the run has not ended, so it has left none.
-    ...(kept?.head === base.head ? [] : [noState(thread_id, base.head)]),
+    ...(kept?.latest_checkpoint_id === base.latest_checkpoint_id
+      ? []
+      : [noState(thread_id, base.latest_checkpoint_id)]),
     {
       step: 'threads.patch',
       thread_id,
@@ -188,7 +196,7 @@ async function rollback(deps: Deps, run: RunSummary, thread: ThreadRow): Promise
 const noState = (thread_id: string, head: string | null): Step => ({
   step: 'threads.state',
   thread_id,
-  head,
+  latest_checkpoint_id: head,
   values: null,
   rest: null,
 })

@@ -28,10 +28,11 @@ export interface Left {
 
 /** Null when no host could compute it. */
 export async function computeFinalState(deps: Deps, thread: ThreadRow, run: RunSummary): Promise<Left | null> {
-  const { app, head, thread_id } = thread
+  const { app, latest_checkpoint_id: head, thread_id } = thread
   if (head === null) return { next: [], interrupts: {}, state: null, fresh: false }
   const kept = await deps.store.threads.state(thread_id)
-  if (kept?.head === head && kept.rest !== null) return { ...readLeft(kept.rest), state: kept, fresh: false }
+  if (kept?.latest_checkpoint_id === head && kept.rest !== null)
+    return { ...readLeft(kept.rest), state: kept, fresh: false }
   const until = Date.now() + COMPUTE_MS
   for (;;) {
     try {
@@ -58,7 +59,11 @@ export function refreshLater(deps: Deps, { app, thread_id }: ThreadRow, tries = 
     const row = await deps.store.threads.get(app, thread_id)
     if (row === null || row.active !== null) return
     const { state } = await refreshState(deps, row, await deps.store.threads.state(thread_id))
-    if (row.head !== null && (state?.head !== row.head || state.rest === null)) refreshLater(deps, row, tries + 1)
+    if (
+      row.latest_checkpoint_id !== null &&
+      (state?.latest_checkpoint_id !== row.latest_checkpoint_id || state.rest === null)
+    )
+      refreshLater(deps, row, tries + 1)
   }
   setTimeout(() => {
     refresh().catch(error => deps.link.log.warn({ err: error, thread_id }, 'the state of a thread was not refreshed'))

@@ -21,11 +21,12 @@ interface Refreshed {
  * The row comes with it, because the computed state also decides the status of the thread.
  */
 export async function refreshState(deps: Deps, row: ThreadRow, kept: StateRow | null): Promise<Refreshed> {
-  if (row.head === null) return { row, state: null }
-  if (kept !== null && kept.head === row.head && kept.rest !== null) return { row, state: kept }
+  if (row.latest_checkpoint_id === null) return { row, state: null }
+  if (kept !== null && kept.latest_checkpoint_id === row.latest_checkpoint_id && kept.rest !== null)
+    return { row, state: kept }
   // During a run the state that the last run left is the last known state.
   if (row.active !== null && kept?.values) return { row, state: kept }
-  const { app, thread_id, head } = row
+  const { app, thread_id, latest_checkpoint_id: head } = row
   const { graph_id } = graphIds(row)
   const text =
     graph_id === undefined
@@ -54,7 +55,11 @@ export const STATE = { verb: 'state', subgraphs: false } as const
 /** The stored form of a ThreadState text: `values`, and the rest without its first brace. */
 export function splitState(head: string, text: Uint8Array): StateRow & { values: Uint8Array; rest: Uint8Array } {
   const { values, ...rest } = JSON.parse(Buffer.from(text).toString()) as ThreadState
-  return { head, values: Buffer.from(JSON.stringify(values)), rest: Buffer.from(JSON.stringify(rest).slice(1)) }
+  return {
+    latest_checkpoint_id: head,
+    values: Buffer.from(JSON.stringify(values)),
+    rest: Buffer.from(JSON.stringify(rest).slice(1)),
+  }
 }
 
 export function readLeft(rest: Uint8Array): { next: string[]; interrupts: { [task_id: string]: Interrupt[] } } {

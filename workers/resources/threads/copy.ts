@@ -26,7 +26,7 @@ export async function copyThread(deps: Deps, app: string, thread_id: string): Pr
     const made = newThread({ app, thread_id: v7(), metadata: source.metadata, ttl: await deps.ttls.of(app) })
     const half = { ...made, temporary: true, ttl: null, expires_at: made.created_at + HALF_MADE_MS }
     await store.apply([{ step: 'threads.insert', row: half, keys: keysOf(JSON.parse(source.metadata)) }])
-    const isWhole = source.head === null || (await copyCheckpoints(store, source, made.thread_id))
+    const isWhole = source.latest_checkpoint_id === null || (await copyCheckpoints(store, source, made.thread_id))
     const state = await store.threads.state(source.thread_id)
     if (isWhole && (await store.threads.get(app, source.thread_id)) !== null) {
       const { ttl, expires_at, updated_at } = made
@@ -38,7 +38,7 @@ export async function copyThread(deps: Deps, app: string, thread_id: string): Pr
         expires_at,
         updated_at,
         claim_no: source.claim_no,
-        head: source.head,
+        latest_checkpoint_id: source.latest_checkpoint_id,
       }
       await store.apply([...steps, { step: 'threads.patch', thread_id: made.thread_id, where: { rev: 0 }, set }])
       return { ...made, ...set, rev: 1 }
@@ -49,7 +49,11 @@ export async function copyThread(deps: Deps, app: string, thread_id: string): Pr
 }
 
 /** False when the newest checkpoint of the source is not there any more. */
-async function copyCheckpoints(store: Store, { thread_id, head }: ThreadRow, to: string): Promise<boolean> {
+async function copyCheckpoints(
+  store: Store,
+  { thread_id, latest_checkpoint_id: head }: ThreadRow,
+  to: string,
+): Promise<boolean> {
   const all = await collect<CheckpointRow>(after =>
     store.checkpoints.rows({ thread_id, after: after ?? null, ...PAGE, bare: true }),
   )
@@ -127,9 +131,9 @@ function swapper(from: string, to: string) {
  * somebody asks), and what follows from it: the copy rests as its checkpoint says, whatever runs on the source.
  */
 function stateFor(source: ThreadRow, state: StateRow | null, to: string): { steps: Step[]; left: Partial<ThreadRow> } {
-  const { head, settled, interrupts } = source
+  const { latest_checkpoint_id: head, settled, interrupts } = source
   if (head === null) return { steps: [], left: {} }
-  if (state === null || state.head !== head || state.values === null || state.rest === null) {
+  if (state === null || state.latest_checkpoint_id !== head || state.values === null || state.rest === null) {
     const left = settled === 'error' ? 'idle' : settled
     return { steps: [], left: { settled: left, status: left, interrupts } }
   }
@@ -142,7 +146,7 @@ function stateFor(source: ThreadRow, state: StateRow | null, to: string): { step
   const text = Buffer.from(JSON.stringify(rest).slice(1))
   const status = settledOf(null, rest, 'idle')
   return {
-    steps: [{ step: 'threads.state', thread_id: to, head, values: state.values, rest: text }],
+    steps: [{ step: 'threads.state', thread_id: to, latest_checkpoint_id: head, values: state.values, rest: text }],
     left: { settled: status, status, interrupts: JSON.stringify(interruptsOf(rest.tasks)) },
   }
 }

@@ -84,7 +84,11 @@ function inParts<T>(all: readonly T[]): T[][] {
 
 type Bare = Pick<CheckpointRow, 'ns' | 'id' | 'parent' | 'seq' | 'refs'>
 
-async function marked(store: Store, { thread_id, head }: ThreadRow, all: readonly Bare[]): Promise<Set<string>> {
+async function marked(
+  store: Store,
+  { thread_id, latest_checkpoint_id: head }: ThreadRow,
+  all: readonly Bare[],
+): Promise<Set<string>> {
   const known = new Map(all.map(one => [keyOf(one.ns, one.id), one]))
   const newest = new Map<string, Bare>()
   for (const one of all) if (one.ns !== '' || one.id === head) newest.set(one.ns, one)

@@ -66,7 +66,7 @@ const HISTORY = 10
 /** The ThreadState at a checkpoint, or the latest of a namespace, as JSON text. */
 export async function stateOf(deps: Deps, row: ThreadRow, checkpoint: Checkpoint, subgraphs: boolean) {
   const { checkpoint_id, checkpoint_ns } = checkpoint
-  if (!checkpoint_id && (row.head === null || graphIds(row).graph_id === undefined)) return EMPTY_STATE
+  if (!checkpoint_id && (row.latest_checkpoint_id === null || graphIds(row).graph_id === undefined)) return EMPTY_STATE
   if (!checkpoint_id && !checkpoint_ns && !subgraphs) {
     const { state, stale } = await refreshState(deps, row, await deps.store.threads.state(row.thread_id))
     if (stale) throw fail('unavailable', 'No graph host can tell the state of this thread at the moment')
@@ -79,7 +79,7 @@ export async function stateOf(deps: Deps, row: ThreadRow, checkpoint: Checkpoint
 
 /** States of the thread, newest first, as JSON text. */
 export async function history(deps: Deps, row: ThreadRow, { limit, before, metadata, checkpoint }: HistoryQuery) {
-  if (row.head === null || graphIds(row).graph_id === undefined) return '[]'
+  if (row.latest_checkpoint_id === null || graphIds(row).graph_id === undefined) return '[]'
   return askGraph(deps, row, {
     verb: 'history',
     limit: limit ?? HISTORY,
@@ -171,12 +171,15 @@ async function commit({ store }: Deps, row: ThreadRow, updated: Updated): Promis
   return failed === -1
 }
 
-function savesOf({ thread_id, head }: ThreadRow, { saves, values, rest, head: made }: Updated): Step[] {
+function savesOf(
+  { thread_id, latest_checkpoint_id: head }: ThreadRow,
+  { saves, values, rest, head: made }: Updated,
+): Step[] {
   return [
     ...saves.map(
       (body): Step => ({ step: 'checkpoints.insert', thread_id, run_id: null, attempt: 0, ...rowsOf(body) }),
     ),
-    { step: 'threads.state', thread_id, head: made.head ?? head, values, rest },
+    { step: 'threads.state', thread_id, latest_checkpoint_id: made.head ?? head, values, rest },
   ]
 }
 
@@ -185,7 +188,7 @@ function fieldsOf(row: ThreadRow, { head: { head, next, interrupts } }: Updated)
   const now = Date.now()
   const settled = settledOf(null, { next }, row.settled)
   return {
-    head: head ?? row.head,
+    latest_checkpoint_id: head ?? row.latest_checkpoint_id,
     claim_no: row.claim_no + 1,
     settled,
     status: settled,
