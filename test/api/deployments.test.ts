@@ -111,7 +111,7 @@ t.test('deployments', async t => {
     t.match(await deployer.active(), [
       { deployment_id: made.id, artefact: 'art-1', revision_id: task.revision_id, graphs: [{ graph_id: 'agent' }] },
     ])
-    await t.rejects(deployer.renew(task), { code: 'fenced' }, 'the order is over')
+    await t.rejects(deployer.renew(task), { code: 'fenced' }, 'the task is over')
 
     await t.test('three revisions: one rolls out, the middle one is skipped, the newest follows', async t => {
       const ids: string[] = []

@@ -41,7 +41,7 @@ function folder(t: T, files: { [path: string]: string } = {}): string {
   return made
 }
 
-t.test('which installer a project asks for', async t => {
+t.test('the install command follows the lock file', async t => {
   const find = async (files: { [path: string]: string }, inner = '') => {
     const tree = folder(t, files)
     const found = await detect({ tree, folder: join(tree, inner) })
@@ -115,7 +115,7 @@ t.test('commands', async t => {
     while (alive(pid) && !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))) await sleep(10)
   }
 
-  await t.test('arguments are never a shell’s', async t => {
+  await t.test('arguments are not interpreted by a shell', async t => {
     const read: string[] = []
     await runOrFail(
       { ...command(''), file: 'printf', args: ['%s\n', '$(id) `id` "; id'], read: line => read.push(line) },
@@ -124,10 +124,10 @@ t.test('commands', async t => {
     )
     t.same(read, ['$(id) `id` "; id'])
   })
-  await t.test('nothing stays behind', async t => {
+  await t.test('a command leaves no process behind', async t => {
     await runOrFail(command('sleep 1000 & echo $! > left'), never, quiet)
     await gone(await pidIn('left'))
-    t.pass('what it left in the background was ended')
+    t.pass('the background process was killed')
     const stop = new AbortController()
     const stopped = run(command('sleep 1000 & echo $! > child; wait'), stop.signal, quiet)
     const child = await pidIn('child')
@@ -136,7 +136,7 @@ t.test('commands', async t => {
     await gone(child)
     await t.rejects(run(command('sleep 1000', 200), never, quiet), /did not end within 0.2 s/)
   })
-  await t.test('nor when the process that runs it is killed', async t => {
+  await t.test('a command ends when its parent is killed', async t => {
     const program = `import { run } from ${JSON.stringify(new URL('../../workers/deploy/process/command.js', import.meta.url).href)}
       await run(${JSON.stringify(command('echo $$ > orphan; sleep 1000'))}, new AbortController().signal, () => {})`
     t.throws(() =>
@@ -149,7 +149,7 @@ t.test('commands', async t => {
     await gone(await pidIn('orphan'))
     t.pass()
   })
-  await t.test('output comes by the line, without colours, cut when endless', async t => {
+  await t.test('output arrives by line, without colours, and cut', async t => {
     const said: string[] = []
     await runOrFail(
       command("printf 'a\\033[31mred\\033[0m\\r\\nb\\rc'; head -c 40000 /dev/zero | tr '\\0' x; echo; echo d"),
@@ -161,7 +161,7 @@ t.test('commands', async t => {
     t.match(said[2], /^cx+…$/)
     t.same(said.slice(3), ['d'])
   })
-  await t.test('too many bytes end it', async t => {
+  await t.test('a command that exceeds its byte limit is killed', async t => {
     const limit = { folder: cwd, bytes: 1_000_000 }
     await t.rejects(
       run({ ...command('head -c 3000000 /dev/zero > large; sleep 1000'), limit }, never, quiet),
@@ -226,7 +226,7 @@ t.test('the probe', async t => {
     ...application('x'),
     'graph.mjs': `if (process.env.TOKEN !== "there") throw new Error("unset")\n${application('x')['graph.mjs']}`,
   })
-  t.equal((await check(asks)).length, 1, 'it sees the environment of the application')
+  t.equal((await check(asks)).length, 1, 'it has the environment of the application')
 })
 
 t.test('artefacts', async t => {
@@ -258,9 +258,9 @@ t.test('artefacts', async t => {
   t.equal(readFileSync(join(found.tree, 'bin/link/er/file'), 'utf8'), 'text')
   t.equal(statSync(join(found.tree, 'deep/er/file')).mode & 0o222, 0, 'read-only')
   t.equal(statSync(join(found.tree, 'deep')).mode & 0o222, 0)
-  t.equal(statSync(join(found.tree, 'bin/run')).mode & 0o777, 0o555, 'programs stay programs')
+  t.equal(statSync(join(found.tree, 'bin/run')).mode & 0o777, 0o555, 'the executable bit stays')
 
-  await t.test('a tree without its note, or that was changed, is none', async t => {
+  await t.test('a tree without its note or with changed files is rejected', async t => {
     const note = join(store, key, 'artefact.json')
     const text = readFileSync(note)
     rmSync(note)
@@ -272,17 +272,17 @@ t.test('artefacts', async t => {
     t.equal(await (await openArtefacts(store)).find(key), null)
     const again = await openArtefacts(store)
     await again.keep(key, make(), 'langgraph.json')
-    t.equal(readFileSync(join((await again.find(key))!.tree, 'langgraph.json'), 'utf8'), '{}', 'and is made anew')
+    t.equal(readFileSync(join((await again.find(key))!.tree, 'langgraph.json'), 'utf8'), '{}', 'and is rebuilt')
   })
-  await t.test('what nothing refers to goes', async t => {
+  await t.test('unused artefacts are removed', async t => {
     const other = 'f'.repeat(64)
     await artefacts.keep(other, make(), 'langgraph.json')
-    t.same(await artefacts.collect(new Set([key]), 60_000), [], 'not while it is young')
+    t.same(await artefacts.collect(new Set([key]), 60_000), [], 'but not young ones')
     t.same(await artefacts.collect(new Set([key]), -1), [other])
     t.equal(await artefacts.find(other), null)
     t.ok(await artefacts.find(key))
   })
-  await t.test('notes of what ran here outlive the process', async t => {
+  await t.test('records outlive the process', async t => {
     const place = folder(t)
     const id = '0198f2a5-0000-7000-8000-000000000000'
     const records = await openRecords(place)

@@ -1,9 +1,9 @@
-/** The control plane as its clients use it: plain HTTP with the key. */
+/** A client of the control plane: plain HTTP with the key. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Deployment, Revision, RevisionStatus } from '../../schemas/deployments.js'
 
 export const KEY = 'control-key-of-the-tests'
-/** What a Weft under test gets, so that deployments come from `sources` and need not stand still for long. */
+/** Settings of a server under test: deployments from `sources`, with a short stable time. */
 export const deployEnv = (sources: string) => ({
   WEFT_CONTROL_KEY: KEY,
   WEFT_LOCAL_SOURCES: sources,
@@ -34,7 +34,7 @@ export function controlOf(url: string) {
     const text = await answer.text()
     return { status: answer.status, body: (text === '' ? null : JSON.parse(text)) as T }
   }
-  async function must<T>(method: string, path: string, body?: unknown): Promise<T> {
+  async function askOrThrow<T>(method: string, path: string, body?: unknown): Promise<T> {
     const answer = await ask<T>(method, path, body)
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
     return answer.body
@@ -47,23 +47,23 @@ export function controlOf(url: string) {
       repo_url: string,
       more: { ref?: string; path?: string; secrets?: object[]; config?: object } = {},
     ) =>
-      must<Deployment>('POST', '/v2/deployments', {
+      askOrThrow<Deployment>('POST', '/v2/deployments', {
         name,
         source: 'github',
         source_config: { repo_url, ...more.config },
         source_revision_config: { repo_ref: more.ref ?? 'main', graph_config_path: more.path ?? 'langgraph.json' },
         secrets: more.secrets ?? [],
       }),
-    get: (id: string) => must<Deployment>('GET', `/v2/deployments/${id}`),
-    patch: (id: string, body: object) => must<Deployment>('PATCH', `/v2/deployments/${id}`, body),
-    /** A new revision of the branch as it is now. */
+    get: (id: string) => askOrThrow<Deployment>('GET', `/v2/deployments/${id}`),
+    patch: (id: string, body: object) => askOrThrow<Deployment>('PATCH', `/v2/deployments/${id}`, body),
+    /** A new revision of the branch. */
     again: (id: string, ref = 'main') => control.patch(id, { source_revision_config: { repo_ref: ref } }),
     revision: (id: string, revision_id: string) =>
-      must<Revision>('GET', `/v2/deployments/${id}/revisions/${revision_id}`),
+      askOrThrow<Revision>('GET', `/v2/deployments/${id}/revisions/${revision_id}`),
     interrupt: (id: string, revision_id: string) =>
-      must('POST', `/v2/deployments/${id}/revisions/${revision_id}/interrupt`),
+      askOrThrow('POST', `/v2/deployments/${id}/revisions/${revision_id}/interrupt`),
     remove: (id: string) => ask('DELETE', `/v2/deployments/${id}`),
-    /** The newest revision once nothing more happens to it. */
+    /** Resolves to the newest revision when its status is final. */
     async over({ id, latest_revision_id }: Deployment): Promise<Revision> {
       for (;;) {
         const revision = await control.revision(id, latest_revision_id!)
@@ -71,7 +71,7 @@ export function controlOf(url: string) {
         await sleep(100)
       }
     },
-    /** The newest revision once it has reached this status. */
+    /** Resolves to the newest revision when it has this status. */
     async reaches({ id, latest_revision_id }: Deployment, status: RevisionStatus): Promise<Revision> {
       for (;;) {
         const revision = await control.revision(id, latest_revision_id!)
@@ -88,10 +88,10 @@ export function controlOf(url: string) {
     },
     async buildLog(id: string, revision_id: string): Promise<string[]> {
       const path = `/v1/projects/${id}/revisions/${revision_id}/build_logs`
-      const { logs } = await must<{ logs: { message: string }[] }>('POST', path, { order: 'asc', limit: 1000 })
+      const { logs } = await askOrThrow<{ logs: { message: string }[] }>('POST', path, { order: 'asc', limit: 1000 })
       return logs.map(line => line.message)
     },
-    /** Where it is served. */
+    /** URL of the deployment. */
     urlOf: ({ source_config }: Deployment): string => source_config.custom_url!,
   }
   return control

@@ -1,4 +1,4 @@
-/** A deployment from its task to its end, through HTTP alone. */
+/** A deployment from creation to deletion, through HTTP only. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -26,7 +26,7 @@ t.test('deployments', async t => {
   const url = control.urlOf(made)
   const head = repository.git('rev-parse', 'HEAD')
 
-  await t.test('while the first revision is on its way', async t => {
+  await t.test('calls before the first revision are refused', async t => {
     const answer = await fetch(`${url}/runs/wait`, { method: 'POST', body: '{"assistant_id":"agent"}' })
     t.equal(answer.status, 503)
     t.match(await answer.json(), { detail: /being deployed/ })
@@ -54,7 +54,7 @@ t.test('deployments', async t => {
     t.equal(await get('FROM_CONFIG'), 'one config')
     t.equal(await get('LANGSMITH_HOST_PROJECT_ID'), `one ${made.id}`)
     const { pathname } = new URL(url)
-    t.equal(await get('LANGGRAPH_API_URL'), `one http://weft.example${pathname}`, 'it knows where it is reached')
+    t.equal(await get('LANGGRAPH_API_URL'), `one http://weft.example${pathname}`, 'the application has its own URL')
     t.equal(await get('NATS_URL'), 'one undefined')
     t.equal(await get('WEFT_CONTROL_KEY'), 'one undefined')
     t.notMatch(cluster.output(), /a-secret-value/)
@@ -89,7 +89,7 @@ t.test('deployments', async t => {
         }
       }
     })
-    // One that is under way at the cutover, and one that waits behind it.
+    // A run that is executed during the cutover, and one that is queued behind it.
     const busy = await client.threads.create()
     const until = join(folder, 'go-on')
     const long = await client.runs.create(busy.thread_id, 'agent', { input: { text: 'long', until } })
@@ -109,15 +109,19 @@ t.test('deployments', async t => {
     t.match(
       await client.runs.join(busy.thread_id, behind.run_id),
       { answer: 'two behind' },
-      'what waited runs on the new one',
+      'the queued run is executed by the new revision',
     )
-    t.equal((await client.runs.get(busy.thread_id, long.run_id)).status, 'success', 'what ran has ended where it was')
+    t.equal(
+      (await client.runs.get(busy.thread_id, long.run_id)).status,
+      'success',
+      'the running one ends on the old revision',
+    )
     const change = answers.findIndex(answer => answer.startsWith('two'))
     t.ok(change > 0)
     t.same([...new Set(answers)].sort(), ['one x', 'two x'])
   })
 
-  await t.test('a broken third leaves the second serving', async t => {
+  await t.test('a broken third revision leaves the second active', async t => {
     repository.commit({ 'graph.mjs': 'import "./not-there.mjs"\n' })
     const revision = await control.over(await control.again(made.id))
     t.match(revision, { status: 'BUILD_FAILED', status_message: /probe: Graph "agent" cannot be loaded/ })
@@ -159,10 +163,10 @@ t.test('deployments', async t => {
       if (status === 404) break
       await sleep(50)
     }
-    t.equal((await fetch(`${control.urlOf(other)}/ok`)).status, 404, 'and gone again')
+    t.equal((await fetch(`${control.urlOf(other)}/ok`)).status, 404, 'and it is removed')
     for (const { thread_id } of [thread, busy]) {
       const created = await fetch(`${cluster.url}/threads`, { method: 'POST', body: JSON.stringify({ thread_id }) })
-      t.equal(created.status, 200, 'its threads are gone, too: the id is free')
+      t.equal(created.status, 200, 'its threads are removed: the id is free')
     }
   })
 
@@ -187,7 +191,7 @@ t.test('deployments', async t => {
     })
   })
 
-  await t.test('sources that are not taken', async t => {
+  await t.test('refused sources', async t => {
     for (const repo_url of [
       'ext::sh -c touch% /tmp/x',
       'ext::sh',
@@ -209,7 +213,7 @@ t.test('deployments', async t => {
     }
   })
 
-  await t.test('a revision whose replicas cannot start fails, the one before goes on', async t => {
+  await t.test('a revision whose replicas cannot start fails, and the previous one stays active', async t => {
     const flag = join(folder, 'probed')
     const dies = `import fs from 'node:fs'
 if (fs.existsSync(${JSON.stringify(flag)})) process.exit(9)
@@ -225,7 +229,7 @@ ${graphFile('never')}`
   const replicas = () => cluster.pids().filter(pid => commandOf(pid).endsWith('process/instance.js'))
   const before = replicas()
 
-  await t.test('a replica that dies is started again', async t => {
+  await t.test('a replica that exits is restarted', async t => {
     const client = lines[0]!.connect(url)
     for (const pid of before) process.kill(pid, 'SIGKILL')
     t.match(await client.runs.wait(null, 'agent', { input: { text: 'x' } }), { answer: / x$/ })
@@ -233,7 +237,7 @@ ${graphFile('never')}`
     t.ok(replicas().every(pid => !before.includes(pid)))
   })
 
-  await t.test('another size in place', async t => {
+  await t.test('a new size is applied in place', async t => {
     const old = replicas()
     const deployment = await control.patch(made.id, {
       source_config: { resource_spec: { min_scale: 2, max_scale: 2 } },
@@ -252,7 +256,7 @@ ${graphFile('never')}`
     t.equal((await control.over(other)).status, 'INTERRUPTED')
   })
 
-  await t.test('what runs is there again after a restart', async t => {
+  await t.test('active revisions run again after a restart', async t => {
     const client = lines[0]!.connect(url)
     const thread = await client.threads.create()
     const run = await client.runs.create(thread.thread_id, 'agent', { input: { text: 'kept', count: 200 } })

@@ -28,7 +28,7 @@ t.test('fetching', async t => {
     return fetchSource({ ...given, work, sources }, never, (_, text) => said.push(text))
   }
 
-  await t.test('finds what a ref means', async t => {
+  await t.test('resolves refs', async t => {
     t.equal((await get({})).commit, second, 'a branch')
     t.equal((await get({ ref: 'refs/tags/v1' })).commit, first, 'a tag')
     t.equal((await get({ ref: 'refs/heads/main' })).commit, second)
@@ -36,7 +36,7 @@ t.test('fetching', async t => {
     t.equal((await get({ ref: first.toUpperCase() })).commit, first)
     repository.git('branch', '-D', 'v1')
     t.equal((await get({ ref: 'v1' })).commit, first, 'a tag by its bare name, when no branch has it')
-    t.equal((await get({ ref: 'v1', commit: second })).commit, second, 'the commit of an earlier try comes first')
+    t.equal((await get({ ref: 'v1', commit: second })).commit, second, 'the commit of an earlier attempt has priority')
     repository.git('checkout', '-q', '-b', 'branch/with/slashes')
     t.equal((await get({ ref: 'branch/with/slashes' })).commit, second)
     repository.git('checkout', '-q', 'main')
@@ -44,7 +44,7 @@ t.test('fetching', async t => {
     t.equal((await get({ ref: 'refs/tags/v2' })).commit, second, 'an annotated tag')
   })
 
-  await t.test('brings the committed files and nothing of git', async t => {
+  await t.test('copies the committed files without .git', async t => {
     writeFileSync(join(repository.folder, 'not-committed'), '')
     const { tree } = await get({})
     t.equal(readFileSync(join(tree, 'new.txt'), 'utf8'), 'new')
@@ -52,7 +52,7 @@ t.test('fetching', async t => {
     t.notOk(existsSync(join(tree, '.git')))
   })
 
-  await t.test('says what is not there', async t => {
+  await t.test('names a missing ref or commit', async t => {
     await t.rejects(get({ ref: 'nope' }), { message: /no branch, tag or commit "nope"/, retryable: false })
     await t.rejects(get({ ref: '0123456789012345678901234567890123456789' }), {
       message: /no commit/,
@@ -62,7 +62,7 @@ t.test('fetching', async t => {
     await t.rejects(get({ url: `file://${empty}` }), /below WEFT_LOCAL_SOURCES/)
   })
 
-  await t.test('runs nothing that the repository brings', async t => {
+  await t.test('runs no program of the repository', async t => {
     const trap = makeRepository(folder, 'trap', application('trap'))
     const marker = join(folder, 'ran')
     writeFileSync(join(trap.folder, '.git/hooks/post-checkout'), `#!/bin/sh\ntouch ${marker}\n`, { mode: 0o755 })
@@ -90,7 +90,7 @@ t.test('fetching', async t => {
     t.not((await get({ url: plain })).content, copied.content)
   })
 
-  await t.test('over http, where the operator has opened the host', async t => {
+  await t.test('http works for a host in WEFT_ALLOW_HOSTS', async t => {
     repository.git('update-server-info')
     const asked: string[] = []
     const server = createServer((request, response) => {
@@ -109,14 +109,14 @@ t.test('fetching', async t => {
       fetchSource({ ...given, sources: opened }, never, () => {}),
       { message: /not found/, retryable: false },
     )
-    t.match(asked[0], /^\/app\.git\/info\/refs\?service=git-upload-pack$/, 'it was asked')
+    t.match(asked[0], /^\/app\.git\/info\/refs\?service=git-upload-pack$/, 'the server received the request')
     const count = asked.length
     await t.rejects(get({ url }), /is not fetched from/)
-    t.equal(asked.length, count, 'and is not, when it was not opened')
+    t.equal(asked.length, count, 'and not for other hosts')
   })
 })
 
-t.test('sources that are refused', async t => {
+t.test('refused sources', async t => {
   const { folder, remove } = sourcesFolder()
   t.teardown(remove)
   const outside = sourcesFolder()

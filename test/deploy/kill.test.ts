@@ -1,4 +1,4 @@
-/** A deploy worker that is killed at each stage: the next one finds the order where it stood, and finishes it. */
+/** A deploy worker that is killed at each stage: the next one continues the task at that stage and finishes it. */
 import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,7 +17,7 @@ t.test('kill -9 of the deploy worker', async t => {
   mkdirSync(flags)
   const bin = join(folder, 'bin')
   mkdirSync(bin)
-  // The real git, which waits once when it is told to.
+  // The real git, which waits once when a flag is set.
   const git = `#!/bin/sh
 if [ -e ${flags}/hold-fetch ] && [ ! -e ${flags}/fetch ]; then case "$*" in fetch*) : > ${flags}/fetch; sleep 1000;; esac; fi
 PATH=\${PATH#*:} exec git "$@"
@@ -69,17 +69,16 @@ for (const name of ${JSON.stringify(names)}) {
       survivors = children
       deployer = await roles.add('deployer')
       const revision = await control.deployed(made)
-      if (name !== 'fetch')
-        t.equal(revision.source_revision_config.repo_commit_sha, commit, 'of the commit it began with')
+      if (name !== 'fetch') t.equal(revision.source_revision_config.repo_commit_sha, commit, 'of its first commit')
       const values = await lines[0]!.connect(control.urlOf(made)).runs.wait(null, 'agent', { input: { text: 'x' } })
       t.match(values, { answer: `${name} x` })
       while (survivors.some(alive)) await sleep(20)
-      t.pass('nothing of the killed one is left')
-      t.same(readdirSync(join(roles.nats.data, 'deploy/work')), [], 'nor folders of builds')
+      t.pass('all processes of the killed worker have ended')
+      t.same(readdirSync(join(roles.nats.data, 'deploy/work')), [], 'and its build folders are removed')
     })
   }
 
-  await t.test('what serves goes on', async t => {
+  await t.test('active revisions continue', async t => {
     const made = (await control.ask<{ resources: { id: string }[] }>('GET', '/v2/deployments?name=fetch')).body
       .resources[0]!
     const deployment = await control.get(made.id)
@@ -93,11 +92,11 @@ for (const name of ${JSON.stringify(names)}) {
     t.match(await late, { answer: 'fetch accepted without it' })
   })
 
-  await t.test('a second one on the same folder is refused', async t => {
+  await t.test('a second worker on the same folder is refused', async t => {
     await t.rejects(roles.add('deployer'), /in use by another deploy worker/)
   })
 
-  await t.test('a build that ends its worker each time is given up', async t => {
+  await t.test('a build that always ends its worker fails', async t => {
     const build_command = `touch ${flags}/again && sleep 1000`
     const made = await control.create('poison', makeRepository(folder, 'poison', application('x')).url, {
       config: { build_command },

@@ -57,7 +57,7 @@ function deployer(deps: Deps) {
   }
 }
 
-/** As if the time were over: the lease of the deployment, or how long its rollout has waited. */
+/** Moves the lease of the deployment and the start of its rollout into the past. */
 async function age(store: Store, id: string, ms: number): Promise<void> {
   const { body, rev } = (await findDeployment(store, id))!
   const lease = body.lease === null ? null : { ...body.lease, until: body.lease.until - ms }
@@ -73,7 +73,7 @@ const all = async (store: Store, kind: string, parent?: string): Promise<RecordR
   return rows
 }
 
-/** What must be so of a deployment at any time, whoever died where; throws, so that fast-check can shrink by it. */
+/** Throws when an invariant of the deployment does not hold. */
 async function sound(deps: Deps, store: Store, id: string): Promise<void> {
   const deployment = await findDeployment(store, id)
   if (deployment === null) return
@@ -90,29 +90,32 @@ async function sound(deps: Deps, store: Store, id: string): Promise<void> {
   for (const referred of [body.rollout?.revision_id, body.queued, body.serving?.revision_id])
     say(!referred || by.has(referred), 'what is referred to is there')
   const seq = (of: string | undefined | null) => (of ? (by.get(of)?.body.seq ?? 0) : Infinity)
-  say(seq(body.queued) > (body.rollout?.seq ?? 0), 'what waits is newer than what flies')
+  say(seq(body.queued) > (body.rollout?.seq ?? 0), 'the queued revision is newer than the rollout')
   if (body.serving !== null)
-    say(statusOf(by.get(body.serving.revision_id)!, body) === 'DEPLOYED', 'what serves is DEPLOYED')
+    say(statusOf(by.get(body.serving.revision_id)!, body) === 'DEPLOYED', 'the active revision is DEPLOYED')
   for (const one of rows) {
     const status = statusOf(one, body)
-    say(isOver(status) || one.id === body.queued || one.id === body.rollout?.revision_id, 'nothing else is under way')
+    say(
+      isOver(status) || one.id === body.queued || one.id === body.rollout?.revision_id,
+      'no other revision is in progress',
+    )
     await secretsOf(deps, id, one.body.secrets)
   }
   say((await store.records.get('project', id)) !== null || body.status === 'AWAITING_DELETE', 'it has its project')
 }
 
-/** A rule's no is an answer; anything else is a failure. */
+/** Accepts a refusal by a rule; other errors are failures. */
 function refused(error: unknown): void {
   if (!(error instanceof WeftError) || error.status >= 500) throw error
 }
 
-/** The next case begins with an empty house. */
+/** Removes the deployment for the next case. */
 async function forget(deps: Deps, id: string): Promise<void> {
   const row = await findDeployment(deps.store, id)
   if (row !== null) await removeDeployment(deps, row)
 }
 
-/** After the sweeps of a minute: nothing lies about that belongs to nobody. */
+/** After the sweeps of a minute there are no uncommitted records. */
 async function swept(t: Test, deps: Deps, store: Store, what: string): Promise<void> {
   await sweepTasks(deps)
   await sweepOrphans(deps, Date.now() + 120_000)
@@ -123,10 +126,10 @@ async function swept(t: Test, deps: Deps, store: Store, what: string): Promise<v
     if (!deployments.has(parent) || due_at !== null) return true
     return kind === 'secrets' && !used.has(id) && deployments.get(parent)!.status !== 'AWAITING_DELETE'
   })
-  t.same(stray, [], `${what}: nothing of nobody`)
+  t.same(stray, [], `${what}: no uncommitted records`)
 }
 
-t.test('a deploy worker that dies loses its task to the next, where it stood', async t => {
+t.test('the task of a dead deploy worker continues at its stage', async t => {
   const { store, all } = await stage(t, 2)
   const [one, two] = [deployer(all[0]!), deployer(all[1]!)]
   const { id } = await createDeployment(all[0]!, github('one', { secrets: [{ name: 'A', value: 'the-value' }] }))
@@ -151,21 +154,21 @@ t.test('a deploy worker that dies loses its task to the next, where it stood', a
   await one.advance(third, 'DEPLOYED')
   await one.advance(third, 'DEPLOYED')
   await t.rejects(two.advance(second, 'DEPLOYED'), { code: 'fenced' })
-  await t.rejects(one.advance(third, 'DEPLOY_FAILED'), { code: 'conflict' }, 'what is DEPLOYED stays so')
+  await t.rejects(one.advance(third, 'DEPLOY_FAILED'), { code: 'conflict' }, 'DEPLOYED is final')
   await sound(all[0]!, store, id)
 })
 
-t.test('who asks at the same time: one gets it', async t => {
+t.test('concurrent claims: one worker gets the task', async t => {
   const { all } = await stage(t, 2)
   for (let i = 0; i < 3; i++) await createDeployment(all[0]!, github(`at-once-${i}`))
   const workers = Array.from({ length: 12 }, (_, i) => deployer(all[i % 2]!))
   const got = (await Promise.all(workers.map((worker, i) => worker.claim(`w${i}`)))).filter(task => task !== null)
-  t.equal(new Set(got.map(({ deployment_id }) => deployment_id)).size, got.length, 'nobody has another’s')
+  t.equal(new Set(got.map(({ deployment_id }) => deployment_id)).size, got.length, 'no task has two holders')
   const rest = await workers[0]!.claim()
   t.ok(got.length === 3 || rest !== null)
 })
 
-t.test('a revision that no deploy worker takes fails, and the next one has its turn', async t => {
+t.test('a revision without a deploy worker fails, and the queued one follows', async t => {
   const { store, all } = await stage(t, 1)
   const deps = all[0]!
   const made = await createDeployment(deps, github('waits'))
@@ -207,7 +210,7 @@ t.test('a crash between any two steps', async t => {
     for (const status of ['BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING'] as const) await worker.advance(task, status)
     await worker.advance(task, last)
   }
-  /** The task of this deployment: those of others are put off. */
+  /** The task of this deployment; others are skipped. */
   const claimOf = async (id: string): Promise<DeployTask | null> => {
     for (;;) {
       const task = await worker.claim()
@@ -219,7 +222,7 @@ t.test('a crash between any two steps', async t => {
     ['create', async () => `n${v7()}`, name => createDeployment(deps, github(name, { secrets }))],
     ['create with a key', async () => `n${v7()}`, name => createDeployment(deps, github(name, { secrets }), name)],
     ['patch secrets, idle', deployed, id => patchDeployment(deps, id, { secrets }, '', '')],
-    ['patch secrets, in flight', fresh, id => patchDeployment(deps, id, { secrets }, '', '')],
+    ['patch secrets during a rollout', fresh, id => patchDeployment(deps, id, { secrets }, '', '')],
     [
       'patch without a revision',
       fresh,
@@ -245,7 +248,7 @@ t.test('a crash between any two steps', async t => {
       async id => interrupt(deps, id, (await findDeployment(store, id))!.body.rollout!.revision_id),
     ],
     [
-      'interrupt what waits',
+      'interrupt the queued revision',
       async () => {
         const id = await fresh()
         await createRevision(deps, id, {})
@@ -255,7 +258,7 @@ t.test('a crash between any two steps', async t => {
     ],
     ['claim', fresh, id => claimOf(id)],
     [
-      'cutover with one waiting',
+      'cutover with a queued revision',
       async () => {
         const id = await fresh()
         await createRevision(deps, id, {})
@@ -266,7 +269,7 @@ t.test('a crash between any two steps', async t => {
       () => worker.advance(task, 'DEPLOYED'),
     ],
     [
-      'a failure with one waiting',
+      'a failure with a queued revision',
       async () => {
         const id = await fresh()
         await createRevision(deps, id, {})
@@ -286,9 +289,9 @@ t.test('a crash between any two steps', async t => {
       },
       id => deleteDeployment(deps, id, true),
     ],
-    ['delete what nobody had', fresh, id => deleteDeployment(deps, id, false)],
+    ['delete without a claim', fresh, id => deleteDeployment(deps, id, false)],
     [
-      'torn down',
+      'delete task',
       async () => {
         const id = await deployed()
         await deleteDeployment(deps, id, true)
@@ -316,14 +319,14 @@ t.test('a crash between any two steps', async t => {
         if (crashed) {
           crashes++
           if (at % 2 === 1 || title.startsWith('cutover')) {
-            // Somebody comes before the sweep does.
+            // Another request arrives before the sweep.
             await createRevision(deps, id, {}).catch(refused)
             await sound(deps, store, id)
           }
           await swept(t, deps, store, `crash before step ${at}`)
           await promote(deps, id).catch(() => {})
           await sound(deps, store, id)
-          // Once more, as its caller would do it: it ends as it should, or says that it is done.
+          // The caller repeats its request: it succeeds or is refused.
           await work(id).catch(refused)
         }
         await sound(deps, store, id)
@@ -335,7 +338,7 @@ t.test('a crash between any two steps', async t => {
   await swept(t, deps, store, 'at the end')
 })
 
-t.test('random work of two resource workers, with crashes', async t => {
+t.test('random actions of two resource workers, with crashes', async t => {
   const { store, all: both } = await stage(t, 2, store => stepwise(store))
   const kinds = ['patch', 'revise', 'redeploy', 'interrupt', 'claim', 'advance', 'expire', 'sweep', 'delete'] as const
   const step = fc.record({
