@@ -1,4 +1,5 @@
 /** What the bodies of frames (frames.ts) say. Both ends are ours; nothing here reaches a client. */
+import typia from 'typia'
 import type { Checkpoint } from './checkpoints.js'
 import type { JsonObject } from './json.js'
 import type { Command, RunKwargs } from './runs.js'
@@ -106,3 +107,14 @@ export interface UpdatedHead extends Pick<FinishHead, 'head' | 'next' | 'interru
   checkpoint: Checkpoint | null
   save_sizes: number[]
 }
+
+/** Body of `called` with flags 1. */
+export interface CallFailure {
+  code: string
+  detail: string
+}
+
+// A host runs user code, so what it sends may be anything.
+export const validateHello = typia.createValidate<Hello>()
+export const validateLastWords = typia.createValidate<LastWords>()
+export const validateCallFailure = typia.createValidate<CallFailure>()

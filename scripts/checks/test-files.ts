@@ -33,6 +33,7 @@ const BOTH_STORES = /^(api|contract|faults)\//
 const ONE_STORE: { readonly [name: string]: string } = {
   'faults/store-locked': 'locks the file of the embedded store',
   'faults/host-crashes': 'harms hosts; their rows are those of lease-loss, full-restart and paused-worker',
+  'faults/malformed-frames': 'harms hosts, as faults/host-crashes',
   'faults/mongo': 'has servers of its own',
   'faults/mongo-crons': 'has a server of its own',
   'api/first-steps': 'the rows of api/runs, by the commands of the README',
@@ -59,6 +60,7 @@ const LONG: { readonly [name: string]: number } = {
   'api/multitask': 45,
   'api/thread-copy-prune-ttl': 45,
   'deploy/kill': 40,
+  'faults/malformed-frames': 28,
   'faults/mongo-crons': 40,
   'faults/paused-worker': 36,
   'scripts/bench': 35,

@@ -4,12 +4,8 @@ import t from 'tap'
 import { openCaller } from '../../bus/call.js'
 import { openMux } from '../../bus/mux.js'
 import { wake } from '../../bus/queue.js'
-import { readConfig } from '../../schemas/config.js'
 import { token } from '../../schemas/ids.js'
 import { rpc } from '../../schemas/subjects.js'
-import type { GraphHost } from '../../workers/graph/host-process.js'
-import { openSupervisor } from '../../workers/graph/supervisor.js'
-import { ANSWER, ASK, FROM_HOST, type Frame, TO_HOST } from '../../workers/pipe.js'
 import { type Started, startWorkers, until, within } from './worker-helper.js'
 
 t.setTimeout(240_000)
@@ -139,37 +135,6 @@ t.test('a graceful stop hands over the runs that do not finish in time', async t
   t.same(stepsOf(long), [1, 2, 2, 3])
   t.notOk(alive(first!.pid))
   t.not(long.steps().at(-1)!.pid, first!.pid)
-})
-
-t.test('frames for a slot that was not assigned are dropped and counted', async t => {
-  const weft = await startWorkers()
-  t.teardown(() => weft.stop())
-  const link = await weft.open('graphs')
-  const mux = openMux(link)
-  const caller = openCaller(link)
-  const pool = token<'pool'>('pool', 'default')
-  const supervisor = openSupervisor({ config: readConfig({}), link, mux, caller, pool, worker: 'w' })
-  const sent: Partial<Frame>[] = []
-  const host = { slots: new Set(), send: (frame: Partial<Frame>) => sent.push(frame) } as unknown as GraphHost
-  const frame = { flags: 1, slot: 7, id: 0, count: 1, body: Buffer.from('id: 0\nevent: x\ndata: {}\n\n') }
-  for (const kind of [FROM_HOST.chunk, FROM_HOST.ask, FROM_HOST.finish, 77])
-    supervisor.onFrame(host, { ...frame, kind })
-  t.equal(supervisor.foreignFrames(), 4)
-  const call = supervisor.call(host, json({}))
-  const { slot = 0, id = 0 } = sent.shift()!
-  supervisor.onFrame(host, { ...frame, slot, kind: FROM_HOST.ask })
-  t.equal(supervisor.foreignFrames(), 5, 'a lent slot may not save')
-  t.same(sent, [])
-  const question = json({ thread_id: await weft.thread() })
-  supervisor.onFrame(host, { ...frame, slot, kind: FROM_HOST.ask, flags: ASK.get, body: question })
-  await until(() => sent.length > 0)
-  t.match(sent, [{ kind: TO_HOST.answer, slot, flags: ANSWER.ok }], 'but may read')
-  supervisor.onFrame(host, { ...frame, slot, id, kind: FROM_HOST.called, flags: 0, body: json('state') })
-  t.same(await call, { body: json('state') })
-  t.equal(host.slots.size, 0, 'the slot is given back')
-  await supervisor.stop(100)
-  mux.close()
-  caller.close()
 })
 
 const json = (value: unknown) => Buffer.from(JSON.stringify(value))

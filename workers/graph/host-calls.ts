@@ -1,6 +1,7 @@
 /** Calls to graph code: state, history and updates of a thread. A call lends a slot, whose host may read and not save. */
 import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
-import { type Frame, TO_HOST } from '../pipe.js'
+import { type Call, validateCallFailure } from '../../schemas/host.js'
+import { type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
 import type { GraphHost } from './host-process.js'
 import type { RunTable } from './run-table.js'
 
@@ -9,7 +10,7 @@ const CALL_MS = 30_000
 export interface HostCalls {
   /** Passes a call to graph code, and its answer back. `host` is null when none is ready. */
   call(host: GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }>
-  /** A `called` frame of this host. */
+  /** A `called` frame of this host. The answer to a call of another host is malformed. */
   onAnswer(host: GraphHost, frame: Frame): void
   /** Fails the calls that wait for a host that has ended. */
   onHostEnd(host: GraphHost): void
@@ -28,7 +29,9 @@ export function openHostCalls(table: RunTable): HostCalls {
   function call(host: GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }> {
     if (host === null) return Promise.reject(fail('unavailable', 'No graph host is up at the moment'))
     const id = ++lastId
-    const { slot, giveBack } = table.lend(host)
+    // The resource worker has written it, and the slot may read the checkpoints of its thread only.
+    const { thread_id } = JSON.parse(Buffer.from(body).toString()) as Call
+    const { slot, giveBack } = table.lend(host, thread_id)
     return new Promise((resolve, reject) => {
       const settle = () => {
         clearTimeout(timer)
@@ -38,10 +41,11 @@ export function openHostCalls(table: RunTable): HostCalls {
       const call: PendingCall = {
         host,
         answer({ flags, body }) {
+          const failure = flags === 0 ? null : readJson(body, validateCallFailure)
           settle()
-          if (flags === 0) return resolve({ body })
-          const { code, detail } = JSON.parse(Buffer.from(body).toString()) as { code: string; detail: string }
-          reject(fail(code in ERRORS ? (code as ErrorCode) : 'internal', detail))
+          if (failure === null) return resolve({ body })
+          const { code, detail } = failure
+          reject(fail(Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'internal', detail))
         },
         fail(detail) {
           settle()
@@ -56,7 +60,13 @@ export function openHostCalls(table: RunTable): HostCalls {
 
   return {
     call,
-    onAnswer: (_host, frame) => pending.get(frame.id)?.answer(frame),
+    onAnswer(host, frame) {
+      const call = pending.get(frame.id)
+      // A call that took too long is no longer pending.
+      if (call === undefined) return
+      if (call.host !== host) throw new MalformedFrame('it answers a call that another host was asked')
+      call.answer(frame)
+    },
     onHostEnd(host) {
       for (const call of pending.values()) if (call.host === host) call.fail('The graph host ended before it answered')
     },

@@ -11,6 +11,8 @@ interface HostExit {
   signal: NodeJS.Signals | null
   /** We killed it. */
   killed: boolean
+  /** We killed it because of a frame that it sent. */
+  malformed: HostEnd | null
   lastWords: (LastWords & { slot: number }) | null
   /** The slot that held the event loop at the last report of the watchdog. */
   holder: number
@@ -19,13 +21,18 @@ interface HostExit {
   memory_mb: number
 }
 
-export function endOf({ code, signal, killed, lastWords, holder, tail, memory_mb }: HostExit): HostEnd {
+export function endOf({ code, signal, killed, malformed, lastWords, holder, tail, memory_mb }: HostExit): HostEnd {
+  if (malformed !== null) return malformed
   if (killed) return { error: 'HostStopped', message: 'its graph host was stopped', slot: 0 }
   // 0 in the last words: code that belongs to no run. The holder of the loop is a better guess, if there is one.
   const slot = lastWords?.slot || holder || null
   if (lastWords !== null) return { error: lastWords.error, message: lastWords.message, slot }
   if (signal === 'SIGABRT' && /heap out of memory|Allocation failed|invalid (array|table) (length|size)/i.test(tail))
-    return { error: 'OutOfMemory', message: `the graph host used up its ${memory_mb} MB of memory`, slot }
+    return {
+      error: 'OutOfMemory',
+      message: `the graph host used up its ${memory_mb} MB of memory (WEFT_HOST_MEMORY_MB)`,
+      slot,
+    }
   const how = signal === null ? `exit code ${code}` : `signal ${signal}`
   return { error: signal === null ? 'ProcessExit' : 'ProcessKilled', message: `the graph host ended with ${how}`, slot }
 }

@@ -7,9 +7,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../bus/log.js'
-import type { Hello, LastWords } from '../../schemas/host.js'
+import { type Hello, type LastWords, validateHello, validateLastWords } from '../../schemas/host.js'
 import { killGroup } from '../kill-group.js'
-import { FROM_HOST, type Frame, frameWriter, readFrames, TO_HOST } from '../pipe.js'
+import { FROM_HOST, type Frame, frameWriter, MalformedFrame, readFrames, readJson, TO_HOST } from '../pipe.js'
 import { endOf, type HostEnd } from './host-end.js'
 import { forwardOutput } from './host-output.js'
 
@@ -19,6 +19,8 @@ const STOP_MS = 3_000
 /** Time to read what a dead host had sent before its end. */
 const DRAIN_MS = 1_000
 const BLOCKED_MS = 1_000
+/** The frames that the supervisor handles. */
+const RUN_FRAMES = new Set<number>([FROM_HOST.chunk, FROM_HOST.ask, FROM_HOST.finish, FROM_HOST.called])
 /** The application may need the variables that the operator set, but not our own credentials. */
 const OWN_VARIABLES = /^(NATS_|MONGODB_URL$|LANGGRAPH_AES_KEY$|WEFT_)/
 
@@ -52,6 +54,7 @@ export interface HostOptions {
   env?: { [name: string]: string | undefined }
   memory_mb: number
   log: Log
+  /** An error that it throws is the fault of the host, which is killed and charged as for a crash. */
   onFrame: (host: GraphHost, frame: Frame) => void
   /** The code of a slot has held the event loop for 1 s, 2 s … */
   onBlocked: (host: GraphHost, slot: number, ms: number) => void
@@ -85,6 +88,7 @@ export function startHost({
   let lateness = 0
   let pinged_at = 0
   let lastWords: (LastWords & { slot: number }) | null = null
+  let malformed: HostEnd | null = null
 
   const host: GraphHost = {
     pid,
@@ -118,14 +122,15 @@ export function startHost({
   }
 
   for (const stream of [pipe, notes]) stream.on('error', () => {})
-  readFrames(pipe, frame => {
-    if (frame.kind === FROM_HOST.hello) resolveHello(JSON.parse(Buffer.from(frame.body).toString()) as Hello)
+  const onPipe = (frame: Frame) => {
+    if (frame.kind === FROM_HOST.hello) resolveHello(readJson(frame.body, validateHello))
     else if (frame.kind === FROM_HOST.pong) {
       lateness = frame.count
       pinged_at = 0
-    } else onFrame(host, frame)
-  })
-  readFrames(notes, ({ kind, slot, count, body }) => {
+    } else if (RUN_FRAMES.has(frame.kind)) onFrame(host, frame)
+    else throw new MalformedFrame('its kind is not known')
+  }
+  const onNote = ({ kind, slot, count, body }: Frame) => {
     if (kind === FROM_HOST.held) {
       host.holder = slot
       host.blocked = count >= BLOCKED_MS
@@ -133,8 +138,19 @@ export function startHost({
     } else if (kind === FROM_HOST.free) {
       host.holder = 0
       host.blocked = false
-    } else if (kind === FROM_HOST.last) lastWords = { ...(JSON.parse(Buffer.from(body).toString()) as LastWords), slot }
-  })
+    } else if (kind === FROM_HOST.last) lastWords = { ...readJson(body, validateLastWords), slot }
+    else throw new MalformedFrame('its kind is not known')
+  }
+  /** The sender of a malformed frame is the code of the slot that it names, if that is in use. */
+  function reject(error: Error, slot: number): void {
+    if (hasExited || malformed !== null) return
+    log.error({ err: error, host: pid }, 'a graph host sent a malformed frame; it is killed')
+    const message = `the graph host sent a malformed frame: ${error.message}`
+    malformed = { error: 'MalformedFrame', message, slot: host.slots.has(slot) ? slot : host.holder || null }
+    killGroup(pid)
+  }
+  readFrames(pipe, onPipe, reject)
+  readFrames(notes, onNote, reject)
 
   const pings = setInterval(() => {
     if (host.slots.size === 0 || pinged_at > 0) return
@@ -155,7 +171,8 @@ export function startHost({
     clearInterval(pings)
     killGroup(pid)
     void Promise.all([pipe, notes].map(readToEnd)).then(() => {
-      const end = endOf({ code, signal, killed, lastWords, holder: host.holder, tail: output.tail(), memory_mb })
+      const { holder } = host
+      const end = endOf({ code, signal, killed, malformed, lastWords, holder, tail: output.tail(), memory_mb })
       resolveHello({ error: `${end.message} before the application was loaded`, graphs: [] })
       onExit(host, end)
     })

@@ -99,8 +99,10 @@ export interface RunTable {
   /** Frees the slot of the run. */
   release(run: ActiveRun): void
   /** A slot for a call about a thread. */
-  lend(host: GraphHost): { slot: number; giveBack(): void }
+  lend(host: GraphHost, thread_id: string): { slot: number; giveBack(): void }
   isLent(host: GraphHost, slot: number): boolean
+  /** The thread of the run or the call in this slot: the only one whose checkpoints the slot may read. */
+  threadOf(host: GraphHost, slot: number): string | undefined
   /** The run that had this slot before: code of it may still execute. */
   formerRun(slot: number): FormerRun | undefined
   /** Forgets the slots that were lent to a host that has ended. */
@@ -111,7 +113,7 @@ export function openRunTable(): RunTable {
   const runs = new Map<RunId, ActiveRun>()
   const waiting = new Set<ActiveRun>()
   const slots = new Map<number, ActiveRun>()
-  const lent = new Map<number, GraphHost>()
+  const lent = new Map<number, { host: GraphHost; thread_id: string }>()
   const former = new Map<number, FormerRun>()
   let lastSlot = 0
 
@@ -153,19 +155,25 @@ export function openRunTable(): RunTable {
       if (former.size > MAX_FORMER) former.delete(former.keys().next().value!)
       free(run.host, run.slot)
     },
-    lend(host) {
+    lend(host, thread_id) {
       const slot = nextSlot()
-      lent.set(slot, host)
+      lent.set(slot, { host, thread_id })
       host.slots.add(slot)
       const giveBack = () => {
         if (lent.delete(slot)) free(host, slot)
       }
       return { slot, giveBack }
     },
-    isLent: (host, slot) => lent.get(slot) === host,
+    isLent: (host, slot) => lent.get(slot)?.host === host,
+    threadOf(host, slot) {
+      const run = slots.get(slot)
+      if (run?.host === host) return run.lease.thread_id
+      const call = lent.get(slot)
+      return call?.host === host ? call.thread_id : undefined
+    },
     formerRun: slot => former.get(slot),
     removeHost(host) {
-      for (const [slot, owner] of lent) if (owner === host) lent.delete(slot)
+      for (const [slot, owner] of lent) if (owner.host === host) lent.delete(slot)
     },
   }
 }

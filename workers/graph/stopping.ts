@@ -76,16 +76,18 @@ export function openStopping({ log, table, handBack, isolate, suspect }: Stoppin
   function onHostEnd(host: GraphHost, { slot, error, message }: HostEnd): void {
     const runs = table.runsOf(host)
     const owner = slot ? table.get(host, slot) : undefined
-    if (slot === null && runs.length > 1)
-      log.warn({ host: host.pid, runs: runs.length }, 'the run that ended a host is unknown; all its runs are charged')
     // Code that an ended run left behind ended the host: its graph is known, and other runs of that graph do the same.
     const formerGraph = slot && owner === undefined ? table.formerRun(slot)?.graph_id : undefined
+    const isKnown = slot === 0 || owner !== undefined || formerGraph !== undefined || table.isLent(host, slot ?? 0)
+    if (!isKnown && runs.length > 1)
+      log.warn({ host: host.pid, runs: runs.length }, 'the run that ended a host is unknown; all its runs are charged')
     if (formerGraph !== undefined) isolate(formerGraph, 'code that an ended run of it left behind ended a host')
     for (const run of runs) {
       if (run.stopReason !== null) onStopped(run)
-      else if (slot === null || run === owner || run.lease.graph_id === formerGraph) {
+      else if (!isKnown || run === owner || run.lease.graph_id === formerGraph) {
         isolate(run.lease.graph_id, 'its run ended a host')
-        if (run === owner) suspect(run.run_id)
+        // Alone in its next host, a run that did not cause the end is not charged again.
+        if (!isKnown || run === owner) suspect(run.run_id)
         handBack.giveBack(run, { charge: true, end: null, error: { error, message } })
       } else handBack.giveBack(run, BYSTANDER)
     }

@@ -10,10 +10,11 @@ import type { Mux } from '../../bus/mux.js'
 import { openPublisher } from '../../bus/publish.js'
 import { type Puller, pull } from '../../bus/queue.js'
 import { openRings } from '../../bus/ring.js'
+import { validateCheckpointQuery } from '../../schemas/checkpoints.js'
 import type { Config } from '../../schemas/config.js'
 import { type Pool, type RunId, token } from '../../schemas/ids.js'
 import { attemptOf } from '../../schemas/subjects.js'
-import { ANSWER, ASK, CHUNK, FROM_HOST, type Frame, TO_HOST } from '../pipe.js'
+import { ANSWER, ASK, CHUNK, FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
 import { type Claimed, openClaims } from './claims.js'
 import { openHandBack } from './hand-back.js'
 import { openHostCalls } from './host-calls.js'
@@ -33,6 +34,8 @@ const MAX_SUSPECTS = 10_000
 /** Unconfirmed messages of a run at which its host is paused. */
 const MAX_BACKLOG = 2_048
 const PAUSE_MS = 10_000
+/** `id: 0`, `event: x` and `data: 0`, with their line ends. */
+const MIN_EVENT_BYTES = 22
 /** The part of the time to stop that is reserved for giving runs back. */
 const HAND_BACK_MS = 1_500
 
@@ -141,9 +144,9 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     const run = table.get(host, frame.slot)
     const isAsk = frame.kind === FROM_HOST.ask
     if (run === undefined) {
-      if (isAsk && frame.flags !== ASK.save && table.isLent(host, frame.slot)) return void answerAsk(host, frame, null)
+      if (isAsk && frame.flags !== ASK.save && table.isLent(host, frame.slot)) return ask(host, frame, null)
       foreign++
-    } else if (isAsk) void answerAsk(host, frame, run)
+    } else if (isAsk) ask(host, frame, run)
     else if (frame.kind === FROM_HOST.chunk) publish(run, frame)
     else if (frame.kind === FROM_HOST.finish) finish(run, frame)
     else foreign++
@@ -152,6 +155,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   /** The host numbers its events; ids of another attempt, or not greater than the last, are dropped. */
   function publish(run: ActiveRun, { id, count, body, flags }: Frame): void {
     if (isMuted(run)) return
+    if (count * MIN_EVENT_BYTES > body.length) throw new MalformedFrame(`${count} events do not fit into its body`)
     const lastId = id + count - 1
     const { attempt } = run.lease
     if (attemptOf(id) !== attempt || attemptOf(lastId) !== attempt || id <= run.last_event_id || count === 0) {
@@ -169,9 +173,24 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     })
   }
 
-  /** `run` is null for a slot that is lent to a call: it may read and not save. */
-  async function answerAsk(host: GraphHost, { slot, id, flags, body }: Frame, run: ActiveRun | null): Promise<void> {
-    const verb = flags === ASK.save ? 'save' : flags === ASK.get ? 'get' : 'list'
+  /**
+   * Reads checkpoints of the slot's own thread, whatever thread the host names, or saves them under its lease. `run` is
+   * null for a slot that is lent to a call: it may read and not save.
+   */
+  function ask(host: GraphHost, frame: Frame, run: ActiveRun | null): void {
+    const { slot, flags, body } = frame
+    if (flags === ASK.save) return void answerAsk(host, frame, 'save', body, run)
+    const query = { ...readJson(body, validateCheckpointQuery), thread_id: table.threadOf(host, slot) }
+    void answerAsk(host, frame, flags === ASK.get ? 'get' : 'list', Buffer.from(JSON.stringify(query)), run)
+  }
+
+  async function answerAsk(
+    host: GraphHost,
+    { slot, id }: Frame,
+    verb: 'save' | 'get' | 'list',
+    body: Uint8Array,
+    run: ActiveRun | null,
+  ): Promise<void> {
     const reply = (flags: number, body?: Uint8Array) =>
       host.send({ kind: TO_HOST.answer, slot, id, flags, ...(body ? { body } : {}) })
     if (run !== null && isMuted(run)) return reply(ANSWER.refused)
@@ -196,9 +215,9 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   }
 
   function onHostEnd(host: GraphHost, end: HostEnd): void {
+    stopping.onHostEnd(host, end)
     calls.onHostEnd(host)
     table.removeHost(host)
-    stopping.onHostEnd(host, end)
   }
 
   // Leases.

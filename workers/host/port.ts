@@ -1,6 +1,7 @@
 /** What runs and calls know of the host they live in. */
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
 import type { ErrorCode } from '../../schemas/errors.js'
+import type { CallFailure } from '../../schemas/host.js'
 import { ASK, type Frame } from '../pipe.js'
 import type { Application } from './application.js'
 import type { SaverTransport } from './saver.js'
@@ -13,11 +14,6 @@ export class Refused extends Error {}
 /** The store could not be asked, or failed. */
 export class Unanswered extends Error {}
 
-/** Why a question got no answer: a code of the error table and a sentence. */
-export interface CallFailure {
-  code: ErrorCode
-  detail: string
-}
 export const failure = (code: ErrorCode, detail: string): CallFailure => ({ code, detail })
 
 export interface Host {

@@ -1,6 +1,6 @@
 // Graphs that harm their host. Each appends one line per node start (step, process id, monotonic time) to the file
 // `log` of its input, so that a checker does not depend on the server's records.
-import { appendFileSync, readFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Annotation, END, START, StateGraph } from '@langchain/langgraph'
 
@@ -48,6 +48,11 @@ const harms = {
     await sleep(ms)
   },
   kill: () => process.kill(process.pid, 'SIGKILL'),
+  /** Writes the bytes (hexadecimal) to the descriptor of the pipe to the supervisor. */
+  async pipe(_, ms, __, { bytes }) {
+    writeSync(3, Buffer.from(bytes, 'hex'))
+    await sleep(ms)
+  },
   spam(_, ms) {
     const line = `${'spam '.repeat(2_000)}\n`
     const until = performance.now() + ms
@@ -64,6 +69,8 @@ const State = Annotation.Root({
   ms: Annotation(),
   /** The step harms in the first `times` attempts only. */
   times: Annotation(),
+  /** What the harm `pipe` writes. */
+  bytes: Annotation(),
   done: Annotation({ reducer: append, default: () => [] }),
   count: Annotation(),
 })
@@ -78,10 +85,11 @@ const seen = (log, step) =>
 
 function counting() {
   return new StateGraph(State)
-    .addNode('step', async ({ log, at = 0, harm = 'none', ms = 60_000, times = 1_000, done }, config) => {
+    .addNode('step', async (state, config) => {
+      const { log, at = 0, harm = 'none', ms = 60_000, times = 1_000, done } = state
       const step = done.length + 1
       note(log, step)
-      if (step === at && seen(log, step) <= times) await harms[harm](log, ms, config)
+      if (step === at && seen(log, step) <= times) await harms[harm](log, ms, config, state)
       else await sleep(5)
       return { done: [step] }
     })
