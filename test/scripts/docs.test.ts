@@ -69,6 +69,14 @@ t.test('every relative link of a page names a file, and a heading that the file 
   }
 })
 
+t.test('every source file that a page names exists', async t => {
+  for (const page of pages)
+    for (const [, file = ''] of read(page).matchAll(
+      /`((?:schemas|bus|store|edge|workers|scripts|test|examples)\/[\w./-]+)`/g,
+    ))
+      t.ok(existsSync(join(root, file)), `${page}: ${file}`)
+})
+
 /** The anchors of a page's headings, as git hosts make them. */
 const anchors = (page: string): Set<string> =>
   new Set(
