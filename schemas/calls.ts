@@ -79,7 +79,7 @@ export interface Claim {
   heartbeats?: number
 }
 
-/** Body of rpc.runs.heartbeat; answered by Beaten. */
+/** Body of rpc.runs.heartbeat; answered by HeartbeatReply. */
 export interface Heartbeat {
   worker: string
   runs: { run_id: string; token: string }[]

@@ -139,7 +139,7 @@ export function openAlarms(link: Link, ahead: (deps: Deps) => Promise<number | n
     arm(Math.min(...found.map(({ next }) => next)))
   }
 
-  const unhear = onAlarm(link, arm)
+  const unsubscribe = onAlarm(link, arm)
   return {
     set(at) {
       // An earlier alarm is known to all: who fires it finds this one.
@@ -156,7 +156,7 @@ export function openAlarms(link: Link, ahead: (deps: Deps) => Promise<number | n
     stop() {
       deps = null
       clearTimeout(timer)
-      unhear()
+      unsubscribe()
     },
   }
 }

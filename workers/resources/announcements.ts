@@ -12,7 +12,7 @@ import { each, newRecord } from './rows/record.js'
 
 const KIND = 'graph'
 const decoder = new TextDecoder()
-const told = event('graphs', 'announced')
+const ANNOUNCED = event('graphs', 'announced')
 
 interface Shared {
   store: Store
@@ -21,8 +21,8 @@ interface Shared {
 }
 
 /** Knows what is kept when it resolves, and hears what is announced to others until the lifecycle stops it. */
-export async function hearAnnouncements({ store, link, apps }: Shared, life: Lifecycle): Promise<void> {
-  const hearing = link.nc.subscribe(told, {
+export async function followAnnouncements({ store, link, apps }: Shared, life: Lifecycle): Promise<void> {
+  const hearing = link.nc.subscribe(ANNOUNCED, {
     callback(error, message) {
       if (error !== null) return
       const parsed = validateAnnounced(JSON.parse(decoder.decode(message.data)))
@@ -39,10 +39,11 @@ export async function hearAnnouncements({ store, link, apps }: Shared, life: Lif
 }
 
 /** Asks every graph worker to announce itself again. */
-export const askAgain = ({ link }: Pick<Shared, 'link'>): void => link.nc.publish(event('resources', 'started'))
+export const askForAnnouncements = ({ link }: Pick<Shared, 'link'>): void =>
+  link.nc.publish(event('resources', 'started'))
 
 /** A graph worker has announced itself here. Kept before it is told, so that nobody knows what a restart would forget. */
-export async function share({ store, link, apps }: Shared, announced: Announced): Promise<void> {
+export async function shareAnnouncement({ store, link, apps }: Shared, announced: Announced): Promise<void> {
   const { app, pool, graphs } = announced
   for (const graph_id of graphs) {
     const id = JSON.stringify([app, graph_id])
@@ -53,5 +54,5 @@ export async function share({ store, link, apps }: Shared, announced: Announced)
       await store.apply([{ step: 'records.patch', kind: KIND, id, where: {}, set: { body, updated_at: Date.now() } }])
     apps.announce(app, graph_id, pool)
   }
-  link.nc.publish(told, Buffer.from(JSON.stringify(announced)))
+  link.nc.publish(ANNOUNCED, Buffer.from(JSON.stringify(announced)))
 }

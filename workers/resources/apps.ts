@@ -26,9 +26,9 @@ export interface Apps {
   /** The head with `app` filled in. Throws not_found, unavailable (being deployed) or conflict (API: control-plane 12). */
   resolve(head: CallHead): CallHead | Promise<CallHead>
   /** Where new runs of the graph go; null when the application has no such graph. */
-  pool(app: string, graph_id: string): Promise<string | null>
+  poolOf(app: string, graph_id: string): Promise<string | null>
   /** Where a run goes that was accepted for `pool`: to the revision that is active now, whatever it has. */
-  place(app: string, pool: string): Promise<string>
+  poolFor(app: string, pool: string): Promise<string>
   /** A graph worker runs this graph for this application. */
   announce(app: string, graph_id: string, pool: string): void
   /** One did once: where its runs go until somebody says otherwise. */
@@ -49,7 +49,7 @@ export function openApps(find: FindServed): Apps {
   const remembered = new Map<string, string>()
   let kept = new Map<string, { served: Promise<Served | null>; until: number }>()
 
-  function look(key: string, wanted: { slug: string } | { id: string }): Promise<Served | null> {
+  function findCached(key: string, wanted: { slug: string } | { id: string }): Promise<Served | null> {
     const known = kept.get(key)
     if (known !== undefined && known.until > Date.now()) return known.served
     const served = find(wanted)
@@ -61,9 +61,9 @@ export function openApps(find: FindServed): Apps {
     return served
   }
 
-  async function resolved(head: CallHead, wanted: { slug: string } | { id: string }): Promise<CallHead> {
+  async function resolveDeployment(head: CallHead, wanted: { slug: string } | { id: string }): Promise<CallHead> {
     const name = 'slug' in wanted ? wanted.slug : wanted.id
-    const served = await look('slug' in wanted ? `/${name}` : name, wanted)
+    const served = await findCached('slug' in wanted ? `/${name}` : name, wanted)
     if (served === null) {
       if (name !== BUILT_IN_APP && announced.has(name)) return { ...head, app: name }
       throw fail('not_found', `Deployment ${name} not found`)
@@ -77,8 +77,8 @@ export function openApps(find: FindServed): Apps {
   }
 
   return {
-    resolve: head => (head.deployment === undefined ? head : resolved(head, head.deployment)),
-    async pool(app, graph_id) {
+    resolve: head => (head.deployment === undefined ? head : resolveDeployment(head, head.deployment)),
+    async poolOf(app, graph_id) {
       const own = announced.get(app)
       // Before any worker announced itself, runs of the built-in application wait for one.
       if (own !== undefined || app === BUILT_IN_APP)
@@ -86,12 +86,12 @@ export function openApps(find: FindServed): Apps {
           own?.get(graph_id) ??
           (app === BUILT_IN_APP ? (remembered.get(JSON.stringify([app, graph_id])) ?? 'default') : null)
         )
-      const served = await look(app, { id: app })
+      const served = await findCached(app, { id: app })
       return served?.graphs.includes(graph_id) ? served.pool : null
     },
-    async place(app, pool) {
+    async poolFor(app, pool) {
       if (app === BUILT_IN_APP || announced.has(app)) return pool
-      const served = await look(app, { id: app }).catch(() => null)
+      const served = await findCached(app, { id: app }).catch(() => null)
       return served?.pool ?? pool
     },
     announce(app, graph_id, pool) {
@@ -102,7 +102,7 @@ export function openApps(find: FindServed): Apps {
       remembered.set(JSON.stringify([app, graph_id]), pool)
     },
     async ready(app) {
-      return announced.has(app) || (app !== BUILT_IN_APP && (await look(app, { id: app }))?.state === 'serving')
+      return announced.has(app) || (app !== BUILT_IN_APP && (await findCached(app, { id: app }))?.state === 'serving')
     },
     forget() {
       kept = new Map()
@@ -111,7 +111,7 @@ export function openApps(find: FindServed): Apps {
 }
 
 /** The handlers of a noun whose calls are for an application: `head.app` says which. */
-export const within = (apps: Apps, handlers: { [verb: string]: Handler }): { [verb: string]: Handler } =>
+export const inApplication = (apps: Apps, handlers: { [verb: string]: Handler }): { [verb: string]: Handler } =>
   Object.fromEntries(
     Object.entries(handlers).map(([verb, { handle, ...rest }]) => {
       const resolved: Handler['handle'] = (value, context) => {

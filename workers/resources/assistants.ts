@@ -12,7 +12,7 @@ import { type AssistantCreate, validateAssistantCreate } from '../../schemas/ass
 import { fail } from '../../schemas/errors.js'
 import { isUuid, SYSTEM_ASSISTANT_NAMESPACE, token } from '../../schemas/ids.js'
 import type { AssistantRow, Store } from '../../store/port.js'
-import { share } from './announcements.js'
+import { shareAnnouncement } from './announcements.js'
 import { appOf } from './apps.js'
 import type { Deps } from './context.js'
 import { assistantText } from './rows/text.js'
@@ -87,7 +87,7 @@ async function register({ app, revision, pool, graphs, ttl, item_ttl }: Registra
   await ensureConsumer(link, token('pool', pool))
   if (revision !== undefined) return {}
   await ensureSystemAssistants(store, app, graphs)
-  await share(deps, { app, pool, graphs: graphs.map(({ graph_id }) => graph_id) })
+  await shareAnnouncement(deps, { app, pool, graphs: graphs.map(({ graph_id }) => graph_id) })
   return {}
 }
 

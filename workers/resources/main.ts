@@ -11,8 +11,8 @@ import { event } from '../../schemas/subjects.js'
 import type { Store } from '../../store/port.js'
 import { parseAllowed } from '../outbound.js'
 import { openAlarms } from './alarms.js'
-import { askAgain, hearAnnouncements } from './announcements.js'
-import { openApps, within } from './apps.js'
+import { askForAnnouncements, followAnnouncements } from './announcements.js'
+import { inApplication, openApps } from './apps.js'
 import { assistants } from './assistants.js'
 import { checkpoints } from './checkpoints.js'
 import { type Deps, serializer } from './context.js'
@@ -59,7 +59,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     serialize: serializer(),
     alarms: openAlarms(link),
   }
-  await hearAnnouncements(deps, life)
+  await followAnnouncements(deps, life)
   const nouns = {
     assistants: assistants(deps),
     threads: { ...threads(deps), ...threadStreams(deps), ...commands(deps) },
@@ -75,7 +75,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     providers: providers(deps),
     control: control(await controlDigest(config, store)),
   }
-  for (const noun in nouns) all[noun] = within(deps.apps, nouns[noun as keyof typeof nouns])
+  for (const noun in nouns) all[noun] = inApplication(deps.apps, nouns[noun as keyof typeof nouns])
   for (const [noun, handlers] of Object.entries(all)) {
     const served = serve(link, `rpc.${noun}`, noun, handlers)
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
@@ -84,8 +84,8 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   const changed = link.nc.subscribe(event('deployments', 'changed'), { callback: () => deps.apps.forget() })
   life.push({ name: 'deployments changed', quiet: () => changed.unsubscribe() })
   // Graph workers that ran before this process did announce themselves again; what was said meanwhile was missed.
-  askAgain(deps)
-  life.push({ name: 'asking again', quiet: link.onReconnect(() => askAgain(deps)) })
+  askForAnnouncements(deps)
+  life.push({ name: 'asking again', quiet: link.onReconnect(() => askForAnnouncements(deps)) })
   void renewSecrets({ store, ring: deps.ring, log: link.log }).catch(error =>
     link.log.warn({ err: error }, 'secrets could not be looked through'),
   )

@@ -19,23 +19,23 @@ import { refusal } from '../../outbound.js'
 import { appOf } from '../apps.js'
 import { find, noAssistant } from '../assistants.js'
 import type { Deps } from '../context.js'
-import { visible } from '../rows/thread.js'
+import { requireThread } from '../rows/thread.js'
 import { CRON, type CronBody, cronOf, rowOf } from './record.js'
 import { count, search } from './search.js'
 import { checkTimetable, nextSlot, parseTime } from './slots.js'
 
 export const crons = (deps: Deps) => ({
   create_for_thread: jsonHandler<ThreadCronCreate>(validateThreadCronCreate, async (body, { head }) => {
-    const { thread_id } = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
+    const { thread_id } = await requireThread(deps.store, appOf(head), head.params?.thread_id ?? '')
     return create(deps, { ...body, on_run_completed: null }, thread_id, head)
   }),
   create: jsonHandler<CronCreate>(validateCronCreate, (body, { head }) =>
     create(deps, { ...body, on_run_completed: body.on_run_completed ?? 'delete' }, '', head),
   ),
-  get: bytesHandler(async (_, { head }) => ({ body: JSON.stringify(cronOf(await known(deps.store, head))) })),
+  get: bytesHandler(async (_, { head }) => ({ body: JSON.stringify(cronOf(await requireCron(deps.store, head))) })),
   update: jsonHandler<CronPatch>(validateCronPatch, (body, { head }) => update(deps, body, head)),
   delete: bytesHandler(async (_, { head }) => {
-    const { id } = await known(deps.store, head)
+    const { id } = await requireCron(deps.store, head)
     await deps.store.apply([{ step: 'records.remove', kind: CRON, id, where: {} }])
     return { head: { status: 204 } }
   }),
@@ -72,9 +72,9 @@ async function create(deps: Deps, body: CronCreate, thread_id: string, head: Cal
 async function update(deps: Deps, patch: CronPatch, head: CallHead) {
   checkWebhook(deps, patch.webhook)
   for (;;) {
-    const stored = await known(deps.store, head)
+    const stored = await requireCron(deps.store, head)
     const before = JSON.parse(stored.body) as CronBody
-    const body = patched(before, patch, stored.parent === '')
+    const body = applyPatch(before, patch, stored.parent === '')
     checkTimetable(body, deps.config.cron_seconds)
     const moved =
       body.schedule !== before.schedule ||
@@ -101,7 +101,7 @@ async function update(deps: Deps, patch: CronPatch, head: CallHead) {
 }
 
 /** Absent and null are "unchanged", except that `end_time: null` clears it; metadata is merged. */
-function patched(before: CronBody, patch: CronPatch, stateless: boolean): CronBody {
+function applyPatch(before: CronBody, patch: CronPatch, stateless: boolean): CronBody {
   const { end_time } = patch
   const metadata = { ...before.metadata, ...patch.metadata }
   const schedule = patch.schedule ?? before.schedule
@@ -144,7 +144,7 @@ function checkWebhook({ allowed }: Deps, url: string | null | undefined): void {
   if (no !== null) throw fail('invalid', `webhook: ${no}`)
 }
 
-async function known(store: Store, head: CallHead): Promise<RecordRow> {
+async function requireCron(store: Store, head: CallHead): Promise<RecordRow> {
   const cron_id = head.params?.cron_id?.toLowerCase() ?? ''
   const row = await store.records.get(CRON, cron_id)
   if (row === null || row.app !== appOf(head)) throw fail('not_found', `Cron with ID ${cron_id} not found`)

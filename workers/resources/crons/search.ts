@@ -24,11 +24,12 @@ export async function search(store: Store, app: string, body: CronSearch): Promi
   const found: Cron[] = []
   // One more than is asked for tells whether there is a next page.
   const most = sort === undefined ? Number.POSITIVE_INFINITY : to + 1
-  for await (const cron of matching(store, app, body, sort ?? 'created_at', order)) if (found.push(cron) >= most) break
+  for await (const cron of findMatching(store, app, body, sort ?? 'created_at', order))
+    if (found.push(cron) >= most) break
   if (sort === undefined) found.sort(by(sort_by as keyof Cron, order))
   const more = found.length > to
   return {
-    body: JSON.stringify(found.slice(from, to).map(cron => (select ? selected(cron, select) : cron))),
+    body: JSON.stringify(found.slice(from, to).map(cron => (select ? selectFields(cron, select) : cron))),
     head: {
       headers: {
         'x-pagination-total': `${more ? to + 1 : found.length}`,
@@ -40,11 +41,11 @@ export async function search(store: Store, app: string, body: CronSearch): Promi
 
 export async function count(store: Store, app: string, body: CronCount): Promise<Reply> {
   let n = 0
-  for await (const _ of matching(store, app, body, 'created_at', 'desc')) n++
+  for await (const _ of findMatching(store, app, body, 'created_at', 'desc')) n++
   return { body: `${n}` }
 }
 
-async function* matching(
+async function* findMatching(
   store: Store,
   app: string,
   { assistant_id, thread_id, enabled, metadata }: CronCount,
@@ -69,7 +70,7 @@ const by = (field: keyof Cron, order: 'asc' | 'desc') => (a: Cron, b: Cron) => {
   return x < y === (order === 'asc') ? -1 : 1
 }
 
-const selected = (cron: Cron, select: readonly string[]) => {
+const selectFields = (cron: Cron, select: readonly string[]) => {
   const whole: { [field: string]: unknown } = { ...cron, now: time(Date.now()) }
   return Object.fromEntries(select.map(field => [field, whole[field]]))
 }

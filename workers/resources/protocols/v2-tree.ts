@@ -11,7 +11,7 @@ import type { Deps } from '../context.js'
 
 export type AgentStatus = 'started' | 'running' | 'completed' | 'failed' | 'interrupted'
 
-export interface AgentNode {
+interface AgentNode {
   namespace: Namespace
   status: AgentStatus
   graph_name: string
@@ -27,7 +27,7 @@ export async function treeOf({ link, mux }: Deps, run: RunSummary, status: Agent
     const { resumable, resumable_until_id: until } = run
     const from = { resumable, after: -1, until }
     await openFollower(link, mux).replay(token('run', run.run_id), from, ({ bytes, v2 }) => {
-      if (v2) for (const { tag, frame } of framesOf(bytes)) note(graphs, tag, frame)
+      if (v2) for (const { tag, frame } of framesOf(bytes)) addEvent(graphs, tag, frame)
     })
   }
   const root: AgentNode = { namespace: [], status, graph_name: run.graph_id }
@@ -42,7 +42,7 @@ export async function treeOf({ link, mux }: Deps, run: RunSummary, status: Agent
 
 const keyOf = (namespace: Namespace): string => namespace.join('|')
 
-function note(graphs: Map<string, AgentNode>, tag: string, frame: Uint8Array): void {
+function addEvent(graphs: Map<string, AgentNode>, tag: string, frame: Uint8Array): void {
   const { channel, namespace } = readTag(tag)
   if (channel !== 'lifecycle') return
   const { event, graph_name } = dataIn(frame)

@@ -17,7 +17,7 @@ import { appOf } from '../apps.js'
 import { find, noAssistant } from '../assistants.js'
 import type { Deps } from '../context.js'
 import { requireCheckpoint } from '../rows/checkpoint.js'
-import { visible } from '../rows/thread.js'
+import { requireThread } from '../rows/thread.js'
 import { create } from '../runs/create.js'
 import { targetOf } from '../runs/prepare.js'
 import { history, stateOf } from '../threads/state.js'
@@ -27,15 +27,15 @@ export const commands = (deps: Deps) => ({
   /** What an event stream is to carry, checked (API: event stream body). */
   filter: jsonHandler<v2.EventsRequest>(v2.validateEventsRequest, body => ({ body: JSON.stringify(askedOf(body)) })),
   command: bytesHandler(async (bytes, context) => {
-    const command = read(bytes, () => null)
+    const command = readCommand(bytes, () => null)
     if (typeof command === 'string') return { head: { status: 400 }, body: command }
     return { body: (await answerOf(deps, command, context)).text }
   }),
   /** A command of a WebSocket: subscriptions are the edge's, the rest is as over HTTP. */
   socket_command: bytesHandler(async (bytes, context) => {
-    const command = read(bytes, idIn)
+    const command = readCommand(bytes, idIn)
     if (typeof command === 'string') return { body: command }
-    const order = Object.hasOwn(ORDERS, command.method) ? ORDERS[command.method]! : null
+    const order = Object.hasOwn(EDGE_ACTIONS, command.method) ? EDGE_ACTIONS[command.method]! : null
     if (order === null) {
       const { text, assistant_id } = await answerOf(deps, command, context)
       return { head: assistant_id === undefined ? {} : { assistant_id }, body: text }
@@ -51,13 +51,13 @@ export const commands = (deps: Deps) => ({
   }),
 })
 
-const ORDERS: { [method: string]: (params: JsonObject) => object } = {
-  'subscription.subscribe': params => ({ subscribe: askedOf(given(params, v2.validateEventsRequest)) }),
-  'subscription.unsubscribe': params => ({ unsubscribe: given(params, v2.validateUnsubscribe).subscription_id }),
+const EDGE_ACTIONS: { [method: string]: (params: JsonObject) => object } = {
+  'subscription.subscribe': params => ({ subscribe: askedOf(checkParams(params, v2.validateEventsRequest)) }),
+  'subscription.unsubscribe': params => ({ unsubscribe: checkParams(params, v2.validateUnsubscribe).subscription_id }),
 }
 
 /** The command, or the error that answers what is none; `idOf` finds the id for that. */
-function read(bytes: Uint8Array, idOf: (bytes: Uint8Array) => number | null): v2.Command | string {
+function readCommand(bytes: Uint8Array, idOf: (bytes: Uint8Array) => number | null): v2.Command | string {
   try {
     return decodeAs(bytes, v2.validateCommand)
   } catch (error) {
@@ -90,13 +90,13 @@ interface Done {
 }
 
 const HANDLERS: { [method: string]: Handler } = {
-  'run.start': (deps, params, context) => runStart(deps, given(params, v2.validateRunStart), context),
-  'input.respond': (deps, params, context) => respond(deps, given(params, v2.validateInputRespond), context),
-  'state.get': (deps, params, context) => stateGet(deps, given(params, v2.validateStateGet), context),
+  'run.start': (deps, params, context) => runStart(deps, checkParams(params, v2.validateRunStart), context),
+  'input.respond': (deps, params, context) => respond(deps, checkParams(params, v2.validateInputRespond), context),
+  'state.get': (deps, params, context) => stateGet(deps, checkParams(params, v2.validateStateGet), context),
   'state.listCheckpoints': (deps, params, context) =>
-    listCheckpoints(deps, given(params, v2.validateListCheckpoints), context),
-  'state.fork': (deps, params, context) => fork(deps, given(params, v2.validateStateFork), context),
-  'agent.getTree': (deps, params, context) => getTree(deps, given(params, v2.validateGetTree), context),
+    listCheckpoints(deps, checkParams(params, v2.validateListCheckpoints), context),
+  'state.fork': (deps, params, context) => fork(deps, checkParams(params, v2.validateStateFork), context),
+  'agent.getTree': (deps, params, context) => getTree(deps, checkParams(params, v2.validateGetTree), context),
 }
 
 /** Known, and not done here. */
@@ -107,7 +107,7 @@ const NOT_SUPPORTED: { [method: string]: string } = {
   'subscription.reconnect': 'Subscribe again with `since` instead',
 }
 
-class Refused extends Error {
+class CommandRefused extends Error {
   constructor(
     readonly code: v2.ProtocolError,
     message: string,
@@ -117,7 +117,7 @@ class Refused extends Error {
 }
 
 /** What a command answers was answered meanwhile: it is looked at again. */
-class Answered extends Error {}
+class InterruptAnswered extends Error {}
 
 interface Answer {
   text: string
@@ -126,14 +126,14 @@ interface Answer {
 
 async function answerOf(deps: Deps, { id, method, params }: v2.Command, context: Context): Promise<Answer> {
   try {
-    if (Object.hasOwn(NOT_SUPPORTED, method)) throw new Refused('not_supported', NOT_SUPPORTED[method]!)
+    if (Object.hasOwn(NOT_SUPPORTED, method)) throw new CommandRefused('not_supported', NOT_SUPPORTED[method]!)
     const handler = Object.hasOwn(HANDLERS, method) ? HANDLERS[method]! : null
-    if (handler === null) throw new Refused('unknown_command', `There is no command "${method}"`)
+    if (handler === null) throw new CommandRefused('unknown_command', `There is no command "${method}"`)
     const { result, meta, ...bound } = await handler(deps, params ?? {}, context)
     return { text: v2.successText(id, result, meta), ...bound }
   } catch (error) {
-    if (error instanceof Answered) return answerOf(deps, { id, method, params }, context)
-    if (error instanceof Refused) return { text: v2.errorText(id, error.code, error.message) }
+    if (error instanceof InterruptAnswered) return answerOf(deps, { id, method, params }, context)
+    if (error instanceof CommandRefused) return { text: v2.errorText(id, error.code, error.message) }
     // Nobody can say what became of it: the edge asks again with the same run id.
     if (!(error instanceof WeftError) || error.code === 'unavailable' || error.code === 'internal') throw error
     return { text: v2.errorText(id, CODES[error.code] ?? 'unknown_error', error.message) }
@@ -149,7 +149,7 @@ const CODES: { [code in ErrorCode]?: v2.ProtocolError } = {
   forbidden: 'permission_denied',
 }
 
-function given<T>(params: JsonObject, validate: (value: unknown) => IValidation<T>): T {
+function checkParams<T>(params: JsonObject, validate: (value: unknown) => IValidation<T>): T {
   return decodeAs(Buffer.from(JSON.stringify(params)), validate)
 }
 
@@ -169,7 +169,7 @@ async function runStart(deps: Deps, params: v2.RunStart, context: Context): Prom
   const { assistant_id } = found
   const { assistant_id: bound = assistant_id } = context.head
   if (bound !== assistant_id)
-    throw new Refused(
+    throw new CommandRefused(
       'invalid_argument',
       `This connection is bound to assistant ${bound}: open another to run ${params.assistant_id} on the thread`,
     )
@@ -196,7 +196,7 @@ async function respond(deps: Deps, params: v2.InputRespondOne | v2.InputRespondM
   const pending = new Set(thread === null ? [] : pendingOf(thread))
   const unknown = responses.find(({ interrupt_id }) => !pending.has(interrupt_id))
   if (thread === null || (unknown !== undefined && !(await isRepeated(deps, context))))
-    throw new Refused('no_such_interrupt', `No interrupt ${unknown?.interrupt_id} is waiting on this thread`)
+    throw new CommandRefused('no_such_interrupt', `No interrupt ${unknown?.interrupt_id} is waiting on this thread`)
   const { update, goto, config, metadata } = params
   const answers = responses.map(({ interrupt_id, response }) => [interrupt_id, response ?? null] as const)
   const body: RunCreate = {
@@ -217,7 +217,7 @@ async function respond(deps: Deps, params: v2.InputRespondOne | v2.InputRespondM
 async function fork(deps: Deps, { checkpoint_id, input, config }: v2.StateFork, context: Context): Promise<Done> {
   const thread = await threadOf(deps, context)
   const { thread_id = '' } = context.head.params ?? {}
-  const refuse = (message: string) => new Refused('no_such_checkpoint', message)
+  const refuse = (message: string) => new CommandRefused('no_such_checkpoint', message)
   if (thread === null) throw refuse(`Checkpoint ${checkpoint_id} not found on thread ${thread_id}`)
   await requireCheckpoint(deps.store, thread.thread_id, { checkpoint_id }, refuse)
   const assistant_id = assistantOf(thread)
@@ -238,9 +238,11 @@ async function start(
 ): Promise<Done> {
   const expects = (row: ThreadRow) => {
     const pending = answered.length > 0 ? pendingOf(row) : []
-    if (answered.some(id => !pending.includes(id))) throw new Answered()
+    if (answered.some(id => !pending.includes(id))) throw new InterruptAnswered()
   }
-  const { head } = await create(deps, given(body as never, validateRunCreate), targetOf(context.head), { expects })
+  const { head } = await create(deps, checkParams(body as never, validateRunCreate), targetOf(context.head), {
+    expects,
+  })
   const { run_id, thread_id } = head!.run!
   const idle = thread === null || (thread.active === null && thread.queue.length === 0)
   // What follows is of this run alone: a stream that is opened now need not begin with the run before.
@@ -274,16 +276,16 @@ function pendingOf({ interrupts, active, queue }: ThreadRow): string[] {
 function assistantOf(thread: ThreadRow): string {
   const metadata: unknown = JSON.parse(thread.metadata)
   const id = isObject(metadata) ? (metadata.assistant_id ?? metadata.graph_id) : null
-  if (typeof id !== 'string') throw new Refused('no_such_run', 'No run has been on this thread')
+  if (typeof id !== 'string') throw new CommandRefused('no_such_run', 'No run has been on this thread')
   return id
 }
 
 // State.
 
 async function stateGet(deps: Deps, { namespace, keys }: v2.StateGet, { head }: Context): Promise<Done> {
-  const row = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
+  const row = await requireThread(deps.store, appOf(head), head.params?.thread_id ?? '')
   const checkpoint_ns = await namespaceOf(deps, row, namespace)
-  const { values, checkpoint } = parsed<ThreadState>(await stateOf(deps, row, { checkpoint_ns }, false))
+  const { values, checkpoint } = parseJson<ThreadState>(await stateOf(deps, row, { checkpoint_ns }, false))
   const all = isObject(values) ? values : { values }
   const shown = keys ? Object.fromEntries(keys.filter(key => Object.hasOwn(all, key)).map(key => [key, all[key]])) : all
   const at = checkpoint?.checkpoint_id
@@ -292,10 +294,10 @@ async function stateGet(deps: Deps, { namespace, keys }: v2.StateGet, { head }: 
 
 async function listCheckpoints(deps: Deps, params: v2.ListCheckpoints, { head }: Context): Promise<Done> {
   const { namespace, limit, before } = params
-  const row = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
+  const row = await requireThread(deps.store, appOf(head), head.params?.thread_id ?? '')
   const checkpoint = { checkpoint_ns: await namespaceOf(deps, row, namespace) }
   const text = await history(deps, row, { limit: limit ?? LISTED, before: before ?? null, checkpoint })
-  const checkpoints = parsed<ThreadState[]>(text).map(({ checkpoint, created_at, metadata }) => ({
+  const checkpoints = parseJson<ThreadState[]>(text).map(({ checkpoint, created_at, metadata }) => ({
     id: checkpoint?.checkpoint_id,
     timestamp: created_at,
     step: metadata.step,
@@ -304,7 +306,7 @@ async function listCheckpoints(deps: Deps, params: v2.ListCheckpoints, { head }:
   return { result: { checkpoints } }
 }
 
-const parsed = <T>(text: string | Uint8Array): T => JSON.parse(Buffer.from(text as Uint8Array).toString()) as T
+const parseJson = <T>(text: string | Uint8Array): T => JSON.parse(Buffer.from(text as Uint8Array).toString()) as T
 
 /** Checkpoints in a list when the client names no number. */
 const LISTED = 10
@@ -313,7 +315,7 @@ const LISTED = 10
 async function namespaceOf({ store }: Deps, { thread_id }: ThreadRow, given: string[] | null | undefined) {
   const ns = (given ?? []).join('|')
   if (ns !== '' && (await store.checkpoints.get({ thread_id, ns })) === null)
-    throw new Refused('no_such_namespace', `There is no state in the namespace "${ns}"`)
+    throw new CommandRefused('no_such_namespace', `There is no state in the namespace "${ns}"`)
   return ns
 }
 
@@ -322,7 +324,10 @@ async function getTree(deps: Deps, { run_id }: v2.GetTree, context: Context): Pr
   const last = thread === null ? undefined : await newestRun(deps, thread)
   const [run] = run_id ? await deps.store.runs.summary([run_id.toLowerCase()]) : [last]
   if (thread === null || run === undefined || run.thread_id !== thread.thread_id)
-    throw new Refused('no_such_run', run_id ? `No run ${run_id} on this thread` : 'No run has been on this thread')
+    throw new CommandRefused(
+      'no_such_run',
+      run_id ? `No run ${run_id} on this thread` : 'No run has been on this thread',
+    )
   const waits = run.run_id === last?.run_id && run.status === 'success' && thread.settled === 'interrupted'
   const status = !isTerminal(run.status)
     ? run.status === 'running'

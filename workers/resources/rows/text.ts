@@ -1,4 +1,4 @@
-/** Rows as the text that clients get. JSON that is text already is spliced in, never parsed and written again. */
+/** Rows as the text that clients get. Stored JSON text is inserted as it is, never parsed and serialised again. */
 
 import { time } from '../../../schemas/json.js'
 import type { AssistantRow, ItemRow, RunRow, StateRow, ThreadRow } from '../../../store/port.js'
@@ -11,7 +11,7 @@ export const assistantText = (row: AssistantRow): string =>
   `"config":${row.config},"context":${row.context},"metadata":${row.metadata},"version":${row.version},` +
   `"created_at":"${time(row.created_at)}","updated_at":"${time(row.updated_at)}"}`
 
-/** The members of a thread as JSON text; null where it has none. */
+/** The members of a thread as JSON text; null where a member has no value. */
 export const threadFields = (row: ThreadRow, state: StateRow | null) => ({
   thread_id: `"${row.thread_id}"`,
   created_at: `"${time(row.created_at)}"`,
@@ -19,7 +19,6 @@ export const threadFields = (row: ThreadRow, state: StateRow | null) => ({
   state_updated_at: `"${time(row.state_updated_at)}"`,
   metadata: row.metadata,
   config: row.config,
-  /** Threads have none of their own; shown to who selects it. */
   context: '{}',
   status: `"${row.status}"`,
   values: state?.values ? decoder.decode(state.values) : 'null',
@@ -27,16 +26,25 @@ export const threadFields = (row: ThreadRow, state: StateRow | null) => ({
   error: row.error,
 })
 
-/** `more`: further members, as text that begins with a comma. */
-export const threadText = (row: ThreadRow, state: StateRow | null, more = ''): string =>
-  `{"thread_id":"${row.thread_id}","created_at":"${time(row.created_at)}","updated_at":"${time(row.updated_at)}",` +
-  `"state_updated_at":"${time(row.state_updated_at)}","metadata":${row.metadata},"config":${row.config},"status":"${row.status}",` +
-  `"values":${state?.values ? decoder.decode(state.values) : 'null'},"interrupts":${row.interrupts}${row.error === null ? '' : `,"error":${row.error}`}${more}}`
+/** The members that `isWanted` selects, as far as they have a value, and `more` members as text. */
+export function threadText(
+  row: ThreadRow,
+  state: StateRow | null,
+  { isWanted = isShown, more = [] }: { isWanted?: (name: string) => boolean; more?: readonly string[] } = {},
+): string {
+  const members: string[] = []
+  for (const [name, text] of Object.entries(threadFields(row, state)))
+    if (text !== null && isWanted(name)) members.push(`"${name}":${text}`)
+  return `{${[...members, ...more].join()}}`
+}
+
+/** Threads have no context; it is answered only to a client that selects it. */
+const isShown = (name: string): boolean => name !== 'context'
 
 /** The member that `include=ttl` asks for. */
 export function ttlText({ ttl }: ThreadRow, expires_at: number | null): string {
-  if (ttl === null || expires_at === null) return ',"ttl":null'
-  return `,"ttl":{"strategy":"${ttl.strategy}","ttl_minutes":${ttl.minutes},"expires_at":"${time(expires_at)}"}`
+  if (ttl === null || expires_at === null) return '"ttl":null'
+  return `"ttl":{"strategy":"${ttl.strategy}","ttl_minutes":${ttl.minutes},"expires_at":"${time(expires_at)}"}`
 }
 
 export const runText = (row: RunRow): string =>
@@ -53,11 +61,11 @@ export const itemText = ({ namespace, key, value, created_at, updated_at }: Item
 export const EMPTY_STATE =
   '{"values":{},"next":[],"tasks":[],"checkpoint":null,"parent_checkpoint":null,"metadata":{},"created_at":null,"interrupts":[]}'
 
-/** A ThreadState put together from its two stored halves. */
+/** A ThreadState from its two stored parts. */
 export const stateText = (values: Uint8Array | null, rest: Uint8Array): string =>
   `{"values":${values ? decoder.decode(values) : '{}'},${decoder.decode(rest)}`
 
-/** What wait and join answer (API: threads-and-runs 10): values, with `__interrupt__` or as `__error__`. */
+/** The answer of wait and join (API: threads-and-runs 10): values, with `__interrupt__` or as `__error__`. */
 export function resultText(values: Uint8Array | null, interrupts: unknown[], error: string | null): string {
   if (error !== null) return `{"__error__":${error}}`
   const text = values === null ? '{}' : decoder.decode(values)

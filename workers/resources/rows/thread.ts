@@ -5,7 +5,7 @@ import type { Store, ThreadRow, Ttl } from '../../../store/port.js'
 import { ttlFields } from './thread-ttl.js'
 
 /** The thread, unless it is unknown or the hidden one of a stateless run. */
-export async function visible(store: Store, app: string, thread_id: string): Promise<ThreadRow> {
+export async function requireThread(store: Store, app: string, thread_id: string): Promise<ThreadRow> {
   const row = await store.threads.get(app, thread_id.toLowerCase())
   if (row === null || row.temporary) throw fail('not_found', `Thread with ID ${thread_id} not found`)
   return row
@@ -47,4 +47,4 @@ export function newThread({ app, thread_id, metadata = '{}', temporary = false, 
 }
 
 /** The id of the thread that a call names in its path. */
-export const idOf = ({ params }: CallHead): string => params?.thread_id ?? ''
+export const threadIdOf = ({ params }: CallHead): string => params?.thread_id ?? ''

@@ -46,22 +46,22 @@ export async function acceptNew(
   const keys = run.temporary ? [] : keysOf(metadata)
   const steps: Step[] = [
     { step: 'runs.insert', row: run },
-    ...claimKey(record),
+    ...keySteps(record),
     { step: 'threads.insert', row, keys },
-    pending(run),
+    showStep(run),
   ]
   const failed = await store.apply(steps)
   const at = steps[failed]?.step
-  if (at === 'records.insert') return lost(store, run)
+  if (at === 'records.insert') return dropLoser(store, run)
   // The thread is there: a create of the same run was cut short after it.
-  if (at === 'threads.insert') return (await store.apply([pending(run)])) === -1 ? 'first' : 'known'
+  if (at === 'threads.insert') return (await store.apply([showStep(run)])) === -1 ? 'first' : 'known'
   return failed === -1 ? 'first' : 'known'
 }
 
 /** After the row of the run, which goes with it when the create comes to nothing (dropOrphan). */
-const claimKey = (row: RecordRow | null): Step[] => (row === null ? [] : [{ step: 'records.insert', row }])
+const keySteps = (row: RecordRow | null): Step[] => (row === null ? [] : [{ step: 'records.insert', row }])
 
-async function lost(store: Store, { run_id }: RunRow): Promise<'taken'> {
+async function dropLoser(store: Store, { run_id }: RunRow): Promise<'taken'> {
   await store.apply([{ step: 'runs.remove', run_id, where: { status: ['accepting'] } }])
   return 'taken'
 }
@@ -85,7 +85,7 @@ export async function accept(
     const base = thread ?? newThread({ app: run.app, thread_id: run.thread_id, ttl: await deps.ttls.of(run.app) })
     const decision: Decision = await decide(deps, run, base)
     if (decision.known) {
-      const outcome = await again(deps, decision, run, base)
+      const outcome = await acceptAgain(deps, decision, run, base)
       if (outcome === null) continue
       return outcome
     }
@@ -109,23 +109,23 @@ export async function accept(
         : { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set, ...keys }
     const steps = [
       { step: 'runs.insert', row: run } as const,
-      ...claimKey(key),
+      ...keySteps(key),
       take,
       ...dropSteps(decision, run),
-      pending(run),
+      showStep(run),
     ]
     const failed = await store.apply(steps)
     if (failed === 0) return 'known'
     if (steps[failed]?.step === 'records.insert') {
       // Ours already, where the steps of a try that came to nothing are not taken back.
-      if (!(await ownsKey(store, record!, run.run_id))) return lost(store, run)
+      if (!(await ownsKey(store, record!, run.run_id))) return dropLoser(store, run)
       key = null
       continue
     }
     // Taken by a thread of another application: it never shows here.
     if (steps[failed] === take && thread === null && (await store.threads.get(run.app, run.thread_id)) === null) {
       await removeKey(store, run)
-      await lost(store, run)
+      await dropLoser(store, run)
       throw fail('conflict', `Thread ID ${run.thread_id} is taken`)
     }
     // Lost the race for the thread row: look again.
@@ -142,13 +142,13 @@ export async function accept(
  * A create whose first try took the place in line, and may have been cut short right after: what is missing is done.
  * Null: the thread has moved on meanwhile, look again.
  */
-async function again(deps: Deps, decision: Decision, run: RunRow, thread: ThreadRow): Promise<Outcome | null> {
+async function acceptAgain(deps: Deps, decision: Decision, run: RunRow, thread: ThreadRow): Promise<Outcome | null> {
   const { thread_id } = run
   const failed = await deps.store.apply([
     { step: 'runs.insert', row: run },
     // Nobody has taken it out of line in the belief that it has no row.
     { step: 'threads.patch', thread_id, where: { rev: thread.rev }, set: {} },
-    pending(run),
+    showStep(run),
   ])
   if (failed > 0) return null
   if (failed === -1) {
@@ -159,7 +159,7 @@ async function again(deps: Deps, decision: Decision, run: RunRow, thread: Thread
   return 'known'
 }
 
-const pending = (run: RunRow): Step => ({
+const showStep = (run: RunRow): Step => ({
   step: 'runs.patch',
   run_id: run.run_id,
   where: { status: ['accepting'] },

@@ -10,7 +10,7 @@ import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
 import { pages } from '../rows/pages.js'
 import { runText } from '../rows/text.js'
-import { visible } from '../rows/thread.js'
+import { requireThread } from '../rows/thread.js'
 
 const STATUSES = ['pending', 'running', 'error', 'success', 'timeout', 'interrupted'] as const satisfies RunStatus[]
 /** Runs in a page when metadata decides. */
@@ -25,16 +25,16 @@ export async function list(deps: Deps, { head }: Context): Promise<Reply> {
   const status = readNames(query, 'status', STATUSES)
   const select = readNames(query, 'select', RUN_FIELDS)
   const metadata = readObject(query, 'metadata')
-  const { thread_id } = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
+  const { thread_id } = await requireThread(deps.store, appOf(head), head.params?.thread_id ?? '')
   const wanted: RunQuery = { thread_id, limit, ...(status.length === 0 ? {} : { status }) }
   const rows =
     metadata === null
       ? await deps.store.runs.list({ ...wanted, skip: offset })
-      : await matching(deps, wanted, metadata, offset)
+      : await findMatching(deps, wanted, metadata, offset)
   return { body: await texts(deps, rows, select) }
 }
 
-async function matching({ store }: Deps, query: RunQuery, metadata: object, offset: number): Promise<RunSummary[]> {
+async function findMatching({ store }: Deps, query: RunQuery, metadata: object, offset: number): Promise<RunSummary[]> {
   const found: RunSummary[] = []
   const read = (after: RunSummary | undefined) => store.runs.list({ ...query, limit: PAGE, after })
   for await (const page of pages(read, PAGE))
@@ -56,7 +56,7 @@ async function texts({ store }: Deps, rows: readonly RunSummary[], select: reado
     // Removed meanwhile.
     if (kwargs === undefined) continue
     const text = runText({ ...row, kwargs, result: null })
-    out.push(select.length === 0 ? text : picked(text, select))
+    out.push(select.length === 0 ? text : selectFields(text, select))
     size += text.length
     if (size > MAX_TEXT)
       throw fail(
@@ -67,7 +67,7 @@ async function texts({ store }: Deps, rows: readonly RunSummary[], select: reado
   return `[${out.join()}]`
 }
 
-function picked(text: string, select: readonly string[]): string {
+function selectFields(text: string, select: readonly string[]): string {
   const run = JSON.parse(text) as { [name: string]: unknown }
   return JSON.stringify(merge(Object.fromEntries(select.map(name => [name, run[name] ?? null]))))
 }

@@ -46,7 +46,7 @@ export async function prepare(deps: Deps, body: RunCreate, target: Target): Prom
   }
   const assistant = await find(deps.store, app, body.assistant_id)
   if (assistant === null) throw fail('not_found', noAssistant(body.assistant_id))
-  const pool = await deps.apps.pool(app, assistant.graph_id)
+  const pool = await deps.apps.poolOf(app, assistant.graph_id)
   if (pool === null)
     throw fail('not_found', `Graph '${assistant.graph_id}' is not one of those that this application serves now`)
   const temporary = brings !== null && (body.on_completion ?? 'delete') === 'delete'

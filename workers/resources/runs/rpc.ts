@@ -53,7 +53,7 @@ export const runs = (deps: Deps) => ({
   cancel_many: jsonHandler<RunsCancel>(validateRunsCancel, (body, context) => cancelMany(deps, body, context)),
   get: bytesHandler(async (_, { head }) => {
     const row = await deps.store.runs.get(head.params?.run_id?.toLowerCase() ?? '')
-    check(row, head)
+    requireRun(row, head)
     if (row.temporary && isTerminal(row.status)) throw fail('not_found', 'Run not found')
     return { body: runText(row) }
   }),
@@ -63,7 +63,7 @@ export const runs = (deps: Deps) => ({
     const { temporary, resumable, ended_at } = found
     const over = (ended_at ?? 0) < Date.now() - deps.config.keep_ended_ms
     if (isTerminal(found.status) && temporary && !resumable && over) throw fail('not_found', 'Run not found')
-    const row = await comesBack(deps, found, head)
+    const row = await rejoin(deps, found, head)
     // Without a body the edge asks for it.
     const body = head.run?.mode === 'wait' && isTerminal(row.status) ? await result(deps, row) : null
     // Only who filters needs to know what there is to filter.
@@ -128,7 +128,7 @@ export const runs = (deps: Deps) => ({
 const ACTIVE = ['pending', 'running'] as const
 
 /** Takes back what the leaving of another connection has set off, or will, when it is known that late. */
-async function comesBack({ store }: Deps, row: RunSummary, { query, run }: CallHead): Promise<RunSummary> {
+async function rejoin({ store }: Deps, row: RunSummary, { query, run }: CallHead): Promise<RunSummary> {
   const cancels = row.on_disconnect === 'cancel' || isTrue(new URLSearchParams(query).get('cancel_on_disconnect'))
   if (isTerminal(row.status) || !row.resumable || (!cancels && row.cancel_due_at === null)) return row
   const set = {
@@ -148,12 +148,12 @@ async function modesOf({ store }: Deps, run_id: string): Promise<StreamMode[]> {
 
 async function summary({ store }: Deps, head: CallHead): Promise<RunSummary> {
   const [row] = await store.runs.summary([head.params?.run_id?.toLowerCase() ?? ''])
-  check(row ?? null, head)
+  requireRun(row ?? null, head)
   return row!
 }
 
 /** The run of the path, within its application. */
-function check<Row extends RunSummary>(row: Row | null, head: CallHead): asserts row is Row {
+function requireRun<Row extends RunSummary>(row: Row | null, head: CallHead): asserts row is Row {
   const thread_id = head.params?.thread_id
   if (
     row === null ||

@@ -71,7 +71,7 @@ export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promis
     }
     const holds = thread.active?.token === lease.token
     const head = outcome.state?.head ?? thread.latest_checkpoint_id
-    const left = await leftBehind(deps, thread, run, outcome)
+    const left = await finalStateOf(deps, thread, run, outcome)
     const now = Date.now()
     const error = outcome.error === null ? null : JSON.stringify(outcome.error)
     const interrupts = left === null ? thread.interrupts : JSON.stringify(left.interrupts)
@@ -145,7 +145,7 @@ export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promis
 /** What decides the thread's values, interrupts and status. Null: nobody can tell now. */
 type LeftBehind = Pick<Left, 'next' | 'interrupts' | 'fresh'> & { values: Uint8Array | null; rest: Uint8Array | null }
 
-async function leftBehind(
+async function finalStateOf(
   deps: Deps,
   thread: ThreadRow,
   run: RunSummary,

@@ -13,6 +13,6 @@ export async function wakeRun(
   run: Pick<RunSummary, 'app' | 'run_id' | 'thread_id' | 'pool'>,
   id: string,
 ): Promise<boolean> {
-  const pool = await apps.place(run.app, run.pool)
+  const pool = await apps.poolFor(run.app, run.pool)
   return wake(link, mux, token('pool', pool), { run_id: run.run_id, thread_id: run.thread_id }, id)
 }

@@ -31,7 +31,7 @@ export async function askHost(
   { app, thread_id, graph_id, config = {}, timeout = CALL_MS }: Asked,
   question: Question,
 ): Promise<Uint8Array> {
-  const pool = await apps.pool(app, graph_id)
+  const pool = await apps.poolOf(app, graph_id)
   if (pool === null) throw fail('unavailable', `Nobody serves the graph "${graph_id}" at the moment`)
   const body = Buffer.from(JSON.stringify({ ...question, graph_id, thread_id, config }))
   const answer = await caller.ask(host(token('pool', pool), question.verb), { request_id: '' }, body, { timeout })

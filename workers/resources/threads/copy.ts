@@ -9,7 +9,7 @@ import { interruptsOf, type ThreadState } from '../../../schemas/threads.js'
 import type { BlobRow, CheckpointRow, StateRow, Step, Store, ThreadRow, WriteRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { collect, pages } from '../rows/pages.js'
-import { newThread, visible } from '../rows/thread.js'
+import { newThread, requireThread } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { settledOf } from '../state/kept-state.js'
 
@@ -22,7 +22,7 @@ const TRIES = 3
 export async function copyThread(deps: Deps, app: string, thread_id: string): Promise<ThreadRow> {
   const { store } = deps
   for (let tries = 0; tries < TRIES; tries++) {
-    const source = await visible(store, app, thread_id)
+    const source = await requireThread(store, app, thread_id)
     const made = newThread({ app, thread_id: v7(), metadata: source.metadata, ttl: await deps.ttls.of(app) })
     const half = { ...made, temporary: true, ttl: null, expires_at: made.created_at + HALF_MADE_MS }
     await store.apply([{ step: 'threads.insert', row: half, keys: keysOf(JSON.parse(source.metadata)) }])

@@ -10,7 +10,7 @@ import { claimOf, type Follow, type Followed, idBefore, validateFollow } from '.
 import type { RunSummary, ThreadRow } from '../../../store/port.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
-import { visible } from '../rows/thread.js'
+import { requireThread } from '../rows/thread.js'
 import { firstEligible } from '../rows/thread-status.js'
 import { followedRun } from '../runs/view.js'
 import { refreshState } from '../state/kept-state.js'
@@ -21,7 +21,7 @@ export const threadStreams = (deps: Deps) => ({
   follow: jsonHandler<Follow>(validateFollow, async (body, { head }) => {
     const thread_id = head.params?.thread_id?.toLowerCase() ?? ''
     const thread = await deps.store.threads.get(appOf(head), thread_id)
-    if (thread !== null && !thread.temporary) return { body: JSON.stringify(await followed(deps, thread, body)) }
+    if (thread !== null && !thread.temporary) return { body: JSON.stringify(await listFollowed(deps, thread, body)) }
     if (thread === null && body.may_miss)
       return {
         body: JSON.stringify({ app: appOf(head), known: 0, runs: [], more: false, gone: false } satisfies Followed),
@@ -30,7 +30,7 @@ export const threadStreams = (deps: Deps) => ({
   }),
   /** What a run has left, as one event (API: state_update). */
   final_state: bytesHandler(async (_, { head }) => {
-    const found = await visible(deps.store, appOf(head), head.params?.thread_id ?? '')
+    const found = await requireThread(deps.store, appOf(head), head.params?.thread_id ?? '')
     const { row, state } = await refreshState(deps, found, await deps.store.threads.state(found.thread_id))
     const values = state?.values ? Buffer.from(state.values).toString() : 'null'
     return {
@@ -41,9 +41,9 @@ export const threadStreams = (deps: Deps) => ({
   }),
 })
 
-async function followed(deps: Deps, thread: ThreadRow, { from }: Follow): Promise<Followed> {
+async function listFollowed(deps: Deps, thread: ThreadRow, { from }: Follow): Promise<Followed> {
   const first = await firstClaim(deps, thread, from)
-  const rows = first === null ? [] : await deps.store.runs.claimed(thread.thread_id, first, PAGE)
+  const rows = first === null ? [] : await deps.store.runs.claimPlace(thread.thread_id, first, PAGE)
   const runs = rows.filter(run => isKept(deps, run)).map(followedRun)
   const more = rows.length === PAGE
   // A claim that its run does not know yet is still to be announced.

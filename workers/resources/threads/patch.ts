@@ -4,14 +4,14 @@ import { isObject, merge } from '../../../schemas/json.js'
 import type { ThreadPatch } from '../../../schemas/threads.js'
 import type { ThreadRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
-import { visible } from '../rows/thread.js'
+import { requireThread } from '../rows/thread.js'
 import { readTtl, ttlFields } from '../rows/thread-ttl.js'
 
 /** Metadata is merged key by key, a key that is set to null stays as null. Resolves to the row as it is then. */
 export async function patch(deps: Deps, app: string, thread_id: string, body: ThreadPatch): Promise<ThreadRow> {
   return deps.serialize(thread_id.toLowerCase(), async () => {
     for (;;) {
-      const row = await visible(deps.store, app, thread_id)
+      const row = await requireThread(deps.store, app, thread_id)
       const now = Date.now()
       const ttl = readTtl(body.ttl)
       const set = { updated_at: now, ...(ttl === null ? {} : ttlFields(ttl, now)) }

@@ -22,7 +22,7 @@ const WIDE = 8
 export async function prune(deps: Deps, app: string, { thread_ids, strategy }: ThreadPrune): Promise<number> {
   const ids = [...new Set(thread_ids.map(id => id.toLowerCase()))]
   let pruned = 0
-  await inParallel(ids, async id => {
+  await forEachThread(ids, async id => {
     const row = await deps.store.threads.get(app, id)
     if (row === null || row.temporary) return
     if (strategy !== 'keep_latest') await removeThread(deps, row)
@@ -32,7 +32,7 @@ export async function prune(deps: Deps, app: string, { thread_ids, strategy }: T
   return pruned
 }
 
-async function inParallel<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<void> {
+async function forEachThread<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<void> {
   const left = all.values()
   const worker = async () => {
     for (const one of left) await work(one)
@@ -49,7 +49,7 @@ export async function keepLatest(deps: Deps, { app, thread_id }: ThreadRow): Pro
     const all = await collect<CheckpointRow>(after =>
       store.checkpoints.rows({ thread_id, after: after ?? null, ...BARE }),
     )
-    const kept = await marked(store, row, all)
+    const kept = await markNeeded(store, row, all)
     const needed = new Set(
       all
         .filter(one => kept.has(keyOf(one.ns, one.id)))
@@ -84,7 +84,7 @@ function inParts<T>(all: readonly T[]): T[][] {
 
 type Bare = Pick<CheckpointRow, 'ns' | 'id' | 'parent' | 'seq' | 'refs'>
 
-async function marked(
+async function markNeeded(
   store: Store,
   { thread_id, latest_checkpoint_id: head }: ThreadRow,
   all: readonly Bare[],
@@ -140,7 +140,7 @@ export async function expireDue(deps: Deps): Promise<void> {
   const limit = await deps.ttls.sweep()
   if (limit === null) return
   const due = await deps.store.threads.expired(Date.now(), limit)
-  await inParallel(due, row =>
+  await forEachThread(due, row =>
     expire(deps, row).catch(error =>
       deps.link.log.warn({ err: error, thread_id: row.thread_id }, 'a thread whose time is up has to wait'),
     ),

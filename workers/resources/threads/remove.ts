@@ -29,11 +29,11 @@ export async function removeThread(deps: Deps, row: ThreadRow): Promise<void> {
     await hide(deps, row)
     await stopRuns(deps, row.app, thread_id)
   }
-  const runs = await streamed(deps, thread_id)
+  const runs = await findReadable(deps, thread_id)
   await store.apply([clearCrons(thread_id), { step: 'threads.remove', thread_id }])
   announceNews(deps.link, thread_id, { app: row.app, removed: true })
   for (let at = 0; at < runs.length; at += AT_ONCE)
-    await Promise.all(runs.slice(at, at + AT_ONCE).map(run => leave(deps, run)))
+    await Promise.all(runs.slice(at, at + AT_ONCE).map(run => endStream(deps, run)))
 }
 
 /** From here on nobody sees it, nobody adds to it, and a crash leaves nothing that is not swept. */
@@ -63,7 +63,7 @@ async function stopRuns(deps: Deps, app: string, thread_id: string): Promise<voi
 }
 
 /** Runs that somebody may still read: those that have not ended, and those whose stream is stored. */
-async function streamed({ store, config }: Deps, thread_id: string): Promise<RunSummary[]> {
+async function findReadable({ store, config }: Deps, thread_id: string): Promise<RunSummary[]> {
   const since = Date.now() - config.resumable_ttl_ms
   const found: RunSummary[] = []
   const read = (after: RunSummary | undefined) => store.runs.list({ thread_id, limit: PAGE, after })
@@ -75,7 +75,7 @@ async function streamed({ store, config }: Deps, thread_id: string): Promise<Run
 }
 
 /** Ends the streams of a run that is gone, and removes what is stored of it. */
-async function leave({ link, mux }: Deps, { run_id, status, resumable }: RunSummary): Promise<void> {
+async function endStream({ link, mux }: Deps, { run_id, status, resumable }: RunSummary): Promise<void> {
   const run = token<'run'>('run', run_id)
   if (!isTerminal(status))
     announceEnd(link, run, { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })

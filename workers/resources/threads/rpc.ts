@@ -22,7 +22,7 @@ import type { Step, ThreadRow } from '../../../store/port.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
 import { threadText, ttlText } from '../rows/text.js'
-import { idOf, newThread, visible } from '../rows/thread.js'
+import { newThread, requireThread, threadIdOf } from '../rows/thread.js'
 import { expiryOf, readTtl } from '../rows/thread-ttl.js'
 import { refreshState } from '../state/kept-state.js'
 import { copyThread } from './copy.js'
@@ -35,15 +35,17 @@ import { replay, stateHandlers } from './state.js'
 export const threads = (deps: Deps) => ({
   create: jsonHandler<ThreadCreate>(validateThreadCreate, (body, { head }) => create(deps, appOf(head), body)),
   get: bytesHandler(async (_, { head }) => {
-    const more = readNames(new URLSearchParams(head.query), 'include', ['ttl'])
-    return shown(deps, await visible(deps.store, appOf(head), idOf(head)), more.length > 0)
+    const include = readNames(new URLSearchParams(head.query), 'include', ['ttl'])
+    return answerThread(deps, await requireThread(deps.store, appOf(head), threadIdOf(head)), {
+      withTtl: include.length > 0,
+    })
   }),
   update: jsonHandler<ThreadPatch>(validateThreadPatch, async (body, { head }) => {
-    const row = await patch(deps, appOf(head), idOf(head), body)
-    return head.minimal ? { head: { status: 204, headers: MINIMAL } } : shown(deps, row)
+    const row = await patch(deps, appOf(head), threadIdOf(head), body)
+    return head.minimal ? { head: { status: 204, headers: MINIMAL } } : answerThread(deps, row)
   }),
   delete: bytesHandler(async (_, { head }) => {
-    await removeThread(deps, await visible(deps.store, appOf(head), idOf(head)))
+    await removeThread(deps, await requireThread(deps.store, appOf(head), threadIdOf(head)))
     return { head: { status: 204 } }
   }),
   search: jsonHandler<ThreadSearch>(validateThreadSearch, (body, { head }) => search(deps, appOf(head), body)),
@@ -51,22 +53,22 @@ export const threads = (deps: Deps) => ({
     body: `${await count(deps, appOf(head), body)}`,
   })),
   copy: jsonHandler<JsonObject>(validateObject, async (_, { head }) =>
-    shown(deps, await copyThread(deps, appOf(head), idOf(head))),
+    answerThread(deps, await copyThread(deps, appOf(head), threadIdOf(head))),
   ),
   prune: jsonHandler<ThreadPrune>(validateThreadPrune, async (body, { head }) => ({
     body: JSON.stringify({ pruned_count: await prune(deps, appOf(head), body) }),
   })),
   storage: bytesHandler(async (_, { head }) => ({
-    body: await storageText(deps, await visible(deps.store, appOf(head), idOf(head))),
+    body: await storageText(deps, await requireThread(deps.store, appOf(head), threadIdOf(head))),
   })),
   ...stateHandlers(deps),
 })
 
 const MINIMAL = { 'Preference-Applied': 'return=minimal' }
 
-async function shown(deps: Deps, row: ThreadRow, ttl = false) {
+async function answerThread(deps: Deps, row: ThreadRow, { withTtl = false } = {}) {
   const { row: fresh, state } = await refreshState(deps, row, await deps.store.threads.state(row.thread_id))
-  return { body: threadText(fresh, state, ttl ? ttlText(fresh, expiryOf(fresh)) : '') }
+  return { body: threadText(fresh, state, { more: withTtl ? [ttlText(fresh, expiryOf(fresh))] : [] }) }
 }
 
 async function create(deps: Deps, app: string, body: ThreadCreate) {
@@ -83,7 +85,7 @@ async function create(deps: Deps, app: string, body: ThreadCreate) {
   if (body.supersteps && body.supersteps.length > 0) {
     const known = await store.threads.get(null, row.thread_id)
     const made = known === null ? await replay(deps, row, keys, body.supersteps) : null
-    if (made !== null) return shown(deps, made)
+    if (made !== null) return answerThread(deps, made)
   } else {
     const step: Step = keys.length > 0 ? { step: 'threads.insert', row, keys } : { step: 'threads.insert', row }
     if ((await store.apply([step])) === -1) return { body: threadText(row, null) }
@@ -91,5 +93,5 @@ async function create(deps: Deps, app: string, body: ThreadCreate) {
   if (body.if_exists !== 'do_nothing') throw fail('conflict', 'Thread already exists')
   const stored = await store.threads.get(app, row.thread_id)
   if (stored === null || stored.temporary) throw fail('conflict', 'Thread already exists')
-  return shown(deps, stored)
+  return answerThread(deps, stored)
 }

@@ -10,7 +10,7 @@ import { type Path, readPaths, valueAt } from '../../../schemas/paths.js'
 import type { ThreadField, ThreadFilter, ThreadSearch } from '../../../schemas/threads.js'
 import type { StateRow, ThreadQuery, ThreadRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
-import { threadFields } from '../rows/text.js'
+import { threadFields, threadText } from '../rows/text.js'
 import { refreshState } from '../state/kept-state.js'
 
 /** Threads in a page: as many as are wanted, where nearly all of them match. */
@@ -37,7 +37,7 @@ export async function search(deps: Deps, app: string, body: ThreadSearch) {
   const shape = shapeOf(body)
   const plain = isPlain(body)
   const query = { sort: sort_by ?? 'updated_at', order: sort_order ?? 'desc' } as const
-  const pages = matching(deps, app, body, {
+  const pages = findMatching(deps, app, body, {
     ...query,
     limit: Math.min(PAGE, Math.max(LEAST, (plain ? 0 : (offset ?? 0)) + most + 1)),
     ...(plain && offset ? { skip: offset } : {}),
@@ -78,7 +78,7 @@ export async function count(deps: Deps, app: string, filter: ThreadFilter): Prom
   if (isPlain({ ...filter, status: null })) return deps.store.threads.count(app, filter.status ?? undefined)
   let found = 0
   const query = { sort: 'thread_id', order: 'asc', limit: COUNTED } as const
-  for await (const page of matching(deps, app, filter, query)) found += page.length
+  for await (const page of findMatching(deps, app, filter, query)) found += page.length
   return found
 }
 
@@ -89,7 +89,7 @@ const isEmpty = (object: object | null | undefined): boolean =>
   object === null || object === undefined || Object.keys(object).length === 0
 
 /** Page by page, what matches. The states are there when values were asked for. */
-async function* matching(
+async function* findMatching(
   { store, ...deps }: Deps,
   app: string,
   { ids, status, metadata, values }: ThreadFilter & { ids?: string[] | null },
@@ -103,14 +103,14 @@ async function* matching(
   for (;;) {
     const { rows, next } = await store.threads.list(query)
     const found: Found[] = rows.filter(isMine).map(row => ({ row, state: null }))
-    yield values ? await haveValues({ store, ...deps }, found, values) : found
+    yield values ? await filterByValues({ store, ...deps }, found, values) : found
     if (next === null) return
     query.after = next
     delete query.skip
   }
 }
 
-async function haveValues(deps: Deps, found: Found[], values: object): Promise<Found[]> {
+async function filterByValues(deps: Deps, found: Found[], values: object): Promise<Found[]> {
   const words = wordsOf(values)
   const good: Found[] = []
   let since = performance.now()
@@ -157,11 +157,9 @@ function shapeOf({ select, extract }: ThreadSearch): Shape {
   return {
     values: wanted === null || wanted.has('values') || paths.some(([, path]) => path[0] === 'values'),
     textOf({ row, state }) {
-      const fields = Object.entries(threadFields(row, state))
-      const isWanted = (name: string) => wanted?.has(name as ThreadField) ?? name !== 'context'
-      const shown = fields.filter(([name, text]) => text !== null && isWanted(name))
+      const isWanted = wanted === null ? undefined : (name: string) => wanted.has(name as ThreadField)
       const extracted = paths.length === 0 ? [] : [`"extracted":${extractedText(row, state, paths)}`]
-      return `{${[...shown.map(([name, text]) => `"${name}":${text}`), ...extracted].join()}}`
+      return threadText(row, state, { isWanted, more: extracted })
     },
   }
 }

@@ -24,7 +24,7 @@ import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
 import { requireCheckpoint, rowsOf } from '../rows/checkpoint.js'
 import { EMPTY_STATE, stateText } from '../rows/text.js'
-import { idOf, visible } from '../rows/thread.js'
+import { requireThread, threadIdOf } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { askGraph, graphIds } from '../state/ask-graph.js'
 import { refreshState, settledOf } from '../state/kept-state.js'
@@ -32,30 +32,30 @@ import { patch } from './patch.js'
 
 export const stateHandlers = (deps: Deps) => ({
   state: bytesHandler(async (_, { head }) => {
-    const row = await visible(deps.store, appOf(head), idOf(head))
+    const row = await requireThread(deps.store, appOf(head), threadIdOf(head))
     const subgraphs = readBoolean(new URLSearchParams(head.query), 'subgraphs')
     return { body: await stateOf(deps, row, { checkpoint_id: head.params?.checkpoint_id ?? null }, subgraphs) }
   }),
   state_at: jsonHandler<StateAt>(validateStateAt, async ({ checkpoint, subgraphs }, { head }) => {
-    const row = await visible(deps.store, appOf(head), idOf(head))
+    const row = await requireThread(deps.store, appOf(head), threadIdOf(head))
     const wanted = subgraphs === true || isTrue(`${subgraphs}`)
     return { body: await stateOf(deps, row, checkpoint, wanted) }
   }),
   update_state: jsonHandler<StateUpdate>(validateStateUpdate, async (body, { head }) => ({
-    body: await update(deps, appOf(head), idOf(head), body),
+    body: await update(deps, appOf(head), threadIdOf(head), body),
   })),
   patch_state: jsonHandler<StateMetadata>(validateStateMetadata, async ({ metadata }, { head }) => {
-    await patch(deps, appOf(head), idOf(head), { metadata })
+    await patch(deps, appOf(head), threadIdOf(head), { metadata })
     return { head: { status: 204 } }
   }),
   history: bytesHandler(async (_, { head }) => {
     const query = new URLSearchParams(head.query)
     const limit = readInteger(query, 'limit', HISTORY, 1, 1_000)
-    const row = await visible(deps.store, appOf(head), idOf(head))
+    const row = await requireThread(deps.store, appOf(head), threadIdOf(head))
     return { body: await history(deps, row, { limit, before: query.get('before') }) }
   }),
   search_history: jsonHandler<HistoryQuery>(validateHistoryQuery, async (body, { head }) => {
-    const row = await visible(deps.store, appOf(head), idOf(head))
+    const row = await requireThread(deps.store, appOf(head), threadIdOf(head))
     return { body: await history(deps, row, body) }
   }),
 })
@@ -97,7 +97,7 @@ async function update(deps: Deps, app: string, thread_id: string, body: StateUpd
   const checkpoint = { checkpoint_id: body.checkpoint_id ?? null, ...body.checkpoint }
   return deps.serialize(thread_id.toLowerCase(), async () => {
     for (let tries = 0; tries < TRIES; tries++) {
-      const row = await visible(deps.store, app, thread_id)
+      const row = await requireThread(deps.store, app, thread_id)
       if (row.status === 'busy') break
       await requireCheckpoint(deps.store, row.thread_id, checkpoint)
       const supersteps = [{ updates: [{ values, as_node: as_node ?? null }] }]
