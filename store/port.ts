@@ -433,7 +433,7 @@ export interface Store {
       after?: RunCursor,
     ): Promise<RunSummary[]>
     /** Runs of the thread with a `claim_no` of at least `from`, in its order. */
-    claimPlace(thread_id: string, from: number, limit: number): Promise<RunSummary[]>
+    claimed(thread_id: string, from: number, limit: number): Promise<RunSummary[]>
     /** Pending runs with 0 < `due_at` ≤ `until`, earliest first; so are the next two. */
     startsDue(until: number, limit: number): Promise<RunSummary[]>
     /** Runs with `cancel_due_at` ≤ `until`. */

@@ -84,7 +84,7 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       unsettled: async limit => summaries(await reader.call(['runs.unsettled', limit])),
       list: async query => summaries(await reader.call(['runs.list', query])),
       active: async (...query) => summaries(await reader.call(['runs.active', ...query])),
-      claimPlace: async (thread_id, from, limit) => summaries(await reader.call(['runs.claimed', thread_id, from, limit])),
+      claimed: async (thread_id, from, limit) => summaries(await reader.call(['runs.claimed', thread_id, from, limit])),
       startsDue: async (until, limit) => summaries(await reader.call(['runs.startsDue', until, limit])),
       cancelsDue: async (until, limit) => summaries(await reader.call(['runs.cancelsDue', until, limit])),
       webhooksDue: async (until, limit) => summaries(await reader.call(['runs.webhooksDue', until, limit])),

@@ -40,7 +40,7 @@ function runReads(all: Collections, { one, rows }: Find): Store['runs'] {
     },
     active: (app, status, limit, after) =>
       summaries({ _open: true, app, status: { $in: [...status] }, ...place('$gt', after) }, { sort: OLDEST, limit }),
-    claimPlace: (thread_id, from, limit) =>
+    claimed: (thread_id, from, limit) =>
       summaries({ thread_id, claim_no: { $gte: Math.max(0, from) } }, { sort: { claim_no: 1 }, limit }),
     startsDue: (until, limit) =>
       summaries({ status: 'pending', ...due('due_at', until) }, { sort: { due_at: 1 }, limit }),

@@ -592,7 +592,7 @@ export function conformance(
       const other = run(thread().thread_id, { claim_no: 4 })
       await store.apply([...rows, other].map(row => ({ step: 'runs.insert' as const, row })))
       const claims = async (from: number, limit: number) =>
-        (await store.runs.claimPlace(thread_id, from, limit)).map(one => one.claim_no)
+        (await store.runs.claimed(thread_id, from, limit)).map(one => one.claim_no)
       t.same(await claims(0, 10), [3, 4, 5, 9])
       t.same(await claims(4, 10), [4, 5, 9])
       t.same(await claims(4, 2), [4, 5])

@@ -43,14 +43,14 @@ export const threadStreams = (deps: Deps) => ({
 
 async function listFollowed(deps: Deps, thread: ThreadRow, { from }: Follow): Promise<Followed> {
   const first = await firstClaim(deps, thread, from)
-  const rows = first === null ? [] : await deps.store.runs.claimPlace(thread.thread_id, first, PAGE)
+  const rows = first === null ? [] : await deps.store.runs.claimed(thread.thread_id, first, PAGE)
   const runs = rows.filter(run => isKept(deps, run)).map(followedRun)
   const more = rows.length === PAGE
   // A claim that its run does not know yet is still to be announced.
   const known = Math.max(rows.at(-1)?.claim_no ?? 0, first === null ? thread.claim_no : first - 1, 0)
   const gone =
     typeof from === 'number' &&
-    rows.some(run => !isKept(deps, run) && idBefore(from, claimed(run)) < (run.last_event_id ?? 0))
+    rows.some(run => !isKept(deps, run) && idBefore(from, claimPlace(run)) < (run.last_event_id ?? 0))
   return { app: thread.app, known, runs, more, gone }
 }
 
@@ -66,7 +66,7 @@ async function firstClaim({ store }: Deps, thread: ThreadRow, from: Follow['from
   return from === 'now' || firstEligible(queue, Date.now()) !== null ? null : claim_no
 }
 
-export const claimed = ({ claim_no, attempt }: RunSummary) => ({ claim_no: claim_no ?? 0, attempt })
+const claimPlace = ({ claim_no, attempt }: RunSummary) => ({ claim_no: claim_no ?? 0, attempt })
 
 /** Its events can still be had. */
 function isKept({ config }: Deps, { status, ended_at, resumable }: RunSummary): boolean {
