@@ -24,6 +24,21 @@ export interface AssistantRow {
   updated_at: number
 }
 
+/** What an assistant was at one of its versions. A version never changes. */
+export type AssistantVersionRow = Omit<AssistantRow, 'updated_at'>
+
+export type AssistantSort = 'assistant_id' | 'graph_id' | 'name' | 'created_at' | 'updated_at'
+
+export interface AssistantQuery {
+  app: string
+  graph_id?: string
+  sort: AssistantSort
+  order: 'asc' | 'desc'
+  /** The last row of the page before. */
+  after?: AssistantRow
+  limit: number
+}
+
 export interface Active {
   run_id: string
   attempt: number
@@ -300,6 +315,20 @@ export interface ItemQuery {
 export type Step =
   /** Fails when the id exists in the application. */
   | { step: 'assistants.insert'; row: AssistantRow }
+  /** Fails unless the row exists and was last written at `where.updated_at`. */
+  | {
+      step: 'assistants.patch'
+      app: string
+      assistant_id: string
+      where: { updated_at: number }
+      set: Partial<Omit<AssistantRow, 'app' | 'assistant_id' | 'created_at'>>
+    }
+  /** Removes the assistant and its versions; never fails. */
+  | { step: 'assistants.remove'; app: string; assistant_id: string }
+  /** Fails when the assistant has this version. */
+  | { step: 'versions.insert'; row: AssistantVersionRow }
+  /** Removes one version; never fails. */
+  | { step: 'versions.remove'; app: string; assistant_id: string; version: number }
   /** Fails when the id exists (in any application). `keys`: what a search may narrow by, made of the metadata. */
   | { step: 'threads.insert'; row: ThreadRow; keys?: readonly string[] }
   /** Fails unless the row exists and matches. `rev` grows by one when `where.rev` is given, else stays. */
@@ -399,6 +428,11 @@ export interface Store {
   apply(steps: readonly Step[]): Promise<number>
   assistants: {
     get(app: string, assistant_id: string): Promise<AssistantRow | null>
+    /** Equal values are ordered by id. */
+    list(query: AssistantQuery): Promise<AssistantRow[]>
+    /** Versions below `before`, newest first. */
+    versions(app: string, assistant_id: string, limit: number, before?: number): Promise<AssistantVersionRow[]>
+    version(app: string, assistant_id: string, version: number): Promise<AssistantVersionRow | null>
   }
   threads: {
     /** `null`: whatever its application, for work on a run that is known already (ids are unique over all of them). */

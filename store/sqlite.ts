@@ -5,12 +5,23 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fail } from '../schemas/errors.js'
-import type { RecordRow, RunSummary, StateRow, Step, Store, ThreadCursor, ThreadRow, Tuple } from './port.js'
+import type {
+  AssistantRow,
+  AssistantVersionRow,
+  RecordRow,
+  RunSummary,
+  StateRow,
+  Step,
+  Store,
+  ThreadCursor,
+  ThreadRow,
+  Tuple,
+} from './port.js'
 import type { Param, Row } from './sqlite/database.js'
 import type { ReaderData } from './sqlite/reader.js'
 import { itemOf, labelsOfPath } from './sqlite/reads-items.js'
 import type { ThreadRows } from './sqlite/reads-threads.js'
-import { ASSISTANT, decode, PAYLOAD, RECORD, RUN, THREAD } from './sqlite/rows.js'
+import { ASSISTANT, ASSISTANT_VERSION, decode, PAYLOAD, RECORD, RUN, THREAD } from './sqlite/rows.js'
 import { statements } from './sqlite/statements.js'
 import { Thread } from './sqlite/thread.js'
 import type { Sent, WriterData, WriterStarted } from './sqlite/writer.js'
@@ -62,6 +73,13 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
     },
     assistants: {
       get: async (...ids) => decode(ASSISTANT, await reader.call<Row>(['assistants.get', ...ids])),
+      list: async query =>
+        (await scan<Row[]>('assistants.list', query)).map(row => decode<AssistantRow>(ASSISTANT, row)!),
+      versions: async (...query) =>
+        (await reader.call<Row[]>(['assistants.versions', ...query])).map(
+          row => decode<AssistantVersionRow>(ASSISTANT_VERSION, row)!,
+        ),
+      version: async (...id) => decode(ASSISTANT_VERSION, await reader.call<Row>(['assistants.version', ...id])),
     },
     threads: {
       get: async (...ids) => decode(THREAD, await reader.call<Row>(['threads.get', ...ids])),

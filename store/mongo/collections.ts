@@ -7,6 +7,7 @@ import type { Doc } from './documents.js'
 
 export const COLLECTIONS = [
   'assistants',
+  'versions',
   'threads',
   'states',
   'runs',
@@ -40,6 +41,12 @@ const NO_COLLECTION = 26
 const LISTED = some({ temporary: false })
 
 export const INDEXES: readonly IndexRow[] = [
+  index('assistants', 'by_id', { app: 1, assistant_id: 1 }),
+  index('assistants', 'by_created', { app: 1, created_at: 1, assistant_id: 1 }),
+  index('assistants', 'by_updated', { app: 1, updated_at: 1, assistant_id: 1 }),
+  index('assistants', 'by_name', { app: 1, name: 1, assistant_id: 1 }),
+  index('assistants', 'by_graph', { app: 1, graph_id: 1, assistant_id: 1 }),
+  index('versions', 'by_assistant', { app: 1, assistant_id: 1, version: -1 }),
   // Hidden threads stand in none of the lists. `temporary` is a column of its index, too: counting reads no thread then.
   index('threads', 'by_id', { app: 1, _id: 1 }, LISTED),
   index('threads', 'by_status', { app: 1, temporary: 1, status: 1, _id: 1 }, LISTED),

@@ -13,7 +13,7 @@ import { nameFrom } from './steps.js'
 export function reads(all: Collections): Omit<Store, 'apply' | 'ping' | 'close'> {
   const find = finder(all)
   return {
-    assistants: { get: (app, assistant_id) => find.one('assistants', key(app, assistant_id)) },
+    assistants: assistantReads(find),
     threads: threadReads(all, find),
     runs: runReads(all, find),
     checkpoints: checkpointReads(all, find),
@@ -21,6 +21,26 @@ export function reads(all: Collections): Omit<Store, 'apply' | 'ping' | 'close'>
     items: itemReads(all, find),
   }
 }
+
+const assistantReads = ({ one, rows }: Find): Store['assistants'] => ({
+  get: (app, assistant_id) => one('assistants', key(app, assistant_id)),
+  list({ app, graph_id, sort, order, after, limit }) {
+    const filter: Filter<Doc> = { app }
+    if (graph_id !== undefined) filter.graph_id = plain(graph_id)
+    const way = order === 'asc' ? 1 : -1
+    if (after !== undefined) {
+      const value = typeof after[sort] === 'string' ? plain(after[sort]) : after[sort]
+      filter.$and = [beyond(way === 1 ? '$gt' : '$lt', sort, value, 'assistant_id', after.assistant_id)]
+    }
+    return rows('assistants', filter, {
+      sort: sort === 'assistant_id' ? { assistant_id: way } : { [sort]: way, assistant_id: way },
+      limit,
+    })
+  },
+  versions: (app, assistant_id, limit, before = Number.MAX_SAFE_INTEGER) =>
+    rows('versions', { app, assistant_id, version: { $lt: before } }, { sort: { version: -1 }, limit }),
+  version: (app, assistant_id, version) => one('versions', key(app, assistant_id, version)),
+})
 
 function runReads(all: Collections, { one, rows }: Find): Store['runs'] {
   const summaries = (filter: Filter<Doc>, options: FindOptions = {}) =>

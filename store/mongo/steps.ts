@@ -4,7 +4,7 @@
  */
 import type { Filter, UpdateFilter } from 'mongodb'
 import type { RunWhere, Step, Truncated } from '../port.js'
-import type { Collections } from './collections.js'
+import type { CollectionName, Collections } from './collections.js'
 import { type Doc, fields, key, plain } from './documents.js'
 import { putItem, removeItem, touchItems } from './items.js'
 import { insert, NOBODY, patch, put, remove } from './parts.js'
@@ -33,6 +33,24 @@ export async function applySteps(steps: readonly Step[], all: Collections): Prom
 const WAYS: Ways = {
   'assistants.insert': ({ row }, all) =>
     insert(all, 'assistants', NOBODY, { ...fields(row), _id: key(row.app, row.assistant_id) }),
+
+  'assistants.patch': ({ app, assistant_id, where, set }, all) =>
+    patch(all, 'assistants', NOBODY, { _id: key(app, assistant_id), updated_at: where.updated_at }, fields(set)),
+
+  /** The versions first: an assistant that is made anew under this id finds none of them. */
+  'assistants.remove': async ({ app, assistant_id }, all) => {
+    await removeMany(all, 'versions', { app, assistant_id })
+    await removeMany(all, 'assistants', { _id: key(app, assistant_id) })
+    return true
+  },
+
+  'versions.insert': ({ row }, all) =>
+    insert(all, 'versions', NOBODY, { ...fields(row), _id: key(row.app, row.assistant_id, row.version) }),
+
+  'versions.remove': async ({ app, assistant_id, version }, all) => {
+    await removeMany(all, 'versions', { _id: key(app, assistant_id, version) })
+    return true
+  },
 
   'threads.insert': async ({ row, keys }, all) => {
     const doc = { ...fields(row), ...(keys ? { _keys: [...keys] } : {}), _id: row.thread_id }
@@ -121,10 +139,7 @@ const WAYS: Ways = {
   },
 
   truncate: async ({ what, keep = [] }, all) => {
-    await TRUNCATE[what](
-      all,
-      keep.map(({ app, assistant_id }) => key(app, assistant_id)),
-    )
+    await TRUNCATE[what](all, keep)
     return true
   },
 
@@ -152,11 +167,7 @@ const WAYS: Ways = {
   },
 
   'records.clear': async ({ kind, parent }, all) => {
-    const filter: Filter<Doc> = { kind, parent }
-    const large = all.records.find({ ...filter, _parts: { $ne: null } }, { projection: { _parts: 1 } })
-    const parts = (await large.toArray()).map(doc => doc._parts)
-    await all.records.deleteMany(filter)
-    for (const refs of parts) await remove(all, refs)
+    await removeMany(all, 'records', { kind, parent })
     return true
   },
 
@@ -174,6 +185,14 @@ const WAYS: Ways = {
     await touchItems(all, step)
     return true
   },
+}
+
+/** Removes the documents that the filter finds, then the parts that they named. */
+async function removeMany(all: Collections, on: CollectionName, filter: Filter<Doc>): Promise<void> {
+  const large = all[on].find({ ...filter, _parts: { $ne: null } }, { projection: { _parts: 1 } })
+  const parts = (await large.toArray()).map(doc => doc._parts)
+  await all[on].deleteMany(filter)
+  for (const refs of parts) await remove(all, refs)
 }
 
 const owner = (thread_id: string | null) => ({ thread_id, run_id: null })
@@ -202,8 +221,10 @@ async function threadOf(all: Collections, run_id: string, { kwargs, result }: { 
 const empty = (all: Collections, ...names: (keyof Collections)[]) =>
   Promise.all(names.map(name => all[name].deleteMany({})))
 
+type Keep = NonNullable<Of<'truncate'>['keep']>
+
 /** Parts of large documents that are left behind go with their threads. */
-const TRUNCATE: { readonly [what in Truncated]: (all: Collections, keep: string[]) => Promise<unknown> } = {
+const TRUNCATE: { readonly [what in Truncated]: (all: Collections, keep: Keep) => Promise<unknown> } = {
   threads: all => empty(all, 'threads', 'states', 'runs', 'checkpoints', 'blobs', 'writes', 'parts'),
   async runs(all) {
     await empty(all, 'runs')
@@ -220,5 +241,9 @@ const TRUNCATE: { readonly [what in Truncated]: (all: Collections, keep: string[
     await all.threads.updateMany({}, { $set: set, $inc: { rev: 1 } })
   },
   items: all => empty(all, 'items'),
-  assistants: (all, keep) => all.assistants.deleteMany({ _id: { $nin: keep } }),
+  async assistants(all, keep) {
+    const kept = keep.map(({ app, assistant_id }) => ({ app, assistant_id }))
+    await all.versions.deleteMany(kept.length === 0 ? {} : { $nor: kept })
+    await all.assistants.deleteMany({ _id: { $nin: kept.map(({ app, assistant_id }) => key(app, assistant_id)) } })
+  },
 }

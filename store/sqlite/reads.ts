@@ -1,13 +1,13 @@
 /** The queries. Each answers raw rows where the caller can name the columns; all of them go through an index. */
 import type { Database, Statement } from 'libsql'
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
-import type { RecordQuery, RunCursor, RunQuery, Tuple } from '../port.js'
+import type { AssistantQuery, RecordQuery, RunCursor, RunQuery, Tuple } from '../port.js'
 import type { Param, Row } from './database.js'
 import { type Ask, give, type Read } from './query.js'
 import { checkpointReads } from './reads-checkpoints.js'
 import { itemReads } from './reads-items.js'
 import { threadReads } from './reads-threads.js'
-import { ASSISTANT, exact, plain, RECORD, RUN, THREAD } from './rows.js'
+import { ASSISTANT, ASSISTANT_VERSION, encode, exact, plain, RECORD, RUN, THREAD } from './rows.js'
 
 export function reads(db: Database) {
   const prepared = new Map<string, Statement<unknown[]>>()
@@ -28,6 +28,38 @@ export function reads(db: Database) {
 
     'assistants.get': (_, app: string, id: string) =>
       get(`SELECT ${ASSISTANT} FROM assistants WHERE app = ? AND assistant_id = ?`, [app, id]),
+
+    'assistants.list': (_, { app, graph_id, sort, order, after, limit }: AssistantQuery) => {
+      const [way, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<']
+      const by = sort === 'assistant_id' ? [sort] : [sort, 'assistant_id']
+      const wheres = ['app = ?']
+      const params: Param[] = [app]
+      if (graph_id !== undefined) {
+        wheres.push('graph_id = ?')
+        params.push(plain(graph_id))
+      }
+      if (after !== undefined) {
+        wheres.push(`(${by}) ${beyond} (${by.map(() => '?')})`)
+        params.push(...by.map(column => encode(column, after[column as typeof sort])))
+      }
+      return all(
+        `SELECT ${ASSISTANT} FROM assistants WHERE ${wheres.join(' AND ')} ORDER BY ${by.map(column => `${column} ${way}`)} LIMIT ?`,
+        [...params, limit],
+      )
+    },
+
+    'assistants.versions': (_, app: string, id: string, limit: number, before?: number) =>
+      all(
+        `SELECT ${ASSISTANT_VERSION} FROM assistant_versions WHERE app = ? AND assistant_id = ? AND version < ? ORDER BY version DESC LIMIT ?`,
+        [app, id, before ?? Number.MAX_SAFE_INTEGER, limit],
+      ),
+
+    'assistants.version': (_, app: string, id: string, version: number) =>
+      get(`SELECT ${ASSISTANT_VERSION} FROM assistant_versions WHERE app = ? AND assistant_id = ? AND version = ?`, [
+        app,
+        id,
+        version,
+      ]),
 
     'threads.get': (_, app: string | null, id: string) =>
       get(`SELECT ${THREAD} FROM threads WHERE thread_id = ? AND app = coalesce(?, app)`, [id, app]),

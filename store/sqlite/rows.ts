@@ -1,5 +1,5 @@
 /** Rows as the tables hold them: the columns of each table, and the way of a value there and back. */
-import type { AssistantRow, RecordRow, RunRow, RunSummary, ThreadRow } from '../port.js'
+import type { AssistantRow, AssistantVersionRow, RecordRow, RunRow, RunSummary, ThreadRow } from '../port.js'
 import type { Param, Row } from './database.js'
 
 export const ASSISTANT = [
@@ -15,6 +15,19 @@ export const ASSISTANT = [
   'created_at',
   'updated_at',
 ] as const satisfies (keyof AssistantRow)[]
+
+export const ASSISTANT_VERSION = [
+  'app',
+  'assistant_id',
+  'version',
+  'graph_id',
+  'name',
+  'description',
+  'config',
+  'context',
+  'metadata',
+  'created_at',
+] as const satisfies (keyof AssistantVersionRow)[]
 
 export const THREAD = [
   'app',

@@ -132,6 +132,21 @@ const VERSIONS = [
   UPDATE threads SET queue = replace(queue, '"no":', '"position":') WHERE queue <> '[]';
   UPDATE runs SET base = replace(base, '{"head":', '{"latest_checkpoint_id":') WHERE base IS NOT NULL;
   `,
+  `
+  CREATE TABLE assistant_versions (
+    app TEXT NOT NULL, assistant_id TEXT NOT NULL, version INTEGER NOT NULL, graph_id TEXT NOT NULL,
+    name TEXT NOT NULL, description TEXT, config TEXT NOT NULL, context TEXT NOT NULL, metadata TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (app, assistant_id, version)
+  );
+  INSERT INTO assistant_versions
+    SELECT app, assistant_id, version, graph_id, name, description, config, context, metadata, created_at
+    FROM assistants;
+  CREATE INDEX assistants_by_created ON assistants (app, created_at, assistant_id);
+  CREATE INDEX assistants_by_updated ON assistants (app, updated_at, assistant_id);
+  CREATE INDEX assistants_by_name ON assistants (app, name, assistant_id);
+  CREATE INDEX assistants_by_graph ON assistants (app, graph_id, assistant_id);
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

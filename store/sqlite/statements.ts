@@ -6,7 +6,7 @@
 import type { RunWhere, Step, Truncated } from '../port.js'
 import type { Param } from './database.js'
 import { pathOf } from './reads-items.js'
-import { ASSISTANT, encode, ITEM, PAYLOAD, plain, RECORD, RUN, THREAD, THREAD_RARE } from './rows.js'
+import { ASSISTANT, ASSISTANT_VERSION, encode, ITEM, PAYLOAD, plain, RECORD, RUN, THREAD, THREAD_RARE } from './rows.js'
 
 /** SQL, the index of the step that fails when no row changes (−1: cannot fail), parameters. */
 export type Statement = [sql: string, step: number, params: Param[]]
@@ -26,6 +26,22 @@ type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
 const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement[]) => void } = {
   'assistants.insert': ({ row }, i, out) => {
     out.push([INSERT_ASSISTANT, i, values(ASSISTANT, row)])
+  },
+  'assistants.patch': ({ app, assistant_id, where, set }, i, out) => {
+    const { sets, params } = assignments(ASSISTANT_PATCHED, set)
+    const wheres = ['app = ?', 'assistant_id = ?', 'updated_at = ?']
+    out.push([update('assistants', sets, wheres), i, [...params, app, assistant_id, where.updated_at]])
+  },
+  'assistants.remove': ({ app, assistant_id }, _i, out) => {
+    for (const table of ['assistant_versions', 'assistants'])
+      out.push([`DELETE FROM ${table} WHERE app = ? AND assistant_id = ?`, -1, [app, assistant_id]])
+  },
+  'versions.insert': ({ row }, i, out) => {
+    out.push([INSERT_VERSION, i, values(ASSISTANT_VERSION, row)])
+  },
+  'versions.remove': ({ app, assistant_id, version }, _i, out) => {
+    const sql = 'DELETE FROM assistant_versions WHERE app = ? AND assistant_id = ? AND version = ?'
+    out.push([sql, -1, [app, assistant_id, version]])
   },
   'threads.insert': ({ row, keys = [] }, i, out) => {
     if (keys.length === 0 && row.expires_at === null && row.ttl === null)
@@ -159,6 +175,7 @@ const TRUNCATE: { readonly [what in Truncated]: readonly string[] } = {
   ],
   items: empty('items'),
   assistants: [
+    'DELETE FROM assistant_versions WHERE (app, assistant_id) NOT IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))',
     'DELETE FROM assistants WHERE (app, assistant_id) NOT IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))',
   ],
 }
@@ -179,6 +196,7 @@ function runWhere(run_id: string, { status, ...equal }: RunWhere): { wheres: str
   return { wheres, params }
 }
 
+const ASSISTANT_PATCHED = ASSISTANT.filter(column => !['app', 'assistant_id', 'created_at'].includes(column))
 const THREAD_PATCHED = THREAD.filter(column => !['app', 'thread_id', 'rev', 'created_at'].includes(column))
 const RUN_PATCHED = RUN.filter(column => !['app', 'run_id', 'thread_id', 'created_at'].includes(column))
 
@@ -191,6 +209,7 @@ const update = (table: string, sets: string[], wheres: string[]) =>
   `UPDATE ${table} SET ${sets.join() || 'app = app'} WHERE ${wheres.join(' AND ')}`
 
 const INSERT_ASSISTANT = `${insert('assistants', ASSISTANT)} ON CONFLICT DO NOTHING`
+const INSERT_VERSION = `${insert('assistant_versions', ASSISTANT_VERSION)} ON CONFLICT DO NOTHING`
 const THREAD_PLAIN = THREAD.filter(column => !THREAD_RARE.includes(column))
 const INSERT_THREAD = `${insert('threads', THREAD_PLAIN)} ON CONFLICT DO NOTHING`
 const INSERT_FULL_THREAD = `${insert('threads', [...THREAD, 'keys'])} ON CONFLICT DO NOTHING`

@@ -5,6 +5,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { AssistantRow, RunRow, Step, Store, Truncated } from '../../store/port.js'
+import { assistantConformance } from './conformance-assistants.js'
 import { itemConformance } from './conformance-items.js'
 import { recordConformance } from './conformance-records.js'
 import { APP, assistant, blob, bytes, checkpoint, run, save, thread, write } from './conformance-rows.js'
@@ -823,6 +824,7 @@ export function conformance(
       t.equal((await store.runs.expired(2_000, 2_000, 1)).length, 1)
     })
 
+    assistantConformance(t, store)
     itemConformance(t, store)
     recordConformance(t, store)
     threadConformance(t, store, many)
