@@ -59,7 +59,13 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/internal/truncate', answer: 'json', subject: rpc('system', 'truncate'), test: true },
 
   { method: 'POST', path: '/assistants', answer: 'json', subject: rpc('assistants', 'create') },
+  { method: 'POST', path: '/assistants/search', answer: 'json', subject: rpc('assistants', 'search') },
+  { method: 'POST', path: '/assistants/count', answer: 'json', subject: rpc('assistants', 'count') },
   { method: 'GET', path: '/assistants/:assistant_id', answer: 'json', subject: rpc('assistants', 'get') },
+  { method: 'PATCH', path: '/assistants/:assistant_id', answer: 'json', subject: rpc('assistants', 'update') },
+  { method: 'DELETE', path: '/assistants/:assistant_id', answer: 'json', subject: rpc('assistants', 'delete') },
+  { method: 'POST', path: '/assistants/:assistant_id/versions', answer: 'json', subject: rpc('assistants', 'versions') },
+  { method: 'POST', path: '/assistants/:assistant_id/latest', answer: 'json', subject: rpc('assistants', 'latest') },
 
   { method: 'PUT', path: '/store/items', answer: 'json', subject: rpc('items', 'put') },
   { method: 'GET', path: '/store/items', answer: 'json', subject: rpc('items', 'get') },

@@ -8,9 +8,9 @@ import { type Announced, validateAnnounced } from '../../schemas/announcements.j
 import { event } from '../../schemas/subjects.js'
 import type { Store } from '../../store/port.js'
 import type { Apps } from './apps.js'
+import { GRAPH, graphRecordId } from './rows/assistant.js'
 import { each, newRecord } from './rows/record.js'
 
-const KIND = 'graph'
 const decoder = new TextDecoder()
 const ANNOUNCED = event('graphs', 'announced')
 
@@ -32,7 +32,7 @@ export async function followAnnouncements({ store, link, apps }: Shared, life: L
     },
   })
   life.push({ name: 'hearing announcements', quiet: () => hearing.unsubscribe() })
-  for await (const { app, body } of each(store, { kind: KIND, sort: 'id', order: 'asc' })) {
+  for await (const { app, body } of each(store, { kind: GRAPH, sort: 'id', order: 'asc' })) {
     const { graph_id, pool } = JSON.parse(body) as { graph_id: string; pool: string }
     apps.remember(app, graph_id, pool)
   }
@@ -46,12 +46,12 @@ export const askForAnnouncements = ({ link }: Pick<Shared, 'link'>): void =>
 export async function shareAnnouncement({ store, link, apps }: Shared, announced: Announced): Promise<void> {
   const { app, pool, graphs } = announced
   for (const graph_id of graphs) {
-    const id = JSON.stringify([app, graph_id])
+    const id = graphRecordId(app, graph_id)
     const body = JSON.stringify({ graph_id, pool })
-    const known = await store.records.get(KIND, id)
-    if (known === null) await store.apply([{ step: 'records.insert', row: newRecord(KIND, id, { app, body }) }])
+    const known = await store.records.get(GRAPH, id)
+    if (known === null) await store.apply([{ step: 'records.insert', row: newRecord(GRAPH, id, { app, body }) }])
     else if (known.body !== body)
-      await store.apply([{ step: 'records.patch', kind: KIND, id, where: {}, set: { body, updated_at: Date.now() } }])
+      await store.apply([{ step: 'records.patch', kind: GRAPH, id, where: {}, set: { body, updated_at: Date.now() } }])
     apps.announce(app, graph_id, pool)
   }
   link.nc.publish(ANNOUNCED, Buffer.from(JSON.stringify(announced)))

@@ -2,8 +2,8 @@
 import { fail } from '../../schemas/errors.js'
 import type { Truncate } from '../../schemas/truncate.js'
 import type { Step, Truncated } from '../../store/port.js'
-import { systemAssistantId } from './assistants.js'
 import type { Deps } from './context.js'
+import { systemAssistantId } from './rows/assistant.js'
 import { each } from './rows/record.js'
 
 /** Fences runs that are being executed, because their rows are removed. */

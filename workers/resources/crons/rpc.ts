@@ -17,8 +17,8 @@ import { fail } from '../../../schemas/errors.js'
 import type { RecordRow, Store } from '../../../store/port.js'
 import { refusal } from '../../outbound.js'
 import { appOf } from '../apps.js'
-import { find, noAssistant } from '../assistants.js'
 import type { Deps } from '../context.js'
+import { findAssistant, noAssistant } from '../rows/assistant.js'
 import { requireThread } from '../rows/thread.js'
 import { CRON, type CronBody, cronOf, rowOf } from './record.js'
 import { count, search } from './search.js'
@@ -44,7 +44,7 @@ export const crons = (deps: Deps) => ({
 })
 
 async function create(deps: Deps, body: CronCreate, thread_id: string, head: CallHead) {
-  const assistant = await find(deps.store, appOf(head), body.assistant_id)
+  const assistant = await findAssistant(deps.store, appOf(head), body.assistant_id)
   if (assistant === null) throw fail('not_found', noAssistant(body.assistant_id))
   checkWebhook(deps, body.webhook)
   const now = Date.now()

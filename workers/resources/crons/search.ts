@@ -4,7 +4,7 @@ import { contains } from '../../../schemas/contains.js'
 import type { Cron, CronCount, CronSearch } from '../../../schemas/crons.js'
 import { time } from '../../../schemas/json.js'
 import type { RecordSort, Store } from '../../../store/port.js'
-import { find } from '../assistants.js'
+import { findAssistant } from '../rows/assistant.js'
 import { each } from '../rows/record.js'
 import { assistantKey, CRON, cronOf, enabledKey } from './record.js'
 
@@ -53,7 +53,8 @@ async function* findMatching(
   order: 'asc' | 'desc',
 ): AsyncGenerator<Cron> {
   const keys: string[] = []
-  if (assistant_id) keys.push(assistantKey((await find(store, app, assistant_id))?.assistant_id ?? assistant_id))
+  if (assistant_id)
+    keys.push(assistantKey((await findAssistant(store, app, assistant_id))?.assistant_id ?? assistant_id))
   if (enabled != null) keys.push(enabledKey(enabled))
   const parent = thread_id ? { parent: thread_id.toLowerCase() } : {}
   for await (const row of each(store, { kind: CRON, app, keys, sort, order, ...parent })) {

@@ -14,8 +14,8 @@ import { seqOf } from '../../../schemas/thread-stream.js'
 import type { Interrupt, ThreadState } from '../../../schemas/threads.js'
 import type { ThreadRow } from '../../../store/port.js'
 import { appOf } from '../apps.js'
-import { find, noAssistant } from '../assistants.js'
 import type { Deps } from '../context.js'
+import { findAssistant, noAssistant } from '../rows/assistant.js'
 import { requireCheckpoint } from '../rows/checkpoint.js'
 import { requireThread } from '../rows/thread.js'
 import { create } from '../runs/create.js'
@@ -164,7 +164,7 @@ const COMMON = { stream_mode: MODES, stream_subgraphs: true, stream_resumable: t
 /** With questions pending, the input of a run is the answer to them. A connection runs one assistant. */
 async function runStart(deps: Deps, params: v2.RunStart, context: Context): Promise<Done> {
   const { input, config, metadata, langsmith_tracer, multitaskStrategy, multitask_strategy } = params
-  const found = await find(deps.store, appOf(context.head), params.assistant_id)
+  const found = await findAssistant(deps.store, appOf(context.head), params.assistant_id)
   if (found === null) throw fail('not_found', noAssistant(params.assistant_id))
   const { assistant_id } = found
   const { assistant_id: bound = assistant_id } = context.head

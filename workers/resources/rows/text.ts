@@ -1,15 +1,33 @@
 /** Rows as the text that clients get. Stored JSON text is inserted as it is, never parsed and serialised again. */
 
+import type { AssistantField } from '../../../schemas/assistants.js'
 import { time } from '../../../schemas/json.js'
-import type { AssistantRow, ItemRow, RunRow, StateRow, ThreadRow } from '../../../store/port.js'
+import type { AssistantRow, AssistantVersionRow, ItemRow, RunRow, StateRow, ThreadRow } from '../../../store/port.js'
 
 const decoder = new TextDecoder()
 const json = JSON.stringify
 
+/** The members of an assistant as JSON text. */
+export const assistantFields = (row: AssistantRow): { [field in AssistantField]: string } => ({
+  assistant_id: `"${row.assistant_id}"`,
+  graph_id: json(row.graph_id),
+  name: json(row.name),
+  description: json(row.description),
+  config: row.config,
+  context: row.context,
+  metadata: row.metadata,
+  version: `${row.version}`,
+  created_at: `"${time(row.created_at)}"`,
+  updated_at: `"${time(row.updated_at)}"`,
+})
+
 export const assistantText = (row: AssistantRow): string =>
-  `{"assistant_id":"${row.assistant_id}","graph_id":${json(row.graph_id)},"name":${json(row.name)},"description":${json(row.description)},` +
-  `"config":${row.config},"context":${row.context},"metadata":${row.metadata},"version":${row.version},` +
-  `"created_at":"${time(row.created_at)}","updated_at":"${time(row.updated_at)}"}`
+  `{${Object.entries(assistantFields(row))
+    .map(([name, text]) => `"${name}":${text}`)
+    .join()}}`
+
+/** A version was written once, when it was made. */
+export const versionText = (row: AssistantVersionRow): string => assistantText({ ...row, updated_at: row.created_at })
 
 /** The members of a thread as JSON text; null where a member has no value. */
 export const threadFields = (row: ThreadRow, state: StateRow | null) => ({

@@ -26,6 +26,7 @@ export const REASONS = {
   taken: 'taken: its input was absorbed by another run',
   disconnect: 'disconnected: the client that waited for it went away',
   thread: 'deleted: its thread is deleted',
+  assistant: 'deleted: its assistant is deleted',
 } as const
 
 /** The query's, with what it is asked for; throws invalid. */

@@ -7,8 +7,8 @@ import type { RunCreate, RunMode } from '../../../schemas/runs.js'
 import type { AssistantRow, RunRow } from '../../../store/port.js'
 import { refusal } from '../../outbound.js'
 import { appOf } from '../apps.js'
-import { find, noAssistant } from '../assistants.js'
 import type { Deps } from '../context.js'
+import { findAssistant, noAssistant } from '../rows/assistant.js'
 import { requireCheckpoint } from '../rows/checkpoint.js'
 import { kwargsOf, userOf, withoutAuth } from './payload.js'
 
@@ -44,7 +44,7 @@ export async function prepare(deps: Deps, body: RunCreate, target: Target): Prom
     const reason = refusal(body.webhook, deps.allowed)
     if (reason !== null) throw fail('invalid', `webhook: ${reason}`)
   }
-  const assistant = await find(deps.store, app, body.assistant_id)
+  const assistant = await findAssistant(deps.store, app, body.assistant_id)
   if (assistant === null) throw fail('not_found', noAssistant(body.assistant_id))
   const pool = await deps.apps.poolOf(app, assistant.graph_id)
   if (pool === null)

@@ -1,0 +1,40 @@
+/** Creating an assistant (API: assistants-crons-store 2.2). */
+import { v7 } from 'uuid'
+import type { AssistantCreate } from '../../../schemas/assistants.js'
+import { fail } from '../../../schemas/errors.js'
+import type { JsonObject } from '../../../schemas/json.js'
+import type { AssistantRow } from '../../../store/port.js'
+import type { Deps } from '../context.js'
+import { checkGraph, insertSteps, newAssistant } from '../rows/assistant.js'
+
+/** The new assistant, or with `if_exists=do_nothing` the stored one, unchanged. Throws `not_found` and `conflict`. */
+export async function createAssistant({ store }: Deps, app: string, body: AssistantCreate): Promise<AssistantRow> {
+  await checkGraph(store, app, body.graph_id)
+  const row = newAssistant({
+    app,
+    assistant_id: (body.assistant_id ?? v7()).toLowerCase(),
+    graph_id: body.graph_id,
+    name: body.name ?? 'Untitled',
+    description: body.description ?? null,
+    // Each as it was given; at execution the one that is empty mirrors the other.
+    config: JSON.stringify(body.config ?? {}),
+    context: JSON.stringify(body.context ?? {}),
+    metadata: JSON.stringify(withoutReserved(body.metadata ?? {})),
+  })
+  if ((await store.apply(insertSteps(row))) === -1) return row
+  const stored = await store.assistants.get(app, row.assistant_id)
+  if (stored !== null) {
+    if (body.if_exists === 'do_nothing') return stored
+    throw fail('conflict', 'Assistant already exists')
+  }
+  // A create or delete that a crash cut short left versions behind.
+  const { assistant_id } = row
+  if ((await store.apply([{ step: 'assistants.remove', app, assistant_id }, ...insertSteps(row)])) === -1) return row
+  throw fail('conflict', 'Assistant already exists')
+}
+
+/** `created_by: "system"` marks system assistants; a client cannot forge it. */
+export const withoutReserved = (metadata: JsonObject): JsonObject =>
+  metadata.created_by === 'system'
+    ? Object.fromEntries(Object.entries(metadata).filter(([key]) => key !== 'created_by'))
+    : metadata

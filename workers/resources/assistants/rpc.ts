@@ -1,0 +1,79 @@
+/** `rpc.assistants.*` (API: assistants-crons-store 2.2). */
+import { bytesHandler, type Context, jsonHandler } from '../../../bus/serve.js'
+import { removeConsumer } from '../../../bus/streams.js'
+import {
+  type Registration,
+  type Retirement,
+  validateRegistration,
+  validateRetirement,
+} from '../../../schemas/announcements.js'
+import {
+  type AssistantCount,
+  type AssistantCreate,
+  type AssistantPatch,
+  type AssistantSearch,
+  type LatestVersion,
+  type VersionSearch,
+  validateAssistantCount,
+  validateAssistantCreate,
+  validateAssistantPatch,
+  validateAssistantSearch,
+  validateLatestVersion,
+  validateVersionSearch,
+} from '../../../schemas/assistants.js'
+import { fail } from '../../../schemas/errors.js'
+import { token } from '../../../schemas/ids.js'
+import { readBoolean } from '../../../schemas/query.js'
+import { appOf } from '../apps.js'
+import type { Deps } from '../context.js'
+import { pathAssistant } from '../rows/assistant.js'
+import { assistantText, versionText } from '../rows/text.js'
+import { createAssistant } from './create.js'
+import { register } from './register.js'
+import { removeAssistant } from './remove.js'
+import { countAssistants, searchAssistants } from './search.js'
+import { patchAssistant, searchVersions, setLatest } from './versions.js'
+
+export const assistants = (deps: Deps) => {
+  const named = ({ head }: Context) => pathAssistant(deps.store, appOf(head), head.params?.assistant_id ?? '')
+  return {
+    create: jsonHandler<AssistantCreate>(validateAssistantCreate, async (body, { head }) => ({
+      body: assistantText(await createAssistant(deps, appOf(head), body)),
+    })),
+    get: bytesHandler(async (_, context) => ({ body: assistantText(await named(context)) })),
+    update: jsonHandler<AssistantPatch>(validateAssistantPatch, async (body, context) => ({
+      body: assistantText(await patchAssistant(deps, await named(context), body)),
+    })),
+    delete: bytesHandler(async (_, context) => {
+      const threads = readBoolean(new URLSearchParams(context.head.query), 'delete_threads')
+      await removeAssistant(deps, await named(context), { threads })
+      return { head: { status: 204 } }
+    }),
+    search: jsonHandler<AssistantSearch>(validateAssistantSearch, (body, { head }) =>
+      searchAssistants(deps, appOf(head), body),
+    ),
+    count: jsonHandler<AssistantCount>(validateAssistantCount, async (body, { head }) => ({
+      body: `${await countAssistants(deps, appOf(head), body)}`,
+    })),
+    versions: jsonHandler<VersionSearch>(validateVersionSearch, async (body, context) => {
+      const found = await searchVersions(deps, await named(context), body)
+      return { body: `[${found.map(versionText).join()}]` }
+    }),
+    latest: jsonHandler<LatestVersion>(validateLatestVersion, async (body, context) => {
+      const version = body.version ?? versionIn(context)
+      return { body: assistantText(await setLatest(deps, await named(context), version)) }
+    }),
+    register: jsonHandler<Registration>(validateRegistration, body => register(body, deps)),
+    retire: jsonHandler<Retirement>(validateRetirement, async ({ pool }) => {
+      await removeConsumer(deps.link, token('pool', pool))
+      return {}
+    }),
+  }
+}
+
+/** The published description has it as a query parameter, the SDKs send it in the body. */
+function versionIn({ head }: Context): number {
+  const text = new URLSearchParams(head.query).get('version') ?? ''
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw fail('invalid', 'version: expected the number of a version')
+  return Number(text)
+}

@@ -1,0 +1,78 @@
+/** Searching and counting assistants (API: assistants-crons-store 2.2). */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Reply } from '../../../bus/serve.js'
+import type { AssistantCount, AssistantField, AssistantSearch } from '../../../schemas/assistants.js'
+import { contains } from '../../../schemas/contains.js'
+import { fail } from '../../../schemas/errors.js'
+import type { AssistantQuery, AssistantRow } from '../../../store/port.js'
+import type { Deps } from '../context.js'
+import { pages } from '../rows/pages.js'
+import { assistantFields, assistantText } from '../rows/text.js'
+
+const PAGE = 200
+/** The longest work between two turns of the event loop. */
+const SLICE_MS = 5
+/** Characters of an answer. */
+const MAX_TEXT = 64 * 1024 * 1024
+
+/** `X-Pagination-Next` is there only when more rows exist. */
+export async function searchAssistants(deps: Deps, app: string, body: AssistantSearch): Promise<Reply> {
+  const from = body.offset ?? 0
+  const to = from + (body.limit ?? 10)
+  const wanted = body.select?.length ? new Set<AssistantField>(body.select) : null
+  const texts: string[] = []
+  let size = 0
+  let passed = 0
+  // One more than is asked for tells whether there is a next page.
+  for await (const row of matching(deps, app, body)) {
+    if (passed++ < from) continue
+    if (passed > to) break
+    const text = wanted === null ? assistantText(row) : selected(row, wanted)
+    texts.push(text)
+    if ((size += text.length) > MAX_TEXT)
+      throw fail('too_large', `These assistants exceed ${MAX_TEXT} characters; ask for fewer, or select less of each`)
+  }
+  const more = passed > to
+  const headers = {
+    'X-Pagination-Total': `${more ? to + 1 : Math.min(from, passed) + texts.length}`,
+    ...(more ? { 'X-Pagination-Next': `${to}` } : {}),
+  }
+  return { body: `[${texts.join()}]`, head: { headers } }
+}
+
+export async function countAssistants(deps: Deps, app: string, filter: AssistantCount): Promise<number> {
+  let found = 0
+  for await (const _ of matching(deps, app, filter)) found++
+  return found
+}
+
+/** Gives other calls a turn while it goes on. */
+async function* matching(
+  { store }: Deps,
+  app: string,
+  { graph_id, name, metadata, sort_by, sort_order }: AssistantSearch,
+): AsyncGenerator<AssistantRow> {
+  const query: AssistantQuery = { app, sort: sort_by ?? 'created_at', order: sort_order ?? 'desc', limit: PAGE }
+  if (graph_id) query.graph_id = graph_id
+  const part = name?.toLowerCase() ?? ''
+  const filtered = metadata && Object.keys(metadata).length > 0
+  const read = (after: AssistantRow | undefined) =>
+    store.assistants.list(after === undefined ? query : { ...query, after })
+  let slice = performance.now()
+  for await (const page of pages(read, PAGE))
+    for (const row of page) {
+      if (performance.now() - slice > SLICE_MS) {
+        await nextTurn()
+        slice = performance.now()
+      }
+      if (part !== '' && !row.name.toLowerCase().includes(part)) continue
+      if (filtered && !contains(JSON.parse(row.metadata), metadata)) continue
+      yield row
+    }
+}
+
+const selected = (row: AssistantRow, wanted: ReadonlySet<AssistantField>): string =>
+  `{${Object.entries(assistantFields(row))
+    .filter(([name]) => wanted.has(name as AssistantField))
+    .map(([name, text]) => `"${name}":${text}`)
+    .join()}}`

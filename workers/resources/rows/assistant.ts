@@ -1,0 +1,69 @@
+/** Assistants as they are first written and found (API: assistants-crons-store 2). */
+import { v5 } from 'uuid'
+import { fail } from '../../../schemas/errors.js'
+import { isUuid, SYSTEM_ASSISTANT_NAMESPACE } from '../../../schemas/ids.js'
+import type { AssistantRow, AssistantVersionRow, Step, Store } from '../../../store/port.js'
+
+/** A name with a lone surrogate has no UTF-8 and so no id of its own; no graph has such a name. */
+export const systemAssistantId = (graph_id: string): string => v5(graph_id.toWellFormed(), SYSTEM_ASSISTANT_NAMESPACE)
+
+/** A first version; what is not given is empty. */
+export const newAssistant = (
+  row: Pick<AssistantRow, 'app' | 'assistant_id' | 'graph_id' | 'name'> & Partial<AssistantRow>,
+): AssistantRow => {
+  const now = Date.now()
+  return {
+    description: null,
+    config: '{}',
+    context: '{}',
+    metadata: '{}',
+    version: 1,
+    created_at: now,
+    updated_at: now,
+    ...row,
+  }
+}
+
+/** The version that an assistant is now. `created_at`: when the version was made. */
+export const versionOf = ({ updated_at, ...row }: AssistantRow): AssistantVersionRow => ({
+  ...row,
+  created_at: updated_at,
+})
+
+/** The steps that store a new assistant: its version first, which nobody sees without it. */
+export const insertSteps = (row: AssistantRow): Step[] => [
+  { step: 'versions.insert', row: versionOf(row) },
+  { step: 'assistants.insert', row },
+]
+
+/** By id or by graph id: a graph's own name wins (API: assistants 2.4). Null when neither is known. */
+export async function findAssistant(store: Store, app: string, given: string): Promise<AssistantRow | null> {
+  if (isUuid(given)) {
+    const row = await store.assistants.get(app, given.toLowerCase())
+    if (row !== null) return row
+  }
+  return store.assistants.get(app, systemAssistantId(given))
+}
+
+/** The assistant of a path. Throws `not_found`, or `invalid` for what is neither an id nor a graph. */
+export async function pathAssistant(store: Store, app: string, given: string): Promise<AssistantRow> {
+  const row = await findAssistant(store, app, given)
+  if (row !== null) return row
+  if (!isUuid(given) && (await store.records.get(GRAPH, graphRecordId(app, given))) === null)
+    throw fail('invalid', `assistant_id: expected a uuid or the id of a graph, got "${given}"`)
+  throw fail('not_found', `Assistant with ID ${given} not found`)
+}
+
+/** Throws `not_found` when the application has no such graph. Its system assistant may have been deleted. */
+export async function checkGraph(store: Store, app: string, graph_id: string): Promise<void> {
+  if ((await store.assistants.get(app, systemAssistantId(graph_id))) !== null) return
+  if ((await store.records.get(GRAPH, graphRecordId(app, graph_id))) !== null) return
+  throw fail('not_found', `Graph '${graph_id}' not found`)
+}
+
+/** The records of announced graphs. */
+export const GRAPH = 'graph'
+export const graphRecordId = (app: string, graph_id: string): string => JSON.stringify([app, graph_id])
+
+export const noAssistant = (given: string): string =>
+  `No assistant found for "${given}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`
