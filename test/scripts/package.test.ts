@@ -1,0 +1,53 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { root } from '../../scripts/root.js'
+
+const run = promisify(execFile)
+
+t.test('the npm package contains the command and no tests, bench or checks', async t => {
+  const { stdout } = await run('npm', ['pack', '--dry-run', '--json'], { cwd: root, maxBuffer: 16 * 1024 * 1024 })
+  const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
+  const paths = files.map(({ path }) => path)
+  for (const wanted of [
+    'dist/scripts/weft.js',
+    'dist/workers/host/main.js',
+    'examples/chat/langgraph.json',
+    'README.md',
+  ])
+    t.ok(paths.includes(wanted), wanted)
+  t.same(
+    paths.filter(path => /^(test|dist\/test|dist\/scripts\/(bench|checks|mongo)|scripts)\//.test(path)),
+    [],
+  )
+})
+
+t.test('an unsupported Node.js gets one sentence and exit code 2 before anything native is loaded', async t => {
+  const weft = join(root, 'dist/scripts/weft.js')
+  const as = (version: string, ...args: string[]) => {
+    const versions = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`
+    const hook = `data:text/javascript,${encodeURIComponent(versions)}`
+    return run(process.execPath, ['--import', hook, weft, ...args]).catch(
+      (error: Error & { code: number; stdout: string; stderr: string }) => error,
+    )
+  }
+  for (const version of ['24.1.0', '23.0.0', '20.18.1', '18.20.0'])
+    t.match(await as(version, 'edge'), {
+      code: 2,
+      stdout: '',
+      stderr: new RegExp(`^weft: Weft needs Node\\.js [^\\n]*this is Node\\.js ${version}: install Node\\.js \\d+\\n$`),
+    })
+  for (const version of ['20.19.0', '22.1.0']) t.match(await as(version, '--version'), { stderr: '' })
+})
+
+t.test('the sentences of the scripts name the versions of package.json', t => {
+  const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { engines: { node: string } }
+  const [, oldest, below] = /^>=([\d.]+) <(\d+)$/.exec(engines.node)!
+  const script = readFileSync(join(root, 'scripts/prepare.sh'), 'utf8')
+  const named = [...script.matchAll(/([\d.]+) or newer, below (\d+)/g)].map(([, a, b]) => `${a} ${b}`)
+  t.ok(named.length > 0)
+  t.same([...new Set(named)], [`${oldest} ${below}`])
+  t.end()
+})
