@@ -8,20 +8,18 @@ import { availableParallelism } from 'node:os'
 import type { Log } from '../../bus/log.js'
 import type { Hello } from '../../schemas/host.js'
 import type { Frame } from '../pipe.js'
+import { openHostChoice } from './host-choice.js'
 import type { HostEnd } from './host-end.js'
 import { type GraphHost, startHost } from './host-process.js'
 
-const MAX_SLOTS = 1_000
-/** A host whose event loop is later than this gets no new run while another is ready (design 2.8). */
-const LATE_MS = 50
 /** Pause before a host that never became ready is started again: doubled each time. */
 const RESTART_MS = 100
 const RESTART_MAX_MS = 5_000
 /** A host beyond the wanted number is stopped after this time without a run. */
 const SPARE_MS = 30_000
 const REAP_MS = 10_000
-/** Marks a host that is reserved for a single run: no graph has this name. */
-const SOLO = '\0'
+/** A run that has ended a host waits this long for a host without other runs. */
+const SOLO_MS = 10_000
 
 export interface HostPool {
   /** The first host's greeting: which graphs there are, or why there are none. */
@@ -29,10 +27,11 @@ export interface HostPool {
   /** At least one host takes runs. */
   hasReadyHost(): boolean
   /**
-   * The host for the next run of this graph; null: none yet, `onChange` is called when there may be one. `solo`: it
-   * shares its host with no other run, unless it has given up waiting for that.
+   * The host for the next run of this graph, which has waited for `waited_ms`; null: none yet, `onChange` is called when
+   * there may be one. A suspect has ended or blocked a host: it shares its next host with no other run, or, when it has
+   * waited too long for that, with runs of its graph.
    */
-  pick(graph_id: string, solo: 'no' | 'yes' | 'given up'): GraphHost | null
+  pick(graph_id: string, isSuspect: boolean, waited_ms: number): GraphHost | null
   /** The host for a call; null when none is ready. */
   pickForCall(): GraphHost | null
   /** The graph shares no host with other graphs from now on. */
@@ -122,47 +121,7 @@ export function startPool({
     return true
   }
 
-  const reservedFor = (host: GraphHost) => (host.slots.size > 0 ? host.reservedFor : null)
-  /** A host that can be reserved. One host always stays shared. */
-  const findEmpty = (shared: GraphHost[]) =>
-    shared.length > 1 ? shared.find(host => host.slots.size === 0 && !host.blocked) : undefined
-  const withFreeSlots = () => [...ready].filter(host => host.slots.size < MAX_SLOTS)
-
-  function pick(graph_id: string, solo: 'no' | 'yes' | 'given up'): GraphHost | null {
-    const all = withFreeSlots()
-    const shared = all.filter(host => reservedFor(host) === null)
-    if (solo === 'yes') return pickSolo(shared)
-    return isolated.has(graph_id) || solo === 'given up' ? pickIsolated(graph_id, all, shared) : pickShared(shared)
-  }
-
-  function pickSolo(shared: GraphHost[]): GraphHost | null {
-    const host = findEmpty(shared)
-    if (host !== undefined) host.reservedFor = SOLO
-    else grow(shared.length > 0 ? 0 : 1)
-    return host ?? null
-  }
-
-  /** A blocked host gets no new run while another is ready or can be started. */
-  function pickShared(shared: GraphHost[]): GraphHost | null {
-    const best = leastLoaded(shared.filter(host => !host.blocked))
-    if (best === null) return grow() ? null : leastLoaded(shared)
-    best.reservedFor = null
-    return best
-  }
-
-  function pickIsolated(graph_id: string, all: GraphHost[], shared: GraphHost[]): GraphHost | null {
-    const own = all.filter(host => reservedFor(host) === graph_id)
-    const responsive = leastLoaded(own.filter(host => !host.blocked))
-    if (responsive !== null) return responsive
-    const host = findEmpty(shared)
-    if (host !== undefined) {
-      host.reservedFor = graph_id
-      return host
-    }
-    if (grow(shared.length > 0 ? 0 : 1)) return null
-    // More isolated graphs than hosts: they share hosts among themselves.
-    return leastLoaded(own) ?? leastLoaded(all.filter(host => reservedFor(host) !== null && host.reservedFor !== SOLO))
-  }
+  const choice = openHostChoice({ ready, wanted, grow })
 
   const reaper = setInterval(() => {
     const now = Date.now()
@@ -181,9 +140,17 @@ export function startPool({
   return {
     hello: first.hello,
     hasReadyHost: () => ready.size > 0,
-    pick,
-    pickForCall: () =>
-      leastLoaded(withFreeSlots().filter(host => reservedFor(host) === null)) ?? leastLoaded(withFreeSlots()),
+    pick(graph_id, isSuspect, waited_ms) {
+      const isolation = isSuspect
+        ? waited_ms < SOLO_MS
+          ? 'solo'
+          : 'graph'
+        : isolated.has(graph_id)
+          ? 'graph'
+          : 'shared'
+      return choice.pick(graph_id, isolation, waited_ms)
+    },
+    pickForCall: choice.pickForCall,
     isolate(graph_id, why) {
       if (isolated.has(graph_id) || graphCount === 1) return
       isolated.add(graph_id)
@@ -199,12 +166,4 @@ export function startPool({
       await Promise.all([...hosts].map(host => host.stop()))
     },
   }
-}
-
-const loadOf = (host: GraphHost) => host.slots.size + (host.holder !== 0 || host.late() > LATE_MS ? MAX_SLOTS : 0)
-
-function leastLoaded(hosts: GraphHost[]): GraphHost | null {
-  let best: GraphHost | null = null
-  for (const host of hosts) if (best === null || loadOf(host) < loadOf(best)) best = host
-  return best
 }

@@ -28,8 +28,6 @@ import { openStopping } from './stopping.js'
 
 /** A claimed run goes back to the queue when no host was ready for this time. */
 const NO_HOST_MS = 30_000
-/** A run that has ended a host waits this long for a host without other runs. */
-const SOLO_MS = 10_000
 const MAX_SUSPECTS = 10_000
 /** Unconfirmed messages of a run at which its host is paused. */
 const MAX_BACKLOG = 2_048
@@ -109,8 +107,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
 
   /** Starts a waiting run in a host, if there is one for it. */
   function assign(run: ActiveRun): void {
-    const solo = !suspects.has(run.run_id) ? 'no' : Date.now() - run.claimed_at < SOLO_MS ? 'yes' : 'given up'
-    const host = hosts?.pick(run.lease.graph_id, solo) ?? null
+    const waited_ms = Date.now() - run.claimed_at
+    const host = hosts?.pick(run.lease.graph_id, suspects.has(run.run_id), waited_ms) ?? null
     if (host === null || run.start === null) return
     table.assign(run, host)
     const { run_id, thread_id, attempt } = run.lease

@@ -1,0 +1,97 @@
+import t from 'tap'
+import { openHostChoice } from '../../workers/graph/host-choice.js'
+import type { GraphHost } from '../../workers/graph/host-process.js'
+
+let slots = 0
+const hostOf = (): GraphHost =>
+  ({ slots: new Set(), reservedFor: null, blocked: false, holder: 0, late: () => 0 }) as unknown as GraphHost
+
+/** `most` hosts at the most, of which `count` are ready. */
+function stage({ wanted, count = wanted, most }: { wanted: number; count?: number; most: number }) {
+  const ready = Array.from({ length: count }, hostOf)
+  const grow = () => {
+    if (ready.length >= most) return false
+    ready.push(hostOf())
+    return true
+  }
+  const choice = openHostChoice({ ready, wanted, grow })
+  const run = (graph_id: string, isolation: 'shared' | 'graph' | 'solo' = 'shared', waited_ms = 0) => {
+    const host = choice.pick(graph_id, isolation, waited_ms)
+    if (host === null) return null
+    const slot = ++slots
+    host.slots.add(slot)
+    return { host, end: () => void host.slots.delete(slot) }
+  }
+  return { ready, run, choice }
+}
+
+t.test('shared runs are spread over the wanted hosts, and leave the others to isolated graphs', async t => {
+  const { ready, run } = stage({ wanted: 2, count: 3, most: 3 })
+  const runs = Array.from({ length: 10 }, () => run('a')!)
+  t.same(
+    ready.map(({ slots }) => slots.size),
+    [5, 5, 0],
+  )
+  t.equal(run('b', 'graph')?.host, ready[2])
+  t.equal(run('b', 'graph')?.host, ready[2], 'runs of the graph share its host')
+  t.not(run('a')?.host, ready[2])
+  for (const { end } of runs) end()
+})
+
+t.test('an isolated graph gets its host again after it was idle under load', async t => {
+  const { run } = stage({ wanted: 1, most: 3 })
+  run('a')
+  t.equal(run('b', 'graph'), null, 'a host is started')
+  for (let n = 0; n < 5; n++) {
+    const isolated = run('b', 'graph')
+    const shared = run('a')
+    t.ok(isolated)
+    t.not(shared?.host, isolated?.host)
+    isolated?.end()
+    run('a')
+  }
+})
+
+t.test('all hosts in use by others: one is drained, and shared at last', async t => {
+  const { ready, run } = stage({ wanted: 3, most: 3 })
+  const runs = Array.from({ length: 6 }, () => run('a')!)
+  t.equal(run('b', 'graph'), null)
+  const busy = ready.map(({ slots }) => slots.size)
+  const later = Array.from({ length: 4 }, () => run('a')!)
+  const drained = ready.findIndex(({ slots }, i) => slots.size === busy[i])
+  t.ok(drained >= 0, 'a host gets no new runs')
+  t.equal(run('b', 'graph'), null, 'it waits')
+  t.equal(run('b', 'graph', 60_000)?.host, ready[drained], 'not without end')
+  for (const { end } of [...runs, ...later]) end()
+})
+
+t.test('a drained host that is empty is taken', async t => {
+  const { ready, run } = stage({ wanted: 2, most: 2 })
+  const runs = [run('a')!, run('a')!]
+  t.equal(run('b', 'graph'), null)
+  t.equal(run('c', 'solo'), null)
+  const drained = ready.find(host => run('a')?.host !== host)!
+  for (const { host, end } of runs) if (host === drained) end()
+  t.equal(run('b', 'graph')?.host, drained)
+})
+
+t.test('a solo run shares with none, and one host always stays shared', async t => {
+  const { ready, run } = stage({ wanted: 2, most: 2 })
+  const solo = run('a', 'solo')!
+  t.equal(solo.host, ready[1])
+  t.equal(run('a')?.host, ready[0])
+  t.equal(run('a', 'solo'), null)
+  t.equal(run('b', 'graph', 60_000)?.host, ready[0], 'an isolated graph does not wait for it without end')
+})
+
+t.test('a blocked host gets no new run while another can be had', async t => {
+  const { ready, run } = stage({ wanted: 1, most: 2 })
+  const first = run('a')!
+  first.host.blocked = true
+  t.equal(run('a'), null, 'another is started')
+  t.equal(run('a')?.host, ready[1])
+  ready[1]!.blocked = true
+  t.ok(run('a'), 'all are blocked')
+  first.host.blocked = false
+  t.equal(run('a')?.host, ready[0])
+})

@@ -1,0 +1,100 @@
+/**
+ * Which host gets the next run. Runs share the first hosts that are not blocked; hosts beyond the wanted number are
+ * left to isolated graphs and to solo runs, or nothing would ever be empty under steady load. A run that needs an empty
+ * host while all are in use waits for one that is drained for it, and after a limit shares that one: it never starves.
+ */
+import type { GraphHost } from './host-process.js'
+
+export const MAX_SLOTS = 1_000
+/** A host whose event loop is later than this gets no new run while another is ready (design 2.8). */
+const LATE_MS = 50
+/** A run waits this long for a host that is drained for it; then it shares the host with what is left in it. */
+const SHARE_MS = 5_000
+/** A host is drained this long after the last run has asked for it: waiting runs ask every 5 s at least. */
+const DRAIN_MS = 10_000
+/** Marks a host that is reserved for a single run: no graph has this name. */
+const SOLO = '\0'
+
+/** shared: with any run. graph: with runs of its graph only. solo: with no other run. */
+export type Isolation = 'shared' | 'graph' | 'solo'
+
+export interface HostChoice {
+  /** The host for the next run of this graph, which has waited for `waited_ms`; null: none yet. */
+  pick(graph_id: string, isolation: Isolation, waited_ms: number): GraphHost | null
+  /** The host for a call; null when none is ready. */
+  pickForCall(): GraphHost | null
+}
+
+export interface HostChoiceOptions {
+  /** The hosts that take runs, in the order of their start. */
+  ready: Iterable<GraphHost>
+  /** The number of hosts that are always there. */
+  wanted: number
+  /** True when a host is starting, beside the first `promised` of them. */
+  grow(promised?: number): boolean
+}
+
+export function openHostChoice({ ready, wanted, grow }: HostChoiceOptions): HostChoice {
+  const draining = new WeakMap<GraphHost, number>()
+
+  const reservedFor = (host: GraphHost) => (host.slots.size > 0 ? host.reservedFor : null)
+  const withFreeSlots = () => [...ready].filter(host => host.slots.size < MAX_SLOTS)
+  const isDraining = (host: GraphHost) => host.slots.size > 0 && (draining.get(host) ?? 0) > performance.now()
+
+  function pick(graph_id: string, isolation: Isolation, waited_ms: number): GraphHost | null {
+    const all = withFreeSlots()
+    const unreserved = all.filter(host => reservedFor(host) === null)
+    if (isolation === 'shared') return pickShared(unreserved.filter(host => !isDraining(host)))
+    const host = isolation === 'solo' ? reserve(SOLO, unreserved) : pickForGraph(graph_id, all, unreserved)
+    if (host !== null || waited_ms < SHARE_MS || isolation === 'solo') return host
+    return leastLoaded(unreserved.filter(isDraining)) ?? leastLoaded(unreserved)
+  }
+
+  /** A blocked host gets no new run while another is ready or can be started. */
+  function pickShared(shared: GraphHost[]): GraphHost | null {
+    const best = leastLoaded(shared.filter(host => !host.blocked).slice(0, wanted))
+    if (best === null) return grow() ? null : leastLoaded(shared)
+    best.reservedFor = null
+    return best
+  }
+
+  function pickForGraph(graph_id: string, all: GraphHost[], unreserved: GraphHost[]): GraphHost | null {
+    const own = all.filter(host => reservedFor(host) === graph_id)
+    const responsive = leastLoaded(own.filter(host => !host.blocked))
+    if (responsive !== null) return responsive
+    const host = reserve(graph_id, unreserved)
+    if (host !== null || grow(unreserved.length > 0 ? 0 : 1)) return host
+    // More isolated graphs than hosts: they share hosts among themselves.
+    return leastLoaded(own) ?? leastLoaded(all.filter(host => ![null, SOLO].includes(reservedFor(host))))
+  }
+
+  /** Reserves an empty host: the last one, for runs share the first ones. One host always stays shared. */
+  function reserve(name: string, unreserved: GraphHost[]): GraphHost | null {
+    if (unreserved.length > 1) {
+      const host = unreserved.findLast(host => host.slots.size === 0 && !host.blocked)
+      if (host !== undefined) {
+        host.reservedFor = name
+        return host
+      }
+    }
+    if (!grow(unreserved.length > 0 ? 0 : 1) && unreserved.length > 1) {
+      const host = unreserved.find(isDraining) ?? leastLoaded(unreserved.filter(host => !host.blocked))
+      if (host !== null) draining.set(host, performance.now() + DRAIN_MS)
+    }
+    return null
+  }
+
+  return {
+    pick,
+    pickForCall: () =>
+      leastLoaded(withFreeSlots().filter(host => reservedFor(host) === null)) ?? leastLoaded(withFreeSlots()),
+  }
+}
+
+const loadOf = (host: GraphHost) => host.slots.size + (host.holder !== 0 || host.late() > LATE_MS ? MAX_SLOTS : 0)
+
+function leastLoaded(hosts: GraphHost[]): GraphHost | null {
+  let best: GraphHost | null = null
+  for (const host of hosts) if (best === null || loadOf(host) < loadOf(best)) best = host
+  return best
+}
