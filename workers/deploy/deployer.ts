@@ -2,6 +2,7 @@
  * The loop of a deploy worker: claims tasks, executes them stage by stage and reports their progress. A lost wake-up
  * delays a task by one sweep period at most. A task that has lost its lease stops here without a further call.
  */
+import { randomUUID } from 'node:crypto'
 import type { Log } from '../../bus/log.js'
 import { type DeployTask, LEASE_MS } from '../../schemas/deploy-calls.js'
 import type { RevisionStatus } from '../../schemas/deployments.js'
@@ -60,7 +61,10 @@ export function openDeployer({ client, driver, logOf, log }: DeployerOptions): D
       if (task === null) break
       begin(task)
     }
-    if (open) await driver.reconcile(await client.active(driver.sources))
+    if (!open) return
+    // Before the question: a task that ends meanwhile may have changed what is active.
+    const held = new Set([...active].map(({ task }) => task.revision_id))
+    await driver.reconcile(await client.active(driver.sources), held)
   }
 
   function check(): void {
@@ -109,9 +113,10 @@ export function openDeployer({ client, driver, logOf, log }: DeployerOptions): D
   async function execute(task: DeployTask, signal: AbortSignal): Promise<void> {
     const { kind, deployment_id, revision_id, stage, epoch } = task
     const lines = logOf(task)
-    log.info({ kind, deployment_id, revision_id, stage, epoch }, 'deploy task started')
+    const request_id = randomUUID()
+    log.info({ kind, deployment_id, revision_id, stage, epoch, request_id }, 'deploy task started')
     try {
-      if (kind === 'deploy') await deploy({ task, signal, log: lines.of }, lines)
+      if (kind === 'deploy') await deploy({ task, signal, log: lines.of }, lines, request_id)
       else if (kind === 'interrupt') await interrupt(task)
       else {
         await driver.destroy(task)
@@ -134,7 +139,7 @@ export function openDeployer({ client, driver, logOf, log }: DeployerOptions): D
     await client.advance(task, { status: 'INTERRUPTED', message: 'interrupted' })
   }
 
-  async function deploy(step: Step, lines: RevisionLog): Promise<void> {
+  async function deploy(step: Step, lines: RevisionLog, request_id: string): Promise<void> {
     const { task, signal } = step
     let failed: RevisionStatus = 'BUILD_FAILED'
     try {
@@ -152,9 +157,9 @@ export function openDeployer({ client, driver, logOf, log }: DeployerOptions): D
       // A conflict may be an interrupt whose wake-up has not arrived yet.
       const interrupted = is('conflict')(error) && (await client.renew(task)).interrupt
       if (error instanceof Stopped || interrupted) return interrupt(task)
-      if (!(error instanceof Fault)) log.error({ err: error, revision_id: task.revision_id }, 'a revision failed')
-      const message =
-        error instanceof Fault ? error.message : `${failed}: something failed in the deploy worker; see its log`
+      if (!(error instanceof Fault))
+        log.error({ err: error, revision_id: task.revision_id, request_id }, 'unexpected error in a deploy task')
+      const message = error instanceof Fault ? error.message : unexpected(error, failed, request_id)
       step.log(failed === 'BUILD_FAILED' ? 'build' : 'deploy')('ERROR', message)
       await lines.flush()
       await driver.undo(task)
@@ -196,6 +201,13 @@ export function openDeployer({ client, driver, logOf, log }: DeployerOptions): D
       await Promise.all([...[...active].map(one => one.done), driver.stop(ms)])
     },
   }
+}
+
+/** Status message of an error that is not a Fault: its reason, and the request id under which the log has its stack. */
+function unexpected(error: unknown, failed: RevisionStatus, request_id: string): string {
+  const stage = failed === 'BUILD_FAILED' ? 'build' : 'deploy'
+  const reason = error instanceof Error ? error.message : String(error)
+  return `${stage}: unexpected error in the deploy worker: ${reason} (request ${request_id}; its log has the stack)`
 }
 
 const is = (code: string) => (error: unknown) => error instanceof WeftError && error.code === code

@@ -24,9 +24,10 @@ export interface Driver {
   undo(task: DeployTask): Promise<void>
   /**
    * Reconciles the running instances with the active revisions: starts missing ones, drains those that are no longer
-   * active. Revisions that are being deployed stay.
+   * active. `held` are the revisions of this worker's tasks: they stay, also when no active revision is beside them.
+   * No task begins during the call.
    */
-  reconcile(active: readonly ActiveDeployment[]): Promise<void>
+  reconcile(active: readonly ActiveDeployment[], held: ReadonlySet<string>): Promise<void>
   /** Stops and removes all resources of the deployment. */
   destroy(task: DeployTask): Promise<void>
   /** Stops all instances; nothing new is started. */

@@ -2,7 +2,7 @@
  * The artefact store: finished read-only trees, named by the hash of all their inputs. A tree is renamed into place and
  * its note is written last, so a tree whose note has the right checksum is complete after any crash.
  */
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { chmod, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { hashOf } from './fetch.js'
@@ -33,7 +33,7 @@ export interface Artefacts {
   find(key: string): Promise<{ tree: string; note: Note } | null>
   /** Moves a finished tree into the store, unless the artefact exists. */
   keep(key: string, tree: string, config: string): Promise<void>
-  /** Removes artefacts that are not `used` and older than `min_age_ms`; resolves to their keys. */
+  /** Removes artefacts that are not `used`, and neither made nor found within `min_age_ms`; resolves to their keys. */
   collect(used: ReadonlySet<string>, min_age_ms: number): Promise<string[]>
 }
 
@@ -45,6 +45,7 @@ export const keyOf = (ingredients: Ingredients): string => {
 
 const KEY = /^[0-9a-f]{64}$/
 const NOTE = 'artefact.json'
+const DRAFT = '.new'
 
 export async function openArtefacts(folder: string): Promise<Artefacts> {
   await mkdir(folder, { recursive: true })
@@ -54,6 +55,8 @@ export async function openArtefacts(folder: string): Promise<Artefacts> {
   }
   /** Checked once per process: hashing a large tree takes seconds, and it is read-only. */
   const checked = new Set<string>()
+  /** Time of the last `find`: whoever found an artefact is about to use it. */
+  const foundAt = new Map<string, number>()
 
   async function noteOf(key: string): Promise<Note | null> {
     try {
@@ -64,6 +67,7 @@ export async function openArtefacts(folder: string): Promise<Artefacts> {
   }
 
   async function find(key: string) {
+    foundAt.set(key, Date.now())
     const note = await noteOf(key)
     if (note === null) return null
     const tree = join(at(key), 'tree')
@@ -97,7 +101,8 @@ export async function openArtefacts(folder: string): Promise<Artefacts> {
       for (const key of await readdir(folder)) {
         if (!KEY.test(key) || used.has(key)) continue
         const made = (await noteOf(key))?.made_at ?? (await lstat(at(key))).mtimeMs
-        if (made > Date.now() - min_age_ms) continue
+        if (Math.max(made, foundAt.get(key) ?? 0) > Date.now() - min_age_ms) continue
+        foundAt.delete(key)
         checked.delete(key)
         await erase(at(key))
         removed.push(key)
@@ -125,9 +130,12 @@ async function setWritable(path: string, writable: boolean): Promise<void> {
   } else if (!writable) await chmod(path, mode)
 }
 
-/** Replaces the file: after a power failure it holds the new or the old text. */
+/**
+ * Replaces the file: after a power failure it holds the new or the old text. Drafts have unique names, so that two
+ * writes at once do not take each other's; a crash may leave one, which `removeDrafts` removes.
+ */
 export async function writeDurably(path: string, text: string): Promise<void> {
-  const draft = `${path}.new`
+  const draft = `${path}.${randomUUID()}${DRAFT}`
   await writeFile(draft, text, { flush: true })
   await rename(draft, path)
   const parent = await open(dirname(path))
@@ -136,4 +144,9 @@ export async function writeDurably(path: string, text: string): Promise<void> {
   } finally {
     await parent.close()
   }
+}
+
+/** Removes the drafts that a crash has left in this folder. */
+export async function removeDrafts(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) if (name.endsWith(DRAFT)) await rm(join(folder, name), { force: true })
 }

@@ -183,9 +183,9 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     await previous.stop(config.stop_ms)
   }
 
-  async function reconcile(active: readonly ActiveDeployment[]): Promise<void> {
+  async function reconcile(active: readonly ActiveDeployment[], held: ReadonlySet<string>): Promise<void> {
     const serving = new Map(active.map(one => [one.revision_id, one]))
-    const deploying = new Set(active.map(one => one.deploying_revision_id))
+    const deploying = new Set([...held, ...active.map(one => one.deploying_revision_id)])
     for (const one of running.values()) {
       if (serving.has(one.revision_id)) one.deploying = false
       else if (!one.deploying && !deploying.has(one.revision_id)) drain(one)

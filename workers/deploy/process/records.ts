@@ -5,7 +5,7 @@
  */
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeDurably } from './artefacts.js'
+import { removeDrafts, writeDurably } from './artefacts.js'
 
 interface RevisionRecord {
   revision_id: string
@@ -30,15 +30,28 @@ const FILE = /^([0-9a-f-]{36})\.json$/
 
 export async function openRecords(folder: string): Promise<Records> {
   await mkdir(folder, { recursive: true })
+  await removeDrafts(folder)
   const records = new Map<string, RevisionRecord[]>()
   for (const name of await readdir(folder)) {
     const id = FILE.exec(name)?.[1]
     if (id !== undefined) records.set(id, JSON.parse(await readFile(join(folder, name), 'utf8')) as RevisionRecord[])
   }
 
-  async function write(deployment_id: string, list: RevisionRecord[]): Promise<void> {
+  /** The last write of each file: writes of one file follow each other, so that the last one has the last word. */
+  const writes = new Map<string, Promise<void>>()
+
+  function enqueue(deployment_id: string, write: () => Promise<void>): Promise<void> {
+    const done = (writes.get(deployment_id) ?? Promise.resolve()).then(write, write)
+    writes.set(deployment_id, done)
+    const release = () => void (writes.get(deployment_id) === done && writes.delete(deployment_id))
+    done.then(release, release)
+    return done
+  }
+
+  function write(deployment_id: string, list: RevisionRecord[]): Promise<void> {
     records.set(deployment_id, list)
-    await writeDurably(join(folder, `${deployment_id}.json`), `${JSON.stringify(list)}\n`)
+    const text = `${JSON.stringify(list)}\n`
+    return enqueue(deployment_id, () => writeDurably(join(folder, `${deployment_id}.json`), text))
   }
 
   const listOf = (deployment_id: string) => records.get(deployment_id) ?? []
@@ -65,7 +78,7 @@ export async function openRecords(folder: string): Promise<Records> {
     listArtefacts: async () => new Set([...records.values()].flat().map(one => one.artefact)),
     async forget(deployment_id) {
       records.delete(deployment_id)
-      await rm(join(folder, `${deployment_id}.json`), { force: true })
+      await enqueue(deployment_id, () => rm(join(folder, `${deployment_id}.json`), { force: true }))
     },
   }
 }

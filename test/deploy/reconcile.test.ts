@@ -1,0 +1,179 @@
+/** Deployment and reconciliation at the same time: a revision of a task in hand is never taken for a leftover. */
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { openLog } from '../../bus/log.js'
+import { readConfig } from '../../schemas/config.js'
+import type { DeployAdvance, DeployTask } from '../../schemas/deploy-calls.js'
+import { openDeployer } from '../../workers/deploy/deployer.js'
+import type { Driver } from '../../workers/deploy/driver.js'
+import { openRevisionLog } from '../../workers/deploy/log.js'
+import { erase, openArtefacts, writeDurably } from '../../workers/deploy/process/artefacts.js'
+import { openProcessDriver } from '../../workers/deploy/process/driver.js'
+import { openRecords } from '../../workers/deploy/process/records.js'
+import type { TaskClient } from '../../workers/deploy/task-client.js'
+import { parseAllowed } from '../../workers/outbound.js'
+
+t.setTimeout(60_000)
+
+const log = openLog('test', process.env.WEFT_TEST_LOG ?? 'silent')
+const ID = '0198f2a5-0000-7000-8000-000000000000'
+
+const taskOf = (revision_id: string, more: Partial<DeployTask> = {}): DeployTask =>
+  ({
+    deployment_id: ID,
+    slug: 'x',
+    revision_id,
+    epoch: 1,
+    kind: 'deploy',
+    stage: 'DEPLOYING',
+    seq: 1,
+    generation: 1,
+    pool: `rev_${revision_id}`,
+    deployment: { name: 'x', source_config: { resource_spec: null } },
+    env: {},
+    artefact: null,
+    repo_commit_sha: null,
+    ...more,
+  }) as DeployTask
+
+function folderOf(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), 'weft-reconcile-'))
+  t.teardown(() => erase(folder))
+  return folder
+}
+
+const logOf = (ids: { deployment_id: string; revision_id: string }) => openRevisionLog(ids, async () => {}, log)
+
+t.test('the first revision of a deployment is not retired while it starts', async t => {
+  const folder = folderOf(t)
+  const tree = join(folder, 'made')
+  mkdirSync(tree)
+  writeFileSync(join(tree, 'langgraph.json'), '{"graphs":{}}')
+  const key = 'a'.repeat(64)
+  await (await openArtefacts(join(folder, 'artefacts'))).keep(key, tree, 'langgraph.json')
+  const retired: string[] = []
+  const driver = await openProcessDriver({
+    folder,
+    config: readConfig({}, { stop_ms: 200 }),
+    // Nothing listens there: the replica never becomes ready.
+    nats_url: 'nats://127.0.0.1:1',
+    ours: process.env,
+    sources: { local: [], allowed: parseAllowed('') },
+    versions: { weft: '0', langgraph: '0' },
+    log,
+    logOf,
+    env: async () => ({ env: {}, env_version: '' }),
+    retire: async pool => void retired.push(pool),
+  })
+  const task = taskOf('r1')
+  t.teardown(() => driver.stop(200))
+  const stop = new AbortController()
+  const deployed = driver.deploy({ task, signal: stop.signal, log: () => () => {} }, key)
+  deployed.catch(() => {})
+  const file = join(folder, 'deployments', `${ID}.json`)
+  // The record is written before the replicas start: reconcile at every moment between.
+  const held = new Set([task.revision_id])
+  while (!existsSync(file)) {
+    await driver.reconcile([], held)
+    await turn()
+  }
+  for (let i = 0; i < 20; i++) await driver.reconcile([], held)
+  t.same(retired, [], 'its pool stays')
+  t.same(JSON.parse(readFileSync(file, 'utf8')), [{ revision_id: 'r1', pool: 'rev_r1', artefact: key }])
+  stop.abort()
+  await t.rejects(deployed, { name: 'Stopped' })
+  await driver.undo(task)
+  t.same(retired, ['rev_r1'], 'a stopped one is retired')
+})
+
+t.test('the deployer names the revisions of its tasks', async t => {
+  const held: string[][] = []
+  const waiting = [taskOf('r1'), taskOf('r2')]
+  let finish = () => {}
+  const finished = new Promise<void>(done => (finish = done))
+  let reconciled = () => {}
+  const once = new Promise<void>(done => (reconciled = done))
+  const client = {
+    claim: async () => ({ task: waiting.shift() ?? null }),
+    renew: async () => ({ interrupt: false }),
+    advance: async () => {},
+    active: async () => [],
+  } as unknown as TaskClient
+  const driver = {
+    sources: ['github'],
+    problems: () => [],
+    has: async () => true,
+    build: async () => ({ artefact: 'a' }),
+    async deploy() {
+      await finished
+      return { graphs: [], image_version: null }
+    },
+    async reconcile(_: unknown, revisions: ReadonlySet<string>) {
+      held.push([...revisions].sort())
+      reconciled()
+    },
+    undo: async () => {},
+    stop: async () => {},
+  } as unknown as Driver
+  const deployer = openDeployer({ client, driver, logOf, log })
+  await once
+  t.same(held[0], ['r1', 'r2'])
+  finish()
+  deployer.quiet()
+  await deployer.stop(100)
+})
+
+t.test('an unexpected error reports its reason and its request', async t => {
+  const changes: Partial<DeployAdvance>[] = []
+  const waiting = [taskOf('r1', { stage: 'AWAITING_BUILD' })]
+  let failed = () => {}
+  const ended = new Promise<void>(done => (failed = done))
+  const client = {
+    claim: async () => ({ task: waiting.shift() ?? null }),
+    renew: async () => ({ interrupt: false }),
+    async advance(_: unknown, change: DeployAdvance) {
+      changes.push(change)
+      if (change.status === 'DEPLOY_FAILED') failed()
+    },
+    active: async () => [],
+  } as unknown as TaskClient
+  const driver = {
+    sources: ['github'],
+    problems: () => [],
+    build: async () => ({ artefact: 'a' }),
+    deploy: async () => {
+      throw new Error('ENOSPC: no space left on device, write')
+    },
+    reconcile: async () => {},
+    undo: async () => {},
+    stop: async () => {},
+  } as unknown as Driver
+  const deployer = openDeployer({ client, driver, logOf, log })
+  await ended
+  t.match(changes.at(-1)!.message, /^deploy: unexpected error .*no space left on device.*\(request [0-9a-f-]{36};/)
+  deployer.quiet()
+  await deployer.stop(100)
+})
+
+t.test('concurrent writes of one record file', async t => {
+  const folder = folderOf(t)
+  writeFileSync(join(folder, `${ID}.json.left.new`), 'a draft that a crash has left')
+  const records = await openRecords(folder)
+  const ids = Array.from({ length: 30 }, (_, i) => `r${i}`)
+  await Promise.all(
+    ids.flatMap(id => [
+      records.add(ID, { revision_id: id, pool: id, artefact: 'a' }),
+      ...(id === 'r29' ? [] : [records.markRetired(ID, id)]),
+    ]),
+  )
+  t.same(await (await openRecords(folder)).listUnretired(), [
+    { deployment_id: ID, revision_id: 'r29', pool: 'r29', artefact: 'a' },
+  ])
+  t.same(readdirSync(folder), [`${ID}.json`], 'no draft is left')
+  const path = join(folder, 'other')
+  await Promise.all(ids.map(id => writeDurably(path, id)))
+  t.match(readFileSync(path, 'utf8'), /^r\d+$/)
+})
