@@ -1,6 +1,6 @@
 /**
- * What graph workers announce reaches one resource worker, and all must know it: it is told to the others at once, and
- * kept in the store for those that are not up. After a start or a lost connection everything is asked for anew.
+ * Announcements of graph workers. One resource worker receives each and forwards it to the others at once; the store
+ * keeps it for those that are not running. After a start or a lost connection a worker asks for all of them again.
  */
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
@@ -20,9 +20,9 @@ interface Shared {
   apps: Apps
 }
 
-/** Knows what is kept when it resolves, and hears what is announced to others until the lifecycle stops it. */
+/** Loads the stored announcements, then follows those that other workers receive, until the lifecycle stops it. */
 export async function followAnnouncements({ store, link, apps }: Shared, life: Lifecycle): Promise<void> {
-  const hearing = link.nc.subscribe(ANNOUNCED, {
+  const subscription = link.nc.subscribe(ANNOUNCED, {
     callback(error, message) {
       if (error !== null) return
       const parsed = validateAnnounced(JSON.parse(decoder.decode(message.data)))
@@ -31,7 +31,7 @@ export async function followAnnouncements({ store, link, apps }: Shared, life: L
       for (const graph_id of graphs) apps.announce(app, graph_id, pool)
     },
   })
-  life.push({ name: 'hearing announcements', quiet: () => hearing.unsubscribe() })
+  life.push({ name: 'announcements', quiet: () => subscription.unsubscribe() })
   for await (const { app, body } of each(store, { kind: GRAPH, sort: 'id', order: 'asc' })) {
     const { graph_id, pool } = JSON.parse(body) as { graph_id: string; pool: string }
     apps.remember(app, graph_id, pool)
@@ -42,7 +42,7 @@ export async function followAnnouncements({ store, link, apps }: Shared, life: L
 export const askForAnnouncements = ({ link }: Pick<Shared, 'link'>): void =>
   link.nc.publish(event('resources', 'started'))
 
-/** A graph worker has announced itself here. Kept before it is told, so that nobody knows what a restart would forget. */
+/** Handles an announcement that this worker received. Stored before it is forwarded, so that a restart loses none. */
 export async function shareAnnouncement({ store, link, apps }: Shared, announced: Announced): Promise<void> {
   const { app, pool, graphs } = announced
   for (const graph_id of graphs) {

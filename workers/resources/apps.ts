@@ -1,14 +1,14 @@
 /**
- * Applications: the built-in one, those that a graph worker announces under a name of its own, and deployments. Says
- * which one a call is for, and the pool that its new runs go to. What is known of a deployment is the row of the store,
- * kept for 5 s at most and forgotten at once when it changes.
+ * Applications: the built-in one, those that a graph worker announces under another name, and deployments. Resolves the
+ * application of a call and the pool of its new runs. Rows of deployments are cached for 5 s at most, and dropped at once
+ * when one changes.
  */
 import type { Handler } from '../../bus/serve.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 
-/** What the run plane must know of a deployment. */
+/** A deployment as the run plane needs it. */
 export interface Served {
   deployment_id: string
   slug: string
@@ -19,30 +19,30 @@ export interface Served {
   graphs: readonly string[]
 }
 
-/** The deployment of this slug or id as its row says, or null when there is none. */
+/** Reads the deployment of this slug or id from the store; null when there is none. */
 export type FindServed = (wanted: { slug: string } | { id: string }) => Promise<Served | null>
 
 export interface Apps {
   /** The head with `app` filled in. Throws not_found, unavailable (being deployed) or conflict (API: control-plane 12). */
   resolve(head: CallHead): CallHead | Promise<CallHead>
-  /** Where new runs of the graph go; null when the application has no such graph. */
+  /** The pool of new runs of the graph; null when the application has no such graph. */
   poolOf(app: string, graph_id: string): Promise<string | null>
-  /** Where a run goes that was accepted for `pool`: to the revision that is active now, whatever it has. */
+  /** The pool that executes a run that was accepted for `pool`: that of the revision that is active now. */
   poolFor(app: string, pool: string): Promise<string>
   /** A graph worker runs this graph for this application. */
   announce(app: string, graph_id: string, pool: string): void
-  /** One did once: where its runs go until somebody says otherwise. */
+  /** A stored announcement: the pool of the graph until a graph worker announces another. */
   remember(app: string, graph_id: string, pool: string): void
-  /** Something can run its graphs. */
+  /** Whether a graph worker can run its graphs. */
   ready(app: string): Promise<boolean>
-  /** A deployment changed. */
+  /** Drops cached deployments, because one changed. */
   forget(): void
 }
 
-/** The application of a call: what the door resolved. */
+/** The application of a call, as its handler resolved it. */
 export const appOf = ({ app }: CallHead): string => app ?? BUILT_IN_APP
 
-const KEPT_MS = 5_000
+const CACHE_MS = 5_000
 
 export function openApps(find: FindServed): Apps {
   const announced = new Map<string, Map<string, string>>()
@@ -53,9 +53,9 @@ export function openApps(find: FindServed): Apps {
     const known = kept.get(key)
     if (known !== undefined && known.until > Date.now()) return known.served
     const served = find(wanted)
-    const mine = { served, until: Date.now() + KEPT_MS }
+    const mine = { served, until: Date.now() + CACHE_MS }
     kept.set(key, mine)
-    // What is not there, or could not be read, is asked for again.
+    // A missing or unreadable deployment is not cached.
     const drop = () => kept.get(key) === mine && kept.delete(key)
     served.then(found => found === null && drop(), drop)
     return served
@@ -80,7 +80,7 @@ export function openApps(find: FindServed): Apps {
     resolve: head => (head.deployment === undefined ? head : resolveDeployment(head, head.deployment)),
     async poolOf(app, graph_id) {
       const own = announced.get(app)
-      // Before any worker announced itself, runs of the built-in application wait for one.
+      // Before the first announcement, runs of the built-in application wait in their pool.
       if (own !== undefined || app === BUILT_IN_APP)
         return (
           own?.get(graph_id) ??

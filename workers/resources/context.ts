@@ -1,4 +1,4 @@
-/** What every handler of a resource worker is given, and the small things that all of them need. */
+/** The dependencies of every handler of a resource worker. */
 
 import type { Caller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
@@ -22,10 +22,10 @@ export interface Deps {
   apps: Apps
   ttls: Ttls
   itemTtls: PoolSettings<ItemTtlDefaults>
-  /** Addresses that users may name although they are not public. */
+  /** Addresses that are not public and that users may still name. */
   allowed: Allowed
   webhookSecret: Buffer
-  /** What secrets at rest are encrypted with. */
+  /** Encrypts secrets at rest. */
   ring: KeyRing
   workspace: Workspace
   serialize: ReturnType<typeof serializer>
@@ -33,8 +33,8 @@ export interface Deps {
 }
 
 /**
- * Work on one thread of this worker, one after the other: the compare-and-set alone would decide, but a hundred
- * callers at once would spend their time losing races (300 parallel cancels took 20 s). Never taken twice in one call.
+ * Serialises the work of this worker on one thread. The compare-and-set alone would be correct, but a hundred callers
+ * at once would spend their time losing races (300 parallel cancels took 20 s). A call must not enter it twice.
  */
 export function serializer(): <T>(thread_id: string, work: () => Promise<T>) => Promise<T> {
   const last = new Map<string, Promise<unknown>>()
@@ -51,13 +51,13 @@ export function serializer(): <T>(thread_id: string, work: () => Promise<T>) => 
 }
 
 export interface Alarms {
-  /** Call after a row that is due at `at` (ms) was stored. */
+  /** To be called after a row that is due at `at` (ms) was stored. */
   set(at: number): void
-  /** Fires what is due and sets the timer for the earliest row that is left. Never rejects. */
+  /** Fires due rows and sets the timer for the earliest one left. Never rejects. */
   look(): Promise<void>
-  /** From now on what is due is fired. */
+  /** Starts firing. */
   start(deps: Deps): void
-  /** How far the clock of this host is off (ms), when it is so far that nothing is fired; else null. */
+  /** How many ms the clock of this worker differs, when that is too much to fire anything; else null. */
   off(): number | null
   stop(): void
 }

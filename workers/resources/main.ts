@@ -80,14 +80,14 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     const served = serve(link, `rpc.${noun}`, noun, handlers)
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
   }
-  // What another worker changed is not known here any more.
+  // Another worker may have changed a deployment: drop the cached ones.
   const changed = link.nc.subscribe(event('deployments', 'changed'), { callback: () => deps.apps.forget() })
   life.push({ name: 'deployments changed', quiet: () => changed.unsubscribe() })
-  // Graph workers that ran before this process did announce themselves again; what was said meanwhile was missed.
+  // Asks running graph workers to announce themselves, because announcements during the downtime were missed.
   askForAnnouncements(deps)
-  life.push({ name: 'asking again', quiet: link.onReconnect(() => askForAnnouncements(deps)) })
+  life.push({ name: 'announcements after a reconnect', quiet: link.onReconnect(() => askForAnnouncements(deps)) })
   void renewSecrets({ store, ring: deps.ring, log: link.log }).catch(error =>
-    link.log.warn({ err: error }, 'secrets could not be looked through'),
+    link.log.warn({ err: error }, 'secrets could not be re-encrypted'),
   )
   deps.alarms.start(deps)
   life.push({ name: 'alarms', quiet: () => deps.alarms.stop() })
@@ -95,7 +95,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   life.push({ name: 'sweeper', quiet: () => sweeper.stop() })
 }
 
-/** MongoDB, which many workers share, where it is named; else the embedded store, which is one worker's own. */
+/** MongoDB, which many workers share, when it is configured; else the embedded store, which only one worker opens. */
 async function openStore({ mongodb_url, data }: Config, { log }: Link): Promise<Store> {
   if (mongodb_url !== '') return (await import('../../store/mongo.js')).openMongo({ url: mongodb_url, log })
   return (await import('../../store/sqlite.js')).openSqlite({ folder: data, log })

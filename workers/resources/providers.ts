@@ -18,7 +18,7 @@ import { secretPlace } from './keys/ring.js'
 import { each, newRecord } from './rows/record.js'
 
 interface ProviderBody extends Omit<Provider, 'id' | 'organization_id' | 'provider_id' | 'created_at' | 'updated_at'> {
-  /** Sealed for `secretPlace`; null: a public client. */
+  /** Encrypted, bound to `secretPlace`; null: a public client. */
   client_secret: string | null
 }
 
@@ -71,7 +71,7 @@ async function update(deps: Deps, provider_id: string, given: ProviderPatch): Pr
     if ((await deps.store.apply([{ step: 'records.patch', kind: 'provider', id, where: { rev }, set }])) === -1)
       return answer(deps, { ...row, ...set })
   }
-  throw fail('unavailable', 'The provider is changed by too many at once')
+  throw fail('unavailable', 'The provider is being changed by too many requests at once')
 }
 
 const MEMBERS = ['name', 'client_id', 'auth_url', 'token_url', 'uses_pkce', 'code_challenge_method'] as const

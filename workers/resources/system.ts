@@ -1,4 +1,4 @@
-/** What load balancers and people ask first (API: assistants-crons-store 5). */
+/** Health checks (API: assistants-crons-store 5). */
 import { bytesHandler, jsonHandler } from '../../bus/serve.js'
 import { fail } from '../../schemas/errors.js'
 import { type Truncate, validateTruncate } from '../../schemas/truncate.js'
@@ -19,7 +19,7 @@ const checks = ({ store, apps, alarms }: Deps) => ({
     await store.ping()
     return { body: '{"ok":true}' }
   }),
-  /** Ready once the store answers and a graph worker has announced itself; not while the clock is wrong. */
+  /** Ready when the store answers, a graph worker has announced itself and the clock agrees with the broker's. */
   ready: bytesHandler(async (_, { head }) => {
     await store.ping()
     if (!(await apps.ready(appOf(head)))) throw fail('unavailable', 'No graph worker has announced itself yet')

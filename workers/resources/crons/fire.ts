@@ -14,12 +14,12 @@ import { createUnattended } from '../runs/create.js'
 import { CRON, type CronBody, rowOf } from './record.js'
 import { latestSlot, nextSlot } from './slots.js'
 
-/** A cron that is so late fires after its time: its run says so. */
+/** A cron that fires later than this marks its run as late. */
 const LATE_MS = 60_000
 
 /**
- * Fires a cron that is due and moves it on: to its first slot after the time this began, so that those that passed
- * meanwhile are missed ones of the next time. False: another had it. Rejects when it has to be tried again.
+ * Fires a due cron and moves it to its first slot after the start of this call, so that slots that pass meanwhile are
+ * missed slots of the next firing. False: another worker was faster. Rejects when it must be retried.
  */
 export async function fireCron(deps: Deps, row: RecordRow): Promise<boolean> {
   const body = JSON.parse(row.body) as CronBody
@@ -36,13 +36,13 @@ export async function fireCron(deps: Deps, row: RecordRow): Promise<boolean> {
   return (await deps.store.apply([move])) === -1
 }
 
-/** The run of the slot. A slot whose run is refused is left out. True: the thread of the cron is gone. */
+/** Creates the run of the slot. A refused run is skipped. True: the thread of the cron was removed. */
 async function start(deps: Deps, row: RecordRow, body: CronBody, slot: number): Promise<boolean> {
   const { log } = deps.link
   const run_id = v5(`${row.id}:${slot}`, CRON_NAMESPACE)
   const thread_id = row.parent || v5(run_id, CRON_NAMESPACE)
   const late = slot > row.due_at! || slot < Date.now() - LATE_MS
-  const told = { cron_id: row.id, run_id, thread_id, slot: time(slot) }
+  const fields = { cron_id: row.id, run_id, thread_id, slot: time(slot) }
   try {
     const made = await createUnattended(deps, templateOf(row.id, body, late ? time(slot) : null), {
       app: row.app,
@@ -51,19 +51,19 @@ async function start(deps: Deps, row: RecordRow, body: CronBody, slot: number): 
       mode: 'background',
       brings: row.parent === '' ? { cron_id: row.id } : null,
     })
-    if (made) log.info({ ...told, late }, 'cron fired')
+    if (made) log.info({ ...fields, late }, 'cron fired')
   } catch (error) {
     if (!(error instanceof WeftError) || error.code === 'unavailable') throw error
     if (row.parent !== '' && (await deps.store.threads.get(row.app, row.parent)) === null) {
-      log.warn(told, 'the thread of a cron is gone, and so is the cron')
+      log.warn(fields, 'cron removed: its thread was removed')
       return true
     }
-    log.warn({ ...told, reason: error.message }, 'a cron was not fired: its run was refused')
+    log.warn({ ...fields, reason: error.message }, 'cron skipped: its run was refused')
   }
   return false
 }
 
-/** The stored template as a create; `late` is the slot when it is long past. */
+/** The stored template as a create; `late` is the slot when the cron fires late. */
 function templateOf(cron_id: string, body: CronBody, late: string | null): RunCreate {
   const { schedule: _, ...payload } = body.payload
   return {

@@ -1,5 +1,5 @@
 /**
- * A cron as it is kept: a record of kind `cron`. Its thread is the parent, its next slot is `due_at` while the cron is
+ * A cron as it is stored: a record of kind `cron`. Its thread is the parent, its next slot is `due_at` while the cron is
  * enabled.
  */
 import type { Cron, CronPayload } from '../../../schemas/crons.js'
@@ -64,5 +64,5 @@ export function cronOf(row: RecordRow): Cron {
   }
 }
 
-/** Removes the crons of a thread; it goes before the step that removes the thread. */
+/** Removes the crons of a thread; must come before the step that removes the thread. */
 export const clearCrons = (thread_id: string): Step => ({ step: 'records.clear', kind: CRON, parent: thread_id })

@@ -1,4 +1,4 @@
-/** Crons for clients (API: assistants-crons-store 3). Firing them is cron-fire.ts. */
+/** Crons for clients (API: assistants-crons-store 3); fire.ts fires them. */
 import { v7 } from 'uuid'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import type { CallHead } from '../../../schemas/calls.js'
@@ -93,7 +93,7 @@ async function update(deps: Deps, patch: CronPatch, head: CallHead) {
         set: { body: text, keys, due_at, updated_at },
       },
     ])
-    // Fired or patched meanwhile: once more, on what it is now.
+    // Fired or patched meanwhile: retry on the current row.
     if (failed !== -1) continue
     if (row.due_at !== null) deps.alarms.set(row.due_at)
     return { body: JSON.stringify(cronOf(row)) }
@@ -134,7 +134,7 @@ const TEMPLATE = [
   'checkpoint_during',
 ] as const satisfies (keyof CronPayload)[]
 
-/** What was given of the run template. */
+/** The given members of the run template. */
 function payloadOf(given: Pick<Partial<CronPayload>, (typeof TEMPLATE)[number]>): Partial<CronPayload> {
   return Object.fromEntries(TEMPLATE.filter(name => given[name] != null).map(name => [name, given[name]]))
 }

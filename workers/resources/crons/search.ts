@@ -8,7 +8,7 @@ import { findAssistant } from '../rows/assistant.js'
 import { each } from '../rows/record.js'
 import { assistantKey, CRON, cronOf, enabledKey } from './record.js'
 
-/** The orders that the store has; the others are made here. */
+/** The orders of the store; others are sorted here. */
 const STORED: { readonly [sort: string]: RecordSort | undefined } = {
   cron_id: 'id',
   created_at: 'created_at',
@@ -22,7 +22,7 @@ export async function search(store: Store, app: string, body: CronSearch): Promi
   const to = from + (limit ?? 10)
   const sort = STORED[sort_by ?? 'created_at']
   const found: Cron[] = []
-  // One more than is asked for tells whether there is a next page.
+  // One more row than requested tells whether there is a next page.
   const most = sort === undefined ? Number.POSITIVE_INFINITY : to + 1
   for await (const cron of findMatching(store, app, body, sort ?? 'created_at', order))
     if (found.push(cron) >= most) break
@@ -63,7 +63,7 @@ async function* findMatching(
   }
 }
 
-/** Equal values by id; what has no value comes last, whatever the order. */
+/** Equal values are ordered by id; rows without a value come last in both orders. */
 const by = (field: keyof Cron, order: 'asc' | 'desc') => (a: Cron, b: Cron) => {
   const [x, y] = [a[field] as string | null, b[field] as string | null]
   if (x === y) return a.cron_id < b.cron_id ? -1 : 1

@@ -2,8 +2,8 @@
  * When a cron runs (API: assistants-crons-store 3.3). A slot is one occurrence of a schedule on the wall clock of its
  * zone, in ms since the epoch.
  *
- * Where the clocks change: a time of day that is skipped moves to the next that exists; one that comes twice is one
- * slot. What runs at intervals (a `*` or `/` in its hours or minutes) goes on through both hours.
+ * At clock changes: a time of day that is skipped moves to the next existing one; one that occurs twice is one slot.
+ * Interval schedules (a `*` or `/` in the hours or minutes) run through both hours.
  */
 import { Cron as Pattern } from 'croner'
 import { fail } from '../../../schemas/errors.js'
@@ -12,7 +12,7 @@ export interface Timetable {
   schedule: string
   /** null: UTC. */
   timezone: string | null
-  /** Nothing runs at this time (ms) or later. */
+  /** No slot at this time (ms) or later. */
   end: number | null
 }
 
@@ -22,7 +22,7 @@ export function nextSlot(table: Timetable, after: number): number | null {
   return slot === null || (table.end !== null && slot >= table.end) ? null : slot
 }
 
-/** The latest slot that is not after `now`, when it is later than `due`; else `due`. */
+/** The latest slot not after `now`, if it is later than `due`; else `due`. */
 export function latestSlot(table: Timetable, due: number, now: number): number {
   const [found] = patternOf(table).previousRuns(1, new Date(now + 1))
   return Math.max(due, found?.getTime() ?? due)
@@ -57,7 +57,7 @@ const patternOf = ({ schedule, timezone }: Omit<Timetable, 'end'>): Pattern =>
     paused: true,
   })
 
-/** Offsets such as +02:00 are no names, though some versions of Node take them. */
+/** Offsets such as +02:00 are not names, although some versions of Node.js accept them. */
 function isZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false
   try {
@@ -77,7 +77,7 @@ export function parseTime(field: string, text: string): number {
   const ms = Date.parse(
     `${date}T${clock}${clock.length === 5 ? ':00' : ''}.${fraction.padEnd(3, '0').slice(0, 3)}${zone}`,
   )
-  // Date knows months of 31 days only, and makes the 30th of February the 2nd of March.
+  // Date accepts 31 days for every month, and turns the 30th of February into the 2nd of March.
   if (Number.isNaN(ms) || !new Date(`${date}T00:00Z`).toISOString().startsWith(date!))
     throw fail('invalid', `${field}: expected a date and time of ISO 8601, got "${text.slice(0, 80)}"`)
   return ms

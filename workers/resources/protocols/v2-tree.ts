@@ -1,6 +1,6 @@
 /**
- * The graphs that a run consists of (API: threads-and-runs 17, agent.getTree): its own and the subgraphs it has begun,
- * as the lifecycle events of the run told them while its stream is kept. Of a run without such events, the root alone.
+ * The graphs of a run (API: threads-and-runs 17, agent.getTree): the root graph and the subgraphs that it started, read
+ * from the lifecycle events of the run while its stream is stored. A run without such events has the root only.
  */
 import { openFollower } from '../../../bus/follow.js'
 import { token } from '../../../schemas/ids.js'
@@ -20,7 +20,7 @@ interface AgentNode {
 
 const ENDED: readonly AgentStatus[] = ['completed', 'failed', 'interrupted']
 
-/** `status` is the run's own. Children stand in the order in which they began. */
+/** `status` is that of the run. Children are in the order of their start. */
 export async function treeOf({ link, mux }: Deps, run: RunSummary, status: AgentStatus): Promise<AgentNode> {
   const graphs = new Map<string, AgentNode>()
   if (run.mode === 'events') {
@@ -32,7 +32,7 @@ export async function treeOf({ link, mux }: Deps, run: RunSummary, status: Agent
   }
   const root: AgentNode = { namespace: [], status, graph_name: run.graph_id }
   for (const node of graphs.values()) {
-    // Its host did not live to tell its end.
+    // Its host died before it reported the end.
     if (ENDED.includes(status) && !ENDED.includes(node.status)) node.status = status
     const parent = graphs.get(keyOf(node.namespace.slice(0, -1))) ?? root
     parent.children = [...(parent.children ?? []), node]
@@ -46,7 +46,7 @@ function addEvent(graphs: Map<string, AgentNode>, tag: string, frame: Uint8Array
   const { channel, namespace } = readTag(tag)
   if (channel !== 'lifecycle') return
   const { event, graph_name } = dataIn(frame)
-  // Another attempt: what the one before it had begun has no end, and what is done again has the same name.
+  // A new attempt: subgraphs of the earlier one have no end, and repeated ones have the same name.
   if (namespace.length === 0 && event === 'running') {
     for (const [key, { status }] of graphs) if (!ENDED.includes(status)) graphs.delete(key)
   } else if (namespace.length > 0)

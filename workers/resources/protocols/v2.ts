@@ -1,7 +1,7 @@
 /**
- * Commands of protocol v2 on a thread (API: threads-and-runs 17): each is one answer, `success` or `error`, whose HTTP
- * status is 200; only what cannot be read as a command is 400. Nothing of it lives in a process: whatever a command
- * needs to know of earlier ones stands in the rows.
+ * Commands of protocol v2 on a thread (API: threads-and-runs 17): each has one answer, `success` or `error`, with HTTP
+ * status 200; only a body that is not a command is 400. No process holds state of the protocol: a command reads what it
+ * needs to know of earlier ones from the rows.
  */
 import type { IValidation } from 'typia'
 import { decodeAs, decodeJson } from '../../../bus/decode.js'
@@ -24,7 +24,7 @@ import { history, stateOf } from '../threads/state.js'
 import { treeOf } from './v2-tree.js'
 
 export const commands = (deps: Deps) => ({
-  /** What an event stream is to carry, checked (API: event stream body). */
+  /** The validated filter of an event stream (API: event stream body). */
   filter: jsonHandler<v2.EventsRequest>(v2.validateEventsRequest, body => ({ body: JSON.stringify(askedOf(body)) })),
   command: bytesHandler(async (bytes, context) => {
     const command = readCommand(bytes, () => null)
@@ -56,7 +56,7 @@ const EDGE_ACTIONS: { [method: string]: (params: JsonObject) => object } = {
   'subscription.unsubscribe': params => ({ unsubscribe: checkParams(params, v2.validateUnsubscribe).subscription_id }),
 }
 
-/** The command, or the error that answers what is none; `idOf` finds the id for that. */
+/** The command, or the text of the error answer; `idOf` finds the id for it. */
 function readCommand(bytes: Uint8Array, idOf: (bytes: Uint8Array) => number | null): v2.Command | string {
   try {
     return decodeAs(bytes, v2.validateCommand)
@@ -65,7 +65,7 @@ function readCommand(bytes: Uint8Array, idOf: (bytes: Uint8Array) => number | nu
   }
 }
 
-/** The id of a command that is wrong otherwise, by which a socket finds who waits; null when it cannot be read either. */
+/** The id of an invalid command, so that a socket can answer its sender; null when it is unreadable, too. */
 function idIn(bytes: Uint8Array): number | null {
   try {
     const { id } = decodeJson(bytes) as { id?: unknown }
@@ -99,7 +99,7 @@ const HANDLERS: { [method: string]: Handler } = {
   'agent.getTree': (deps, params, context) => getTree(deps, checkParams(params, v2.validateGetTree), context),
 }
 
-/** Known, and not done here. */
+/** Known commands that are not served here. */
 const NOT_SUPPORTED: { [method: string]: string } = {
   'input.inject': 'A message cannot be put into a run that is under way',
   'subscription.subscribe': 'Over HTTP, an event stream is opened by POST …/stream/events',
@@ -116,7 +116,7 @@ class CommandRefused extends Error {
   }
 }
 
-/** What a command answers was answered meanwhile: it is looked at again. */
+/** Another run answered the interrupt meanwhile: the command is evaluated again. */
 class InterruptAnswered extends Error {}
 
 interface Answer {
@@ -134,7 +134,7 @@ async function answerOf(deps: Deps, { id, method, params }: v2.Command, context:
   } catch (error) {
     if (error instanceof InterruptAnswered) return answerOf(deps, { id, method, params }, context)
     if (error instanceof CommandRefused) return { text: v2.errorText(id, error.code, error.message) }
-    // Nobody can say what became of it: the edge asks again with the same run id.
+    // The outcome is unknown: the edge repeats the call with the same run id.
     if (!(error instanceof WeftError) || error.code === 'unavailable' || error.code === 'internal') throw error
     return { text: v2.errorText(id, CODES[error.code] ?? 'unknown_error', error.message) }
   }
@@ -158,10 +158,10 @@ function checkParams<T>(params: JsonObject, validate: (value: unknown) => IValid
 const MODES: StreamMode[] = ['values', 'updates', 'messages-tuple', 'tools', 'custom', 'tasks', 'checkpoints']
 const STRATEGIES: unknown[] = ['reject', 'rollback', 'interrupt', 'enqueue']
 
-/** What every run of the protocol is (API: run.start). */
+/** Options of every run of the protocol (API: run.start). */
 const COMMON = { stream_mode: MODES, stream_subgraphs: true, stream_resumable: true, if_not_exists: 'create' } as const
 
-/** With questions pending, the input of a run is the answer to them. A connection runs one assistant. */
+/** With pending interrupts, the input of a run is the answer to them. A connection runs one assistant. */
 async function runStart(deps: Deps, params: v2.RunStart, context: Context): Promise<Done> {
   const { input, config, metadata, langsmith_tracer, multitaskStrategy, multitask_strategy } = params
   const found = await findAssistant(deps.store, appOf(context.head), params.assistant_id)
@@ -226,7 +226,7 @@ async function fork(deps: Deps, { checkpoint_id, input, config }: v2.StateFork, 
 }
 
 /**
- * The id of the run is the edge's, so that a repeated command starts no second run. `answered`: interrupts that only one
+ * The edge makes the id of the run, so that a repeated command starts no second run. `answered`: interrupts that only one
  * run may answer.
  */
 async function start(
@@ -245,7 +245,7 @@ async function start(
   })
   const { run_id, thread_id } = head!.run!
   const idle = thread === null || (thread.active === null && thread.queue.length === 0)
-  // What follows is of this run alone: a stream that is opened now need not begin with the run before.
+  // All later events belong to this run: a stream that is opened now need not start with the run before.
   const applied_through_seq = idle ? endOf(thread?.claim_no ?? 0) : undefined
   return { result: { run_id }, meta: { thread_id, applied_through_seq } }
 }
@@ -259,20 +259,20 @@ async function threadOf({ store }: Deps, { head }: Context): Promise<ThreadRow |
   return row
 }
 
-/** The same command came before, and made its run. */
+/** A repeat of a command whose run exists. */
 async function isRepeated({ store }: Deps, { head }: Context): Promise<boolean> {
   const run_id = head.run?.run_id
   return run_id !== undefined && (await store.runs.summary([run_id])).length > 0
 }
 
-/** Ids of the interrupts that wait for an answer; while a run is under way none does. */
+/** Ids of the interrupts that wait for an answer; none while a run is under way. */
 function pendingOf({ interrupts, active, queue }: ThreadRow): string[] {
   if (active !== null || queue.length > 0) return []
   const raised = Object.values(JSON.parse(interrupts) as { [task_id: string]: Interrupt[] })
   return raised.flat().map(({ id }) => id)
 }
 
-/** Who answers is who asked: the assistant of the last run. */
+/** The assistant of the last run, which raised the interrupt. */
 function assistantOf(thread: ThreadRow): string {
   const metadata: unknown = JSON.parse(thread.metadata)
   const id = isObject(metadata) ? (metadata.assistant_id ?? metadata.graph_id) : null
@@ -308,10 +308,10 @@ async function listCheckpoints(deps: Deps, params: v2.ListCheckpoints, { head }:
 
 const parseJson = <T>(text: string | Uint8Array): T => JSON.parse(Buffer.from(text as Uint8Array).toString()) as T
 
-/** Checkpoints in a list when the client names no number. */
+/** Default length of a list of checkpoints. */
 const LISTED = 10
 
-/** As the store calls it; a subgraph that never ran has none. */
+/** The checkpoint namespace of the store; throws when the subgraph never ran. */
 async function namespaceOf({ store }: Deps, { thread_id }: ThreadRow, given: string[] | null | undefined) {
   const ns = (given ?? []).join('|')
   if (ns !== '' && (await store.checkpoints.get({ thread_id, ns })) === null)

@@ -1,8 +1,8 @@
-/** The status of a thread (API: threads-and-runs 4), whose turn it is, and the thread as a run found it. */
+/** The status of a thread (API: threads-and-runs 4), its next run, and its fields before a run, for a rollback. */
 import type { ThreadStatus } from '../../../schemas/threads.js'
 import type { Queued, ThreadRow } from '../../../store/port.js'
 
-/** Busy while anything runs or waits, else what the last run that ended left. */
+/** Busy while a run is running or waiting, else the status that the last run left. */
 export const statusOf = ({ active, queue, settled }: Pick<ThreadRow, 'active' | 'queue' | 'settled'>): ThreadStatus =>
   active !== null || queue.length > 0 ? 'busy' : settled
 
@@ -17,8 +17,8 @@ export function firstEligible(queue: readonly Queued[], now: number): Queued | n
   return best
 }
 
-/** What a rollback goes back to. */
-export type Base = Pick<ThreadRow, 'latest_checkpoint_id' | 'settled' | 'interrupts' | 'error'>
+/** The fields that a rollback restores. */
+type Base = Pick<ThreadRow, 'latest_checkpoint_id' | 'settled' | 'interrupts' | 'error'>
 
 export const baseText = ({ latest_checkpoint_id, settled, interrupts, error }: Base): string =>
   JSON.stringify({ latest_checkpoint_id, settled, interrupts, error })

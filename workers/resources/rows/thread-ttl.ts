@@ -1,6 +1,6 @@
 /**
- * How long threads live (API: threads-and-runs 5 `ttl`; assistants-crons-store 10.3). The time counts from the last
- * change of the thread: the row says when to look, and only then is `updated_at` looked at, so that a run costs nothing.
+ * Expiry of threads (API: threads-and-runs 5 `ttl`; assistants-crons-store 10.3). The time counts from the last change
+ * of the thread. The row holds when to check, and only then is `updated_at` read, so that a run costs nothing.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { ThreadTtl, TtlDefaults } from '../../../schemas/threads.js'
@@ -8,21 +8,21 @@ import type { Store, ThreadRow, Ttl } from '../../../store/port.js'
 import { newRecord } from './record.js'
 
 const MINUTE_MS = 60_000
-/** What langgraph.json does not say. */
+/** Defaults of langgraph.json. */
 const SWEEP_MINUTES = 5
 const SWEEP_LIMIT = 1_000
-/** What another resource worker was told shows here after this time. */
-const KEPT_MS = 5_000
+/** Cache lifetime: an announcement to another resource worker counts here after this time. */
+const CACHE_MS = 5_000
 const KIND = 'thread_ttl'
-/** A thread that is half made or half removed is hidden, and swept after this time. */
+/** A thread that is incomplete or being removed is hidden, and swept after this time. */
 export const HALF_MADE_MS = 10 * MINUTE_MS
 
 export interface Ttls {
-  /** Of a new thread for which the client named none; null = for ever. */
+  /** For a new thread without a `ttl` of the client; null = it never expires. */
   of(app: string): Promise<Ttl | null>
-  /** What the langgraph.json of a pool of the application says; null: nothing. */
+  /** Stores the defaults in langgraph.json of a pool of the application; null: it has none. */
   announce(app: string, pool: string, defaults: TtlDefaults | null): Promise<void>
-  /** How many threads may be swept now; null: it is not time yet. For all applications together. */
+  /** How many threads may be swept now, over all applications; null: the next sweep is not due yet. */
   sweep(): Promise<number | null>
 }
 
@@ -39,7 +39,7 @@ export function openTtls(store: Store): Ttls {
       )
       const { default_ttl, strategy } = said.find(one => one.default_ttl !== undefined) ?? {}
       const ttl = default_ttl === undefined ? null : { minutes: default_ttl, strategy: strategy ?? 'delete' }
-      kept.set(app, { ttl, until: Date.now() + KEPT_MS })
+      kept.set(app, { ttl, until: Date.now() + CACHE_MS })
       return ttl
     },
     async announce(app, pool, defaults) {
@@ -64,20 +64,20 @@ export function openTtls(store: Store): Ttls {
   }
 }
 
-/** What a client asked for; null when it asked for nothing. */
+/** The `ttl` that a client requested; null without one. */
 export function readTtl(given: ThreadTtl | number | null | undefined): Ttl | null {
   if (given === null || given === undefined) return null
   if (typeof given === 'number') return { minutes: given, strategy: 'delete' }
   return { minutes: given.ttl, strategy: given.strategy ?? 'delete' }
 }
 
-/** The members of a thread row that say how long it lives from `now` on. */
+/** The expiry fields of a thread row, counted from `now`. */
 export const ttlFields = (ttl: Ttl | null, now: number): Pick<ThreadRow, 'ttl' | 'expires_at'> => ({
   ttl,
   expires_at: ttl === null ? null : now + Math.ceil(ttl.minutes * MINUTE_MS),
 })
 
-/** When the thread expires: its time from its last change on, or later where that was put off. */
+/** When the thread expires: counted from its last change, or later when the expiry was postponed. */
 export function expiryOf({ ttl, updated_at, expires_at }: ThreadRow): number | null {
   if (ttl === null || expires_at === null) return expires_at
   return Math.max(expires_at, ttlFields(ttl, updated_at).expires_at!)

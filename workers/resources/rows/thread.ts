@@ -1,10 +1,10 @@
-/** The row of a thread: as it is first written, and as clients may see it. */
+/** The row of a thread: as it is first inserted, and as clients may read it. */
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import type { Store, ThreadRow, Ttl } from '../../../store/port.js'
 import { ttlFields } from './thread-ttl.js'
 
-/** The thread, unless it is unknown or the hidden one of a stateless run. */
+/** The thread; throws not_found when it is unknown or the hidden thread of a stateless run. */
 export async function requireThread(store: Store, app: string, thread_id: string): Promise<ThreadRow> {
   const row = await store.threads.get(app, thread_id.toLowerCase())
   if (row === null || row.temporary) throw fail('not_found', `Thread with ID ${thread_id} not found`)
@@ -46,5 +46,5 @@ export function newThread({ app, thread_id, metadata = '{}', temporary = false, 
   }
 }
 
-/** The id of the thread that a call names in its path. */
+/** The thread id in the path of a call. */
 export const threadIdOf = ({ params }: CallHead): string => params?.thread_id ?? ''

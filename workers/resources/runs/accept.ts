@@ -1,6 +1,6 @@
 /**
- * Taking a run in: its row, its place in the line of its thread, the runs that it ends. Every prefix of the steps may be
- * left behind by a crash; the same create, or the sweeper, does the rest.
+ * Accepting a run: its row, its position in the queue of its thread, the runs that it ends. A crash may leave any prefix
+ * of the steps behind; a repeat of the same create, or the sweeper, does the rest.
  */
 
 import { keysOf } from '../../../schemas/contains.js'
@@ -15,7 +15,7 @@ import { type Decision, decide, dropSteps, followUp } from './multitask.js'
 import { wakeRun } from './wake.js'
 
 /**
- * first: it is this one's turn. waits: others go before it, or its time. known: the same create came before.
+ * first: it may start now. waits: it is queued behind other runs, or delayed. known: a repeat of an accepted create.
  * taken: another create has its Idempotency-Key.
  */
 export type Outcome = 'first' | 'waits' | 'known' | 'taken'
@@ -53,12 +53,12 @@ export async function acceptNew(
   const failed = await store.apply(steps)
   const at = steps[failed]?.step
   if (at === 'records.insert') return dropLoser(store, run)
-  // The thread is there: a create of the same run was cut short after it.
+  // The thread exists: a create of the same run crashed after this step.
   if (at === 'threads.insert') return (await store.apply([showStep(run)])) === -1 ? 'first' : 'known'
   return failed === -1 ? 'first' : 'known'
 }
 
-/** After the row of the run, which goes with it when the create comes to nothing (dropOrphan). */
+/** After the run row: dropOrphan removes both when the create is never accepted. */
 const keySteps = (row: RecordRow | null): Step[] => (row === null ? [] : [{ step: 'records.insert', row }])
 
 async function dropLoser(store: Store, { run_id }: RunRow): Promise<'taken'> {
@@ -66,10 +66,10 @@ async function dropLoser(store: Store, { run_id }: RunRow): Promise<'taken'> {
   return 'taken'
 }
 
-/** Throws when the thread is not as whoever asks for the run believes. What it saw is what takes the run. */
+/** Throws when the thread is not in the state that the caller requires. The row that it checked is the one that takes the run. */
 export type Expects = (thread: ThreadRow) => void
 
-/** One compare-and-set on the thread row takes the multitask decision and the place in the line. */
+/** One compare-and-set on the thread row takes the multitask decision and the position in the queue. */
 export async function accept(
   deps: Deps,
   run: RunRow,
@@ -117,21 +117,21 @@ export async function accept(
     const failed = await store.apply(steps)
     if (failed === 0) return 'known'
     if (steps[failed]?.step === 'records.insert') {
-      // Ours already, where the steps of a try that came to nothing are not taken back.
+      // The key is ours already: a store without transactions does not undo the steps of a failed try.
       if (!(await ownsKey(store, record!, run.run_id))) return dropLoser(store, run)
       key = null
       continue
     }
-    // Taken by a thread of another application: it never shows here.
+    // A thread of another application has this id, and is never shown here.
     if (steps[failed] === take && thread === null && (await store.threads.get(run.app, run.thread_id)) === null) {
       await removeKey(store, run)
       await dropLoser(store, run)
       throw fail('conflict', `Thread ID ${run.thread_id} is taken`)
     }
-    // Lost the race for the thread row: look again.
+    // Another writer changed the thread row: read it again.
     if (steps[failed] === take) continue
     followUp(deps, decision, run)
-    // In line, but somebody has looked at the thread meanwhile, and has shown the run or not found its row.
+    // Queued, but a repair of the thread ran meanwhile and showed the run, or did not find its row.
     if (failed !== -1) continue
     const first = base.active === null ? firstEligible(decision.queue, run.created_at) : null
     return first?.run_id === run.run_id ? 'first' : 'waits'
@@ -139,14 +139,14 @@ export async function accept(
 }
 
 /**
- * A create whose first try took the place in line, and may have been cut short right after: what is missing is done.
- * Null: the thread has moved on meanwhile, look again.
+ * Completes a create whose first try entered the queue and may have crashed right after. Null: the thread row changed
+ * meanwhile, read it again.
  */
 async function acceptAgain(deps: Deps, decision: Decision, run: RunRow, thread: ThreadRow): Promise<Outcome | null> {
   const { thread_id } = run
   const failed = await deps.store.apply([
     { step: 'runs.insert', row: run },
-    // Nobody has taken it out of line in the belief that it has no row.
+    // No repair removed it from the queue because its row was missing.
     { step: 'threads.patch', thread_id, where: { rev: thread.rev }, set: {} },
     showStep(run),
   ])
@@ -166,7 +166,7 @@ const showStep = (run: RunRow): Step => ({
   set: { status: 'pending' },
 })
 
-/** Wakes a run whose turn it is, or sets the alarm of one that is to start later. */
+/** Wakes a run that may start now, or sets the alarm of a delayed one. */
 export function wakeWhenDue({ alarms, ...deps }: Deps, run: RunRow): void {
   if (run.due_at > 0) alarms.set(run.due_at)
   else void wakeRun(deps, run, `${run.run_id}:1`)

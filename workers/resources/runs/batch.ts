@@ -1,6 +1,6 @@
 /**
- * POST /runs/batch (API: threads-and-runs 9): many stateless runs at once, all or none where the request is at fault,
- * answered in its order. The ids of the runs follow from one, so that a repeated create makes no second ones.
+ * POST /runs/batch (API: threads-and-runs 9): many stateless runs at once, none when the request is invalid, answered in
+ * its order. The ids of the runs are derived from one, so that a repeated create makes no second runs.
  */
 import { v7 } from 'uuid'
 import type { Reply } from '../../../bus/serve.js'

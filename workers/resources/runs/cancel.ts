@@ -1,4 +1,4 @@
-/** Cancelling runs (API: threads-and-runs 11): a field of the row first, so it is durable; a message to be quick. */
+/** Cancelling runs (API: threads-and-runs 11): a field of the row makes it durable, a message makes it fast. */
 import { sendCancel } from '../../../bus/events.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail, WeftError } from '../../../schemas/errors.js'
@@ -12,7 +12,7 @@ import { wakeNext } from './settle.js'
 
 export type Action = 'interrupt' | 'rollback'
 
-/** The query's; throws invalid. */
+/** `action` of the query; throws invalid. */
 export function actionOf({ query }: CallHead): Action {
   const action = new URLSearchParams(query).get('action') || 'interrupt'
   if (action !== 'interrupt' && action !== 'rollback')
@@ -20,7 +20,7 @@ export function actionOf({ query }: CallHead): Action {
   return action
 }
 
-/** What a run that was to stop says of it: a word, and a sentence (API: Run, cancel_reason; the SDK knows `taken`). */
+/** `cancel_reason` of a run: a word and a sentence (API: Run; the SDK knows `taken`). */
 export const REASONS = {
   client: 'cancelled: a client asked for it',
   taken: 'taken: its input was absorbed by another run',
@@ -29,7 +29,7 @@ export const REASONS = {
   assistant: 'deleted: its assistant is deleted',
 } as const
 
-/** The query's, with what it is asked for; throws invalid. */
+/** `reason` of the query; throws invalid. */
 export function reasonOf({ query }: CallHead, action: Action): string {
   if (new URLSearchParams(query).get('reason') !== 'taken') return REASONS.client
   if (action === 'rollback') throw fail('invalid', 'reason: taken goes with action interrupt only')
@@ -37,7 +37,7 @@ export function reasonOf({ query }: CallHead, action: Action): string {
 }
 
 /**
- * Repeatable. A pending run ends at once (rollback: is removed); a running one is told to stop and settles by itself.
+ * Repeatable. A pending run ends at once (rollback: is removed); the holder of a running one gets a signal and ends it.
  * Throws conflict when the run has ended already.
  */
 export async function cancel(deps: Deps, run_id: string, action: Action, reason: string): Promise<void> {
@@ -48,7 +48,7 @@ export async function cancel(deps: Deps, run_id: string, action: Action, reason:
 async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: string): Promise<void> {
   const { store, link } = deps
   const { app, run_id, thread_id } = found
-  /** The row of the run says that it is over; its place in the line is not free yet. */
+  /** The run row is terminal, but the run is still in the queue of its thread. */
   let marked: RunSummary | null = null
   for (;;) {
     const [run] = await store.runs.summary([run_id])
@@ -56,9 +56,9 @@ async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: 
       if (run === undefined) return
       if (isTerminal(run.status)) throw fail('conflict', `Run ${run_id} has already ended with status ${run.status}`)
       if (run.status === 'running') {
-        // A rollback that was asked for once is not taken back by a later interrupt.
+        // A later interrupt does not revoke a rollback.
         const wanted = run.cancel === 'rollback' ? 'rollback' : action
-        // The first who asked is who stopped it.
+        // The first request decides the reason.
         const cancel_reason = run.cancel === null ? reason : run.cancel_reason
         const set = { cancel: wanted, cancel_due_at: null, cancel_reason } as const
         const failed = await store.apply([{ step: 'runs.patch', run_id, where: { status: ['running'] }, set }])
@@ -70,7 +70,7 @@ async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: 
     if (thread === null) return
     const now = Date.now()
     const queue = thread.queue.filter(one => one.run_id !== run_id)
-    // The row of the run first: a run that has ended but stands in line is skipped, the other way round it were lost.
+    // The run row first: an ended run in the queue is skipped, while a pending run outside the queue would be lost.
     const place: Step = {
       step: 'threads.patch',
       thread_id,
@@ -91,6 +91,6 @@ export const ignoreEnded = (error: unknown) => {
   if (!(error instanceof WeftError) || error.code !== 'conflict') throw error
 }
 
-/** Cancels a run whose grace is over. */
+/** Cancels a run after the grace of its client. */
 export const cancelDue = (deps: Deps, { run_id }: RunSummary): Promise<void> =>
   cancel(deps, run_id, 'interrupt', REASONS.disconnect).catch(ignoreEnded)

@@ -1,4 +1,4 @@
-/** Ending a run that waits and shall not run any more: a cancel of it, or a newer run that takes its place. */
+/** Ending a run that waits and must not start: after a cancel, or because a newer run replaces it. */
 import { announceEnd, announceNews } from '../../../bus/events.js'
 import { token } from '../../../schemas/ids.js'
 import type { RunSummary, Step } from '../../../store/port.js'
@@ -7,7 +7,7 @@ import { deliver } from './webhooks.js'
 
 type DropStep = Extract<Step, { step: 'runs.patch' | 'runs.remove' }>
 
-/** The row of the run: interrupted with its webhook intent, or gone. Fails once it is no longer waiting. */
+/** The run row becomes interrupted, with its webhook intent, or is removed. Fails once the run no longer waits. */
 export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', reason: string, now: number): DropStep {
   const where = { status: ['accepting', 'pending'] as const }
   if (action === 'rollback') return { step: 'runs.remove', run_id: run.run_id, where }
@@ -29,7 +29,7 @@ export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', reas
   }
 }
 
-/** Tells its readers, and whoever its webhook names. */
+/** Notifies its readers and its webhook. */
 export function announceDropped(deps: Deps, { app, run_id, thread_id, temporary, webhook }: RunSummary): void {
   const ending = { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null } as const
   announceEnd(deps.link, token('run', run_id), ending)

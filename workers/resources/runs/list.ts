@@ -46,14 +46,14 @@ async function findMatching({ store }: Deps, query: RunQuery, metadata: object, 
   return found.slice(offset)
 }
 
-/** Only what is asked for is read: the payload of a run can be large. */
+/** Reads payloads only when they are selected, because they can be large. */
 async function texts({ store }: Deps, rows: readonly RunSummary[], select: readonly string[]): Promise<string> {
   const wantsPayload = select.length === 0 || select.includes('kwargs')
   const out: string[] = []
   let size = 0
   for (const row of rows) {
     const kwargs = wantsPayload ? (await store.runs.get(row.run_id))?.kwargs : '{}'
-    // Removed meanwhile.
+    // The run was removed meanwhile.
     if (kwargs === undefined) continue
     const text = runText({ ...row, kwargs, result: null })
     out.push(select.length === 0 ? text : selectFields(text, select))

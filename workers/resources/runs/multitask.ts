@@ -1,6 +1,6 @@
 /**
- * What a new run does to the runs before it (API: threads-and-runs 8.6). The decision is taken on the thread row that
- * is then compared and set, so two callers never both think they were first.
+ * The effect of a new run on the runs before it (API: threads-and-runs 8.6). The decision is made on the thread row that
+ * is then compared and set, so that two callers cannot both be first.
  */
 import { sendCancel } from '../../../bus/events.js'
 import { fail } from '../../../schemas/errors.js'
@@ -10,16 +10,16 @@ import type { Active, Queued, RunRow, RunSummary, Step, ThreadRow } from '../../
 import type { Deps } from '../context.js'
 import { announceDropped, dropStep } from './drop.js'
 
-/** A thread queues at most so many runs; the next is refused with 429. */
+/** Length of the queue of a thread; the next run is refused with 429. */
 const MAX_QUEUED = 1_000
 
 export interface Decision {
   queue: Queued[]
-  /** Runs that wait and shall not run any more. */
+  /** Waiting runs that must not start. */
   dropped: RunSummary[]
-  /** The run that shall stop. */
+  /** The running run, which must stop. */
   stopped: Active | null
-  /** The run is in line already: a repeated create. */
+  /** The run is queued already: a repeated create. */
   known: boolean
 }
 
@@ -28,7 +28,7 @@ export async function decide({ store }: Deps, run: RunRow, thread: ThreadRow): P
   const mine: Queued = { run_id: run.run_id, position: thread.next_position, due_at: run.due_at }
   const busy = thread.active !== null || thread.queue.length > 0
   const strategy = run.multitask_strategy
-  // A repeated create: what was in line before it is out of line already, the running one may not know yet.
+  // A repeated create: the first one emptied the queue already, but the running run may not have the signal yet.
   if (known && (strategy === 'interrupt' || strategy === 'rollback')) {
     const stopped = thread.active?.run_id === run.run_id ? null : thread.active
     return { queue: thread.queue, dropped: [], stopped, known }
@@ -39,7 +39,7 @@ export async function decide({ store }: Deps, run: RunRow, thread: ThreadRow): P
     return { queue: [...thread.queue, mine], dropped: [], stopped: null, known }
   }
   if (strategy === 'reject') {
-    // A repeat of a create that ended meanwhile is no second run.
+    // A repeated create whose run ended meanwhile makes no second run.
     const [stored] = await store.runs.summary([run.run_id])
     if (stored !== undefined && stored.status !== 'accepting')
       return { queue: thread.queue, dropped: [], stopped: null, known: true }
@@ -53,8 +53,8 @@ export async function decide({ store }: Deps, run: RunRow, thread: ThreadRow): P
 }
 
 /**
- * The steps that end or stop the earlier runs; they come after the new run is in line. Optional: out of line they cannot
- * start any more, and one that has ended meanwhile needs nothing.
+ * The steps that end or stop the earlier runs, after the new run is queued. Optional: outside the queue they cannot start,
+ * and a run that ended meanwhile needs nothing.
  */
 export function dropSteps({ dropped, stopped }: Decision, run: RunRow): Step[] {
   const action = run.multitask_strategy === 'rollback' ? 'rollback' : 'interrupt'
@@ -75,7 +75,7 @@ export function dropSteps({ dropped, stopped }: Decision, run: RunRow): Step[] {
   return steps
 }
 
-/** Tells the readers of dropped runs that they ended, and the holder of the running one to stop. */
+/** Notifies the readers of dropped runs, and signals the holder of the running one to stop. */
 export function followUp(deps: Deps, { dropped, stopped }: Decision, run: RunRow): void {
   // Rolled back runs have no webhook: their rows are gone.
   const rollback = run.multitask_strategy === 'rollback'

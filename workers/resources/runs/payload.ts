@@ -3,7 +3,7 @@ import { isObject, type JsonObject, merge, type Config as RunConfig } from '../.
 import type { Durability, RunCreate, RunKwargs, StreamMode } from '../../../schemas/runs.js'
 import type { AssistantRow } from '../../../store/port.js'
 
-export interface PayloadOptions {
+interface PayloadOptions {
   /** The system keys of configurable. */
   ids: JsonObject
   metadata: JsonObject
@@ -17,7 +17,7 @@ export function kwargsOf(
 ): RunKwargs {
   return {
     input: body.input ?? null,
-    // SDKs strip absent members, so an empty command can arrive: it says nothing.
+    // SDKs strip absent members, so an empty command can arrive: it means none.
     command: body.command && Object.keys(body.command).length > 0 ? body.command : null,
     config: configOf(body, JSON.parse(assistant.config), ids, metadata),
     context: contextOf(JSON.parse(assistant.context), body.context),
@@ -40,7 +40,7 @@ function modesOf({ stream_mode }: RunCreate): StreamMode[] {
   return modes.length === 0 ? ['values'] : [...new Set(modes)]
 }
 
-/** Later wins; auth keys are ours to set; system keys win over whatever the client sent. */
+/** Later wins; clients cannot set auth keys; system keys win over keys of the client. */
 function configOf(body: RunCreate, base: RunConfig, ids: JsonObject, metadata: JsonObject): JsonObject {
   const configurable = withoutAuth(
     merge(base.configurable, body.config?.configurable, selectionOf(body), tracerOf(body)),
@@ -54,13 +54,13 @@ function configOf(body: RunCreate, base: RunConfig, ids: JsonObject, metadata: J
   })
 }
 
-/** Who somebody is, is not for them to say. Changes what it is given. */
+/** Removes auth keys in place: a client cannot choose its identity. */
 export function withoutAuth(given: JsonObject): JsonObject {
   for (const key of Object.keys(given)) if (key.startsWith('langgraph_auth_')) delete given[key]
   return given
 }
 
-/** The user that a run is for, where its config names one. */
+/** The user of the run, when its config has one. */
 export function userOf({ config }: RunCreate, base: RunConfig): string | undefined {
   const { user_id } = merge(base.configurable, config?.configurable)
   return typeof user_id === 'string' ? user_id : undefined

@@ -16,7 +16,7 @@ import { refreshState } from '../state/kept-state.js'
 import { cancel, REASONS } from './cancel.js'
 import { headOf } from './view.js'
 
-/** With a head of a run: it is told to stop, and gone when it has ended. */
+/** An answer with a run: it was signalled to stop, and is removed when it has ended. */
 export async function remove(deps: Deps, row: RunSummary, { head }: Context): Promise<Reply> {
   if (!isTerminal(row.status)) {
     if (!isTrue(new URLSearchParams(head.query).get('force')))
@@ -33,7 +33,7 @@ export async function remove(deps: Deps, row: RunSummary, { head }: Context): Pr
   return { head: { status: 204 } }
 }
 
-/** Every step leaves less of the run, and a repeat does the rest; its row goes last. */
+/** Every step removes a part of the run, and a repeat does the rest; its row is removed last. */
 async function removeEnded(deps: Deps, { app, run_id, thread_id }: RunSummary): Promise<void> {
   const { store } = deps
   const gone: Step[] = [
@@ -66,7 +66,7 @@ async function removeEnded(deps: Deps, { app, run_id, thread_id }: RunSummary): 
       ...gone,
     ])
     if (failed === 0) continue
-    // What the checkpoint says of the thread; whoever reads it would ask, too.
+    // The status that follows from the checkpoint; a read of the thread would compute it, too.
     const row = { ...thread, ...set, rev: thread.rev + 1 }
     const { state } = await refreshState(deps, row, await store.threads.state(thread_id))
     if (head !== null && thread.active === null && state?.rest == null) refreshLater(deps, row)
@@ -74,7 +74,7 @@ async function removeEnded(deps: Deps, { app, run_id, thread_id }: RunSummary): 
   }
 }
 
-/** The checkpoint, or without id the latest one, that stays when the run goes. */
+/** The checkpoint, or without an id the latest one, that remains without the run. */
 const remains = ({ store }: Deps, { thread_id, run_id }: RunSummary, checkpoint_id?: string) =>
   store.checkpoints.get({
     thread_id,

@@ -1,6 +1,6 @@
 /**
- * What a crash between two steps of a create, claim or end leaves half done, and how it is finished (design 2.3). A
- * store that applies steps all or none never needs it; it is called all the same, because the port allows the other.
+ * Completes creates, claims and ends that a crash interrupted between two steps (design 2.3). A store with transactions
+ * never needs it; it is called for all stores, because the port allows stores without.
  */
 import { isTerminal } from '../../../schemas/runs.js'
 import type { Active, RunSummary, Step, ThreadRow } from '../../../store/port.js'
@@ -12,17 +12,17 @@ import { announceDropped, dropStep } from './drop.js'
 import { removeKey } from './idempotency.js'
 import { wakeRun } from './wake.js'
 
-/** Claimed on the thread, not on the run: nobody executes it. Or the claim was taken back on the run already. */
+/** Claimed on the thread row, not on the run row: no worker executes it. Or the claim was undone on the run row already. */
 export const isHalfClaimed = (active: Active, run: RunSummary): boolean =>
   run.attempt < active.attempt || (run.attempt === active.attempt && run.token !== active.token)
 
-/** Given back on the run, not on the thread. */
+/** Released on the run row, not on the thread row. */
 const isHalfReleased = (active: Active, run: RunSummary): boolean =>
   run.status === 'pending' && run.attempt === active.attempt && run.token === active.token
 
 /**
- * Brings one thread and its runs back into step. True when something was changed, here or by another meanwhile: then
- * look again. `only`: what another run is in the middle of is left alone, it may well be under way.
+ * Makes one thread and its runs consistent. True when something was changed, here or by another worker: then read again.
+ * `only`: leaves the claim or end of other runs alone, because it may be under way.
  */
 export async function repair(deps: Deps, thread: ThreadRow, only?: string): Promise<boolean> {
   const { store, link } = deps
@@ -33,13 +33,13 @@ export async function repair(deps: Deps, thread: ThreadRow, only?: string): Prom
   let after: Pick<ThreadRow, 'settled' | 'interrupts' | 'error'> = thread
   if (active !== null && (only === undefined || active.run_id === only)) {
     const run = runs.get(active.run_id)
-    // Ended, but the thread was not released: the run row went first.
+    // Ended, but the thread was not released: the run row is written first.
     if (run === undefined) active = null
     else if (isTerminal(run.status)) {
       active = null
       after = await settledBy(deps, thread, run)
     } else if (isHalfClaimed(active, run) || (only === undefined && isHalfReleased(active, run))) {
-      // The claim may still be under way: with another attempt in the row of the run, it can no longer come true.
+      // The claim may still be under way: another attempt in the run row makes it fail.
       const { run_id, attempt } = run
       if (attempt < active.attempt)
         steps.push({ step: 'runs.patch', run_id, where: { attempt }, set: { attempt: active.attempt } })
@@ -49,12 +49,12 @@ export async function repair(deps: Deps, thread: ThreadRow, only?: string): Prom
       active = null
     }
   }
-  // Ended or removed while they stood in line.
+  // Ended or removed while they were queued.
   queue = queue.filter(one => {
     const run = runs.get(one.run_id)
     return run !== undefined && !isTerminal(run.status)
   })
-  // Taken by the thread, but never shown.
+  // Queued, but never shown.
   for (const { run_id } of queue)
     if (runs.get(run_id)?.status === 'accepting')
       steps.push({
@@ -76,12 +76,12 @@ export async function repair(deps: Deps, thread: ThreadRow, only?: string): Prom
     })
   if (steps.length === 0) return false
   if ((await store.apply(steps)) !== -1) return true
-  link.log.warn({ thread_id: thread.thread_id }, 'a thread was brought back into step with its runs')
+  link.log.warn({ thread_id: thread.thread_id }, 'thread repaired')
   await wakeFirst(deps, { ...thread, active, queue }, runs)
   return true
 }
 
-/** What the thread would say, had the end of the run come through. */
+/** The fields of the thread as the end of the run would have written them. */
 async function settledBy(deps: Deps, thread: ThreadRow, run: RunSummary) {
   const left = await computeFinalState(deps, thread, run)
   if (left === null) refreshLater(deps, thread)
@@ -96,9 +96,9 @@ async function wakeFirst(deps: Deps, thread: ThreadRow, runs: Map<string, RunSum
 }
 
 /**
- * A run whose thread does not hold it, neither as the running one nor in line. Taken by no thread within 30 s of its
- * insert, it was never accepted: its client got no 2xx. Else a crash came between the thread, which let go of it, and
- * its row: it was rolled back, or a newer run took its place.
+ * Ends a run that its thread does not hold, neither as the running one nor in its queue. If it was not queued within 30 s
+ * of its insert, it was never accepted: its client got no 2xx. Else a crash came between the thread row, which released
+ * it, and its own row: it was rolled back, or a newer run replaced it.
  */
 export async function dropOrphan(deps: Deps, run: RunSummary): Promise<void> {
   const { store, link } = deps
@@ -114,6 +114,6 @@ export async function dropOrphan(deps: Deps, run: RunSummary): Promise<void> {
   }
   const drop = dropStep(run, 'interrupt', run.cancel_reason ?? 'superseded: a newer run took its place', Date.now())
   if ((await store.apply([{ ...drop, where }])) !== -1) return
-  link.log.warn({ run_id, thread_id: run.thread_id }, 'a run that its thread had let go of was ended')
+  link.log.warn({ run_id, thread_id: run.thread_id }, 'orphaned run ended')
   announceDropped(deps, run)
 }

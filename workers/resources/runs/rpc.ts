@@ -36,7 +36,7 @@ import { remove } from './remove.js'
 import { headOf } from './view.js'
 
 export const runs = (deps: Deps) => ({
-  // The bytes, because an Idempotency-Key stands for exactly them.
+  // Takes the bytes, because an Idempotency-Key is bound to exactly them.
   create: bytesHandler((bytes, { head }) =>
     create(deps, decodeAs<RunCreate>(bytes, validateRunCreate), targetOf(head), { key: keyOf(head, bytes) }),
   ),
@@ -57,16 +57,16 @@ export const runs = (deps: Deps) => ({
     if (row.temporary && isTerminal(row.status)) throw fail('not_found', 'Run not found')
     return { body: runText(row) }
   }),
-  /** Authorises a reader, and says from where it may read. A reader clears a cancel that waits for its grace. */
+  /** Authorises a reader and answers where it may start. A reader clears a cancel that waits for its grace. */
   join: bytesHandler(async (_, { head }) => {
     const found = await summary(deps, head)
     const { temporary, resumable, ended_at } = found
     const over = (ended_at ?? 0) < Date.now() - deps.config.keep_ended_ms
     if (isTerminal(found.status) && temporary && !resumable && over) throw fail('not_found', 'Run not found')
     const row = await rejoin(deps, found, head)
-    // Without a body the edge asks for it.
+    // Without a body the edge requests the result separately.
     const body = head.run?.mode === 'wait' && isTerminal(row.status) ? await result(deps, row) : null
-    // Only who filters needs to know what there is to filter.
+    // Only a reader with a filter needs the modes.
     const filters = head.query?.includes('stream_mode') ?? false
     const modes = filters ? await modesOf(deps, row.run_id) : []
     return {
@@ -74,14 +74,14 @@ export const runs = (deps: Deps) => ({
       ...(body === null ? {} : { body }),
     }
   }),
-  /** Durable when it answers; the run stops soon after. The edge waits for the end when it was asked to. */
+  /** Durable when it answers; the run stops soon after. With `wait` the edge waits for the end. */
   cancel: bytesHandler(async (_, { head }) => {
     const row = await summary(deps, head)
     const action = actionOf(head)
     await cancel(deps, row.run_id, action, reasonOf(head, action))
     return { head: { status: 202, run: headOf(row, false) } }
   }),
-  /** What wait answers for a run that has ended. */
+  /** The answer of wait for an ended run. */
   result: bytesHandler(async (_, { head }) => {
     const [row] = await deps.store.runs.summary([head.params?.run_id ?? ''])
     if (row === undefined) throw fail('not_found', 'Run not found')
@@ -90,7 +90,7 @@ export const runs = (deps: Deps) => ({
     if (body === null) throw fail('unavailable', 'The end of the run is being written; ask again')
     return { body }
   }),
-  /** The state of many runs in one call: how an edge learns of ends whose message was lost. */
+  /** The state of many runs in one call: an edge learns so of ends whose message was lost. */
   peek: jsonHandler<RunIds>(validateRunIds, async ({ run_ids }) => {
     const rows = await deps.store.runs.summary(run_ids)
     return {
@@ -105,7 +105,7 @@ export const runs = (deps: Deps) => ({
       }),
     }
   }),
-  /** A client went away. Where that cancels: at once, or after the grace when it may come back. */
+  /** A client disconnected. If that cancels the run: at once, or after the grace when the client may come back. */
   disconnect: jsonHandler<Disconnect>(validateDisconnect, async ({ run_id, reader = false, joined_at = null }) => {
     const [row] = await deps.store.runs.summary([run_id])
     if (row === undefined || isTerminal(row.status) || (!reader && row.on_disconnect !== 'cancel')) return {}
@@ -115,9 +115,9 @@ export const runs = (deps: Deps) => ({
     }
     const now = Date.now()
     const grace = deps.config.disconnect_grace_ms
-    // Who comes back at once is often here before the old connection is known to be gone.
+    // A client that reconnects at once often arrives before the end of its old connection is reported.
     if (row.joined_at !== null && row.joined_at !== joined_at && row.joined_at > now - grace) return {}
-    // Somebody may come back while we look: then nothing is done.
+    // A client may come back meanwhile: then the patch fails.
     const where = { status: ACTIVE, joined_at: row.joined_at }
     const failed = await deps.store.apply([{ step: 'runs.patch', run_id, where, set: { cancel_due_at: now + grace } }])
     if (failed === -1) deps.alarms.set(now + grace)
@@ -127,14 +127,14 @@ export const runs = (deps: Deps) => ({
 
 const ACTIVE = ['pending', 'running'] as const
 
-/** Takes back what the leaving of another connection has set off, or will, when it is known that late. */
+/** Revokes the cancel that the end of an earlier connection caused, or will cause when it is reported late. */
 async function rejoin({ store }: Deps, row: RunSummary, { query, run }: CallHead): Promise<RunSummary> {
   const cancels = row.on_disconnect === 'cancel' || isTrue(new URLSearchParams(query).get('cancel_on_disconnect'))
   if (isTerminal(row.status) || !row.resumable || (!cancels && row.cancel_due_at === null)) return row
   const set = {
     joined_at: Date.now(),
     cancel_due_at: null,
-    // It goes on where its old connection ended: from now on this one counts, with its own cancel_on_disconnect.
+    // It resumes its old connection: from now on this one decides, by its cancel_on_disconnect.
     ...(run?.resumes ? { on_disconnect: 'continue' as const } : {}),
   }
   await store.apply([{ step: 'runs.patch', run_id: row.run_id, where: { status: ACTIVE }, set }])
@@ -165,8 +165,8 @@ function requireRun<Row extends RunSummary>(row: Row | null, head: CallHead): as
 }
 
 /**
- * API: threads-and-runs 10. A temporary run keeps its own result; a thread's run is answered from its thread. Null while
- * that still holds the run: a store without transactions shows the end of a run before what the run has left.
+ * API: threads-and-runs 10. A temporary run stores its result; other runs are answered from their thread. Null while the
+ * thread still holds the run: a store without transactions shows the end of a run before its final state.
  */
 async function result({ store }: Deps, row: RunSummary): Promise<string | Uint8Array | null> {
   if (row.temporary) {

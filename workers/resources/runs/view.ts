@@ -1,4 +1,4 @@
-/** What a client and its edge are told of a run. */
+/** A run as clients and edges get it. */
 
 import { announceNews } from '../../../bus/events.js'
 import type { Reply } from '../../../bus/serve.js'
@@ -8,13 +8,13 @@ import type { RunRow, RunSummary } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { runText } from '../rows/text.js'
 
-/** Stream and wait need the head alone; the body would be thrown away at the edge. */
+/** Stream and wait need no body; the edge would drop it. */
 export const answer = (run: RunRow, stateless: boolean): Reply => {
   const shown: RunRow = run.status === 'accepting' ? { ...run, status: 'pending' } : run
   return { head: { run: headOf(shown, stateless) }, ...(run.mode === 'background' ? { body: runText(shown) } : {}) }
 }
 
-/** What the edge must know of a run. */
+/** A run as the edge needs it. */
 export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] = []): RunView => ({
   run_id: run.run_id,
   thread_id: run.thread_id,
@@ -30,7 +30,7 @@ export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] 
   stream_mode: modes,
 })
 
-/** Tells the followers of its thread that a run was claimed. Temporary threads have none. */
+/** Notifies the followers of the thread of the claim. Temporary threads have none. */
 export function announceClaim({ link }: Deps, run: RunSummary): void {
   if (!run.temporary) announceNews(link, run.thread_id, { app: run.app, claimed: followedRun(run) })
 }

@@ -1,12 +1,12 @@
-/** The wake-up of a run, to whoever serves its application now. */
+/** Publishes the wake-up of a run to the pool that serves its application now. */
 import { wake } from '../../../bus/queue.js'
 import { token } from '../../../schemas/ids.js'
 import type { RunSummary } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 
 /**
- * Publishes it; resolves to false when the broker never said yes. A run that was accepted under an earlier revision
- * goes to the one that serves now: its own workers may be gone. `id` makes a repeat within two minutes harmless.
+ * Resolves to false when the broker did not confirm. A run that was accepted under an earlier revision goes to the pool of
+ * the active one, because its own workers may have been stopped. `id` makes a repeat within two minutes harmless.
  */
 export async function wakeRun(
   { link, mux, apps }: Pick<Deps, 'link' | 'mux' | 'apps'>,

@@ -1,6 +1,6 @@
 /**
  * Copying a thread with all its checkpoints (API: threads-and-runs 5), page by page: a large history costs time, not
- * memory. The copy is hidden until it is whole; one that a crash has cut short is swept.
+ * memory. The copy is hidden until it is complete; the sweeper removes one that a crash interrupted.
  */
 import { v7 } from 'uuid'
 import { keysOf } from '../../../schemas/contains.js'
@@ -13,12 +13,12 @@ import { newThread, requireThread } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { settledOf } from '../state/kept-state.js'
 
-/** One page: so much, or a single larger value. */
+/** Size of a page; a single larger value is a page. */
 const PAGE = { limit: 200, bytes: 8 * 1024 * 1024 }
-/** How often a copy is begun again because the source was rolled back meanwhile. */
+/** Tries of a copy; it restarts when the source was rolled back meanwhile. */
 const TRIES = 3
 
-/** Resolves to the new thread. Runs are not copied; a source that is busy is copied as its newest checkpoint stands. */
+/** Resolves to the new thread. Runs are not copied; a busy source is copied at its newest checkpoint. */
 export async function copyThread(deps: Deps, app: string, thread_id: string): Promise<ThreadRow> {
   const { store } = deps
   for (let tries = 0; tries < TRIES; tries++) {
@@ -48,7 +48,7 @@ export async function copyThread(deps: Deps, app: string, thread_id: string): Pr
   throw fail('conflict', `Thread ${thread_id} was changed while it was copied`)
 }
 
-/** False when the newest checkpoint of the source is not there any more. */
+/** False when the newest checkpoint of the source was removed. */
 async function copyCheckpoints(
   store: Store,
   { thread_id, latest_checkpoint_id: head }: ThreadRow,
@@ -59,7 +59,7 @@ async function copyCheckpoints(
   )
   const newest = all.find(row => row.ns === '' && row.id === head)
   if (newest === undefined) return false
-  // What a run adds meanwhile begins with the next checkpoint of the root.
+  // Checkpoints that a run adds meanwhile start with the next one of the root.
   const later = all.filter(row => row.ns === '' && row.seq > newest.seq).map(row => row.seq)
   const end = Math.min(Number.POSITIVE_INFINITY, ...later)
   const ours = new Map(all.filter(row => row.seq < end).map(row => [keyOf(row.ns, row.id), row]))
@@ -108,10 +108,10 @@ async function copyCheckpoints(
   return copied === ours.size
 }
 
-/** No two lists of parts have the same text. */
+/** A key that is unique for the list of parts. */
 export const keyOf = (...parts: string[]): string => JSON.stringify(parts)
 
-/** Puts one id in the place of the other, wherever it stands; both are as long. */
+/** Replaces every occurrence of one id by the other; both have the same length. */
 function swapper(from: string, to: string) {
   const [old, other] = [Buffer.from(from), Buffer.from(to)]
   return {
@@ -127,8 +127,8 @@ function swapper(from: string, to: string) {
 }
 
 /**
- * The finished state for the copy, where the source has one of its newest checkpoint (else a host computes it when
- * somebody asks), and what follows from it: the copy rests as its checkpoint says, whatever runs on the source.
+ * The finished state for the copy, if the source has one of its newest checkpoint (else a host computes it at the first
+ * read), and the status that follows from it: the copy is at rest, even while a run is active on the source.
  */
 function stateFor(source: ThreadRow, state: StateRow | null, to: string): { steps: Step[]; left: Partial<ThreadRow> } {
   const { latest_checkpoint_id: head, settled, interrupts } = source

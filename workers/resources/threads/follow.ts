@@ -1,6 +1,6 @@
 /**
- * Which runs a stream over a thread consists of (API: threads-and-runs 15, 17). Claims are what orders them: a reader
- * that knows the last claim it has seen misses none.
+ * The runs of a stream over a thread (API: threads-and-runs 15, 17). Claims order them: a reader that knows the last
+ * claim it has seen misses none.
  */
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import { fail } from '../../../schemas/errors.js'
@@ -28,7 +28,7 @@ export const threadStreams = (deps: Deps) => ({
       }
     throw fail('not_found', `Thread with ID ${thread_id} not found`)
   }),
-  /** What a run has left, as one event (API: state_update). */
+  /** The state after a run, as one event (API: state_update). */
   final_state: bytesHandler(async (_, { head }) => {
     const found = await requireThread(deps.store, appOf(head), head.params?.thread_id ?? '')
     const { row, state } = await refreshState(deps, found, await deps.store.threads.state(found.thread_id))
@@ -46,7 +46,7 @@ async function listFollowed(deps: Deps, thread: ThreadRow, { from }: Follow): Pr
   const rows = first === null ? [] : await deps.store.runs.claimed(thread.thread_id, first, PAGE)
   const runs = rows.filter(run => isKept(deps, run)).map(followedRun)
   const more = rows.length === PAGE
-  // A claim that its run does not know yet is still to be announced.
+  // A claim that is not in its run row yet will be announced.
   const known = Math.max(rows.at(-1)?.claim_no ?? 0, first === null ? thread.claim_no : first - 1, 0)
   const gone =
     typeof from === 'number' &&
@@ -54,7 +54,7 @@ async function listFollowed(deps: Deps, thread: ThreadRow, { from }: Follow): Pr
   return { app: thread.app, known, runs, more, gone }
 }
 
-/** The first claim that is wanted; null: none of those there are. */
+/** The first requested claim; null: none of the existing ones. */
 async function firstClaim({ store }: Deps, thread: ThreadRow, from: Follow['from']): Promise<number | null> {
   const { active, queue, claim_no } = thread
   if (from === 'start') return 1
@@ -68,7 +68,7 @@ async function firstClaim({ store }: Deps, thread: ThreadRow, from: Follow['from
 
 const claimPlace = ({ claim_no, attempt }: RunSummary) => ({ claim_no: claim_no ?? 0, attempt })
 
-/** Its events can still be had. */
+/** Whether its events are still available. */
 function isKept({ config }: Deps, { status, ended_at, resumable }: RunSummary): boolean {
   if (!isTerminal(status) || ended_at === null) return true
   return ended_at > Date.now() - (resumable ? config.resumable_ttl_ms : config.keep_ended_ms)

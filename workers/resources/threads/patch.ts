@@ -7,7 +7,7 @@ import type { Deps } from '../context.js'
 import { requireThread } from '../rows/thread.js'
 import { readTtl, ttlFields } from '../rows/thread-ttl.js'
 
-/** Metadata is merged key by key, a key that is set to null stays as null. Resolves to the row as it is then. */
+/** Merges metadata key by key; a key that is set to null stays as null. Resolves to the new row. */
 export async function patch(deps: Deps, app: string, thread_id: string, body: ThreadPatch): Promise<ThreadRow> {
   return deps.serialize(thread_id.toLowerCase(), async () => {
     for (;;) {

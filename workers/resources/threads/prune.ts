@@ -1,6 +1,6 @@
 /**
- * Pruning threads and what happens when their time is up (API: threads-and-runs 5; design 2.5): the newest checkpoints
- * are marked, the others and the blobs that no marked one refers to are removed.
+ * Pruning and expiry of threads (API: threads-and-runs 5; design 2.5): the newest checkpoints are marked; the others, and
+ * the blobs that no marked one refers to, are removed.
  */
 
 import { isObject } from '../../../schemas/json.js'
@@ -15,10 +15,10 @@ import { removeThread } from './remove.js'
 const BARE = { limit: 1_000, bytes: Number.POSITIVE_INFINITY, bare: true }
 /** Keys in one write. */
 const AT_ONCE = 500
-/** Threads that are worked on at the same time. */
+/** Threads that are processed at the same time. */
 const WIDE = 8
 
-/** How many threads were removed, or made smaller. Unknown ids are passed over. */
+/** The number of threads that were removed or pruned. Unknown ids are skipped. */
 export async function prune(deps: Deps, app: string, { thread_ids, strategy }: ThreadPrune): Promise<number> {
   const ids = [...new Set(thread_ids.map(id => id.toLowerCase()))]
   let pruned = 0
@@ -40,7 +40,7 @@ async function forEachThread<T>(all: readonly T[], work: (one: T) => Promise<unk
   await Promise.all(Array.from({ length: WIDE }, worker))
 }
 
-/** Keeps the newest checkpoint of each namespace and what it needs. False: the thread is busy, or is gone. */
+/** Keeps the newest checkpoint of each namespace and what it needs. False: the thread is busy or was removed. */
 export async function keepLatest(deps: Deps, { app, thread_id }: ThreadRow): Promise<boolean> {
   return deps.serialize(thread_id, async () => {
     const { store } = deps
@@ -56,7 +56,7 @@ export async function keepLatest(deps: Deps, { app, thread_id }: ThreadRow): Pro
         .flatMap(({ ns, refs }) => Object.entries(refs).map(([channel, version]) => keyOf(ns, channel, version))),
     )
     const blobs = await collect<BlobKey>(after => store.checkpoints.blobs({ thread_id, after: after ?? null, ...BARE }))
-    // The checkpoints go first: none is left that refers to what is gone.
+    // Checkpoints are removed before blobs, so that none refers to a removed blob.
     const steps: Step[] = [
       ...inParts(all.filter(one => !kept.has(keyOf(one.ns, one.id))).map(({ ns, id }) => ({ ns, id }))).map(
         (checkpoints): Step => ({ step: 'checkpoints.remove', thread_id, checkpoints }),
@@ -68,7 +68,7 @@ export async function keepLatest(deps: Deps, { app, thread_id }: ThreadRow): Pro
       ).map((some): Step => ({ step: 'blobs.remove', thread_id, blobs: some })),
     ]
     let { rev } = row
-    // A run that began meanwhile may refer to anything: then the rest is left for the next time.
+    // A run that started meanwhile may refer to anything: the next prune does the rest.
     for (const step of steps)
       if ((await store.apply([{ step: 'threads.patch', thread_id, where: { rev: rev++ }, set: {} }, step])) !== -1)
         return step !== steps[0]
@@ -99,8 +99,8 @@ async function markNeeded(
 }
 
 /**
- * The checkpoint, and those before it without which an incremental channel has no value: that is kept as changes, back
- * to the checkpoint that holds it whole.
+ * The checkpoint, and the earlier ones that its incremental channels need: such a channel is stored as changes, back to
+ * the checkpoint that holds its full value.
  */
 async function withAncestors(store: Store, thread_id: string, newest: Bare, known: Map<string, Bare>): Promise<Bare[]> {
   const parentOf = ({ ns, parent }: Bare) => (parent === null ? undefined : known.get(keyOf(ns, parent)))
@@ -110,7 +110,7 @@ async function withAncestors(store: Store, thread_id: string, newest: Bare, know
     const { source, counters_since_delta_snapshot: counters } = await metadataOf(store, thread_id, at)
     line.push(at)
     owed = Object.keys(isObject(counters) ? counters : {})
-    // What an update makes does not tell; the one before it does.
+    // A checkpoint of an update has no counters; the one before it has.
     if (owed.length > 0 || (source !== 'update' && source !== 'fork')) break
   }
   if (owed.length === 0) return [newest]
@@ -123,7 +123,7 @@ async function withAncestors(store: Store, thread_id: string, newest: Bare, know
   return kept
 }
 
-/** The one place outside a host that looks into a checkpoint: its metadata is JSON when the serialiser says so. */
+/** The only code outside a host that parses a checkpoint: its metadata is JSON when its type says so. */
 async function metadataOf(
   { checkpoints }: Store,
   thread_id: string,
@@ -135,14 +135,17 @@ async function metadataOf(
   return isObject(metadata) ? metadata : {}
 }
 
-/** Threads whose time is up, and hidden ones that a crash has left. */
+/** Expires threads, and removes hidden ones that a crash left. */
 export async function expireDue(deps: Deps): Promise<void> {
   const limit = await deps.ttls.sweep()
   if (limit === null) return
   const due = await deps.store.threads.expired(Date.now(), limit)
   await forEachThread(due, row =>
     expire(deps, row).catch(error =>
-      deps.link.log.warn({ err: error, thread_id: row.thread_id }, 'a thread whose time is up has to wait'),
+      deps.link.log.warn(
+        { err: error, thread_id: row.thread_id },
+        'thread could not be expired; retrying at the next sweep',
+      ),
     ),
   )
 }
@@ -155,17 +158,17 @@ async function expire(deps: Deps, row: ThreadRow): Promise<void> {
   if (row.temporary) return removeThread(deps, row)
   if (row.ttl === null) return void (await set({ expires_at: null }))
   const expires_at = expiryOf(row)!
-  // It was used since, or is.
+  // It was used since, or is in use.
   if (expires_at > now) return void (await set({ expires_at }))
   if (row.status === 'busy') return void (await set(ttlFields(row.ttl, now)))
   if (row.ttl.strategy === 'delete') {
     if (!(await set({ temporary: true, ttl: null, expires_at: now + HALF_MADE_MS }))) return
     await removeThread(deps, { ...row, temporary: true })
   } else if (await set(ttlFields(row.ttl, now))) await keepLatest(deps, row)
-  deps.link.log.info({ thread_id, strategy: row.ttl.strategy }, 'the time of a thread is up')
+  deps.link.log.info({ thread_id, strategy: row.ttl.strategy }, 'thread expired')
 }
 
-/** What a thread keeps, in bytes as stored (API: threads-and-runs 5). */
+/** Storage of a thread in bytes (API: threads-and-runs 5). */
 export async function storageText({ store }: Deps, { thread_id }: ThreadRow): Promise<string> {
   const { checkpoints, blobs, writes } = await store.checkpoints.storage(thread_id)
   const shown = ({ rows, bytes }: { rows: number; bytes: number }) => ({ bytes, count: rows })

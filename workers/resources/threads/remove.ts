@@ -11,10 +11,10 @@ import { pages } from '../rows/pages.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { cancel, ignoreEnded, REASONS } from '../runs/cancel.js'
 
-/** How long a run may take to stop; then its thread goes without it, and what it saves is refused. */
+/** How long a run may take to stop; then its thread is removed without it, and its saves are refused. */
 const STOP_MS = 10_000
 
-/** Runs that ended longer ago than their stream is kept, and so many hours, are not looked at. */
+/** Runs are not examined when they were created earlier than the lifetime of stored streams and this. */
 const LONGEST_RUN_MS = 24 * 3_600_000
 
 const PAGE = 500
@@ -36,7 +36,7 @@ export async function removeThread(deps: Deps, row: ThreadRow): Promise<void> {
     await Promise.all(runs.slice(at, at + AT_ONCE).map(run => endStream(deps, run)))
 }
 
-/** From here on nobody sees it, nobody adds to it, and a crash leaves nothing that is not swept. */
+/** Clients no longer see it or add runs to it, and the sweeper removes it after a crash. */
 async function hide({ store }: Deps, row: ThreadRow): Promise<void> {
   let known: ThreadRow | null = row
   while (known !== null && !known.temporary) {
@@ -49,20 +49,20 @@ async function hide({ store }: Deps, row: ThreadRow): Promise<void> {
 
 async function stopRuns(deps: Deps, app: string, thread_id: string): Promise<void> {
   const until = Date.now() + STOP_MS
-  const told = new Set<string>()
+  const signalled = new Set<string>()
   for (let pause = 5; Date.now() < until; pause = Math.min(pause * 2, 100)) {
     const row = await deps.store.threads.get(app, thread_id)
     if (row === null || (row.active === null && row.queue.length === 0)) return
     for (const { run_id } of [...row.queue, ...(row.active === null ? [] : [row.active])]) {
-      if (told.has(run_id)) continue
-      told.add(run_id)
+      if (signalled.has(run_id)) continue
+      signalled.add(run_id)
       await cancel(deps, run_id, 'interrupt', REASONS.thread).catch(ignoreEnded)
     }
     await sleep(pause)
   }
 }
 
-/** Runs that somebody may still read: those that have not ended, and those whose stream is stored. */
+/** Runs that may still have readers: those that have not ended, and those with a stored stream. */
 async function findReadable({ store, config }: Deps, thread_id: string): Promise<RunSummary[]> {
   const since = Date.now() - config.resumable_ttl_ms
   const found: RunSummary[] = []
@@ -74,7 +74,7 @@ async function findReadable({ store, config }: Deps, thread_id: string): Promise
   return found
 }
 
-/** Ends the streams of a run that is gone, and removes what is stored of it. */
+/** Ends the streams of a removed run, and removes its stored stream. */
 async function endStream({ link, mux }: Deps, { run_id, status, resumable }: RunSummary): Promise<void> {
   const run = token<'run'>('run', run_id)
   if (!isTerminal(status))

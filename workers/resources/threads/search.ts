@@ -13,16 +13,16 @@ import type { Deps } from '../context.js'
 import { threadFields, threadText } from '../rows/text.js'
 import { refreshState } from '../state/kept-state.js'
 
-/** Threads in a page: as many as are wanted, where nearly all of them match. */
+/** Threads in a page: at most this, and about as many as requested when nearly all match. */
 const PAGE = 200
 const LEAST = 20
-/** When they are only counted. */
+/** Threads in a page when they are only counted. */
 const COUNTED = 1_000
-/** Bytes of finished states that are read at once. */
+/** Bytes of finished states in one read. */
 const STATES = 16 * 1024 * 1024
-/** Bytes of an answer. */
+/** Largest answer in bytes. */
 const LARGEST = 128 * 1024 * 1024
-/** Milliseconds after which other work gets its turn. */
+/** Milliseconds of work before it yields to the event loop. */
 const SLICE_MS = 5
 
 interface Found {
@@ -30,7 +30,7 @@ interface Found {
   state: StateRow | null
 }
 
-/** `X-Pagination-Total` is exact on the last page, and one more than what is known to be there before it. */
+/** `X-Pagination-Total` is exact on the last page; before it, it is one more than the threads known so far. */
 export async function search(deps: Deps, app: string, body: ThreadSearch) {
   const { limit, offset, sort_by, sort_order } = body
   const most = limit ?? 10
@@ -82,13 +82,13 @@ export async function count(deps: Deps, app: string, filter: ThreadFilter): Prom
   return found
 }
 
-/** Nothing narrows it. */
+/** No condition narrows it. */
 const isPlain = ({ ids, status, metadata, values }: ThreadFilter & { ids?: string[] | null }): boolean =>
   !ids?.length && !status && isEmpty(metadata) && !values
 const isEmpty = (object: object | null | undefined): boolean =>
   object === null || object === undefined || Object.keys(object).length === 0
 
-/** Page by page, what matches. The states are there when values were asked for. */
+/** Matching threads, page by page; with their states when `values` are filtered. */
 async function* findMatching(
   { store, ...deps }: Deps,
   app: string,
@@ -126,7 +126,7 @@ async function filterByValues(deps: Deps, found: Found[], values: object): Promi
   return good
 }
 
-/** Names and texts that stand letter by letter in the JSON of every value that contains the filter. */
+/** Names and texts that appear literally in the JSON of every value that contains the filter. */
 function wordsOf(filter: unknown): string[] {
   if (typeof filter === 'string') return PLAIN.test(filter) ? [`"${filter}"`] : []
   if (typeof filter !== 'object' || filter === null) return []
@@ -135,7 +135,7 @@ function wordsOf(filter: unknown): string[] {
 }
 const PLAIN = /^[\w .:-]+$/
 
-/** With what each thread holds. What no run has left behind is computed, as a reader of the thread would have it. */
+/** Adds the state of each thread. A missing one is computed, as for a read of the thread. */
 async function* withStates(deps: Deps, found: Found[]): AsyncGenerator<Found> {
   for (let at = 0; at < found.length; ) {
     const ids = found.slice(at).map(({ row }) => row.thread_id)
@@ -164,7 +164,7 @@ function shapeOf({ select, extract }: ThreadSearch): Shape {
   }
 }
 
-/** Parses each part of the thread once, and only those that a path goes into. */
+/** Parses each part of the thread once, and only the parts that a path needs. */
 function extractedText(row: ThreadRow, state: StateRow | null, paths: [string, Path][]): string {
   const fields: { [name: string]: string | null } = threadFields(row, state)
   const parts = new Map<string | number, unknown>()

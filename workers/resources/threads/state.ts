@@ -1,6 +1,6 @@
 /**
- * The state of threads and its history (API: threads-and-runs 6). What only graph code can tell or do, a host does; it
- * stores nothing: an update comes back whole and is written here, under the thread's `rev`.
+ * The state of threads and its history (API: threads-and-runs 6). A host does what needs graph code, and stores nothing:
+ * it answers an update completely, and the update is written here under the thread's `rev`.
  */
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import { type Checkpoint, PER_CLAIM } from '../../../schemas/checkpoints.js'
@@ -60,7 +60,7 @@ export const stateHandlers = (deps: Deps) => ({
   }),
 })
 
-/** States of a history when the client names no number. */
+/** Default length of a history. */
 const HISTORY = 10
 
 /** The ThreadState at a checkpoint, or the latest of a namespace, as JSON text. */
@@ -69,7 +69,7 @@ export async function stateOf(deps: Deps, row: ThreadRow, checkpoint: Checkpoint
   if (!checkpoint_id && (row.latest_checkpoint_id === null || graphIds(row).graph_id === undefined)) return EMPTY_STATE
   if (!checkpoint_id && !checkpoint_ns && !subgraphs) {
     const { state, stale } = await refreshState(deps, row, await deps.store.threads.state(row.thread_id))
-    if (stale) throw fail('unavailable', 'No graph host can tell the state of this thread at the moment')
+    if (stale) throw fail('unavailable', 'No graph host can compute the state of this thread at the moment')
     return state?.rest ? stateText(state.values, state.rest) : EMPTY_STATE
   }
   // The library would answer an empty state for an unknown checkpoint.
@@ -89,7 +89,7 @@ export async function history(deps: Deps, row: ThreadRow, { limit, before, metad
   })
 }
 
-/** How often an update is made again because something else has changed the thread meanwhile. */
+/** Tries of an update; it restarts when the thread changed meanwhile. */
 const TRIES = 3
 
 async function update(deps: Deps, app: string, thread_id: string, body: StateUpdate): Promise<string> {
@@ -111,7 +111,7 @@ async function update(deps: Deps, app: string, thread_id: string, body: StateUpd
   })
 }
 
-/** A new thread with the history that the supersteps make; null when its id is taken. All of it, or nothing. */
+/** A new thread with the history of the supersteps, stored completely or not at all; null when its id is taken. */
 export async function replay(
   deps: Deps,
   row: ThreadRow,
@@ -120,7 +120,7 @@ export async function replay(
 ): Promise<ThreadRow | null> {
   const updated = await updateBy(deps, row, supersteps, {})
   const { ttl, expires_at } = row
-  // Hidden until it is whole, and swept should that never be.
+  // Hidden until it is complete; the sweeper removes an incomplete one.
   const half: ThreadRow = { ...row, temporary: true, ttl: null, expires_at: row.created_at + HALF_MADE_MS }
   const set = { ...fieldsOf(row, updated), temporary: false, ttl, expires_at, updated_at: row.updated_at }
   const failed = await deps.store.apply([
@@ -159,7 +159,7 @@ async function updateBy(
 
 /**
  * Writes an update; false when the thread has changed since `row`. The first patch takes the numbers of the checkpoints,
- * so that no prefix of the steps leaves two with the same.
+ * so that no prefix of the steps leaves two with the same number.
  */
 async function commit({ store }: Deps, row: ThreadRow, updated: Updated): Promise<boolean> {
   const { thread_id, rev } = row
@@ -183,7 +183,7 @@ function savesOf(
   ]
 }
 
-/** The thread as the update leaves it: an update of a subgraph moves no head. */
+/** The fields of the thread after the update; an update of a subgraph keeps the latest checkpoint. */
 function fieldsOf(row: ThreadRow, { head: { head, next, interrupts } }: Updated) {
   const now = Date.now()
   const settled = settledOf(null, { next }, row.settled)
