@@ -70,11 +70,11 @@ t.test('3: an interrupt has id and value in every answer', async t => {
   const modes = ['values', 'updates', 'tasks', 'checkpoints', 'debug']
   const body = { assistant_id: 'ask', input: {}, stream_mode: modes }
   const { frames } = await readStream(`${cluster.url}/threads/${thread}/runs/stream`, { method: 'POST', body })
-  const told = (event: string) => frames.filter(frame => frame.event === event).map(frame => JSON.parse(frame.data))
-  onlyThese(told('values').at(-1).__interrupt__, 'values')
-  onlyThese(told('updates').at(-1).__interrupt__, 'updates')
-  onlyThese(told('tasks').at(-1).interrupts, 'tasks')
-  onlyThese(told('debug').findLast(({ type }) => type === 'task_result').payload.interrupts, 'debug')
+  const eventsOf = (event: string) => frames.filter(frame => frame.event === event).map(frame => JSON.parse(frame.data))
+  onlyThese(eventsOf('values').at(-1).__interrupt__, 'values')
+  onlyThese(eventsOf('updates').at(-1).__interrupt__, 'updates')
+  onlyThese(eventsOf('tasks').at(-1).interrupts, 'tasks')
+  onlyThese(eventsOf('debug').findLast(({ type }) => type === 'task_result').payload.interrupts, 'debug')
   const state = (await ask('GET', `/threads/${thread}/state`)).body as unknown as { tasks: Body[]; interrupts: unknown }
   onlyThese(state.interrupts, 'state')
   onlyThese(state.tasks[0]!.interrupts, 'task')
@@ -154,8 +154,12 @@ t.test('7: payloads that violate the schema are refused', async t => {
 
 t.test('8.2: a stateless run has a dedicated thread and ignores thread members of the payload', async t => {
   const thread = await newThread()
-  const { body, headers } = await wait(null, 'told', { input: {}, config: { configurable: { thread_id: thread } } })
-  const { thread_id, run_id } = (body.told as unknown as { configurable: { [name: string]: string } }).configurable
+  const { body, headers } = await wait(null, 'seen_config', {
+    input: {},
+    config: { configurable: { thread_id: thread } },
+  })
+  const { thread_id, run_id } = (body.seen_config as unknown as { configurable: { [name: string]: string } })
+    .configurable
   t.not(thread_id, thread)
   t.equal(headers.get('content-location'), `/runs/${run_id}`)
   t.equal((await ask('GET', `/threads/${thread_id}/runs/${run_id}`)).status, 404)
@@ -170,11 +174,11 @@ t.test('8.2: a stateless run has a dedicated thread and ignores thread members o
 t.test('8.3: the user of a run', async t => {
   const configurable = { user_id: 'ada', langgraph_auth_user: { identity: 'root' } }
   const metadata = { langgraph_auth_user_id: 'root', mine: 1 }
-  const { body } = await wait(null, 'told', { input: {}, metadata, config: { configurable, metadata } })
-  const told = body.told as unknown as { configurable: Body; metadata: Body }
-  t.match(told, { configurable: { user_id: 'ada' }, metadata: { user_id: 'ada', mine: 1 } })
-  t.equal(told.configurable.langgraph_auth_user, undefined)
-  t.equal(told.metadata.langgraph_auth_user_id, undefined, 'nor as metadata')
+  const { body } = await wait(null, 'seen_config', { input: {}, metadata, config: { configurable, metadata } })
+  const seen_config = body.seen_config as unknown as { configurable: Body; metadata: Body }
+  t.match(seen_config, { configurable: { user_id: 'ada' }, metadata: { user_id: 'ada', mine: 1 } })
+  t.equal(seen_config.configurable.langgraph_auth_user, undefined)
+  t.equal(seen_config.metadata.langgraph_auth_user_id, undefined, 'nor as metadata')
 })
 
 t.test('8.8: an unknown checkpoint, and a checkpoint of another thread', async t => {
@@ -198,14 +202,14 @@ t.test('9: a run belongs to its thread', async t => {
   })
   t.equal(headers.get('content-location'), `/threads/${thread}/runs/${body.run_id}`)
   const run = `/threads/${other}/runs/${body.run_id}`
-  const doors = [
+  const paths = [
     ['GET', run],
     ['DELETE', run],
     ['GET', `${run}/join`],
     ['GET', `${run}/stream`],
     ['POST', `${run}/cancel`],
   ] as const
-  for (const [method, path] of doors)
+  for (const [method, path] of paths)
     t.match(await ask(method, path), { status: 404, body: { detail: /not found/i } }, `${method} ${path}`)
   t.equal((await ask('POST', '/runs/cancel', { thread_id: other, run_ids: [body.run_id] })).status, 404)
   t.not((await ask('GET', `/threads/${thread}/runs/${body.run_id}`)).body.status, 'interrupted')
@@ -378,7 +382,7 @@ t.test('6: before in each form, limits, and the history of a subgraph', async t 
     t.equal((await ask('GET', `/threads/${thread}/history?limit=${limit}`)).status, 422, `?limit=${limit}`)
   }
   await wait(thread, 'counter', { input: { steps: 9 } })
-  t.equal((await history({})).length, 10, 'ten when nobody says how many')
+  t.equal((await history({})).length, 10, 'ten without a limit')
   t.equal((await ask('GET', `/threads/${thread}/history`)).text.match(/"created_at"/g)?.length, 10)
 })
 

@@ -6,7 +6,7 @@ import t from 'tap'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 
-interface Told {
+interface SeenConfig {
   configurable: { [key: string]: unknown }
   context: unknown
   tags?: string[]
@@ -38,34 +38,34 @@ for (const { name, connect } of lines)
   t.test(name, async t => {
     const client = connect(cluster.url)
     const assistant = async (given: object) =>
-      (await client.assistants.create({ graphId: 'told', ...given } as never)).assistant_id
-    const told = async (assistant_id: string, payload: object = {}, thread_id: string | null = null) => {
+      (await client.assistants.create({ graphId: 'seen_config', ...given } as never)).assistant_id
+    const seen_config = async (assistant_id: string, payload: object = {}, thread_id: string | null = null) => {
       const values = await client.runs.wait(thread_id as string, assistant_id, { input: { ask: 1 }, ...payload })
-      return (values as { told: Told }).told
+      return (values as { seen_config: SeenConfig }).seen_config
     }
 
     await t.test('config: the run overrides its assistant', async t => {
       const id = await assistant({
         config: { tags: ['a'], recursion_limit: 30, configurable: { x: 1, y: { deep: 1 } } },
       })
-      const plain = await told(id)
+      const plain = await seen_config(id)
       t.match(plain, { recursionLimit: 30, configurable: { x: 1, y: { deep: 1 } } })
       t.ok(plain.tags?.includes('a'))
-      const over = await told(id, {
+      const over = await seen_config(id, {
         config: { tags: ['r'], recursion_limit: 40, configurable: { y: { other: 2 }, z: null } },
       })
       t.match(over, { recursionLimit: 40, configurable: { x: 1, z: null } })
       t.same(over.configurable.y, { other: 2 }, 'key by key, not deeper')
       t.ok(over.tags?.includes('r') && !over.tags.includes('a'))
-      t.equal((await told('told')).recursionLimit, 25, 'none is made up')
+      t.equal((await seen_config('seen_config')).recursionLimit, 25, 'none is made up')
     })
 
     await t.test('configurable: selection, tracer and system keys override the request', async t => {
       const id = await assistant({ config: { configurable: { langsmith_project: 'a', graph_id: 'wrong' } } })
       const { thread_id } = await client.threads.create()
-      const first = await told(id, {}, thread_id)
+      const first = await seen_config(id, {}, thread_id)
       const { checkpoint } = await client.threads.getState(thread_id)
-      const second = await told(
+      const second = await seen_config(
         id,
         {
           checkpointId: checkpoint!.checkpoint_id,
@@ -84,7 +84,7 @@ for (const { name, connect } of lines)
         },
         thread_id,
       )
-      t.match(second.configurable, { thread_id, assistant_id: id, graph_id: 'told' })
+      t.match(second.configurable, { thread_id, assistant_id: id, graph_id: 'seen_config' })
       t.match(second.configurable.run_id, /^[0-9a-f-]{36}$/)
       t.not(second.configurable.run_id, first.configurable.run_id)
       for (const key of ['langgraph_auth_user', 'langgraph_auth_user_id', 'langgraph_auth_permissions'])
@@ -98,7 +98,7 @@ for (const { name, connect } of lines)
           langsmith_tracer: { project_name: 'mine', example_id: 'e' },
         }),
       })
-      t.match(((await run.json()) as { told: Told }).told.configurable, {
+      t.match(((await run.json()) as { seen_config: SeenConfig }).seen_config.configurable, {
         langsmith_project: 'mine',
         langsmith_example_id: 'e',
       })
@@ -108,12 +108,12 @@ for (const { name, connect } of lines)
       const id = await assistant({ metadata: { from: 'assistant', both: 'assistant' } })
       const { thread_id } = await client.threads.create({ metadata: { of: 'thread' } })
       const payload = { metadata: { both: 'run', run_id: 'wrong', graph_id: 'wrong' } }
-      const { metadata } = await told(id, payload, thread_id)
+      const { metadata } = await seen_config(id, payload, thread_id)
       t.match(metadata, {
         from: 'assistant',
         both: 'run',
         assistant_id: id,
-        graph_id: 'told',
+        graph_id: 'seen_config',
         thread_id,
         run_attempt: 1,
       })
@@ -123,19 +123,19 @@ for (const { name, connect } of lines)
         from: 'assistant',
         both: 'run',
         assistant_id: id,
-        graph_id: 'told',
+        graph_id: 'seen_config',
         run_id: run!.run_id,
       })
       t.same((run as never as { kwargs: { config: { metadata: object } } }).kwargs.config.metadata, run!.metadata)
       const thread = await client.threads.get(thread_id)
-      t.match(thread.metadata, { of: 'thread', graph_id: 'told', assistant_id: id })
+      t.match(thread.metadata, { of: 'thread', graph_id: 'seen_config', assistant_id: id })
       t.equal(thread.metadata!.from, undefined, 'and nothing of the run but who ran')
     })
 
     await t.test('metadata: keys of the execution override the client', async t => {
       const { thread_id } = await client.threads.create()
       const mine = { langgraph_plan: 'mine', langgraph_version: '0', run_attempt: 9 }
-      const { metadata } = await told('told', { metadata: mine, config: { metadata: mine } }, thread_id)
+      const { metadata } = await seen_config('seen_config', { metadata: mine, config: { metadata: mine } }, thread_id)
       t.match(metadata, EXECUTION)
       const [state] = await client.threads.getHistory(thread_id)
       t.match(state!.metadata, EXECUTION, 'and with it its checkpoints')
@@ -149,37 +149,37 @@ for (const { name, connect } of lines)
 
     await t.test('context: the run overrides its assistant, beside configurable', async t => {
       const id = await assistant({ context: { a: 1, b: { deep: 1 } } })
-      t.same((await told(id)).context, { a: 1, b: { deep: 1 } })
-      t.same((await told(id, { context: { b: 2, c: 3 } })).context, { a: 1, b: 2, c: 3 })
-      const both = await told('told', { context: { c: 1 }, config: { configurable: { d: 2 } } })
+      t.same((await seen_config(id)).context, { a: 1, b: { deep: 1 } })
+      t.same((await seen_config(id, { context: { b: 2, c: 3 } })).context, { a: 1, b: 2, c: 3 })
+      const both = await seen_config('seen_config', { context: { c: 1 }, config: { configurable: { d: 2 } } })
       t.same(both.context, { c: 1 })
       t.match(both.configurable, { d: 2, c: undefined }, 'each in its own place')
-      const refused = await told('told', { context: 'text' }).catch((error: unknown) => error)
+      const refused = await seen_config('seen_config', { context: 'text' }).catch((error: unknown) => error)
       t.match(refused, { status: 422 })
     })
 
     await t.test('runs do not share their configurable', async t => {
       const { thread_id } = await client.threads.create()
-      await told('told', { config: { configurable: { mine: 1 } } }, thread_id)
-      t.equal((await told('told', {}, thread_id)).configurable.mine, undefined)
+      await seen_config('seen_config', { config: { configurable: { mine: 1 } } }, thread_id)
+      t.equal((await seen_config('seen_config', {}, thread_id)).configurable.mine, undefined)
       t.same((await client.threads.get(thread_id)).config ?? {}, {})
-      t.equal((await told('told', {})).configurable['x-api-key'], undefined)
+      t.equal((await seen_config('seen_config', {})).configurable['x-api-key'], undefined)
     })
 
     await t.test('unknown members are ignored', async t => {
-      t.ok(await told('told', { streamProtocol: 'none', unknown: { x: [1] } }))
+      t.ok(await seen_config('seen_config', { streamProtocol: 'none', unknown: { x: [1] } }))
       const response = await fetch(`${cluster.url}/runs/wait`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'x-something': 'else' },
         body: JSON.stringify({
-          assistant_id: 'told',
+          assistant_id: 'seen_config',
           input: {},
           assistantId: 'x',
           unknown: { __proto__: 1 },
           config: { odd: [1] },
         }),
       })
-      const { configurable } = ((await response.json()) as { told: Told }).told
+      const { configurable } = ((await response.json()) as { seen_config: SeenConfig }).seen_config
       t.equal(response.status, 200)
       t.equal(configurable['x-something'], undefined, 'no header becomes configurable')
     })

@@ -13,7 +13,7 @@ t.setTimeout(180_000)
 
 const LIST = '/v2/deployments'
 const UUID = '00000000-0000-4000-8000-000000000000'
-const doors = ROUTES.filter(({ control }) => control)
+const controlRoutes = ROUTES.filter(({ control }) => control)
 
 t.test('a generated key', async t => {
   const cluster = await startCluster()
@@ -26,8 +26,8 @@ t.test('a generated key', async t => {
     (await fetch(`${cluster.url}${path}`, { headers })).status
 
   await t.test('every route needs the key', async t => {
-    t.ok(doors.length >= 20, `${doors.length} doors`)
-    for (const { method, path } of doors) {
+    t.ok(controlRoutes.length >= 20, `${controlRoutes.length} routes`)
+    for (const { method, path } of controlRoutes) {
       const at = path.replace(/:\w+/g, UUID)
       const body = ['POST', 'PATCH'].includes(method) ? { body: '{}' } : {}
       const headers = { 'content-type': 'application/json' }

@@ -182,7 +182,11 @@ t.test('deployments', async t => {
       await deployer.advance(task, 'BUILDING')
       const queued = (await call<Revision>('POST', `/v2/deployments/${made.id}/revisions`, {})).body
       t.match(await interrupt(queued.id), { status: 200, body: { status: 'INTERRUPTED' } }, 'one that waits behind it')
-      t.match(await interrupt(working.id), { status: 200, body: { status: 'BUILDING' } }, 'who works on it is told')
+      t.match(
+        await interrupt(working.id),
+        { status: 200, body: { status: 'BUILDING' } },
+        'its deploy worker is notified',
+      )
       t.same(await deployer.renew(task), { interrupt: true })
       await deployer.advance(task, 'AWAITING_DEPLOY')
       await deployer.advance(task, 'DEPLOYING')

@@ -34,11 +34,11 @@ const { WebSocket } = createRequire(join(root, 'package.json'))('ws') as {
 /** One connection; its messages so far, and a wait for an expected message. */
 async function dial(url: string, thread: string, headers: { [name: string]: string } = {}) {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/threads/${thread}/stream/events`, { headers })
-  const heard: Message[] = []
+  const received: Message[] = []
   let wake = () => {}
   let closed: number | null = null
   socket.on('message', (data: Buffer) => {
-    heard.push(JSON.parse(data.toString()))
+    received.push(JSON.parse(data.toString()))
     wake()
   })
   await new Promise<void>((resolve, reject) => {
@@ -52,7 +52,7 @@ async function dial(url: string, thread: string, headers: { [name: string]: stri
   let id = 0
   const hear = async (test: (message: Message) => boolean, n = 1): Promise<Message> => {
     for (let from = 0; ; ) {
-      for (; from < heard.length; from++) if (test(heard[from]!) && --n === 0) return heard[from]!
+      for (; from < received.length; from++) if (test(received[from]!) && --n === 0) return received[from]!
       if (closed !== null) throw new Error(`closed with ${closed}`)
       await new Promise<void>(done => (wake = done))
     }
@@ -62,7 +62,7 @@ async function dial(url: string, thread: string, headers: { [name: string]: stri
     socket.send(JSON.stringify({ id: mine, method, params }))
     return hear(message => message.id === mine)
   }
-  return { socket, heard, hear, command, closed: () => closed }
+  return { socket, received, hear, command, closed: () => closed }
 }
 const isEnd = ({ method, params }: Message) =>
   method === 'lifecycle' && params?.namespace.length === 0 && params.data.event !== 'running'
@@ -75,7 +75,7 @@ t.before(async () => {
 t.teardown(() => cluster?.stop())
 
 t.test('commands and events on one connection, over several runs', async t => {
-  const { socket, heard, hear, command } = await dial(cluster.url, randomUUID())
+  const { socket, received, hear, command } = await dial(cluster.url, randomUUID())
   const early = await command('subscription.subscribe', { channels: ['lifecycle'] })
   t.match(early, { type: 'success', result: { subscription_id: String, replayed_events: 0 } })
   const start = () => command('run.start', { assistant_id: 'chat', input: human('hello there') })
@@ -83,21 +83,21 @@ t.test('commands and events on one connection, over several runs', async t => {
   await hear(isEnd)
   const second = await command('subscription.subscribe', { channels: ['messages'] })
   await hear(({ params }) => params?.data.event === 'message-finish')
-  const at = heard.indexOf(second)
+  const at = received.indexOf(second)
   t.ok(
-    heard.slice(0, at).every(one => one.method !== 'messages'),
+    received.slice(0, at).every(one => one.method !== 'messages'),
     'the answer comes before the first event',
   )
-  const text = heard.flatMap(one => (one.params?.data.delta as { text?: string })?.text ?? []).join('')
+  const text = received.flatMap(one => (one.params?.data.delta as { text?: string })?.text ?? []).join('')
   t.equal(text, 'You said: hello there', 'what was before is replayed')
-  const told = heard.filter(one => one.method === 'messages').length
-  t.equal(second.result!.replayed_events, told, 'it says how many events it begins with')
+  const sent = received.filter(one => one.method === 'messages').length
+  t.equal(second.result!.replayed_events, sent, 'it says how many events it begins with')
   t.match(await command('subscription.unsubscribe', second.result), { type: 'success', result: {} })
   t.match(await command('subscription.unsubscribe', second.result), { error: 'no_such_subscription' })
   await start()
   await hear(isEnd, 2)
-  t.equal(heard.filter(one => one.params?.data.event === 'message-finish').length, 1, 'and no more of what was left')
-  const seqs = heard.flatMap(one => (one.method === 'lifecycle' ? one.seq! : []))
+  t.equal(received.filter(one => one.params?.data.event === 'message-finish').length, 1, 'and no more of what was left')
+  const seqs = received.flatMap(one => (one.method === 'lifecycle' ? one.seq! : []))
   t.same(
     seqs,
     seqs.toSorted((a, b) => a - b),
@@ -107,10 +107,10 @@ t.test('commands and events on one connection, over several runs', async t => {
 })
 
 t.test('replayed_events of a subscription, during and after a run', async t => {
-  const { socket, heard, hear, command } = await dial(cluster.url, randomUUID())
+  const { socket, received, hear, command } = await dial(cluster.url, randomUUID())
   const subscribe = async (params: object) =>
     Number((await command('subscription.subscribe', params)).result!.replayed_events)
-  const events = () => heard.filter(one => one.type === 'event').length
+  const events = () => received.filter(one => one.type === 'event').length
   await command('run.start', { assistant_id: 'chat', input: human('may I?') })
   await subscribe({ channels: ['lifecycle'] })
   await hear(isEnd)
@@ -120,9 +120,9 @@ t.test('replayed_events of a subscription, during and after a run', async t => {
   t.ok(replayed > 5)
   await hear(isEnd, 2)
   t.equal(events() - before, replayed)
-  t.equal(await subscribe({ channels: ['input'] }), 1, 'the questions, which are told at the end')
+  t.equal(await subscribe({ channels: ['input'] }), 1, 'the interrupts, which are sent at the end')
   t.equal(await subscribe({ channels: ['lifecycle'], namespaces: [['nowhere']] }), 0)
-  const seq = heard.findLast(isEnd)!.seq!
+  const seq = received.findLast(isEnd)!.seq!
   t.equal(await subscribe({ channels: all, since: seq }), 0)
   t.equal(await subscribe({ channels: all, since: seq - 1 }), 1)
   socket.close()
@@ -150,12 +150,12 @@ t.test('a connection runs one assistant', async t => {
 })
 
 t.test('an invalid command is answered and the connection stays open', async t => {
-  const { socket, heard, hear, command, closed } = await dial(cluster.url, randomUUID())
+  const { socket, received, hear, command, closed } = await dial(cluster.url, randomUUID())
   for (const bad of ['{', 'null', '{"id":"x","method":"y"}', Buffer.from([0xff, 0xfe])]) socket.send(bad)
   await hear(one => one.id === null, 4)
   socket.send('{"id":9007199254740993,"method":"agent.getTree"}')
   await hear(one => one.id === null, 5)
-  t.ok(heard.every(one => one.type === 'error' && one.error === 'invalid_argument'))
+  t.ok(received.every(one => one.type === 'error' && one.error === 'invalid_argument'))
   socket.send('{"id":78,"method":"run.start","params":[]}')
   t.match(await hear(one => one.id === 78), { error: 'invalid_argument', message: /^params: expected an object/ })
   t.match(await command('subscription.subscribe', { channels: [] }), { error: 'invalid_argument' })
@@ -169,11 +169,11 @@ t.test('an invalid command is answered and the connection stays open', async t =
 })
 
 t.test('concurrent commands execute in turn, each answered under its id', async t => {
-  const { socket, heard, hear } = await dial(cluster.url, randomUUID())
+  const { socket, received, hear } = await dial(cluster.url, randomUUID())
   for (let id = 1; id <= 300; id++) socket.send(JSON.stringify({ id, method: 'agent.getTree' }))
   await hear(one => one.error === 'no_such_run', 300)
   t.same(
-    heard.map(one => one.id!).toSorted((a, b) => a - b),
+    received.map(one => one.id!).toSorted((a, b) => a - b),
     Array.from({ length: 300 }, (_, i) => i + 1),
   )
   socket.close()
@@ -228,7 +228,7 @@ t.test('a slow client receives every event; a client that does not read is disco
   })()
   await slow.hear(isEnd)
   await pauses
-  const got = slow.heard.filter(one => one.method === 'custom')
+  const got = slow.received.filter(one => one.method === 'custom')
   t.same(
     got.map(one => (one.params!.data.payload as { i: number }).i),
     Array.from({ length: 1_000 }, (_, i) => i),
@@ -237,7 +237,7 @@ t.test('a slow client receives every event; a client that does not read is disco
   await sleep(3_000)
   deaf.socket.resume()
   await gone
-  t.ok(deaf.heard.length < slow.heard.length, 'it was not kept for ever')
+  t.ok(deaf.received.length < slow.received.length, 'it was not kept for ever')
   slow.socket.close()
 })
 

@@ -207,7 +207,7 @@ t.test('one stream over several runs, and over a restart of everything', async t
   one = await startCluster({ app: 'test/apps/chat', data: folder })
   t.teardown(() => one.stop())
   const after = on(one.url, thread)
-  t.same(await after.events({ channels: ['lifecycle'] }), two.slice(2), 'the last run is told as it was')
+  t.same(await after.events({ channels: ['lifecycle'] }), two.slice(2), 'the last run is streamed unchanged')
   await after.command('run.start', start)
   const third = await after.events({ channels: ['lifecycle'], since: two.at(-1)!.seq })
   t.same(
@@ -389,7 +389,7 @@ t.test('members of a run of the protocol: tracer, strategy, config, fork', async
   const config = { configurable: { mine: 1 }, tags: ['tag'], recursion_limit: 9 }
   const langsmith_tracer = { project_name: 'p', example_id: 'e' }
   await command('run.start', {
-    assistant_id: 'told',
+    assistant_id: 'seen_config',
     input: { ask: 1 },
     config,
     metadata: { of: 'run' },
@@ -397,9 +397,9 @@ t.test('members of a run of the protocol: tracer, strategy, config, fork', async
   })
   const seen = of(await events({ channels: ['values', 'lifecycle'] }), 'values').at(-1)!.params.data
   t.match(seen, {
-    told: {
+    seen_config: {
       configurable: { mine: 1, langsmith_project: 'p', langsmith_example_id: 'e', thread_id: thread },
-      metadata: { of: 'run', graph_id: 'told' },
+      metadata: { of: 'run', graph_id: 'seen_config' },
       recursionLimit: 9,
     },
   })
@@ -490,7 +490,7 @@ t.test('the classic stream of such a run is unchanged; other runs have no events
   t.same(new Set(classic.frames.map(frame => frame.event)), new Set(['metadata', 'values']))
   await command('run.start', { assistant_id: 'chat', input: human('hello') })
   const next = await events({ channels: ALL, since: seen.at(-1)!.seq })
-  t.equal(of(next, 'lifecycle').length, 2, 'only the run of the protocol is told')
+  t.equal(of(next, 'lifecycle').length, 2, 'only the run of the protocol is streamed')
 })
 
 const [{ connect: line1 }] = lines as [(typeof lines)[number]]

@@ -146,19 +146,19 @@ t.test('a run that is rolled back, and one that is dropped before it starts', as
   await read(url, thread, 1, '-')
   const third = await post(`${url}/threads/${thread}/runs`, { ...chunks(1), multitask_strategy: 'rollback' })
   const { frames } = await reading
-  const told = frames.map(frame => ({ event: frame.event, ...JSON.parse(frame.data) }))
+  const events = frames.map(frame => ({ event: frame.event, ...JSON.parse(frame.data) }))
   t.same(
-    told.filter(one => one.run_id === first.run_id).map(one => [one.event, one.status]),
+    events.filter(one => one.run_id === first.run_id).map(one => [one.event, one.status]),
     [
       ['metadata', undefined],
       ['run_done', 'interrupted'],
     ],
   )
   t.same(
-    told.filter(one => one.run_id === second.run_id).map(one => [one.event, one.status]),
+    events.filter(one => one.run_id === second.run_id).map(one => [one.event, one.status]),
     [['run_done', 'interrupted']],
   )
-  t.equal(told.find(one => one.event === 'metadata' && one.run_id === third.run_id)?.attempt, 1)
+  t.equal(events.find(one => one.event === 'metadata' && one.run_id === third.run_id)?.attempt, 1)
 })
 
 for (const { name, connect } of lines) {

@@ -86,11 +86,7 @@ t.test('threads', async t => {
         t.same(await threads.search({ ids: at(7), select: ['config', 'context'] } as never), [
           { config: {}, context: {} },
         ])
-        t.notHas(
-          (await threads.search({ ids: at(7) }))[0],
-          { context: Object },
-          'which is told to who asks for it alone',
-        )
+        t.notHas((await threads.search({ ids: at(7) }))[0], { context: Object }, 'which is returned on request only')
         for (const { thread_id } of made) await threads.delete(thread_id)
         t.equal(await count({}), 0)
       })

@@ -7,17 +7,17 @@ t.setTimeout(120_000)
 
 t.test('POST /assistants', async t => {
   const { http, ok } = await startServer(t)
-  /** What a run of the assistant is told. */
-  const toldTo = async ({ assistant_id }: Body) =>
-    (await ok('POST', '/runs/wait', { assistant_id, input: {} })).told as Body & { configurable: Body }
+  /** The config that a run of the assistant receives. */
+  const configOf = async ({ assistant_id }: Body) =>
+    (await ok('POST', '/runs/wait', { assistant_id, input: {} })).seen_config as Body & { configurable: Body }
   const stored = async (made: Body) => ok('GET', `/assistants/${made.assistant_id}`)
   const kept = async (field: string, value: unknown) => {
-    const made = await ok('POST', '/assistants', { graph_id: 'told', [field]: value })
+    const made = await ok('POST', '/assistants', { graph_id: 'seen_config', [field]: value })
     return [made[field], (await stored(made))[field]]
   }
 
   const known = randomUUID()
-  await ok('POST', '/assistants', { graph_id: 'told', assistant_id: known, name: 'first' })
+  await ok('POST', '/assistants', { graph_id: 'seen_config', assistant_id: known, name: 'first' })
   const given = randomUUID()
 
   const rows: RequestRow<Body>[] = [
@@ -51,7 +51,7 @@ t.test('POST /assistants', async t => {
           async (t, made) => {
             t.match(made.config, { tags: ['a'], recursion_limit: 7, configurable: { x: 1 } })
             t.match(
-              await toldTo(made),
+              await configOf(made),
               { tags: ['a'], recursionLimit: 7, configurable: { x: 1 } },
               'it reaches the runs',
             )
@@ -64,12 +64,12 @@ t.test('POST /assistants', async t => {
     {
       field: 'config.tags',
       type: 'array of string',
-      takes: [[['a', 'b'], async (t, made) => void t.match(await toldTo(made), { tags: ['a', 'b'] })]],
+      takes: [[['a', 'b'], async (t, made) => void t.match(await configOf(made), { tags: ['a', 'b'] })]],
     },
     {
       field: 'config.recursion_limit',
       type: 'number',
-      takes: [[9, async (t, made) => void t.match(await toldTo(made), { recursionLimit: 9 })]],
+      takes: [[9, async (t, made) => void t.match(await configOf(made), { recursionLimit: 9 })]],
     },
     {
       field: 'config.configurable',
@@ -77,7 +77,7 @@ t.test('POST /assistants', async t => {
       takes: [
         [
           { deep: { er: [1] } },
-          async (t, made) => void t.match(await toldTo(made), { configurable: { deep: { er: [1] } } }),
+          async (t, made) => void t.match(await configOf(made), { configurable: { deep: { er: [1] } } }),
         ],
       ],
     },
@@ -89,7 +89,7 @@ t.test('POST /assistants', async t => {
           { who: 'ada' },
           async (t, made) => {
             t.same(made.context, { who: 'ada' })
-            t.match(await toldTo(made), { context: { who: 'ada' } })
+            t.match(await configOf(made), { context: { who: 'ada' } })
           },
         ],
       ],
@@ -103,7 +103,7 @@ t.test('POST /assistants', async t => {
           { team: { a: [1, null] } },
           async (t, made) => {
             t.same(made.metadata, { team: { a: [1, null] } })
-            t.match(await toldTo(made), { metadata: { team: { a: [1, null] } } }, 'its runs carry it')
+            t.match(await configOf(made), { metadata: { team: { a: [1, null] } } }, 'its runs carry it')
           },
         ],
       ],
@@ -116,7 +116,7 @@ t.test('POST /assistants', async t => {
         [
           'raise',
           async t => {
-            const body = { graph_id: 'told', assistant_id: known, if_exists: 'raise' }
+            const body = { graph_id: 'seen_config', assistant_id: known, if_exists: 'raise' }
             const { status, body: error } = await http('POST', '/assistants', body)
             t.equal(status, 409)
             t.type((error as Body).detail, 'string')
@@ -126,12 +126,16 @@ t.test('POST /assistants', async t => {
           'do_nothing',
           async t => {
             const body = { graph_id: 'echo', assistant_id: known, if_exists: 'do_nothing', name: 'second' }
-            t.match(await ok('POST', '/assistants', body), { assistant_id: known, graph_id: 'told', name: 'first' })
+            t.match(await ok('POST', '/assistants', body), {
+              assistant_id: known,
+              graph_id: 'seen_config',
+              name: 'first',
+            })
           },
         ],
       ],
       absent: async t => {
-        const { status } = await http('POST', '/assistants', { graph_id: 'told', assistant_id: known })
+        const { status } = await http('POST', '/assistants', { graph_id: 'seen_config', assistant_id: known })
         t.equal(status, 409, 'the default is raise')
       },
     },
@@ -150,7 +154,7 @@ t.test('POST /assistants', async t => {
   ]
   await requestTests(t, {
     name: 'request',
-    good: () => ({ graph_id: 'told' }),
+    good: () => ({ graph_id: 'seen_config' }),
     send: body => http('POST', '/assistants', body),
     make: body => ok('POST', '/assistants', body),
     rows,
@@ -169,9 +173,9 @@ t.test('POST /assistants', async t => {
   })
 
   const objects = [
-    await ok('POST', '/assistants', { graph_id: 'told', description: 'd', context: { a: 1 } }),
-    await ok('POST', '/assistants', { graph_id: 'told' }),
-    await ok('GET', '/assistants/told'),
+    await ok('POST', '/assistants', { graph_id: 'seen_config', description: 'd', context: { a: 1 } }),
+    await ok('POST', '/assistants', { graph_id: 'seen_config' }),
+    await ok('GET', '/assistants/seen_config'),
   ]
   await responseTests(
     t,

@@ -48,9 +48,9 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
     void first.then(() => (over ? null : remove(cron)))
     return { cron, thread_id, ended: () => first }
   }
-  const told = async ({ ended }: Made) => ((await ended()).values as Body).told as Body
-  const { assistant_id: toldId } = await ok('GET', '/assistants/told')
-  const own = await ok('POST', '/assistants', { graph_id: 'told', config: { tags: ['own'] } })
+  const seen_config = async ({ ended }: Made) => ((await ended()).values as Body).seen_config as Body
+  const { assistant_id: seenConfigId } = await ok('GET', '/assistants/seen_config')
+  const own = await ok('POST', '/assistants', { graph_id: 'seen_config', config: { tags: ['own'] } })
   const paused = async ({ thread_id, ended }: Made) => {
     await ended()
     const { next, tasks } = await ok('GET', `/threads/${thread_id}/state`)
@@ -92,12 +92,12 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
       type: 'string',
       required: true,
       takes: [
-        ['told', (t, { cron }) => void t.equal(cron.assistant_id, toldId, 'the assistant of the graph')],
+        ['seen_config', (t, { cron }) => void t.equal(cron.assistant_id, seenConfigId, 'the assistant of the graph')],
         [
           own.assistant_id,
           async (t, made) => {
             t.equal(made.cron.assistant_id, own.assistant_id)
-            t.match(await told(made), { tags: ['own'] })
+            t.match(await seen_config(made), { tags: ['own'] })
           },
         ],
       ],
@@ -150,30 +150,31 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
       takes: [
         [
           { tags: ['c'], recursion_limit: 8, configurable: { x: 1 } },
-          async (t, made) => void t.match(await told(made), { tags: ['c'], recursionLimit: 8, configurable: { x: 1 } }),
+          async (t, made) =>
+            void t.match(await seen_config(made), { tags: ['c'], recursionLimit: 8, configurable: { x: 1 } }),
         ],
       ],
-      absent: async (t, made) => void t.match(await told(made), { recursionLimit: 25 }),
+      absent: async (t, made) => void t.match(await seen_config(made), { recursionLimit: 25 }),
     },
     {
       field: 'config.tags',
       type: 'array of string',
-      takes: [[['only'], async (t, made) => void t.match(await told(made), { tags: ['only'] })]],
+      takes: [[['only'], async (t, made) => void t.match(await seen_config(made), { tags: ['only'] })]],
     },
     {
       field: 'config.recursion_limit',
       type: 'number',
-      takes: [[6, async (t, made) => void t.match(await told(made), { recursionLimit: 6 })]],
+      takes: [[6, async (t, made) => void t.match(await seen_config(made), { recursionLimit: 6 })]],
     },
     {
       field: 'config.configurable',
       type: 'object',
-      takes: [[{ y: [2] }, async (t, made) => void t.match(await told(made), { configurable: { y: [2] } })]],
+      takes: [[{ y: [2] }, async (t, made) => void t.match(await seen_config(made), { configurable: { y: [2] } })]],
     },
     {
       field: 'context',
       type: 'object',
-      takes: [[{ who: 'bob' }, async (t, made) => void t.match(await told(made), { context: { who: 'bob' } })]],
+      takes: [[{ who: 'bob' }, async (t, made) => void t.match(await seen_config(made), { context: { who: 'bob' } })]],
     },
     {
       field: 'webhook',
@@ -205,7 +206,11 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
           '*',
           async (t, made) => {
             await made.ended()
-            t.match(await ok('GET', `/threads/${made.thread_id}/state`), { values: { told: {} } }, 'after its node')
+            t.match(
+              await ok('GET', `/threads/${made.thread_id}/state`),
+              { values: { seen_config: {} } },
+              'after its node',
+            )
           },
         ],
       ],
@@ -222,7 +227,7 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
   ]
   await requestTests(t, {
     name: 'request',
-    good: () => ({ assistant_id: 'told', schedule: SOON, input: {} }),
+    good: () => ({ assistant_id: 'seen_config', schedule: SOON, input: {} }),
     send,
     make,
     rows,
@@ -236,7 +241,7 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
         const first = await ok('POST', `/threads/${thread_id}/runs`, { ...waiting, webhook: url })
         const strategy = multitask_strategy === undefined ? {} : { multitask_strategy }
         const cron = await ok('POST', `/threads/${thread_id}/runs/crons`, {
-          assistant_id: 'told',
+          assistant_id: 'seen_config',
           schedule: SOON,
           input: {},
           ...strategy,
@@ -276,8 +281,16 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
   })
 
   const made = await Promise.all([
-    make({ assistant_id: 'told', schedule: LATER }),
-    make({ assistant_id: 'told', schedule: LATER, end_time, metadata: { a: 1 }, input, config: {}, context: {} }),
+    make({ assistant_id: 'seen_config', schedule: LATER }),
+    make({
+      assistant_id: 'seen_config',
+      schedule: LATER,
+      end_time,
+      metadata: { a: 1 },
+      input,
+      config: {},
+      context: {},
+    }),
   ])
   await responseTests(
     t,
@@ -288,7 +301,7 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
 
   await t.test('payload is what new runs are made of', async t => {
     const body = {
-      assistant_id: 'told',
+      assistant_id: 'seen_config',
       schedule: LATER,
       input,
       metadata: { a: 1 },
@@ -298,7 +311,7 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
     const { cron } = await make({ ...body, interrupt_before: '*', interrupt_after: '*', multitask_strategy: 'reject' })
     t.match(cron.payload, {
       ...body,
-      assistant_id: toldId,
+      assistant_id: seenConfigId,
       interrupt_before: '*',
       interrupt_after: '*',
       multitask_strategy: 'reject',
@@ -310,7 +323,7 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
       ['no-uuid', 422],
       [randomUUID(), 404],
     ] as const) {
-      const answer = await http('POST', `/threads/${id}/runs/crons`, { assistant_id: 'told', schedule: LATER })
+      const answer = await http('POST', `/threads/${id}/runs/crons`, { assistant_id: 'seen_config', schedule: LATER })
       t.equal(answer.status, status, id)
       t.type((answer.body as Body).detail, 'string')
     }

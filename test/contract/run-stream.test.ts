@@ -31,9 +31,9 @@ t.test('POST /runs/stream', async t => {
     const { run_id } = dataOf(frames, 'metadata')[0] as { run_id: string }
     return { frames, run_id, run: () => until(() => calls()[0]), started }
   }
-  const told = (made: Made) => last(made).told as Body
-  const { assistant_id: toldId } = await ok('GET', '/assistants/told')
-  const own = await ok('POST', '/assistants', { graph_id: 'told', config: { tags: ['own'] } })
+  const seen_config = (made: Made) => last(made).seen_config as Body
+  const { assistant_id: seenConfigId } = await ok('GET', '/assistants/seen_config')
+  const own = await ok('POST', '/assistants', { graph_id: 'seen_config', config: { tags: ['own'] } })
   const hooked = hook()
   const long = hook()
   const longUrl = `${long.url}?${'x'.repeat(65_536 - long.url.length - 1)}`
@@ -44,8 +44,8 @@ t.test('POST /runs/stream', async t => {
       type: 'string',
       required: true,
       takes: [
-        ['told', async (t, made) => void t.equal((await made.run()).assistant_id, toldId)],
-        [own.assistant_id, (t, made) => void t.match(told(made), { tags: ['own'] })],
+        ['seen_config', async (t, made) => void t.equal((await made.run()).assistant_id, seenConfigId)],
+        [own.assistant_id, (t, made) => void t.match(seen_config(made), { tags: ['own'] })],
       ],
     },
     {
@@ -68,7 +68,10 @@ t.test('POST /runs/stream', async t => {
       type: 'object',
       takes: [
         [{ update: { ask: 'u' } }, (t, made) => void t.match(last(made), { ask: 'u' })],
-        [{ goto: { node: 'node', input: { ask: 'g' } } }, (t, made) => void t.ok(last(made).told, 'it goes there')],
+        [
+          { goto: { node: 'node', input: { ask: 'g' } } },
+          (t, made) => void t.ok(last(made).seen_config, 'it goes there'),
+        ],
         [
           { resume: { yes: true } },
           async (t, made) => void t.match((await made.run()).kwargs, { command: { resume: { yes: true } } }),
@@ -91,7 +94,7 @@ t.test('POST /runs/stream', async t => {
           { a: { b: [1] } },
           async (t, made) => {
             t.match((await made.run()).metadata, { a: { b: [1] } }, 'assigned to the run')
-            t.match(told(made).metadata, { a: { b: [1] } })
+            t.match(seen_config(made).metadata, { a: { b: [1] } })
           },
         ],
       ],
@@ -102,30 +105,30 @@ t.test('POST /runs/stream', async t => {
       takes: [
         [
           { tags: ['c'], recursion_limit: 8, configurable: { x: 1 } },
-          (t, made) => void t.match(told(made), { tags: ['c'], recursionLimit: 8, configurable: { x: 1 } }),
+          (t, made) => void t.match(seen_config(made), { tags: ['c'], recursionLimit: 8, configurable: { x: 1 } }),
         ],
       ],
-      absent: (t, made) => void t.match(told(made), { recursionLimit: 25 }),
+      absent: (t, made) => void t.match(seen_config(made), { recursionLimit: 25 }),
     },
     {
       field: 'config.tags',
       type: 'array of string',
-      takes: [[['d'], (t, made) => void t.match(told(made), { tags: ['d'] })]],
+      takes: [[['d'], (t, made) => void t.match(seen_config(made), { tags: ['d'] })]],
     },
     {
       field: 'config.recursion_limit',
       type: 'number',
-      takes: [[6, (t, made) => void t.match(told(made), { recursionLimit: 6 })]],
+      takes: [[6, (t, made) => void t.match(seen_config(made), { recursionLimit: 6 })]],
     },
     {
       field: 'config.configurable',
       type: 'object',
-      takes: [[{ y: [2] }, (t, made) => void t.match(told(made), { configurable: { y: [2] } })]],
+      takes: [[{ y: [2] }, (t, made) => void t.match(seen_config(made), { configurable: { y: [2] } })]],
     },
     {
       field: 'context',
       type: 'object',
-      takes: [[{ who: 'bob' }, (t, made) => void t.match(told(made), { context: { who: 'bob' } })]],
+      takes: [[{ who: 'bob' }, (t, made) => void t.match(seen_config(made), { context: { who: 'bob' } })]],
     },
     {
       field: 'webhook',
@@ -205,7 +208,7 @@ t.test('POST /runs/stream', async t => {
           async (t, made) =>
             void t.match(await ok('GET', `/threads/${(await made.run()).thread_id}`), {
               status: 'idle',
-              values: { told: {} },
+              values: { seen_config: {} },
             }),
         ],
         [
@@ -225,15 +228,18 @@ t.test('POST /runs/stream', async t => {
       type: ['cancel', 'continue'],
       takes: (['cancel', 'continue'] as const).map(value => [
         value,
-        (t, made) => void t.ok(last(made).told, 'who stays sees all'),
+        (t, made) => void t.ok(last(made).seen_config, 'who stays sees all'),
       ]),
     },
     {
       field: 'after_seconds',
       type: 'number',
       takes: [
-        [0.6, (t, made) => void t.ok(Date.now() - made.started >= 600 && last(made).told, 'not before its time')],
-        [0, (t, made) => void t.ok(last(made).told)],
+        [
+          0.6,
+          (t, made) => void t.ok(Date.now() - made.started >= 600 && last(made).seen_config, 'not before its time'),
+        ],
+        [0, (t, made) => void t.ok(last(made).seen_config)],
       ],
       refuses: [-1],
     },
@@ -257,7 +263,7 @@ t.test('POST /runs/stream', async t => {
   ]
   await requestTests(t, {
     name: 'request',
-    good: () => ({ assistant_id: 'told', input: {}, on_completion: 'keep' }),
+    good: () => ({ assistant_id: 'seen_config', input: {}, on_completion: 'keep' }),
     send: async body => {
       const { status, body: text } = await http('POST', '/runs/stream', body)
       return { status, body: text }

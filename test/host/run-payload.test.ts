@@ -193,24 +193,28 @@ t.test('feedback keys are accepted and send nothing', async t => {
 })
 
 t.test('config and context reach the node, each in its own place', async t => {
-  const told = async (kwargs: Partial<RunKwargs>) =>
-    ((await thread('told').run({ input: { ask: 1 }, ...kwargs })).values as { told: never }).told
+  const seen_config = async (kwargs: Partial<RunKwargs>) =>
+    ((await thread('seen_config').run({ input: { ask: 1 }, ...kwargs })).values as { seen_config: never }).seen_config
   t.match(
-    await told({
+    await seen_config({
       config: { tags: ['one'], recursion_limit: 7, metadata: { mine: 1 }, configurable: { a: 1, assistant_id: 'as' } },
       context: { b: 2 },
     }),
     {
-      configurable: { a: 1, graph_id: 'told', thread_id: /^payload/, run_id: /^run-/, assistant_id: 'as' },
+      configurable: { a: 1, graph_id: 'seen_config', thread_id: /^payload/, run_id: /^run-/, assistant_id: 'as' },
       context: { b: 2 },
       tags: ['one'],
       recursionLimit: 7,
-      metadata: { mine: 1, graph_id: 'told', run_attempt: 1, assistant_id: 'as' },
+      metadata: { mine: 1, graph_id: 'seen_config', run_attempt: 1, assistant_id: 'as' },
     },
   )
-  t.match(await told({ config: { configurable: { a: 1 } } }), { context: { a: 1 }, configurable: { a: 1 } }, 'mirrored')
-  t.match(await told({ context: { b: 2 } }), { context: { b: 2 }, configurable: { b: 2 } })
-  t.match(await told({ config: { configurable: { __pregel_read: 'x', a: 1 } } }), { configurable: { a: 1 } })
+  t.match(
+    await seen_config({ config: { configurable: { a: 1 } } }),
+    { context: { a: 1 }, configurable: { a: 1 } },
+    'mirrored',
+  )
+  t.match(await seen_config({ context: { b: 2 } }), { context: { b: 2 }, configurable: { b: 2 } })
+  t.match(await seen_config({ config: { configurable: { __pregel_read: 'x', a: 1 } } }), { configurable: { a: 1 } })
 })
 
 t.test('errors: class and message, whatever was thrown, wherever', async t => {

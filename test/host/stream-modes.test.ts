@@ -261,7 +261,7 @@ t.test('a checkpoint refers to subgraphs by checkpoint, and tasks tell their int
   t.notOk('state' in task)
   const [interrupt] = Object.values(ended.interrupts).flat()
   t.match(dataOf(ended, 'tasks').at(-1), { name: 'sub', interrupts: [interrupt] })
-  const hidden = await stream('told', ['debug', 'checkpoints'], {
+  const hidden = await stream('seen_config', ['debug', 'checkpoints'], {
     input: { ask: 1 },
     config: { configurable: { langgraph_auth_user: { identity: 'secret-name' }, mine: 'visible' } },
   })

@@ -26,10 +26,10 @@ def on_thread():
 async def invoke():
     check(remote("counter").invoke({"steps": 3}) == {"steps": 3, "numbers": [1, 2, 3]}, "invoke")
     check((await remote("counter").ainvoke({"steps": 2}))["numbers"] == [1, 2], "ainvoke")
-    told = (await remote("told").ainvoke({"ask": 1}, {"tags": ["mine"], "configurable": {"x": 1}, "recursion_limit": 7}))["told"]
-    check(told["configurable"]["x"] == 1 and "mine" in told["tags"] and told["recursionLimit"] == 7, "its config arrives")
-    told = (await remote("told").with_config({"configurable": {"y": 2}}).ainvoke({"ask": 1}, context={"z": 3}))["told"]
-    check(told["configurable"]["y"] == 2 and told["context"] == {"z": 3}, "a bound config, and a context")
+    seen_config = (await remote("seen_config").ainvoke({"ask": 1}, {"tags": ["mine"], "configurable": {"x": 1}, "recursion_limit": 7}))["seen_config"]
+    check(seen_config["configurable"]["x"] == 1 and "mine" in seen_config["tags"] and seen_config["recursionLimit"] == 7, "its config arrives")
+    seen_config = (await remote("seen_config").with_config({"configurable": {"y": 2}}).ainvoke({"ask": 1}, context={"z": 3}))["seen_config"]
+    check(seen_config["configurable"]["y"] == 2 and seen_config["context"] == {"z": 3}, "a bound config, and a context")
     await refused(RemoteException, remote("fail").ainvoke({"message": "oh no"}), "a failure is raised")
 
 

@@ -34,16 +34,16 @@ async def payload_forms():
     tid = await new_thread()
     values = await client.runs.wait(
         tid,
-        "told",
+        "seen_config",
         input={"ask": 1},
         metadata={"ticket": 7},
         config={"tags": ["t"], "recursion_limit": 9, "configurable": {"a": 1}},
         context={"b": 2},
         durability="sync",
     )
-    told = values["told"]
-    check(told["configurable"]["a"] == 1 and told["context"] == {"b": 2}, "config and context")
-    check(told["recursionLimit"] == 9 and "t" in told["tags"] and told["metadata"]["ticket"] == 7, "limit, tags, metadata")
+    seen_config = values["seen_config"]
+    check(seen_config["configurable"]["a"] == 1 and seen_config["context"] == {"b": 2}, "config and context")
+    check(seen_config["recursionLimit"] == 9 and "t" in seen_config["tags"] and seen_config["metadata"]["ticket"] == 7, "limit, tags, metadata")
     values = await client.runs.wait(tid, "counter", input={"steps": 2}, multitask_strategy="enqueue", after_seconds=0)
     check(values["numbers"] == [1, 2], "the numbers of the SDK's own defaults are taken")
     values = await client.runs.wait(tid, "counter", command={"update": {"steps": 4}, "goto": "count"})

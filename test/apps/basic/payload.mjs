@@ -35,8 +35,8 @@ class ScriptedModel extends BaseChatModel {
       const message = new AIMessageChunk({ id, ...piece })
       const chunk = new ChatGenerationChunk({ text: typeof piece.content === 'string' ? piece.content : '', message })
       yield chunk
-      const told = manager?.handleLLMNewToken(chunk.text, undefined, undefined, undefined, undefined, { chunk })
-      if (this.awaits) await told
+      const handled = manager?.handleLLMNewToken(chunk.text, undefined, undefined, undefined, undefined, { chunk })
+      if (this.awaits) await handled
     }
   }
 }
@@ -286,13 +286,13 @@ export const deaf = new StateGraph(Seen)
   .addEdge('first', 'second')
   .compile()
 
-/** What a node is told. */
-export const told = graphOf(Annotation.Root({ ask: Annotation(), told: Annotation() }), (_, config) => {
+/** Returns the config that its node receives. */
+export const seen_config = graphOf(Annotation.Root({ ask: Annotation(), seen_config: Annotation() }), (_, config) => {
   const configurable = Object.fromEntries(
     Object.entries(config.configurable ?? {}).filter(([key]) => !key.startsWith('__')),
   )
   const { context, tags, metadata, recursionLimit } = config
-  return { told: { configurable, context, tags, metadata, recursionLimit } }
+  return { seen_config: { configurable, context, tags, metadata, recursionLimit } }
 }).compile()
 
 /** Writes what cannot be shown, and works on. */
