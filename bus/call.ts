@@ -1,14 +1,14 @@
 /**
- * Calls to workers. One multiplexer of our own, calls of one event-loop turn to one subject in one message, bodies
- * beyond max_payload in parts (up to 256 MB). An answer with an error status resolves like any other: the edge forwards
- * it. Only "no answer" rejects, with `unavailable`; whether the call was carried out is then unknown.
+ * Calls to workers, through one multiplexer instead of the client's request (bus/mux.ts has the measurement). Calls of
+ * one event-loop turn to one subject travel in one message, bodies beyond max_payload in parts (up to 256 MB). An answer
+ * with an error status resolves like any other: the edge forwards it. Only "no answer" rejects, with `unavailable`;
+ * whether the call was carried out is then unknown.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AnswerHead, CallHead } from '../schemas/calls.js'
 import { ERRORS, type ErrorCode, fail } from '../schemas/errors.js'
 import type { Link } from './connect.js'
 import {
-  collector,
   decodeHead,
   type Entry,
   encodeHead,
@@ -17,10 +17,9 @@ import {
   MAX_MESSAGE,
   messagesOf,
   NOTHING,
-  partsOf,
   sizeOf,
-  WINDOW,
 } from './envelope.js'
+import { openIncoming, windowsOf } from './parts.js'
 
 export interface Answer {
   head: AnswerHead
@@ -62,15 +61,15 @@ export interface Caller {
 }
 
 interface Waiting {
+  id: number
   subject: string
   entry: Entry
   body: Uint8Array
-  parts: Iterator<Entry> | null
+  windows: Iterator<Uint8Array[]> | null
+  /** The number of the message that the call was sent in. */
   message: number
   due: number
   retryUntil: number
-  answer: ReturnType<typeof collector> | null
-  answerHead: AnswerHead | null
   resolve(answer: Answer): void
   reject(error: Error): void
 }
@@ -79,59 +78,68 @@ const TIMEOUT_MS = 10_000
 const PATIENCE_MS = 1_500
 const SWEEP_MS = 100
 const PAUSE_MS = 250
+/** How long a call waits before it is sent again when no worker serves its subject. */
+const NOBODY_MS = 50
 
 export function openCaller(link: Link): Caller {
   const inbox = link.inbox()
   const waiting = new Map<number, Waiting>()
+  const answers = openIncoming<AnswerHead>(Infinity)
   let turn = new Map<string, Waiting[]>()
   let lastId = 0
   let lastMessage = 0
   let closed = false
 
-  const subscription = link.nc.subscribe(`${inbox}.*`, {
-    callback: (error, message) => {
-      if (error) return
-      if (message.headers?.code === 503) return nobodyServes(Number(message.subject.slice(inbox.length + 1)))
-      for (const entry of entriesOf(message.data)) onEntry(entry)
-    },
+  const subscription = link.subscribe(`${inbox}.*`, message => {
+    if (message.headers?.code === 503) return onNobody(Number(message.subject.slice(inbox.length + 1)))
+    for (const entry of entriesOf(message.data)) {
+      const call = waiting.get(entry.id)
+      if (call === undefined) continue
+      try {
+        onEntry(call, entry)
+      } catch (error) {
+        reject(call, fail('internal', `The answer to ${call.subject} cannot be read: ${(error as Error).message}`))
+      }
+    }
   })
 
-  function onEntry(entry: Entry): void {
-    const call = waiting.get(entry.id)
-    if (call === undefined) return
-    if (entry.kind === KIND.whole) {
-      waiting.delete(entry.id)
-      call.resolve({ head: decodeHead(entry.head), body: entry.body })
-    } else if (entry.kind === KIND.announce) {
-      call.answerHead = decodeHead(entry.head)
-      call.answer = collector(entry.time)
-    } else if (entry.kind === KIND.part && call.answer?.add(entry.body)) {
-      waiting.delete(entry.id)
-      call.resolve({ head: call.answerHead!, body: call.answer.bytes })
-    } else if (entry.kind === KIND.go) {
-      sendParts(call, decodeHead<{ inbox: string }>(entry.head).inbox)
-    }
+  function onEntry(call: Waiting, { kind, head, body, time }: Entry): void {
+    const key = `${call.id}`
+    if (kind === KIND.whole) resolve(call, { head: decodeHead(head), body })
+    else if (kind === KIND.announce) answers.announce(key, time, decodeHead(head))
+    else if (kind === KIND.part) {
+      const whole = answers.add(key, body)
+      if (whole !== null && whole !== 'go') resolve(call, { head: whole.info, body: whole.body })
+    } else if (kind === KIND.go) sendWindow(call, decodeHead<{ inbox: string }>(head).inbox)
   }
 
-  function sendParts(call: Waiting, to: string): void {
-    call.parts ??= partsOf(call.entry.id, call.body)
-    for (let n = 0; n < WINDOW; n++) {
-      const { done, value } = call.parts.next()
-      if (done) return
-      for (const message of messagesOf([value])) link.nc.publish(to, message, { reply: `${inbox}.0` })
-    }
+  function forget({ id }: Waiting): void {
+    waiting.delete(id)
+    answers.discard(`${id}`)
   }
 
-  /** The server says so at once; a worker that starts or restarts is there again soon. */
-  function nobodyServes(message: number): void {
+  function resolve(call: Waiting, answer: Answer): void {
+    forget(call)
+    call.resolve(answer)
+  }
+
+  function reject(call: Waiting, error: Error): void {
+    forget(call)
+    call.reject(error)
+  }
+
+  function sendWindow(call: Waiting, to: string): void {
+    call.windows ??= windowsOf(call.id, call.body)
+    for (const message of call.windows.next().value ?? []) link.nc.publish(to, message, { reply: `${inbox}.0` })
+  }
+
+  /** The broker reports at once that no worker serves a subject; a worker that restarts will serve it again soon. */
+  function onNobody(message: number): void {
     const now = Date.now()
-    for (const [id, call] of waiting) {
+    for (const call of waiting.values()) {
       if (call.message !== message) continue
-      if (now < call.retryUntil) setTimeout(() => waiting.has(id) && enqueue(call), 50).unref()
-      else {
-        waiting.delete(id)
-        call.reject(fail('unavailable', 'No worker serves this request at the moment'))
-      }
+      if (now < call.retryUntil) setTimeout(() => waiting.has(call.id) && enqueue(call), NOBODY_MS).unref()
+      else reject(call, fail('unavailable', 'No worker serves this request at the moment'))
     }
   }
 
@@ -164,11 +172,8 @@ export function openCaller(link: Link): Caller {
 
   const sweep = setInterval(() => {
     const now = Date.now()
-    for (const [id, call] of waiting) {
-      if (call.due > now) continue
-      waiting.delete(id)
-      call.reject(fail('unavailable', `${call.subject} did not answer in time`))
-    }
+    for (const call of waiting.values())
+      if (call.due <= now) reject(call, fail('unavailable', `${call.subject} did not answer in time`))
   }, SWEEP_MS)
   sweep.unref()
 
@@ -187,19 +192,9 @@ export function openCaller(link: Link): Caller {
       const entry: Entry = fits
         ? { kind: KIND.whole, id, time: timeout, head: bytes, body }
         : { kind: KIND.announce, id, time: body.length, head: encodeHead({ ...head, timeout }), body: NOTHING }
-      const one: Waiting = {
-        subject,
-        entry,
-        body,
-        parts: null,
-        message: 0,
-        due: now + timeout,
-        retryUntil: now + Math.min(patience, timeout),
-        answer: null,
-        answerHead: null,
-        resolve,
-        reject,
-      }
+      const retryUntil = now + Math.min(patience, timeout)
+      const due = now + timeout
+      const one: Waiting = { id, subject, entry, body, windows: null, message: 0, due, retryUntil, resolve, reject }
       waiting.set(id, one)
       enqueue(one)
     })

@@ -1,21 +1,30 @@
 /**
- * One connection per role. Half-open sockets are found within 20 s (reliability 2.3); a server older than 2.12 is
- * refused, because the stored stream's persist mode would be dropped silently.
+ * One connection per role. Half-open sockets are detected within 20 s (reliability 2.3); a server older than 2.12 is
+ * refused, because it would silently drop the persist mode of the stored stream.
+ *
+ * `subscribe` is the only way to receive messages: the client calls a subscription's callback inside its parser, and an
+ * exception there stops the parser until the pings fail (28 s in which the role receives nothing). What a message does
+ * is therefore guarded here, and the type of the connection has no other way.
  */
-import { connect, Events, type NatsConnection } from 'nats'
+import { connect, Events, type Msg, type NatsConnection, type Subscription } from 'nats'
 import type { Log } from './log.js'
 
 export type Role = 'edge' | 'resources' | 'graphs' | 'deployer'
 
+/** The client without the methods that run a callback unguarded. */
+export type Connection = Omit<NatsConnection, 'subscribe' | 'request' | 'requestMany'>
+
 export interface Link {
-  nc: NatsConnection
+  nc: Connection
   role: Role
   log: Log
+  /** Calls `onMessage` for each message. What it throws is logged and costs that message only. */
+  subscribe(subject: string, onMessage: (message: Msg) => void, options?: { queue?: string }): Subscription
   /** A fresh inbox of this role's prefix, without wildcards. */
   inbox(): string
-  /** Called after each reconnect. */
+  /** Called after each reconnect. The returned function removes the listener. */
   onReconnect(listener: () => void): () => void
-  /** False while the connection is down. */
+  /** False while the connection is lost. */
   connected(): boolean
   close(): Promise<void>
 }
@@ -26,6 +35,9 @@ export interface LinkOptions {
   role: Role
   log: Log
 }
+
+/** A flood of unreadable messages is one line per second and link. */
+const LOG_MS = 1_000
 
 /** Connects, or throws an Error with one sentence: unreachable, refused, too old. */
 export async function openLink({ url, role, log }: LinkOptions): Promise<Link> {
@@ -54,17 +66,17 @@ export async function openLink({ url, role, log }: LinkOptions): Promise<Link> {
     await nc.close()
     throw new Error(`the NATS server at ${servers.join(', ')} is ${version}; Weft needs 2.12 or newer`)
   }
-  let up = true
+  let isConnected = true
   const listeners = new Set<() => void>()
   void (async () => {
     for await (const { type, data } of nc.status()) {
-      if (type === Events.Disconnect) up = false
+      if (type === Events.Disconnect) isConnected = false
       if (type === Events.Reconnect) {
-        up = true
+        isConnected = true
         for (const listener of listeners) listener()
       }
       if (type === Events.Disconnect || type === Events.Reconnect) log.warn({ type, data }, 'broker connection')
-      else if (type === Events.Error) log.error({ type, data }, 'broker refused something')
+      else if (type === Events.Error) log.error({ type, data }, 'the broker refused an operation')
     }
   })()
   let n = 0
@@ -73,13 +85,32 @@ export async function openLink({ url, role, log }: LinkOptions): Promise<Link> {
     nc,
     role,
     log,
+    subscribe: (subject, onMessage, { queue } = {}) =>
+      nc.subscribe(subject, { ...(queue === undefined ? {} : { queue }), callback: guarded(log, subject, onMessage) }),
     inbox: () => `${base}${++n}`,
     onReconnect: listener => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    connected: () => up && !nc.isClosed(),
+    connected: () => isConnected && !nc.isClosed(),
     close: () => nc.close(),
+  }
+}
+
+function guarded(log: Log, subject: string, onMessage: (message: Msg) => void) {
+  let loggedAt = 0
+  let unlogged = 0
+  return (refused: Error | null, message: Msg): void => {
+    if (refused !== null) return log.error({ err: refused, subject }, 'the broker refused a subscription')
+    try {
+      onMessage(message)
+    } catch (error) {
+      unlogged++
+      if (Date.now() - loggedAt < LOG_MS) return
+      loggedAt = Date.now()
+      log.error({ err: error, subject: message.subject, messages: unlogged }, 'a message could not be handled')
+      unlogged = 0
+    }
   }
 }
 

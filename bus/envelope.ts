@@ -1,10 +1,10 @@
 /**
- * How calls lie in a message. All calls of one event-loop turn to one subject travel as one message, the answers of a
- * turn likewise (measured: 1.4–1.6 × for reads). Each entry: kind u8, 3 × zero, id u32, time u32, head length u32,
+ * The format of a message of calls. All calls of one event-loop turn to one subject travel in one message, as do the
+ * answers of a turn (measured: 1.4–1.6 × for reads). Each entry: kind u8, 3 × zero, id u32, time u32, head length u32,
  * body length u32 (little-endian), head (JSON), body.
  */
 export const KIND = {
-  /** A call or an answer with its whole body. `time` of a call = milliseconds the caller still waits. */
+  /** A call or an answer with its whole body. `time` of a call = milliseconds until the caller gives up. */
   whole: 0,
   /** A call or an answer whose body follows in parts; `time` = its size in bytes (the head has `timeout` for a call). */
   announce: 1,
@@ -25,21 +25,22 @@ export interface Entry {
 const HEAD = 20
 /** Largest message: the server's max_payload of 1 MB less headers and protocol. */
 export const MAX_MESSAGE = 900 * 1024
-/** Parts sent before the next `go`. */
-export const WINDOW = 8
-/** A 64 MB state with the saves and projections that travel with it; clients are held to their own limit at the edge. */
-export const MAX_BODY = 256 * 1024 * 1024
 export const NOTHING = new Uint8Array(0)
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 export const encodeHead = (head: unknown): Uint8Array => encoder.encode(JSON.stringify(head))
-export const decodeHead = <T>(bytes: Uint8Array): T =>
-  (bytes.length === 0 ? {} : JSON.parse(decoder.decode(bytes))) as T
+
+/** Throws a SyntaxError when the bytes are no JSON object. */
+export function decodeHead<T extends object>(bytes: Uint8Array): T {
+  const head: unknown = bytes.length === 0 ? {} : JSON.parse(decoder.decode(bytes))
+  if (typeof head !== 'object' || head === null || Array.isArray(head)) throw new SyntaxError('a head is a JSON object')
+  return head as T
+}
 
 export const sizeOf = (entry: Entry): number => HEAD + entry.head.length + entry.body.length
 
-/** The entries as messages of at most MAX_MESSAGE bytes each; an entry must fit by itself. */
+/** The entries as messages of at most MAX_MESSAGE bytes each; a single entry must fit into one message. */
 export function* messagesOf(entries: readonly Entry[]): Generator<Uint8Array> {
   let from = 0
   while (from < entries.length) {
@@ -65,18 +66,18 @@ export function* messagesOf(entries: readonly Entry[]): Generator<Uint8Array> {
   }
 }
 
-/** The entries of a message; throws a RangeError when it is cut short. */
+/** The entries of a message; throws a RangeError when the message is truncated. */
 export function entriesOf(message: Uint8Array): Entry[] {
   const view = Buffer.from(message.buffer, message.byteOffset, message.length)
   const entries: Entry[] = []
   let at = 0
   while (at < view.length) {
-    if (at + HEAD > view.length) throw new RangeError('a call is shorter than its head')
+    if (at + HEAD > view.length) throw new RangeError('a message of calls is shorter than the head of its last entry')
     const headLength = view.readUInt32LE(at + 12)
     const bodyLength = view.readUInt32LE(at + 16)
     const head = at + HEAD
     const end = head + headLength + bodyLength
-    if (end > view.length) throw new RangeError('a call is shorter than it says')
+    if (end > view.length) throw new RangeError('a message of calls is shorter than its last entry')
     entries.push({
       kind: view[at]!,
       id: view.readUInt32LE(at + 4),
@@ -87,29 +88,4 @@ export function entriesOf(message: Uint8Array): Entry[] {
     at = end
   }
   return entries
-}
-
-/** Puts an announced body together; `done` once all bytes are there. Throws a RangeError on more than announced. */
-export function collector(size: number): { add(part: Uint8Array): boolean; parts: number; bytes: Uint8Array } {
-  const bytes = Buffer.allocUnsafe(size)
-  let have = 0
-  const self = {
-    parts: 0,
-    bytes,
-    add(part: Uint8Array) {
-      if (have + part.length > size) throw new RangeError('more parts than announced')
-      bytes.set(part, have)
-      have += part.length
-      self.parts++
-      return have === size
-    },
-  }
-  return self
-}
-
-/** The part entries of a large body. */
-export function* partsOf(id: number, body: Uint8Array): Generator<Entry> {
-  for (let at = 0; at < body.length; at += MAX_MESSAGE - HEAD) {
-    yield { kind: KIND.part, id, time: 0, head: NOTHING, body: body.subarray(at, at + MAX_MESSAGE - HEAD) }
-  }
 }

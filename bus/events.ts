@@ -1,9 +1,10 @@
 /**
- * The terminal event of a run, news of a thread, orders to whoever executes a run, alarms that were set. None is
- * stored: the rows are the truth.
+ * Messages that no stream stores, because the rows of the store hold the truth: the terminal event of a run, what happens
+ * on a thread, signals to the supervisor of a run, alarms. A message that cannot be read is dropped with a log line.
  */
 import { headers } from 'nats'
 import { type RunId, token } from '../schemas/ids.js'
+import { isObject } from '../schemas/json.js'
 import { control, end, event, threadNews } from '../schemas/subjects.js'
 import type { ThreadNews } from '../schemas/thread-stream.js'
 import type { Link } from './connect.js'
@@ -25,36 +26,50 @@ export function announceEnd(link: Link, run: RunId, ending: Ending): void {
   link.nc.publish(end(run), travels ? result : undefined, { headers: head })
 }
 
-/** What may be asked of the supervisor of a run. */
+/** A request to the supervisor of a run. */
 export type RunSignal = { do: 'replay'; after: number } | { do: 'cancel' }
 
 export const sendCancel = (link: Link, run: RunId): void =>
   link.nc.publish(control(run), Buffer.from(JSON.stringify({ do: 'cancel' })))
 
-export const readSignal = (data: Uint8Array): RunSignal => JSON.parse(Buffer.from(data).toString()) as RunSignal
+/** Null: this is no signal. */
+export function readSignal(data: Uint8Array): RunSignal | null {
+  const signal = readJson(data)
+  if (!isObject(signal)) return null
+  if (signal.do === 'cancel') return { do: 'cancel' }
+  return signal.do === 'replay' && Number.isInteger(signal.after) ? { do: 'replay', after: Number(signal.after) } : null
+}
 
-/** Tells those who follow a thread over its runs. */
+/** Publishes what happened to the runs of a thread. */
 export const announceNews = (link: Link, thread_id: string, news: ThreadNews): void =>
   link.nc.publish(threadNews(token('thread', thread_id)), Buffer.from(JSON.stringify(news)))
 
-/** Hears what is announced from now on. */
+/** Calls `onNews` for what is published from now on, until the returned function is called. */
 export function followThread(link: Link, thread_id: string, onNews: (news: ThreadNews) => void): () => void {
-  const subscription = link.nc.subscribe(threadNews(token('thread', thread_id)), {
-    callback: (error, message) => void (error ?? onNews(JSON.parse(Buffer.from(message.data).toString()))),
+  const subscription = link.subscribe(threadNews(token('thread', thread_id)), ({ data }) => {
+    const news = readJson(data)
+    if (isObject(news) && typeof news.app === 'string') onNews(news as unknown as ThreadNews)
   })
   return () => subscription.unsubscribe()
 }
 
-/** Tells the other resource workers that a row is due at `at` (ms). */
-export const tellAlarm = (link: Link, at: number): void => link.nc.publish(event('alarm', 'set'), `${at}`)
+/** Reports to all resource workers that a row is due at `at` (ms). */
+export const announceAlarm = (link: Link, at: number): void => link.nc.publish(event('alarm', 'set'), `${at}`)
 
-/** Hears of alarms, also of our own. The answer ends it. */
-export function onAlarm(link: Link, hear: (at: number) => void): () => void {
-  const subscription = link.nc.subscribe(event('alarm', 'set'), {
-    callback: (error, message) => {
-      const at = error ? Number.NaN : Number(message.string())
-      if (Number.isFinite(at)) hear(at)
-    },
+/** Calls `listen` for alarms, also for those of this worker, until the returned function is called. */
+export function onAlarm(link: Link, listen: (at: number) => void): () => void {
+  const subscription = link.subscribe(event('alarm', 'set'), message => {
+    const at = Number(message.string())
+    if (Number.isFinite(at)) listen(at)
   })
   return () => subscription.unsubscribe()
+}
+
+/** Undefined for what is no JSON. */
+function readJson(data: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(data).toString())
+  } catch {
+    return undefined
+  }
 }

@@ -90,8 +90,9 @@ export function assembler(onBatch: (batch: Batch) => void): (message: Msg) => vo
   return message => {
     const headers = message.headers
     if (headers === undefined) return
-    const first = Number(headers.get('first'))
-    const count = Number(headers.get('count'))
+    const first = Number(headers.get('first') || Number.NaN)
+    const count = Number(headers.get('count') || Number.NaN)
+    if (!Number.isInteger(first) || !Number.isInteger(count)) return
     const part = headers.get('part')
     const v2 = headers.has('v2')
     if (part === '') return onBatch({ first, count, bytes: message.data, v2 })
@@ -121,23 +122,28 @@ export function openFollower(link: Link, mux: Mux): Follower {
   /** Events are subscribed to when somebody reads them: who waits for the end only is spared all of them. */
   function feed(run: RunId) {
     const listeners = new Set<Listener>()
-    const onMessage = assembler(batch => {
-      for (const listener of listeners) listener.onBatch?.(batch)
-    })
+    /** A listener that throws must not keep the message from the others. */
+    const each = (notify: (listener: Listener) => void) => {
+      for (const listener of [...listeners]) {
+        try {
+          notify(listener)
+        } catch (error) {
+          link.log.error({ err: error, run_id: run }, 'a reader of a run failed')
+        }
+      }
+    }
+    const onMessage = assembler(batch => each(listener => listener.onBatch?.(batch)))
     let events: { unsubscribe(): void } | null = null
-    const ending = link.nc.subscribe(end(run), {
-      callback: (error, message) => {
-        if (error) return
-        const ended = readEnding(message)
-        for (const listener of [...listeners]) listener.onEnd?.(ended)
-      },
+    const ending = link.subscribe(end(run), message => {
+      const ended = readEnding(message)
+      each(listener => listener.onEnd?.(ended))
     })
     return {
       listeners,
       add(listener: Listener) {
         listeners.add(listener)
         if (listener.onBatch === undefined) return
-        events ??= link.nc.subscribe(live(run), { callback: (error, message) => void (error ?? onMessage(message)) })
+        events ??= link.subscribe(live(run), onMessage)
       },
       close() {
         events?.unsubscribe()

@@ -81,7 +81,7 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
   const next = `$JS.API.CONSUMER.MSG.NEXT.${RUNS_STREAM}.${consumerOf(pool)}`
   let token = 0
   let open = true
-  let heard = Date.now()
+  let heardAt = Date.now()
   let planned = false
 
   const asked = () => {
@@ -90,14 +90,11 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
     return sum
   }
 
-  const subscription = nc.subscribe(`${inbox}.*`, {
-    callback: (error, message) => {
-      if (error) return
-      heard = Date.now()
-      const code = message.headers?.code ?? 0
-      if (code > 0 && message.data.length === 0) onStatus(message.subject.slice(inbox.length + 1), code, message)
-      else onMessage(message)
-    },
+  const subscription = link.subscribe(`${inbox}.*`, message => {
+    heardAt = Date.now()
+    const code = message.headers?.code ?? 0
+    if (code > 0 && message.data.length === 0) onStatus(message.subject.slice(inbox.length + 1), code, message)
+    else onMessage(message)
   })
 
   function onStatus(key: string, code: number, message: Msg): void {
@@ -155,9 +152,9 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
 
   const watch = setInterval(() => {
     const now = Date.now()
-    if (pulls.size > 0 && now - heard > 3 * BEAT_MS) pulls.clear()
+    if (pulls.size > 0 && now - heardAt > 3 * BEAT_MS) pulls.clear()
     for (const [key, one] of pulls) if (one.due < now) pulls.delete(key)
-    if (pulls.size === 0) heard = now
+    if (pulls.size === 0) heardAt = now
     fill()
   }, BEAT_MS)
   watch.unref()

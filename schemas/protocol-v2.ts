@@ -21,9 +21,18 @@ export interface EventTag {
 export const tagText = ({ channel, namespace, last }: EventTag): string =>
   JSON.stringify(last ? [channel, namespace, 1] : [channel, namespace])
 
-export function readTag(text: string): EventTag {
-  const [channel, namespace, last] = JSON.parse(text) as [string, string[], number?]
-  return { channel, namespace, last: last === 1 }
+/** Null for a line that is no tag: a host runs user code, so its frames may hold anything. */
+export function readTag(text: string): EventTag | null {
+  let tag: unknown
+  try {
+    tag = JSON.parse(text)
+  } catch {
+    return null
+  }
+  if (!Array.isArray(tag)) return null
+  const [channel, namespace, last] = tag as [unknown, unknown, unknown]
+  if (typeof channel !== 'string' || !Array.isArray(namespace)) return null
+  return namespace.every(segment => typeof segment === 'string') ? { channel, namespace, last: last === 1 } : null
 }
 
 /** The events of a batch, one by one: the text of the tag, and the frame without it. */

@@ -28,7 +28,7 @@ export function openTagFilter(filter: EventsFilter): TagFilter {
     if (found !== undefined) return found
     if (cache.size >= MAX_CACHED) cache = new Map()
     const tag = readTag(text)
-    const answer = { passes: passes(tag), last: tag.last }
+    const answer = tag === null ? { passes: false, last: false } : { passes: passes(tag), last: tag.last }
     cache.set(text, answer)
     return answer
   }

@@ -87,11 +87,9 @@ t.test('on a server', async t => {
   const rings = openRings()
   const follower = openFollower(edge, edgeMux)
   const serveRing = (id: RunId) =>
-    graphs.nc.subscribe(control(id), {
-      callback: (_, message) => {
-        const signal = readSignal(message.data)
-        if (signal.do === 'replay') rings.answer(id, signal.after, message)
-      },
+    graphs.subscribe(control(id), message => {
+      const signal = readSignal(message.data)
+      if (signal?.do === 'replay') rings.answer(id, signal.after, message)
     })
 
   for (const resumable of [true, false]) {

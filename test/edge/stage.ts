@@ -107,18 +107,15 @@ export async function openStage(given: Partial<Config> = {}): Promise<Stage> {
         result: '{"done":true}',
       }
       stage.runs.set(run.head.run_id, run)
-      graph.nc.subscribe(control(idOf(run)), {
-        callback: (error, message) => {
-          if (error) return
-          const { after } = JSON.parse(message.string()) as { after: number }
-          stage.replays.push(after)
-          for (const [id, bytes] of run.gone ? [] : [...run.kept].sort(([a], [b]) => a - b)) {
-            if (id > after) message.respond(bytes, { headers: batchHeaders(id, 1) })
-          }
-          const last = natsHeaders()
-          last.set('end', run.gone ? 'gone' : 'complete')
-          message.respond(new Uint8Array(0), { headers: last })
-        },
+      graph.subscribe(control(idOf(run)), message => {
+        const { after } = JSON.parse(message.string()) as { after: number }
+        stage.replays.push(after)
+        for (const [id, bytes] of run.gone ? [] : [...run.kept].sort(([a], [b]) => a - b)) {
+          if (id > after) message.respond(bytes, { headers: batchHeaders(id, 1) })
+        }
+        const last = natsHeaders()
+        last.set('end', run.gone ? 'gone' : 'complete')
+        message.respond(new Uint8Array(0), { headers: last })
       })
       return run
     },

@@ -94,9 +94,7 @@ export async function openDeployer(url: string, role: Role = 'deployer'): Promis
   const held = ({ deployment_id, revision_id, epoch }: DeployTask) => ({ deployment_id, revision_id, epoch })
   const woken: string[] = []
   if (role === 'deployer')
-    link.nc.subscribe(DEPLOY_TASKS, {
-      callback: (_, { subject }) => void woken.push(subject.split('.').slice(2).join(' ')),
-    })
+    link.subscribe(DEPLOY_TASKS, ({ subject }) => void woken.push(subject.split('.').slice(2).join(' ')))
   await link.nc.flush()
   const deployer: Deployer = {
     ask,

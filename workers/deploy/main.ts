@@ -49,9 +49,9 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
   })
   const deployer = openDeployer({ client, driver, logOf, log })
   const subscriptions = [
-    link.nc.subscribe(DEPLOY_TASKS, { callback: (_, message) => deployer.wake(readWakeUp(message.data)) }),
-    link.nc.subscribe(event('deployments', 'changed'), { callback: () => deployer.check() }),
-    link.nc.subscribe(event('resources', 'started'), { callback: () => deployer.check() }),
+    link.subscribe(DEPLOY_TASKS, message => deployer.wake(readWakeUp(message.data))),
+    link.subscribe(event('deployments', 'changed'), () => deployer.check()),
+    link.subscribe(event('resources', 'started'), () => deployer.check()),
   ]
   const forget = link.onReconnect(() => deployer.check())
   life.push({

@@ -62,7 +62,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const registration: Registration = { app: config.app_id, ...revision, pool, graphs, ttl: hello.ttl ?? null }
   const register = () => announce(caller, link, registration)
   await register()
-  const started = link.nc.subscribe(event('resources', 'started'), { callback: () => void register() })
+  const started = link.subscribe(event('resources', 'started'), () => void register())
   life.push({ name: 'announcements to new resource workers', quiet: () => started.unsubscribe() })
   life.push({ name: 'announcements after a reconnect', quiet: link.onReconnect(() => void register()) })
   const call = bytesHandler(bytes => supervisor.call(hosts.pickForCall(), bytes))

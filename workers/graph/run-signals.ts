@@ -85,13 +85,10 @@ export function openRunSignals(link: Link, rings: Rings, keep_ms: number, onCanc
         known.version++
         return
       }
-      const subscription = link.nc.subscribe(control(run), {
-        callback: (error, message) => {
-          if (error) return
-          const signal = readSignal(message.data)
-          if (signal.do === 'replay') rings.answer(run, signal.after, message)
-          else onCancel(run)
-        },
+      const subscription = link.subscribe(control(run), message => {
+        const signal = readSignal(message.data)
+        if (signal?.do === 'replay') rings.answer(run, signal.after, message)
+        else if (signal?.do === 'cancel') onCancel(run)
       })
       runs.set(run, { subscription, version: 0 })
     },

@@ -6,7 +6,7 @@
  */
 import { clockAhead } from '../../bus/clock.js'
 import type { Link } from '../../bus/connect.js'
-import { onAlarm, tellAlarm } from '../../bus/events.js'
+import { announceAlarm, onAlarm } from '../../bus/events.js'
 import type { RecordRow, RunSummary, Store } from '../../store/port.js'
 import type { Alarms, Deps } from './context.js'
 import { fireCron } from './crons/fire.js'
@@ -144,7 +144,7 @@ export function openAlarms(link: Link, ahead: (deps: Deps) => Promise<number | n
     set(at) {
       // All workers know an earlier alarm: the one that fires it finds this row.
       if (at >= next) return
-      tellAlarm(link, at)
+      announceAlarm(link, at)
       arm(at)
     },
     look,

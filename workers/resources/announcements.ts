@@ -22,14 +22,11 @@ interface Shared {
 
 /** Loads the stored announcements, then follows those that other workers receive, until the lifecycle stops it. */
 export async function followAnnouncements({ store, link, apps }: Shared, life: Lifecycle): Promise<void> {
-  const subscription = link.nc.subscribe(ANNOUNCED, {
-    callback(error, message) {
-      if (error !== null) return
-      const parsed = validateAnnounced(JSON.parse(decoder.decode(message.data)))
-      if (!parsed.success) return
-      const { app, pool, graphs } = parsed.data
-      for (const graph_id of graphs) apps.announce(app, graph_id, pool)
-    },
+  const subscription = link.subscribe(ANNOUNCED, message => {
+    const parsed = validateAnnounced(JSON.parse(decoder.decode(message.data)))
+    if (!parsed.success) return
+    const { app, pool, graphs } = parsed.data
+    for (const graph_id of graphs) apps.announce(app, graph_id, pool)
   })
   life.push({ name: 'announcements', quiet: () => subscription.unsubscribe() })
   for await (const { app, body } of each(store, { kind: GRAPH, sort: 'id', order: 'asc' })) {

@@ -81,7 +81,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
   }
   // Another worker may have changed a deployment: drop the cached ones.
-  const changed = link.nc.subscribe(event('deployments', 'changed'), { callback: () => deps.apps.forget() })
+  const changed = link.subscribe(event('deployments', 'changed'), () => deps.apps.forget())
   life.push({ name: 'deployments changed', quiet: () => changed.unsubscribe() })
   // Asks running graph workers to announce themselves, because announcements during the downtime were missed.
   askForAnnouncements(deps)

@@ -43,8 +43,9 @@ export async function treeOf({ link, mux }: Deps, run: RunSummary, status: Agent
 const keyOf = (namespace: Namespace): string => namespace.join('|')
 
 function addEvent(graphs: Map<string, AgentNode>, tag: string, frame: Uint8Array): void {
-  const { channel, namespace } = readTag(tag)
-  if (channel !== 'lifecycle') return
+  const read = readTag(tag)
+  if (read?.channel !== 'lifecycle') return
+  const { namespace } = read
   const { event, graph_name } = dataIn(frame)
   // A new attempt: subgraphs of the earlier one have no end, and repeated ones have the same name.
   if (namespace.length === 0 && event === 'running') {
