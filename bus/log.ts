@@ -1,8 +1,19 @@
 /** One logger per role: data first, one line per message, never a payload or a credential. */
+import { isatty } from 'node:tty'
 import { type Logger, pino } from 'pino'
+import { prettyLine } from './log-pretty.js'
 
 export type Log = Logger
 
-/** A logger named after its role. Writes JSON lines to stderr, so stdout stays the user's. */
-export const openLog = (role: string, level: string): Log =>
-  pino({ name: role, level, base: { pid: process.pid } }, pino.destination({ dest: 2, sync: true }))
+/** `auto`: short lines for a person when stderr is a terminal, JSON lines otherwise. */
+export type LogFormat = 'auto' | 'pretty' | 'json'
+
+/** A logger with the name of its role. It writes to stderr: stdout belongs to the command. */
+export function openLog(role: string, level: string, format: LogFormat = 'json'): Log {
+  const stderr = pino.destination({ dest: 2, sync: true })
+  const pretty = format === 'pretty' || (format === 'auto' && isatty(2))
+  // Honours NO_COLOR.
+  const colors = isatty(2) && process.stderr.hasColors()
+  const out = pretty ? { write: (line: string) => void stderr.write(prettyLine(line, colors)) } : stderr
+  return pino({ name: role, level, base: { pid: process.pid } }, out)
+}

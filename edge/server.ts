@@ -13,6 +13,7 @@ import { readBody } from './http/body.js'
 import { openCors } from './http/cors.js'
 import { Exchange } from './http/exchange.js'
 import { framingFault, hostGuard, isJson, isStrictJson } from './http/guards.js'
+import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, openRouter } from './http/router.js'
 import { CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
 import { type OpenSocket, originAllowed, serveSockets } from './upgrade.js'
@@ -38,6 +39,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   const cors = openCors(config.cors_origins)
   const strictCors = openCors(config.cors_origins, { wildcards: false })
   const hostAllowed = hostGuard(config)
+  const refused = openRefusalLog(link.log)
   let quiet = false
 
   function onRequest(exchange: Exchange) {
@@ -111,6 +113,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       const one = exchange
       edge.open.add(one)
       one.onOver = () => edge.open.delete(one)
+      one.onRefused = refused
       onRequest(one)
     } catch (error) {
       if (exchange !== null) failed(exchange, error)
@@ -125,6 +128,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       const exchange = new Exchange(res, req, cors, failed)
       edge.open.add(exchange)
       exchange.onOver = () => edge.open.delete(exchange)
+      exchange.onRefused = refused
       try {
         return admit(exchange) ? exchange : null
       } catch (error) {

@@ -45,6 +45,11 @@ export const SETTINGS = {
   ),
   mongodb_url: setting('MONGODB_URL', '', 'MongoDB for the store; SQLite in the data folder when empty.'),
   log_level: setting('LOG_LEVEL', 'info', 'error, warn, info, debug or silent.'),
+  log_format: setting(
+    'LOG_FORMAT',
+    'auto' as LogFormat,
+    'Lines of the log: `json`; `pretty`, short lines for a person; or `auto`: pretty on a terminal, JSON otherwise.',
+  ),
   body_limit: setting(
     'HTTP_MAX_REQUEST_BODY_BYTES',
     64 * 1024 * 1024,
@@ -156,8 +161,11 @@ export const SETTINGS = {
   ),
 } as const
 
-type Value<T> = T extends string ? string : T extends number ? number : boolean
+type Value<T> = T extends LogFormat ? LogFormat : T extends string ? string : T extends number ? number : boolean
 export type Config = { readonly [K in keyof typeof SETTINGS]: Value<(typeof SETTINGS)[K]['default']> }
+
+const LOG_FORMATS = ['auto', 'pretty', 'json'] as const
+type LogFormat = (typeof LOG_FORMATS)[number]
 
 /** Reads all settings; throws a RangeError with one sentence when a value is not of its kind. */
 export function readConfig(
@@ -172,6 +180,8 @@ export function readConfig(
   for (const [name, value] of Object.entries(given)) if (value !== undefined) out[name] = value
   if (typeof out.control_key === 'string' && out.control_key !== '' && out.control_key.length < 16)
     throw new RangeError('WEFT_CONTROL_KEY must have at least 16 characters')
+  if (!LOG_FORMATS.includes(out.log_format as LogFormat))
+    throw new RangeError(`LOG_FORMAT must be ${LOG_FORMATS.join(', ')}, not "${out.log_format}"`)
   out.public_url = addressOf(out.public_url as string)
   return Object.freeze(out) as Config
 }

@@ -81,6 +81,8 @@ export class Exchange {
   onAbort: (() => void) | null = null
   /** Called once, whatever the end. */
   onOver: (() => void) | null = null
+  /** Called with each answer of status 400 or above. */
+  onRefused: ((exchange: Exchange, status: number, body: string | Uint8Array | null) => void) | null = null
   /** True once the answer is complete, or the client left: nothing more can be sent. */
   over = false
   private begun = false
@@ -128,6 +130,7 @@ export class Exchange {
   /** The whole answer at once; null means no body. */
   reply(status: number, body: string | Uint8Array | null, headers?: Headers): void {
     if (this.over || this.begun) return
+    if (status >= 400) this.onRefused?.(this, status, body)
     this.res.cork(() => {
       this.writeHead(status, headers)
       if (body !== null) this.res.writeHeader('Content-Type', 'application/json')

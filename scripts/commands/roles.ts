@@ -28,7 +28,7 @@ const STOP_ORDER: readonly (readonly RoleName[])[] = [['edge'], ['graphs', 'depl
 const SHARE: { [role in RoleName]: number } = { edge: 0.2, graphs: 0.6, deployer: 0.6, resources: 0.2 }
 
 export async function runRoles(roles: readonly RoleName[], config: Config): Promise<void> {
-  const log = openLog(roles.length === 1 ? roles[0]! : 'weft', config.log_level)
+  const log = openLog(roles.length === 1 ? roles[0]! : 'weft', config.log_level, config.log_format)
   const lives = new Map<RoleName, Lifecycle>()
   let stopping = false
   stopOnSignals(
@@ -45,7 +45,7 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
   async function start(role: RoleName): Promise<void> {
     const life = lifecycle(log, config.stop_ms * SHARE[role])
     lives.set(role, life)
-    const own = openLog(role, config.log_level)
+    const own = openLog(role, config.log_level, config.log_format)
     const link = await openLink({ url: config.nats_url || natsUrlOf(config.data, role), role, log: own })
     life.push({ name: 'broker connection', stop: () => link.close() })
     void link.nc.closed().then(error => {

@@ -98,6 +98,25 @@ t.test('a started server', async t => {
     t.match(cluster.output(), new RegExp(`curl -N ${url}/runs/stream .*"stream_resumable":true`))
   })
 
+  await t.test('a refused request is one line of the log', async t => {
+    const refused = await fetch(`${url}/threads/00000000-0000-4000-8000-000000000000`)
+    t.equal(refused.status, 404)
+    const id = refused.headers.get('x-request-id')!
+    await until(async () => cluster.output().includes(id))
+    const lines = cluster
+      .output()
+      .split('\n')
+      .filter(line => line.includes(id))
+    t.equal(lines.length, 1)
+    t.match(JSON.parse(lines[0]!), {
+      level: 30,
+      msg: 'request refused',
+      status: 404,
+      method: 'GET',
+      detail: /not found/i,
+    })
+  })
+
   await t.test('its NATS server comes back at the same port after kill -9', async t => {
     const [pid, port] = [natsPid(), natsPort()]
     process.kill(pid, 'SIGKILL')

@@ -44,7 +44,7 @@ process.once('message', message => {
 })
 
 async function start({ config, nats_url, revision_id, env }: Start): Promise<void> {
-  const log = openLog('graphs', config.log_level)
+  const log = openLog('graphs', config.log_level, config.log_format)
   const life = lifecycle(log, config.stop_ms)
   stopOnSignals(life, log)
   const link = await openLink({ url: nats_url, role: 'graphs', log })

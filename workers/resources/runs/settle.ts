@@ -133,7 +133,14 @@ export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promis
       error: outcome.render ? outcome.error : null,
     })
     link.log.info(
-      { run_id, thread_id, attempt: lease.attempt, status: outcome.status, ms: now - run.created_at },
+      {
+        run_id,
+        thread_id,
+        graph_id: run.graph_id,
+        attempt: lease.attempt,
+        status: outcome.status,
+        ms: now - run.created_at,
+      },
       'run ended',
     )
     if (run.webhook !== null) void deliver(deps, run_id)
