@@ -64,6 +64,10 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/assistants/:assistant_id', answer: 'json', subject: rpc('assistants', 'get') },
   { method: 'PATCH', path: '/assistants/:assistant_id', answer: 'json', subject: rpc('assistants', 'update') },
   { method: 'DELETE', path: '/assistants/:assistant_id', answer: 'json', subject: rpc('assistants', 'delete') },
+  { method: 'GET', path: '/assistants/:assistant_id/graph', answer: 'json', subject: rpc('assistants', 'graph') },
+  { method: 'GET', path: '/assistants/:assistant_id/schemas', answer: 'json', subject: rpc('assistants', 'schemas') },
+  { method: 'GET', path: '/assistants/:assistant_id/subgraphs', answer: 'json', subject: rpc('assistants', 'subgraphs') },
+  { method: 'GET', path: '/assistants/:assistant_id/subgraphs/:namespace', answer: 'json', subject: rpc('assistants', 'subgraphs') },
   { method: 'POST', path: '/assistants/:assistant_id/versions', answer: 'json', subject: rpc('assistants', 'versions') },
   { method: 'POST', path: '/assistants/:assistant_id/latest', answer: 'json', subject: rpc('assistants', 'latest') },
 

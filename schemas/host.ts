@@ -58,7 +58,10 @@ export interface LastWords {
 }
 
 /** Body of `call`: what needs graph code and is no run. */
-export type Call = StateCall | HistoryCall | UpdateCall
+export type Call = StateCall | HistoryCall | UpdateCall | DescribeCall
+
+/** Questions about the graph itself: no thread is read, and `thread_id` is empty. */
+export type DescribeCall = DrawCall | SchemasCall | SubgraphsCall
 
 interface GraphCall {
   graph_id: string
@@ -83,6 +86,26 @@ export interface HistoryCall extends GraphCall {
   /** What the metadata must contain. */
   metadata?: JsonObject | null
   checkpoint?: Checkpoint | null
+}
+
+/** Answer: `{nodes, edges}` as JSON text. */
+export interface DrawCall extends GraphCall {
+  verb: 'draw'
+  /** The depth to which subgraphs are drawn; true: all of them. */
+  xray: boolean | number
+}
+
+/** Answer: the GraphSchema as JSON text. */
+export interface SchemasCall extends GraphCall {
+  verb: 'schemas'
+}
+
+/** Answer: a map from the path of a subgraph to its schemas, as JSON text. */
+export interface SubgraphsCall extends GraphCall {
+  verb: 'subgraphs'
+  /** Null: those of the graph itself. */
+  namespace: string | null
+  recurse: boolean
 }
 
 /** Applies updates one after the other and stores nothing. Answer: packed UpdatedHead and its parts. */

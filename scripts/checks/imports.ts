@@ -33,7 +33,7 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
 /** The floors of a folder, ground first: a file or subfolder imports from lower floors only. Each must have a floor. */
 const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
   'workers/resources/': [
-    ['rows/', 'apps.ts'],
+    ['rows/', 'apps.ts', 'descriptions.ts'],
     ['keys/', 'announcements.ts', 'workspace.ts'],
     ['context.ts'],
     ['providers.ts'],

@@ -18,6 +18,7 @@ import { parseAllowed } from '../../workers/outbound.js'
 import { openAlarms } from '../../workers/resources/alarms.js'
 import { openApps } from '../../workers/resources/apps.js'
 import { type Deps, serializer } from '../../workers/resources/context.js'
+import { openDescriptions } from '../../workers/resources/descriptions.js'
 import { openRing } from '../../workers/resources/keys/ring.js'
 import { systemAssistantId } from '../../workers/resources/rows/assistant.js'
 import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
@@ -57,6 +58,7 @@ export async function stage(
       caller: openCaller(link),
       ttls: openTtls(store),
       itemTtls: openPoolSettings(store, 'item_ttl'),
+      descriptions: openDescriptions(),
       apps: openApps(async () => null),
       allowed: parseAllowed(''),
       webhookSecret: Buffer.from('x'),

@@ -10,6 +10,7 @@ import type { Registration } from '../../schemas/announcements.js'
 import { type Config, SETTINGS } from '../../schemas/config.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, rpc } from '../../schemas/subjects.js'
+import { openDescriber } from './describer.js'
 import { inheritedEnv } from './host-process.js'
 import { startPool } from './pool.js'
 import { openSupervisor } from './supervisor.js'
@@ -65,8 +66,25 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const started = link.subscribe(event('resources', 'started'), () => void register())
   life.push({ name: 'announcements to new resource workers', quiet: () => started.unsubscribe() })
   life.push({ name: 'announcements after a reconnect', quiet: link.onReconnect(() => void register()) })
+  const describer = openDescriber({
+    app,
+    memory_mb: config.host_memory_mb,
+    env: deployed?.env ?? ownEnv(config),
+    log: link.log,
+    onFrame: supervisor.onFrame,
+    onExit: supervisor.onHostEnd,
+  })
+  life.push({ name: 'describer', stop: () => describer.stop() })
+  const describe = bytesHandler(async bytes => supervisor.call(await describer.host(), bytes))
   const call = bytesHandler(bytes => supervisor.call(hosts.pickForCall(), bytes))
-  const served = serve(link, `host.${pool}`, 'graphs', { state: call, history: call, update: call })
+  const served = serve(link, `host.${pool}`, 'graphs', {
+    state: call,
+    history: call,
+    update: call,
+    draw: describe,
+    schemas: describe,
+    subgraphs: describe,
+  })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
   supervisor.start(hosts)
   return { graphs, running: supervisor.running }

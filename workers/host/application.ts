@@ -9,7 +9,15 @@ import { parseEnv } from 'node:util'
 import type { Hello } from '../../schemas/host.js'
 import type { JsonObject } from '../../schemas/json.js'
 import { type TtlDefaults, validateTtlDefaults } from '../../schemas/threads.js'
-import { type Library, libraryOf, libraryVersion, prepareLoading, tuneLibrary } from './loading.js'
+import {
+  type Library,
+  libraryOf,
+  libraryVersion,
+  prepareLoading,
+  type SchemaTools,
+  schemaToolsOf,
+  tuneLibrary,
+} from './loading.js'
 
 /** What we use of a compiled graph. Never instanceof: the application may bring its own copy of the library. */
 export interface Graph {
@@ -51,6 +59,8 @@ export interface Application {
   hello: Hello
   graphs: Map<string, GraphOf>
   library: Library | null
+  /** Loads what derives schemas; null where the library of the application has none. */
+  schemaTools(): Promise<SchemaTools | null>
   /** Stands in the metadata of each of its runs. */
   execution: Execution
 }
@@ -91,10 +101,11 @@ export async function loadApplication(path: string): Promise<Application> {
       hello.graphs.push({ graph_id, description, error: typeof loaded === 'string' ? loaded : null })
     }
     await tuneLibrary(folder, files)
-    return { hello, graphs, library, execution: executionOf(libraryVersion(folder, files)) }
+    const schemaTools = () => schemaToolsOf(folder, files)
+    return { hello, graphs, library, schemaTools, execution: executionOf(libraryVersion(folder, files)) }
   } catch (error) {
     const hello = { error: (error as Error).message, graphs: [] }
-    return { hello, graphs, library: null, execution: executionOf('unknown') }
+    return { hello, graphs, library: null, schemaTools: async () => null, execution: executionOf('unknown') }
   }
 }
 

@@ -1,8 +1,9 @@
 /** Questions that need graph code but no run. A failure is thrown as {code, detail}. */
 import type { Checkpoint } from '../../schemas/checkpoints.js'
 import { WeftError } from '../../schemas/errors.js'
-import type { Call, HistoryCall, StateCall } from '../../schemas/host.js'
+import type { Call, DescribeCall, HistoryCall, StateCall } from '../../schemas/host.js'
 import type { JsonObject } from '../../schemas/json.js'
+import { draw, schemas, subgraphs } from './describe.js'
 import { LARGEST_ANSWER, StateTooLarge } from './limits.js'
 import { failure, type Host, transportOf } from './port.js'
 import { errorOf, render } from './render.js'
@@ -13,9 +14,14 @@ import { type Called, update } from './update.js'
 
 const encoder = new TextEncoder()
 
+/** A call about a thread. */
+type ThreadCall = Exclude<Call, DescribeCall>
+
 /** The answer's bytes. */
 export async function answerCall(host: Host, slot: number, call: Call): Promise<Uint8Array> {
   try {
+    if (call.verb === 'draw' || call.verb === 'schemas' || call.verb === 'subgraphs')
+      return encoder.encode(await describe(host, call))
     const prepare = (options: Partial<SaverOptions> = {}) => called(host, slot, call, options)
     if (call.verb === 'state') return encoder.encode(await state(call, await prepare()))
     if (call.verb === 'history') return encoder.encode(await history(call, await prepare()))
@@ -31,8 +37,17 @@ export async function answerCall(host: Host, slot: number, call: Call): Promise<
   }
 }
 
+async function describe({ application }: Host, call: DescribeCall): Promise<string> {
+  const graphOf = application.graphs.get(call.graph_id)
+  if (graphOf === undefined) throw failure('not_found', `Graph "${call.graph_id}" not found`)
+  const graph = await graphOf(call.config)
+  if (call.verb === 'draw') return draw(call, graph)
+  const tools = await application.schemaTools()
+  return call.verb === 'schemas' ? schemas(call, graph, tools) : subgraphs(call, graph, tools)
+}
+
 /** The graph with a saver that may touch this thread alone. */
-async function called(host: Host, slot: number, call: Call, options: Partial<SaverOptions>): Promise<Called> {
+async function called(host: Host, slot: number, call: ThreadCall, options: Partial<SaverOptions>): Promise<Called> {
   const { graph_id, thread_id, checkpoint, config } = call
   const { library, graphs } = host.application
   const graphOf = graphs.get(graph_id)

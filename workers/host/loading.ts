@@ -35,6 +35,20 @@ export async function libraryOf(folder: string, files: readonly string[]): Promi
   return import(pathToFileURL(moduleEntry(theirs, LIBRARY)).href) as Promise<Library>
 }
 
+/** The functions of the library that derive JSON Schemas from zod and StateSchema definitions. */
+export type SchemaTools = Partial<typeof import('@langchain/langgraph/zod/schema')>
+
+/** Null where the library of the application has none. */
+export async function schemaToolsOf(folder: string, files: readonly string[]): Promise<SchemaTools | null> {
+  try {
+    const entry = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? createRequire(import.meta.url).resolve(LIBRARY)
+    const common = createRequire(entry).resolve(`${LIBRARY}/zod/schema`)
+    return (await import(pathToFileURL(moduleEntry(common, LIBRARY, './zod/schema')).href)) as SchemaTools
+  } catch {
+    return null
+  }
+}
+
 /** The version of that library, as its own package says it. */
 export function libraryVersion(folder: string, files: readonly string[]): string {
   const entry = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? createRequire(import.meta.url).resolve(LIBRARY)

@@ -37,6 +37,8 @@ export interface Apps {
   ready(app: string): Promise<boolean>
   /** Drops cached deployments, because one changed. */
   forget(): void
+  /** Changes whenever the graphs of the application may have changed. */
+  generation(app: string): string
 }
 
 /** The application of a call, as its handler resolved it. */
@@ -47,6 +49,8 @@ const CACHE_MS = 5_000
 export function openApps(find: FindServed): Apps {
   const announced = new Map<string, Map<string, string>>()
   const remembered = new Map<string, string>()
+  const generations = new Map<string, number>()
+  let changes = 0
   let kept = new Map<string, { served: Promise<Served | null>; until: number }>()
 
   function findCached(key: string, wanted: { slug: string } | { id: string }): Promise<Served | null> {
@@ -95,6 +99,7 @@ export function openApps(find: FindServed): Apps {
       return served?.pool ?? pool
     },
     announce(app, graph_id, pool) {
+      generations.set(app, (generations.get(app) ?? 0) + 1)
       const graphs = announced.get(app) ?? new Map<string, string>()
       announced.set(app, graphs.set(graph_id, pool))
     },
@@ -104,7 +109,9 @@ export function openApps(find: FindServed): Apps {
     async ready(app) {
       return announced.has(app) || (app !== BUILT_IN_APP && (await findCached(app, { id: app }))?.state === 'serving')
     },
+    generation: app => `${generations.get(app) ?? 0} ${changes}`,
     forget() {
+      changes++
       kept = new Map()
     },
   }

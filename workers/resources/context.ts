@@ -8,6 +8,7 @@ import type { ItemTtlDefaults } from '../../schemas/items.js'
 import type { Store } from '../../store/port.js'
 import type { Allowed } from '../outbound.js'
 import type { Apps } from './apps.js'
+import type { Descriptions } from './descriptions.js'
 import type { KeyRing } from './keys/ring.js'
 import type { PoolSettings } from './rows/pool-settings.js'
 import type { Ttls } from './rows/thread-ttl.js'
@@ -23,6 +24,8 @@ export interface Deps {
   ttls: Ttls
   itemTtls: PoolSettings<ItemTtlDefaults>
   /** Addresses that are not public and that users may still name. */
+  descriptions: Descriptions
+  /** Addresses that users may name although they are not public. */
   allowed: Allowed
   webhookSecret: Buffer
   /** Encrypts secrets at rest. */

@@ -19,6 +19,7 @@ import { type Deps, serializer } from './context.js'
 import { crons } from './crons/rpc.js'
 import { deployments, revisions } from './deployments/rpc.js'
 import { findServed } from './deployments/served.js'
+import { openDescriptions } from './descriptions.js'
 import { items } from './items.js'
 import { control, controlDigest } from './keys/control-key.js'
 import { provedRing, renewSecrets } from './keys/renew.js'
@@ -52,6 +53,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     apps: openApps(findServed(store)),
     ttls: openTtls(store),
     itemTtls: openPoolSettings(store, 'item_ttl'),
+    descriptions: openDescriptions(),
     allowed: parseAllowed(config.allow_hosts),
     webhookSecret: await webhookSecret(config, store),
     ring: await provedRing(config, store, link.log),

@@ -29,6 +29,7 @@ import type { Deps } from '../context.js'
 import { pathAssistant } from '../rows/assistant.js'
 import { assistantText, versionText } from '../rows/text.js'
 import { createAssistant } from './create.js'
+import { describe, drawingIn, subgraphsIn } from './describe.js'
 import { register } from './register.js'
 import { removeAssistant } from './remove.js'
 import { countAssistants, searchAssistants } from './search.js'
@@ -63,6 +64,9 @@ export const assistants = (deps: Deps) => {
       const version = body.version ?? versionIn(context)
       return { body: assistantText(await setLatest(deps, await named(context), version)) }
     }),
+    graph: bytesHandler(async (_, context) => describe(deps, await named(context), drawingIn(context.head))),
+    schemas: bytesHandler(async (_, context) => describe(deps, await named(context), { verb: 'schemas' })),
+    subgraphs: bytesHandler(async (_, context) => describe(deps, await named(context), subgraphsIn(context.head))),
     register: jsonHandler<Registration>(validateRegistration, body => register(body, deps)),
     retire: jsonHandler<Retirement>(validateRetirement, async ({ pool }) => {
       await removeConsumer(deps.link, token('pool', pool))

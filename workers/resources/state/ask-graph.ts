@@ -1,6 +1,6 @@
 /** Questions to graph code about a thread (design 2.8): a graph worker of the thread's graph lends a host. */
 import { fail } from '../../../schemas/errors.js'
-import type { HistoryCall, StateCall, UpdateCall } from '../../../schemas/host.js'
+import type { DrawCall, HistoryCall, SchemasCall, StateCall, SubgraphsCall, UpdateCall } from '../../../schemas/host.js'
 import { token } from '../../../schemas/ids.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { host } from '../../../schemas/subjects.js'
@@ -15,6 +15,9 @@ export type Question =
   | Omit<StateCall, 'graph_id' | 'thread_id' | 'config'>
   | Omit<HistoryCall, 'graph_id' | 'thread_id' | 'config'>
   | Omit<UpdateCall, 'graph_id' | 'thread_id' | 'config'>
+  | Omit<DrawCall, 'graph_id' | 'thread_id' | 'config'>
+  | Omit<SchemasCall, 'graph_id' | 'thread_id' | 'config'>
+  | Omit<SubgraphsCall, 'graph_id' | 'thread_id' | 'config'>
 
 interface Asked {
   app: string
