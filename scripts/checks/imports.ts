@@ -20,12 +20,13 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   // Two separate programs, started as children of the deploy worker.
   ['workers/deploy/process/instance.ts', 'workers/deploy/', 'workers/graph/main.ts', 'bus/', 'schemas/'],
   ['workers/deploy/process/probe-child.ts', 'workers/deploy/', 'workers/host/application.ts', 'schemas/'],
-  ['workers/deploy/', 'workers/outbound.ts', 'workers/kill-group.ts', 'bus/', 'schemas/'],
-  ['workers/resources/', 'workers/outbound.ts', 'store/', 'bus/', 'schemas/'],
+  ['workers/deploy/', 'workers/outbound.ts', 'workers/kill-group.ts', 'workers/redact.ts', 'bus/', 'schemas/'],
+  ['workers/resources/', 'workers/outbound.ts', 'workers/redact.ts', 'store/', 'bus/', 'schemas/'],
   // Used by two programs each.
   ['workers/pipe.ts'],
   ['workers/outbound.ts'],
   ['workers/kill-group.ts'],
+  ['workers/redact.ts'],
   ['scripts/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
   ['test/', 'scripts/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
 ]
@@ -66,6 +67,7 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   libsql: ['store/'],
   mongodb: ['store/'],
   typia: ['schemas/'],
+  'p-queue': ['workers/deploy/'],
   croner: ['workers/resources/crons/'],
   // The bench measures it without a server, as the limit of a machine.
   '@langchain/langgraph': ['workers/host/', 'scripts/bench/limit-main.ts'],

@@ -22,6 +22,7 @@ import { buildEnv, detect, runBuild, runInstall } from '../../workers/deploy/pro
 import { probe } from '../../workers/deploy/process/probe.js'
 import { openRecords } from '../../workers/deploy/process/records.js'
 import { problemsOf, sizeOf } from '../../workers/deploy/process/size.js'
+import { openRedactor } from '../../workers/redact.js'
 import { alive } from '../helpers/cluster.js'
 import { application } from './repository.js'
 
@@ -29,6 +30,7 @@ t.setTimeout(120_000)
 
 const never = new AbortController().signal
 const quiet = () => {}
+const redactor = openRedactor([])
 type T = { teardown(work: () => unknown): void }
 
 function folder(t: T, files: { [path: string]: string } = {}): string {
@@ -73,7 +75,7 @@ t.test('installing and building', async t => {
   const secretive = { ...process.env, SECRET_KEY: 'hush', NATS_URL: 'nats://x', WEFT_DATA: '/x', MINE: 'seen' }
   const facts = { repo: 'r', ref: 'main', commit: 'abc' }
   const env = buildEnv(secretive, { home, more: ['MINE'], facts })
-  const building = { tree, folder: join(tree, 'in'), env, install_command: null, build_command: null }
+  const building = { tree, folder: join(tree, 'in'), env, install_command: null, build_command: null, redactor }
   await runInstall(building, never, quiet)
   const install_command = 'pwd > where && env > seen'
   await runInstall({ ...building, install_command }, never, quiet)
@@ -106,6 +108,7 @@ t.test('commands', async t => {
     cwd,
     env: { PATH: process.env.PATH },
     timeout_ms,
+    redactor,
   })
   const pidIn = async (file: string) => {
     while (!existsSync(join(cwd, file)) || readFileSync(join(cwd, file), 'utf8') === '') await sleep(10)
@@ -138,7 +141,7 @@ t.test('commands', async t => {
   })
   await t.test('a command ends when its parent is killed', async t => {
     const program = `import { run } from ${JSON.stringify(new URL('../../workers/deploy/process/command.js', import.meta.url).href)}
-      await run(${JSON.stringify(command('echo $$ > orphan; sleep 1000'))}, new AbortController().signal, () => {})`
+      await run({ ...${JSON.stringify(command('echo $$ > orphan; sleep 1000'))}, redactor: { redact: text => text, longest: 0 } }, new AbortController().signal, () => {})`
     t.throws(() =>
       execFileSync(process.execPath, ['--input-type=module', '-e', program], {
         timeout: 3_000,
@@ -160,6 +163,23 @@ t.test('commands', async t => {
     t.ok(said.every(line => line.length <= 16 * 1024 + 1))
     t.match(said[2], /^cx+…$/)
     t.same(said.slice(3), ['d'])
+  })
+  await t.test('secrets are redacted before a line is cut', async t => {
+    const secret = `top-secret-${'s'.repeat(100)}-end`
+    const said: string[] = []
+    const before = 16 * 1024 - 20
+    const text = `head -c ${before} /dev/zero | tr '\\0' x; printf %s ${secret}`
+    // Within a line; at the point where an endless line is cut; at the end of the output.
+    const endless = `head -c 100000 /dev/zero | tr '\\0' y`
+    const late = `printf '%s' "$(head -c 32700 /dev/zero | tr '\\0' z)${secret}"; sleep 0.1; ${endless}`
+    const script = `echo one ${secret}; ${text}; ${endless}; echo; ${text}; echo; ${late}; echo; ${text}; exit 3`
+    const failed = runOrFail({ ...command(script), redactor: openRedactor([secret]) }, never, (_, line) =>
+      said.push(line),
+    )
+    await t.rejects(failed, { message: /^it failed \(exit code 3\): x+/ })
+    t.equal(said[0], 'one [redacted]')
+    t.equal(said.length, 5)
+    t.notMatch(said.join('\n'), /secret|sss/)
   })
   await t.test('a command that exceeds its byte limit is killed', async t => {
     const limit = { folder: cwd, bytes: 1_000_000 }
@@ -203,7 +223,7 @@ t.test('the description', async t => {
 t.test('the probe', async t => {
   const env = { PATH: process.env.PATH ?? '', TOKEN: 'there' }
   const check = (tree: string, say: (level: string, text: string) => void = quiet) =>
-    probe({ app: join(tree, 'langgraph.json'), env, memory_mb: 256 }, never, say)
+    probe({ app: join(tree, 'langgraph.json'), env, memory_mb: 256, redactor }, never, say)
   t.same(await check(folder(t, application('x'))), [{ graph_id: 'agent', description: null }])
   const throwing = folder(t, {
     ...application('x'),

@@ -7,9 +7,11 @@ import t from 'tap'
 import { fetchSource } from '../../workers/deploy/process/fetch.js'
 import { checkRef, type Remote, readSource, resolveAddress } from '../../workers/deploy/process/source.js'
 import { parseAllowed } from '../../workers/outbound.js'
+import { openRedactor } from '../../workers/redact.js'
 import { application, makeRepository, sourcesFolder } from './repository.js'
 
 const never = new AbortController().signal
+const redactor = openRedactor([])
 
 t.test('fetching', async t => {
   const { folder, remove } = sourcesFolder()
@@ -25,7 +27,7 @@ t.test('fetching', async t => {
     const work = mkdtempSync(join(tmpdir(), 'weft-fetch-'))
     t.teardown(() => rmSync(work, { recursive: true, force: true }))
     const given = { url: repository.url, ref: 'main', commit: null, path: process.env.PATH ?? '', ...more }
-    return fetchSource({ ...given, work, sources }, never, (_, text) => said.push(text))
+    return fetchSource({ ...given, work, sources, redactor }, never, (_, text) => said.push(text))
   }
 
   await t.test('resolves refs', async t => {
@@ -104,7 +106,7 @@ t.test('fetching', async t => {
     const work = mkdtempSync(join(tmpdir(), 'weft-fetch-'))
     t.teardown(() => rmSync(work, { recursive: true, force: true }))
     const url = `http://127.0.0.1:${port}/app.git`
-    const given = { url, ref: 'main', commit: null, path: process.env.PATH ?? '', work }
+    const given = { url, ref: 'main', commit: null, path: process.env.PATH ?? '', work, redactor }
     await t.rejects(
       fetchSource({ ...given, sources: opened }, never, () => {}),
       { message: /not found/, retryable: false },

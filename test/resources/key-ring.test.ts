@@ -3,7 +3,6 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { readConfig } from '../../schemas/config.js'
-import { openRedactor } from '../../workers/resources/deployments/redact.js'
 import { keyRingOf, openRing } from '../../workers/resources/keys/ring.js'
 import { readOrCreateSecret } from '../../workers/resources/keys/secret-file.js'
 
@@ -68,30 +67,4 @@ t.test('the key: of the settings, else made once and readable by its owner only'
   t.equal(statSync(open).mode & 0o777, 0o600, 'closed')
   writeFileSync(open, '')
   t.throws(() => readOrCreateSecret(open, () => 'other'), /is empty/)
-})
-
-t.test('redaction', async t => {
-  const pem = '-----BEGIN KEY-----\nMIIBVgIBADANBgkq\nhkiG9w0BAQ\n-----END KEY-----'
-  const redact = openRedactor(['s3cret+/val', 'short', 'a"b\\c\nd-long', pem, 's3cret+/val-and-more'])
-  const gone: string[] = [
-    'x s3cret+/val y',
-    JSON.stringify({ a: 'a"b\\c\nd-long' }),
-    `?key=${encodeURIComponent('s3cret+/val')}`,
-    `basic ${Buffer.from('s3cret+/val').toString('base64')}`,
-    'MIIBVgIBADANBgkq',
-    's3cret+/val-and-more',
-    'clone https://user:hunter2@example.com/x',
-    'clone https://hunter2@example.com/x',
-    'token ghp_0123456789abcdefghijABCDEFGHIJ',
-    'sk-proj-0123456789abcdefghij',
-    'jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefgh',
-  ]
-  for (const text of gone) {
-    const out = redact(text)
-    t.match(out, /\[redacted\]/, out)
-    t.notMatch(out, /s3cret|hunter2|MIIBV|ghp_|sk-proj|eyJ|d-long|-and-more/)
-  }
-  for (const text of ['a short word', 'https://example.com/a@b', 'git@example.com:a', 'deploy 100%'])
-    t.equal(redact(text), text)
-  t.equal(openRedactor([])('nothing to hide'), 'nothing to hide')
 })

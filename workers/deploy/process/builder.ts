@@ -5,6 +5,7 @@
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DeployTask } from '../../../schemas/deploy-calls.js'
+import { openRedactor } from '../../redact.js'
 import type { Step } from '../driver.js'
 import { Fault, retry, throwIfStopped } from '../fault.js'
 import { type Artefacts, erase, keyOf, writeDurably } from './artefacts.js'
@@ -39,6 +40,8 @@ export function openBuilder(
   { folder, config, ours, versions, sources }: ProcessOptions,
   artefacts: Artefacts,
 ): Builder {
+  /** Variables that installs and builds inherit. */
+  const passed = config.build_env.split(',').map(name => name.trim())
   const runtime = `weft ${versions.weft} langgraph ${versions.langgraph} node ${process.versions.modules} ${process.platform}-${process.arch}`
 
   async function build(step: Step, onCommit: (commit: string) => Promise<void>) {
@@ -62,9 +65,10 @@ export function openBuilder(
     try {
       const wanted = { url: source_config.repo_url ?? '', ref: repo_ref ?? '', commit: task.repo_commit_sha }
       say('INFO', `fetch: ${wanted.url} ${wanted.ref}`)
+      const redactor = openRedactor([...Object.values(task.env), ...passed.flatMap(name => ours[name] ?? [])])
       const fetched = await retry(FETCH_RETRIES, signal, warn, async () => {
         await erase(join(work, 'tree'))
-        return fetchSource({ ...wanted, work, path: ours.PATH ?? '', sources }, signal, say)
+        return fetchSource({ ...wanted, work, path: ours.PATH ?? '', sources, redactor }, signal, say)
       })
       if (fetched.commit !== null && fetched.commit !== task.repo_commit_sha) await onCommit(fetched.commit)
       const { tree } = fetched
@@ -82,13 +86,13 @@ export function openBuilder(
         return { artefact: key }
       }
       const facts = { repo: wanted.url, ref: wanted.ref, commit: fetched.commit }
-      const env = buildEnv(ours, { home, more: config.build_env.split(',').map(name => name.trim()), facts })
-      const building = { tree, folder: inner, install_command, build_command, env }
+      const env = buildEnv(ours, { home, more: passed, facts })
+      const building = { tree, folder: inner, install_command, build_command, env, redactor }
       await retry(INSTALL_RETRIES, signal, warn, () => runInstall(building, signal, say))
       await retry(BUILD_RETRIES, signal, warn, () => runBuild(building, signal, say))
       const size = sizeOf(source_config.resource_spec, config)
       const loaded = await probe(
-        { app: join(tree, file), env: hostEnv({ ours, config }, task, task.env), memory_mb: size.memory_mb },
+        { app: join(tree, file), env: hostEnv({ ours, config }, task, task.env), memory_mb: size.memory_mb, redactor },
         signal,
         say,
       )

@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { killGroup } from '../../kill-group.js'
+import type { Redactor } from '../../redact.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import type { Say } from '../log.js'
 
@@ -20,6 +21,8 @@ export interface Command {
   cwd: string
   env: { [name: string]: string | undefined }
   timeout_ms: number
+  /** Of its output, also in faults. */
+  redactor: Redactor
   /** Receives the lines of stdout, which then do not go into the log. */
   read?: (line: string) => void
   /** Kills it when the files directly in this folder hold more bytes. */
@@ -52,7 +55,7 @@ const ANSI = /\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])/
 /** Runs the command; any exit code is a result. Throws Stopped when the signal is aborted, a Fault at the deadline. */
 export async function run(command: Command, signal: AbortSignal, say: Say): Promise<Ran> {
   throwIfStopped(signal)
-  const { name, file, args, cwd, env, timeout_ms, read, limit } = command
+  const { name, file, args, cwd, env, timeout_ms, redactor, read, limit } = command
   const child = spawn('sh', ['-c', GUARD, 'weft-build', file, ...args], {
     cwd,
     env,
@@ -66,7 +69,7 @@ export async function run(command: Command, signal: AbortSignal, say: Say): Prom
     say('INFO', text)
   }
   child.stdin!.on('error', () => {})
-  const flush = [lines(child.stdout!, read ?? onLine), lines(child.stderr!, onLine)]
+  const flush = [lines(child.stdout!, redactor, read ?? onLine), lines(child.stderr!, redactor, onLine)]
   const kill = () => killGroup(child.pid ?? 0)
   let fault: Fault | null = null
   const end = (why: string) => {
@@ -116,25 +119,33 @@ function waitForExit(child: ChildProcess): Promise<{ code: number | null; ended:
   })
 }
 
-/** Calls back once per line, cut at MAX_LINE. The returned function passes on an unfinished last line. */
-export function lines(stream: NodeJS.ReadableStream, onLine: (text: string) => void): () => void {
+/**
+ * Calls back once per line: without colours, with secrets redacted, then cut at MAX_LINE. The returned function passes
+ * on an unfinished last line.
+ */
+export function lines(stream: NodeJS.ReadableStream, redactor: Redactor, onLine: (text: string) => void): () => void {
+  /** Of a line that goes on: a secret that begins before the cut must be complete to be found. */
+  const enough = 2 * MAX_LINE + redactor.longest
   let rest = ''
   /** The current line was cut and passed on already. */
   let isCut = false
-  const pass = (text: string) => {
-    const clean = text.replace(ANSI, '').trimEnd()
-    if (clean !== '' && !isCut) onLine(clean.length > MAX_LINE ? `${clean.slice(0, MAX_LINE)}…` : clean)
-    isCut = false
+  const pass = (text: string, { unfinished = false } = {}) => {
+    let clean = redactor.redact(text.replace(ANSI, '')).trimEnd()
+    if (unfinished) clean = clean.slice(0, Math.max(0, clean.length - redactor.longest))
+    if (clean !== '' && !isCut) onLine(clean.length > MAX_LINE || unfinished ? `${clean.slice(0, MAX_LINE)}…` : clean)
+    isCut = unfinished
   }
   stream.setEncoding('utf8')
   stream.on('data', (text: string) => {
-    const parts = (rest + text).split(/\r\n|\n|\r/)
-    rest = parts.pop()!
-    for (const part of parts) pass(part)
-    // Longer than MAX_LINE, because colours are removed afterwards.
-    if (!isCut && rest.length <= 2 * MAX_LINE) return
-    if (!isCut) pass(rest)
-    isCut = true
+    const [first, ...more] = text.split(/\r\n|\n|\r/)
+    rest += first
+    for (const next of more) {
+      pass(rest)
+      rest = next
+    }
+    if (isCut) rest = ''
+    if (rest.length <= enough) return
+    pass(rest, { unfinished: true })
     rest = ''
   })
   return () => {

@@ -5,6 +5,7 @@
  */
 import { join } from 'node:path'
 import type { ActiveDeployment, Graph } from '../../../schemas/deploy-calls.js'
+import { openRedactor } from '../../redact.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault } from '../fault.js'
 import { openArtefacts } from './artefacts.js'
@@ -75,6 +76,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
         env: hostEnv(options, revision, env),
       },
       env: inheritedEnv(ours),
+      redactor: openRedactor(Object.values(env)),
       log,
       say: options.logOf(revision).of('runtime'),
     })

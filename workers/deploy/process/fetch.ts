@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import { cp, mkdir, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import type { Redactor } from '../../redact.js'
 import { Fault } from '../fault.js'
 import { type Ran, run, runOrFail, type Say } from './command.js'
 import { checkRef, readSource, resolveAddress, type Source, type Sources } from './source.js'
@@ -20,6 +21,7 @@ interface Fetch {
   /** PATH of the programs. */
   path: string
   sources: Sources
+  redactor: Redactor
 }
 
 interface Fetched {
@@ -98,6 +100,7 @@ async function openGit(given: Fetch, source: Source, cwd: string, signal: AbortS
     cwd,
     env,
     timeout_ms: FETCH_MS,
+    redactor: given.redactor,
     read,
     limit: { folder: join(cwd, '.git', 'objects', 'pack'), bytes: MAX_TREE },
   })

@@ -5,6 +5,7 @@
  */
 import { readFile, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
+import type { Redactor } from '../../redact.js'
 import { Fault } from '../fault.js'
 import { type Command, runOrFail, type Say } from './command.js'
 
@@ -18,6 +19,7 @@ interface Building {
   install_command: string | null
   build_command: string | null
   env: { [name: string]: string | undefined }
+  redactor: Redactor
 }
 
 type Plan = { cwd: string; words: string[] } | null
@@ -80,18 +82,18 @@ async function readManifest(cwd: string): Promise<Manifest | null> {
 }
 
 export async function runInstall(building: Building, signal: AbortSignal, say: Say): Promise<void> {
-  const { tree, install_command, env } = building
+  const { tree, install_command } = building
   const plan = install_command === null ? await detect(building) : shell(tree, install_command)
   if (plan === null) return say('INFO', 'install: no package.json, nothing to install')
   say('INFO', `install: ${install_command ?? plan.words.join(' ')} (in ${relative(tree, plan.cwd) || 'the root'})`)
-  await runOrFail(commandOf('install', plan, env, INSTALL_MS), signal, say)
+  await runOrFail(commandOf('install', plan, building, INSTALL_MS), signal, say)
 }
 
 export async function runBuild(building: Building, signal: AbortSignal, say: Say): Promise<void> {
-  const { tree, folder, build_command, env } = building
+  const { tree, folder, build_command } = building
   if (build_command === null) return
   say('INFO', `build: ${build_command} (in ${relative(tree, folder) || 'the root'})`)
-  await runOrFail(commandOf('build', shell(folder, build_command), env, BUILD_MS), signal, say)
+  await runOrFail(commandOf('build', shell(folder, build_command), building, BUILD_MS), signal, say)
 }
 
 /** Users may chain commands with &&, so they run in a shell. */
@@ -100,9 +102,9 @@ const shell = (cwd: string, text: string): { cwd: string; words: string[] } => (
 const commandOf = (
   name: string,
   { cwd, words: [file, ...args] }: { cwd: string; words: string[] },
-  env: Building['env'],
+  { env, redactor }: Building,
   timeout_ms: number,
-): Command => ({ name, file: file!, args, cwd, env, timeout_ms })
+): Command => ({ name, file: file!, args, cwd, env, timeout_ms, redactor })
 
 const isFile = (path: string): Promise<boolean> =>
   stat(path).then(

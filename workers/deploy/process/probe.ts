@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Graph } from '../../../schemas/deploy-calls.js'
 import { killGroup } from '../../kill-group.js'
+import type { Redactor } from '../../redact.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import { lines, type Say } from './command.js'
 import type { ProbeResult } from './probe-child.js'
@@ -18,10 +19,11 @@ interface Probe {
   app: string
   env: { [name: string]: string }
   memory_mb: number
+  redactor: Redactor
 }
 
 /** Resolves to the graphs. Throws a Fault that names the graphs that cannot be loaded. */
-export async function probe({ app, env, memory_mb }: Probe, signal: AbortSignal, say: Say): Promise<Graph[]> {
+export async function probe({ app, env, memory_mb, redactor }: Probe, signal: AbortSignal, say: Say): Promise<Graph[]> {
   throwIfStopped(signal)
   const child = spawn(process.execPath, ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, PROGRAM], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -29,7 +31,10 @@ export async function probe({ app, env, memory_mb }: Probe, signal: AbortSignal,
     detached: true,
   })
   const pid = child.pid ?? 0
-  const flush = [lines(child.stdout!, text => say('INFO', text)), lines(child.stderr!, text => say('INFO', text))]
+  const flush = [
+    lines(child.stdout!, redactor, text => say('INFO', text)),
+    lines(child.stderr!, redactor, text => say('INFO', text)),
+  ]
   const kill = () => killGroup(pid)
   let timedOut = false
   const timer = setTimeout(() => {

@@ -6,6 +6,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../../bus/log.js'
 import type { Graph } from '../../../schemas/deploy-calls.js'
+import type { Redactor } from '../../redact.js'
 import { Fault, Stopped } from '../fault.js'
 import { lines, type Say } from './command.js'
 import type { Drain, InstanceMessage, Start } from './instance.js'
@@ -23,6 +24,8 @@ interface ReplicasOptions {
   /** Environment of the replica itself: the variables that a program needs to start. */
   env: { [name: string]: string }
   log: Log
+  /** Of its output. */
+  redactor: Redactor
   /** Receives its output. */
   say: Say
 }
@@ -44,7 +47,7 @@ interface Replica {
   timer: NodeJS.Timeout | undefined
 }
 
-export function startReplicas({ count, start, env, log, say }: ReplicasOptions): Replicas {
+export function startReplicas({ count, start, env, redactor, log, say }: ReplicasOptions): Replicas {
   const replicas: Replica[] = Array.from({ length: count }, () => ({
     child: null,
     ready: false,
@@ -65,8 +68,8 @@ export function startReplicas({ count, start, env, log, say }: ReplicasOptions):
     replica.child = child
     let reason = ''
     const flush = [
-      lines(child.stdout!, text => say('INFO', text)),
-      lines(child.stderr!, text => say(...parseLine(text))),
+      lines(child.stdout!, redactor, text => say('INFO', text)),
+      lines(child.stderr!, redactor, text => say(...parseLine(text))),
     ]
     child.once('error', error => {
       reason = error.message

@@ -4,11 +4,13 @@
  * Within a stage the times of lines never decrease.
  */
 import { createHash } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
 import { type DeployLog, type LogLine, type LogStage, validateDeployLog } from '../../../schemas/deploy-calls.js'
 import type { RecordRow, Store } from '../../../store/port.js'
+import type { Redactor } from '../../redact.js'
 import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
-import type { Redact, Redactors } from './redact.js'
+import type { Redactors } from './redact.js'
 import { deploymentOf, revisionOf } from './row.js'
 import { forDeployers } from './tasks.js'
 import { logParent } from './write.js'
@@ -21,6 +23,7 @@ const MAX_BATCH = 256 * 1024
 /** Number of last batches that are searched for a repeated one. */
 const LOOK_BACK = 8
 const TRIES = 50
+const SLICE_MS = 5
 
 interface BatchBody {
   seq: number
@@ -34,21 +37,26 @@ export const logWriter = (deps: Deps, redactors: Redactors) => ({
   log: forDeployers<DeployLog>(validateDeployLog, async ask => {
     const deployment = await deploymentOf(deps.store, ask.deployment_id)
     const revision = await revisionOf(deps.store, deployment, ask.revision_id)
-    const redact = await redactors.of(deployment.id, revision.body.secrets)
+    const redactor = await redactors.of(deployment.id, revision.body.secrets)
     const parent = logParent(revision.id, ask.stage)
     await deps.serialize(`log ${parent}`, async () => {
-      for (const lines of batches(ask.lines, redact)) await append(deps.store, parent, lines)
+      for await (const lines of batches(ask.lines, redactor)) await append(deps.store, parent, lines)
     })
     return { body: '{}' }
   }),
 })
 
-/** The lines as they are stored, in parts that fit a record. */
-function* batches(lines: readonly LogLine[], redact: Redact): Generator<LogLine[]> {
+/** The lines as they are stored, in parts that fit a record. Other requests run between two slices of the work. */
+async function* batches(lines: readonly LogLine[], { redact }: Redactor): AsyncGenerator<LogLine[]> {
   let batch: LogLine[] = []
   let size = 0
+  let since = performance.now()
   for (const line of lines) {
-    const text = cut(redact(line.text.replace(ANSI, '').replace(/[\r\n]+$/, '')))
+    if (performance.now() - since > SLICE_MS) {
+      await turn()
+      since = performance.now()
+    }
+    const text = cut(redact(line.text.replace(ANSI, '').replace(LINE_END, '')))
     if (size + text.length > MAX_BATCH && batch.length > 0) {
       yield batch
       batch = []
@@ -60,7 +68,9 @@ function* batches(lines: readonly LogLine[], redact: Redact): Generator<LogLine[
   if (batch.length > 0) yield batch
 }
 
-const ANSI = /[\u001b\u009b](?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g
+/** Both patterns read each character a bounded number of times: applications choose the text. */
+const LINE_END = /(?<![\r\n])[\r\n]+$/
+const ANSI = /[\u001b\u009b](?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b\u009b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g
 
 export const LEVELS = ['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'] as const
 const OTHER_NAMES: { [name: string]: string } = { TRACE: 'DEBUG', WARN: 'WARNING', FATAL: 'CRITICAL' }

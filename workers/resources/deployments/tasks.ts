@@ -187,7 +187,7 @@ async function redactMessage(
   { id, body }: Parsed<DeploymentBody>,
   message: string,
 ): Promise<string> {
-  const redact = await redactors.of(id, body.rollout?.secrets ?? body.secrets)
+  const { redact } = await redactors.of(id, body.rollout?.secrets ?? body.secrets)
   return redact(message.replace(/\s+/g, ' ').trim()).slice(0, MAX_MESSAGE)
 }
 
