@@ -26,10 +26,10 @@ export interface Answer {
   body: Uint8Array
 }
 
-export interface CallOptions {
+interface CallOptions {
   /** Milliseconds until the call rejects; 10,000 when absent. */
   timeout?: number
-  /** Milliseconds to go on asking when nobody serves the subject; 1,500 when absent. */
+  /** Milliseconds to repeat the call while no worker serves the subject; 1,500 when absent. */
   patience?: number
 }
 
@@ -38,7 +38,7 @@ export interface RetryOptions extends CallOptions {
   until?: number
   /** Milliseconds between two tries; 250 when absent. */
   pause?: number
-  /** Ends the pause and allows no further try. A try that is under way goes on to its end. */
+  /** Ends the pause and allows no further try. A try in progress is not interrupted. */
   signal?: AbortSignal
   /** Answers that count as no answer. */
   retryIf?: (answer: Answer) => boolean

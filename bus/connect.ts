@@ -12,7 +12,7 @@ import type { Log } from './log.js'
 export type Role = 'edge' | 'resources' | 'graphs' | 'deployer'
 
 /** The client without the methods that run a callback unguarded. */
-export type Connection = Omit<NatsConnection, 'subscribe' | 'request' | 'requestMany'>
+type Connection = Omit<NatsConnection, 'subscribe' | 'request' | 'requestMany'>
 
 export interface Link {
   nc: Connection
@@ -29,7 +29,7 @@ export interface Link {
   close(): Promise<void>
 }
 
-export interface LinkOptions {
+interface LinkOptions {
   /** nats://user:password@host:port, or several, comma-separated. */
   url: string
   role: Role
@@ -125,7 +125,7 @@ function parseUrl(url: string): { servers: string[]; user: string | undefined; p
 }
 
 /** True when `version` ("2.15.1", "2.12.0-beta.1") is at least major.minor. */
-export function isAtLeast(version: string, major: number, minor: number): boolean {
+function isAtLeast(version: string, major: number, minor: number): boolean {
   const [a = 0, b = 0] = version.split('.').map(Number)
   return a > major || (a === major && b >= minor)
 }

@@ -6,8 +6,8 @@ import type { IValidation } from 'typia'
 import { fail, InvalidFields } from '../schemas/errors.js'
 import { problemsOf, readable } from '../schemas/problems.js'
 
-export const MAX_DEPTH = 100
-export const MAX_KEYS = 100_000
+const MAX_DEPTH = 100
+const MAX_KEYS = 100_000
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 

@@ -11,7 +11,7 @@ import type { Link } from './connect.js'
 import type { Ending } from './follow.js'
 
 /** A wait result up to this size travels with the terminal event. */
-export const MAX_RESULT = 256 * 1024
+const MAX_RESULT = 256 * 1024
 
 /** Publishes the terminal event; only resource workers may. */
 export function announceEnd(link: Link, run: RunId, ending: Ending): void {
@@ -27,7 +27,7 @@ export function announceEnd(link: Link, run: RunId, ending: Ending): void {
 }
 
 /** A request to the supervisor of a run. */
-export type RunSignal = { do: 'replay'; after: number } | { do: 'cancel' }
+type RunSignal = { do: 'replay'; after: number } | { do: 'cancel' }
 
 export const sendCancel = (link: Link, run: RunId): void =>
   link.nc.publish(control(run), Buffer.from(JSON.stringify({ do: 'cancel' })))

@@ -1,9 +1,9 @@
 /**
- * The reading side of a run's events: live batches, the terminal event, and replay from where they are kept (the
- * stored stream of a resumable run, else the ring of the supervisor that runs it). Never a consumer per reader.
+ * The reading side of a run's events: live batches, the terminal event, and replay (from the stored stream of a
+ * resumable run, else from the ring of its supervisor). A reader never costs a consumer.
  *
- * Ids have no gap within an attempt, so a reader needs only the last id it sent: what is not greater is dropped, a
- * jump means replay.
+ * Ids have no gap within an attempt, so a reader needs only the last id that it sent: it drops ids that are not greater,
+ * and a jump means that it must replay.
  */
 import type { Msg } from 'nats'
 import type { RunId } from '../schemas/ids.js'
@@ -25,9 +25,9 @@ export interface Batch {
 export interface Ending {
   status: RunStatus
   last_event_id: number
-  /** What wait answers; null when it is too large to travel here: then it is asked for. */
+  /** The answer of wait; null when it is too large to travel here: then the reader calls rpc.runs.result. */
   result: Uint8Array | null
-  /** Set when nobody lived to write the error as an event: the reader renders it under `last_event_id`. */
+  /** Set when no host was alive to write the error as an event: the reader renders it under `last_event_id`. */
   error: { error: string; message: string } | null
   /** The stored stream ends before this event; absent: it is whole. */
   resumable_until_id?: number | null
@@ -39,12 +39,12 @@ export interface Listener {
 }
 
 export interface Follower {
-  /** Hears everything published from now on. The subscription is on its way to the server before any later publish. */
+  /** Receives everything published from now on: the subscription reaches the server before any later publish. */
   follow(run: RunId, listener: Listener): () => void
   /**
-   * Hands over what is kept after id `after` (−1: all), in order; a first batch may begin at or before `after`.
-   * Resolves to `gone` when something after it is no longer kept, else `complete`. Rejects when the broker is silent.
-   * `until`: the stored stream ends before this event; what follows is kept where those of other runs are.
+   * Passes on the events after id `after` (−1: all), in order; a first batch may begin at or before `after`. Resolves to
+   * `gone` when an event after it is no longer available, else `complete`. Rejects when the broker does not answer.
+   * `until`: the stored stream ends before this event; the events from there on are in the ring of the supervisor.
    */
   replay(
     run: RunId,
@@ -83,7 +83,7 @@ export const follows = (last: number, next: number): boolean =>
   next === last + 1 || (attemptOf(next) > attemptOf(Math.max(last, 0)) && next === firstIdOf(attemptOf(next)))
 
 /** Puts the parts of a large event together (headers `part`: "i/n"); hands whole batches on. */
-export function assembler(onBatch: (batch: Batch) => void): (message: Msg) => void {
+function assembler(onBatch: (batch: Batch) => void): (message: Msg) => void {
   let parts: Uint8Array[] = []
   let expected = 0
   let of = ''
@@ -119,7 +119,7 @@ const PAGE = 256
 export function openFollower(link: Link, mux: Mux): Follower {
   const runs = new Map<RunId, ReturnType<typeof feed>>()
 
-  /** Events are subscribed to when somebody reads them: who waits for the end only is spared all of them. */
+  /** Subscribes to the events only when a listener reads them: one that waits for the end receives none. */
   function feed(run: RunId) {
     const listeners = new Set<Listener>()
     /** A listener that throws must not keep the message from the others. */
@@ -167,7 +167,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
     return outcome
   }
 
-  /** Direct gets from the right block on; the wildcard crosses blocks and attempts by itself (reliability 2.4.1). */
+  /** Direct gets from the block of `after` on; the wildcard covers all blocks and attempts (reliability 2.4.1). */
   async function replayStored(
     run: RunId,
     after: number,
@@ -186,7 +186,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
         if (code === 204 || code === 404) return true
         if (code >= 400) throw new Error(`replay of run ${run} was refused: ${message.headers?.description}`)
         const first = Number(message.headers?.get('first'))
-        // A parted event repeats its id; anything else that jumps within an attempt is no longer kept.
+        // An event in parts repeats its id; any other jump within an attempt means that events have expired.
         if (outcome === null)
           outcome =
             reached >= 0
@@ -216,7 +216,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
     return outcome ?? 'complete'
   }
 
-  /** The later part is asked for first: without it nothing is handed over. */
+  /** Replays the ring first, because without it nothing may be passed on. */
   async function replayBoth(run: RunId, after: number, until: number, onBatch: (batch: Batch) => void) {
     const rest: Batch[] = []
     const copy = (batch: Batch) => rest.push({ ...batch, bytes: Buffer.from(batch.bytes) })

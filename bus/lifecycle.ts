@@ -1,14 +1,14 @@
 /**
- * Starting and stopping are one stack: whatever opens pushes its undo. Stop is two words: quiet (take nothing new),
- * then stop by the deadline (finish or hand back, then close).
+ * Starting and stopping use one stack: each opened part pushes its own undo. A stop has two phases: quiet (accept nothing
+ * new), then stop by the deadline (finish or hand back, then close).
  */
 import type { Log } from './log.js'
 
-export interface Part {
+interface Part {
   name: string
-  /** Take nothing new. */
+  /** Accepts nothing new. */
   quiet?: () => void | Promise<void>
-  /** Finish or hand back within `ms`, then close. */
+  /** Finishes or hands back within `ms`, then closes. */
   stop?: (ms: number) => void | Promise<void>
 }
 
@@ -42,7 +42,7 @@ async function guard(log: Log, part: string, work: unknown): Promise<void> {
 
 const sleep = (ms: number) => new Promise<void>(done => setTimeout(done, ms).unref())
 
-/** Stops on SIGTERM and SIGINT, then leaves with code 0; when the parent's pipe or IPC ends, too. */
+/** Stops on SIGTERM, on SIGINT and when the parent disconnects, then exits with code 0. */
 export function stopOnSignals(life: Lifecycle, log: Log): void {
   const leave = (why: string) => {
     log.info({ why }, 'stopping')
@@ -50,5 +50,5 @@ export function stopOnSignals(life: Lifecycle, log: Log): void {
   }
   process.once('SIGTERM', () => leave('SIGTERM'))
   process.once('SIGINT', () => leave('SIGINT'))
-  process.once('disconnect', () => leave('parent gone'))
+  process.once('disconnect', () => leave('the parent process disconnected'))
 }

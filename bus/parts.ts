@@ -6,7 +6,7 @@ import { fail } from '../schemas/errors.js'
 import { KIND, MAX_MESSAGE, messagesOf, NOTHING, sizeOf } from './envelope.js'
 
 /** A 64 MB state with the saves and answers that travel with it; the edge holds clients to their own limit. */
-export const MAX_BODY = 256 * 1024 * 1024
+const MAX_BODY = 256 * 1024 * 1024
 const WINDOW = 8
 
 /** The parts of a body as messages, one array per window. */
@@ -22,7 +22,7 @@ export function* windowsOf(id: number, body: Uint8Array): Generator<Uint8Array[]
   if (window.length > 0) yield window
 }
 
-export interface Incoming<Info> {
+interface Incoming<Info> {
   /** Allocates the body. Throws too_large, or too_many when the bodies of all callers would exceed the limit. */
   announce(key: string, size: number, info: Info): void
   /**

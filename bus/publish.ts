@@ -14,7 +14,7 @@ import type { Mux } from './mux.js'
 import { headersOf, type Kept, type Rings } from './ring.js'
 
 /** Largest message of events; a larger event goes in parts. */
-export const MAX_EVENT_MESSAGE = 256 * 1024
+const MAX_EVENT_MESSAGE = 256 * 1024
 const MAX_UNCONFIRMED = 256
 const CONFIRM_MS = 2_000
 /** How long and how much confirmed is kept for a broker that dies. */
@@ -32,7 +32,7 @@ export interface Publisher {
   end(): void
 }
 
-export interface PublisherOptions {
+interface PublisherOptions {
   run: RunId
   attempt: number
   resumable: boolean

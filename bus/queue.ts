@@ -1,6 +1,6 @@
 /**
- * The work queue: wake-ups in, pulls out. A wake-up carries ids only; the store row is the truth, so a lost one costs
- * time and nothing else. At least once; redelivered 15 s after the last in-progress.
+ * The work queue: publishes and pulls wake-ups. A wake-up carries ids only; the row in the store is the truth, so a lost
+ * wake-up costs time and nothing else. At least once; redelivered 15 s after the last in-progress message.
  */
 import { headers, type Msg } from 'nats'
 import type { WakeUp } from '../schemas/calls.js'
@@ -14,8 +14,8 @@ const decoder = new TextDecoder()
 const TRIES = 3
 
 /**
- * Publishes a wake-up, three tries of 2 s with the same id. Resolves to false when the broker never said yes: then the
- * sweeper's turn comes, never the caller's error.
+ * Publishes a wake-up, three tries of 2 s with the same id. Resolves to false when the broker confirmed none: then the
+ * sweeper repeats it, and the caller has no error.
  */
 export async function wake(link: Link, mux: Mux, pool: Pool, wakeUp: WakeUp, id: string): Promise<boolean> {
   const body = encoder.encode(JSON.stringify(wakeUp))
@@ -38,13 +38,13 @@ export async function wake(link: Link, mux: Mux, pool: Pool, wakeUp: WakeUp, id:
 }
 
 export interface Job extends WakeUp {
-  /** The number of the message: the same when it is delivered again. */
+  /** The sequence number of the message; a redelivery has the same. */
   seq: number
-  /** Still at work: the broker waits another 15 s. */
+  /** In progress: the broker waits another 15 s before it redelivers. */
   working(): void
-  /** Done, confirmed by the broker. False = it had given the job to somebody else. */
+  /** Done. Resolves when the broker has confirmed it; false when it had redelivered the job to another worker. */
   done(): Promise<boolean>
-  /** Give it back, to be delivered again after `delay_ms`. */
+  /** Gives the job back; the broker redelivers it after `delay_ms`. */
   back(delay_ms?: number): void
 }
 
@@ -65,14 +65,14 @@ interface Pull {
 }
 
 export interface Puller {
-  /** Call when slots became free: asks for exactly what is missing. */
+  /** To be called when slots became free: requests exactly the missing number of jobs. */
   fill(): void
   quiet(): void
 }
 
 /**
- * Keeps exactly `free()` jobs asked for, in at most 16 raw pulls: beyond max_waiting the server drops a pull without
- * any answer. Each pull also has a deadline on our side, and silence of the server's heartbeats restarts all of them.
+ * Keeps requests for exactly `free()` jobs open, in at most 16 raw pulls: beyond max_waiting the server drops a pull
+ * without an answer. Each pull also has a deadline here, and missing heartbeats of the server restart all pulls.
  */
 export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob: (job: Job) => void): Puller {
   const { nc, log } = link
@@ -102,12 +102,12 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
     pulls.delete(key)
     if (code !== 408 && code !== 404)
       log.debug({ pool, code, description: message.headers?.description }, 'a pull ended')
-    // 409 and 503 mean that the consumer or the server is not there: not again at once.
+    // 409 and 503: the consumer or the server is missing, so the next pull waits.
     if (code === 408 || code === 404) plan()
     else setTimeout(plan, 250).unref()
   }
 
-  /** A job comes with the stream's subject: it is taken off the oldest pull, which the server serves first. */
+  /** A job carries the subject of the stream, not of the pull: it counts for the oldest pull, which the server serves first. */
   function onMessage(message: Msg): void {
     for (const [key, one] of pulls) {
       if (one.left > 1) one.left--
@@ -174,9 +174,9 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
   }
 }
 
-/** What waits in a pool, as the broker knows it. */
-export interface PoolView {
-  /** Nothing waits and nothing is being worked on. Rejects when the broker does not answer. */
+/** The work queue of a pool as the broker reports it. */
+interface PoolView {
+  /** True when no wake-up is queued or in progress. Rejects when the broker does not answer. */
   empty(): Promise<boolean>
 }
 

@@ -1,15 +1,16 @@
 /**
- * What a supervisor keeps of the streams that are not stored: encoded batches, 1 MB per run and 64 MB in all, until
- * 60 s after the end. Answers replay for readers that come back; what fell out is said, never skipped.
+ * The events of runs whose stream is not stored, in the memory of their supervisor: encoded batches, 1 MB per run and
+ * 64 MB in all, until 60 s after the end. Answers replays of readers that reconnect; a replay that needs an event that was
+ * dropped is answered `gone`, never with a gap.
  */
 import { headers, type Msg } from 'nats'
 import type { RunId } from '../schemas/ids.js'
 import { firstIdOf } from '../schemas/subjects.js'
 
-export const RING_BYTES = 1024 * 1024
-export const RINGS_BYTES = 64 * 1024 * 1024
+const RING_BYTES = 1024 * 1024
+const RINGS_BYTES = 64 * 1024 * 1024
 
-/** One message as it was published. A large event lies in several, with `part` "i/n". */
+/** One message as it was published. A large event is several messages, with `part` "i/n". */
 export interface Kept {
   first: number
   count: number
@@ -27,12 +28,12 @@ interface Ring {
 }
 
 export interface Rings {
-  /** An attempt begins: until its first event an empty ring means that nothing is missing. */
+  /** An attempt begins: until its first event an empty ring is complete. */
   open(run: RunId): void
   push(run: RunId, message: Kept): void
-  /** Answers a replay request: the kept messages after id `after`, then `end: complete | gone`. */
+  /** Answers a replay request: the messages after id `after`, then `end: complete | gone`. */
   answer(run: RunId, after: number, request: Msg): void
-  /** The run has ended: what it keeps may be dropped when room is needed. */
+  /** The run has ended: its ring may be dropped when memory is needed. */
   ended(run: RunId): void
   drop(run: RunId): void
   bytes(): number
@@ -49,7 +50,7 @@ export function openRings(): Rings {
     total -= gone.bytes.length
   }
 
-  /** The oldest ended ring goes first, then the oldest of all: a Map keeps the order of insertion. */
+  /** Drops the oldest ended ring first, then messages of the oldest ring: a Map iterates in the order of insertion. */
   function makeRoom(): void {
     for (const [run, ring] of rings) {
       if (total <= RINGS_BYTES) return
@@ -82,7 +83,7 @@ export function openRings(): Rings {
       const ring = rings.get(run)
       const kept = ring?.kept ?? []
       const oldest = kept[0]
-      // From the start of an attempt on nothing is missing: what an older one wrote is superseded.
+      // A ring that begins with an attempt is complete: the attempt supersedes the events of earlier ones.
       const starts = oldest !== undefined && (oldest.part === null || oldest.part.startsWith('0/'))
       const whole = starts && oldest.first <= Math.max(after + 1, firstIdOf(oldest.attempt))
       const complete = oldest === undefined ? ring !== undefined && !ring.ended : whole
@@ -102,7 +103,7 @@ export function openRings(): Rings {
   }
 }
 
-/** What is cut from a read would keep the whole read, which nobody counts. */
+/** A copy of bytes that are a small part of a larger buffer: a view would keep the whole buffer in memory, uncounted. */
 const ownBytes = (bytes: Uint8Array): Uint8Array =>
   bytes.length * 2 < bytes.buffer.byteLength ? new Uint8Array(bytes) : bytes
 

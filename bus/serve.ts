@@ -47,7 +47,7 @@ export const bytesHandler = (handle: Handle<Uint8Array>): Handler => ({ handle }
 export const fieldsHandler = <T>(json: (value: unknown) => IValidation<T>, handle: Handle<T>): Handler =>
   bytesHandler((bytes, context) => handle(decodeFields(bytes, json), context))
 
-export interface Served {
+interface Served {
   /** Takes no new call; resolves when the accepted ones are answered. */
   quiet(): Promise<void>
 }

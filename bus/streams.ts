@@ -1,6 +1,6 @@
 /**
- * The two streams and the consumers, with the settings of reliability 2.3. What the server made of them is read back:
- * an old one drops unknown fields silently.
+ * The two streams and the consumers, with the settings of reliability 2.3. The settings are read back after each change:
+ * an old server drops unknown fields silently.
  */
 import {
   AckPolicy,
@@ -18,8 +18,8 @@ import type { Link } from './connect.js'
 import type { Mux } from './mux.js'
 
 const GB = 1024 ** 3
-export const ACK_WAIT_MS = 15_000
-/** Cluster-wide cap of runs being executed; the default of 1,000 would stall the queue silently. */
+const ACK_WAIT_MS = 15_000
+/** Cluster-wide limit of runs in execution; the default of 1,000 would stall the queue silently. */
 const MAX_ACK_PENDING = 20_000
 
 type Wanted = Partial<StreamConfig> & { name: string; persist_mode?: 'async' }
@@ -94,7 +94,7 @@ export async function ensureConsumer(link: Link, pool: Pool): Promise<void> {
   else await manager.consumers.update(RUNS_STREAM, consumerOf(pool), wanted)
 }
 
-/** Removes the consumer of a pool and what still waits there; done when there is none. */
+/** Removes the consumer of a pool and its queued wake-ups. A pool without a consumer is no error. */
 export async function removeConsumer(link: Link, pool: Pool): Promise<void> {
   const manager = await link.nc.jetstreamManager()
   await manager.consumers.delete(RUNS_STREAM, consumerOf(pool)).catch(error => {

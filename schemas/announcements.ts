@@ -1,23 +1,23 @@
-/** What graph workers announce to resource workers, and what resource workers pass on to each other. */
+/** Announcements of graph workers to resource workers, and their notifications among resource workers. */
 import typia from 'typia'
 import type { ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'
 import type { TtlDefaults } from './threads.js'
 
-/** What a graph worker announces at start, repeatably. */
+/** The announcement of a graph worker at start; it may be repeated. */
 export interface Registration {
   app: string
   /** The revision that runs there: then its graphs are served from its cutover on. Absent: they are served at once. */
   revision?: string
   pool: string
   graphs: { graph_id: string; description?: string | null; config?: JsonObject; context?: JsonObject }[]
-  /** How long its threads live when nobody says so; null or absent: for ever. */
+  /** Default time to live of its threads; null or absent: unlimited. */
   ttl?: TtlDefaults | null
-  /** How long its items live when nobody says so; null or absent: for ever. */
+  /** Default time to live of its items; null or absent: unlimited. */
   item_ttl?: ItemTtlDefaults | null
 }
 
-/** What resource workers tell each other of a registration. */
+/** A registration as resource workers pass it on to each other. */
 export interface Announced {
   app: string
   pool: string
@@ -27,7 +27,7 @@ export interface Announced {
 
 export const validateAnnounced = typia.createValidate<Announced>()
 
-/** Nobody takes runs from this pool any more. */
+/** No worker takes runs from this pool any more. */
 export interface Retirement {
   pool: string
 }

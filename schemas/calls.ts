@@ -5,7 +5,7 @@
 import typia from 'typia'
 import type { RunMode, RunStatus, RunView } from './runs.js'
 
-export interface Identity {
+interface Identity {
   identity: string
   permissions?: string[]
 }
@@ -18,7 +18,7 @@ export interface CallHead {
   identity?: Identity | null
   /** The deployment that the client addressed, by the slug of the path or by its id; absent: the built-in application. */
   deployment?: { slug: string } | { id: string }
-  /** The application that the call is for: what a worker's door made of `deployment`. Read with `appOf`. */
+  /** The application that the call is for, resolved from `deployment` by the worker. Read with `appOf`. */
   app?: string
   traceparent?: string
   /** Control plane: where the client finds this server, and the headers of the same names. */
@@ -31,7 +31,7 @@ export interface CallHead {
   run?: {
     run_id: string
     mode: RunMode
-    /** rpc.runs.join: the client goes on behind the last event that it has. */
+    /** rpc.runs.join: the client resumes behind the last event that it has. */
     resumes?: boolean
   }
   /** rpc.runs.claim, save, finish …: the authority of a graph worker over a run. */
@@ -55,7 +55,7 @@ export interface AnswerHead {
   code?: string
   detail?: string
   run?: RunView
-  /** rpc.runs.claim: what became of it. `held` comes with the holder's heartbeat count: ask again in 6 s. */
+  /** rpc.runs.claim: the outcome. `held` has the heartbeat count of the holder: repeat the claim in 6 s. */
   claim?: 'taken' | 'waiting' | 'ended' | 'held'
   lease?: Lease & {
     graph_id: string
@@ -85,7 +85,7 @@ export interface Heartbeat {
   runs: { run_id: string; token: string }[]
 }
 export interface HeartbeatReply {
-  /** Runs to stop: somebody asked for it. */
+  /** Runs to stop: their cancel was requested. */
   cancel: string[]
   /** Runs that a later attempt holds: stop and say nothing. */
   lost: string[]
@@ -99,7 +99,7 @@ export interface Release {
   end: 'timeout' | null
   /** Why: the error of the run when it ends. */
   error: { error: string; message: string }
-  /** No event of this attempt has a greater id; null: nobody knows. */
+  /** No event of this attempt has a greater id; null: unknown. */
   last_event_id: number | null
 }
 /** The answer: the run is over, instead of waiting for its next attempt. */
@@ -113,7 +113,7 @@ export interface WakeUp {
   thread_id: string
 }
 
-/** What `rpc.runs.peek` says of each run it knows. */
+/** The answer of `rpc.runs.peek` for each run that exists. */
 export interface Peek {
   run_id: string
   status: RunStatus
@@ -132,7 +132,7 @@ export interface Disconnect {
   run_id: string
   /** It had joined, with cancel_on_disconnect; else it is the one that made the run. */
   reader?: boolean
-  /** `joined_at` as its answer told it: a later one is of another client, or of the same that came back. */
+  /** `joined_at` of the answer it got: a later one belongs to another client, or to the same after a reconnect. */
   joined_at?: number | null
 }
 

@@ -2,7 +2,7 @@
  * Every variable Weft reads, its default and what it is for: one literal, read once in a main.ts, frozen and passed on.
  * A test compares docs/configuration.md with it.
  */
-export interface Setting<T> {
+interface Setting<T> {
   env: string
   default: T
   doc: string

@@ -7,7 +7,7 @@ type Schedule = string & tags.MaxLength<1000>
 type Webhook = string & tags.MinLength<1> & tags.MaxLength<65536>
 type OnRunCompleted = 'delete' | 'keep'
 
-/** What any cron may be given of its runs. */
+/** The settings of its runs that every cron accepts. */
 interface RunTemplate {
   config?: Config | null
   context?: JsonObject | null
@@ -38,7 +38,7 @@ export interface ThreadCronCreate extends RunTemplate, Timing {
   multitask_strategy?: MultitaskStrategy | null
 }
 
-/** A cron whose every run has a thread of its own. */
+/** A cron that makes a new thread for each run. */
 export interface CronCreate extends RunTemplate, Timing {
   schedule: Schedule
   assistant_id: string
@@ -56,7 +56,7 @@ export interface CronPatch extends RunTemplate, Timing {
   interrupt_after?: '*' | string[] | null
 }
 
-/** The run template as it is stored and shown: what was given, the assistant as its id. */
+/** The run template as it is stored and answered: as given, with the id of the assistant. */
 export interface CronPayload extends RunTemplate {
   assistant_id: string
   schedule: string

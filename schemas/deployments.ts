@@ -7,7 +7,7 @@ import type { JsonObject } from './json.js'
 
 export type Source = 'github' | 'external_docker'
 /** Sources that clients know but this server does not build: refused with 400 (API: control-plane 1). */
-export type OtherSource = 'internal_docker' | 'internal_source' | 'internal_template'
+type OtherSource = 'internal_docker' | 'internal_source' | 'internal_template'
 export type DeploymentType = 'dev_free' | 'dev' | 'prod'
 
 export const DEPLOYMENT_STATUSES = ['AWAITING_DATABASE', 'READY', 'UNUSED', 'AWAITING_DELETE', 'UNKNOWN'] as const
@@ -50,7 +50,7 @@ export interface VolumeMount {
 }
 
 /** Exactly one of the free-form objects says where it comes from. */
-export interface Volume {
+interface Volume {
   name: Label
   configMap?: JsonObject | null
   secret?: JsonObject | null
@@ -127,7 +127,7 @@ export const CLUSTER_ONLY = [
   'image_pull_secrets',
 ] as const satisfies (keyof ResourceSpec)[]
 
-export interface ListenerConfig {
+interface ListenerConfig {
   k8s_namespace?: Label | null
 }
 

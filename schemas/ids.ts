@@ -1,14 +1,12 @@
 /**
- * Tokens that may stand in a subject. Only `token()` makes one, so no user text ever becomes part of a subject.
+ * Tokens that may be part of a subject. Only `token()` makes one, so no user text ever becomes part of a subject.
  */
 declare const brand: unique symbol
-export type Token<Kind extends string> = string & { readonly [brand]: Kind }
+type Token<Kind extends string> = string & { readonly [brand]: Kind }
 export type RunId = Token<'run'>
 export type ThreadId = Token<'thread'>
 export type Pool = Token<'pool'>
-export type WorkerId = Token<'worker'>
 export type DeploymentId = Token<'deployment'>
-export type Noun = Token<'noun'>
 
 const TOKEN = /^[A-Za-z0-9_-]{1,64}$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
@@ -25,8 +23,8 @@ export const isUuid = (value: string): boolean => UUID.test(value)
 /** Namespace of the ids of system assistants (API: assistants 2.4): uuid5(graph id, this). */
 export const SYSTEM_ASSISTANT_NAMESPACE = '6ba7b821-9dad-11d1-80b4-00c04fd430c8'
 
-/** Namespace of the ids of what a cron makes: uuid5(cron id + slot, this), so that a repeat is the same. */
+/** Namespace of the ids of a cron's runs and threads: uuid5(cron id + slot, this), so that a repeat has the same id. */
 export const CRON_NAMESPACE = 'b6f1c0a2-6f7e-5f0e-9b1d-0c8f3c1d2a47'
 
-/** The application every unprefixed call goes to. */
+/** The application of every call without a deployment. */
 export const BUILT_IN_APP = 'built-in'

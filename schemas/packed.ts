@@ -1,6 +1,6 @@
 /**
  * Head and parts in one buffer: u32 length of the head (little-endian), the head as JSON, then the parts one after
- * the other. The head tells the sizes of the parts, so bytes travel through without being read.
+ * the other. The head has the sizes of the parts, so bytes are passed on without being read.
  */
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()

@@ -23,7 +23,7 @@ export function readPaths(given: { [alias: string]: string }): [alias: string, p
   })
 }
 
-/** What stands at the path; null where nothing does. */
+/** The value at the path; null where there is none. */
 export function valueAt(root: unknown, path: Path): unknown {
   let at = root
   for (const part of path) {

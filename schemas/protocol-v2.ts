@@ -73,7 +73,7 @@ export interface EventsAsked {
 /** A command of a WebSocket that the edge carries out: the answer of rpc.threads.socket_command. */
 export type EdgeAction = { id: number; subscribe: EventsAsked } | { id: number; unsubscribe: string }
 
-export interface Unsubscribe {
+interface Unsubscribe {
   subscription_id: string
 }
 

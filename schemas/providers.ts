@@ -5,9 +5,9 @@ type Name = string & tags.MinLength<1> & tags.MaxLength<255>
 type ClientId = string & tags.MinLength<1> & tags.MaxLength<2048>
 type ClientSecret = string & tags.MinLength<1> & tags.MaxLength<16384>
 type Url = string & tags.MinLength<1> & tags.MaxLength<2048>
-export type ChallengeMethod = 'S256' | 'plain'
-export type ProviderType = 'microsoft' | 'salesforce' | 'slack' | 'custom'
-export type ClientAuthentication = 'none' | 'client_secret_basic' | 'client_secret_post'
+type ChallengeMethod = 'S256' | 'plain'
+type ProviderType = 'microsoft' | 'salesforce' | 'slack' | 'custom'
+type ClientAuthentication = 'none' | 'client_secret_basic' | 'client_secret_post'
 
 export interface ProviderPatch {
   name?: Name | null

@@ -20,7 +20,7 @@ export type StreamMode =
   | 'tools'
 export type Durability = 'sync' | 'async' | 'exit'
 export type MultitaskStrategy = 'reject' | 'rollback' | 'interrupt' | 'enqueue'
-export type OnDisconnect = 'cancel' | 'continue'
+type OnDisconnect = 'cancel' | 'continue'
 
 export interface Send {
   node: string
@@ -70,7 +70,7 @@ export interface RunsCancel {
   run_ids?: (Uuid[] & tags.MinItems<1> & tags.MaxItems<10000>) | null
 }
 
-export interface Run {
+interface Run {
   run_id: string
   thread_id: string
   assistant_id: string
@@ -80,7 +80,7 @@ export interface Run {
   metadata: JsonObject
   kwargs: JsonObject
   multitask_strategy: MultitaskStrategy
-  /** A word, a colon and a sentence; null while nobody has asked it to stop. */
+  /** A word, a colon and a sentence; null before a cancel was requested. */
   cancel_reason: string | null
 }
 
@@ -107,7 +107,7 @@ export interface RunKwargs {
   webhook: string | null
 }
 
-/** What the edge must know of a run to stream it: travels in the head of an answer, never in its body. */
+/** The facts that the edge needs to stream a run: in the head of an answer, never in its body. */
 export interface RunView {
   run_id: string
   thread_id: string
@@ -121,7 +121,7 @@ export interface RunView {
   last_event_id: number | null
   /** Events from this id on are not stored; null: all are. */
   resumable_until_id: number | null
-  /** When somebody joined last, where that may decide whether the run is cancelled. */
+  /** When a client joined last, where that may decide whether the run is cancelled. */
   joined_at: number | null
   /** Join without Last-Event-ID: replay everything kept, or begin with what comes (design: section 7). */
   from: 'start' | 'live'

@@ -3,7 +3,7 @@
  */
 import type { DeploymentId, Pool, RunId, ThreadId } from './ids.js'
 
-export type RpcNoun =
+type RpcNoun =
   | 'assistants'
   | 'threads'
   | 'runs'
@@ -28,11 +28,11 @@ export const chunks = (run: RunId): string => `chunk.${run}.*`
 export const live = (run: RunId): string => `live.${run}`
 /** The terminal event of a run; only resource workers may publish it. */
 export const end = (run: RunId): string => `end.${run}`
-/** Orders to whoever executes the run: cancel, replay from the ring. */
+/** Signals to the supervisor of the run: cancel, replay from the ring. */
 export const control = (run: RunId): string => `ctl.run.${run}`
-/** Something happened that others may want to know; nobody has to listen. */
+/** Notifications between workers; a lost one costs time only. */
 export const event = (noun: string, what: string): string => `event.${noun}.${what}`
-/** What happens to the runs of a thread; not stored: the rows are its truth. */
+/** News of the runs of a thread; not stored: the rows are the truth. */
 export const threadNews = (thread: ThreadId): string => `event.threads.${thread}`
 /** A deployment has a task for deploy workers: ids only, the rows are the truth. */
 export const deployTask = (kind: 'deploy' | 'delete' | 'interrupt', deployment: DeploymentId): string =>
@@ -50,6 +50,6 @@ export const EVENTS_STREAM = 'EVENTS'
 export const consumerOf = (pool: Pool): string => `pool_${pool}`
 
 /** Event ids of an attempt start at (attempt − 1) · 10⁹ (design: classic event id). */
-export const IDS_PER_ATTEMPT = 1_000_000_000
+const IDS_PER_ATTEMPT = 1_000_000_000
 export const firstIdOf = (attempt: number): number => (attempt - 1) * IDS_PER_ATTEMPT
 export const attemptOf = (id: number): number => Math.floor(id / IDS_PER_ATTEMPT) + 1

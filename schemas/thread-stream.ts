@@ -1,5 +1,5 @@
 /**
- * Following a thread over its runs (API: threads-and-runs 15, 17): what edges and resource workers tell each other.
+ * Following a thread over its runs (API: threads-and-runs 15, 17): messages between edges and resource workers.
  * Runs of a thread never overlap and each attempt is one claim, so `claim_no · 2²⁴ + n` orders everything that
  * happens on a thread, over restarts too.
  */
@@ -9,7 +9,7 @@ import type { RunStatus, RunView } from './runs.js'
 import { attemptOf, firstIdOf } from './subjects.js'
 
 /**
- * Where to begin. start: all that is kept. now: with what comes. current: with the first event of the run that is
+ * Where to begin. start: all available events. now: only new ones. current: with the first event of the run that is
  * under way or due, else of the last one. A number: after this seq.
  */
 export type From = 'start' | 'now' | 'current' | number
@@ -42,7 +42,7 @@ export interface Followed {
   gone: boolean
 }
 
-/** What is published while a thread lives. */
+/** Published for each change of a thread's runs. */
 export type ThreadNews = { app: string } & (
   | { claimed: FollowedRun }
   | { dropped: { run_id: string; status: RunStatus } }
@@ -62,7 +62,7 @@ type Claimed = { claim_no: number; attempt: number }
 /** The seq of an event of a run, whose attempts are claims one after the other. */
 export function seqOf(id: number, { claim_no, attempt }: Claimed): number {
   const of = attemptOf(id)
-  // The first of an attempt that never was: nobody knew the last id when the run was given up.
+  // The first id of an attempt that never ran: the last id was unknown when the run was given up.
   if (of > attempt) return claim_no * PER_CLAIM + LAST + 1
   return (claim_no - (attempt - of)) * PER_CLAIM + Math.min(id - firstIdOf(of), LAST)
 }

@@ -8,7 +8,7 @@ export type ThreadStatus = 'idle' | 'busy' | 'interrupted' | 'error'
 
 /** Minutes; fractions count. */
 type Minutes = number & tags.ExclusiveMinimum<0> & tags.Maximum<1e9>
-export type TtlStrategy = 'delete' | 'keep_latest'
+type TtlStrategy = 'delete' | 'keep_latest'
 
 export interface ThreadTtl {
   ttl: Minutes
@@ -27,7 +27,7 @@ export interface TtlDefaults {
 export interface Superstep {
   updates: SuperstepUpdate[] & tags.MinItems<1>
 }
-export interface SuperstepUpdate {
+interface SuperstepUpdate {
   values?: JsonObject | Json[] | null
   /** Wins over values. */
   command?: Command | null
@@ -158,7 +158,7 @@ export const validateStateMetadata = typia.createValidate<StateMetadata>()
 export const validateHistoryQuery = typia.createValidate<HistoryQuery>()
 export const validateTtlDefaults = typia.createValidate<TtlDefaults>()
 
-/** Task id → what it raised; only tasks that raised something. */
+/** Task id → its interrupts; only tasks with interrupts. */
 export function interruptsOf(tasks: readonly Task[]): { [task_id: string]: Interrupt[] } {
   return Object.fromEntries(tasks.filter(task => task.interrupts.length > 0).map(task => [task.id, task.interrupts]))
 }

@@ -1,6 +1,6 @@
 /**
  * The store in MongoDB (4.4 or newer), shared by any number of resource workers. `apply` does its steps one by one,
- * each atomic by itself, and stops at the first whose condition fails; what it has done is on the disks of a majority
+ * each atomic by itself, and stops at the first whose condition fails; completed steps are on the disks of a majority
  * when it resolves. No transactions, so a single server will do where losing it is acceptable.
  */
 import { fail } from '../schemas/errors.js'

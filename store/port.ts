@@ -1,9 +1,9 @@
 /**
- * The store: what an adapter must do, and nothing of how. User JSON is opaque text or bytes here; no user value ever
+ * The store: the contract of an adapter, without its means. User JSON is opaque text or bytes here; no user value ever
  * becomes an operator, a path or a pattern. Times are Unix milliseconds.
  *
- * A write is a list of steps. An adapter with transactions does all or nothing; one without does them in order and
- * stops at the first whose condition fails. Callers order their steps so that every prefix is safe to leave behind.
+ * A write is a list of steps. An adapter with transactions applies all or none; one without applies them in order and
+ * stops at the first whose condition fails. Callers order their steps so that every prefix is a safe state.
  */
 import type { BlobEntry, CheckpointEntry, CheckpointQuery, WriteEntry } from '../schemas/checkpoints.js'
 import type { MultitaskStrategy, RunMode, RunStatus } from '../schemas/runs.js'
@@ -27,7 +27,7 @@ export interface AssistantRow {
 /** What an assistant was at one of its versions. A version never changes. */
 export type AssistantVersionRow = Omit<AssistantRow, 'updated_at'>
 
-export type AssistantSort = 'assistant_id' | 'graph_id' | 'name' | 'created_at' | 'updated_at'
+type AssistantSort = 'assistant_id' | 'graph_id' | 'name' | 'created_at' | 'updated_at'
 
 export interface AssistantQuery {
   app: string
@@ -43,7 +43,7 @@ export interface Active {
   run_id: string
   attempt: number
   token: string
-  /** Attempts that ended by the run's own doing; absent = 0. An attempt that was merely cut short is no charge. */
+  /** Attempts that ended through the fault of the run; absent = 0. An interrupted attempt is not charged. */
   charges?: number
 }
 
@@ -51,7 +51,7 @@ export interface Queued {
   run_id: string
   position: number
   due_at: number
-  /** As in Active: kept while the run waits for its next attempt. */
+  /** As in Active, while the run waits for its next attempt. */
   charges?: number
 }
 
@@ -66,11 +66,11 @@ export interface ThreadRow {
   metadata: string
   config: string
   status: ThreadStatus
-  /** What the last run that ended left: the status while nothing runs or waits. */
+  /** The outcome of the last run that ended: the status while no run is active or queued. */
   settled: 'idle' | 'interrupted' | 'error'
   interrupts: string
   error: string | null
-  /** Made by a stateless run: hidden from reads, swept after its end. */
+  /** Made by a stateless run: hidden from reads, removed by the sweeper after its end. */
   temporary: boolean
   rev: number
   active: Active | null
@@ -79,9 +79,9 @@ export interface ThreadRow {
   claim_no: number
   /** The checkpoint that "latest" follows. */
   latest_checkpoint_id: string | null
-  /** How long it lives; null = for ever. */
+  /** Time to live; null = unlimited. */
   ttl: Ttl | null
-  /** When something is to be done about that, or about a hidden thread that is half made or half removed. */
+  /** When the sweeper must act on the ttl, or on a hidden thread whose creation or removal was interrupted. */
   expires_at: number | null
 }
 
@@ -93,9 +93,9 @@ export interface Ttl {
 /** The columns by which threads are listed; equal values are ordered by thread_id. */
 export type ThreadSort = 'thread_id' | 'status' | 'created_at' | 'updated_at' | 'state_updated_at'
 
-/** A place in a list of threads: a row of it. */
+/** The position in a list of threads: one of its rows. */
 export interface ThreadCursor {
-  /** Of the column that the list is sorted by. */
+  /** The value of the column by which the list is sorted. */
   value: string | number
   thread_id: string
 }
@@ -105,11 +105,11 @@ export interface ThreadQuery {
   /** Only these. */
   ids?: readonly string[]
   status?: ThreadStatus
-  /** Only threads that have all of these, or the key `*` (workers/contains.ts ANY_KEY). */
+  /** Only threads that have all of these, or the key `*` (schemas/contains.ts ANY_KEY). */
   keys?: readonly string[]
   sort: ThreadSort
   order: 'asc' | 'desc'
-  /** Where the page before ended. */
+  /** The end of the page before. */
   after?: ThreadCursor
   /** Rows to be passed over before the first; given only without ids, status and keys. */
   skip?: number
@@ -117,12 +117,12 @@ export interface ThreadQuery {
 }
 
 /** One page, in order. It may hold fewer rows than asked for, even none, before the end; the end is `next: null`. */
-export interface ThreadPage {
+interface ThreadPage {
   rows: ThreadRow[]
   next: ThreadCursor | null
 }
 
-/** Bytes and rows of what a thread keeps, and the bytes of each channel (all versions, all namespaces). */
+/** Bytes and rows that a thread has stored, and the bytes of each channel (all versions, all namespaces). */
 export interface Storage {
   checkpoints: { rows: number; bytes: number }
   blobs: { rows: number; bytes: number; channels: { channel: string; rows: number; bytes: number }[] }
@@ -157,7 +157,7 @@ export interface RunRow {
   resumable: boolean
   temporary: boolean
   on_disconnect: 'cancel' | 'continue'
-  /** When a delayed run is to be woken; 0 once that was done, and for a run without delay. */
+  /** When a delayed run must be woken; 0 after that, and for a run without delay. */
   due_at: number
   attempt: number
   token: string | null
@@ -166,35 +166,35 @@ export interface RunRow {
   worker: string | null
   cancel: 'interrupt' | 'rollback' | null
   cancel_due_at: number | null
-  /** Why it was to stop, as clients are told; null: nobody has asked for it. */
+  /** The reason of the cancel, as clients see it; null: no cancel was requested. */
   cancel_reason: string | null
-  /** When a client joined last whose coming may take a cancel back. */
+  /** When a client joined last whose join may revoke a pending cancel. */
   joined_at: number | null
   started_at: number | null
   ended_at: number | null
   last_event_id: number | null
-  /** From this event on the stored stream of the run keeps nothing, because its bytes were spent; null: all is kept. */
+  /** The stored stream of the run ends before this event, because its byte budget was used up; null: it is complete. */
   resumable_until_id: number | null
   /** JSON text {error, message}; null when there is none. */
   error: string | null
   /** The claim of its thread that began the newest attempt: orders the runs of a thread; null before the first. */
   claim_no: number | null
-  /** JSON text (workers/run-base.ts): the thread as its first attempt found it, for a rollback. */
+  /** JSON text (workers/resources/rows/thread-status.ts Base): the thread before its first attempt, for a rollback. */
   base: string | null
   webhook: string | null
-  /** When the webhook is to be tried next; null when there is nothing to deliver. */
+  /** When the webhook is tried next; null when there is nothing to deliver. */
   webhook_due_at: number | null
   webhook_tries: number
-  /** The record of the Idempotency-Key that made it; goes when the run is never accepted. */
+  /** The record of its Idempotency-Key; removed with a run that is never accepted. */
   idempotency_id: string | null
-  /** What wait answers, for temporary runs only (a thread's run is answered from its thread). */
+  /** The answer of wait, for temporary runs only (that of other runs is read from the thread). */
   result: Uint8Array | null
 }
 
-/** What a reader needs of a run without its payload. */
+/** A run without its payload. */
 export type RunSummary = Omit<RunRow, 'kwargs' | 'result'>
 
-/** Where a page of runs ended: its last row. */
+/** The end of a page of runs: its last row. */
 export type RunCursor = Pick<RunRow, 'created_at' | 'run_id'>
 
 export interface RunQuery {
@@ -212,7 +212,7 @@ export interface RunWhere {
   token?: string
   due_at?: number
   webhook_due_at?: number
-  /** Null: nobody has joined. */
+  /** Null: no client has joined. */
   joined_at?: number | null
 }
 
@@ -232,8 +232,8 @@ export type BlobKey = Pick<BlobRow, 'ns' | 'channel' | 'version'>
 export type WriteKey = Pick<WriteRow, 'ns' | 'checkpoint_id' | 'task_id' | 'idx'>
 
 /**
- * A walk through what a thread has stored, page by page. A page has at least one row unless there is none left, and
- * ends once its values hold `bytes`.
+ * Pages through the stored rows of a thread. A page has at least one row unless the end is reached, and stops once its
+ * values have `bytes`.
  */
 export interface PageQuery<Key> {
   thread_id: string
@@ -246,23 +246,23 @@ export interface PageQuery<Key> {
 }
 
 /**
- * An aggregate off the hot path (a cron, a deployment, a provider, a key …): its body as JSON text, and beside it what
- * the store may look at.
+ * An aggregate off the hot path (a cron, a deployment, a provider, a key …): its body as JSON text, beside it the columns
+ * that the store may query.
  */
 export interface RecordRow {
   kind: string
   app: string
   id: string
-  /** What it belongs to: the thread of a cron, the deployment of a revision. '' = nothing. */
+  /** The id of its parent: the thread of a cron, the deployment of a revision. '' = it has no parent. */
   parent: string
   /** Unique within kind and app; null = has none. */
   name: string | null
   rev: number
   /** JSON text. */
   body: string
-  /** What a search may narrow by (workers/contains.ts keysOf); each is a plain token of at most 64 characters. */
+  /** The keys that a search can narrow by (schemas/contains.ts keysOf); each is a plain token of at most 64 characters. */
   keys: string[]
-  /** When something is to be done about it; null = nothing. */
+  /** When the record is due; null = never. */
   due_at: number | null
   created_at: number
   updated_at: number
@@ -275,11 +275,11 @@ export interface RecordQuery {
   kind: string
   app?: string
   parent?: string
-  /** Only records that have all of these, or the key `*` (workers/contains.ts ANY_KEY). */
+  /** Only records that have all of these, or the key `*` (schemas/contains.ts ANY_KEY). */
   keys?: readonly string[]
   sort?: RecordSort
   order?: 'asc' | 'desc'
-  /** Where the page before ended: its last row. */
+  /** The end of the page before: its last row. */
   after?: Pick<RecordRow, RecordSort>
   limit: number
 }
@@ -329,7 +329,7 @@ export type Step =
   | { step: 'versions.insert'; row: AssistantVersionRow }
   /** Removes one version; never fails. */
   | { step: 'versions.remove'; app: string; assistant_id: string; version: number }
-  /** Fails when the id exists (in any application). `keys`: what a search may narrow by, made of the metadata. */
+  /** Fails when the id exists (in any application). `keys`: those of the metadata, by which a search can narrow. */
   | { step: 'threads.insert'; row: ThreadRow; keys?: readonly string[] }
   /** Fails unless the row exists and matches. `rev` grows by one when `where.rev` is given, else stays. */
   | {
@@ -350,7 +350,7 @@ export type Step =
       run_id: string
       where: RunWhere
       set: Partial<Omit<RunRow, 'app' | 'run_id' | 'thread_id' | 'created_at'>>
-      /** Never fails: what does not match is left as it is. */
+      /** Never fails: a row that does not match stays unchanged. */
       optional?: true
     }
   /** Fails unless the row exists and matches, or it is optional. Removes the run alone. */
@@ -453,8 +453,8 @@ export interface Store {
     get(run_id: string): Promise<RunRow | null>
     summary(run_ids: readonly string[]): Promise<RunSummary[]>
     /**
-     * Runs that are accepting, running, or pending without an alarm (`due_at` 0), oldest first: what a starting worker
-     * looks through.
+     * Runs that are accepting, running, or pending without an alarm (`due_at` 0), oldest first: those that the sweeper
+     * checks.
      */
     unsettled(limit: number): Promise<RunSummary[]>
     /** Runs of a thread, newest first; equal times are ordered by id. */
@@ -513,6 +513,6 @@ export interface Store {
   }
   /** Resolves when the store answers; rejects otherwise. */
   ping(): Promise<void>
-  /** Takes nothing new, finishes what was accepted, closes. */
+  /** Accepts nothing new, finishes accepted calls, closes. */
   close(): Promise<void>
 }

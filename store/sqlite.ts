@@ -26,7 +26,7 @@ import { statements } from './sqlite/statements.js'
 import { Thread } from './sqlite/thread.js'
 import type { Sent, WriterData, WriterStarted } from './sqlite/writer.js'
 
-export interface SqliteOptions {
+interface SqliteOptions {
   /** The data folder; made when absent. Only one store at a time has it open. */
   folder: string
   log?: { info(data: object, message: string): void; warn(data: object, message: string): void }
@@ -57,7 +57,7 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
   const numbers = new Map<string, number>()
   let closed: Promise<void> | null = null
   let scanner: Promise<Thread> | null = null
-  /** What takes longer than a look-up has a thread of its own, from its first use on. */
+  /** Queries that take longer than a look-up run in a separate thread, started at first use. */
   async function scan<Answer>(...call: unknown[]): Promise<Answer> {
     if (closed) throw fail('unavailable', 'The store is closed')
     scanner ??= openReader(file).then(({ thread }) => thread)

@@ -5,7 +5,7 @@
 import type { Collection, CreateIndexesOptions, Db, IndexSpecification, MongoServerError } from 'mongodb'
 import type { Doc } from './documents.js'
 
-export const COLLECTIONS = [
+const COLLECTIONS = [
   'assistants',
   'versions',
   'threads',
@@ -21,7 +21,7 @@ export const COLLECTIONS = [
 export type CollectionName = (typeof COLLECTIONS)[number]
 export type Collections = { readonly [name in CollectionName]: Collection<Doc> }
 
-export interface IndexRow {
+interface IndexRow {
   on: CollectionName
   name: string
   key: { [field: string]: 1 | -1 }
@@ -35,7 +35,7 @@ const index = (on: CollectionName, name: string, key: IndexRow['key'], options?:
   ...(options ? { options } : {}),
 })
 const some = (partialFilterExpression: object): CreateIndexesOptions => ({ partialFilterExpression })
-/** What the server answers about a collection that is not there. */
+/** The server's error code for a missing collection. */
 const NO_COLLECTION = 26
 
 const LISTED = some({ temporary: false })
@@ -47,7 +47,7 @@ export const INDEXES: readonly IndexRow[] = [
   index('assistants', 'by_name', { app: 1, name: 1, assistant_id: 1 }),
   index('assistants', 'by_graph', { app: 1, graph_id: 1, assistant_id: 1 }),
   index('versions', 'by_assistant', { app: 1, assistant_id: 1, version: -1 }),
-  // Hidden threads stand in none of the lists. `temporary` is a column of its index, too: counting reads no thread then.
+  // Hidden threads are in no list. `temporary` is a column of its index, too, so that counting reads no thread.
   index('threads', 'by_id', { app: 1, _id: 1 }, LISTED),
   index('threads', 'by_status', { app: 1, temporary: 1, status: 1, _id: 1 }, LISTED),
   index('threads', 'by_created', { app: 1, created_at: 1, _id: 1 }, LISTED),
@@ -88,7 +88,7 @@ export const collections = (db: Db): Collections =>
 
 /**
  * Makes the indexes that are missing; throws one sentence when there is another one under a name of ours, or when one
- * cannot be made. What is there is looked at first: not every server refuses a second index of the same name.
+ * cannot be made. Existing indexes are read first: not every server refuses a second index of the same name.
  */
 export async function ensureIndexes(db: Db): Promise<void> {
   for (const on of COLLECTIONS) {

@@ -1,6 +1,6 @@
 /**
- * The connection: what is waited for and how long, what a write must reach before it counts, and what of the driver's
- * errors means that the database cannot be used now.
+ * The connection: its timeouts, the durability of a write, and the errors of the driver that mean that the database
+ * cannot be used at the moment.
  */
 import {
   type Db,
@@ -15,19 +15,19 @@ import {
 
 const DATABASE = 'weft'
 
-/** For a server that can be written to; a new primary is elected within a few seconds. */
+/** Wait for a writable server; a new primary is elected within a few seconds. */
 const SELECT_MS = 2_000
-/** A server that hangs is found so long after its last answer, plus the time to connect; calls that wait for it end then. */
+/** A hanging server is detected this long after its last answer, plus the time to connect; calls to it end then. */
 const WATCH_MS = 2_000
-/** For one answer: removing a long thread takes the longest. */
+/** Wait for one answer: removing a long thread takes the longest. */
 const ANSWER_MS = 30_000
-/** For a majority to have a write on its disks. */
+/** Wait for a majority to have a write on its disks. */
 const DURABLE_MS = 10_000
 
-export interface Connection {
+interface Connection {
   client: MongoClient
   db: Db
-  /** One server without a replica set: no retried writes, and what is lost with its disk is lost. */
+  /** One server without a replica set: writes are not retried, and a lost disk loses the data. */
   standalone: boolean
 }
 
@@ -39,7 +39,7 @@ export async function connect({ url, onCommand }: MongoOptions): Promise<Connect
   client.on('serverDescriptionChanged', event => kinds.add(event.newDescription.type))
   await answers(client, url)
   const standalone = kinds.has('Standalone')
-  // What others may see undone after a change of primary is never read. A single server has nothing to undo.
+  // Never reads what a change of primary may undo. A single server undoes nothing.
   const db = client.db(databaseOf(url), standalone ? {} : { readConcern: new ReadConcern('majority') })
   return { client, db, standalone }
 }
@@ -77,7 +77,7 @@ const optionsFor = (url: string): MongoClientOptions => ({
   appName: 'weft',
   writeConcern: { w: 'majority', journal: true, wtimeoutMS: DURABLE_MS },
   retryReads: true,
-  // At a standalone server the driver does not: nothing tells there whether a write was done.
+  // The driver does not retry at a standalone server, which does not record whether a write was done.
   retryWrites: true,
   serverSelectionTimeoutMS: SELECT_MS,
   connectTimeoutMS: SELECT_MS,
@@ -94,11 +94,11 @@ const optionsFor = (url: string): MongoClientOptions => ({
 export const databaseOf = (url: string): string =>
   decodeURIComponent(/^mongodb(?:\+srv)?:\/\/[^/]*\/([^?]+)/.exec(url)?.[1] ?? '') || DATABASE
 
-/** The hosts of a URL: what may be shown of it. */
+/** The hosts of a URL, without credentials. */
 export const hostsOf = (url: string): string =>
   /^mongodb(?:\+srv)?:\/\/(?:[^/]*@)?([^/?]+)/.exec(url)?.[1] ?? 'MONGODB_URL'
 
-/** What the server answers to a command that is wrong, whenever it is sent. */
+/** The server's error codes for a command that is wrong, whenever it is sent. */
 const WRONG = new Set([2, 9, 14, 17, 28, 31, 40, 52, 54, 56, 57, 66, 72, 10334])
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Rows as documents. A column is a field of the same name; what only the adapter knows begins with `_`. User JSON stays
+ * Rows as documents. A column is a field of the same name; fields of the adapter alone begin with `_`. User JSON stays
  * text, names of the user's choice are values and never field names, so nothing a user writes is read as an operator
  * or a path.
  */
@@ -41,5 +41,5 @@ export function row<Row>(doc: Document, parts?: { [field: string]: unknown }): R
   return Object.assign(out, parts) as Row
 }
 
-/** True when an insert was refused because the id, or a unique value, is there already. */
+/** True when an insert was refused because the id, or a unique value, exists already. */
 export const isTaken = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === 11000

@@ -1,4 +1,4 @@
-/** What all queries have in common: documents become rows, and places in a list become conditions. */
+/** Shared by all queries: documents become rows, and cursors of a list become conditions. */
 import type { Filter, FindOptions } from 'mongodb'
 import type { CollectionName, Collections } from './collections.js'
 import type { Doc } from './documents.js'
@@ -39,11 +39,11 @@ export const beyond = (
     ? { [column]: { [way]: id } }
     : { [column]: { [`${way}e`]: value }, $or: [{ [column]: { [way]: value } }, { [id_column]: { [way]: id } }] }
 
-/** Has all of these keys, or the one that stands for every key. */
+/** Has all of these keys, or the one that matches every key. */
 export const keyed = (column: string, keys: readonly string[]): Filter<Doc>[] =>
   keys.map(key => ({ [column]: { $in: [key, '*'] } }))
 
-/** Ids of one query: a list of thousands would make a message of its own size. */
+/** Ids per query: thousands of ids would make a large message. */
 const AT_ONCE = 1_000
 
 export function* chunks<T>(all: readonly T[]): Generator<T[]> {

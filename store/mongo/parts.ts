@@ -22,14 +22,14 @@ interface Ref {
 }
 type Refs = { [field: string]: Ref }
 
-/** Whose parts these are: what is removed with a thread, or taken back with a run. Null = none of them. */
-export interface Owner {
+/** The thread with which parts are removed, and the run with which they are rolled back. Null = neither. */
+interface Owner {
   thread_id: string | null
   run_id: string | null
 }
 export const NOBODY: Owner = { thread_id: null, run_id: null }
 
-/** The fields with what is too large moved into parts, which are stored when this resolves. */
+/** The fields, their large values moved into parts, which are stored when this resolves. */
 export async function store(
   { parts }: Collections,
   owner: Owner,
@@ -85,7 +85,7 @@ export async function put(all: Collections, on: CollectionName, owner: Owner, do
   } catch (error) {
     if (!isTaken(error)) throw error
   }
-  // The one that is there has parts (or another caller was quicker).
+  // The existing document has parts (or another caller was faster).
   const before = await all[on].findOneAndReplace({ _id: doc._id }, whole, { upsert: true, projection: { _parts: 1 } })
   await remove(all, before?._parts)
   return before === null
@@ -104,13 +104,13 @@ export async function patch(
   const stored = Object.fromEntries(Object.entries(refs ?? {}).map(([field, ref]) => [`_parts.${field}`, ref]))
   const $set = { ...fields, ...stored, ...(more.$set as object) }
   const update = { ...more, ...(Object.keys($set).length > 0 ? { $set } : {}) } as UpdateFilter<Doc>
-  // A patch that sets nothing still tells whether its condition holds.
+  // A patch that sets nothing still evaluates its condition.
   if (Object.keys(update).length === 0) return (await all[on].findOne(filter, { projection: { _id: 1 } })) !== null
   try {
     const freed = Object.keys(fields).filter(field => GROWS.has(field))
     if (freed.length === 0) return (await all[on].updateOne(filter, update)).matchedCount > 0
     if ((await all[on].updateOne({ ...filter, _parts: null }, update)).matchedCount > 0) return true
-    // What had parts and is small now names them no longer.
+    // A value that had parts and is small now refers to them no longer.
     const $unset: { [field: string]: '' } = { ...(more.$unset as object) }
     for (const field of freed) if (refs?.[field] === undefined) $unset[`_parts.${field}`] = ''
     const options = { projection: { _parts: 1 } }
@@ -132,7 +132,7 @@ export async function patch(
   }
 }
 
-/** Columns that grow with what users send; all others always stand in their document. */
+/** Columns that grow with user data; all others are always in their document. */
 const GROWS = new Set([
   'base',
   'body',

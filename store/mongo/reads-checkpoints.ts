@@ -1,4 +1,4 @@
-/** Checkpoints with what belongs to them, and walks through all that a thread has stored. */
+/** Checkpoints with their blobs and writes, and pages of all stored rows of a thread. */
 import type { Document, Filter, FindOptions } from 'mongodb'
 import type { BlobRow, CheckpointRow, PageQuery, Store, Tuple, WriteRow } from '../port.js'
 import type { CollectionName, Collections } from './collections.js'

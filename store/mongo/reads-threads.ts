@@ -1,4 +1,4 @@
-/** Threads: one, lists of them in every order, what is due. A place in a list is the sorted column and the id. */
+/** Threads: by id, lists in every order, expired ones. The cursor of a list is the sorted column and the id. */
 import type { Filter, FindOptions } from 'mongodb'
 import type { StateRow, Store, ThreadQuery, ThreadRow } from '../port.js'
 import type { Collections } from './collections.js'

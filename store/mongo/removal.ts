@@ -1,10 +1,10 @@
 /**
- * Removing a thread with all that belongs to it. The thread is marked first and goes last: while the mark is there it
- * reads as gone and is in no list, its id is not free, and a removal that was cut short is finished later.
+ * Removes a thread with all its documents. The thread is marked first and removed last: with the mark it reads as absent
+ * and is in no list, its id is not free, and an interrupted removal is finished later.
  */
 import type { Collections } from './collections.js'
 
-/** A mark this old belongs to nobody who is still at it. */
+/** A mark of this age belongs to an interrupted removal. */
 const ABANDONED_MS = 120_000
 
 export async function removeThread(all: Collections, thread_id: string): Promise<void> {

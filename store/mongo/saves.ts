@@ -1,4 +1,4 @@
-/** Checkpoints: what a save writes, and what a rollback takes back. Values before the checkpoints that refer to them. */
+/** Saves and rollbacks of checkpoints. Values are written before the checkpoints that refer to them. */
 import { type Filter, MongoBulkWriteError } from 'mongodb'
 import type { BlobKey, CheckpointKey, Step, WriteKey } from '../port.js'
 import type { CollectionName, Collections } from './collections.js'
@@ -8,7 +8,7 @@ import { put, remove, store } from './parts.js'
 
 type Save = Extract<Step, { step: 'checkpoints.insert' }>
 
-/** Stores them; resolves to what takes back the checkpoints and writes that were not there before. */
+/** Stores them; resolves to an undo, which removes the checkpoints and writes that did not exist before. */
 export async function save(
   all: Collections,
   { thread_id, run_id, attempt, checkpoints, blobs, writes }: Save,
@@ -73,7 +73,7 @@ async function insertNew(
     if (!(error instanceof MongoBulkWriteError)) throw error
     const errors = Array.isArray(error.writeErrors) ? error.writeErrors : [error.writeErrors]
     if (errors.length === 0 || !errors.every(isTaken)) throw error
-    // What was not taken is written, but not known to last.
+    // A document that was not inserted exists already, but its durability is not known.
     if (error.result.getWriteConcernError() !== undefined) throw error
     for (const { index } of errors) taken.add(index)
   }

@@ -12,7 +12,7 @@ import { removeThread } from './removal.js'
 import { removeBlobs, removeCheckpoints, rollback, save } from './saves.js'
 
 type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
-/** False = its condition does not hold, nothing was done. A function takes back what a step did that cannot fail. */
+/** False = the condition does not hold, nothing was done. A function undoes a step that cannot fail. */
 type Done = boolean | (() => Promise<void>)
 type Ways = { readonly [Name in Step['step']]: (step: Of<Name>, all: Collections) => Promise<Done> }
 
@@ -23,7 +23,7 @@ export async function applySteps(steps: readonly Step[], all: Collections): Prom
     const done = await (WAYS[step.step] as (step: Step, all: Collections) => Promise<Done>)(step, all)
     if (typeof done === 'function') undo.push(done)
     if (done !== false) continue
-    // A save of a stale attempt comes before the condition that tells: without this it would show in the history.
+    // The save of a stale attempt precedes the condition that detects it: without the undo the history would show it.
     for (const back of undo.reverse()) await back()
     return i
   }
@@ -79,7 +79,7 @@ const WAYS: Ways = {
   'runs.insert': async ({ row }, all) => {
     const doc = { ...fields(row), ...openOf(row.status), _id: row.run_id }
     if (await insert(all, 'runs', owner(row.thread_id), doc)) return true
-    // A repeated create counts as done and keeps what is stored.
+    // A repeated create counts as done and leaves the stored row unchanged.
     const same: Filter<Doc> = { _id: row.run_id, status: 'accepting', app: row.app, thread_id: row.thread_id }
     return (await all.runs.findOne(same, { projection: { _id: 1 } })) !== null
   },
@@ -197,11 +197,11 @@ async function removeMany(all: Collections, on: CollectionName, filter: Filter<D
 
 const owner = (thread_id: string | null) => ({ thread_id, run_id: null })
 
-/** What is not over yet stands in an index of its own. */
+/** Runs that have not ended are in a separate index. */
 const isOpen = (status: string): boolean => status === 'accepting' || status === 'pending' || status === 'running'
 const openOf = (status: string) => (isOpen(status) ? { _open: true } : {})
 
-/** Names are unique by an index that knows no exception: who has none gets one that nobody can give. */
+/** The unique index on names has no exception: a record without a name gets one that no user can choose. */
 const NONE = '\uffff:'
 const nameOf = (name: string | null, id: string): string => (name === null ? NONE + id : plain(name))
 export const nameFrom = (stored: string): string | null => (stored.startsWith(NONE) ? null : stored)

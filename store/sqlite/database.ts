@@ -1,4 +1,4 @@
-/** One connection with the settings that the promises rest on,. */
+/** A connection with the settings on which the promises of the store rest. */
 import Libsql, { type Database } from 'libsql'
 
 export type Param = string | number | Uint8Array | null

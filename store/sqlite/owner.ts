@@ -1,7 +1,7 @@
 /**
- * One process owns a data folder. The owner is who holds the kernel's lock on `weft.owner` (an empty SQLite file with
- * an open exclusive transaction): it ends with the process, so neither a reused process id nor one of another
- * container misleads. `weft.lock` names the owner for people, and tells the next one that the last did not close.
+ * One process owns a data folder: the one with the kernel's lock on `weft.owner` (an empty SQLite file with an open
+ * exclusive transaction). The lock ends with the process, so a reused process id or one of another container cannot
+ * mislead. `weft.lock` names the owner for people, and shows the next owner that the last one did not close.
  *
  * Nothing else in the process may open `weft.owner`: closing any descriptor of a file drops its POSIX locks.
  */
@@ -9,13 +9,13 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import Libsql from 'libsql'
 
-export interface Owner {
-  /** The last owner left without closing. */
+interface Owner {
+  /** The last owner ended without closing. */
   unclean: boolean
   release(): void
 }
 
-/** Takes the folder, or throws one sentence when another process (or this one already) has it. */
+/** Locks the folder, or throws one sentence when a process (this one included) has locked it. */
 export function claimFolder(folder: string, file: string): Owner {
   const note = join(folder, 'weft.lock')
   const lock = new Libsql(join(folder, 'weft.owner'))

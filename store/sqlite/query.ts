@@ -1,4 +1,4 @@
-/** What the read functions of the embedded store share: the query function they get, and the buffers they transfer. */
+/** Shared by the read functions of the embedded store: their query functions, and the transfer of buffers. */
 import type { Param, Row } from './database.js'
 
 /** Buffers that the answer gives away are put into `transfer`. */

@@ -1,4 +1,4 @@
-/** What a thread has stored, walked through page by page in the order of the primary keys. */
+/** The stored rows of a thread, page by page in the order of the primary keys. */
 import type { BlobKey, PageQuery, Storage, WriteKey } from '../port.js'
 import type { Param, Row } from './database.js'
 import { type Ask, give, type Read } from './query.js'

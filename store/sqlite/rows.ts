@@ -52,7 +52,7 @@ export const THREAD = [
   'expires_at',
 ] as const satisfies (keyof ThreadRow)[]
 
-/** What most threads do without: a plain insert leaves them out. */
+/** Columns that most threads do not use: a plain insert leaves them out. */
 export const THREAD_RARE: readonly string[] = ['ttl', 'expires_at']
 
 export const RUN = [
@@ -107,10 +107,10 @@ export const RECORD = [
   'body',
 ] as const satisfies (keyof RecordRow)[]
 
-/** The namespace of an item stands in `path`. */
+/** The namespace of an item is stored as `path`. */
 export const ITEM = ['app', 'path', 'key', 'value', 'created_at', 'updated_at', 'ttl', 'expires_at'] as const
 
-/** The columns of a run that stand in `payloads`. */
+/** The columns of a run that are in the table `payloads`. */
 export const PAYLOAD = ['kwargs', 'result'] as const satisfies (keyof RunRow)[]
 
 type Codec = { to: (value: never) => Param; from: (value: Param) => unknown }
@@ -153,7 +153,7 @@ export function decode<T>(columns: readonly string[], row: Row | undefined | nul
   return out as T
 }
 
-/** What SQLite text cannot carry: libsql reads it up to the first NUL, and UTF-8 has no lone surrogates. */
+/** Text that SQLite cannot store: libsql reads up to the first NUL, and UTF-8 has no lone surrogates. */
 const NOT_PLAIN = /^"|\0|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/
 
 /** A name of the user's choice as SQLite text: itself, or, where text cannot carry it, as a JSON string. */

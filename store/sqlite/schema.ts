@@ -1,6 +1,6 @@
 /**
- * The tables. What grows large (kwargs, results, finished states) stands in a table of its own, so that patching a
- * run or a thread never rewrites it. Every query of the adapter has its index here.
+ * The tables. Large values (kwargs, results, finished states) have separate tables, so that a patch of a run or a thread
+ * never rewrites them. Every query of the adapter has its index here.
  */
 import type { Database } from 'libsql'
 
@@ -84,7 +84,7 @@ const VERSIONS = [
   ALTER TABLE runs ADD COLUMN claim_no INTEGER;
   CREATE INDEX runs_claimed ON runs (thread_id, claim_no) WHERE claim_no IS NOT NULL;
   `,
-  // A thread that was only made stands in one index, whatever the order of a list: its three times are equal. (Measured:
+  // A thread that was never changed is in one index for all orders of a list: its three times are equal. (Measured:
   // 0.8 µs of 7 µs for an insert; an index for each time costs 1.8 to 2.8 µs.)
   `
   ALTER TABLE threads ADD COLUMN ttl TEXT;

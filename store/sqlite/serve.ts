@@ -1,7 +1,7 @@
 /** The thread's side: takes the calls of all messages that are waiting at once, and answers them in one message. */
 import { parentPort, receiveMessageOnPort } from 'node:worker_threads'
 
-/** What a thread tells of an error; `code` is SQLite's. */
+/** An error as a thread reports it; `code` is SQLite's. */
 export interface Failure {
   message: string
   code?: string
@@ -14,7 +14,7 @@ export interface Answers {
   failures: Map<number, Failure> | null
 }
 
-export interface Served {
+interface Served {
   /** Answers all calls, in order; puts buffers that it gives away into `transfer`. */
   run: (calls: never[], transfer: ArrayBuffer[]) => Answers
   /** After the last call. */
@@ -24,7 +24,7 @@ export interface Served {
 /** Bounds how long the first of a group waits for the others. */
 const MOST = 1_000
 
-/** Starts, tells the opener `started` or why not, then serves until the caller closes. */
+/** Starts, reports `started` or the failure to the opener, then serves until the caller closes. */
 export function serve<Started>(start: () => Served & { started: Started }): void {
   const port = parentPort!
   let served: Served & { started: Started }

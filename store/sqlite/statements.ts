@@ -1,5 +1,5 @@
 /**
- * Steps as SQL statements. This side knows what a step means; the writer thread only runs statements and looks
+ * Steps as SQL statements. This side knows the meaning of a step; the writer thread only runs statements and looks
  * whether those with a condition have changed a row. Column names come from the fixed lists of rows.ts, all values
  * are parameters.
  */
@@ -9,7 +9,7 @@ import { pathOf } from './reads-items.js'
 import { ASSISTANT, ASSISTANT_VERSION, encode, ITEM, PAYLOAD, plain, RECORD, RUN, THREAD, THREAD_RARE } from './rows.js'
 
 /** SQL, the index of the step that fails when no row changes (−1: cannot fail), parameters. */
-export type Statement = [sql: string, step: number, params: Param[]]
+type Statement = [sql: string, step: number, params: Param[]]
 
 /** The statements of a list of steps, in order. */
 export function statements(steps: readonly Step[]): Statement[] {
@@ -205,7 +205,7 @@ const RECORD_PATCHED = RECORD.filter(column => !['kind', 'app', 'id', 'rev', 'cr
 const insert = (table: string, columns: readonly string[]) =>
   `INSERT INTO ${table} (${columns.join()}) VALUES (${columns.map(() => '?').join()})`
 const update = (table: string, sets: string[], wheres: string[]) =>
-  // A patch that sets nothing still tells whether its condition holds.
+  // A patch that sets nothing still evaluates its condition.
   `UPDATE ${table} SET ${sets.join() || 'app = app'} WHERE ${wheres.join(' AND ')}`
 
 const INSERT_ASSISTANT = `${insert('assistants', ASSISTANT)} ON CONFLICT DO NOTHING`
@@ -222,11 +222,11 @@ const REMOVE_WRITES = REMOVE_CHECKPOINTS.replace('FROM checkpoints', 'FROM write
 )
 const REMOVE_BLOBS = `DELETE FROM blobs WHERE thread_id = ?1 AND (ns, channel, version) IN
   (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?2))`
-/** A repeated create counts as done and keeps what is stored. */
+/** A repeated create counts as done and leaves the stored row unchanged. */
 const INSERT_RUN = `${insert('runs', RUN)} ON CONFLICT (run_id) DO UPDATE SET heartbeats = heartbeats
   WHERE status = 'accepting' AND app = excluded.app AND thread_id = excluded.thread_id`
 const INSERT_PAYLOAD = `${insert('payloads', ['run_id', ...PAYLOAD])} ON CONFLICT DO NOTHING`
-/** A thread that is gone has no state: nothing is inserted then. */
+/** A removed thread has no state: nothing is inserted then. */
 const PUT_STATE = `INSERT OR REPLACE INTO states (latest_checkpoint_id, "values", rest, thread_id)
   SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM threads WHERE thread_id = ?4)`
 const BEAT = `UPDATE runs SET heartbeats = heartbeats + 1 FROM json_each(?) AS beat

@@ -31,11 +31,11 @@ export class Thread {
 
   /**
    * Starts the file as a thread with this data and waits until it serves.
-   * `started` is what the thread told of its start. Rejects with the thread's own sentence when it cannot start.
+   * `started` is the thread's report of its start. Rejects with the thread's sentence when it cannot start.
    */
   static async open<Started>(file: URL, data: unknown): Promise<{ thread: Thread; started: Started }> {
     const worker = new Worker(file, { workerData: data })
-    // A thread that ends at once may tell both in one go: listen before waiting.
+    // A thread that ends at once may report both at once: listen before waiting.
     const exit = new Promise(resolve => worker.once('exit', resolve))
     const [first] = (await once(worker, 'message')) as [{ started: Started } | { failure: Failure }]
     if ('started' in first) return { thread: new Thread(worker), started: first.started }

@@ -17,7 +17,7 @@ export interface WriterData {
   file: string
 }
 export interface WriterStarted {
-  /** The last owner did not close: the database was checked, which took so long. */
+  /** Duration of the database check, which is needed when the last owner did not close; else null. */
   checked_ms: number | null
 }
 
