@@ -24,7 +24,7 @@ import { openRecords } from '../../workers/deploy/process/records.js'
 import { problemsOf, sizeOf } from '../../workers/deploy/process/size.js'
 import { openRedactor } from '../../workers/redact.js'
 import { alive } from '../helpers/cluster.js'
-import { application } from './repository.js'
+import { aliasedApplication, application } from './repository.js'
 
 t.setTimeout(120_000)
 
@@ -225,6 +225,7 @@ t.test('the probe', async t => {
   const check = (tree: string, say: (level: string, text: string) => void = quiet) =>
     probe({ app: join(tree, 'langgraph.json'), env, memory_mb: 256, redactor }, never, say)
   t.same(await check(folder(t, application('x'))), [{ graph_id: 'agent', description: null }])
+  t.equal((await check(folder(t, aliasedApplication))).length, 1, 'path aliases and relative files are found')
   const throwing = folder(t, {
     ...application('x'),
     'graph.mjs': 'function deep() { throw new Error("no key") }\ndeep()\n',

@@ -6,7 +6,7 @@ import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { controlOf, deployEnv } from './control.js'
-import { application, graphFile, makeRepository, sourcesFolder } from './repository.js'
+import { aliasedApplication, application, graphFile, makeRepository, sourcesFolder } from './repository.js'
 
 t.setTimeout(240_000)
 t.test('deployments', async t => {
@@ -168,6 +168,14 @@ t.test('deployments', async t => {
       const created = await fetch(`${cluster.url}/threads`, { method: 'POST', body: JSON.stringify({ thread_id }) })
       t.equal(created.status, 200, 'its threads are removed: the id is free')
     }
+  })
+
+  await t.test('path aliases and relative files of the application', async t => {
+    const made = await control.create('aliased', makeRepository(folder, 'aliased', aliasedApplication).url)
+    await control.deployed(made)
+    t.match(await lines[0]!.connect(control.urlOf(made)).runs.wait(null, 'agent', { input: { text: 'x' } }), {
+      answer: 'aliased prompt prompt',
+    })
   })
 
   await t.test('a first revision that fails', async t => {

@@ -74,3 +74,22 @@ export const graph = new StateGraph(state)
   .addEdge('node', END)
   .compile()
 `
+
+/** A TypeScript application that needs its own folder: a path alias of its tsconfig.json, and a relative file. */
+export const aliasedApplication: Files = {
+  'langgraph.json': JSON.stringify({ graphs: { agent: './src/graph.ts:graph' } }),
+  'tsconfig.json': JSON.stringify({ compilerOptions: { baseUrl: '.', paths: { '@/*': ['src/*'] } } }),
+  'prompt.md': 'prompt',
+  'src/lib/word.ts': "export const word: string = 'aliased'\n",
+  'src/graph.ts': `
+import { readFileSync } from 'node:fs'
+import { Annotation, END, START, StateGraph } from '@langchain/langgraph'
+import { word } from '@/lib/word'
+const loaded: string = readFileSync('./prompt.md', 'utf8')
+export const graph = new StateGraph(Annotation.Root({ text: Annotation<string>(), answer: Annotation<string>() }))
+  .addNode('node', async () => ({ answer: [word, loaded, readFileSync('prompt.md', 'utf8')].join(' ') }))
+  .addEdge(START, 'node')
+  .addEdge('node', END)
+  .compile()
+`,
+}

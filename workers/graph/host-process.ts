@@ -4,6 +4,7 @@
  * the processes that its graphs started with it.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { dirname } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../bus/log.js'
@@ -75,6 +76,8 @@ export function startHost({
   const child: ChildProcess = spawn(process.execPath, [...flags, PROGRAM], {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
     env: { ...env, WEFT_APP: app, WEFT_NOTES_FD: '4' },
+    // Relative files and the tsconfig.json (path aliases) are those of the application, wherever Weft was started.
+    cwd: dirname(app),
     // Leads a process group: it can be killed with everything that graphs started, and does not receive our Ctrl-C.
     detached: true,
   })

@@ -3,6 +3,7 @@
  * 11.2). A graph that cannot be loaded fails the build, with its stack in the log, and never reaches a worker.
  */
 import { spawn } from 'node:child_process'
+import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Graph } from '../../../schemas/deploy-calls.js'
 import { killGroup } from '../../kill-group.js'
@@ -28,6 +29,8 @@ export async function probe({ app, env, memory_mb, redactor }: Probe, signal: Ab
   const child = spawn(process.execPath, ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, PROGRAM], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     env: { ...env, WEFT_APP: app },
+    // As the hosts of the application: for relative files and path aliases.
+    cwd: dirname(app),
     detached: true,
   })
   const pid = child.pid ?? 0
