@@ -21,7 +21,9 @@ export async function callThrough(
   more?: Partial<CallHead>,
 ): Promise<void> {
   const head = more === undefined ? exchange.callHead() : { ...exchange.callHead(), ...more }
-  forward(exchange, await edge.caller.call(route.subject, head, body, { timeout: CALL_MS }))
+  const answer = await edge.caller.call(route.subject, head, body, { timeout: CALL_MS })
+  exchange.releaseBody()
+  forward(exchange, answer)
 }
 
 /** How an idempotent call is repeated: one that carries an id made here. */

@@ -10,6 +10,7 @@ import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
 import { answerControl } from './control.js'
 import { openControlKey } from './control-key.js'
+import { openBudget } from './http/body.js'
 import { openStalls } from './http/outlet.js'
 import { openEvents, sendCommand } from './protocols/v2.js'
 import { EventSocket } from './protocols/v2-socket.js'
@@ -41,7 +42,7 @@ export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ p
     wheel: openWheel(config.heartbeat_ms),
     watch: openWatch(link, caller),
     stalls: openStalls(config.stall_ms),
-    bodies: { held: 0, most: config.bodies_in_flight },
+    bodies: openBudget(config.bodies_in_flight, config.body_limit),
     versions: readVersions(),
     controlKey: openControlKey(config, caller),
     open: new Set(),

@@ -6,7 +6,7 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { v7 as uuid } from 'uuid'
 import type { CallHead } from '../../schemas/calls.js'
-import { ERRORS, type ErrorCode, errorBody, WeftError } from '../../schemas/errors.js'
+import { ERRORS, type ErrorCode, errorBody, fail, WeftError } from '../../schemas/errors.js'
 import type { Cors } from './cors.js'
 import { type Mount, unmount } from './mount.js'
 
@@ -21,6 +21,9 @@ export interface Received {
   encoding: string
   type: string
   origin: string
+  /** Sec-Fetch-Site and Sec-Fetch-Mode: browsers send them with every request. */
+  fetchSite: string
+  fetchMode: string
   requestId: string
   traceparent: string
   lastEventId: string
@@ -59,6 +62,7 @@ const REASONS: { [status: number]: string } = {
   426: 'Upgrade Required',
   429: 'Too Many Requests',
   500: 'Internal Server Error',
+  501: 'Not Implemented',
   503: 'Service Unavailable',
 }
 const LENGTH = /^\d{1,15}$/
@@ -66,6 +70,7 @@ const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 /** RFC 7240: preferences are a comma list. */
 const MINIMAL = /(^|[,;\s])return="?minimal"?($|[,;\s])/i
+const MAX_IDEMPOTENCY_KEY = 256
 const RETRY: Headers = { 'Retry-After': '1' }
 
 export class Exchange {
@@ -83,9 +88,12 @@ export class Exchange {
   onOver: (() => void) | null = null
   /** Called with each answer of status 400 or above. */
   onRefused: ((exchange: Exchange, status: number, body: string | Uint8Array | null) => void) | null = null
+  /** Takes the request body out of the memory budget: a worker has answered its call. Safe to call twice. */
+  releaseBody: () => void = () => {}
   /** True once the answer is complete, or the client left: nothing more can be sent. */
   over = false
   private begun = false
+  private replying = false
 
   constructor(
     private readonly res: HttpResponse,
@@ -109,11 +117,21 @@ export class Exchange {
     this.mount = mount
     const { requestId } = this.received
     this.requestId = REQUEST_ID.test(requestId) ? requestId : uuid()
+    if (this.isChunked) this.received.close = true
   }
 
   /** True between `begin` and the end. */
   get streaming(): boolean {
     return this.begun && !this.over
+  }
+
+  /**
+   * uWebSockets.js reads chunk extensions as digits of the size and trailers as the next request. So the connection of a
+   * chunked request is closed behind its answer, and an answer waits one turn: a request in the same segment then finds
+   * it missing, and uWebSockets.js closes the socket without an answer to what may be smuggled.
+   */
+  private get isChunked(): boolean {
+    return this.received.encodings > 0
   }
 
   /** The head of a call made for this request. */
@@ -122,15 +140,33 @@ export class Exchange {
     if (this.mount !== null) head.deployment = this.mount
     if (this.query !== '') head.query = this.query
     if (TRACEPARENT.test(this.received.traceparent)) head.traceparent = this.received.traceparent
-    if (this.received.idempotencyKey !== '') head.idempotency_key = this.received.idempotencyKey.slice(0, 256)
+    const { idempotencyKey } = this.received
+    if (idempotencyKey.length > MAX_IDEMPOTENCY_KEY)
+      throw fail(
+        'invalid',
+        `Idempotency-Key: expected at most ${MAX_IDEMPOTENCY_KEY} characters, got ${idempotencyKey.length}`,
+      )
+    if (idempotencyKey !== '') head.idempotency_key = idempotencyKey
     if (this.received.prefer !== '' && MINIMAL.test(this.received.prefer)) head.minimal = true
     return head
   }
 
+  /** Address of the peer: a proxy's, when one is in front. */
+  get remoteAddress(): string {
+    return this.over ? '' : Buffer.from(this.res.getRemoteAddressAsText()).toString()
+  }
+
   /** The whole answer at once; null means no body. */
   reply(status: number, body: string | Uint8Array | null, headers?: Headers): void {
-    if (this.over || this.begun) return
+    if (this.over || this.begun || this.replying) return
+    this.replying = true
     if (status >= 400) this.onRefused?.(this, status, body)
+    if (this.isChunked) setImmediate(() => this.guard(() => this.sendReply(status, body, headers)))
+    else this.sendReply(status, body, headers)
+  }
+
+  private sendReply(status: number, body: string | Uint8Array | null, headers?: Headers): void {
+    if (this.over) return
     this.res.cork(() => {
       this.writeHead(status, headers)
       if (body !== null) this.res.writeHeader('Content-Type', 'application/json')
@@ -161,8 +197,7 @@ export class Exchange {
   }
 
   /**
-   * An error, and the end of the connection. It waits one turn: a request in the same segment behind this one then
-   * finds it unanswered, and uWebSockets.js closes the socket instead of answering a request that may be smuggled.
+   * An error, and the end of the connection. It waits one turn, for the same reason as the answer to a chunked request.
    */
   refuseAndClose(status: number, detail: string): void {
     this.received.close = true
@@ -171,14 +206,14 @@ export class Exchange {
 
   /** The request becomes a WebSocket: `work` answers it, and this exchange is over. */
   handOver(work: () => void): void {
-    if (this.over || this.begun) return
+    if (this.over || this.begun || this.replying) return
     this.close()
     work()
   }
 
   /** Begins an answer of unknown length. `first` must not be empty: only with it do the headers leave at once. */
   begin(headers: Headers, first: string): boolean {
-    if (this.over || this.begun) return false
+    if (this.over || this.begun || this.replying) return false
     this.begun = true
     this.res.cork(() => {
       this.writeHead(200, headers)
@@ -225,7 +260,7 @@ export class Exchange {
   /** Bytes of the body as they arrive; the chunk is only valid during the call. */
   onData(handler: (chunk: ArrayBuffer, last: boolean) => void): void {
     this.res.onData((chunk, last) => {
-      if (!this.over) this.guard(() => handler(chunk, last))
+      if (!this.over && !this.replying) this.guard(() => handler(chunk, last))
     })
   }
 
@@ -233,6 +268,7 @@ export class Exchange {
     const { res } = this
     res.writeStatus(`${status} ${REASONS[status] ?? 'Status'}`)
     res.writeHeader('x-request-id', this.requestId)
+    res.writeHeader('X-Content-Type-Options', 'nosniff')
     const cors = this.cors.answer(this.received.origin)
     for (let i = 0; i < cors.length; i += 2) res.writeHeader(cors[i]!, cors[i + 1]!)
     for (const name in headers) res.writeHeader(name, headers[name]!)
@@ -272,6 +308,8 @@ function readHeaders(req: HttpRequest): Received {
     encoding: '',
     type: '',
     origin: '',
+    fetchSite: '',
+    fetchMode: '',
     requestId: '',
     traceparent: '',
     lastEventId: '',
@@ -303,6 +341,12 @@ function readHeaders(req: HttpRequest): Received {
         break
       case 'origin':
         received.origin = value
+        break
+      case 'sec-fetch-site':
+        received.fetchSite = value
+        break
+      case 'sec-fetch-mode':
+        received.fetchMode = value
         break
       case 'x-request-id':
         received.requestId = value

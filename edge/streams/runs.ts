@@ -35,6 +35,7 @@ export async function createRun(edge: Edge, exchange: Exchange, route: Route, bo
     follower?.drop()
     throw error
   }
+  exchange.releaseBody()
   const { run, status } = answer.head
   if (status >= 400 || run === undefined) {
     follower?.drop()
