@@ -12,11 +12,11 @@ import { CHALLENGE, NO_KEY } from './control.js'
 import { readBody } from './http/body.js'
 import { openCors } from './http/cors.js'
 import { Exchange } from './http/exchange.js'
-import { framingFault, hostGuard, isJson, isStrictJson } from './http/guards.js'
+import { framingFault, hostGuard, isJson, isStrictJson, originAllowed } from './http/guards.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, openRouter } from './http/router.js'
 import { CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
-import { type OpenSocket, originAllowed, serveSockets } from './upgrade.js'
+import { type OpenSocket, serveSockets } from './upgrade.js'
 
 export interface Server {
   port: number
@@ -44,7 +44,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
 
   function onRequest(exchange: Exchange) {
     const { received } = exchange
-    const fault = framingFault(received)
+    const fault = framingFault(exchange.method, received)
     if (fault !== null) return exchange.refuseAndClose(400, fault)
     if (quiet) received.close = true
     if (!hostAllowed(received.host)) return exchange.error(403, NO_HOST)
@@ -52,6 +52,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (CONTROL.test(path)) exchange.cors = strictCors
     const found = router.find(exchange.method, path)
     if (exchange.method === 'OPTIONS') return onOptions(exchange, found === null ? null : router.find('', path))
+    if (!originAllowed(received, exchange.cors)) return exchange.error(403, NO_ORIGIN)
     if (found === null) return exchange.refuse('not_found')
     if (typeof found === 'string') return exchange.refuse('method_not_allowed', undefined, { Allow: found })
     exchange.params = decodeParams(found)
@@ -69,14 +70,13 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   /** Whether the request may become a WebSocket; a refused one is answered. */
   function admit(exchange: Exchange): boolean {
     const { received } = exchange
-    const fault = framingFault(received)
+    const fault = framingFault(exchange.method, received)
     const found = router.find(exchange.method, pathOf(exchange))
     if (fault !== null) exchange.refuseAndClose(400, fault)
     else if (!hostAllowed(received.host)) exchange.error(403, NO_HOST)
     else if (found === null || typeof found === 'string' || found.route.answer !== 'socket')
       exchange.refuse('not_found', 'There is no WebSocket here')
-    else if (!originAllowed(exchange, cors))
-      exchange.error(403, 'Pages of this origin may not connect; CORS_ALLOW_ORIGINS names the ones that may')
+    else if (!originAllowed(received, cors)) exchange.error(403, NO_ORIGIN)
     else if (quiet) exchange.refuse('unavailable')
     else {
       exchange.params = decodeParams(found)
@@ -161,6 +161,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
 }
 
 const NOTHING = new Uint8Array(0)
+const NO_ORIGIN = 'Pages of this origin may not call this server; CORS_ALLOW_ORIGINS names the ones that may'
 const NO_HOST = 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones that are'
 /** Largest body of the control plane: 512 KiB of secrets and a long resource_spec fit four times. */
 const CONTROL_BODY = 4 * 1024 * 1024

@@ -1,10 +1,9 @@
 /**
- * WebSockets of uWebSockets.js: refuses an upgrade before a socket is opened, and keeps the library's types inside. A browser sends no preflight for a WebSocket, so the page's origin is checked here (design 2.16).
+ * WebSockets of uWebSockets.js: refuses an upgrade before a socket is opened, and keeps the library's types inside.
  */
 import type { TemplatedApp, WebSocket } from 'uWebSockets.js'
 import type { CallHead } from '../schemas/calls.js'
 import type { Edge } from './context.js'
-import type { Cors } from './http/cors.js'
 import type { Exchange } from './http/exchange.js'
 
 /** The client of one connection. */
@@ -84,18 +83,4 @@ function open(ws: WebSocket<Connection>, openSocket: OpenSocket): void {
     send: text => ws.send(text, false) === 1,
     close: (code, reason) => void ws.end(code, reason),
   })
-}
-
-/** Programs send no origin; a page must be ours, or one that may read our answers. */
-export function originAllowed({ received }: Exchange, cors: Cors): boolean {
-  const { origin, host } = received
-  return origin === '' || sameHost(origin, host) || cors.answer(origin).includes('Access-Control-Allow-Origin')
-}
-
-function sameHost(origin: string, host: string): boolean {
-  try {
-    return new URL(origin).host === host.toLowerCase()
-  } catch {
-    return false
-  }
 }

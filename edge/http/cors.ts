@@ -3,6 +3,8 @@
  * that the SDKs read are always exposed.
  */
 export interface Cors {
+  /** Whether pages of this origin may call. */
+  allows(origin: string): boolean
   /** Headers of an answer to this origin, flat; empty for an origin that is not allowed. */
   answer(origin: string): readonly string[]
   /** Further headers of the answer to a preflight. */
@@ -16,7 +18,7 @@ const NONE: readonly string[] = []
 
 /** `list` is a comma list of origins; `*` in it is ignored unless `wildcards`. */
 export function openCors(list: string, { wildcards = true } = {}): Cors {
-  const origins = new Set(list.split(',').map(one => one.trim()))
+  const origins = new Set(list.split(',').flatMap(one => one.trim() || []))
   const any = wildcards && origins.has('*')
   const exposed = ['Access-Control-Expose-Headers', EXPOSE]
   const wildcard = ['Access-Control-Allow-Origin', '*', ...exposed]
@@ -34,10 +36,12 @@ export function openCors(list: string, { wildcards = true } = {}): Cors {
       ...exposed,
     ]
   }
+  const allows = (origin: string) => any || origins.has(origin)
   return {
+    allows,
     answer,
     preflight(origin, headers) {
-      if (!any && !origins.has(origin)) return NONE
+      if (!allows(origin)) return NONE
       // Echoed, because `*` does not cover Authorization.
       const allowed = HEADER_LIST.test(headers) ? headers : 'Content-Type, X-Api-Key, Last-Event-ID'
       return [

@@ -1,20 +1,25 @@
 /**
- * Checks before routing. uWebSockets.js itself refuses Content-Length with Transfer-Encoding,
- * malformed lengths and chunks (400), HTTP/1.0 (505) and large headers (431), and drops requests without Host; it
- * takes the first of two Content-Length headers and any Transfer-Encoding as chunked, which behind a proxy is a way to
- * smuggle a request: those are refused here.
+ * Checks before routing. uWebSockets.js itself refuses Content-Length with Transfer-Encoding, malformed lengths (400),
+ * HTTP/1.0 (505) and large headers (431), and drops requests without Host. It takes the first of two Content-Length
+ * headers, and any Transfer-Encoding as chunked, which behind a proxy is a way to smuggle a request: those are refused
+ * here. It also misreads chunk extensions and trailers: a chunked request is refused where no body is expected, and
+ * elsewhere its connection is closed behind the answer (exchange.ts).
  */
 import type { Config } from '../../schemas/config.js'
 import { isLoopback } from '../../schemas/loopback.js'
+import type { Cors } from './cors.js'
 import type { Received } from './exchange.js'
 
+const BODILESS = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE'])
+
 /** One sentence when the framing is ambiguous, else null. Such a request is answered 400 and its connection closed. */
-export function framingFault(received: Received): string | null {
+export function framingFault(method: string, received: Received): string | null {
   if (received.hosts !== 1 || received.host === '') return 'Exactly one Host header is required'
   if (received.lengths > 1) return 'More than one Content-Length header'
   if (Number.isNaN(received.length)) return 'Content-Length is not a number'
   if (received.encodings > 1 || (received.encodings === 1 && received.encoding !== 'chunked'))
     return 'The only Transfer-Encoding accepted is chunked'
+  if (received.encodings === 1 && BODILESS.has(method)) return `${method} with Transfer-Encoding is not accepted`
   if (received.encodings === 1 && received.lengths === 1) return 'Content-Length and Transfer-Encoding together'
   return null
 }
@@ -45,5 +50,23 @@ export function hostGuard({ host, allowed_hosts }: Config): (header: string) => 
     if (!isLoopback(bare) && !allowed.has(bare) && !allowed.has(name)) return false
     last = header
     return true
+  }
+}
+
+/**
+ * Whether a page may send this request. Programs send no Origin; a page must be ours, or one that may read the answers:
+ * a request without a preflight has its effect even when the page cannot read the answer. A browser that sends no Origin
+ * says in Sec-Fetch-Site that another site asks; then only a navigation passes, such as a link to a page of this server.
+ */
+export function originAllowed({ origin, host, fetchSite, fetchMode }: Received, cors: Cors): boolean {
+  if (origin !== '') return sameHost(origin, host) || cors.allows(origin)
+  return fetchSite !== 'cross-site' || fetchMode === 'navigate' || cors.allows(origin)
+}
+
+function sameHost(origin: string, host: string): boolean {
+  try {
+    return new URL(origin).host === host.toLowerCase()
+  } catch {
+    return false
   }
 }

@@ -175,6 +175,21 @@ t.test('a call carries body, params, query, request id and trace, and nothing el
   t.equal(stage.calls.at(-1)!.body.toString(), '{"a":1}')
 })
 
+t.test('an Idempotency-Key that is too long is refused, not cut', async t => {
+  const post = (key: string) =>
+    fetch(`${url}/threads`, { method: 'POST', body: '{}', headers: { 'idempotency-key': key } })
+  t.equal((await post('k'.repeat(256))).status, 200)
+  t.equal(stage.calls.at(-1)!.head.idempotency_key, 'k'.repeat(256))
+  const long = await post(`${'k'.repeat(256)}a`)
+  t.equal(long.status, 422)
+  t.same(await long.json(), { detail: 'Idempotency-Key: expected at most 256 characters, got 257' })
+})
+
+t.test('a browser does not guess the type of an answer', async t => {
+  for (const path of ['/ok', '/nothing', '/threads/nope'])
+    t.equal((await fetch(url + path)).headers.get('x-content-type-options'), 'nosniff', path)
+})
+
 t.test('content types and empty bodies', async t => {
   const of = async (type: string, body: string) => {
     const raw = openRaw(port, request('POST', '/threads', `${type}Connection: close\r\n`, body))

@@ -43,7 +43,7 @@ export interface Stage {
   replays: number[]
   /** What the next runs are like. */
   template: Partial<RunView>
-  /** Replaces the door of a verb. */
+  /** Replaces the handler of a verb. */
   handlers: { [verb: string]: Handler }
   /** Resolves with the run of the next create. */
   created(): Promise<FakeRun>

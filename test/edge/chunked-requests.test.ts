@@ -1,0 +1,80 @@
+/**
+ * uWebSockets.js reads chunk extensions as digits and trailers as the next request. A proxy that forwards them reads the
+ * same bytes differently, so bytes behind a chunked request must never be answered.
+ */
+import t from 'tap'
+import { openRaw, openStage } from './stage.js'
+
+const stage = await openStage()
+t.teardown(() => stage.close())
+const { port } = stage
+
+/** Everything that is answered until the connection is closed. */
+async function statuses(...segments: string[]): Promise<number[]> {
+  const raw = openRaw(port)
+  for (const segment of segments) {
+    raw.socket.write(segment)
+    if (segments.length > 1) await new Promise(done => setTimeout(done, 30))
+  }
+  const text = await raw.closed
+  return [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, code]) => Number(code))
+}
+
+const HEAD = 'HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n'
+const SMUGGLED = 'POST /threads HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}'
+
+t.test('a chunk extension hides no request', async t => {
+  // As a proxy sees it: GET /ok, then POST /ok with a body of 258 bytes, in which POST /threads is hidden.
+  const inner = `${'x'.repeat(186 - 68)}\r\n0\r\n\r\n${SMUGGLED}`
+  const text = `GET /ok ${HEAD}\r\n0;a\r\nPOST /ok HTTP/1.1\r\nHost: localhost\r\nContent-Length: 258\r\n\r\n${inner}`
+  const before = stage.calls.length
+  t.same((await statuses(text)).slice(1), [], 'at most one answer')
+  t.equal(stage.calls.length, before, 'the hidden request reached no worker')
+})
+
+t.test('a trailer is not the next request', async t => {
+  const text = `POST /nope ${HEAD}\r\n0\r\nXXGET: /info HTTP/1.1\r\nHost: localhost\r\n\r\n`
+  t.ok((await statuses(text)).length <= 1)
+})
+
+t.test('the two bytes behind a chunk are not the end of the body', async t => {
+  const next = 'GET /info HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  t.ok((await statuses(`POST /nope ${HEAD}\r\n2\r\n{}XX0\r\nYY${next}`)).length <= 1)
+  t.ok((await statuses(`POST /threads ${HEAD}\r\n2\r\n{}XX0\r\nYY${next}`)).length <= 1)
+})
+
+t.test('every early answer to a chunked request is the last on its connection', async t => {
+  const next = 'GET /ok HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  const cases: [string, string, number][] = [
+    ['an unknown path', `POST /nope ${HEAD}`, 404],
+    ['another method', `PUT /threads ${HEAD}`, 405],
+    ['another type', `POST /threads ${HEAD}Content-Type: text/html\r\n`, 415],
+    ['no key', `POST /v2/deployments ${HEAD}Content-Type: application/json\r\n`, 401],
+    ['a bad id', `POST /threads/nope/runs ${HEAD}`, 422],
+    ['a foreign host', `POST /threads HTTP/1.1\r\nHost: evil.example\r\nTransfer-Encoding: chunked\r\n`, 403],
+    ['GET', `GET /ok ${HEAD}`, 400],
+    ['HEAD', `HEAD /ok ${HEAD}`, 400],
+    ['OPTIONS', `OPTIONS /threads ${HEAD}`, 400],
+    ['DELETE', `DELETE /threads/0198aaaa-0000-7000-8000-000000000001 ${HEAD}`, 400],
+    [
+      'an upgrade',
+      `GET /threads/0198aaaa-0000-7000-8000-000000000001/stream/events ${HEAD}Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n`,
+      400,
+    ],
+  ]
+  for (const [name, head, status] of cases) {
+    const before = stage.calls.length
+    t.same(await statuses(`${head}\r\n0\r\n\r\n`), [status], `${name}: alone`)
+    const together = await statuses(`${head}\r\n0\r\n\r\n${next}`)
+    t.ok(together.length <= 1, `${name}: in one segment with the next, ${together}`)
+    const apart = await statuses(`${head}\r\n0\r\n\r\n`, next)
+    t.ok(apart.length <= 1, `${name}: before the next, ${apart}`)
+    t.equal(stage.calls.length, before, `${name}: no call`)
+  }
+})
+
+t.test('the connection of a chunked request that is carried out is closed behind its answer', async t => {
+  const next = 'GET /ok HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  t.same(await statuses(`POST /threads ${HEAD}\r\n2\r\n{}\r\n0\r\n\r\n`), [200])
+  t.same(await statuses(`POST /threads ${HEAD}\r\n2\r\n{}\r\n0\r\n\r\n`, next), [200])
+})
