@@ -3,7 +3,7 @@
  * same bytes differently, so bytes behind a chunked request must never be answered.
  */
 import t from 'tap'
-import { openRaw, openStage } from './stage.js'
+import { eventually, openRaw, openStage } from './stage.js'
 
 const stage = await openStage()
 t.teardown(() => stage.close())
@@ -41,6 +41,7 @@ t.test('the two bytes behind a chunk are not the end of the body', async t => {
   const next = 'GET /info HTTP/1.1\r\nHost: localhost\r\n\r\n'
   t.ok((await statuses(`POST /nope ${HEAD}\r\n2\r\n{}XX0\r\nYY${next}`)).length <= 1)
   t.ok((await statuses(`POST /threads ${HEAD}\r\n2\r\n{}XX0\r\nYY${next}`)).length <= 1)
+  await eventually(t, () => stage.calls.length === 1, 'the call of the first request')
 })
 
 t.test('every early answer to a chunked request is the last on its connection', async t => {
