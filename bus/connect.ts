@@ -6,7 +6,10 @@
  * exception there stops the parser until the pings fail (28 s in which the role receives nothing). What a message does
  * is therefore guarded here, and the type of the connection has no other way.
  */
-import { connect, Events, type Msg, type NatsConnection, type Subscription } from 'nats'
+import { readFileSync } from 'node:fs'
+import { connect, ErrorCode, Events, type Msg, type NatsConnection, type Subscription, type TlsOptions } from 'nats'
+import type { Config } from '../schemas/config.js'
+import { isLoopback } from '../schemas/loopback.js'
 import type { Log } from './log.js'
 
 export type Role = 'edge' | 'resources' | 'graphs' | 'deployer'
@@ -30,24 +33,48 @@ export interface Link {
 }
 
 interface LinkOptions {
-  /** nats://user:password@host:port, or several, comma-separated. */
+  /** nats:// or tls://user:password@host:port, or several, comma-separated. */
   url: string
   role: Role
   log: Log
+  /** Files for tls://. */
+  tls?: TlsFiles
 }
+
+/** Paths of PEM files; '' = not set. */
+export interface TlsFiles {
+  /** The authorities that may sign the server's certificate, instead of those of Node.js. */
+  ca: string
+  /** The certificate of this client and its key, for servers that require one. */
+  cert: string
+  key: string
+}
+
+/** The files for openLink, of the settings of a process. */
+export const tlsFilesOf = ({ nats_ca, nats_cert, nats_key }: Pick<Config, 'nats_ca' | 'nats_cert' | 'nats_key'>) => ({
+  ca: nats_ca,
+  cert: nats_cert,
+  key: nats_key,
+})
 
 /** A flood of unreadable messages is one line per second and link. */
 const LOG_MS = 1_000
 
-/** Connects, or throws an Error with one sentence: unreachable, refused, too old. */
-export async function openLink({ url, role, log }: LinkOptions): Promise<Link> {
-  const { servers, user, pass } = parseUrl(url)
+/** Connects, or throws an Error with one sentence: wrong URL, unreachable, refused, no TLS, too old. */
+export async function openLink({ url, role, log, tls = NO_FILES }: LinkOptions): Promise<Link> {
+  const { servers, user, pass, secure } = parseUrl(url)
+  const files = tlsOptions(tls, secure)
+  const exposed = servers.filter(server => !isLoopback(new URL(`nats://${server}`).hostname))
+  if (!secure && pass !== undefined && exposed.length > 0)
+    log.warn({ servers: exposed }, 'the broker password is sent unencrypted; use tls:// in NATS_URL between machines')
   const inboxPrefix = `_INBOX_${role}`
   let nc: NatsConnection
   try {
     nc = await connect({
       servers,
       ...(user === undefined ? {} : { user, pass }),
+      // With this option the client refuses a server without TLS; it never falls back to an unencrypted connection.
+      ...(secure ? { tls: files } : {}),
       name: `weft-${role}`,
       inboxPrefix,
       pingInterval: 10_000,
@@ -59,7 +86,10 @@ export async function openLink({ url, role, log }: LinkOptions): Promise<Link> {
       waitOnFirstConnect: false,
     })
   } catch (error) {
-    throw new Error(`no NATS server answers as "${role}" at ${servers.join(', ')}: ${(error as Error).message}`)
+    const { code, message } = error as { code?: string; message: string }
+    if (secure && code === ErrorCode.ServerOptionNotAvailable)
+      throw new Error(`the NATS server at ${servers.join(', ')} has no TLS, but NATS_URL says tls://`)
+    throw new Error(`no NATS server answers as "${role}" at ${servers.join(', ')}: ${message}`)
   }
   const version = nc.info?.version ?? '0'
   if (!isAtLeast(version, 2, 12)) {
@@ -114,10 +144,52 @@ function guarded(log: Log, subject: string, onMessage: (message: Msg) => void) {
   }
 }
 
-function parseUrl(url: string): { servers: string[]; user: string | undefined; pass: string | undefined } {
-  const urls = url.split(',').map(one => new URL(one.includes('://') ? one : `nats://${one}`))
+const NO_FILES: TlsFiles = { ca: '', cert: '', key: '' }
+
+/** Throws an Error with one sentence when a file cannot be read or the URL has no use for it. */
+function tlsOptions({ ca, cert, key }: TlsFiles, secure: boolean): TlsOptions {
+  const files = { WEFT_NATS_CA: ca, WEFT_NATS_CERT: cert, WEFT_NATS_KEY: key }
+  const options: { [name: string]: string } = {}
+  for (const [name, file] of Object.entries(files)) {
+    if (file === '') continue
+    if (!secure) throw new Error(`${name} is set, but NATS_URL has no TLS: write tls:// instead of nats://`)
+    try {
+      options[name.slice('WEFT_NATS_'.length).toLowerCase()] = readFileSync(file, 'utf8')
+    } catch (error) {
+      throw new Error(`${name} cannot be read: ${(error as Error).message}`)
+    }
+  }
+  if ((cert === '') !== (key === '')) throw new Error('WEFT_NATS_CERT and WEFT_NATS_KEY must be set together')
+  return options
+}
+
+const SCHEMES = ['nats:', 'tls:']
+
+interface Address {
+  /** host:port */
+  servers: string[]
+  user: string | undefined
+  pass: string | undefined
+  /** All URLs say tls://. */
+  secure: boolean
+}
+
+/** Throws an Error with one sentence, without the credentials, for a URL that is not understood. */
+function parseUrl(url: string): Address {
+  const urls = url.split(',').map(one => {
+    const text = one.includes('://') ? one.trim() : `nats://${one.trim()}`
+    if (!URL.canParse(text) || new URL(text).host === '')
+      throw new Error('NATS_URL is not a URL such as nats://user:password@host:4222')
+    const parsed = new URL(text)
+    if (!SCHEMES.includes(parsed.protocol))
+      throw new Error(`NATS_URL begins with ${parsed.protocol}//; Weft supports nats:// and tls://`)
+    return parsed
+  })
   const first = urls[0]!
+  if (urls.some(({ protocol }) => protocol !== first.protocol))
+    throw new Error('NATS_URL mixes nats:// and tls://: use one of them for all servers')
   return {
+    secure: first.protocol === 'tls:',
     servers: urls.map(one => one.host),
     user: first.username ? decodeURIComponent(first.username) : undefined,
     pass: first.username ? decodeURIComponent(first.password) : undefined,

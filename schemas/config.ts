@@ -36,13 +36,24 @@ export const SETTINGS = {
   nats_url: setting(
     'NATS_URL',
     '',
-    'NATS server, with credentials if it needs them; when empty, `weft start` starts its own.',
+    'NATS server (`nats://` or `tls://`), with credentials if it needs them; when empty, `weft start` starts its own.',
   ),
   graphs_nats_url: setting(
     'WEFT_GRAPHS_NATS_URL',
     '',
     'NATS server for the graph workers of deployments, with their credentials; `NATS_URL` when empty.',
   ),
+  nats_ca: setting(
+    'WEFT_NATS_CA',
+    '',
+    'File with the certificates of the authorities that may sign that of the NATS server (`tls://` in `NATS_URL`); those of Node.js when empty.',
+  ),
+  nats_cert: setting(
+    'WEFT_NATS_CERT',
+    '',
+    'File with the certificate of this client, for a NATS server that requires one.',
+  ),
+  nats_key: setting('WEFT_NATS_KEY', '', 'File with the key of `WEFT_NATS_CERT`.'),
   mongodb_url: setting('MONGODB_URL', '', 'MongoDB for the store; SQLite in the data folder when empty.'),
   log_level: setting('LOG_LEVEL', 'info', 'error, warn, info, debug or silent.'),
   log_format: setting(

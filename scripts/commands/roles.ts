@@ -2,7 +2,7 @@
  * Runs one or more roles in this process. Each role has its own connection, broker user and log name, so that roles
  * behave the same in one process (roles-main.ts, the child of `weft start`) and in several (`weft edge`, …).
  */
-import { type Link, openLink, type Role } from '../../bus/connect.js'
+import { type Link, openLink, type Role, tlsFilesOf } from '../../bus/connect.js'
 import { type Lifecycle, lifecycle, stopOnSignals } from '../../bus/lifecycle.js'
 import { openLog } from '../../bus/log.js'
 import type { Config } from '../../schemas/config.js'
@@ -46,7 +46,9 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
     const life = lifecycle(log, config.stop_ms * SHARE[role])
     lives.set(role, life)
     const own = openLog(role, config.log_level, config.log_format)
-    const link = await openLink({ url: config.nats_url || natsUrlOf(config.data, role), role, log: own })
+    const url = config.nats_url || natsUrlOf(config.data, role)
+    const tls = config.nats_url === '' ? undefined : tlsFilesOf(config)
+    const link = await openLink({ url, role, log: own, tls })
     life.push({ name: 'broker connection', stop: () => link.close() })
     void link.nc.closed().then(error => {
       if (stopping) return

@@ -4,7 +4,7 @@
  * hosts. It stops when its parent ends: it hands its runs back, and another replica continues them.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openLink } from '../../../bus/connect.js'
+import { openLink, tlsFilesOf } from '../../../bus/connect.js'
 import { lifecycle, stopOnSignals } from '../../../bus/lifecycle.js'
 import { openLog } from '../../../bus/log.js'
 import { openMux } from '../../../bus/mux.js'
@@ -47,7 +47,8 @@ async function start({ config, nats_url, revision_id, env }: Start): Promise<voi
   const log = openLog('graphs', config.log_level, config.log_format)
   const life = lifecycle(log, config.stop_ms)
   stopOnSignals(life, log)
-  const link = await openLink({ url: nats_url, role: 'graphs', log })
+  const tls = nats_url.startsWith('tls:') ? tlsFilesOf(config) : undefined
+  const link = await openLink({ url: nats_url, role: 'graphs', log, tls })
   life.push({ name: 'broker connection', stop: () => link.close() })
   const worker = await startGraphs(config, link, life, { revision: revision_id, env })
   const mux = openMux(link)
