@@ -175,6 +175,23 @@ export const SETTINGS = {
 type Value<T> = T extends LogFormat ? LogFormat : T extends string ? string : T extends number ? number : boolean
 export type Config = { readonly [K in keyof typeof SETTINGS]: Value<(typeof SETTINGS)[K]['default']> }
 
+/** Settings that grant access. A process that has read them removes their variables, so that its children get none. */
+export const SECRET_SETTINGS = [
+  'nats_url',
+  'graphs_nats_url',
+  'mongodb_url',
+  'control_key',
+  'encryption_key',
+  'aes_key',
+  'webhook_secret',
+] as const satisfies readonly (keyof typeof SETTINGS)[]
+
+/** The environment without the variables of secret settings. */
+export function withoutSecrets<T>(env: { [name: string]: T }): { [name: string]: T } {
+  const secret = new Set<string>(SECRET_SETTINGS.map(name => SETTINGS[name].env))
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !secret.has(name)))
+}
+
 const LOG_FORMATS = ['auto', 'pretty', 'json'] as const
 type LogFormat = (typeof LOG_FORMATS)[number]
 

@@ -8,7 +8,13 @@ import type { Interrupt, TtlDefaults } from './threads.js'
 export interface Hello {
   /** The sentence to show when langgraph.json itself is bad: no graph is loaded. A graph that fails says so in its own row. */
   error: string | null
-  graphs: { graph_id: string; description: string | null; error: string | null }[]
+  graphs: {
+    graph_id: string
+    description: string | null
+    error: string | null
+    /** The keys of its input; absent for a factory, which only a call would tell. */
+    inputs?: string[]
+  }[]
   /** `checkpointer.ttl` of langgraph.json. */
   ttl?: TtlDefaults | null
 }

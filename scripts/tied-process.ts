@@ -1,6 +1,7 @@
 /**
  * Starts a server as a child process that ends when this process ends, in whatever way: a shell reads a pipe of this
- * process and ends the server when the pipe closes. The first line of the output is the process id of the server.
+ * process and ends the server when the pipe closes. The first line of the output is the process id of the server. A
+ * process id written to stdin names a process that needs the server: the server ends after that one, at most 5 min later.
  */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 
@@ -9,7 +10,16 @@ const SHELL = `exec 3<&0
 "$@" </dev/null 3<&- &
 server=$!
 echo $server
-( while read -r _ <&3; do :; done; kill $server 2>/dev/null; sleep 5; kill -9 $server 2>/dev/null ) >/dev/null 2>&1 &
+(
+  user=
+  while read -r pid <&3; do user=$pid; done
+  tries=0
+  while [ -n "$user" ] && kill -0 "$user" && [ $tries -lt 3000 ]; do
+    sleep 0.1 || sleep 1
+    tries=$((tries + 1))
+  done
+  kill $server; sleep 5; kill -9 $server
+) >/dev/null 2>&1 &
 watcher=$!
 trap 'kill $server' TERM
 wait $server

@@ -6,7 +6,7 @@
 // First, before anything that an unsupported Node.js cannot load.
 import './check-node.js'
 import { parseArgs } from 'node:util'
-import { type Config, readConfig, SETTINGS } from '../schemas/config.js'
+import { type Config, readConfig, SECRET_SETTINGS, SETTINGS } from '../schemas/config.js'
 import type { RoleName } from './commands/roles.js'
 import { start } from './commands/start.js'
 import { UserError } from './user-error.js'
@@ -60,6 +60,8 @@ async function main(args: string[]): Promise<void> {
     return void process.stdout.write(`${readVersions().weft}\n`)
   }
   const config = configOf(values)
+  // Graph hosts, builds and the server process must not inherit them.
+  for (const name of SECRET_SETTINGS) delete process.env[SETTINGS[name].env]
   if (command === 'start') return start(config)
   // The HTTP library reads it once, when it is loaded.
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'

@@ -65,7 +65,7 @@ async function runFile(file: TestFile, { out, envOf }: RunOptions): Promise<File
   mkdirSync(dirname(log), { recursive: true })
   const stderr = openSync(`${log}.stderr`, 'w')
   const since = Date.now()
-  const child = spawn(process.execPath, [path], {
+  const child = spawn(process.execPath, ['--enable-source-maps', path], {
     cwd: root,
     env: { ...envOf(file), TAP_TIMEOUT: `${TIMEOUT_S}` },
     stdio: ['ignore', 'pipe', stderr],

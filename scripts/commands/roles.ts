@@ -2,12 +2,16 @@
  * Runs one or more roles in this process. Each role has its own connection, broker user and log name, so that roles
  * behave the same in one process (roles-main.ts, the child of `weft start`) and in several (`weft edge`, …).
  */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { type Link, openLink, type Role, tlsFilesOf } from '../../bus/connect.js'
 import { type Lifecycle, lifecycle, stopOnSignals } from '../../bus/lifecycle.js'
-import { openLog } from '../../bus/log.js'
+import { type Log, openLog } from '../../bus/log.js'
 import type { Config } from '../../schemas/config.js'
+import { prepareDataFolder } from '../data-folder.js'
 import { natsUrlOf } from '../nats/process.js'
 import { UserError } from '../user-error.js'
+import type { GraphReport } from './banner.js'
 
 export type RoleName = Extract<Role, 'edge' | 'resources' | 'graphs' | 'deployer'>
 
@@ -15,6 +19,7 @@ export type RoleName = Extract<Role, 'edge' | 'resources' | 'graphs' | 'deployer
 export interface Ready {
   ready: true
   port: number | null
+  graphs: GraphReport[]
 }
 
 /**
@@ -26,6 +31,12 @@ const START_ORDER: readonly (readonly RoleName[])[] = [['graphs', 'resources'], 
 const STOP_ORDER: readonly (readonly RoleName[])[] = [['edge'], ['graphs', 'deployer'], ['resources']]
 /** Parts of the stop deadline: graphs, here or in deployments, have runs to finish or hand back. */
 const SHARE: { [role in RoleName]: number } = { edge: 0.2, graphs: 0.6, deployer: 0.6, resources: 0.2 }
+
+/** The part of the stop deadline that a role has beside the others: all of it when it runs alone. */
+export function stopShare(role: RoleName, roles: readonly RoleName[]): number {
+  const present = STOP_ORDER.map(row => Math.max(0, ...row.filter(one => roles.includes(one)).map(one => SHARE[one])))
+  return SHARE[role] / present.reduce((sum, share) => sum + share, 0)
+}
 
 export async function runRoles(roles: readonly RoleName[], config: Config): Promise<void> {
   const log = openLog(roles.length === 1 ? roles[0]! : 'weft', config.log_level, config.log_format)
@@ -42,8 +53,10 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
     log,
   )
   let port: number | null = null
+  let reports: GraphReport[] = []
+  if (roles.some(role => role === 'resources' || role === 'deployer')) prepareDataFolder(config.data)
   async function start(role: RoleName): Promise<void> {
-    const life = lifecycle(log, config.stop_ms * SHARE[role])
+    const life = lifecycle(log, config.stop_ms * stopShare(role, roles))
     lives.set(role, life)
     const own = openLog(role, config.log_level, config.log_format)
     const url = config.nats_url || natsUrlOf(config.data, role)
@@ -55,8 +68,10 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
       own.error({ err: error }, 'broker connection closed for good; exiting to be restarted')
       process.exit(1)
     })
-    if (role === 'resources') await (await import('../../workers/resources/main.js')).startResources(config, link, life)
-    else if (role === 'graphs') await graphs(config, link, life)
+    if (role === 'resources') {
+      await (await import('../../workers/resources/main.js')).startResources(config, link, life)
+      sayControlKey(config, own)
+    } else if (role === 'graphs') reports = await graphs(config, link, life)
     else if (role === 'deployer') await deployer(config, link, life)
     else port = (await (await import('../../edge/main.js')).openEdge({ config, link, life })).port
   }
@@ -69,7 +84,13 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
   }
   if (stopping) return
   log.info({ roles, ...(port === null ? {} : { port }) }, 'started')
-  process.send?.({ ready: true, port } satisfies Ready)
+  process.send?.({ ready: true, port, graphs: reports } satisfies Ready)
+}
+
+/** A generated key is in a file: the log names the file, never the key. */
+function sayControlKey({ control_key, data }: Config, log: Log): void {
+  const file = resolve(data, 'control.key')
+  if (control_key === '' && existsSync(file)) log.info({ file }, 'the key of the control plane is in this file')
 }
 
 async function deployer(config: Config, link: Link, life: Lifecycle): Promise<void> {
@@ -79,9 +100,10 @@ async function deployer(config: Config, link: Link, life: Lifecycle): Promise<vo
 }
 
 /** An application that cannot be loaded fails the next time as well: exit code 2. */
-async function graphs(config: Config, link: Link, life: Lifecycle): Promise<void> {
+async function graphs(config: Config, link: Link, life: Lifecycle): Promise<GraphReport[]> {
   const { startGraphs } = await import('../../workers/graph/main.js')
-  await startGraphs(config, link, life).catch(error => {
+  const { reports } = await startGraphs(config, link, life).catch(error => {
     throw new UserError((error as Error).message, 2)
   })
+  return reports
 }

@@ -3,17 +3,19 @@
  * they exit, and stops both in order. It loads neither the HTTP server nor the broker's client nor a database.
  */
 import { fork } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Config, SETTINGS } from '../../schemas/config.js'
+import type { Config } from '../../schemas/config.js'
 import { isLoopback } from '../../schemas/loopback.js'
+import { prepareDataFolder } from '../data-folder.js'
 import { keepRunning, type ManagedProcess } from '../keep-running.js'
 import { type NatsProcess, startNatsProcess } from '../nats/process.js'
 import { findNatsServer } from '../nats/server.js'
 import { isFree } from '../ports.js'
 import { UserError } from '../user-error.js'
+import { banner, descriptionFile, type GraphReport } from './banner.js'
 import type { Ready } from './roles.js'
 
 /** Time limit for the roles to start. Large applications take a while to load. */
@@ -31,6 +33,7 @@ interface Start {
   nats: NatsProcess | null
   roles: ManagedProcess | null
   port: number
+  graphs: GraphReport[]
 }
 
 /** Runs until SIGINT or SIGTERM; throws a UserError when it cannot start. */
@@ -48,6 +51,7 @@ export async function start(config: Config): Promise<void> {
     nats: null,
     roles: null,
     port: config.port,
+    graphs: [],
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
@@ -78,8 +82,7 @@ async function end({ config, nats, roles }: Start): Promise<void> {
 
 /** A mistyped path is the most common mistake, so it is checked before anything starts. */
 function checkApp({ config }: Start): void {
-  const app = resolve(config.app)
-  const path = statSync(app, { throwIfNoEntry: false })?.isDirectory() ? join(app, 'langgraph.json') : app
+  const path = descriptionFile(config.app)
   if (!existsSync(path))
     throw new UserError(
       `there is no application at ${path}: expected a langgraph.json (--app path/to/langgraph.json)`,
@@ -110,7 +113,7 @@ async function checkAddress({ config: { host, port, insecure } }: Start): Promis
 
 async function startBroker(run: Start): Promise<void> {
   const { config, say, giveUp } = run
-  mkdirSync(config.data, { recursive: true, mode: 0o700 })
+  prepareDataFolder(config.data)
   if (config.nats_url !== '') return
   const server = await findNatsServer({ log: say })
   const { WEFT_NATS_MONITOR: monitor } = process.env
@@ -131,26 +134,27 @@ async function startRoles(run: Start): Promise<void> {
     log: say,
     onGivenUp: giveUp,
     final: [2],
-    spawn: () =>
-      fork(join(import.meta.dirname, 'roles-main.js'), ['edge', 'resources', 'graphs', 'deployer'], {
+    spawn: () => {
+      const child = fork(join(import.meta.dirname, 'roles-main.js'), ['edge', 'resources', 'graphs', 'deployer'], {
         // The port stays the same after a restart, also when the system chose it. In its own process group: Ctrl-C in a
         // terminal reaches the launcher only.
-        env: {
-          ...ownAddress(run),
-          ...process.env,
-          ...variablesOf({ ...config, port: run.port }),
-          UWS_HTTP_MAX_HEADERS_SIZE: '16384',
-        },
+        env: { ...ownAddress(run), ...process.env, UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
         detached: true,
-      }),
+      })
+      child.send({ ...config, port: run.port })
+      run.nats?.outlive(child.pid!)
+      return child
+    },
     ready: child =>
       new Promise((resolve, reject) => {
         const timer = setTimeout(() => reject(new Error(`it did not start within ${START_MS / 1000} s`)), START_MS)
         child.once('exit', () => clearTimeout(timer))
         child.once('message', message => {
           clearTimeout(timer)
-          run.port = (message as Ready).port ?? run.port
+          const { port, graphs } = message as Ready
+          run.port = port ?? run.port
+          run.graphs = graphs
           resolve()
         })
       }),
@@ -167,45 +171,19 @@ function urlOf(host: string, port: number): string {
   return `http://${shown.includes(':') ? `[${shown}]` : shown}:${port}`
 }
 
-/** The settings as a child process reads them. */
-function variablesOf(config: Config): { [name: string]: string } {
-  const names = Object.keys(SETTINGS) as (keyof Config)[]
-  return Object.fromEntries(names.map(name => [SETTINGS[name].env, `${config[name]}`]))
-}
-
-/** The name of the first graph of the application; that of the example application when the file cannot be read. */
-function firstGraph(app: string): string {
-  try {
-    const file = statSync(app).isDirectory() ? join(app, 'langgraph.json') : app
-    const { graphs } = JSON.parse(readFileSync(file, 'utf8')) as { graphs: object }
-    return Object.keys(graphs)[0] ?? 'agent'
-  } catch {
-    return 'agent'
-  }
-}
-
 const keyFile = ({ data }: Config): string => join(data, 'control.key')
 
-async function greet({ config, hadKey, port, say }: Start): Promise<void> {
+async function greet({ config, hadKey, port, graphs, say }: Start): Promise<void> {
   const url = urlOf(config.host, port)
   if (!(await becomesReady(`${url}/ready`))) say(`${url}/ready does not answer 200 yet`)
-  process.send?.({ ready: true, port } satisfies Ready)
-  process.stdout.write(`
-Weft serves ${resolve(config.app)}
-at ${url} (data in ${resolve(config.data)}; Ctrl-C stops it)
-
-A streamed run:
-  curl -N ${url}/runs/stream -H 'content-type: application/json' -d '{"assistant_id":${JSON.stringify(firstGraph(config.app))},"input":{"messages":[{"role":"user","content":"Tell me a story"}]},"stream_mode":"messages-tuple","stream_resumable":true,"on_disconnect":"continue"}'
-Interrupt it with Ctrl-C, then continue after the last event that you saw (the first event has the run's id):
-  curl -N ${url}/runs/RUN_ID/stream -H 'last-event-id: LAST_ID_YOU_SAW'
-
-`)
-  // Only at the start that made the key, so that later terminal output does not contain it.
-  if (!hadKey && existsSync(keyFile(config)))
-    process.stdout.write(`Key of the control plane (/v2), created now and stored in ${resolve(keyFile(config))}:
-  ${readFileSync(keyFile(config), 'utf8').trim()}
-
-`)
+  process.send?.({ ready: true, port, graphs } satisfies Ready)
+  process.stdout.write(banner({ app: config.app, data: config.data, url, graphs }))
+  if (hadKey || !existsSync(keyFile(config))) return
+  // A service manager keeps what a program prints, so the key itself is for a terminal only.
+  const key = process.stdout.isTTY ? `\n  ${readFileSync(keyFile(config), 'utf8').trim()}` : ''
+  process.stdout.write(
+    `Key of the control plane (/v2), created now and stored in ${resolve(keyFile(config))}${key}\n\n`,
+  )
 }
 
 async function becomesReady(url: string): Promise<boolean> {

@@ -30,6 +30,8 @@ export interface NatsProcess {
   urlOf(role: Role): string
   /** Process id of the server itself; null while it is down. */
   pid(): number | null
+  /** When this process is killed, the server ends after the process `pid`, which needs it to stop in order. */
+  outlive(pid: number): void
   /** kill -9 of the server. */
   kill(): void
   /** Stops it if it runs and starts it at the same port. */
@@ -65,6 +67,7 @@ export async function startNatsProcess({
   if (earlier !== null) await endOrphan(folder, earlier, log)
   let chosen = port ?? (earlier !== null && (await isFree('127.0.0.1', earlier.port)) ? earlier.port : -1)
   let pid: number | null = null
+  let user: number | null = null
 
   const managed = keepRunning({
     name: 'NATS server',
@@ -74,7 +77,10 @@ export async function startNatsProcess({
     spawn: () => {
       pid = null
       const path = writeNatsConfig({ data: folder, port: chosen, max_file_store, monitor })
-      return spawnTied([server, '-c', path])
+      const child = spawnTied([server, '-c', path])
+      child.stdin!.on('error', () => {})
+      if (user !== null) child.stdin!.write(`${user}\n`)
+      return child
     },
     ready: async child => {
       child.once('exit', () => {
@@ -104,6 +110,10 @@ export async function startNatsProcess({
     port: chosen,
     urlOf: role => natsUrlOf(folder, role),
     pid: () => pid,
+    outlive(pid) {
+      user = pid
+      managed.child()?.stdin?.write(`${pid}\n`)
+    },
     kill() {
       if (pid !== null) process.kill(pid, 'SIGKILL')
     },

@@ -144,7 +144,7 @@ t.test("the application's own library is used when it has one", async t => {
     },
   )
   const { library, hello } = await loadApplication(path)
-  t.same(hello.graphs, [{ graph_id: 'g', description: null, error: null }])
+  t.same(hello.graphs, [{ graph_id: 'g', description: null, error: null, inputs: ['value'] }])
   t.match(library, { own: true })
 })
 

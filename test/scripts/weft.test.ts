@@ -1,10 +1,11 @@
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { allGone, below, exampleApp, spawnWeft, startCluster } from '../helpers/cluster.js'
+import { stopShare } from '../../scripts/commands/roles.js'
+import { alive, allGone, below, type Cluster, exampleApp, spawnWeft, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 
 /** Runs the command to its end. */
@@ -27,6 +28,10 @@ async function until(what: () => Promise<boolean>, ms = 10_000): Promise<number>
   }
   return Date.now() - since
 }
+
+/** The process that runs the roles. */
+const rolesOf = ({ launcher }: Cluster) =>
+  below(launcher.pid).find(pid => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('roles-main'))
 
 const ready = (url: string) => async () => (await fetch(`${url}/ready`)).status === 200
 
@@ -88,9 +93,7 @@ t.test('a started server', async t => {
   const { url, data } = cluster
   const natsPid = () => Number(readFileSync(join(data, 'nats-server.pid'), 'utf8'))
   const natsPort = () => JSON.parse(readFileSync(join(data, 'nats-server.json'), 'utf8')).port as number
-  // The process that runs the roles.
-  const rolesPid = () =>
-    below(cluster.launcher.pid).find(pid => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('roles-main'))
+  const rolesPid = () => rolesOf(cluster)
 
   await t.test('prints its address and how to stream and resume', async t => {
     t.equal((await fetch(`${url}/ready`)).status, 200)
@@ -152,11 +155,91 @@ t.test('a started server', async t => {
   })
 })
 
-t.test('when the launcher is killed, all its processes end', async t => {
-  const cluster = await startCluster({ env: { WEFT_STOP_MS: '2000' } })
+t.test('when the launcher is killed, the roles stop in order, then the NATS server ends', async t => {
+  const cluster = await startCluster()
   const pids = cluster.pids()
+  const nats = Number(readFileSync(join(cluster.data, 'nats-server.pid'), 'utf8'))
+  const roles = rolesOf(cluster)!
+  // A run that takes longer than the time for a stop: it is handed back, which needs the broker.
+  const thread = await lines[0]!.connect(cluster.url).threads.create()
+  await lines[0]!.connect(cluster.url).runs.create(thread.thread_id, 'agent', { input: { messages: [] } })
   cluster.launcher.kill('SIGKILL')
+  let served = true
+  while (alive(roles)) {
+    // Looked at first: both may end between the two questions.
+    const before = alive(nats)
+    if (alive(roles) && !before) served = false
+    await sleep(20)
+  }
+  t.ok(served, 'the NATS server serves as long as the roles run')
   await allGone(pids)
-  t.pass('all gone')
+  t.notMatch(cluster.output(), /broker connection/)
   await cluster.stop()
+})
+
+t.test('secrets of the operator are in the environment of no process that the launcher starts', async t => {
+  const secrets = {
+    WEFT_CONTROL_KEY: 'operator-chosen-control-key',
+    LANGGRAPH_AES_KEY: 'operator-chosen-aes-key-00000000',
+    WEFT_WEBHOOK_SECRET: 'operator-chosen-webhook-secret',
+  }
+  const cluster = await startCluster({ env: { ...secrets, OWN_VARIABLE: 'for-graphs' } })
+  t.teardown(() => cluster.stop())
+  const graphs = []
+  for (const pid of cluster.pids()) {
+    const environ = readFileSync(`/proc/${pid}/environ`, 'utf8')
+    for (const [name, value] of Object.entries(secrets)) t.notOk(environ.includes(value), `${name} in ${pid}`)
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    if (command.includes('workers/host/main')) graphs.push(environ.includes('OWN_VARIABLE=for-graphs'))
+  }
+  t.ok(graphs.length > 0 && graphs.every(Boolean), 'graphs see the other variables')
+  const { status } = await fetch(`${cluster.url}/v2/deployments`, {
+    headers: { 'x-api-key': secrets.WEFT_CONTROL_KEY },
+  })
+  t.equal(status, 200, 'the settings have arrived')
+})
+
+t.test(
+  'the data folder is closed to others and ignored by git; a generated key is not printed into a file',
+  async t => {
+    const data = join(t.testdir(), '.weft')
+    const cluster = await startCluster({ data })
+    t.teardown(() => cluster.stop())
+    t.equal(statSync(data).mode & 0o777, 0o700)
+    t.equal(readFileSync(join(data, '.gitignore'), 'utf8'), '*\n')
+    await until(async () => cluster.output().includes('Key of the control plane'))
+    t.match(cluster.output(), `created now and stored in ${join(data, 'control.key')}`)
+    t.notMatch(cluster.output(), readFileSync(join(data, 'control.key'), 'utf8').trim())
+  },
+)
+
+t.test('the banner lists the graphs with their files, and the example names one that is loaded', async t => {
+  const app = t.testdir({
+    'langgraph.json': '{"graphs":{"broken":"./broken.mjs:graph","topics":{"path":"./topics.mjs:graph"}}}',
+    'broken.mjs': "import '@lib/none'",
+    'topics.mjs': `import { Annotation, StateGraph } from '@langchain/langgraph'
+const State = Annotation.Root({ topic: Annotation(), text: Annotation() })
+export const graph = new StateGraph(State, { input: Annotation.Root({ topic: Annotation() }) })
+  .addNode('write', ({ topic }) => ({ text: 'about ' + topic })).addEdge('__start__', 'write').compile()`,
+  })
+  const cluster = await startCluster({ app })
+  t.teardown(() => cluster.stop())
+  await until(async () => cluster.output().includes('last-event-id'))
+  t.match(cluster.output(), /✗ broken {2}\.\/broken\.mjs:graph {2}Graph "broken" cannot be loaded: .*@lib\/none/)
+  t.match(cluster.output(), / {2}topics {2}\.\/topics\.mjs:graph\n/)
+  const [, url, body] = /curl -N (\S+) .* -d '(.*)'/.exec(cluster.output())!
+  t.match(JSON.parse(body!), { assistant_id: 'topics', input: { topic: '…' } })
+  const answer = await fetch(url!, { method: 'POST', headers: { 'content-type': 'application/json' }, body: body! })
+  t.match(await answer.text(), /about …/, 'the example runs as it is printed')
+})
+
+t.test('a role on its own has the whole time of a stop', t => {
+  for (const role of ['edge', 'graphs', 'deployer', 'resources'] as const) t.equal(stopShare(role, [role]), 1)
+  const all = ['edge', 'resources', 'graphs', 'deployer'] as const
+  t.same(
+    all.map(role => stopShare(role, all)),
+    [0.2, 0.2, 0.6, 0.6],
+    'graphs and deployer stop at the same time',
+  )
+  t.end()
 })

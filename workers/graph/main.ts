@@ -8,6 +8,7 @@ import { openMux } from '../../bus/mux.js'
 import { bytesHandler, serve } from '../../bus/serve.js'
 import type { Registration } from '../../schemas/announcements.js'
 import { type Config, SETTINGS } from '../../schemas/config.js'
+import type { Hello } from '../../schemas/host.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, rpc } from '../../schemas/subjects.js'
 import { openDescriber } from './describer.js'
@@ -23,6 +24,8 @@ export interface Deployed {
 
 export interface Graphs {
   graphs: Registration['graphs']
+  /** All graphs of the application, also those that could not be loaded. */
+  reports: Hello['graphs']
   /** Runs that this worker executes at the moment. */
   running(): number
 }
@@ -87,7 +90,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
   supervisor.start(hosts)
-  return { graphs, running: supervisor.running }
+  return { graphs, reports: hello.graphs, running: supervisor.running }
 }
 
 /** The variables of hosts that serve no deployment. */

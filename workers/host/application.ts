@@ -23,6 +23,7 @@ import {
 export interface Graph {
   lg_is_pregel: true
   channels: { [name: string]: { lc_graph_name?: string } }
+  builder?: { _inputDefinition?: object }
   stream(input: unknown, options: JsonObject): Promise<AsyncIterable<unknown>>
   streamEvents(input: unknown, options: JsonObject): AsyncIterable<unknown>
   _streamIterator?(input: unknown, options: JsonObject): AsyncIterable<unknown>
@@ -97,8 +98,11 @@ export async function loadApplication(path: string): Promise<Application> {
     const hello: Hello = { error: null, graphs: [], ...(ttl === null ? {} : { ttl }) }
     for (const { graph_id, description, file, name, error } of entries) {
       const loaded = error === null ? await load(graph_id, file!, name) : error
-      if (typeof loaded === 'function') graphs.set(graph_id, loaded)
-      hello.graphs.push({ graph_id, description, error: typeof loaded === 'string' ? loaded : null })
+      if (typeof loaded === 'string') hello.graphs.push({ graph_id, description, error: loaded })
+      else {
+        graphs.set(graph_id, loaded.graphOf)
+        hello.graphs.push({ graph_id, description, error: null, ...(loaded.inputs && { inputs: loaded.inputs }) })
+      }
     }
     await tuneLibrary(folder, files)
     const schemaTools = () => schemaToolsOf(folder, files)
@@ -197,7 +201,11 @@ function applyEnvironment(env: unknown, folder: string): void {
 }
 
 /** The graph behind an export, or the sentence that says why there is none. */
-async function load(graph_id: string, file: string, name: string): Promise<GraphOf | string> {
+async function load(
+  graph_id: string,
+  file: string,
+  name: string,
+): Promise<{ graphOf: GraphOf; inputs?: string[] } | string> {
   try {
     const module = (await import(pathToFileURL(file).href)) as JsonObject & { default?: JsonObject }
     // A TypeScript file of a CommonJS package has its exports under `default` only.
@@ -205,8 +213,9 @@ async function load(graph_id: string, file: string, name: string): Promise<Graph
     if (exported === undefined || exported === null)
       return `Graph "${graph_id}": ${file} has no export named "${name}".`
     const graph = compiled(nested(exported, name))
-    if (graph !== null) return () => graph
-    if (typeof exported === 'function') return factory(graph_id, exported as (config: JsonObject) => unknown)
+    if (graph !== null) return { graphOf: () => graph, inputs: inputsOf(graph) }
+    if (typeof exported === 'function')
+      return { graphOf: factory(graph_id, exported as (config: JsonObject) => unknown) }
     return `Graph "${graph_id}": the export "${name}" of ${file} is not a graph.`
   } catch (error) {
     console.error(error)
@@ -219,6 +228,11 @@ const nested = (exported: unknown, name: string): unknown =>
   name === 'default' && isObject(exported) && compiled(exported) === null && exported.default !== undefined
     ? exported.default
     : exported
+
+/** The keys of a graph's input: of its input schema when the library says it, else of its state. */
+function inputsOf({ builder, channels }: Graph): string[] {
+  return Object.keys(builder?._inputDefinition ?? channels).filter(name => !/^(__|branch:)/.test(name))
+}
 
 function factory(graph_id: string, make: (config: JsonObject) => unknown): GraphOf {
   return async config => {

@@ -1,0 +1,77 @@
+/** The text of `weft start` when it serves: the address, the graphs with their files, and an example that runs. */
+import { readFileSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { isObject, type JsonObject } from '../../schemas/json.js'
+
+/** A graph as the graph worker reports it. */
+export interface GraphReport {
+  graph_id: string
+  /** Why it could not be loaded. */
+  error: string | null
+  /** The keys of its input; absent when only a call would tell. */
+  inputs?: string[]
+}
+
+export interface Banner {
+  app: string
+  data: string
+  url: string
+  graphs: readonly GraphReport[]
+}
+
+const SAMPLE = [{ role: 'user', content: 'Tell me a story' }]
+
+export function banner({ app, data, url, graphs }: Banner): string {
+  const files = filesOf(app)
+  const width = Math.max(0, ...graphs.map(({ graph_id }) => graph_id.length))
+  const rows = graphs.map(
+    ({ graph_id, error }) =>
+      `  ${error === null ? ' ' : '✗'} ${graph_id.padEnd(width)}  ${[files[graph_id], error?.split('\n')[0]].filter(Boolean).join('  ')}`,
+  )
+  const example = graphs.find(({ error }) => error === null)
+  return `
+Weft serves ${descriptionFile(app)}
+at ${url} (data in ${resolve(data)}; Ctrl-C stops it)
+
+${rows.length > 0 ? `${rows.join('\n')}\n\n` : ''}${example === undefined ? '' : exampleOf(url, example)}`
+}
+
+function exampleOf(url: string, { graph_id, inputs }: GraphReport): string {
+  const chat = inputs === undefined || inputs.includes('messages')
+  const body = {
+    assistant_id: graph_id,
+    input: chat ? { messages: SAMPLE } : Object.fromEntries(inputs.map(key => [key, '…'])),
+    stream_mode: chat ? 'messages-tuple' : 'updates',
+    stream_resumable: true,
+    on_disconnect: 'continue',
+  }
+  // A quote inside of a shell's quotes.
+  const text = JSON.stringify(body).replaceAll("'", "'\\''")
+  return `A streamed run${chat || inputs.length === 0 ? '' : ' (put values of your graph into its input)'}:
+  curl -N ${url}/runs/stream -H 'content-type: application/json' -d '${text}'
+Interrupt it with Ctrl-C, then continue after the last event that you saw (the first event has the run's id):
+  curl -N ${url}/runs/RUN_ID/stream -H 'last-event-id: LAST_ID_YOU_SAW'
+
+`
+}
+
+/** The langgraph.json of --app, which names the file or its folder. */
+export function descriptionFile(app: string): string {
+  const path = resolve(app)
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ? join(path, 'langgraph.json') : path
+}
+
+/** Graph id → its file as langgraph.json names it; empty when that cannot be read. */
+function filesOf(app: string): { [graph_id: string]: string } {
+  try {
+    const { graphs } = JSON.parse(readFileSync(descriptionFile(app), 'utf8')) as { graphs: JsonObject }
+    const files: { [graph_id: string]: string } = {}
+    for (const [graph_id, value] of Object.entries(graphs)) {
+      const path = isObject(value) ? value.path : value
+      if (typeof path === 'string') files[graph_id] = path
+    }
+    return files
+  } catch {
+    return {}
+  }
+}

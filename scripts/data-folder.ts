@@ -1,0 +1,19 @@
+/** The data folder: keys, passwords and all threads are in it. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+
+/**
+ * Makes the folder, open to its owner only, with a .gitignore that excludes everything in it: the default is a folder in
+ * the project. A folder that exists already may belong to somebody else as well, so it only gets the .gitignore when it
+ * has the default name.
+ */
+export function prepareDataFolder(data: string): void {
+  const folder = resolve(data)
+  const created = mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined
+  if (!created && basename(folder) !== '.weft') return
+  try {
+    writeFileSync(join(folder, '.gitignore'), '*\n', { flag: 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+}
