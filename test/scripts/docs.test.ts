@@ -77,6 +77,19 @@ t.test('every source file that a page names exists', async t => {
       t.ok(existsSync(join(root, file)), `${page}: ${file}`)
 })
 
+t.test('the log messages of docs/operations.md exist', async t => {
+  const messages = [...marked('docs/operations.md', 'log').matchAll(/^\| `(.*?)` \|/gm)].map(
+    ([, message = '']) => message,
+  )
+  t.ok(messages.length > 5)
+  const code = ['bus', 'edge', 'workers']
+    .flatMap(top => (readdirSync(join(root, top), { recursive: true }) as string[]).map(file => join(top, file)))
+    .filter(file => file.endsWith('.ts'))
+    .map(read)
+    .join()
+  for (const message of messages) t.ok(code.includes(`'${message}'`), message)
+})
+
 /** The anchors of a page's headings, as git hosts make them. */
 const anchors = (page: string): Set<string> =>
   new Set(
