@@ -150,6 +150,11 @@ export const SETTINGS = {
     '',
     'Comma-separated variables that installs and builds of deployments receive, in addition to proxies and PATH.',
   ),
+  build_disk_mb: setting(
+    'WEFT_BUILD_DISK_MB',
+    4096,
+    'Disk space of one build of a deployment in megabytes: its files and its caches of package managers.',
+  ),
   deploy_stable_ms: setting(
     'WEFT_DEPLOY_STABLE_MS',
     10000,

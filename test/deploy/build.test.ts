@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -19,11 +20,12 @@ import { erase, keyOf, openArtefacts } from '../../workers/deploy/process/artefa
 import { run, runOrFail } from '../../workers/deploy/process/command.js'
 import { describe } from '../../workers/deploy/process/describe.js'
 import { buildEnv, detect, runBuild, runInstall } from '../../workers/deploy/process/install.js'
+import { MARK } from '../../workers/deploy/process/leftovers.js'
+import { ownFolder } from '../../workers/deploy/process/owner.js'
 import { probe } from '../../workers/deploy/process/probe.js'
 import { openRecords } from '../../workers/deploy/process/records.js'
 import { problemsOf, sizeOf } from '../../workers/deploy/process/size.js'
 import { openRedactor } from '../../workers/redact.js'
-import { alive } from '../helpers/cluster.js'
 import { aliasedApplication, application } from './repository.js'
 
 t.setTimeout(120_000)
@@ -74,8 +76,9 @@ t.test('installing and building', async t => {
   const home = folder(t)
   const secretive = { ...process.env, SECRET_KEY: 'hush', NATS_URL: 'nats://x', WEFT_DATA: '/x', MINE: 'seen' }
   const facts = { repo: 'r', ref: 'main', commit: 'abc' }
-  const env = buildEnv(secretive, { home, more: ['MINE'], facts })
-  const building = { tree, folder: join(tree, 'in'), env, install_command: null, build_command: null, redactor }
+  const env = buildEnv(secretive, { home, temporary: folder(t), mark: 'm', more: ['MINE'], facts })
+  const limit = { folders: [tree], bytes: 1024 ** 3 }
+  const building = { tree, folder: join(tree, 'in'), env, install_command: null, build_command: null, redactor, limit }
   await runInstall(building, never, quiet)
   const install_command = 'pwd > where && env > seen'
   await runInstall({ ...building, install_command }, never, quiet)
@@ -114,8 +117,15 @@ t.test('commands', async t => {
     while (!existsSync(join(cwd, file)) || readFileSync(join(cwd, file), 'utf8') === '') await sleep(10)
     return Number(readFileSync(join(cwd, file), 'utf8'))
   }
+  const isRunning = (pid: number) => {
+    try {
+      return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+    } catch {
+      return false
+    }
+  }
   const gone = async (pid: number) => {
-    while (alive(pid) && !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))) await sleep(10)
+    while (isRunning(pid)) await sleep(10)
   }
 
   await t.test('arguments are not interpreted by a shell', async t => {
@@ -138,6 +148,19 @@ t.test('commands', async t => {
     await t.rejects(stopped, { name: 'Stopped' })
     await gone(child)
     await t.rejects(run(command('sleep 1000', 200), never, quiet), /did not end within 0.2 s/)
+  })
+  await t.test('a command leaves no daemon behind', { skip: process.platform !== 'linux' }, async t => {
+    const env = { PATH: process.env.PATH, [MARK]: 'a-test.1' }
+    const daemon = "setsid sh -c 'echo $$ > daemon; sleep 1000' & while [ ! -s daemon ]; do sleep 0.01; done"
+    await runOrFail({ ...command(daemon), env }, never, quiet)
+    t.notOk(isRunning(await pidIn('daemon')), 'it has left the process group, and held the output open')
+    rmSync(join(cwd, 'daemon'))
+    const stop = new AbortController()
+    const stopped = run({ ...command(`${daemon}; sleep 1000`), env }, stop.signal, quiet)
+    const pid = await pidIn('daemon')
+    stop.abort()
+    await t.rejects(stopped, { name: 'Stopped' })
+    t.notOk(isRunning(pid), 'also when the command is stopped')
   })
   await t.test('a command ends when its parent is killed', async t => {
     const program = `import { run } from ${JSON.stringify(new URL('../../workers/deploy/process/command.js', import.meta.url).href)}
@@ -182,11 +205,11 @@ t.test('commands', async t => {
     t.notMatch(said.join('\n'), /secret|sss/)
   })
   await t.test('a command that exceeds its byte limit is killed', async t => {
-    const limit = { folder: cwd, bytes: 1_000_000 }
-    await t.rejects(
-      run({ ...command('head -c 3000000 /dev/zero > large; sleep 1000'), limit }, never, quiet),
-      /more than 1000000 bytes/,
-    )
+    const limit = { folders: [cwd], bytes: 1_000_000, hint: 'WEFT_BUILD_DISK_MB allows more' }
+    const write = 'mkdir -p deep/er && head -c 3000000 /dev/urandom > deep/er/large'
+    const why = /^it used more than 1000000 bytes of disk space; WEFT_BUILD_DISK_MB allows more$/
+    await t.rejects(run({ ...command(`${write}; sleep 1000`), limit }, never, quiet), { message: why }, 'while it runs')
+    await t.rejects(run({ ...command(write), limit }, never, quiet), { message: why }, 'and at its end')
   })
 })
 
@@ -363,4 +386,23 @@ t.test('sizes', async t => {
   })
   t.same(problemsOf({ volumes: [], sidecars: null }), [])
   t.match(problemsOf({ sidecars: [{ name: 'a', image: 'b' }] }), [/resource_spec.sidecars needs containers/])
+})
+
+t.test('one deploy worker per folder', async t => {
+  for (const name of ['short', 'long-'.repeat(30)]) {
+    const path = join(folder(t), name)
+    mkdirSync(path)
+    const before = readdirSync(tmpdir()).filter(name => name.endsWith('.sock'))
+    const release = await ownFolder(path)
+    t.same(readdirSync(path), ['owner.sock'], 'the lock is in the folder')
+    t.same(
+      readdirSync(tmpdir()).filter(name => name.endsWith('.sock')),
+      before,
+      'and not in a folder of all users',
+    )
+    await t.rejects(ownFolder(path), /in use by another deploy worker/)
+    await release()
+    const again = await ownFolder(path)
+    await again()
+  }
 })

@@ -27,7 +27,7 @@ t.test('fetching', async t => {
     const work = mkdtempSync(join(tmpdir(), 'weft-fetch-'))
     t.teardown(() => rmSync(work, { recursive: true, force: true }))
     const given = { url: repository.url, ref: 'main', commit: null, path: process.env.PATH ?? '', ...more }
-    return fetchSource({ ...given, work, sources, redactor }, never, (_, text) => said.push(text))
+    return fetchSource({ ...given, work, sources, redactor, mark: 'm' }, never, (_, text) => said.push(text))
   }
 
   await t.test('resolves refs', async t => {
@@ -106,7 +106,7 @@ t.test('fetching', async t => {
     const work = mkdtempSync(join(tmpdir(), 'weft-fetch-'))
     t.teardown(() => rmSync(work, { recursive: true, force: true }))
     const url = `http://127.0.0.1:${port}/app.git`
-    const given = { url, ref: 'main', commit: null, path: process.env.PATH ?? '', work, redactor }
+    const given = { url, ref: 'main', commit: null, path: process.env.PATH ?? '', work, redactor, mark: 'm' }
     await t.rejects(
       fetchSource({ ...given, sources: opened }, never, () => {}),
       { message: /not found/, retryable: false },
@@ -115,6 +115,41 @@ t.test('fetching', async t => {
     const count = asked.length
     await t.rejects(get({ url }), /is not fetched from/)
     t.equal(asked.length, count, 'and not for other hosts')
+  })
+})
+
+t.test('the address that was checked is the one that is reached', async t => {
+  const bin = mkdtempSync(join(tmpdir(), 'weft-bin-'))
+  t.teardown(() => rmSync(bin, { recursive: true, force: true }))
+  const args = join(bin, 'args')
+  const program = (name: string, text: string) =>
+    writeFileSync(join(bin, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
+  program('ssh', `echo "$@" > ${args}\necho 'Host key verification failed.' >&2\nexit 255`)
+  const path = `${bin}:${process.env.PATH}`
+  const get = async (url: string, allowed: string) => {
+    const work = mkdtempSync(join(tmpdir(), 'weft-fetch-'))
+    t.teardown(() => rmSync(work, { recursive: true, force: true }))
+    const sources = { local: [], allowed: parseAllowed(allowed) }
+    const given = { url, ref: 'main', commit: null, path, work, redactor, mark: 'm', sources }
+    return fetchSource(given, never, () => {})
+  }
+  await t.test('ssh', async t => {
+    const loopback = '127.0.0.0/8,::1'
+    await t.rejects(get('ssh://git@localhost/app.git', loopback), /fetch: /)
+    const said = readFileSync(args, 'utf8')
+    t.match(said, /-F \/dev\/null/, 'no configuration of the user')
+    t.match(said, /-oHostName=(127\.0\.0\.1|::1) -oHostKeyAlias=localhost /, 'the address, with the key of the name')
+    t.match(said, /-oBatchMode=yes -oStrictHostKeyChecking=yes -oProxyCommand=none/)
+    await t.rejects(get('ssh://git@localhost:443/app.git', loopback), /fetch: /)
+    t.match(readFileSync(args, 'utf8'), /-oHostKeyAlias=\[localhost\]:443 .*-p 443 /)
+    await t.rejects(get('ssh://git@localhost:2222/app.git', loopback), /port 22 or 443 for ssh; WEFT_ALLOW_HOSTS/)
+    await t.rejects(get('ssh://git@localhost:2222/app.git', `localhost:2222`), /fetch: /)
+    t.notMatch(readFileSync(args, 'utf8'), /HostName/, 'a name that the operator opened is looked up by ssh')
+  })
+  await t.test('https with a git that cannot pin it', async t => {
+    program('git', `case "$1" in --version) echo 'git version 2.30.2';; *) exit 9;; esac`)
+    await t.rejects(get('https://localhost.example/app.git', ''), /fetch: localhost.example cannot be resolved/)
+    await t.rejects(get('https://127.0.0.1/app.git', '127.0.0.0/8'), /needs git 2.37 or later.*git version 2.30.2/)
   })
 })
 

@@ -1,4 +1,6 @@
 /** Deployment and reconciliation at the same time: a revision of a task in hand is never taken for a leftover. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +13,9 @@ import { openDeployer } from '../../workers/deploy/deployer.js'
 import type { Driver } from '../../workers/deploy/driver.js'
 import { openRevisionLog } from '../../workers/deploy/log.js'
 import { erase, openArtefacts, writeDurably } from '../../workers/deploy/process/artefacts.js'
+import { markOf } from '../../workers/deploy/process/builder.js'
 import { openProcessDriver } from '../../workers/deploy/process/driver.js'
+import { MARK } from '../../workers/deploy/process/leftovers.js'
 import { openRecords } from '../../workers/deploy/process/records.js'
 import type { TaskClient } from '../../workers/deploy/task-client.js'
 import { parseAllowed } from '../../workers/outbound.js'
@@ -47,6 +51,21 @@ function folderOf(t: Test): string {
 
 const logOf = (ids: { deployment_id: string; revision_id: string }) => openRevisionLog(ids, async () => {}, log)
 
+const openDriver = (folder: string, retire: (pool: string) => Promise<void> = async () => {}): Promise<Driver> =>
+  openProcessDriver({
+    folder,
+    config: readConfig({}, { stop_ms: 200 }),
+    // Nothing listens there: a replica never becomes ready.
+    nats_url: 'nats://127.0.0.1:1',
+    ours: process.env,
+    sources: { local: [], allowed: parseAllowed('') },
+    versions: { weft: '0', langgraph: '0' },
+    log,
+    logOf,
+    env: async () => ({ env: {}, env_version: '' }),
+    retire,
+  })
+
 t.test('the first revision of a deployment is not retired while it starts', async t => {
   const folder = folderOf(t)
   const tree = join(folder, 'made')
@@ -55,19 +74,7 @@ t.test('the first revision of a deployment is not retired while it starts', asyn
   const key = 'a'.repeat(64)
   await (await openArtefacts(join(folder, 'artefacts'))).keep(key, tree, 'langgraph.json')
   const retired: string[] = []
-  const driver = await openProcessDriver({
-    folder,
-    config: readConfig({}, { stop_ms: 200 }),
-    // Nothing listens there: the replica never becomes ready.
-    nats_url: 'nats://127.0.0.1:1',
-    ours: process.env,
-    sources: { local: [], allowed: parseAllowed('') },
-    versions: { weft: '0', langgraph: '0' },
-    log,
-    logOf,
-    env: async () => ({ env: {}, env_version: '' }),
-    retire: async pool => void retired.push(pool),
-  })
+  const driver = await openDriver(folder, async pool => void retired.push(pool))
   const task = taskOf('r1')
   t.teardown(() => driver.stop(200))
   const stop = new AbortController()
@@ -87,6 +94,18 @@ t.test('the first revision of a deployment is not retired while it starts', asyn
   await t.rejects(deployed, { name: 'Stopped' })
   await driver.undo(task)
   t.same(retired, ['rev_r1'], 'a stopped one is retired')
+})
+
+t.test('processes that the builds of an earlier worker have left are killed', async t => {
+  const folder = folderOf(t)
+  const start = (mark: string) =>
+    spawn('sleep', ['1000'], { env: { PATH: process.env.PATH, [MARK]: mark }, detached: true, stdio: 'ignore' })
+  const [left, other] = [start(`${markOf(folder)}r1.7`), start('of-another-folder.r1.7')]
+  t.teardown(() => other.kill('SIGKILL'))
+  const ended = once(left, 'exit')
+  await openDriver(folder)
+  t.same(await ended, [null, 'SIGKILL'])
+  t.equal(other.exitCode ?? other.signalCode, null, 'but not those of another folder')
 })
 
 t.test('the deployer names the revisions of its tasks', async t => {

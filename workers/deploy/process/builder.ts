@@ -2,6 +2,7 @@
  * Builds the source of a revision into an artefact on this machine's disk (API: control-plane 11.2): fetch, install,
  * build, probe. Each attempt has a folder of its own. A finished artefact is found again by its key.
  */
+import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DeployTask } from '../../../schemas/deploy-calls.js'
@@ -36,6 +37,9 @@ interface Builder {
   forget(deployment_id: string): Promise<void>
 }
 
+/** Begin of the marks of all builds in this folder. */
+export const markOf = (folder: string): string => `${createHash('sha256').update(folder).digest('hex').slice(0, 24)}.`
+
 export function openBuilder(
   { folder, config, ours, versions, sources }: ProcessOptions,
   artefacts: Artefacts,
@@ -61,14 +65,16 @@ export function openBuilder(
       )
     const work = join(attemptsFolder, `${task.epoch}`)
     const home = join(folder, 'home', task.deployment_id)
-    for (const each of [work, home]) await mkdir(each, { recursive: true })
+    const temporary = join(work, 'tmp')
+    for (const each of [work, home, temporary]) await mkdir(each, { recursive: true })
+    const mark = `${markOf(folder)}${task.revision_id}.${task.epoch}`
     try {
       const wanted = { url: source_config.repo_url ?? '', ref: repo_ref ?? '', commit: task.repo_commit_sha }
       say('INFO', `fetch: ${wanted.url} ${wanted.ref}`)
       const redactor = openRedactor([...Object.values(task.env), ...passed.flatMap(name => ours[name] ?? [])])
       const fetched = await retry(FETCH_RETRIES, signal, warn, async () => {
         await erase(join(work, 'tree'))
-        return fetchSource({ ...wanted, work, path: ours.PATH ?? '', sources, redactor }, signal, say)
+        return fetchSource({ ...wanted, work, path: ours.PATH ?? '', sources, redactor, mark }, signal, say)
       })
       if (fetched.commit !== null && fetched.commit !== task.repo_commit_sha) await onCommit(fetched.commit)
       const { tree } = fetched
@@ -86,8 +92,13 @@ export function openBuilder(
         return { artefact: key }
       }
       const facts = { repo: wanted.url, ref: wanted.ref, commit: fetched.commit }
-      const env = buildEnv(ours, { home, more: passed, facts })
-      const building = { tree, folder: inner, install_command, build_command, env, redactor }
+      const env = buildEnv(ours, { home, temporary, mark, more: passed, facts })
+      const limit = {
+        folders: [work, home],
+        bytes: config.build_disk_mb * 1024 ** 2,
+        hint: 'WEFT_BUILD_DISK_MB allows more',
+      }
+      const building = { tree, folder: inner, install_command, build_command, env, redactor, limit }
       await retry(INSTALL_RETRIES, signal, warn, () => runInstall(building, signal, say))
       await retry(BUILD_RETRIES, signal, warn, () => runBuild(building, signal, say))
       const size = sizeOf(source_config.resource_spec, config)

@@ -1,15 +1,16 @@
 /**
- * Runs foreign commands (git, installs, builds) with an argument array, a separate environment, a deadline and output by
- * line. Their process group outlives neither the command nor this process: a shell reads a pipe of ours and kills the
- * whole group when it closes, so that a killed deploy worker leaves no build behind.
+ * Runs foreign commands (git, installs, builds) with an argument array, a separate environment, a deadline, a limit of
+ * disk space and output by line. Their process group outlives neither the command nor this process: a shell reads a pipe
+ * of ours and kills the whole group when it closes, so that a killed deploy worker leaves no build behind. Processes
+ * that have left the group are found by the mark in their environment (leftovers.ts).
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { readdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { killGroup } from '../../kill-group.js'
 import type { Redactor } from '../../redact.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import type { Say } from '../log.js'
+import { killMarked, MARK } from './leftovers.js'
 
 export type { Say } from '../log.js'
 
@@ -19,14 +20,15 @@ export interface Command {
   file: string
   args: readonly string[]
   cwd: string
+  /** With a MARK, processes that have left its group end with it, too. */
   env: { [name: string]: string | undefined }
   timeout_ms: number
   /** Of its output, also in faults. */
   redactor: Redactor
   /** Receives the lines of stdout, which then do not go into the log. */
   read?: (line: string) => void
-  /** Kills it when the files directly in this folder hold more bytes. */
-  limit?: { folder: string; bytes: number }
+  /** Kills it when these folders hold more bytes. `hint`: the setting that allows more. */
+  limit?: { folders: readonly string[]; bytes: number; hint?: string }
 }
 
 export interface Ran {
@@ -49,6 +51,8 @@ exit $code`
 
 const MAX_LINE = 16 * 1024
 const MEASURE_MS = 1_000
+/** A large folder takes long to measure: the pause is so many times as long. */
+const MEASURE_SHARE = 10
 const TAIL = 20
 const ANSI = /\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])/g
 
@@ -77,21 +81,21 @@ export async function run(command: Command, signal: AbortSignal, say: Say): Prom
     kill()
   }
   const timer = setTimeout(() => end(`did not end within ${timeout_ms / 1000} s`), timeout_ms)
-  const measure = setInterval(() => {
-    if (limit !== undefined && sizeOf(limit.folder) > limit.bytes) end(`brought more than ${limit.bytes} bytes`)
-  }, MEASURE_MS)
+  const measuring = new AbortController()
+  if (limit !== undefined) void watchSize(limit, measuring.signal, end)
   signal.addEventListener('abort', kill, { once: true })
   try {
-    const { code, ended } = await waitForExit(child)
+    const { code, ended } = await waitForExit(child, env[MARK])
+    if (limit !== undefined && (await sizeOf(limit.folders)) > limit.bytes) end(tooLarge(limit))
     for (const each of flush) each()
-    if (signal.aborted) throw new Stopped('the order was stopped')
+    if (signal.aborted) throw new Stopped('the task was stopped')
     if (fault !== null) throw fault
     // A shell exits with 128 + n for a child that a signal ended.
     const killed = ended ?? (code !== null && code > 128 ? 'SIGKILL' : null)
     return { code: code ?? 1, signal: killed, tail: tail.join('\n') }
   } finally {
     clearTimeout(timer)
-    clearInterval(measure)
+    measuring.abort()
     signal.removeEventListener('abort', kill)
     kill()
   }
@@ -106,16 +110,21 @@ export async function runOrFail(command: Command, signal: AbortSignal, say: Say)
   throw new Fault(`${command.name} failed (${how}): ${last.trim().slice(0, 300)}`, ran.signal !== null)
 }
 
-/** Resolves after the exit and the end of the output; background processes of the group are killed first. */
-function waitForExit(child: ChildProcess): Promise<{ code: number | null; ended: NodeJS.Signals | null }> {
+/** Resolves after the exit and the end of the output. Processes that it left behind are killed: they keep it open. */
+function waitForExit(
+  child: ChildProcess,
+  mark: string | undefined,
+): Promise<{ code: number | null; ended: NodeJS.Signals | null }> {
   return new Promise((resolve, reject) => {
     child.once('error', reject)
-    let how: { code: number | null; ended: NodeJS.Signals | null } | null = null
+    let how: { code: number | null; ended: NodeJS.Signals | null } = { code: 1, ended: null }
+    let killed: Promise<void> | undefined
     child.once('exit', (code, ended) => {
       how = { code, ended }
       killGroup(child.pid ?? 0)
+      if (mark !== undefined) killed = killMarked(mark)
     })
-    child.once('close', () => resolve(how ?? { code: 1, ended: null }))
+    child.once('close', () => void Promise.resolve(killed).then(() => resolve(how), reject))
   })
 }
 
@@ -154,12 +163,30 @@ export function lines(stream: NodeJS.ReadableStream, redactor: Redactor, onLine:
   }
 }
 
-function sizeOf(folder: string): number {
-  try {
-    return readdirSync(folder).reduce((sum, name) => sum + (statSync(join(folder, name), NONE)?.size ?? 0), 0)
-  } catch {
-    return 0
+type SizeLimit = NonNullable<Command['limit']>
+
+const tooLarge = ({ bytes, hint }: SizeLimit): string =>
+  `used more than ${bytes} bytes of disk space${hint === undefined ? '' : `; ${hint}`}`
+
+async function watchSize(limit: SizeLimit, signal: AbortSignal, end: (why: string) => void): Promise<void> {
+  let pause = MEASURE_MS
+  for (;;) {
+    await sleep(pause, undefined, { signal }).catch(() => {})
+    if (signal.aborted) return
+    const started = Date.now()
+    const size = await sizeOf(limit.folders)
+    if (signal.aborted) return
+    if (size > limit.bytes) return end(tooLarge(limit))
+    pause = Math.max(MEASURE_MS, MEASURE_SHARE * (Date.now() - started))
   }
 }
 
-const NONE = { throwIfNoEntry: false } as const
+/** Bytes on disk. A process of its own walks the folders: an installation has 100,000 files. */
+function sizeOf(folders: readonly string[]): Promise<number> {
+  return new Promise(resolve =>
+    // Files disappear while they are counted: the exit code does not matter.
+    execFile('du', ['-skx', '--', ...folders], (_, stdout) =>
+      resolve(stdout.split('\n').reduce((sum, line) => sum + 1024 * (Number.parseInt(line, 10) || 0), 0)),
+    ),
+  )
+}

@@ -9,8 +9,9 @@ import { openRedactor } from '../../redact.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault } from '../fault.js'
 import { openArtefacts } from './artefacts.js'
-import { openBuilder } from './builder.js'
+import { markOf, openBuilder } from './builder.js'
 import { hostEnv, inheritedEnv } from './environment.js'
+import { killMarked } from './leftovers.js'
 import type { ProcessOptions } from './options.js'
 import { openRecords } from './records.js'
 import { type Replicas, startReplicas } from './replicas.js'
@@ -35,6 +36,8 @@ interface RunningRevision {
 
 export async function openProcessDriver(options: ProcessOptions): Promise<Driver> {
   const { folder, config, ours, log, versions } = options
+  // Builds of an earlier process of this folder.
+  await killMarked(markOf(folder))
   const artefacts = await openArtefacts(join(folder, 'artefacts'))
   const builder = openBuilder(options, artefacts)
   const records = await openRecords(join(folder, 'deployments'))

@@ -4,11 +4,13 @@
  * build and passes it to a repeat: a moved branch cannot change a revision between two attempts.
  */
 import { createHash } from 'node:crypto'
-import { cp, mkdir, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { cp, mkdir, readdir, readlink, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Redactor } from '../../redact.js'
 import { Fault } from '../fault.js'
 import { type Ran, run, runOrFail, type Say } from './command.js'
+import { MARK } from './leftovers.js'
 import { checkRef, readSource, resolveAddress, type Source, type Sources } from './source.js'
 
 interface Fetch {
@@ -22,6 +24,8 @@ interface Fetch {
   path: string
   sources: Sources
   redactor: Redactor
+  /** Of all processes of this attempt (leftovers.ts). */
+  mark: string
 }
 
 interface Fetched {
@@ -35,6 +39,8 @@ interface Fetched {
 const FETCH_MS = 5 * 60_000
 /** Bytes of files in a commit, and of a fetch. */
 const MAX_TREE = 2 * 1024 ** 3
+/** Bytes hashed in one go: other work of this process waits for 1 ms. */
+const HASHED_AT_ONCE = 1024 ** 2
 const COMMIT = /^[0-9a-f]{40}([0-9a-f]{24})?$/i
 
 /** Fetches and checks out. Throws a Fault; it is retryable when the server was unreachable or too slow. */
@@ -86,12 +92,14 @@ async function openGit(given: Fetch, source: Source, cwd: string, signal: AbortS
     GIT_TERMINAL_PROMPT: '0',
     GIT_ASKPASS: '',
     SSH_ASKPASS: '',
-    GIT_SSH_COMMAND: 'ssh -oBatchMode=yes',
+    GIT_SSH_COMMAND: source.kind === 'ssh' ? sshCommand(source, address) : 'false',
+    GIT_SSH_VARIANT: 'ssh',
     GIT_ALLOW_PROTOCOL:
       source.kind === 'local' ? 'file' : source.kind === 'ssh' ? 'ssh' : new URL(source.url).protocol.slice(0, -1),
     GIT_PROTOCOL_FROM_USER: '0',
     GIT_LFS_SKIP_SMUDGE: '1',
     GIT_NO_REPLACE_OBJECTS: '1',
+    [MARK]: given.mark,
   }
   const command = (args: readonly string[], read: (line: string) => void = () => {}) => ({
     name: `git ${args[0]}`,
@@ -102,14 +110,41 @@ async function openGit(given: Fetch, source: Source, cwd: string, signal: AbortS
     timeout_ms: FETCH_MS,
     redactor: given.redactor,
     read,
-    limit: { folder: join(cwd, '.git', 'objects', 'pack'), bytes: MAX_TREE },
+    limit: { folders: [join(cwd, '.git')], bytes: MAX_TREE },
   })
   // The output of git about a missing ref is not logged: the fault names the ref.
   const quiet: Say = () => {}
   const git = (args: readonly string[], read?: (line: string) => void) => runOrFail(command(args, read), signal, say)
+  if (pinned !== '') await checkVersion(git)
   return Object.assign(git, {
     try: (args: readonly string[], read?: (line: string) => void) => run(command(args, read), signal, quiet),
   })
+}
+
+/** Older ones ignore `http.curloptResolve` without a word, and would look the checked name up again. */
+const OLDEST_GIT = [2, 37] as const
+
+async function checkVersion(
+  git: (args: readonly string[], read: (line: string) => void) => Promise<Ran>,
+): Promise<void> {
+  let said = ''
+  await git(['--version'], line => {
+    said ||= line
+  })
+  const [major = 0, minor = 0] = (/(\d+)\.(\d+)/.exec(said) ?? []).slice(1).map(Number)
+  if (major > OLDEST_GIT[0] || (major === OLDEST_GIT[0] && minor >= OLDEST_GIT[1])) return
+  throw new Fault(`fetch: https needs git ${OLDEST_GIT.join('.')} or later, this machine has "${said}"`)
+}
+
+/**
+ * ssh to the address that was checked, with the host's name for its key, and without the configuration of the user,
+ * which may run programs (ProxyCommand) or lead elsewhere. Keys and known hosts of the user apply.
+ */
+function sshCommand({ host, port }: Source & { kind: 'ssh' }, address: string | null): string {
+  const alias = port === '22' ? host : `[${host}]:${port}`
+  const pinned = address === null ? [] : [`-oHostName=${address}`, `-oHostKeyAlias='${alias}'`]
+  const options = ['-F', '/dev/null', '-oBatchMode=yes', '-oStrictHostKeyChecking=yes', '-oProxyCommand=none']
+  return ['ssh', ...options, '-oProxyJump=none', ...pinned].join(' ')
 }
 
 const FETCH = ['fetch', '--quiet', '--no-tags', '--no-recurse-submodules', '--no-write-fetch-head', '--depth=1']
@@ -185,8 +220,11 @@ async function copyFolder(from: string, tree: string, say: Say): Promise<Fetched
   return { tree, commit: null, content }
 }
 
-/** SHA-256 over names, kinds and contents of everything below `folder`; throws a Fault when it is too large. */
-export async function hashOf(folder: string): Promise<string> {
+/**
+ * SHA-256 over names, kinds and contents of everything below `folder`, a piece of a file at a time. Throws a Fault when
+ * the files hold more than `limit` bytes.
+ */
+export async function hashOf(folder: string, limit = MAX_TREE): Promise<string> {
   const hash = createHash('sha256')
   let size = 0
   const names = (await readdir(folder, { recursive: true, withFileTypes: true }))
@@ -197,10 +235,11 @@ export async function hashOf(folder: string): Promise<string> {
     if (entry.isSymbolicLink()) hash.update(`link ${name}\0${await readlink(path)}\0`)
     else if (entry.isDirectory()) hash.update(`folder ${name}\0`)
     else if (entry.isFile()) {
-      const bytes = await readFile(path)
-      size += bytes.length
-      if (size > MAX_TREE) throw new Fault(`the files hold more than ${MAX_TREE} bytes`)
-      hash.update(`file ${name}\0${bytes.length}\0`).update(bytes)
+      const length = (await stat(path)).size
+      size += length
+      if (size > limit) throw new Fault(`the files hold more than ${limit} bytes`)
+      hash.update(`file ${name}\0${length}\0`)
+      for await (const bytes of createReadStream(path, { highWaterMark: HASHED_AT_ONCE })) hash.update(bytes)
     } else throw new Fault(`${name} is neither a file nor a folder nor a link`)
   }
   return hash.digest('hex')

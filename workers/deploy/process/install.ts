@@ -8,6 +8,7 @@ import { join, relative } from 'node:path'
 import type { Redactor } from '../../redact.js'
 import { Fault } from '../fault.js'
 import { type Command, runOrFail, type Say } from './command.js'
+import { MARK } from './leftovers.js'
 
 const INSTALL_MS = 15 * 60_000
 const BUILD_MS = 15 * 60_000
@@ -20,6 +21,7 @@ interface Building {
   build_command: string | null
   env: { [name: string]: string | undefined }
   redactor: Redactor
+  limit: NonNullable<Command['limit']>
 }
 
 type Plan = { cwd: string; words: string[] } | null
@@ -102,9 +104,9 @@ const shell = (cwd: string, text: string): { cwd: string; words: string[] } => (
 const commandOf = (
   name: string,
   { cwd, words: [file, ...args] }: { cwd: string; words: string[] },
-  { env, redactor }: Building,
+  { env, redactor, limit }: Building,
   timeout_ms: number,
-): Command => ({ name, file: file!, args, cwd, env, timeout_ms, redactor })
+): Command => ({ name, file: file!, args, cwd, env, timeout_ms, redactor, limit })
 
 const isFile = (path: string): Promise<boolean> =>
   stat(path).then(
@@ -118,19 +120,26 @@ const PROXIES = ['http_proxy', 'https_proxy', 'no_proxy', 'all_proxy']
 
 interface BuildEnv {
   home: string
+  temporary: string
+  mark: string
   /** Names of further variables that builds inherit (WEFT_BUILD_ENV). */
   more: readonly string[]
   facts: { repo: string; ref: string; commit: string | null }
 }
 
 /** The whole environment of install and build. */
-export function buildEnv(ours: NodeJS.ProcessEnv, { home, more, facts }: BuildEnv): { [name: string]: string } {
+export function buildEnv(
+  ours: NodeJS.ProcessEnv,
+  { home, temporary, mark, more, facts }: BuildEnv,
+): { [name: string]: string } {
   const env: { [name: string]: string } = {}
   const names = [...PASSED, ...PROXIES, ...PROXIES.map(name => name.toUpperCase()), ...more]
   for (const name of names) if (ours[name] !== undefined) env[name] = ours[name]
   return {
     ...env,
     HOME: home,
+    TMPDIR: temporary,
+    [MARK]: mark,
     CI: '1',
     NPM_CONFIG_UPDATE_NOTIFIER: 'false',
     COREPACK_ENABLE_DOWNLOAD_PROMPT: '0',

@@ -61,7 +61,7 @@ export async function probe({ app, env, memory_mb, redactor }: Probe, signal: Ab
       child.once('close', () => resolve(ended))
     })
     for (const each of flush) each()
-    if (signal.aborted) throw new Stopped('the order was stopped')
+    if (signal.aborted) throw new Stopped('the task was stopped')
     if (timedOut) throw new Fault(`probe: the graphs were not loaded within ${PROBE_MS / 1000} s`)
     return graphsOf(result, how, say)
   } finally {

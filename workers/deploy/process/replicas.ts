@@ -133,7 +133,7 @@ export function startReplicas({ count, start, env, redactor, log, say }: Replica
     async ready(stable_ms, deadline_ms, signal) {
       const until = Date.now() + deadline_ms
       for (;;) {
-        if (signal.aborted) throw new Stopped('the order was stopped')
+        if (signal.aborted) throw new Stopped('the task was stopped')
         if (broken !== null) throw new Fault(`deploy: a replica cannot start: ${broken}`)
         if (isLoop()) throw new Fault('deploy: the replicas exit repeatedly; see the runtime log')
         const left = allReady() ? since + stable_ms - Date.now() : Number.POSITIVE_INFINITY

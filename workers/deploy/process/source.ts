@@ -14,7 +14,7 @@ import { Fault } from '../fault.js'
 export type Source =
   /** `opened`: WEFT_ALLOW_HOSTS names this host. */
   | { kind: 'https'; url: string; host: string; port: string; opened: boolean }
-  | { kind: 'ssh'; url: string; host: string; opened: boolean }
+  | { kind: 'ssh'; url: string; host: string; port: string; opened: boolean }
   | { kind: 'local'; folder: string }
 
 export type Remote = Exclude<Source, { kind: 'local' }>
@@ -27,6 +27,8 @@ export interface Sources {
 
 export const localSources = (text: string): string[] => text.split(',').flatMap(part => part.trim() || [])
 
+/** 443: some hosts offer ssh there for networks that block 22. */
+const SSH_PORTS = new Set(['22', '443'])
 const HOST = /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/
 const SCP = /^([A-Za-z0-9_][A-Za-z0-9_.-]*)@([^:/@\s]+):(?!\/\/)([^\s]+)$/
 
@@ -37,7 +39,7 @@ export function readSource(url: string, sources: Sources): Source {
   if (isAbsolute(url)) return localSource(url, sources)
   if (/^[A-Za-z0-9+.-]+::/.test(url)) throw new Fault('repo_url: addresses with a git helper ("name::") are refused')
   const scp = SCP.exec(url)
-  if (scp !== null) return sshSource(url, scp[2]!, sources)
+  if (scp !== null) return sshSource(url, scp[2]!, '22', sources)
   let parsed: URL
   try {
     parsed = new URL(url)
@@ -53,7 +55,7 @@ export function readSource(url: string, sources: Sources): Source {
     if (parsed.password !== '') throw new Fault('repo_url: expected no password in the address')
     if (/^-|%2d/i.test(parsed.username) || parsed.pathname.startsWith('/-'))
       throw new Fault('repo_url: expected names that do not begin with "-"')
-    return sshSource(url, parsed.hostname, sources)
+    return sshSource(url, parsed.hostname, parsed.port || '22', sources)
   }
   if (parsed.protocol !== 'https:' && !(parsed.protocol === 'http:' && isOpened(parsed, sources.allowed)))
     throw new Fault(`repo_url: ${parsed.protocol}// is not fetched from; expected https://, ssh:// or file://`)
@@ -66,11 +68,14 @@ export function readSource(url: string, sources: Sources): Source {
 
 const isOpened = ({ hostname, host }: URL, { hosts }: Allowed): boolean => hosts.has(hostname) || hosts.has(host)
 
-function sshSource(url: string, given: string, { allowed }: Sources): Source {
+function sshSource(url: string, given: string, port: string, { allowed }: Sources): Source {
   const host = given.replace(/^\[|\]$/g, '').toLowerCase()
   if (!HOST.test(host) && isIP(host) === 0)
     throw new Fault('repo_url: expected a host name made of letters, digits, "." and "-"')
-  return { kind: 'ssh', url, host, opened: allowed.hosts.has(host) }
+  const opened = allowed.hosts.has(host) || allowed.hosts.has(`${host}:${port}`)
+  if (!opened && !SSH_PORTS.has(port))
+    throw new Fault('repo_url: expected port 22 or 443 for ssh; WEFT_ALLOW_HOSTS opens others')
+  return { kind: 'ssh', url, host, port, opened }
 }
 
 /** Resolves symlinks first: the real path of the files decides. */
