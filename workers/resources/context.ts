@@ -23,9 +23,8 @@ export interface Deps {
   apps: Apps
   ttls: Ttls
   itemTtls: PoolSettings<ItemTtlDefaults>
-  /** Addresses that are not public and that users may still name. */
   descriptions: Descriptions
-  /** Addresses that users may name although they are not public. */
+  /** Addresses that are not public and that users may still name. */
   allowed: Allowed
   webhookSecret: Buffer
   /** Encrypts secrets at rest. */
