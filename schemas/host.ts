@@ -1,6 +1,7 @@
 /** What the bodies of frames (frames.ts) say. Both ends are ours; nothing here reaches a client. */
 import typia from 'typia'
 import type { Checkpoint } from './checkpoints.js'
+import type { ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'
 import type { Command, RunKwargs } from './runs.js'
 import type { Interrupt, TtlDefaults } from './threads.js'
@@ -17,6 +18,8 @@ export interface Hello {
   }[]
   /** `checkpointer.ttl` of langgraph.json. */
   ttl?: TtlDefaults | null
+  /** `store.ttl` of langgraph.json. */
+  item_ttl?: ItemTtlDefaults | null
 }
 
 /** Head of `start`: everything a run needs. `kwargs.config` is merged and carries the system keys. */

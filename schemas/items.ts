@@ -60,6 +60,23 @@ export interface ItemTtlDefaults {
 }
 
 export const validateItemTtlDefaults = typia.createValidate<ItemTtlDefaults>()
+/** One operation of a graph on the store. */
+export type ItemOperation =
+  | { op: 'get'; namespace: string[]; key: string }
+  | ({ op: 'put' } & ItemPut)
+  | { op: 'delete'; namespace: string[]; key: string }
+  | ({ op: 'search' } & ItemSearch)
+  | ({ op: 'namespaces' } & NamespaceSearch)
+
+/** The operations of one turn of a run, carried out in order. */
+export interface ItemBatch {
+  operations: ItemOperation[] & tags.MaxItems<10000>
+}
+
+/** get: the item or null; put and delete: null; search: items; namespaces: lists of labels. An operation may be refused. */
+export type ItemAnswer = Item | null | (Item | string[])[] | { error: string }
+
+export const validateItemBatch = typia.createValidate<ItemBatch>()
 export const validateItemPut = typia.createValidate<ItemPut>()
 export const validateItemRef = typia.createValidate<ItemRef>()
 export const validateItemSearch = typia.createValidate<ItemSearch>()
@@ -89,11 +106,12 @@ export function labelsOf(member: string, namespace: readonly string[]): string[]
   return labels
 }
 
-/** As `labelsOf`, for the namespace of one item: it has at least one label; `write` also refuses the reserved one. */
-export function namespaceOf(namespace: readonly string[] | null | undefined, write: boolean): string[] {
+/** As `labelsOf`, for the namespace of one item: it has at least one label; a write also refuses the reserved one. */
+export function namespaceOf(namespace: readonly string[] | null | undefined, use: 'read' | 'write'): string[] {
   const labels = labelsOf('namespace', namespace ?? [])
   if (labels.length === 0) throw fail('invalid', 'namespace: expected at least one label')
-  if (write && labels[0] === RESERVED) throw fail('invalid', `namespace: the first label "${RESERVED}" is reserved`)
+  if (use === 'write' && labels[0] === RESERVED)
+    throw fail('invalid', `namespace: the first label "${RESERVED}" is reserved`)
   return labels
 }
 

@@ -77,6 +77,8 @@ export const ASK = {
   get: 2,
   /** As get. */
   list: 3,
+  /** Body: ItemBatch as JSON (schemas/items.ts). Answer: ItemAnswer[] as JSON. */
+  items: 4,
 } as const
 
 export interface Frame {

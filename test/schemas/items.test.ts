@@ -49,11 +49,11 @@ t.test('filters: an unknown operator and a list that is none are refused with th
 })
 
 t.test('namespaces: labels as documented', async t => {
-  t.same(namespaceOf(['a', '*', '%_', ' '], true), ['a', '*', '%_', ' '])
+  t.same(namespaceOf(['a', '*', '%_', ' '], 'write'), ['a', '*', '%_', ' '])
   t.same(labelsOf('prefix', []), [])
-  t.same(namespaceOf(['langgraph'], false), ['langgraph'], 'the reserved label can be read')
+  t.same(namespaceOf(['langgraph'], 'read'), ['langgraph'], 'the reserved label can be read')
   for (const namespace of [[], null, undefined, [''], ['a', ''], ['a.b'], Array(101).fill('a'), ['x'.repeat(4_001)]])
-    t.throws(() => namespaceOf(namespace, false), { code: 'invalid', message: /^namespace: expected/ })
-  t.throws(() => namespaceOf(['langgraph', 'x'], true), { code: 'invalid', message: /reserved/ })
+    t.throws(() => namespaceOf(namespace, 'read'), { code: 'invalid', message: /^namespace: expected/ })
+  t.throws(() => namespaceOf(['langgraph', 'x'], 'write'), { code: 'invalid', message: /reserved/ })
   t.equal(storable('a\0b\ud800\uffff'), 'a\ufffdb\ufffd\ufffd')
 })

@@ -21,6 +21,8 @@ export interface LeaseClient {
   claim(job: Job, heartbeats?: number): Promise<Answer>
   /** Reads checkpoints, or saves them under the lease. */
   checkpoints(verb: 'save' | 'get' | 'list', lease: Lease | null, body: Uint8Array): Promise<Uint8Array>
+  /** Operations of the run on the item store. */
+  items(lease: Lease, body: Uint8Array): Promise<Uint8Array>
   finish(lease: Lease, body: Uint8Array): Promise<unknown>
   release(lease: Lease, body: Release): Promise<Released>
   /** The stored stream of the run contains nothing from this event on. */
@@ -52,6 +54,8 @@ export function openLeaseClient(caller: Caller, worker: string): LeaseClient {
       const head = lease === null ? { request_id: '' } : headOf(lease)
       return (await caller.askUntilAnswered(rpc('checkpoints', verb), head, body, untilStored())).body
     },
+    items: async (lease, body) =>
+      (await caller.askUntilAnswered(rpc('items', 'batch'), headOf(lease), body, untilStored())).body,
     finish: (lease, body) => caller.askUntilAnswered(rpc('runs', 'finish'), headOf(lease), body, untilStored()),
     async release(lease, release) {
       const answer = await caller.askUntilAnswered(rpc('runs', 'release'), headOf(lease), json(release), untilStored())

@@ -63,7 +63,14 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     throw new Error(`no graph of ${app} could be loaded: ${hello.graphs.map(graph => graph.error).join('; ')}`)
   const graphs = loaded.map(({ graph_id, description }) => ({ graph_id, description }))
   const revision = deployed === undefined ? {} : { revision: deployed.revision }
-  const registration: Registration = { app: config.app_id, ...revision, pool, graphs, ttl: hello.ttl ?? null }
+  const registration: Registration = {
+    app: config.app_id,
+    ...revision,
+    pool,
+    graphs,
+    ttl: hello.ttl ?? null,
+    item_ttl: hello.item_ttl ?? null,
+  }
   const register = () => announce(caller, link, registration)
   await register()
   const started = link.subscribe(event('resources', 'started'), () => void register())

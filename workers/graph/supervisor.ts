@@ -32,6 +32,8 @@ const MAX_SUSPECTS = 10_000
 /** Unconfirmed messages of a run at which its host is paused. */
 const MAX_BACKLOG = 2_048
 const PAUSE_MS = 10_000
+/** The questions that a slot without a run may ask. */
+const READS = new Set<number>([ASK.get, ASK.list])
 /** `id: 0`, `event: x` and `data: 0`, with their line ends. */
 const MIN_EVENT_BYTES = 22
 /** The part of the time to stop that is reserved for giving runs back. */
@@ -142,7 +144,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     const run = table.get(host, frame.slot)
     const isAsk = frame.kind === FROM_HOST.ask
     if (run === undefined) {
-      if (isAsk && frame.flags !== ASK.save && table.isLent(host, frame.slot)) return ask(host, frame, null)
+      if (isAsk && READS.has(frame.flags) && table.isLent(host, frame.slot)) return ask(host, frame, null)
       foreign++
     } else if (isAsk) ask(host, frame, run)
     else if (frame.kind === FROM_HOST.chunk) publish(run, frame)
@@ -176,24 +178,25 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
    * null for a slot that is lent to a call: it may read and not save.
    */
   function ask(host: GraphHost, frame: Frame, run: ActiveRun | null): void {
-    const { slot, flags, body } = frame
-    if (flags === ASK.save) return void answerAsk(host, frame, 'save', body, run)
+    const { slot, flags, id, body } = frame
+    if (run !== null && isMuted(run)) return host.send({ kind: TO_HOST.answer, slot, id, flags: ANSWER.refused })
+    if (run !== null && flags === ASK.save) return void answerAsk(host, frame, run, saveOf(run, body))
+    if (run !== null && flags === ASK.items) return void answerAsk(host, frame, run, leases.items(run.lease, body))
+    if (!READS.has(flags)) throw new MalformedFrame('its question is not known')
     const query = { ...readJson(body, validateCheckpointQuery), thread_id: table.threadOf(host, slot) }
-    void answerAsk(host, frame, flags === ASK.get ? 'get' : 'list', Buffer.from(JSON.stringify(query)), run)
+    const bytes = Buffer.from(JSON.stringify(query))
+    const verb = flags === ASK.get ? 'get' : 'list'
+    void answerAsk(host, frame, run, leases.checkpoints(verb, run?.lease ?? null, bytes))
   }
 
   async function answerAsk(
     host: GraphHost,
     { slot, id }: Frame,
-    verb: 'save' | 'get' | 'list',
-    body: Uint8Array,
     run: ActiveRun | null,
+    answer: Promise<Uint8Array>,
   ): Promise<void> {
     const reply = (flags: number, body?: Uint8Array) =>
       host.send({ kind: TO_HOST.answer, slot, id, flags, ...(body ? { body } : {}) })
-    if (run !== null && isMuted(run)) return reply(ANSWER.refused)
-    const answer = leases.checkpoints(verb, run?.lease ?? null, body)
-    if (verb === 'save') run?.saves.add(answer)
     try {
       reply(ANSWER.ok, await answer)
     } catch (error) {
@@ -202,9 +205,15 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
         return reply(ANSWER.failed, Buffer.from(JSON.stringify({ detail: (error as Error).message })))
       stopping.stop(run, reason)
       reply(ANSWER.refused)
-    } finally {
-      run?.saves.delete(answer)
     }
+  }
+
+  function saveOf(run: ActiveRun, body: Uint8Array): Promise<Uint8Array> {
+    const save = leases.checkpoints('save', run.lease, body)
+    run.saves.add(save)
+    const done = () => void run.saves.delete(save)
+    save.then(done, done)
+    return save
   }
 
   function finish(run: ActiveRun, frame: Frame): void {

@@ -6,7 +6,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseEnv } from 'node:util'
+import type { IValidation } from 'typia'
 import type { Hello } from '../../schemas/host.js'
+import { type ItemTtlDefaults, validateItemTtlDefaults } from '../../schemas/items.js'
 import type { JsonObject } from '../../schemas/json.js'
 import { type TtlDefaults, validateTtlDefaults } from '../../schemas/threads.js'
 import {
@@ -16,8 +18,10 @@ import {
   prepareLoading,
   type SchemaTools,
   schemaToolsOf,
+  storeWrapperOf,
   tuneLibrary,
 } from './loading.js'
+import { tuneStores } from './store-queue.js'
 
 /** What we use of a compiled graph. Never instanceof: the application may bring its own copy of the library. */
 export interface Graph {
@@ -91,11 +95,11 @@ function executionOf(langgraph_version: string): Execution {
 export async function loadApplication(path: string): Promise<Application> {
   const graphs = new Map<string, GraphOf>()
   try {
-    const { entries, folder, ttl } = readDescription(path)
+    const { entries, folder, ttl, item_ttl } = readDescription(path)
     const files = entries.flatMap(entry => entry.file ?? [])
     await prepareLoading(folder, files)
     const library = await libraryOf(folder, files)
-    const hello: Hello = { error: null, graphs: [], ...(ttl === null ? {} : { ttl }) }
+    const hello: Hello = { error: null, graphs: [], ttl, item_ttl }
     for (const { graph_id, description, file, name, error } of entries) {
       const loaded = error === null ? await load(graph_id, file!, name) : error
       if (typeof loaded === 'string') hello.graphs.push({ graph_id, description, error: loaded })
@@ -105,6 +109,7 @@ export async function loadApplication(path: string): Promise<Application> {
       }
     }
     await tuneLibrary(folder, files)
+    tuneStores(await storeWrapperOf(folder, files))
     const schemaTools = () => schemaToolsOf(folder, files)
     return { hello, graphs, library, schemaTools, execution: executionOf(libraryVersion(folder, files)) }
   } catch (error) {
@@ -124,9 +129,16 @@ interface Entry {
 /** An application that wants these must not be served without them. */
 const GUARDS = ['auth', 'encryption']
 /** Documented keys whose time has not come; others that are unknown mean nothing (API: langgraph.json). */
-const TO_COME = ['http', 'store', 'webhooks', 'ui']
+const TO_COME = ['http', 'webhooks', 'ui']
 
-function readDescription(path: string): { folder: string; entries: Entry[]; ttl: TtlDefaults | null } {
+interface Description {
+  folder: string
+  entries: Entry[]
+  ttl: TtlDefaults | null
+  item_ttl: ItemTtlDefaults | null
+}
+
+function readDescription(path: string): Description {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
@@ -153,18 +165,28 @@ function readDescription(path: string): { folder: string; entries: Entry[]; ttl:
   const folder = dirname(path)
   applyEnvironment(described.env, folder)
   const entries = Object.entries(described.graphs).map(([id, value]) => entryOf(id, value, folder))
-  return { folder, entries, ttl: ttlIn(path, described.checkpointer) }
+  return {
+    folder,
+    entries,
+    ttl: ttlIn(path, 'checkpointer', described.checkpointer, validateTtlDefaults),
+    item_ttl: ttlIn(path, 'store', described.store, validateItemTtlDefaults),
+  }
 }
 
-/** `checkpointer.ttl` (API: assistants-crons-store 10.3). What is wrong in it would delete threads too early or never. */
-function ttlIn(path: string, checkpointer: unknown): TtlDefaults | null {
-  const { ttl, ...others } = isObject(checkpointer) ? checkpointer : {}
-  for (const key of Object.keys(others)) console.warn(`"checkpointer.${key}" in langgraph.json is ignored.`)
+/** `checkpointer.ttl` and `store.ttl` (API: assistants-crons-store 10.3). A wrong one would delete too early or never. */
+function ttlIn<Ttl>(
+  path: string,
+  name: 'checkpointer' | 'store',
+  section: unknown,
+  validate: (input: unknown) => IValidation<Ttl>,
+): Ttl | null {
+  const { ttl, ...others } = isObject(section) ? section : {}
+  for (const key of Object.keys(others)) console.warn(`"${name}.${key}" in langgraph.json is ignored.`)
   if (ttl === undefined || ttl === null) return null
-  const checked = validateTtlDefaults(ttl)
+  const checked = validate(ttl)
   if (checked.success) return checked.data
   const { path: at, expected } = checked.errors[0]!
-  throw new Error(`${path}: ${at.replace('$input', 'checkpointer.ttl')} must be ${expected}.`)
+  throw new Error(`${path}: ${at.replace('$input', `${name}.ttl`)} must be ${expected}.`)
 }
 
 function entryOf(graph_id: string, value: unknown, folder: string): Entry {

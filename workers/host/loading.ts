@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import Module, { createRequire, register } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import type { JsonObject } from '../../schemas/json.js'
 import { type Provider, shareUntracedRun } from './context.js'
 
 export type Library = typeof import('@langchain/langgraph')
@@ -15,6 +16,7 @@ const TYPESCRIPT = /\.[cm]?tsx?$/
 const LENT = /^(@langchain\/|zod($|\/))/
 const LIBRARY = '@langchain/langgraph'
 const CORE = '@langchain/core'
+const CHECKPOINT = '@langchain/langgraph-checkpoint'
 
 /** Must run before the first file of the application is imported. */
 export async function prepareLoading(folder: string, files: readonly string[]): Promise<void> {
@@ -53,6 +55,21 @@ export async function schemaToolsOf(folder: string, files: readonly string[]): P
 export function libraryVersion(folder: string, files: readonly string[]): string {
   const entry = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? createRequire(import.meta.url).resolve(LIBRARY)
   return String(packageAt(entry, LIBRARY)?.manifest.version ?? 'unknown')
+}
+
+/** The wrapper that the library puts around the store of a run; undefined where it is laid out differently. */
+export async function storeWrapperOf(
+  folder: string,
+  files: readonly string[],
+): Promise<{ prototype: object } | undefined> {
+  try {
+    const entry = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? createRequire(import.meta.url).resolve(LIBRARY)
+    const common = createRequire(entry).resolve(CHECKPOINT)
+    const module = (await import(pathToFileURL(moduleEntry(common, CHECKPOINT)).href)) as JsonObject
+    return module.AsyncBatchedStore as { prototype: object } | undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** Spares the core that graphs run on what it does for tracing while nothing traces. After the graphs are loaded. */

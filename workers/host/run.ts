@@ -18,6 +18,7 @@ import { type Job, pump, writerOf } from './pump.js'
 import { errorOf } from './render.js'
 import type { RunState } from './run-state.js'
 import { createSaver } from './saver.js'
+import { hostStore } from './store.js'
 import { eventBuffer } from './stream.js'
 
 /** How long a stopped run may take to unwind before its slot is given back without it. */
@@ -107,7 +108,7 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
   const config = configOf(start, execution)
   const graph = await graphOf(config)
   const saver = saverOf(run, library, newest, config.metadata)
-  run.graph = withSaver(graph, saver)
+  run.graph = withSaver(graph, saver, hostStore(library, host, run.slot))
   const tuple = async (place: JsonObject = {}) => saver.getTuple({ configurable: { thread_id, ...place } })
   let input: unknown
   if (attempt > 1 && newest.length > 0 && isOwn(await tuple(), start)) {
@@ -153,8 +154,9 @@ function saverOf(run: RunState, library: Library, newest: Uint8Array, metadata: 
 }
 
 /** The user's graph stays untouched: runs of one graph overlap. Subgraphs inherit through the library. */
-export function withSaver(graph: Graph, value: unknown): Graph {
-  return Object.create(graph, { checkpointer: { value, writable: true, enumerable: true, configurable: true } })
+export function withSaver(graph: Graph, saver: unknown, store?: object): Graph {
+  const member = (value: unknown) => ({ value, writable: true, enumerable: true, configurable: true })
+  return Object.create(graph, { checkpointer: member(saver), ...(store === undefined ? {} : { store: member(store) }) })
 }
 
 /** Identities are not stored with each checkpoint. */

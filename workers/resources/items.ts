@@ -1,9 +1,12 @@
 /** Items of the store that the threads of an application share (API: assistants-crons-store 4). */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { bytesHandler, type Context, jsonHandler, type Reply } from '../../bus/serve.js'
-import { fail } from '../../schemas/errors.js'
+import type { Lease } from '../../schemas/calls.js'
+import { fail, WeftError } from '../../schemas/errors.js'
 import {
   ANY_LABEL,
+  type ItemBatch,
+  type ItemOperation,
   type ItemPut,
   type ItemRef,
   type ItemSearch,
@@ -12,6 +15,7 @@ import {
   type NamespaceSearch,
   namespaceOf,
   storable,
+  validateItemBatch,
   validateItemPut,
   validateItemRef,
   validateItemSearch,
@@ -19,10 +23,11 @@ import {
 } from '../../schemas/items.js'
 import type { JsonObject } from '../../schemas/json.js'
 import { readBoolean } from '../../schemas/query.js'
-import type { ItemRow } from '../../store/port.js'
+import type { ItemRow, Step } from '../../store/port.js'
 import { appOf } from './apps.js'
 import type { Deps } from './context.js'
 import { itemText } from './rows/text.js'
+import { leaseOf } from './runs/lease.js'
 
 const MINUTE_MS = 60_000
 /** Items read in one go, and the longest work between two turns of the event loop. */
@@ -40,10 +45,10 @@ export const items = (deps: Deps) => ({
   }),
   get: bytesHandler((_, { head }) => get(deps, head)),
   delete: jsonHandler<ItemRef>(validateItemRef, async (body, { head }) => {
-    const item = { namespace: namespaceOf(body.namespace, false), key: storable(body.key) }
-    await deps.store.apply([{ step: 'items.remove', app: appOf(head), ...item }])
+    await deps.store.apply([removeStep(appOf(head), body)])
     return { head: { status: 204 } }
   }),
+  batch: jsonHandler<ItemBatch>(validateItemBatch, (body, { head }) => batch(deps, leaseOf(head.lease), body)),
   search: jsonHandler<ItemSearch>(validateItemSearch, async (body, { head }) => {
     const found = await searchItems(deps, appOf(head), body)
     return { body: `{"items":[${found.map(itemText).join()}]}` }
@@ -53,13 +58,65 @@ export const items = (deps: Deps) => ({
   })),
 })
 
+/** The operations of a run, in order; puts in a row are one write. Throws `fenced` for an attempt that lost its run. */
+async function batch(deps: Deps, { run_id, attempt, token }: Lease, { operations }: ItemBatch): Promise<Reply> {
+  const [run] = await deps.store.runs.summary([run_id])
+  if (run === undefined || run.attempt !== attempt || run.token !== token) throw fail('fenced')
+  const { app } = run
+  const answers: string[] = []
+  let writes: Step[] = []
+  const flush = async () => {
+    const steps = writes
+    writes = []
+    if (steps.length > 0) await deps.store.apply(steps)
+  }
+  for (const operation of operations)
+    try {
+      if (operation.op === 'put' || operation.op === 'delete') {
+        writes.push(operation.op === 'put' ? await putStep(deps, app, operation) : removeStep(app, operation))
+        answers.push('null')
+        continue
+      }
+      await flush()
+      answers.push(await answerText(deps, app, operation))
+    } catch (error) {
+      // An operation that breaks the rules is no failure of those beside it.
+      if (!(error instanceof WeftError) || error.code !== 'invalid') throw error
+      answers.push(JSON.stringify({ error: error.message }))
+    }
+  await flush()
+  return { body: `[${answers.join()}]` }
+}
+
+async function answerText(
+  deps: Deps,
+  app: string,
+  operation: Exclude<ItemOperation, { op: 'put' | 'delete' }>,
+): Promise<string> {
+  if (operation.op === 'search') return `[${(await searchItems(deps, app, operation)).map(itemText).join()}]`
+  if (operation.op === 'namespaces') return JSON.stringify(await listNamespaces(deps, app, operation))
+  const row = await getItem(deps, app, operation, null)
+  return row === null ? 'null' : itemText(row)
+}
+
+const removeStep = (app: string, { namespace, key }: ItemRef): Step => ({
+  step: 'items.remove',
+  app,
+  namespace: namespaceOf(namespace, 'read'),
+  key: storable(key),
+})
+
 /** Stores the item durably. Throws `invalid` for a namespace that breaks the rules. */
-export async function putItem({ store, itemTtls }: Deps, app: string, body: ItemPut): Promise<void> {
+export async function putItem(deps: Deps, app: string, body: ItemPut): Promise<void> {
+  await deps.store.apply([await putStep(deps, app, body)])
+}
+
+async function putStep({ itemTtls }: Deps, app: string, body: ItemPut): Promise<Step> {
   const now = Date.now()
   const ttl = body.ttl === undefined ? ((await defaultsOf(itemTtls, app)).default_ttl ?? null) : body.ttl
   const row: ItemRow = {
     app,
-    namespace: namespaceOf(body.namespace, true),
+    namespace: namespaceOf(body.namespace, 'write'),
     key: storable(body.key),
     value: JSON.stringify(body.value),
     created_at: now,
@@ -67,7 +124,7 @@ export async function putItem({ store, itemTtls }: Deps, app: string, body: Item
     ttl,
     expires_at: expiryOf(ttl, now),
   }
-  await store.apply([{ step: 'items.put', row }])
+  return { step: 'items.put', row }
 }
 
 async function get(deps: Deps, head: Context['head']): Promise<Reply> {
@@ -90,7 +147,7 @@ export async function getItem(
   item: { namespace: string[]; key: string },
   refresh: boolean | null,
 ): Promise<ItemRow | null> {
-  const namespace = namespaceOf(item.namespace, false)
+  const namespace = namespaceOf(item.namespace, 'read')
   const row = await deps.store.items.get(app, { namespace, key: storable(item.key) }, Date.now())
   if (row !== null) await touch(deps, app, [row], refresh)
   return row
