@@ -38,19 +38,23 @@ export interface Listener {
   onEnd?(ending: Ending): void
 }
 
+/** `empty`: the stored stream has no event after the start; whether there ever was one, only the reader can tell. */
+export type Replayed = 'complete' | 'gone' | 'empty'
+
 export interface Follower {
   /** Receives everything published from now on: the subscription reaches the server before any later publish. */
   follow(run: RunId, listener: Listener): () => void
   /**
    * Passes on the events after id `after` (−1: all), in order; a first batch may begin at or before `after`. Resolves to
-   * `gone` when an event after it is no longer available, else `complete`. Rejects when the broker does not answer.
+   * `gone` when an event after it is no longer available, to `empty` when the stored stream has none after it, else to
+   * `complete`. Rejects when the broker does not answer.
    * `until`: the stored stream ends before this event; the events from there on are in the ring of the supervisor.
    */
   replay(
     run: RunId,
     from: { resumable: boolean; after: number; until?: number | null },
     onBatch: (batch: Batch) => void,
-  ): Promise<'complete' | 'gone'>
+  ): Promise<Replayed>
 }
 
 /** The part of a batch with ids greater than `after`; null when there is none. Events end with an empty line. */
@@ -168,11 +172,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
   }
 
   /** Direct gets from the block of `after` on; the wildcard covers all blocks and attempts (reliability 2.4.1). */
-  async function replayStored(
-    run: RunId,
-    after: number,
-    onBatch: (batch: Batch) => void,
-  ): Promise<'complete' | 'gone'> {
+  async function replayStored(run: RunId, after: number, onBatch: (batch: Batch) => void): Promise<Replayed> {
     const onMessage = assembler(onBatch)
     const subject = `$JS.API.DIRECT.GET.${EVENTS_STREAM}`
     let seq = 1
@@ -213,7 +213,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
       const { pending, got } = await page(chunks(run))
       if (pending === 0 || got === 0) break
     }
-    return outcome ?? 'complete'
+    return outcome ?? 'empty'
   }
 
   /** Replays the ring first, because without it nothing may be passed on. */
@@ -221,7 +221,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
     const rest: Batch[] = []
     const copy = (batch: Batch) => rest.push({ ...batch, bytes: Buffer.from(batch.bytes) })
     if ((await replayRing(run, Math.max(after, until - 1), copy)) === 'gone') return 'gone'
-    if (after < until - 1 && (await replayStored(run, after, onBatch)) === 'gone') return 'gone'
+    if (after < until - 1 && (await replayStored(run, after, onBatch)) !== 'complete') return 'gone'
     for (const batch of rest) onBatch(batch)
     return 'complete'
   }

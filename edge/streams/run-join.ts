@@ -3,13 +3,18 @@
  * before the stream begins, so the 200 waits for the first replayed event, or for the answer that there is none.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { follows } from '../../bus/follow.js'
 import { isTerminal, type RunView } from '../../schemas/runs.js'
+import { attemptOf } from '../../schemas/subjects.js'
 import type { Edge } from '../context.js'
 import type { Cursor } from './cursor.js'
 import type { RunStream } from './run-stream.js'
 
 /** Longest wait for the broker's confirmation of the subscription, before the 200. */
 const SUBSCRIBED_MS = 500
+/** Longest wait for the first event of a run that was claimed. */
+const STARTING_MS = 2_000
+const PAUSE_MS = 200
 
 /** Begins at the cursor; without one the run's default is to replay all that is stored, or to begin with live events. */
 export async function openJoined(edge: Edge, stream: RunStream, view: RunView, cursor: Cursor): Promise<void> {
@@ -34,15 +39,23 @@ export async function openJoined(edge: Edge, stream: RunStream, view: RunView, c
 /** Strictly after `cursor`. The probe begins one before it, to tell an id of this run from a foreign one. */
 async function fromCursor(stream: RunStream, cursor: number): Promise<void> {
   const { reader } = stream
-  let probe = await reader.probe(Math.max(cursor - 1, -1), { after: cursor })
-  const foreign = !probe.found && probe.outcome === 'complete'
+  const { resumable, status, attempt, last_event_id } = reader.view!
+  const start = { after: cursor, exact: resumable }
+  let probe = await reader.probe(Math.max(cursor - 1, -1), start)
   // The event itself may be gone while all behind it is stored.
-  if (!probe.found && probe.outcome === 'gone') probe = await reader.probe(cursor, { after: cursor })
+  if (!probe.found && probe.outcome === 'gone') probe = await reader.probe(cursor, start)
   if (reader.closed) return
   const { outcome, found, hole, began } = probe
+  const nothing = !found && (outcome === 'complete' || outcome === 'empty')
+  // An id behind everything that is stored is foreign; but where nothing is stored any more, it may be of a lost event.
+  const ended = isTerminal(status)
+  const published = ended || (attemptOf(cursor) <= attempt && !(status === 'pending' && last_event_id === null))
+  const lost = nothing && resumable && published && (ended || !(await reader.hasStored()))
+  if (reader.closed) return
+  if (lost) return refuse(stream, 'conflict')
   if (!began && outcome === 'silent') return refuse(stream, 'unavailable')
   if (!began && (hole || (!found && outcome === 'gone'))) return refuse(stream, 'conflict')
-  if (!foreign) return reader.resume(outcome)
+  if (!nothing) return reader.resume(outcome)
   // It sorts after the end of what there is, so it counts as absent.
   if (reader.view!.from === 'start') return fromStart(stream, { lenient: true })
   reader.sent = -1
@@ -52,16 +65,27 @@ async function fromCursor(stream: RunStream, cursor: number): Promise<void> {
 /** `lenient`: what is stored, wherever it begins; else everything, or 409. */
 async function fromStart(stream: RunStream, { lenient }: { lenient: boolean }): Promise<void> {
   const { reader } = stream
-  const { outcome, hole, began } = await reader.probe(-1, { after: -1, anchored: !lenient, lenient })
+  const { resumable, status, last_event_id, resumable_until_id } = reader.view!
+  const start = { after: -1, anchored: !lenient, lenient, exact: resumable }
+  let probe = await reader.probe(-1, start)
+  // A run that has just started publishes its first event in a moment.
+  for (let ms = 0; !lenient && probe.outcome === 'empty' && status === 'running' && ms < STARTING_MS; ms += PAUSE_MS) {
+    await sleep(PAUSE_MS, undefined, { ref: false })
+    probe = await reader.probe(-1, start)
+  }
+  const { outcome, hole, began } = probe
   if (reader.closed) return
   if (began) return reader.resume(outcome)
   if (outcome === 'silent') return refuse(stream, 'unavailable')
-  const { status, resumable_until_id } = reader.view!
   const pending = status === 'pending'
   if (outcome === 'gone' && resumable_until_id !== null) return refuse(stream, 'conflict')
   if (!lenient && (hole || (outcome === 'gone' && !pending))) return refuse(stream, 'conflict')
+  // An error that no host was alive to write is not stored: it may be the only event.
+  const unwritten = (status === 'error' || status === 'timeout') && follows(-1, last_event_id ?? -1)
+  const published = last_event_id !== null && last_event_id >= 0 && !unwritten
+  if (!lenient && outcome === 'empty' && published) return refuse(stream, 'conflict')
   // Nothing was published yet: the first event to come is the first of all.
-  const isNew = outcome === 'complete' || pending
+  const isNew = outcome === 'complete' || outcome === 'empty' || pending
   reader.resume(outcome, isNew ? { anchored: true, lenient: false } : {})
 }
 

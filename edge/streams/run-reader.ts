@@ -4,7 +4,7 @@
  * are stored. The stream ends when the last id of the ended run was delivered; it is cut, never ended cleanly, when an
  * event in between is no longer available.
  */
-import { after, type Batch, type Ending, follows, type Listener } from '../../bus/follow.js'
+import { after, type Batch, type Ending, follows, type Listener, type Replayed } from '../../bus/follow.js'
 import type { Peek } from '../../schemas/calls.js'
 import { type RunId, token } from '../../schemas/ids.js'
 import { isTerminal, type RunView } from '../../schemas/runs.js'
@@ -19,8 +19,8 @@ const LAST_RETRY_MS = 2_000
 const GONE_MS = 3_000
 /** Time after our own reconnect in which a replay that finds nothing is repeated. */
 const RECONNECT_MS = 5_000
-/** Replays for the tail of an ended run before what they brought counts as all there is. */
-const TAIL_TRIES = 4
+/** The same for the last events of an ended run: their supervisor may still be sending them to the stored stream. */
+const TAIL_GONE_MS = 10_000
 /** Events and the end travel over different connections: an event published before the end may arrive this much later. */
 const TAIL_MS = 250
 
@@ -52,7 +52,7 @@ export interface RunSink {
  */
 type Phase = 'waiting' | 'joining' | 'live' | 'replaying' | 'closed'
 
-export type Outcome = 'complete' | 'gone' | 'stopped' | 'silent'
+export type Outcome = Replayed | 'stopped' | 'silent'
 
 /** What the row says of the end. `last` null: only that the run is over. */
 interface End {
@@ -71,6 +71,8 @@ export interface Start {
   anchored?: boolean
   /** The beginning may be missing: only a gap behind the first delivered event is a loss. */
   lenient?: boolean
+  /** A probe accepts the event behind `after` only, not the first one of a later attempt. */
+  exact?: boolean
 }
 
 export class RunReader implements Listener, WatchEntry {
@@ -155,7 +157,7 @@ export class RunReader implements Listener, WatchEntry {
    * The first replay of a join: the answer begins with the first event that may be delivered. `began` false: the
    * caller refuses, probes again, or calls `resume`.
    */
-  async probe(from: number, { after, anchored = true, lenient = false }: Start): Promise<Probe> {
+  async probe(from: number, { after, anchored = true, lenient = false, exact = false }: Start): Promise<Probe> {
     if (this.closed) return { outcome: 'stopped', found: false, hole: false, began: false }
     this.phase = 'joining'
     this.sent = after
@@ -165,11 +167,24 @@ export class RunReader implements Listener, WatchEntry {
     this.found = false
     let outcome: Outcome
     try {
-      outcome = await this.fetch(from, batch => this.onProbed(batch))
+      outcome = await this.fetch(from, batch => this.onProbed(batch, exact))
     } catch (error) {
       outcome = error === STOP ? 'stopped' : 'silent'
     }
     return { outcome, found: this.found, hole: this.hole, began: this.is('replaying') }
+  }
+
+  /** Whether any event of the run is stored. Rejects when the broker does not answer. */
+  async hasStored(): Promise<boolean> {
+    let found = false
+    const onBatch = () => {
+      found = true
+      throw STOP
+    }
+    await this.fetch(-1, onBatch).catch(error => {
+      if (error !== STOP) throw error
+    })
+    return found
   }
 
   /** Goes on after a probe; begins the answer if no event did. */
@@ -300,17 +315,20 @@ export class RunReader implements Listener, WatchEntry {
     )
   }
 
-  private fetch(from: number, onBatch: (batch: Batch) => void): Promise<'complete' | 'gone'> {
+  private fetch(from: number, onBatch: (batch: Batch) => void): Promise<Replayed> {
     const { resumable, resumable_until_id: until } = this.view!
     return this.edge.follower.replay(this.run, { resumable, after: from, until }, onBatch)
   }
 
-  private onProbed(batch: Batch): void {
+  private onProbed(batch: Batch, exact: boolean): void {
     if (this.closed) throw STOP
+    // Behind the last event that the client has, the first one of a later attempt follows.
+    const meetsStart = this.found && !this.hole
     this.found = true
     if (this.phase === 'joining' && batch.first + batch.count - 1 > this.sent) {
       const next = after(batch, this.sent)!
-      if (this.anchored && !follows(this.sent, next.first)) {
+      const isNext = next.first === this.sent + 1 || ((meetsStart || !exact) && follows(this.sent, next.first))
+      if (this.anchored && !isNext) {
         this.hole = true
         return
       }
@@ -335,7 +353,7 @@ export class RunReader implements Listener, WatchEntry {
   private onReplayEnd(outcome: Outcome): void {
     if (this.phase !== 'replaying' && this.phase !== 'live') return
     this.phase = 'live'
-    if (this.lenient && this.sent < 0 && outcome === 'gone') {
+    if (this.lenient && this.sent < 0 && (outcome === 'gone' || outcome === 'empty')) {
       this.anchored = false
       if (this.end !== null) this.end.last = null
     }
@@ -343,8 +361,9 @@ export class RunReader implements Listener, WatchEntry {
     this.tries++
     if (outcome === 'silent') return this.replayLater()
     if (this.end !== null) this.replaysSinceEnd++
-    if (!this.hole && !(outcome === 'gone' && this.misses())) this.goneSince = 0
-    else if (Date.now() - (this.goneSince ||= Date.now()) >= GONE_MS) return this.sink.cut()
+    const missing = this.hole ? GONE_MS : this.misses()
+    if (missing === 0) this.goneSince = 0
+    else if (Date.now() - (this.goneSince ||= Date.now()) >= missing) return this.sink.cut()
     // The process that stores the events may reconnect to the broker later than we do.
     const early = outcome === 'gone' && Date.now() - this.reconnectedAt < RECONNECT_MS
     if (early || this.hole) return this.replayLater()
@@ -352,11 +371,15 @@ export class RunReader implements Listener, WatchEntry {
     if (!this.closed && this.end === null && this.retry === null) this.sink.caughtUp?.()
   }
 
-  /** Whether an event behind `sent` is known to exist. */
-  private misses(): boolean {
-    const next = this.backlog.batches[0]
-    if (next !== undefined && next.first > this.sent && !follows(this.sent, next.first)) return true
-    return this.end !== null && this.end.error === null && this.end.last !== null && this.sent < this.end.last
+  /** Milliseconds after which an event behind `sent`, known to exist, counts as lost; 0: none is missing. */
+  private misses(): number {
+    const { backlog, end, sent } = this
+    const next = backlog.batches[0]
+    if (next !== undefined) return next.first > sent && !follows(sent, next.first) ? GONE_MS : 0
+    if (backlog.overflowed || !this.anchored || end === null || end.last === null || sent >= end.last) return 0
+    // The last event is an error that no host was alive to write.
+    if ((end.error !== null || end.fetchError) && follows(sent, end.last)) return 0
+    return TAIL_GONE_MS
   }
 
   // The end.
@@ -377,10 +400,9 @@ export class RunReader implements Listener, WatchEntry {
       this.tries = 1
       return this.replayLater()
     }
-    if (error !== null) return this.finishWithError(last ?? this.sent + 1, error)
-    if (last === null) return this.finish()
+    if (last === null) return error === null ? this.finish() : this.finishWithError(this.sent + 1, error)
+    if (error !== null && follows(this.sent, last)) return this.finishWithError(last, error)
     if (end.fetchError && follows(this.sent, last)) return void this.fetchError(end)
-    if (this.goneSince === 0 && this.tries >= TAIL_TRIES) return this.finish()
     this.replayLater()
   }
 

@@ -4,7 +4,7 @@ import { openPublisher } from '../../bus/publish.js'
 import { openRings } from '../../bus/ring.js'
 import { ensureStreams } from '../../bus/streams.js'
 import { readConfig } from '../../schemas/config.js'
-import { firstIdOf } from '../../schemas/subjects.js'
+import { chunks, EVENTS_STREAM, firstIdOf } from '../../schemas/subjects.js'
 import { type FakeRun, frames, idOf, idsIn, openRaw, openStage, request, THREAD } from './stage.js'
 
 const stage = await openStage({})
@@ -89,4 +89,81 @@ t.test('a slow reader of a stored stream gets everything in order', async t => {
   t.comment(`32 MB in ${Math.round(performance.now() - started)} ms`)
   out.end()
   raw.socket.destroy()
+})
+
+/** Removes what is stored of the run, as its time to live or a broker that lost its disk does. */
+const lose = async (run: FakeRun, keep = 0) => {
+  const manager = await stage.worker.nc.jetstreamManager()
+  await manager.streams.purge(EVENTS_STREAM, { filter: chunks(idOf(run)), ...(keep > 0 ? { keep } : {}) })
+}
+const join = (run: FakeRun, id: string) =>
+  fetch(`${url}/threads/${THREAD}/runs/${run.head.run_id}/stream`, { headers: { 'last-event-id': id } })
+
+t.test('a stored stream that is lost is refused before it begins, whatever its run does', async t => {
+  for (const status of ['running', 'success'] as const) {
+    stage.template = {}
+    const run = stage.add({ resumable: true, from: 'start' })
+    const out = publisher(run)
+    out.send(0, 101, frames(0, 101))
+    await out.settled(5_000)
+    if (status === 'success') Object.assign(run.head, { status, last_event_id: 100 })
+    t.equal((await join(run, '10')).status, 200, `${status}: stored`)
+    await lose(run)
+    const answer = await join(run, '10')
+    t.equal(answer.status, 409, `${status}: lost`)
+    t.same(await answer.json(), { detail: 'The events after this id are no longer kept' })
+    if (status === 'success') t.equal((await join(run, '-1')).status, 409, 'from the start')
+    if (status === 'success') t.equal((await join(run, '100')).status, 200, 'this client has everything')
+    out.end()
+  }
+})
+
+t.test('a new attempt does not hide that the events of the first are lost', async t => {
+  const run = stage.add({ resumable: true, from: 'start', attempt: 2 })
+  const one = publisher(run)
+  one.send(0, 50, frames(0, 50))
+  await one.settled(5_000)
+  await lose(run)
+  const second = firstIdOf(2)
+  const two = publisher(run, 2)
+  two.send(second, 10, frames(second, 10))
+  await two.settled(5_000)
+  for (const id of ['-1', '10', '49']) t.equal((await join(run, id)).status, 409, `after ${id}`)
+  const ok = await join(run, String(second + 3))
+  t.equal(ok.status, 200)
+  run.head.last_event_id = second + 9
+  stage.finish(run)
+  t.same(
+    idsIn(await ok.text()),
+    [4, 5, 6, 7, 8, 9].map(n => second + n),
+  )
+  one.end()
+  two.end()
+})
+
+t.test('an open stream whose last events are lost is cut, never ended cleanly', async t => {
+  stage.template = { resumable: true }
+  const created = stage.created()
+  const raw = openRaw(stage.port, request('POST', '/runs/stream', '', '{}'))
+  const run = await created
+  const out = publisher(run)
+  out.send(0, 20, frames(0, 20))
+  await out.settled(5_000)
+  await raw.until(/\nid: 19\n/)
+  // The run wrote 40 events more, which its broker could not store.
+  run.head.last_event_id = 59
+  stage.finish(run)
+  const text = await raw.closed
+  t.notMatch(text, /\r\n0\r\n\r\n$/)
+  t.same(idsIn(text.replace(/\r\n[0-9a-f]+\r\n/g, '')).at(-1), 19)
+  out.end()
+})
+
+t.test('an error that no host wrote is the only event of a run that never started', async t => {
+  stage.template = {}
+  const run = stage.add({ resumable: true, from: 'start', status: 'error', last_event_id: 0 })
+  run.result = '{"__error__":{"error":"WorkerLost","message":"given up"}}'
+  const answer = await join(run, '-1')
+  t.equal(answer.status, 200)
+  t.match(await answer.text(), /id: 0\nevent: error\ndata: {"error":"WorkerLost"/)
 })
