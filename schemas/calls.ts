@@ -55,7 +55,7 @@ export interface AnswerHead {
   code?: string
   detail?: string
   run?: RunView
-  /** rpc.runs.claim: the outcome. `held` has the heartbeat count of the holder: repeat the claim in 6 s. */
+  /** rpc.runs.claim: the outcome. `held` has the attempt and the heartbeats of the holder: repeat the claim in 6 s. */
   claim?: 'taken' | 'waiting' | 'ended' | 'held'
   lease?: Lease & {
     graph_id: string
@@ -71,12 +71,12 @@ export interface AnswerHead {
   assistant_id?: string
 }
 
-/** Body of rpc.runs.claim. `heartbeats`: the count seen 6 s ago; when it is unchanged the holder is dead and is replaced. */
+/** Body of rpc.runs.claim. `seen`: the holder as an answer gave it 6 s ago; when it is unchanged the holder is dead. */
 export interface Claim {
   run_id: string
   thread_id: string
   worker: string
-  heartbeats?: number
+  seen?: { attempt: number; heartbeats: number }
 }
 
 /** Body of rpc.runs.heartbeat; answered by HeartbeatReply. */

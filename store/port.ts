@@ -45,6 +45,8 @@ export interface Active {
   token: string
   /** Attempts that ended through the fault of the run; absent = 0. An interrupted attempt is not charged. */
   charges?: number
+  /** The latest checkpoint of the thread at the claim: another one shows that this attempt made progress. */
+  checkpoint_id?: string | null
 }
 
 export interface Queued {
@@ -194,6 +196,9 @@ export interface RunRow {
 /** A run without its payload. */
 export type RunSummary = Omit<RunRow, 'kwargs' | 'result'>
 
+/** A running run as its heartbeats change it. */
+export type RunningRun = Pick<RunRow, 'run_id' | 'attempt' | 'heartbeats'>
+
 /** The end of a page of runs: its last row. */
 export type RunCursor = Pick<RunRow, 'created_at' | 'run_id'>
 
@@ -210,6 +215,7 @@ export interface RunWhere {
   status?: readonly (RunStatus | 'accepting')[]
   attempt?: number
   token?: string
+  heartbeats?: number
   due_at?: number
   webhook_due_at?: number
   /** Null: no client has joined. */
@@ -439,7 +445,7 @@ export interface Store {
     get(app: string | null, thread_id: string): Promise<ThreadRow | null>
     state(thread_id: string): Promise<StateRow | null>
     /** Busy threads last written before `before`, oldest first: where a crash may have left something half done. */
-    busy(before: number, limit: number): Promise<ThreadRow[]>
+    busy(before: number, limit: number, after?: Pick<ThreadRow, 'updated_at' | 'thread_id'>): Promise<ThreadRow[]>
     /** Threads that are not hidden (temporary). */
     list(query: ThreadQuery): Promise<ThreadPage>
     /** How many threads are not hidden. */
@@ -456,7 +462,9 @@ export interface Store {
      * Runs that are accepting, running, or pending without an alarm (`due_at` 0), oldest first: those that the sweeper
      * checks.
      */
-    unsettled(limit: number): Promise<RunSummary[]>
+    unsettled(limit: number, after?: RunCursor): Promise<RunSummary[]>
+    /** Running runs in the order of their ids, after `after`. */
+    running(limit: number, after?: string): Promise<RunningRun[]>
     /** Runs of a thread, newest first; equal times are ordered by id. */
     list(query: RunQuery): Promise<RunSummary[]>
     /** Pending or running runs of an application, oldest first. */

@@ -83,8 +83,8 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
     },
     threads: {
       get: async (...ids) => decode(THREAD, await reader.call<Row>(['threads.get', ...ids])),
-      busy: async (before, limit) =>
-        (await reader.call<Row[]>(['threads.busy', before, limit])).map(row => decode<ThreadRow>(THREAD, row)!),
+      busy: async (before, limit, after) =>
+        (await reader.call<Row[]>(['threads.busy', before, limit, after])).map(row => decode<ThreadRow>(THREAD, row)!),
       state: async id => decode<StateRow>(STATE, await reader.call<Row>(['threads.state', id])),
       async list(query) {
         const { rows, next } = await scan<ThreadRows>('threads.list', query)
@@ -99,7 +99,11 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
     runs: {
       get: async id => decode([...RUN, ...PAYLOAD], await reader.call<Row>(['runs.get', id])),
       summary: async ids => summaries(await reader.call(['runs.summary', ids])),
-      unsettled: async limit => summaries(await reader.call(['runs.unsettled', limit])),
+      unsettled: async (limit, after) => summaries(await reader.call(['runs.unsettled', limit, after])),
+      running: async (limit, after) => {
+        const rows = await reader.call<[string, number, number][]>(['runs.running', limit, after])
+        return rows.map(([run_id, attempt, heartbeats]) => ({ run_id, attempt, heartbeats }))
+      },
       list: async query => summaries(await reader.call(['runs.list', query])),
       active: async (...query) => summaries(await reader.call(['runs.active', ...query])),
       claimed: async (thread_id, from, limit) => summaries(await reader.call(['runs.claimed', thread_id, from, limit])),

@@ -24,8 +24,11 @@ export const threadReads = (all: Collections, { one, rows }: Find): Store['threa
 
   state: thread_id => one<StateRow>('states', thread_id),
 
-  busy: (before, limit) =>
-    rows('threads', { status: 'busy', updated_at: { $lt: before }, ...THERE }, { sort: { updated_at: 1 }, limit }),
+  busy(before, limit, after) {
+    const later = after === undefined ? [] : [beyond('$gt', 'updated_at', after.updated_at, '_id', after.thread_id)]
+    const filter = { status: 'busy', $and: [{ updated_at: { $lt: before } }, ...later], ...THERE }
+    return rows('threads', filter, { sort: { updated_at: 1, _id: 1 }, limit })
+  },
 
   async list(query) {
     const { sort, order, skip = 0, limit } = query

@@ -49,11 +49,24 @@ function runReads(all: Collections, { one, rows }: Find): Store['runs'] {
   return {
     get: run_id => one<RunRow>('runs', run_id),
     summary: async run_ids => (run_ids.length === 0 ? [] : summaries({ _id: { $in: [...run_ids] } })),
-    unsettled: limit =>
+    unsettled: (limit, after) =>
       summaries(
-        { _open: true, $or: [{ status: { $in: ['accepting', 'running'] } }, { due_at: 0 }] },
+        {
+          _open: true,
+          $and: [{ $or: [{ status: { $in: ['accepting', 'running'] } }, { due_at: 0 }] }],
+          ...place('$gt', after),
+        },
         { sort: OLDEST, limit },
       ),
+    async running(limit, after = '') {
+      const projection = { attempt: 1, heartbeats: 1 }
+      const found = all.runs.find({ status: 'running', _id: { $gt: after } }, { projection, sort: { _id: 1 }, limit })
+      return (await found.toArray()).map(({ _id, attempt, heartbeats }) => ({
+        run_id: _id as string,
+        attempt: attempt as number,
+        heartbeats: heartbeats as number,
+      }))
+    },
     list: ({ thread_id, status, after, skip = 0, limit }) => {
       const of = status === undefined ? { $ne: 'accepting' } : { $in: [...status] }
       return summaries({ thread_id, status: of, ...place('$lt', after) }, { sort: NEWEST, skip, limit })

@@ -79,11 +79,17 @@ export function reads(db: Database) {
     'runs.summary': (_, ids: readonly string[]) =>
       ids.map(id => get(`SELECT ${RUN} FROM runs WHERE run_id = ?`, [id])).filter(row => row !== undefined),
 
-    'runs.unsettled': (_, limit: number) =>
+    'runs.unsettled': (_, limit: number, after?: RunCursor) =>
       all(
         `SELECT ${RUN} FROM runs WHERE status IN ('accepting', 'pending', 'running')
-          AND (status <> 'pending' OR due_at = 0) ORDER BY created_at, run_id LIMIT ?`,
-        [limit],
+          AND (status <> 'pending' OR due_at = 0) AND (created_at, run_id) > (?, ?) ORDER BY created_at, run_id LIMIT ?`,
+        [after?.created_at ?? -1, after?.run_id ?? '', limit],
+      ),
+
+    'runs.running': (_, limit: number, after = '') =>
+      all(
+        "SELECT run_id, attempt, heartbeats FROM runs WHERE status = 'running' AND run_id > ? ORDER BY run_id LIMIT ?",
+        [after, limit],
       ),
 
     'runs.list': (_, { thread_id, status, after, skip = 0, limit }: RunQuery) => {
@@ -127,11 +133,12 @@ export function reads(db: Database) {
     'runs.cancelsDue': (_, until: number, limit: number) =>
       all(`SELECT ${RUN} FROM runs WHERE cancel_due_at <= ? ORDER BY cancel_due_at LIMIT ?`, [until, limit]),
 
-    'threads.busy': (_, before: number, limit: number) =>
-      all(`SELECT ${THREAD} FROM threads WHERE status = 'busy' AND updated_at < ? ORDER BY updated_at LIMIT ?`, [
-        before,
-        limit,
-      ]),
+    'threads.busy': (_, before: number, limit: number, after?: { updated_at: number; thread_id: string }) =>
+      all(
+        `SELECT ${THREAD} FROM threads WHERE status = 'busy' AND updated_at < ? AND (updated_at, thread_id) > (?, ?)
+          ORDER BY updated_at, thread_id LIMIT ?`,
+        [before, after?.updated_at ?? -1, after?.thread_id ?? '', limit],
+      ),
 
     'runs.webhooksDue': (_, until: number, limit: number) =>
       all(`SELECT ${RUN} FROM runs WHERE webhook_due_at <= ? ORDER BY webhook_due_at LIMIT ?`, [until, limit]),

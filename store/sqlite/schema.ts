@@ -147,6 +147,11 @@ const VERSIONS = [
   CREATE INDEX assistants_by_name ON assistants (app, name, assistant_id);
   CREATE INDEX assistants_by_graph ON assistants (app, graph_id, assistant_id);
   `,
+  `
+  DROP INDEX threads_busy;
+  CREATE INDEX threads_busy ON threads (updated_at, thread_id) WHERE status = 'busy';
+  CREATE INDEX runs_running ON runs (run_id) WHERE status = 'running';
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

@@ -187,7 +187,7 @@ function runWhere(run_id: string, { status, ...equal }: RunWhere): { wheres: str
     wheres.push(`status IN (${status.map(() => '?').join()})`)
     params.push(...status)
   }
-  for (const column of ['attempt', 'token', 'due_at', 'webhook_due_at', 'joined_at'] as const) {
+  for (const column of ['attempt', 'token', 'heartbeats', 'due_at', 'webhook_due_at', 'joined_at'] as const) {
     const value = equal[column]
     if (value === undefined) continue
     wheres.push(`${column} IS ?`)

@@ -4,6 +4,7 @@ import t from 'tap'
 import { openCaller } from '../../bus/call.js'
 import { openMux } from '../../bus/mux.js'
 import { wake } from '../../bus/queue.js'
+import type { Claim } from '../../schemas/calls.js'
 import { token } from '../../schemas/ids.js'
 import { rpc } from '../../schemas/subjects.js'
 import { type Started, startWorkers, until, within } from './worker-helper.js'
@@ -48,18 +49,19 @@ t.test('with one worker', async t => {
       const run = await weft.run('poison', input, { thread_id, body: { durability: 'sync' } })
       const [, first] = await run.begun(2)
       const other = openCaller(await weft.open('graphs'))
-      const claim = async (heartbeats?: number) =>
+      const claim = async (seen?: Claim['seen']) =>
         (
           await other.ask(
             rpc('runs', 'claim'),
             { request_id: 't' },
-            json({ run_id: run.run_id, thread_id, worker: 'w', ...(heartbeats === undefined ? {} : { heartbeats }) }),
+            json({ run_id: run.run_id, thread_id, worker: 'w', seen } satisfies Claim),
           )
         ).head
       // The holder sends a heartbeat every few seconds: a claim between two of them repeats with the last count.
       let { claim: answer, lease } = await claim()
       await until(async () => {
-        if (answer !== 'taken') ({ claim: answer, lease } = await claim(lease!.heartbeats))
+        if (answer !== 'taken')
+          ({ claim: answer, lease } = await claim({ attempt: lease!.attempt, heartbeats: lease!.heartbeats! }))
         return answer === 'taken'
       })
       const back = { charge: false, end: null, error: { error: 'E', message: 'm' }, last_event_id: null }

@@ -29,6 +29,7 @@ import { newThread } from '../../workers/resources/rows/thread.js'
 import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { cancel } from '../../workers/resources/runs/cancel.js'
 import { create } from '../../workers/resources/runs/create.js'
+import { openHolders } from '../../workers/resources/runs/holders.js'
 import { keyOf } from '../../workers/resources/runs/idempotency.js'
 import { leases } from '../../workers/resources/runs/lease.js'
 import { targetOf } from '../../workers/resources/runs/prepare.js'
@@ -65,6 +66,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     ring: openRing('a key of a test that is long'),
     workspace: { tenant_id: v7(), organization_id: v7() },
     alarms: openAlarms(link),
+    holders: openHolders(),
   }
   t.teardown(async () => {
     mux.close()

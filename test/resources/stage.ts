@@ -23,6 +23,7 @@ import { openRing } from '../../workers/resources/keys/ring.js'
 import { systemAssistantId } from '../../workers/resources/rows/assistant.js'
 import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
 import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
+import { openHolders } from '../../workers/resources/runs/holders.js'
 import { startNats } from '../helpers/nats.js'
 import { assistant } from '../store/conformance-rows.js'
 
@@ -66,6 +67,7 @@ export async function stage(
       workspace: { tenant_id: v7(), organization_id: v7() },
       serialize: serializer(),
       alarms: openAlarms(link),
+      holders: openHolders(),
     }
     undo.push(async () => {
       deps.alarms.stop()

@@ -603,6 +603,39 @@ export function conformance(
       t.same(await claims(9, 10), [9, 10])
     })
 
+    t.test('running and unsettled runs come page by page', async t => {
+      const { thread_id } = await newThread()
+      const ids: string[] = []
+      for (const status of ['running', 'pending', 'running', 'success', 'running'] as const)
+        ids.push((await newRun(thread_id, { status, attempt: 2, token: 't', heartbeats: 7 })).run_id)
+      const running = [ids[0]!, ids[2]!, ids[4]!].sort()
+      const found: { run_id: string; attempt: number; heartbeats: number }[] = []
+      for (
+        let page = await store.runs.running(2);
+        page.length > 0;
+        page = await store.runs.running(2, page.at(-1)!.run_id)
+      )
+        found.push(...page)
+      const mine = found.filter(({ run_id }) => ids.includes(run_id))
+      t.same(
+        mine,
+        running.map(run_id => ({ run_id, attempt: 2, heartbeats: 7 })),
+      )
+      const unsettled: string[] = []
+      for (let page = await store.runs.unsettled(2); page.length > 0; page = await store.runs.unsettled(2, page.at(-1)))
+        unsettled.push(...page.map(({ run_id }) => run_id))
+      t.same(unsettled.filter(id => ids.includes(id)).sort(), [...running, ids[1]!].sort())
+    })
+
+    t.test('a patch of a run fails when its heartbeats have changed', async t => {
+      const { thread_id } = await newThread()
+      const { run_id } = await newRun(thread_id, { status: 'running', token: 't', heartbeats: 3 })
+      const patch = (heartbeats: number) =>
+        store.apply([{ step: 'runs.patch', run_id, where: { token: 't', heartbeats }, set: { worker: 'w' } }])
+      t.equal(await patch(2), 0)
+      t.equal(await patch(3), -1)
+    })
+
     t.test('unsettled leaves out those whose start is still due', async t => {
       const { thread_id } = await newThread()
       const plain = await newRun(thread_id, { created_at: 50, due_at: 0 })
@@ -780,7 +813,12 @@ export function conformance(
       const busy = async (limit: number) => (await store.threads.busy(1_000, limit)).map(({ thread_id }) => thread_id)
       t.same(await busy(100), [made[1], made[4], made[0]])
       t.same(await busy(2), [made[1], made[4]])
-      t.same((await store.threads.busy(1_000, 1))[0], await store.threads.get(APP, made[1]!))
+      const [first] = await store.threads.busy(1_000, 1)
+      t.same(first, await store.threads.get(APP, made[1]!))
+      t.same(
+        (await store.threads.busy(1_000, 10, first)).map(({ thread_id }) => thread_id),
+        [made[4], made[0]],
+      )
       for (const thread_id of made) await done({ step: 'threads.remove', thread_id })
     })
 

@@ -149,6 +149,12 @@ t.test('a database of an earlier schema is brought up to date', async t => {
   await first.close()
   const db = new Libsql(join(folder, 'weft.db'))
   db.exec(`
+    DROP TABLE assistant_versions;
+    DROP INDEX assistants_by_created;
+    DROP INDEX assistants_by_updated;
+    DROP INDEX assistants_by_name;
+    DROP INDEX assistants_by_graph;
+    DROP INDEX runs_running;
     ALTER TABLE runs RENAME COLUMN heartbeats TO hb;
     ALTER TABLE threads RENAME COLUMN latest_checkpoint_id TO head;
     ALTER TABLE threads RENAME COLUMN next_position TO next_no;
@@ -311,6 +317,9 @@ t.test('every statement goes through an index', async t => {
   ways['runs.get']([], 'r')
   ways['runs.summary']([], ['r'])
   ways['runs.unsettled']([], 1)
+  ways['runs.unsettled']([], 1, runRow)
+  ways['runs.running']([], 1, 'r')
+  ways['threads.busy']([], 1, 1, row)
   const place = { created_at: 1, run_id: 'r' }
   ways['runs.list']([], { thread_id: 'x', limit: 1 })
   ways['runs.list']([], { thread_id: 'x', status: ['error'], after: place, skip: 1, limit: 1 })

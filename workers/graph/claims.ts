@@ -1,6 +1,7 @@
 /** How a supervisor takes work: a wake-up becomes a claim, a claim becomes a run. */
 import type { Log } from '../../bus/log.js'
 import type { Job } from '../../bus/queue.js'
+import type { Claim } from '../../schemas/calls.js'
 import { type RunId, token } from '../../schemas/ids.js'
 import type { LeaseClient } from './lease-client.js'
 import type { RunSignals } from './run-signals.js'
@@ -86,14 +87,14 @@ export function openClaims({ log, table, leases, signals, onClaimed, onEnd }: Cl
   }
 
   async function takeLease(claiming: PendingClaim): Promise<{ lease: ClaimedLease; start: Uint8Array } | null> {
-    let heartbeats: number | undefined
+    let seen: Claim['seen']
     for (;;) {
-      const { head, body } = await leases.claim(claiming.job, heartbeats)
+      const { head, body } = await leases.claim(claiming.job, seen)
       if (head.claim === 'taken' && head.lease !== undefined) return { lease: head.lease, start: body }
       if (head.claim !== 'held') void claiming.job.done()
-      else if (heartbeats !== undefined) claiming.job.back(HELD_MS)
-      if (head.claim !== 'held' || heartbeats !== undefined) return null
-      heartbeats = head.lease?.heartbeats
+      else if (seen !== undefined) claiming.job.back(HELD_MS)
+      if (head.claim !== 'held' || seen !== undefined || head.lease === undefined) return null
+      seen = { attempt: head.lease.attempt, heartbeats: head.lease.heartbeats ?? 0 }
       await new Promise(done => setTimeout(done, WATCH_MS))
     }
   }

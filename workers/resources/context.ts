@@ -12,6 +12,7 @@ import type { Descriptions } from './descriptions.js'
 import type { KeyRing } from './keys/ring.js'
 import type { PoolSettings } from './rows/pool-settings.js'
 import type { Ttls } from './rows/thread-ttl.js'
+import type { Holders } from './runs/holders.js'
 import type { Workspace } from './workspace.js'
 
 export interface Deps {
@@ -32,6 +33,7 @@ export interface Deps {
   workspace: Workspace
   serialize: ReturnType<typeof serializer>
   alarms: Alarms
+  holders: Holders
 }
 
 /**

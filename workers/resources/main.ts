@@ -27,6 +27,7 @@ import { commands } from './protocols/v2.js'
 import { providers } from './providers.js'
 import { openPoolSettings } from './rows/pool-settings.js'
 import { openTtls } from './rows/thread-ttl.js'
+import { openHolders, trackHeartbeats, watchOutages } from './runs/holders.js'
 import { leases } from './runs/lease.js'
 import { runs } from './runs/rpc.js'
 import { webhookSecret } from './runs/webhooks.js'
@@ -39,7 +40,8 @@ import { workspaceOf } from './workspace.js'
 /** Serves `rpc.*` on this link until the lifecycle stops it. Throws an Error with one sentence when it cannot. */
 export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
   await mkdir(config.data, { recursive: true })
-  const store = await openStore(config, link)
+  const holders = openHolders()
+  const store = trackHeartbeats(await openStore(config, link), holders)
   life.push({ name: 'store', stop: () => store.close() })
   await ensureStreams(link, config)
   const mux = openMux(link)
@@ -60,7 +62,9 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     workspace: await workspaceOf(store),
     serialize: serializer(),
     alarms: openAlarms(link),
+    holders,
   }
+  watchOutages(holders, link, life)
   await followAnnouncements(deps, life)
   const nouns = {
     assistants: assistants(deps),

@@ -1,18 +1,20 @@
 /**
- * What must be swept, with its period. Everything here is also done at once where it happens; the sweep finishes what
- * a crash left.
+ * Periodic sweeps. All their work is also done at once where it arises; a sweep finishes what a crash or a lost message
+ * left. The cost of a sweep grows with the threads and runs that are active, not with the runs that wait behind them.
  */
+import type { RunCursor, RunningRun, RunSummary, ThreadRow } from '../../store/port.js'
 import type { Deps } from './context.js'
 import { sweepLogs } from './deployments/logs.js'
 import { sweepOrphans, sweepTasks } from './deployments/sweep.js'
 import { sweepItems } from './items.js'
+import { pages } from './rows/pages.js'
 import { firstEligible } from './rows/thread-status.js'
 import { removeExpiredKeys } from './runs/idempotency.js'
 import { dropOrphan, repair } from './runs/repair.js'
 import { wakeRun } from './runs/wake.js'
 import { expireDue } from './threads/prune.js'
 
-interface Row {
+interface Sweep {
   name: string
   every_ms: number
   /** Also right after the start. */
@@ -21,93 +23,110 @@ interface Row {
 }
 
 const STALE_MS = 30_000
-const BATCH = 1_000
-/** Threads removed in one commit, which others wait for. */
+/** Rows in a page. */
+const PAGE = 1_000
+/** Threads removed in one commit; other writes wait for it. */
 const REMOVED = 200
-/** Runs that are looked through at once: a thread holds 1,000 of them, a cluster many threads. */
-const UNSETTLED = 20_000
+/** A wake-up that a dead worker holds is published again after this time. */
+const REPEAT_MS = 15_000
 
-export const rows: readonly Row[] = [
-  // Runs that are pending for 30 s, or were when the process started, and first in the line of their thread.
-  { name: 'wake-ups', every_ms: 10_000, at_start: true, work: rewake },
-  // Running runs whose heartbeat count is the same as 10 s ago: the claim looks again for 6 s and takes them over.
-  { name: 'lost holders', every_ms: 10_000, at_start: true, work: wakeLost },
-  // Busy threads that nobody has written for 30 s.
-  { name: 'half-done', every_ms: 10_000, at_start: true, work: repairStale },
-  // What is due at a time (alarms.ts): a message was lost, or the clock jumped.
-  { name: 'alarms', every_ms: 10_000, at_start: false, work: ({ alarms }) => alarms.look() },
-  // Deployments with an task that nobody holds, and those that waited for a deploy worker too long.
-  { name: 'deploy orders', every_ms: 10_000, at_start: true, work: sweepTasks },
-  // Revisions, secrets and projects of changes that were never made.
-  { name: 'orphans', every_ms: 60_000, at_start: true, work: deps => sweepOrphans(deps) },
-  // Log lines older than 14 days.
-  { name: 'logs', every_ms: 60_000, at_start: true, work: sweepLogs },
-  // Idempotency keys whose 24 hours are over.
-  { name: 'idempotency keys', every_ms: 600_000, at_start: true, work: removeExpiredKeys },
-  // Temporary runs that ended longer ago than they can be joined.
-  { name: 'temporary runs', every_ms: 10_000, at_start: false, work: removeExpired },
-  // Items whose expires_at has passed.
-  { name: 'expired items', every_ms: 60_000, at_start: true, work: sweepItems },
-  // Threads whose expires_at has passed: every 5 minutes, or as often as langgraph.json says.
-  { name: 'expired threads', every_ms: 5_000, at_start: true, work: expireDue },
-]
+/** The sweeps of one worker. */
+export function openSweeps(): readonly Sweep[] {
+  const started = Date.now()
+  /** Where the last sweep for orphans ended. */
+  let last: RunCursor | undefined
+  return [
+    // Busy threads: repairs those that were not written for 30 s, and wakes the first run in line when it waits for 30 s,
+    // or since before the process started.
+    { name: 'busy threads', every_ms: 10_000, at_start: true, work: deps => sweepBusy(deps, started) },
+    // Running runs whose holder sends no heartbeats: the claim that follows takes them over.
+    { name: 'dead holders', every_ms: 5_000, at_start: true, work: wakeLost },
+    // Runs that no thread holds.
+    {
+      name: 'orphaned runs',
+      every_ms: 10_000,
+      at_start: true,
+      work: async deps => void (last = await sweepOrphanedRuns(deps, last)),
+    },
+    // Rows that are due (alarms.ts): a message was lost, or the clock jumped.
+    { name: 'alarms', every_ms: 10_000, at_start: false, work: ({ alarms }) => alarms.look() },
+    // Deployments with a task that no deploy worker holds, and those that waited for a deploy worker too long.
+    { name: 'deploy tasks', every_ms: 10_000, at_start: true, work: sweepTasks },
+    // Revisions, secrets and projects of changes that were never committed.
+    { name: 'uncommitted records', every_ms: 60_000, at_start: true, work: deps => sweepOrphans(deps) },
+    // Log lines older than 14 days.
+    { name: 'logs', every_ms: 60_000, at_start: true, work: sweepLogs },
+    // Idempotency keys older than 24 hours.
+    { name: 'idempotency keys', every_ms: 60_000, at_start: true, work: removeExpiredKeys },
+    // Temporary runs that ended and can no longer be joined.
+    { name: 'temporary runs', every_ms: 10_000, at_start: false, work: removeExpired },
+    // Items whose expires_at has passed.
+    { name: 'expired items', every_ms: 60_000, at_start: true, work: sweepItems },
+    // Threads whose expires_at has passed: every 5 minutes, or as often as langgraph.json says.
+    { name: 'expired threads', every_ms: 5_000, at_start: true, work: expireDue },
+  ]
+}
 
 export function startSweeper(deps: Deps): { stop(): void } {
-  const timers = rows.map(row => {
-    let running = false
+  const timers = openSweeps().map(({ name, every_ms, at_start, work }) => {
+    let isRunning = false
     const run = () => {
-      if (running) return
-      running = true
-      row
-        .work(deps)
-        .catch(error => deps.link.log.warn({ err: error, sweep: row.name }, 'a sweep failed'))
-        .finally(() => (running = false))
+      if (isRunning) return
+      isRunning = true
+      work(deps)
+        .catch(error => deps.link.log.warn({ err: error, sweep: name }, 'a sweep failed'))
+        .finally(() => (isRunning = false))
     }
-    if (row.at_start) run()
-    return setInterval(run, row.every_ms)
+    if (at_start) run()
+    return setInterval(run, every_ms)
   })
   return { stop: () => timers.forEach(clearInterval) }
 }
 
-const started = Date.now()
-
-async function rewake(deps: Deps): Promise<void> {
-  const { store } = deps
+async function sweepBusy(deps: Deps, started: number): Promise<void> {
   const now = Date.now()
-  for (const run of await store.runs.unsettled(UNSETTLED)) {
-    if (run.status === 'running' || (run.updated_at > now - STALE_MS && run.updated_at > started)) continue
-    if (run.status === 'accepting') {
-      // By the age alone: another worker may be about to accept it.
-      if (run.updated_at < now - STALE_MS) await dropOrphan(deps, run)
-      continue
+  const read = (after: ThreadRow | undefined) => deps.store.threads.busy(now, PAGE, after)
+  for await (const threads of pages(read, PAGE))
+    for (const thread of threads) {
+      // A claim or an end of this moment may be under way.
+      if (thread.updated_at < now - STALE_MS && (await repair(deps, thread))) continue
+      const next = thread.active === null ? firstEligible(thread.queue, now) : null
+      const [run] = next === null ? [] : await deps.store.runs.summary([next.run_id])
+      if (run?.status === 'pending' && (run.updated_at <= now - STALE_MS || run.updated_at <= started))
+        await wakeRun(deps, run, `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`)
     }
-    const thread = await store.threads.get(run.app, run.thread_id)
-    if (thread === null || !thread.queue.some(one => one.run_id === run.run_id)) {
-      if (run.updated_at < now - STALE_MS) await dropOrphan(deps, run)
-      continue
-    }
-    if (thread.active !== null || firstEligible(thread.queue, now)?.run_id !== run.run_id) continue
-    await wakeRun(deps, run, `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`)
-  }
 }
-
-let beats = new Map<string, number>()
 
 async function wakeLost(deps: Deps): Promise<void> {
-  const before = beats
-  beats = new Map()
-  for (const run of await deps.store.runs.unsettled(UNSETTLED)) {
-    if (run.status !== 'running') continue
-    beats.set(run.run_id, run.heartbeats)
-    if (before.get(run.run_id) !== run.heartbeats) continue
-    await dropOrphan(deps, run)
-    await wakeRun(deps, run, `${run.run_id}:${run.attempt}:lost${run.heartbeats}`)
+  const read = (after: RunningRun | undefined) => deps.store.runs.running(PAGE, after?.run_id)
+  for await (const runs of pages(read, PAGE)) {
+    const dead = runs.filter(run => deps.holders.isDead(run))
+    for (const run of await deps.store.runs.summary(dead.map(({ run_id }) => run_id))) {
+      if (run.status !== 'running') continue
+      await dropOrphan(deps, run)
+      const id = `${run.run_id}:${run.attempt}:lost${run.heartbeats}:${Math.floor(Date.now() / REPEAT_MS)}`
+      await wakeRun(deps, run, id)
+    }
   }
 }
 
-async function repairStale(deps: Deps): Promise<void> {
-  for (const thread of await deps.store.threads.busy(Date.now() - STALE_MS, BATCH)) await repair(deps, thread)
+/** One page after the last one: all of them in turn. */
+async function sweepOrphanedRuns(deps: Deps, last: RunCursor | undefined): Promise<RunCursor | undefined> {
+  const { store } = deps
+  const runs = await store.runs.unsettled(PAGE, last)
+  const threads = new Map<string, ThreadRow | null>()
+  for (const run of runs) {
+    // By the age alone: another worker may be about to accept it.
+    if (run.status === 'running' || run.updated_at > Date.now() - STALE_MS) continue
+    const { app, thread_id } = run
+    if (!threads.has(thread_id)) threads.set(thread_id, await store.threads.get(app, thread_id))
+    if (!isQueued(run, threads.get(thread_id)!)) await dropOrphan(deps, run)
+  }
+  return runs.length < PAGE ? undefined : runs.at(-1)
 }
+
+const isQueued = ({ run_id, status }: RunSummary, thread: ThreadRow | null): boolean =>
+  status === 'pending' && thread !== null && thread.queue.some(one => one.run_id === run_id)
 
 /** Until none is left: a pool ends hundreds a second. */
 async function removeExpired({ store, config }: Deps): Promise<void> {

@@ -28,8 +28,10 @@ interface Outcome {
   status: RunStatus
   error: { error: string; message: string } | null
   last_event_id: number
-  /** No host lives to have written the error as an event: readers render it. */
+  /** No host wrote the error as an event: readers render it. */
   render?: boolean
+  /** Ends the run only if no heartbeat arrived since: the holder was found dead by this count. */
+  heartbeats?: number
   save?: Uint8Array
   state?: {
     head: string | null
@@ -93,7 +95,7 @@ export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promis
     steps.push({
       step: 'runs.patch',
       run_id,
-      where: { attempt: lease.attempt, token: lease.token },
+      where: { attempt: lease.attempt, token: lease.token, heartbeats: outcome.heartbeats },
       set: {
         status: outcome.status,
         ended_at: now,

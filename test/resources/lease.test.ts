@@ -1,0 +1,175 @@
+import t, { type Test } from 'tap'
+import { v7 } from 'uuid'
+import type { Context, Reply } from '../../bus/serve.js'
+import type { CallHead, Claim, Lease, Release } from '../../schemas/calls.js'
+import { BUILT_IN_APP } from '../../schemas/ids.js'
+import type { Step, Store } from '../../store/port.js'
+import type { Deps } from '../../workers/resources/context.js'
+import { newThread } from '../../workers/resources/rows/thread.js'
+import { create } from '../../workers/resources/runs/create.js'
+import { openHolders, trackHeartbeats } from '../../workers/resources/runs/holders.js'
+import { leases } from '../../workers/resources/runs/lease.js'
+import { checkpoint, save } from '../store/conformance-rows.js'
+import { stage as openStage } from './stage.js'
+
+interface Handler {
+  handle(value: unknown, context: Context): Promise<Reply>
+}
+
+const WATCH_MS = 6_000
+
+/** A resource worker with a clock that the test moves, and one run. */
+async function stage(t: Test, wrap: (store: Store) => Store = store => store) {
+  const { store, all } = await openStage(t, 1, wrap)
+  const clock = { ms: 0 }
+  const holders = openHolders(() => clock.ms)
+  const deps: Deps = { ...all[0]!, store: trackHeartbeats(all[0]!.store, holders), holders }
+  const handlers = leases(deps) as unknown as { [verb in 'claim' | 'release' | 'heartbeat']: Handler }
+  const context = (head: Partial<CallHead>): Context => ({
+    head: { request_id: 'x', ...head },
+    from: '',
+    deadline: Date.now() + 10_000,
+    log: deps.link.log,
+  })
+  const row = newThread({ app: BUILT_IN_APP, thread_id: v7() })
+  await store.apply([{ step: 'threads.insert', row }])
+  const { thread_id } = row
+  const run_id = v7()
+  await create(deps, { assistant_id: 'g' }, { app: BUILT_IN_APP, run_id, thread_id, mode: 'background', brings: null })
+  return {
+    store,
+    clock,
+    holders,
+    async claim(worker: string, seen?: Claim['seen']) {
+      const { head } = await handlers.claim.handle({ run_id, thread_id, worker, seen } satisfies Claim, context({}))
+      return head!
+    },
+    async release(lease: Lease, charge = true) {
+      const error = { error: 'E', message: 'it failed' }
+      const body: Release = { charge, end: null, error, last_event_id: null }
+      return JSON.parse((await handlers.release.handle(body, context({ lease }))).body as string) as { ended: boolean }
+    },
+    heartbeat: ({ token }: Lease) => handlers.heartbeat.handle({ worker: 'w', runs: [{ run_id, token }] }, context({})),
+    run: async () => (await store.runs.summary([run_id]))[0]!,
+    /** A new checkpoint of the attempt. */
+    async saves({ attempt, token }: Lease, id: string, seq: number) {
+      const steps: Step[] = [
+        { ...save(thread_id, { checkpoints: [checkpoint(id, seq)] }), run_id, attempt } as Step,
+        { step: 'threads.patch', thread_id, where: { token }, set: { latest_checkpoint_id: id } },
+      ]
+      t.equal(await store.apply(steps), -1)
+    },
+  }
+}
+
+const seenOf = ({ lease }: { lease?: { attempt: number; heartbeats?: number } }): Claim['seen'] => ({
+  attempt: lease!.attempt,
+  heartbeats: lease!.heartbeats!,
+})
+
+t.test('of several workers that watched a dead holder one takes the run, and the others leave it alone', async t => {
+  const { clock, claim, run } = await stage(t)
+  t.match(await claim('first'), { claim: 'taken', lease: { attempt: 1 } })
+  const looks = await Promise.all(['a', 'b', 'c'].map(worker => claim(worker)))
+  t.ok(looks.every(({ claim }) => claim === 'held'))
+  clock.ms += WATCH_MS
+  const claims = []
+  for (const [i, worker] of ['a', 'b', 'c'].entries()) claims.push((await claim(worker, seenOf(looks[i]!))).claim)
+  t.same(claims, ['taken', 'held', 'held'])
+  t.match(await run(), { attempt: 2, status: 'running', worker: 'a' }, 'one attempt was charged, not three')
+})
+
+t.test('a heartbeat that arrives during a take-over keeps the run with its holder', async t => {
+  let meanwhile: (() => Promise<unknown>) | null = null
+  const { clock, claim, heartbeat, run } = await stage(t, store => ({
+    ...store,
+    async apply(steps) {
+      const work = meanwhile
+      meanwhile = null
+      await work?.()
+      return store.apply(steps)
+    },
+  }))
+  const lease = (await claim('first')).lease!
+  const look = await claim('other')
+  clock.ms += WATCH_MS
+  meanwhile = () => heartbeat(lease)
+  t.equal((await claim('other', seenOf(look))).claim, 'held')
+  t.match(await run(), { attempt: 1, worker: 'first', heartbeats: 1 })
+})
+
+t.test('a worker that takes a run after another taker died does not wait again', async t => {
+  const { clock, claim } = await stage(t)
+  await claim('first')
+  await claim('a')
+  clock.ms += WATCH_MS
+  t.equal((await claim('b')).claim, 'taken', 'its first look, but the resource worker has watched the run')
+})
+
+t.test('heartbeats that the store could not take do not count against a run', async t => {
+  let away = false
+  const { clock, claim, heartbeat, run } = await stage(t, store => ({
+    ...store,
+    apply: steps =>
+      away && steps.some(({ step }) => step === 'runs.beat')
+        ? Promise.reject(new Error('the database is locked'))
+        : store.apply(steps),
+  }))
+  const lease = (await claim('first')).lease!
+  const look = await claim('other')
+  clock.ms += 3_000
+  away = true
+  await t.rejects(heartbeat(lease))
+  away = false
+  clock.ms += 3_000
+  t.equal((await claim('other', seenOf(look))).claim, 'held', 'only 3 s since the outage')
+  clock.ms += 1_999
+  await heartbeat(lease)
+  clock.ms += 1_001
+  t.equal((await claim('other', seenOf(look))).claim, 'held', 'it sent a heartbeat after the outage')
+  t.match(await run(), { attempt: 1, worker: 'first' })
+  clock.ms += WATCH_MS
+  t.equal((await claim('other')).claim, 'taken', 'a dead holder is still replaced')
+})
+
+t.test('a heartbeat that waits for the store keeps its run', async t => {
+  let locked: Promise<void> = Promise.resolve()
+  const { clock, claim, heartbeat } = await stage(t, store => ({
+    ...store,
+    apply: async steps => {
+      if (steps.some(({ step }) => step === 'runs.beat')) await locked
+      return store.apply(steps)
+    },
+  }))
+  const lease = (await claim('first')).lease!
+  const look = await claim('other')
+  let unlock = () => {}
+  locked = new Promise(done => (unlock = done))
+  clock.ms += 5_000
+  const sent = heartbeat(lease)
+  clock.ms += 1_000
+  t.equal((await claim('other', seenOf(look))).claim, 'held')
+  unlock()
+  await sent
+  clock.ms += 5_000
+  t.equal((await claim('other', seenOf(look))).claim, 'held', 'the look is older than the heartbeat')
+})
+
+t.test('an attempt that stored a new checkpoint is not charged for the attempts before it', async t => {
+  const { claim, release, saves, run } = await stage(t)
+  for (let i = 1; i <= 5; i++) {
+    const lease = (await claim('w')).lease!
+    await saves(lease, `c${i}`, i)
+    t.same(await release(lease), { ended: false }, `attempt ${i} made progress`)
+  }
+  for (const ended of [false, true]) t.same(await release((await claim('w')).lease!), { ended })
+  t.match(await run(), { status: 'error', attempt: 7 })
+  t.match(JSON.parse((await run()).error!), { message: /^The run was given up after 3 attempts: it failed$/ })
+})
+
+t.test('a run that fails three times at the same step ends', async t => {
+  const { claim, release, run } = await stage(t)
+  await release((await claim('w')).lease!, false)
+  for (const ended of [false, false, true]) t.same(await release((await claim('w')).lease!), { ended })
+  t.match(await run(), { status: 'error', attempt: 4 }, 'an attempt that was merely interrupted is not charged')
+})

@@ -1,0 +1,125 @@
+/**
+ * Whether the holders of running runs are alive. The row of a run has the attempt and a count that grows with each
+ * heartbeat (every 5 s); a holder is dead when both stay the same for 6 s in which its heartbeats could be stored.
+ * No clocks of two machines are compared. An outage of the store or the broker, and a pause of this process, start the
+ * wait again: a heartbeat that could not arrive never counts against a run.
+ */
+import type { Link } from '../../../bus/connect.js'
+import type { Lifecycle } from '../../../bus/lifecycle.js'
+import type { RunSummary, Store } from '../../../store/port.js'
+
+/** A live holder sends a heartbeat within this time. */
+export const WATCH_MS = 6_000
+/** A heartbeat or a ping that takes longer may hide that the holder is alive. */
+const LATE_MS = 500
+const TICK_MS = 500
+/** A tick that is later than this means that the process was paused, or its event loop blocked. */
+const PAUSE_MS = 1_500
+const PING_MS = 2_000
+/** A ping that takes longer is an outage. */
+const OUTAGE_MS = 2_000
+/** An entry of a run that nobody looked at for this time is dropped. */
+const FORGET_MS = 60_000
+
+/** One look at a running run. */
+export type Look = Pick<RunSummary, 'attempt' | 'heartbeats'>
+
+export interface Holders {
+  /**
+   * True when the holder is dead: by the looks of this worker, or by an earlier `look` of the caller, who waited 6 s since.
+   * Each call is a look.
+   */
+  isDead(run: Look & Pick<RunSummary, 'run_id'>, look?: Look): boolean
+  /** Heartbeats were lost or delayed until now: the wait starts again for all runs. */
+  reset(): void
+  /** A heartbeat that is being stored, or a ping: while it is late, no holder is taken for dead. */
+  track<T>(work: Promise<T>): Promise<T>
+  /** Drops entries of runs that are no longer looked at; true while there are others. */
+  prune(): boolean
+}
+
+/** `clock`: milliseconds of a clock that never jumps. Heartbeats before the call count as lost: nobody stored them here. */
+export function openHolders(clock = () => performance.now()): Holders {
+  let calm_since = clock()
+  const looks = new Map<string, Look & { since: number; last: number }>()
+  /** Start times, oldest first. */
+  const tracked = new Set<{ started: number }>()
+
+  /** Milliseconds up to now in which every heartbeat could be stored. */
+  function calm(now: number): number {
+    const [oldest] = tracked
+    return oldest !== undefined && now - oldest.started > LATE_MS ? 0 : now - calm_since
+  }
+
+  return {
+    isDead({ run_id, attempt, heartbeats }, look) {
+      const now = clock()
+      const isSame = (one: Look) => one.attempt === attempt && one.heartbeats === heartbeats
+      const known = looks.get(run_id)
+      const since = known !== undefined && isSame(known) ? known.since : now
+      looks.set(run_id, { attempt, heartbeats, since, last: now })
+      const watched = look !== undefined && isSame(look) ? WATCH_MS : now - since
+      return Math.min(watched, calm(now)) >= WATCH_MS
+    },
+    reset() {
+      calm_since = clock()
+    },
+    async track(work) {
+      const one = { started: clock() }
+      tracked.add(one)
+      try {
+        return await work
+      } finally {
+        tracked.delete(one)
+      }
+    },
+    prune() {
+      const now = clock()
+      for (const [run_id, { last }] of looks) if (last < now - FORGET_MS) looks.delete(run_id)
+      return looks.size > 0
+    },
+  }
+}
+
+/** The same store, whose heartbeats are tracked. */
+export const trackHeartbeats = (store: Store, holders: Holders): Store => ({
+  ...store,
+  apply(steps) {
+    if (!steps.some(({ step }) => step === 'runs.beat')) return store.apply(steps)
+    return holders.track(
+      store.apply(steps).catch(error => {
+        holders.reset()
+        throw error
+      }),
+    )
+  },
+})
+
+/** Resets the holders after an outage of the broker or a pause of this process, until the lifecycle stops it. */
+export function watchOutages(holders: Holders, link: Link, life: Lifecycle): void {
+  let last = performance.now()
+  const tick = setInterval(() => {
+    const now = performance.now()
+    if (now - last > PAUSE_MS) holders.reset()
+    last = now
+  }, TICK_MS)
+  let pinging = false
+  /** A broker that stands still keeps its connections open for up to 30 s; only a ping shows it. */
+  const ping = async () => {
+    if (pinging || !holders.prune()) return
+    pinging = true
+    const ms = await holders.track(link.nc.rtt()).catch(() => Number.POSITIVE_INFINITY)
+    if (ms > OUTAGE_MS) holders.reset()
+    pinging = false
+  }
+  const pings = setInterval(() => void ping(), PING_MS)
+  const unsubscribe = link.onReconnect(() => holders.reset())
+  life.push({
+    name: 'watch of outages',
+    quiet() {
+      clearInterval(tick)
+      clearInterval(pings)
+      unsubscribe()
+    },
+  })
+}
