@@ -5,14 +5,13 @@ import type { Link } from '../../bus/connect.js'
 import type { Mux } from '../../bus/mux.js'
 import type { Config } from '../../schemas/config.js'
 import type { ItemTtlDefaults } from '../../schemas/items.js'
-import type { Store } from '../../store/port.js'
+import type { RunSummary, Store } from '../../store/port.js'
 import type { Allowed } from '../outbound.js'
 import type { Apps } from './apps.js'
 import type { Descriptions } from './descriptions.js'
 import type { KeyRing } from './keys/ring.js'
 import type { PoolSettings } from './rows/pool-settings.js'
 import type { Ttls } from './rows/thread-ttl.js'
-import type { Holders } from './runs/holders.js'
 import type { Workspace } from './workspace.js'
 
 export interface Deps {
@@ -64,4 +63,21 @@ export interface Alarms {
   /** How many ms the clock of this worker differs, when that is too much to fire anything; else null. */
   off(): number | null
   stop(): void
+}
+
+/** One look at a running run. */
+export type Look = Pick<RunSummary, 'attempt' | 'heartbeats'>
+
+export interface Holders {
+  /**
+   * True when the holder is dead: by the looks of this worker, or by an earlier `look` of the caller, who waited 6 s since.
+   * Each call is a look.
+   */
+  isDead(run: Look & Pick<RunSummary, 'run_id'>, look?: Look): boolean
+  /** Heartbeats were lost or delayed until now: the wait starts again for all runs. */
+  reset(): void
+  /** A heartbeat that is being stored, or a ping: while it is late, no holder is taken for dead. */
+  track<T>(work: Promise<T>): Promise<T>
+  /** Drops entries of runs that are no longer looked at; true while there are others. */
+  prune(): boolean
 }

@@ -6,7 +6,8 @@
  */
 import type { Link } from '../../../bus/connect.js'
 import type { Lifecycle } from '../../../bus/lifecycle.js'
-import type { RunSummary, Store } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { Holders, Look } from '../context.js'
 
 /** A live holder sends a heartbeat within this time. */
 export const WATCH_MS = 6_000
@@ -20,23 +21,6 @@ const PING_MS = 2_000
 const OUTAGE_MS = 2_000
 /** An entry of a run that nobody looked at for this time is dropped. */
 const FORGET_MS = 60_000
-
-/** One look at a running run. */
-export type Look = Pick<RunSummary, 'attempt' | 'heartbeats'>
-
-export interface Holders {
-  /**
-   * True when the holder is dead: by the looks of this worker, or by an earlier `look` of the caller, who waited 6 s since.
-   * Each call is a look.
-   */
-  isDead(run: Look & Pick<RunSummary, 'run_id'>, look?: Look): boolean
-  /** Heartbeats were lost or delayed until now: the wait starts again for all runs. */
-  reset(): void
-  /** A heartbeat that is being stored, or a ping: while it is late, no holder is taken for dead. */
-  track<T>(work: Promise<T>): Promise<T>
-  /** Drops entries of runs that are no longer looked at; true while there are others. */
-  prune(): boolean
-}
 
 /** `clock`: milliseconds of a clock that never jumps. Heartbeats before the call count as lost: nobody stored them here. */
 export function openHolders(clock = () => performance.now()): Holders {
