@@ -6,6 +6,8 @@ import {
   AckPolicy,
   type ConsumerConfig,
   DiscardPolicy,
+  ErrorCode,
+  type JetStreamManager,
   nanos,
   RetentionPolicy,
   StorageType,
@@ -52,34 +54,59 @@ const events = (config: Config): Wanted => ({
   duplicate_window: nanos(100),
 })
 
+export type StreamName = typeof RUNS_STREAM | typeof EVENTS_STREAM
+
+const settingsOf = (name: StreamName, config: Config): Wanted => (name === RUNS_STREAM ? runs(config) : events(config))
+
 /** Creates or updates both streams; throws an Error with one sentence when the server does not keep a setting. */
 export async function ensureStreams(link: Link, config: Config): Promise<void> {
-  const manager = await link.nc.jetstreamManager()
-  for (const wanted of [runs(config), events(config)]) {
-    const exists = await manager.streams.info(wanted.name).then(
+  const manager = await managerOf(link)
+  for (const name of [RUNS_STREAM, EVENTS_STREAM] as const) {
+    const wanted = settingsOf(name, config)
+    const exists = await manager.streams.info(name).then(
       () => true,
       () => false,
     )
     // nats@2.29 has no type for persist_mode: the one cast.
-    const { config: kept } = exists
-      ? await manager.streams.update(wanted.name, wanted as StreamConfig)
+    const { config: stored } = exists
+      ? await manager.streams.update(name, wanted as StreamConfig)
       : await manager.streams.add(wanted as StreamConfig)
-    const got = kept as unknown as { [name: string]: unknown }
-    for (const [name, value] of Object.entries(wanted)) {
-      if (name === 'republish' || name === 'subjects') continue
-      if (JSON.stringify(got[name]) !== JSON.stringify(value))
+    const got = stored as unknown as { [name: string]: unknown }
+    for (const [field, value] of Object.entries(wanted)) {
+      if (field === 'republish' || field === 'subjects') continue
+      if (JSON.stringify(got[field]) !== JSON.stringify(value))
         throw new Error(
-          `the NATS server keeps ${wanted.name}.${name} as ${JSON.stringify(got[name])}; Weft needs ${JSON.stringify(value)}`,
+          `the NATS server stores ${name}.${field} as ${JSON.stringify(got[field])}; Weft needs ${JSON.stringify(value)}`,
         )
     }
-    if (wanted.republish !== undefined && kept.republish?.dest !== wanted.republish.dest)
-      throw new Error(`the NATS server keeps no republish on ${wanted.name}`)
+    if (wanted.republish !== undefined && stored.republish?.dest !== wanted.republish.dest)
+      throw new Error(`the NATS server stores no republish on ${name}`)
+  }
+}
+
+/** Creates a stream, without the messages of an existing one. */
+export async function createStream(link: Link, config: Config, name: StreamName): Promise<void> {
+  const manager = await managerOf(link)
+  await manager.streams.delete(name).catch(error => {
+    if ((error as { api_error?: { code: number } }).api_error?.code !== 404) throw error
+  })
+  await manager.streams.add(settingsOf(name, config) as StreamConfig)
+}
+
+/** Throws one sentence when the server has no JetStream. */
+async function managerOf(link: Link): Promise<JetStreamManager> {
+  try {
+    return await link.nc.jetstreamManager()
+  } catch (error) {
+    const { code } = error as { code?: string }
+    if (code !== ErrorCode.NoResponders && code !== ErrorCode.JetStreamNotEnabled) throw error
+    throw new Error(`the NATS server at ${link.nc.getServer()} has JetStream switched off: start it with -js`)
   }
 }
 
 /** The durable consumer of a pool. Attempts are counted in the store, so nothing is ever dropped after n deliveries. */
 export async function ensureConsumer(link: Link, pool: Pool): Promise<void> {
-  const manager = await link.nc.jetstreamManager()
+  const manager = await managerOf(link)
   const wanted: Partial<ConsumerConfig> = {
     durable_name: consumerOf(pool),
     filter_subject: queue(pool),
@@ -96,7 +123,7 @@ export async function ensureConsumer(link: Link, pool: Pool): Promise<void> {
 
 /** Removes the consumer of a pool and its queued wake-ups. A pool without a consumer is no error. */
 export async function removeConsumer(link: Link, pool: Pool): Promise<void> {
-  const manager = await link.nc.jetstreamManager()
+  const manager = await managerOf(link)
   await manager.consumers.delete(RUNS_STREAM, consumerOf(pool)).catch(error => {
     if ((error as { api_error?: { code: number } }).api_error?.code !== 404) throw error
   })

@@ -45,6 +45,10 @@ export const host = (pool: Pool, verb: string): string => `host.${pool}.${verb}`
 export const EVENTS_PER_BLOCK = 1024
 export const blockOf = (id: number): number => Math.floor(id / EVENTS_PER_BLOCK)
 
+/** Stored and removed at once, to check that the streams store. No pool and no run has these names. */
+export const PROBE_QUEUE = 'queue.$probe'
+export const PROBE_CHUNK = 'chunk.$probe.0'
+
 export const RUNS_STREAM = 'RUNS'
 export const EVENTS_STREAM = 'EVENTS'
 export const consumerOf = (pool: Pool): string => `pool_${pool}`

@@ -37,6 +37,7 @@ export const RIGHTS: { [role in Role]: Rights } = {
       'event.>',
       'deploy.task.*.*',
       'queue.*',
+      'chunk.$probe.0',
       'host.>',
       'rpc.>',
       '$JS.API.>',

@@ -55,6 +55,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     store,
     link,
     mux,
+    streams: { problem: () => null, check: async () => {}, stop() {} },
     caller,
     apps: openApps(async () => null),
     ttls: openTtls(store),

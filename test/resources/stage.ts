@@ -56,6 +56,7 @@ export async function stage(
       store: wrap(store),
       link,
       mux: openMux(link),
+      streams: { problem: () => null, check: async () => {}, stop() {} },
       caller: openCaller(link),
       ttls: openTtls(store),
       itemTtls: openPoolSettings(store, 'item_ttl'),

@@ -3,6 +3,7 @@
 import type { Caller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Mux } from '../../bus/mux.js'
+import type { StreamWatch } from '../../bus/stream-watch.js'
 import type { Config } from '../../schemas/config.js'
 import type { ItemTtlDefaults } from '../../schemas/items.js'
 import type { RunSummary, Store } from '../../store/port.js'
@@ -19,6 +20,7 @@ export interface Deps {
   store: Store
   link: Link
   mux: Mux
+  streams: StreamWatch
   caller: Caller
   apps: Apps
   ttls: Ttls

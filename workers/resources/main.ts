@@ -5,6 +5,7 @@ import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { openMux } from '../../bus/mux.js'
 import { type Handler, serve } from '../../bus/serve.js'
+import { watchStreams } from '../../bus/stream-watch.js'
 import { ensureStreams } from '../../bus/streams.js'
 import type { Config } from '../../schemas/config.js'
 import { event } from '../../schemas/subjects.js'
@@ -46,11 +47,14 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   await ensureStreams(link, config)
   const mux = openMux(link)
   const caller = openCaller(link)
+  const streams = watchStreams({ link, mux, config, onCreated: () => askForAnnouncements({ link }) })
+  life.push({ name: 'stream watch', quiet: () => streams.stop() })
   const deps: Deps = {
     config,
     store,
     link,
     mux,
+    streams,
     caller,
     apps: openApps(findServed(store)),
     ttls: openTtls(store),

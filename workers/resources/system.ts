@@ -14,14 +14,16 @@ export const system = (deps: Deps) => ({
   ...checks(deps),
 })
 
-const checks = ({ store, apps, alarms }: Deps) => ({
+const checks = ({ store, apps, alarms, streams }: Deps) => ({
   check: bytesHandler(async () => {
     await store.ping()
     return { body: '{"ok":true}' }
   }),
-  /** Ready when the store answers, a graph worker has announced itself and the clock agrees with the broker's. */
+  /** Ready when the store can write, the broker can store wake-ups and events, a graph worker has announced itself and the clock agrees with the broker's. */
   ready: bytesHandler(async (_, { head }) => {
     await store.ping()
+    const problem = streams.problem()
+    if (problem !== null) throw fail('unavailable', problem)
     if (!(await apps.ready(appOf(head)))) throw fail('unavailable', 'No graph worker has announced itself yet')
     const off = alarms.off()
     if (off !== null)

@@ -9,10 +9,12 @@ import type { Deps } from '../context.js'
  * the active one, because its own workers may have been stopped. `id` makes a repeat within two minutes harmless.
  */
 export async function wakeRun(
-  { link, mux, apps }: Pick<Deps, 'link' | 'mux' | 'apps'>,
+  { link, mux, apps, streams }: Pick<Deps, 'link' | 'mux' | 'apps' | 'streams'>,
   run: Pick<RunSummary, 'app' | 'run_id' | 'thread_id' | 'pool'>,
   id: string,
 ): Promise<boolean> {
   const pool = await apps.poolFor(run.app, run.pool)
-  return wake(link, mux, token('pool', pool), { run_id: run.run_id, thread_id: run.thread_id }, id)
+  const published = await wake(link, mux, token('pool', pool), { run_id: run.run_id, thread_id: run.thread_id }, id)
+  if (!published) void streams.check()
+  return published
 }
