@@ -140,11 +140,13 @@ t.test('a database of an earlier schema is brought up to date', async t => {
   const base = JSON.stringify({ latest_checkpoint_id: 'c0', settled: 'idle', interrupts: '{"head":1}', error: null })
   const one = run(row.thread_id, { heartbeats: 4, base })
   const state = { latest_checkpoint_id: 'c1', values: null, rest: null }
+  const helper = assistant()
   const first = await open()
   await first.apply([
     { step: 'threads.insert', row: { ...row, queue } },
     { step: 'threads.state', thread_id: row.thread_id, ...state },
     { step: 'runs.insert', row: one },
+    { step: 'assistants.insert', row: helper },
   ])
   await first.close()
   const db = new Libsql(join(folder, 'weft.db'))
@@ -161,6 +163,11 @@ t.test('a database of an earlier schema is brought up to date', async t => {
     ALTER TABLE states RENAME COLUMN latest_checkpoint_id TO head;
     UPDATE threads SET queue = replace(queue, '"position":', '"no":');
     UPDATE runs SET base = replace(base, 'latest_checkpoint_id', 'head');
+    DROP TABLE assistant_versions;
+    DROP INDEX assistants_by_created;
+    DROP INDEX assistants_by_updated;
+    DROP INDEX assistants_by_name;
+    DROP INDEX assistants_by_graph;
     PRAGMA user_version = 6;
   `)
   db.close()
@@ -168,6 +175,7 @@ t.test('a database of an earlier schema is brought up to date', async t => {
   t.match(await store.threads.get(APP, row.thread_id), { latest_checkpoint_id: 'c1', next_position: 7, queue })
   t.match(await store.threads.state(row.thread_id), state)
   t.match(await store.runs.get(one.run_id), { heartbeats: 4, base })
+  t.match(await store.assistants.versions(APP, helper.assistant_id, 9), [{ version: 1, name: helper.name }])
 })
 
 t.test('the calls of one turn are one commit', async t => {
