@@ -16,6 +16,8 @@ export interface Hello {
     /** The keys of its input; absent for a factory, which only a call would tell. */
     inputs?: string[]
   }[]
+  /** The version of `@langchain/langgraph` that runs the graphs. */
+  library?: string
   /** `checkpointer.ttl` of langgraph.json. */
   ttl?: TtlDefaults | null
   /** `store.ttl` of langgraph.json. */

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { loadApplication } from '../../workers/host/application.js'
+import { NEWEST_LIBRARY, OLDEST_LIBRARY, refusalOf, warningOf } from '../../workers/host/library-versions.js'
 import { startHost } from './host-helper.js'
 
 const root = mkdtempSync(join(tmpdir(), 'weft-app-'))
@@ -46,6 +47,33 @@ t.test('a bad file is one sentence', async t => {
   const ttl = { strategy: 'keep_latest', default_ttl: 10, sweep_interval_minutes: 1, sweep_limit: 5 }
   t.same((await loadApplication(application(withTtl(ttl)))).hello.ttl, ttl)
   t.match((await loadApplication(join(root, 'none.json'))).hello.error, /none\.json cannot be read\.$/)
+})
+
+t.test('a library that is too old is named, with the versions that are served', async t => {
+  const library = (version: string) => ({
+    'node_modules/@langchain/langgraph/package.json': JSON.stringify({ name: '@langchain/langgraph', version }),
+    'node_modules/@langchain/langgraph/index.js': '',
+    'a.mjs': 'export const a = { invoke() {} }',
+  })
+  const path = application({ graphs: { a: './a.mjs:a' } }, library('0.2.5'))
+  const { hello } = await loadApplication(path)
+  t.equal(
+    hello.error,
+    `The application uses @langchain/langgraph 0.2.5; Weft serves ${OLDEST_LIBRARY} to ${NEWEST_LIBRARY}: ` +
+      `run npm install @langchain/langgraph@latest @langchain/core@latest in ${dirname(path)}.`,
+  )
+  for (const [version, refused, warned] of [
+    ['0.2.19', true, false],
+    [OLDEST_LIBRARY, false, false],
+    ['1.0.0', false, false],
+    [NEWEST_LIBRARY, false, false],
+    ['1.10.0', false, true],
+    ['2.0.0-alpha.1', false, true],
+    ['unknown', false, false],
+  ] as const) {
+    t.equal(refusalOf(version, '/app') !== null, refused, `${version} refused`)
+    t.equal(warningOf(version) !== null, warned, `${version} warned`)
+  }
 })
 
 t.test('one bad graph does not hide the others', async t => {

@@ -7,17 +7,17 @@ import { endSeqOf, idBefore, seqOf, stateSeqOf } from '../../schemas/thread-stre
 import { contentOf, type StreamedMessage } from '../../workers/host/content.js'
 import { startHost } from './host-helper.js'
 
-const NS = ['talk:1']
+const ORIGIN = { graph: [], task: ['talk:1'], node: 'talk' }
 const chunk = (more: Partial<StreamedMessage>): StreamedMessage => ({ id: 'm1', content: '', concat: true, ...more })
 
 /** The data of the events of these messages, without what tells them apart. */
 function told(...messages: (StreamedMessage | 'finish' | 'fail')[]) {
   const out: { [name: string]: unknown }[] = []
-  const content = contentOf((_ns, _node, { run_id: _, ...data }) => out.push(structuredClone(data)))
+  const content = contentOf((_origin, { run_id: _, ...data }) => out.push(structuredClone(data)))
   for (const message of messages) {
-    if (message === 'finish') content.finish(NS)
+    if (message === 'finish') content.finish(ORIGIN.task)
     else if (message === 'fail') content.fail('no more')
-    else content.take(NS, message, { langgraph_node: 'talk' })
+    else content.take(ORIGIN, message, { langgraph_node: 'talk' })
   }
   return out
 }

@@ -4,6 +4,7 @@ import t from 'tap'
 import { ROUTES } from '../../edge/routes.js'
 import { SETTINGS } from '../../schemas/config.js'
 import { root } from '../../scripts/root.js'
+import { NEWEST_LIBRARY, OLDEST_LIBRARY } from '../../workers/host/library-versions.js'
 
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 /** The text between the two markers `<!-- name -->` of a page. */
@@ -42,6 +43,13 @@ t.test('docs/api.md lists the routes of the edge', async t => {
     [...rows].map(([, method, path]) => `${method} ${path}`).sort(),
     ROUTES.map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`).sort(),
   )
+})
+
+t.test('docs/application.md says which versions of LangGraph are served', async t => {
+  const rows = [...marked('docs/application.md', 'library').matchAll(/^\| (\w[^|]*) \| .+ \|$/gm)].map(
+    ([, range]) => range,
+  )
+  t.same(rows, [`before ${OLDEST_LIBRARY}`, `${OLDEST_LIBRARY} to ${NEWEST_LIBRARY}`, `after ${NEWEST_LIBRARY}`])
 })
 
 t.test('README.md has fewer than 200 lines', async t => {

@@ -11,6 +11,7 @@ import type { Hello } from '../../schemas/host.js'
 import { type ItemTtlDefaults, validateItemTtlDefaults } from '../../schemas/items.js'
 import type { JsonObject } from '../../schemas/json.js'
 import { type TtlDefaults, validateTtlDefaults } from '../../schemas/threads.js'
+import { refusalOf, warningOf } from './library-versions.js'
 import {
   type Library,
   libraryOf,
@@ -98,8 +99,13 @@ export async function loadApplication(path: string): Promise<Application> {
     const { entries, folder, ttl, item_ttl } = readDescription(path)
     const files = entries.flatMap(entry => entry.file ?? [])
     await prepareLoading(folder, files)
+    const version = libraryVersion(folder, files)
+    const refusal = refusalOf(version, folder)
+    if (refusal !== null) throw new Error(refusal)
+    const warning = warningOf(version)
+    if (warning !== null) console.warn(warning)
     const library = await libraryOf(folder, files)
-    const hello: Hello = { error: null, graphs: [], ttl, item_ttl }
+    const hello: Hello = { error: null, graphs: [], library: version, ttl, item_ttl }
     for (const { graph_id, description, file, name, error } of entries) {
       const loaded = error === null ? await load(graph_id, file!, name) : error
       if (typeof loaded === 'string') hello.graphs.push({ graph_id, description, error: loaded })
@@ -111,7 +117,7 @@ export async function loadApplication(path: string): Promise<Application> {
     await tuneLibrary(folder, files)
     tuneStores(await storeWrapperOf(folder, files))
     const schemaTools = () => schemaToolsOf(folder, files)
-    return { hello, graphs, library, schemaTools, execution: executionOf(libraryVersion(folder, files)) }
+    return { hello, graphs, library, schemaTools, execution: executionOf(version) }
   } catch (error) {
     const hello = { error: (error as Error).message, graphs: [] }
     return { hello, graphs, library: null, schemaTools: async () => null, execution: executionOf('unknown') }

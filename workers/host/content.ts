@@ -6,6 +6,7 @@
 
 import type { JsonObject } from '../../schemas/json.js'
 import type { Namespace } from '../../schemas/protocol-v2.js'
+import type { Origin } from './origin.js'
 
 export interface StreamedMessage {
   id?: string
@@ -22,8 +23,8 @@ export interface StreamedMessage {
 }
 
 export interface Content {
-  take(ns: Namespace, message: StreamedMessage, metadata: JsonObject): void
-  /** Nothing more comes of the messages of a node in `ns`, or below it. */
+  take(origin: Origin, message: StreamedMessage, metadata: JsonObject): void
+  /** Finishes the messages of the task or the graph in `ns`, and of what is below it. */
   finish(ns: Namespace): void
   /** What is open will not be finished. */
   fail(message: string): void
@@ -38,8 +39,7 @@ interface Piece {
 
 interface Open {
   id: string
-  ns: Namespace
-  node: string | undefined
+  origin: Origin
   /** The block that grows, and how many there have been. */
   key: string | null
   block: JsonObject
@@ -47,18 +47,17 @@ interface Open {
   usage: JsonObject | undefined
 }
 
-/** `send` gets the namespace of the graph, the node, and the data of an event. */
-export function contentOf(send: (ns: Namespace, node: string | undefined, data: JsonObject) => void): Content {
+/** `send` gets the origin and the data of each event. */
+export function contentOf(send: (origin: Origin, data: JsonObject) => void): Content {
   const open = new Map<string, Open>()
 
-  const say = ({ ns, node, id }: Open, data: JsonObject) =>
-    // Messages of one namespace may be told at once: each SDK tells them apart by its own key.
-    send(ns.slice(0, -1), node, { ...data, message_id: id, run_id: id })
+  const say = ({ origin, id }: Open, data: JsonObject) =>
+    // Messages of one namespace may be under way at once: each SDK distinguishes them by another key.
+    send(origin, { ...data, message_id: id, run_id: id })
 
-  function start(ns: Namespace, message: StreamedMessage, metadata: JsonObject): Open {
+  function start(origin: Origin, message: StreamedMessage, metadata: JsonObject): Open {
     const { id = '' } = message
-    const node = typeof metadata.langgraph_node === 'string' ? metadata.langgraph_node : undefined
-    const one: Open = { id, ns, node, key: null, block: {}, count: 0, usage: undefined }
+    const one: Open = { id, origin, key: null, block: {}, count: 0, usage: undefined }
     const role = roleOf(message)
     const { tool_call_id } = message
     say(one, {
@@ -98,17 +97,17 @@ export function contentOf(send: (ns: Namespace, node: string | undefined, data: 
   }
 
   return {
-    take(ns, message, metadata) {
+    take(origin, message, metadata) {
       const { id } = message
       if (!id) return
       let one = open.get(id)
-      if (one === undefined) open.set(id, (one = start(ns, message, metadata)))
+      if (one === undefined) open.set(id, (one = start(origin, message, metadata)))
       for (const piece of piecesOf(message)) add(one, piece)
       one.usage = sum(one.usage, message.usage_metadata)
       if (message.concat === undefined) finishMessage(one)
     },
     finish(ns) {
-      for (const one of open.values()) if (ns.every((segment, i) => one.ns[i] === segment)) finishMessage(one)
+      for (const one of open.values()) if (ns.every((segment, i) => one.origin.task[i] === segment)) finishMessage(one)
     },
     fail(message) {
       for (const one of open.values()) say(one, { event: 'error', message })

@@ -14,6 +14,7 @@ const SWITCHES = ['LANGSMITH_TRACING_V2', 'LANGCHAIN_TRACING_V2', 'LANGSMITH_TRA
 /** AsyncLocalStorageProviderSingleton of @langchain/core/singletons. */
 export interface Provider {
   getInstance(): { getStore(): Store | undefined; run<T>(store: unknown, work: () => T): T }
+  getRunnableConfig?(): unknown
   runWithConfig<T>(config: Config | undefined, work: () => T, noRoot?: boolean): T
 }
 

@@ -9,6 +9,7 @@ import type { Namespace } from '../../schemas/protocol-v2.js'
 import type { Interrupt } from '../../schemas/threads.js'
 import { type Content, contentOf, type StreamedMessage } from './content.js'
 import { taskOf } from './debug.js'
+import type { Origin } from './origin.js'
 import { render } from './render.js'
 import type { EventBuffer } from './stream.js'
 
@@ -16,10 +17,10 @@ export type Ended = 'completed' | 'failed' | 'interrupted'
 
 export interface RunEvents {
   start(): void
-  /** A chunk of the library, other than of the mode `messages`. */
-  take(ns: Namespace, mode: string, payload: unknown): void
-  /** A token or a whole message; `ns` is that of its node. */
-  message(ns: Namespace, message: StreamedMessage, metadata: unknown): void
+  /** A chunk of the graph in `ns`, of a mode other than `messages`. `node` is known of the mode `tools`. */
+  take(ns: Namespace, mode: string, payload: unknown, node?: string): void
+  /** A token or a whole message. */
+  message(origin: Origin, message: StreamedMessage, metadata: unknown): void
   /** The last event of the run. */
   end(how: Ended, error?: string): void
 }
@@ -32,7 +33,7 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
   let held: { ns: Namespace; values: unknown } | null = null
   /** Tasks whose outcome is unknown yet. */
   let doubtful: Namespace[] = []
-  const content: Content = contentOf((ns, node, data) => send('messages', ns, data, { node }))
+  const content: Content = contentOf(({ graph, node }, data) => send('messages', graph, data, { node }))
 
   function send(
     method: string,
@@ -92,7 +93,7 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
     doubtful = []
   }
 
-  const takers: { [mode: string]: (ns: Namespace, payload: unknown) => void } = {
+  const takers: { [mode: string]: (ns: Namespace, payload: unknown, node?: string) => void } = {
     values(ns, payload) {
       if (!isObject(payload)) return send('values', ns, payload)
       const { __interrupt__, ...values } = payload
@@ -127,23 +128,23 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
       send('checkpoints', ns, { id: idOf(config), ...(parent_id ? { parent_id } : {}), step, source })
       release()
     },
-    tools: (ns, payload) => send('tools', ns.slice(0, -1), toolOf(payload as JsonObject), { node: nameOf(ns) }),
+    tools: (ns, payload, node) => send('tools', ns, toolOf(payload as JsonObject), { node }),
   }
 
   return {
     start: () => send('lifecycle', [], { event: 'running', graph_name: graph_id }),
-    take(ns, mode, payload) {
+    take(ns, mode, payload, node) {
       const comes = mode === 'checkpoints' && held !== null && held.ns.join('|') === ns.join('|')
       if (!comes) release()
       if (mode !== 'tasks' || outcomeOf(payload as JsonObject) !== 'unknown') settleDoubt()
-      begin(mode === 'tools' ? ns.slice(0, -1) : ns)
-      takers[mode]?.(ns, payload)
+      begin(ns)
+      takers[mode]?.(ns, payload, node)
     },
-    message(ns, message, metadata) {
+    message(origin, message, metadata) {
       release()
       settleDoubt()
-      begin(ns.slice(0, -1))
-      content.take(ns, message, metadata as JsonObject)
+      begin(origin.graph)
+      content.take(origin, message, metadata as JsonObject)
     },
     end(how, error) {
       release()

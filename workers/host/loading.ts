@@ -31,10 +31,13 @@ export async function prepareLoading(folder: string, files: readonly string[]): 
 
 /** The library that the application's graphs are made with: its own copy, else ours. */
 export async function libraryOf(folder: string, files: readonly string[]): Promise<Library> {
-  const theirs = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY)
-  if (theirs === null || theirs === createRequire(import.meta.url).resolve(LIBRARY))
-    return import('@langchain/langgraph')
-  return import(pathToFileURL(moduleEntry(theirs, LIBRARY)).href) as Promise<Library>
+  const entry = libraryEntry(folder, files)
+  if (entry === ours.resolve(LIBRARY)) return import('@langchain/langgraph')
+  const library = (await import(pathToFileURL(moduleEntry(entry, LIBRARY)).href)) as Library
+  if (typeof library.getConfig === 'function') return library
+  // Before 0.2.40 it is in the core alone.
+  const [provider] = await providersOf(entry)
+  return { ...library, getConfig: () => provider?.getRunnableConfig?.() as ReturnType<Library['getConfig']> }
 }
 
 /** The functions of the library that derive JSON Schemas from zod and StateSchema definitions. */
@@ -43,7 +46,7 @@ export type SchemaTools = Partial<typeof import('@langchain/langgraph/zod/schema
 /** Null where the library of the application has none. */
 export async function schemaToolsOf(folder: string, files: readonly string[]): Promise<SchemaTools | null> {
   try {
-    const entry = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? createRequire(import.meta.url).resolve(LIBRARY)
+    const entry = libraryEntry(folder, files)
     const common = createRequire(entry).resolve(`${LIBRARY}/zod/schema`)
     return (await import(pathToFileURL(moduleEntry(common, LIBRARY, './zod/schema')).href)) as SchemaTools
   } catch {
@@ -51,10 +54,9 @@ export async function schemaToolsOf(folder: string, files: readonly string[]): P
   }
 }
 
-/** The version of that library, as its own package says it. */
+/** The version of that library, from its package.json. */
 export function libraryVersion(folder: string, files: readonly string[]): string {
-  const entry = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? createRequire(import.meta.url).resolve(LIBRARY)
-  return String(packageAt(entry, LIBRARY)?.manifest.version ?? 'unknown')
+  return String(packageAt(libraryEntry(folder, files), LIBRARY)?.manifest.version ?? 'unknown')
 }
 
 /** The wrapper that the library puts around the store of a run; undefined where it is laid out differently. */
@@ -63,7 +65,7 @@ export async function storeWrapperOf(
   files: readonly string[],
 ): Promise<{ prototype: object } | undefined> {
   try {
-    const entry = resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? createRequire(import.meta.url).resolve(LIBRARY)
+    const entry = libraryEntry(folder, files)
     const common = createRequire(entry).resolve(CHECKPOINT)
     const module = (await import(pathToFileURL(moduleEntry(common, CHECKPOINT)).href)) as JsonObject
     return module.AsyncBatchedStore as { prototype: object } | undefined
@@ -72,21 +74,30 @@ export async function storeWrapperOf(
   }
 }
 
-/** Spares the core that graphs run on what it does for tracing while nothing traces. After the graphs are loaded. */
+/** Spares the core that graphs run on its work for tracing while nothing traces. To be called after the graphs are loaded. */
 export async function tuneLibrary(folder: string, files: readonly string[]): Promise<void> {
   try {
-    const library =
-      resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? createRequire(import.meta.url).resolve(LIBRARY)
-    const require = createRequire(library)
-    const common = require.resolve(`${CORE}/singletons`)
-    const entries: unknown[] = [await import(pathToFileURL(moduleEntry(common, CORE, './singletons')).href)]
-    // The copy for `require` is another one; it is only there when something asked for it.
-    if (require.cache[common] !== undefined) entries.push(require(common))
-    for (const entry of entries)
-      shareUntracedRun((entry as { AsyncLocalStorageProviderSingleton?: Provider }).AsyncLocalStorageProviderSingleton)
+    for (const provider of await providersOf(libraryEntry(folder, files))) shareUntracedRun(provider)
   } catch {
-    // A library that is laid out differently runs as it is.
+    // A library with another layout runs unchanged.
   }
+}
+
+const ours = createRequire(import.meta.url)
+
+const libraryEntry = (folder: string, files: readonly string[]): string =>
+  resolveFrom(foldersOf(folder, files)[0]!, LIBRARY) ?? ours.resolve(LIBRARY)
+
+/** AsyncLocalStorageProviderSingleton of the core that this copy of the library uses. */
+async function providersOf(library: string): Promise<(Provider | undefined)[]> {
+  const require = createRequire(library)
+  const common = require.resolve(`${CORE}/singletons`)
+  const entries: unknown[] = [await import(pathToFileURL(moduleEntry(common, CORE, './singletons')).href)]
+  // The copy for `require` is another one; it is only there if something required it.
+  if (require.cache[common] !== undefined) entries.push(require(common))
+  return entries.map(
+    entry => (entry as { AsyncLocalStorageProviderSingleton?: Provider }).AsyncLocalStorageProviderSingleton,
+  )
 }
 
 const foldersOf = (folder: string, files: readonly string[]): string[] =>
@@ -121,7 +132,6 @@ function lendLibraries(): void {
   register('./resolve-hook.js', { parentURL: import.meta.url, data: { lent: LENT.source, ours: import.meta.url } })
   const internals = Module as unknown as { _resolveFilename(request: string, ...rest: unknown[]): string }
   const original = internals._resolveFilename
-  const ours = createRequire(import.meta.url)
   internals._resolveFilename = function (request, ...rest) {
     try {
       return original.call(this, request, ...rest)

@@ -1,37 +1,48 @@
 /**
- * What a run streams: which modes are asked of the library, and how its chunks become events (API: event catalogue).
- * A mode that nobody requested never leaves, also when another one needs it.
+ * What a run streams: the modes that are asked of the library, and how its chunks become events (API: event catalogue).
+ * A mode that no client requested is never sent, even if another one needs it. The library is asked for subgraphs only
+ * if the client asked: since 1.7 that decides which tokens of subgraphs it gives.
  */
 import type { JsonObject } from '../../schemas/json.js'
 import type { StreamMode } from '../../schemas/runs.js'
+import { CustomChunk } from './custom-origins.js'
 import { checkpointOf, debugOf, taskOf } from './debug.js'
 import type { RunEvents } from './events.js'
 import { accumulated, onlyOnce } from './messages.js'
+import { originOf } from './origin.js'
 import { render } from './render.js'
 import type { EventBuffer } from './stream.js'
+import { type ToolOrigins, toolOrigins } from './tool-origins.js'
 
 export type Chunk = [ns: readonly string[], mode: string, payload: unknown]
 
 export interface Modes {
-  /** What to ask of the library. */
+  /** The modes to ask of the library. */
   library: string[]
-  /** The library must say where each chunk comes from. */
-  places: boolean
-  /** Nothing but `custom`: with no other mode to keep order with, the writer may push by itself. */
+  /** Only `custom` is requested: there is no other mode to keep the order with, so the writer may push by itself. */
   direct: boolean
+  /** Custom chunks must come as CustomChunk. */
+  custom_origins: boolean
+  /** The callback handler that the tools of the run must report to. */
+  tools: ToolOrigins | null
   /** Callbacks are streamed too. */
   callbacks: boolean
   take(chunk: Chunk): void
-  custom(ns: readonly string[], payload: unknown): void
+  custom(chunk: CustomChunk): void
   callback(event: { tags?: string[] }): void
 }
 
-export function modesOf(
-  requested: readonly StreamMode[],
-  subgraphs: boolean,
-  { push }: EventBuffer,
-  v2: RunEvents | null = null,
-): Modes {
+export interface ModeOptions {
+  requested: readonly StreamMode[]
+  subgraphs: boolean
+  /** The library has the modes `tasks` and `checkpoints`. */
+  task_modes: boolean
+  events: EventBuffer
+  /** Null: no events of protocol v2 are wanted. */
+  v2: RunEvents | null
+}
+
+export function modesOf({ requested, subgraphs, task_modes, events: { push }, v2 }: ModeOptions): Modes {
   const modes = new Set<StreamMode>(requested.length > 0 ? requested : ['values'])
   const send = (event: string, ns: readonly string[], payload: unknown) => {
     if (ns.length === 0 || subgraphs) push(nameOf(event, ns), render(payload))
@@ -44,23 +55,24 @@ export function modesOf(
     ['tasks', taskOf],
     ['checkpoints', checkpointOf],
     ['debug', debugOf],
+    ['tools', payload => payload],
   ]
   for (const [mode, shape] of shapes)
     if (modes.has(mode)) takers[mode] = (ns, payload) => send(mode, ns, shape(payload))
-  if (modes.has('tools')) takers.tools = (ns, payload) => send('tools', ns.slice(0, -1), payload)
   if (modes.has('messages') || modes.has('messages-tuple')) addMessages()
+  const tools = modes.has('tools') ? toolOrigins({ subgraphs }) : null
 
-  /** Their namespace is that of the node: without its last part it is the graph's, which names the event. */
   function addMessages(): void {
     const whole = modes.has('messages') ? accumulated(push) : null
     const tuples = modes.has('messages-tuple')
     const isNew = onlyOnce()
-    takers.messages = (ns, payload) => {
-      const [message, metadata] = payload as [Parameters<typeof isNew>[0], unknown]
+    takers.messages = (_, payload) => {
+      const [message, metadata] = payload as [Parameters<typeof isNew>[0], JsonObject | undefined]
       if (!isNew(message)) return
-      v2?.message(ns, message as never, metadata)
-      // Tokens of subgraphs come also when nobody asked for subgraphs, under the bare name.
-      if (tuples) push(nameOf('messages', subgraphs ? ns.slice(0, -1) : []), render(payload))
+      const origin = originOf(metadata)
+      v2?.message(origin, message as never, metadata)
+      // Versions before 1.7 give tokens of subgraphs also if the client did not ask for them: under the bare name.
+      if (tuples) push(nameOf('messages', subgraphs ? origin.graph : []), render(payload))
       whole?.chunk(message, metadata)
     }
     if (whole === null) return
@@ -71,24 +83,41 @@ export function modesOf(
     }
   }
 
-  const library = Object.keys(takers)
-  const callbacks = modes.has('events')
+  function take(ns: readonly string[], mode: string, payload: unknown, node?: string): void {
+    takers[mode]?.(ns, payload)
+    v2?.take(ns, mode, payload, node)
+  }
+
+  const library = Object.keys(takers).map(mode => (!task_modes && IN_DEBUG.has(mode) ? 'debug' : mode))
+  const direct = modes.has('custom') && modes.size === 1
   return {
-    library: library.length > 0 ? library : ['values'],
-    // The library drops other chunks of subgraphs by itself, but not these.
-    places: subgraphs || (modes.has('custom') && modes.size > 1) || modes.has('tools'),
-    direct: modes.has('custom') && modes.size === 1,
-    callbacks,
+    library: library.length > 0 ? [...new Set(library)] : ['values'],
+    direct,
+    custom_origins: modes.has('custom') && !direct,
+    tools,
+    callbacks: modes.has('events'),
     take([ns, mode, payload]) {
-      takers[mode]?.(ns, payload)
-      if (mode !== 'messages') v2?.take(ns, mode, payload)
+      if (mode === 'messages') return takers.messages?.(ns, payload)
+      if (payload instanceof CustomChunk) return take(payload.origin.graph, mode, payload.value)
+      if (mode === 'tools' && tools !== null) {
+        const origin = tools.take(ns, payload)
+        return origin === null ? undefined : take(origin.graph, mode, payload, origin.node)
+      }
+      take(ns, mode, payload)
+      if (mode === 'debug' && !task_modes) {
+        const { type, payload: inner } = payload as { type: string; payload: unknown }
+        take(ns, type === 'checkpoint' ? 'checkpoints' : 'tasks', inner)
+      }
     },
-    custom: (ns, payload) => send('custom', ns, payload),
+    custom: ({ origin, value }) => send('custom', origin.graph, value),
     callback(event) {
       if (!event.tags?.includes('langsmith:hidden')) push('events', render(event))
     },
   }
 }
+
+/** Modes that older versions of the library have only inside of `debug`, with the same payloads. */
+const IN_DEBUG: ReadonlySet<string> = new Set(['tasks', 'checkpoints'])
 
 /** API: the namespace follows the name; root events have the bare name. */
 const nameOf = (event: string, ns: readonly string[]): string =>

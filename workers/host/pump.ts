@@ -1,6 +1,7 @@
 /** From the library's stream to the events of a run. */
 import type { JsonObject } from '../../schemas/json.js'
 import type { Graph } from './application.js'
+import { CustomChunk, currentOrigin } from './custom-origins.js'
 import type { Library } from './loading.js'
 import type { Chunk, Modes } from './modes.js'
 import type { RunState } from './run-state.js'
@@ -70,11 +71,10 @@ async function* unwrapped(chunks: Promise<AsyncIterable<unknown>>): AsyncIterabl
 const eventsOf = ({ graph, input, options }: Job): AsyncIterable<unknown> =>
   graph.streamEvents(input, { ...options, version: 'v2' })
 
-/** For the mode `custom` alone: chunks go straight to the buffer, 10 × the rate of the iterator. */
+/** For the mode `custom` alone: chunks are written straight to the buffer, at 10 × the rate of the iterator. */
 export function writerOf(run: RunState, modes: Modes, library: Library): (chunk: unknown) => void {
   return chunk => {
-    const ns = library.getConfig()?.configurable?.checkpoint_ns as string | undefined
-    if (!run.over) modes.custom(ns?.includes('|') ? ns.split('|').slice(0, -1) : [], chunk)
+    if (!run.over) modes.custom(new CustomChunk(currentOrigin(library), chunk))
   }
 }
 

@@ -7,9 +7,11 @@ import type { StartHead } from '../../schemas/host.js'
 import type { JsonObject } from '../../schemas/json.js'
 import { CHUNK, FROM_HOST } from '../pipe.js'
 import type { Graph } from './application.js'
+import { withCustomOrigins } from './custom-origins.js'
 import { runEvents } from './events.js'
 import { finish, settle } from './finish.js'
 import { configOf, dropSelection, inputOf, isNewest } from './input.js'
+import { hasTaskModes } from './library-versions.js'
 import type { Library } from './loading.js'
 import { memorySaver } from './memory-saver.js'
 import { modesOf } from './modes.js'
@@ -121,16 +123,24 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
     const place = checkpoint_id && !checkpoint_ns ? { checkpoint_id } : {}
     input = await inputOf(kwargs, library, async () => pendingOf((await tuple(place))?.pendingWrites))
   }
-  const modes = modesOf(kwargs.stream_mode, kwargs.stream_subgraphs, run.events, run.v2)
+  const modes = modesOf({
+    requested: kwargs.stream_mode,
+    subgraphs: kwargs.stream_subgraphs,
+    task_modes: hasTaskModes(execution.langgraph_version),
+    events: run.events,
+    v2: run.v2,
+  })
   const options: JsonObject = {
     ...config,
     signal: abort.signal,
     durability: kwargs.durability,
-    subgraphs: modes.places,
+    subgraphs: kwargs.stream_subgraphs,
     streamMode: modes.direct ? ['values'] : modes.library,
   }
   if (modes.direct) options.writer = writerOf(run, modes, library)
-  return { graph: run.graph, input, options, modes }
+  if (modes.tools !== null) options.callbacks = [modes.tools.handler]
+  const streamed = modes.custom_origins ? withCustomOrigins(run.graph, library) : run.graph
+  return { graph: streamed, input, options, modes }
 }
 
 function saverOf(run: RunState, library: Library, newest: Uint8Array, metadata: JsonObject) {

@@ -1,0 +1,38 @@
+/**
+ * The graph and the task that a message, a tool call or a custom chunk comes from. Read from the metadata of the task,
+ * which is the same in every version of the library. The namespace of the library's chunk is not: up to 0.2 it is one
+ * joined text, up to 1.5 the namespace of the task, from 1.7 the namespace of the graph.
+ */
+import type { JsonObject } from '../../schemas/json.js'
+import type { Namespace } from '../../schemas/protocol-v2.js'
+
+export interface Origin {
+  /** Namespace of the graph; empty for the root. */
+  graph: Namespace
+  /** That of the task in its graph: the namespace of the graph, then `node:task-id`. */
+  task: Namespace
+  node: string | undefined
+}
+
+/** `metadata` is that of a callback or of a config inside of a node. */
+export function originOf(metadata: JsonObject | undefined): Origin {
+  const { langgraph_checkpoint_ns, checkpoint_ns, langgraph_node, langgraph_path } = metadata ?? {}
+  const text = langgraph_checkpoint_ns ?? checkpoint_ns
+  const whole = typeof text === 'string' && text !== '' ? text.split('|') : []
+  const graph = whole.slice(0, Math.max(0, whole.length - 1 - callersOf(langgraph_path)))
+  return {
+    graph,
+    task: [...graph, ...whole.slice(-1)],
+    node: typeof langgraph_node === 'string' ? langgraph_node : undefined,
+  }
+}
+
+/**
+ * How many tasks have called this one by `task()` of the functional API. They are in its checkpoint namespace, too, but
+ * they are no graphs. The path of such a task is `['__pregel_push', path of the caller, index, true]`.
+ */
+function callersOf(path: unknown): number {
+  let count = 0
+  for (let at = path; Array.isArray(at) && at[0] === '__pregel_push' && at.at(-1) === true; at = at[1]) count++
+  return count
+}
