@@ -11,6 +11,7 @@ const dist = resolve(import.meta.dirname, process.env.WEFT_DIST ?? '../../dist')
 const load = file => import(pathToFileURL(join(dist, file)).href)
 const { createSaver } = await load('workers/host/saver.js')
 const { packTuples, rowsOf } = await load('workers/resources/rows/checkpoint.js')
+const { newThread } = await load('workers/resources/rows/thread.js')
 const { openSqlite } = await load('store/sqlite.js')
 const { openMongo } = await load('store/mongo.js')
 const { startMongo } = await load('test/helpers/mongo-server.js')
@@ -21,7 +22,7 @@ function transportTo(store) {
   const known = async thread_id => {
     if (threads.has(thread_id)) return
     threads.add(thread_id)
-    await store.apply([{ step: 'threads.insert', row: threadRow(thread_id) }])
+    await store.apply([{ step: 'threads.insert', row: newThread({ app: 'built-in', thread_id }) }])
   }
   return {
     async save(thread_id, body) {
@@ -29,7 +30,7 @@ function transportTo(store) {
       const rows = rowsOf(body)
       const steps = [{ step: 'checkpoints.insert', thread_id, run_id: null, attempt: 0, ...rows }]
       const head = rows.checkpoints.filter(row => row.ns === '').at(-1)
-      if (head !== undefined) steps.push({ step: 'threads.patch', thread_id, where: {}, set: { head: head.id } })
+      if (head !== undefined) steps.push({ step: 'threads.patch', thread_id, where: {}, set: { latest_checkpoint_id: head.id } })
       const failed = await store.apply(steps)
       if (failed !== -1) throw new Error(`step ${failed} failed`)
     },
@@ -45,29 +46,6 @@ function transportTo(store) {
     threads: async () => [...threads],
   }
 }
-
-const threadRow = thread_id => ({
-  app: 'built-in',
-  thread_id,
-  created_at: Date.now(),
-  updated_at: Date.now(),
-  state_updated_at: Date.now(),
-  metadata: '{}',
-  config: '{}',
-  status: 'idle',
-  settled: 'idle',
-  interrupts: '{}',
-  error: null,
-  temporary: false,
-  rev: 0,
-  active: null,
-  queue: [],
-  next_no: 0,
-  claim_no: 0,
-  head: null,
-  ttl: null,
-  expires_at: null,
-})
 
 /** How each store is opened and put away. */
 const STORES = {
