@@ -28,6 +28,11 @@ export const SETTINGS = {
     512,
     'JavaScript heap of a graph host in megabytes; a run that needs more is charged an attempt.',
   ),
+  host_user: setting(
+    'WEFT_HOST_USER',
+    '',
+    'User of graph hosts, and of builds and probes of deployments: a name or uid:gid. Needs a start as root.',
+  ),
   run_timeout_secs: setting(
     'BG_JOB_TIMEOUT_SECS',
     3600,

@@ -16,17 +16,26 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ['store/', 'schemas/'],
   // User code runs here.
   ['workers/host/', 'workers/pipe.ts', 'schemas/'],
-  ['workers/graph/', 'workers/pipe.ts', 'workers/kill-group.ts', 'bus/', 'schemas/'],
+  ['workers/graph/', 'workers/pipe.ts', 'workers/kill-group.ts', 'workers/host-user.ts', 'bus/', 'schemas/'],
   // Two separate programs, started as children of the deploy worker.
   ['workers/deploy/process/instance.ts', 'workers/deploy/', 'workers/graph/main.ts', 'bus/', 'schemas/'],
   ['workers/deploy/process/probe-child.ts', 'workers/deploy/', 'workers/host/application.ts', 'schemas/'],
-  ['workers/deploy/', 'workers/outbound.ts', 'workers/kill-group.ts', 'workers/redact.ts', 'bus/', 'schemas/'],
+  [
+    'workers/deploy/',
+    'workers/outbound.ts',
+    'workers/kill-group.ts',
+    'workers/redact.ts',
+    'workers/host-user.ts',
+    'bus/',
+    'schemas/',
+  ],
   ['workers/resources/', 'workers/outbound.ts', 'workers/redact.ts', 'store/', 'bus/', 'schemas/'],
   // Used by two programs each.
   ['workers/pipe.ts'],
   ['workers/outbound.ts'],
   ['workers/kill-group.ts'],
   ['workers/redact.ts'],
+  ['workers/host-user.ts'],
   ['scripts/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
   ['test/', 'scripts/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
 ]

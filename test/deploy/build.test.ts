@@ -16,7 +16,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { openLimit } from '../../workers/deploy/limit.js'
-import { erase, keyOf, openArtefacts } from '../../workers/deploy/process/artefacts.js'
+import { erase, giveTo, keyOf, openArtefacts } from '../../workers/deploy/process/artefacts.js'
 import { run, runOrFail } from '../../workers/deploy/process/command.js'
 import { describe } from '../../workers/deploy/process/describe.js'
 import { buildEnv, detect, runBuild, runInstall } from '../../workers/deploy/process/install.js'
@@ -25,6 +25,7 @@ import { ownFolder } from '../../workers/deploy/process/owner.js'
 import { probe } from '../../workers/deploy/process/probe.js'
 import { openRecords } from '../../workers/deploy/process/records.js'
 import { problemsOf, sizeOf } from '../../workers/deploy/process/size.js'
+import { findHostUser } from '../../workers/host-user.js'
 import { openRedactor } from '../../workers/redact.js'
 import { aliasedApplication, application } from './repository.js'
 
@@ -78,7 +79,16 @@ t.test('installing and building', async t => {
   const facts = { repo: 'r', ref: 'main', commit: 'abc' }
   const env = buildEnv(secretive, { home, temporary: folder(t), mark: 'm', more: ['MINE'], facts })
   const limit = { folders: [tree], bytes: 1024 ** 3 }
-  const building = { tree, folder: join(tree, 'in'), env, install_command: null, build_command: null, redactor, limit }
+  const building = {
+    tree,
+    folder: join(tree, 'in'),
+    env,
+    install_command: null,
+    build_command: null,
+    redactor,
+    limit,
+    user: null,
+  }
   await runInstall(building, never, quiet)
   const install_command = 'pwd > where && env > seen'
   await runInstall({ ...building, install_command }, never, quiet)
@@ -246,7 +256,7 @@ t.test('the description', async t => {
 t.test('the probe', async t => {
   const env = { PATH: process.env.PATH ?? '', TOKEN: 'there' }
   const check = (tree: string, say: (level: string, text: string) => void = quiet) =>
-    probe({ app: join(tree, 'langgraph.json'), env, memory_mb: 256, redactor }, never, say)
+    probe({ app: join(tree, 'langgraph.json'), env, memory_mb: 256, redactor, user: null }, never, say)
   t.same(await check(folder(t, application('x'))), [{ graph_id: 'agent', description: null }])
   t.equal((await check(folder(t, aliasedApplication))).length, 1, 'path aliases and relative files are found')
   const throwing = folder(t, {
@@ -271,6 +281,41 @@ t.test('the probe', async t => {
     'graph.mjs': `if (process.env.TOKEN !== "there") throw new Error("unset")\n${application('x')['graph.mjs']}`,
   })
   t.equal((await check(asks)).length, 1, 'it has the environment of the application')
+})
+
+const isRoot = process.getuid?.() === 0
+
+t.test('another user for builds and probes', { skip: !isRoot }, async t => {
+  const user = findHostUser('nobody')!
+  t.throws(() => findHostUser('no-such-user'), /no user no-such-user/)
+  t.throws(() => findHostUser('a b'), /expected a user or uid:gid/)
+  t.match(findHostUser('12:34'), { uid: 12, gid: 34 })
+  const place = folder(t, { 'ours/key': 'hush', 'work/tree/langgraph.json': '{}', 'work/tmp/x': '' })
+  chmodSync(place, 0o711)
+  chmodSync(join(place, 'ours/key'), 0o600)
+  const tree = join(place, 'work/tree')
+  await giveTo(user, join(place, 'work'))
+  const env = { PATH: process.env.PATH }
+  const limit = { folders: [tree], bytes: 1024 ** 3 }
+  const building = { tree, folder: tree, env, install_command: null, build_command: null, redactor, limit, user }
+  const install_command = `id -u > user && mkdir -m 700 own && ln -s ${place}/ours/key own/link && cat ${place}/ours/key`
+  await t.rejects(runInstall({ ...building, install_command }, never, quiet), /cat: .*Permission denied/)
+  t.equal(readFileSync(join(tree, 'user'), 'utf8').trim(), `${user.uid}`)
+  const app = folder(t, {
+    ...application('x'),
+    'graph.mjs': `import { readFileSync } from 'node:fs'\nreadFileSync(${JSON.stringify(join(place, 'ours/key'))})\n`,
+  })
+  chmodSync(app, 0o755)
+  const probing = { app: join(app, 'langgraph.json'), env: { PATH: process.env.PATH ?? '' }, memory_mb: 256 }
+  await t.rejects(probe({ ...probing, redactor, user }, never, quiet), /permission denied.*ours\/key/)
+
+  const artefacts = await openArtefacts(join(place, 'artefacts'))
+  const key = 'b'.repeat(64)
+  await artefacts.keep(key, tree, 'langgraph.json')
+  const kept = (await artefacts.find(key))!.tree
+  t.equal(statSync(join(kept, 'own')).uid, 0, 'the artefact is ours')
+  t.equal(statSync(join(kept, 'own')).mode & 0o777, 0o555, 'and the user can read it')
+  t.equal(statSync(join(place, 'ours/key')).mode & 0o777, 0o600, 'links are not followed')
 })
 
 t.test('artefacts', async t => {

@@ -57,6 +57,7 @@ const openDriver = (folder: string, retire: (pool: string) => Promise<void> = as
     config: readConfig({}, { stop_ms: 200 }),
     // Nothing listens there: a replica never becomes ready.
     nats_url: 'nats://127.0.0.1:1',
+    user: null,
     ours: process.env,
     sources: { local: [], allowed: parseAllowed('') },
     versions: { weft: '0', langgraph: '0' },

@@ -9,6 +9,7 @@ import type { Lifecycle } from '../../bus/lifecycle.js'
 import type { Config } from '../../schemas/config.js'
 import type { DeployWakeUp } from '../../schemas/deploy-calls.js'
 import { DEPLOY_TASKS, event } from '../../schemas/subjects.js'
+import { findHostUser } from '../host-user.js'
 import { parseAllowed } from '../outbound.js'
 import { openDeployer } from './deployer.js'
 import { openRevisionLog, type RevisionLog } from './log.js'
@@ -25,6 +26,9 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const release = await ownFolder(folder)
   life.push({ name: 'folder of deployments', stop: release })
+  const user = findHostUser(config.host_user)
+  if (user === null && process.getuid?.() === 0)
+    log.warn('builds and graphs of deployments run as root; WEFT_HOST_USER names another user')
   const client = openTaskClient(caller, `${hostname()}:${folder}`)
   const logs = new Map<string, RevisionLog>()
   const logOf = (ids: { deployment_id: string; revision_id: string }) => {
@@ -39,6 +43,7 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
     folder,
     config,
     nats_url: graphs_url,
+    user,
     ours: process.env,
     sources: { local: localSources(config.local_sources), allowed: parseAllowed(config.allow_hosts) },
     versions: versions(),

@@ -9,6 +9,7 @@ import type { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../bus/log.js'
 import { type Hello, type LastWords, validateHello, validateLastWords } from '../../schemas/host.js'
+import { asUser, type HostUser, homeOf } from '../host-user.js'
 import { killGroup } from '../kill-group.js'
 import { FROM_HOST, type Frame, frameWriter, MalformedFrame, readFrames, readJson, TO_HOST } from '../pipe.js'
 import { endOf, type HostEnd } from './host-end.js'
@@ -54,6 +55,8 @@ export interface HostOptions {
   /** The variables of the host; our own, without credentials and settings of ours, when absent. */
   env?: { [name: string]: string | undefined }
   memory_mb: number
+  /** The user of the host; our own when null. */
+  user: HostUser | null
   log: Log
   /** An error that it throws is the fault of the host, which is killed and charged as for a crash. */
   onFrame: (host: GraphHost, frame: Frame) => void
@@ -67,6 +70,7 @@ export function startHost({
   app,
   env = inheritedEnv(),
   memory_mb,
+  user,
   log,
   onFrame,
   onBlocked,
@@ -75,7 +79,8 @@ export function startHost({
   const flags = ['--enable-source-maps', `--max-old-space-size=${memory_mb}`]
   const child: ChildProcess = spawn(process.execPath, [...flags, PROGRAM], {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
-    env: { ...env, WEFT_APP: app, WEFT_NOTES_FD: '4' },
+    ...asUser(user),
+    env: { ...env, ...homeOf(user), WEFT_APP: app, WEFT_NOTES_FD: '4' },
     // Relative files and the tsconfig.json (path aliases) are those of the application, wherever Weft was started.
     cwd: dirname(app),
     // Leads a process group: it can be killed with everything that graphs started, and does not receive our Ctrl-C.

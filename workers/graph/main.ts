@@ -11,6 +11,7 @@ import { type Config, SETTINGS } from '../../schemas/config.js'
 import type { Hello } from '../../schemas/host.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, rpc } from '../../schemas/subjects.js'
+import { findHostUser } from '../host-user.js'
 import { openDescriber } from './describer.js'
 import { inheritedEnv } from './host-process.js'
 import { startPool } from './pool.js'
@@ -44,6 +45,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     app,
     count: config.hosts,
     memory_mb: config.host_memory_mb,
+    user: findHostUser(config.host_user),
     env: deployed?.env ?? ownEnv(config),
     log: link.log,
     onFrame: supervisor.onFrame,
@@ -79,6 +81,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const describer = openDescriber({
     app,
     memory_mb: config.host_memory_mb,
+    user: findHostUser(config.host_user),
     env: deployed?.env ?? ownEnv(config),
     log: link.log,
     onFrame: supervisor.onFrame,

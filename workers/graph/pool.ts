@@ -7,6 +7,7 @@
 import { availableParallelism } from 'node:os'
 import type { Log } from '../../bus/log.js'
 import type { Hello } from '../../schemas/host.js'
+import type { HostUser } from '../host-user.js'
 import type { Frame } from '../pipe.js'
 import { openHostChoice } from './host-choice.js'
 import type { HostEnd } from './host-end.js'
@@ -49,6 +50,7 @@ export interface PoolOptions {
   /** 0 = one less than the cores, at least one. */
   count: number
   memory_mb: number
+  user: HostUser | null
   log: Log
   onFrame: (host: GraphHost, frame: Frame) => void
   onBlocked: (host: GraphHost, slot: number, ms: number) => void
@@ -63,6 +65,7 @@ export function startPool({
   env,
   count,
   memory_mb,
+  user,
   log,
   onFrame,
   onBlocked,
@@ -81,7 +84,16 @@ export function startPool({
   let pause = RESTART_MS
 
   function start(): GraphHost {
-    const host = startHost({ app, ...(env === undefined ? {} : { env }), memory_mb, log, onFrame, onBlocked, onExit })
+    const host = startHost({
+      app,
+      ...(env === undefined ? {} : { env }),
+      memory_mb,
+      user,
+      log,
+      onFrame,
+      onBlocked,
+      onExit,
+    })
     hosts.add(host)
     starting.add(host)
     void host.hello.then(hello => {

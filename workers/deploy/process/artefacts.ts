@@ -3,8 +3,9 @@
  * its note is written last, so a tree whose note has the right checksum is complete after any crash.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { chmod, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, lchown, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { HostUser } from '../../host-user.js'
 import { hashOf } from './fetch.js'
 
 /** Inputs of a build; two builds with equal inputs are the same artefact. */
@@ -86,12 +87,11 @@ export async function openArtefacts(folder: string): Promise<Artefacts> {
       const place = at(key)
       await erase(place)
       await mkdir(place)
-      const checksum = await hashOf(tree, Number.POSITIVE_INFINITY)
-      await setWritable(tree, false)
-      // A folder must be writable to be renamed: its entry `..` changes.
-      await chmod(tree, 0o755)
-      await rename(tree, join(place, 'tree'))
-      await chmod(join(place, 'tree'), 0o555)
+      await chmod(place, 0o755)
+      const kept = join(place, 'tree')
+      await rename(tree, kept)
+      await setReadOnly(kept)
+      const checksum = await hashOf(kept, Number.POSITIVE_INFINITY)
       const note: Note = { key, config, checksum, made_at: Date.now() }
       await writeDurably(join(place, NOTE), `${JSON.stringify(note)}\n`)
       checked.add(key)
@@ -114,20 +114,37 @@ export async function openArtefacts(folder: string): Promise<Artefacts> {
 
 /** Removes a folder, also with read-only content. A missing folder is not an error. */
 export async function erase(path: string): Promise<void> {
-  await setWritable(path, true).catch(() => {})
+  await setWritable(path).catch(() => {})
   await rm(path, { recursive: true, force: true })
 }
 
-/** Sets the write permission of a whole tree; links are not followed. */
-async function setWritable(path: string, writable: boolean): Promise<void> {
+/** Gives the folders of a tree back their write permission; links are not followed. */
+async function setWritable(path: string): Promise<void> {
   const found = await lstat(path)
+  if (!found.isDirectory()) return
+  await chmod(path, found.mode | 0o200)
+  for (const name of await readdir(path)) await setWritable(join(path, name))
+}
+
+/**
+ * Makes a tree ours and read-only, for everybody who can enter its folder; links are not followed. Parents come first:
+ * another user who built it can exchange nothing in a folder that is ours, so each path is what `lstat` has seen.
+ */
+async function setReadOnly(path: string): Promise<void> {
+  const found = await lstat(path)
+  const own = process.getuid?.() ?? found.uid
+  if (found.uid !== own) await lchown(path, own, process.getgid!())
   if (found.isSymbolicLink()) return
-  const mode = writable ? found.mode | 0o200 : found.mode & ~0o222
-  if (found.isDirectory()) {
-    if (writable) await chmod(path, mode)
-    for (const name of await readdir(path)) await setWritable(join(path, name), writable)
-    if (!writable) await chmod(path, mode)
-  } else if (!writable) await chmod(path, mode)
+  const readable = found.mode | ((found.mode & 0o500) >> 3) | ((found.mode & 0o500) >> 6)
+  await chmod(path, readable & 0o555)
+  if (found.isDirectory()) for (const name of await readdir(path)) await setReadOnly(join(path, name))
+}
+
+/** Makes another user the owner of a whole tree; links are not followed. */
+export async function giveTo(user: HostUser, path: string): Promise<void> {
+  await lchown(path, user.uid, user.gid)
+  if (!(await lstat(path)).isDirectory()) return
+  for (const name of await readdir(path)) await giveTo(user, join(path, name))
 }
 
 /**

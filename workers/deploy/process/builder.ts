@@ -9,7 +9,7 @@ import type { DeployTask } from '../../../schemas/deploy-calls.js'
 import { openRedactor } from '../../redact.js'
 import type { Step } from '../driver.js'
 import { Fault, retry, throwIfStopped } from '../fault.js'
-import { type Artefacts, erase, keyOf, writeDurably } from './artefacts.js'
+import { type Artefacts, erase, giveTo, keyOf, writeDurably } from './artefacts.js'
 import { describe } from './describe.js'
 import { hostEnv } from './environment.js'
 import { fetchSource } from './fetch.js'
@@ -41,7 +41,7 @@ interface Builder {
 export const markOf = (folder: string): string => `${createHash('sha256').update(folder).digest('hex').slice(0, 24)}.`
 
 export function openBuilder(
-  { folder, config, ours, versions, sources }: ProcessOptions,
+  { folder, config, ours, versions, sources, user }: ProcessOptions,
   artefacts: Artefacts,
 ): Builder {
   /** Variables that installs and builds inherit. */
@@ -98,12 +98,20 @@ export function openBuilder(
         bytes: config.build_disk_mb * 1024 ** 2,
         hint: 'WEFT_BUILD_DISK_MB allows more',
       }
-      const building = { tree, folder: inner, install_command, build_command, env, redactor, limit }
+      const building = { tree, folder: inner, install_command, build_command, env, redactor, limit, user }
+      // Fetched by us, and changed by the commands of the user from here on.
+      if (user !== null) for (const each of [attemptsFolder, home]) await giveTo(user, each)
       await retry(INSTALL_RETRIES, signal, warn, () => runInstall(building, signal, say))
       await retry(BUILD_RETRIES, signal, warn, () => runBuild(building, signal, say))
       const size = sizeOf(source_config.resource_spec, config)
       const loaded = await probe(
-        { app: join(tree, file), env: hostEnv({ ours, config }, task, task.env), memory_mb: size.memory_mb, redactor },
+        {
+          app: join(tree, file),
+          env: hostEnv({ ours, config }, task, task.env),
+          memory_mb: size.memory_mb,
+          redactor,
+          user,
+        },
         signal,
         say,
       )

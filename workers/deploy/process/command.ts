@@ -6,6 +6,7 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { asUser, type HostUser } from '../../host-user.js'
 import { killGroup } from '../../kill-group.js'
 import type { Redactor } from '../../redact.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
@@ -23,6 +24,8 @@ export interface Command {
   /** With a MARK, processes that have left its group end with it, too. */
   env: { [name: string]: string | undefined }
   timeout_ms: number
+  /** Our own when absent or null. */
+  user?: HostUser | null
   /** Of its output, also in faults. */
   redactor: Redactor
   /** Receives the lines of stdout, which then do not go into the log. */
@@ -59,10 +62,11 @@ const ANSI = /\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])/
 /** Runs the command; any exit code is a result. Throws Stopped when the signal is aborted, a Fault at the deadline. */
 export async function run(command: Command, signal: AbortSignal, say: Say): Promise<Ran> {
   throwIfStopped(signal)
-  const { name, file, args, cwd, env, timeout_ms, redactor, read, limit } = command
+  const { name, file, args, cwd, env, timeout_ms, user = null, redactor, read, limit } = command
   const child = spawn('sh', ['-c', GUARD, 'weft-build', file, ...args], {
     cwd,
     env,
+    ...asUser(user),
     stdio: ['pipe', 'pipe', 'pipe'],
     detached: true,
   })

@@ -3,8 +3,10 @@
  * it as graph workers, which are children of the deploy worker. Every step may be repeated after a crash: each attempt
  * has a folder of its own, an artefact is complete or absent, and running revisions are reconciled with active ones.
  */
-import { join } from 'node:path'
+import { chmod, mkdir, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import type { ActiveDeployment, Graph } from '../../../schemas/deploy-calls.js'
+import { checkReach, type HostUser } from '../../host-user.js'
 import { openRedactor } from '../../redact.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault } from '../fault.js'
@@ -39,6 +41,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
   // Builds of an earlier process of this folder.
   await killMarked(markOf(folder))
   const artefacts = await openArtefacts(join(folder, 'artefacts'))
+  if (options.user !== null) await openFolders(options.user, options)
   const builder = openBuilder(options, artefacts)
   const records = await openRecords(join(folder, 'deployments'))
   const running = new Map<string, RunningRevision>()
@@ -243,4 +246,16 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       await Promise.all([...running.values()].map(one => one.replicas.stop(ms)))
     },
   }
+}
+
+/**
+ * Lets another user enter the folders of builds and artefacts. It may list none of them, and what is beside them (keys,
+ * database, records) stays readable by our user only.
+ */
+async function openFolders(user: HostUser, { folder, config }: ProcessOptions): Promise<void> {
+  const inner = ['artefacts', 'work', 'home'].map(name => join(folder, name))
+  for (const each of inner) await mkdir(each, { recursive: true })
+  for (const each of [resolve(config.data), folder, ...inner])
+    await chmod(each, ((await stat(each)).mode & 0o700) | 0o011)
+  for (const each of inner) checkReach(user, each)
 }

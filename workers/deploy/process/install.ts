@@ -5,6 +5,7 @@
  */
 import { readFile, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
+import type { HostUser } from '../../host-user.js'
 import type { Redactor } from '../../redact.js'
 import { Fault } from '../fault.js'
 import { type Command, runOrFail, type Say } from './command.js'
@@ -22,6 +23,7 @@ interface Building {
   env: { [name: string]: string | undefined }
   redactor: Redactor
   limit: NonNullable<Command['limit']>
+  user: HostUser | null
 }
 
 type Plan = { cwd: string; words: string[] } | null
@@ -104,9 +106,9 @@ const shell = (cwd: string, text: string): { cwd: string; words: string[] } => (
 const commandOf = (
   name: string,
   { cwd, words: [file, ...args] }: { cwd: string; words: string[] },
-  { env, redactor, limit }: Building,
+  { env, redactor, limit, user }: Building,
   timeout_ms: number,
-): Command => ({ name, file: file!, args, cwd, env, timeout_ms, redactor, limit })
+): Command => ({ name, file: file!, args, cwd, env, timeout_ms, redactor, limit, user })
 
 const isFile = (path: string): Promise<boolean> =>
   stat(path).then(

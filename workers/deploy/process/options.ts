@@ -2,6 +2,7 @@
 import type { Log } from '../../../bus/log.js'
 import type { Config } from '../../../schemas/config.js'
 import type { EnvOf } from '../../../schemas/deploy-calls.js'
+import type { HostUser } from '../../host-user.js'
 import type { RevisionLog } from '../log.js'
 import type { Sources } from './source.js'
 
@@ -11,6 +12,8 @@ export interface ProcessOptions {
   config: Config
   /** The broker's address for the graph workers of deployments. */
   nats_url: string
+  /** User of builds and probes; our own when null. */
+  user: HostUser | null
   /** Environment of this process; children inherit a few variables of it. */
   ours: NodeJS.ProcessEnv
   sources: Sources

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Graph } from '../../../schemas/deploy-calls.js'
+import { asUser, type HostUser, homeOf } from '../../host-user.js'
 import { killGroup } from '../../kill-group.js'
 import type { Redactor } from '../../redact.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
@@ -21,14 +22,20 @@ interface Probe {
   env: { [name: string]: string }
   memory_mb: number
   redactor: Redactor
+  user: HostUser | null
 }
 
 /** Resolves to the graphs. Throws a Fault that names the graphs that cannot be loaded. */
-export async function probe({ app, env, memory_mb, redactor }: Probe, signal: AbortSignal, say: Say): Promise<Graph[]> {
+export async function probe(
+  { app, env, memory_mb, redactor, user }: Probe,
+  signal: AbortSignal,
+  say: Say,
+): Promise<Graph[]> {
   throwIfStopped(signal)
   const child = spawn(process.execPath, ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, PROGRAM], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    env: { ...env, WEFT_APP: app },
+    ...asUser(user),
+    env: { ...env, ...homeOf(user), WEFT_APP: app },
     // As the hosts of the application: for relative files and path aliases.
     cwd: dirname(app),
     detached: true,

@@ -1,0 +1,63 @@
+/** WEFT_HOST_USER: neither graphs nor builds of a deployment can read the keys of Weft. */
+import { chmodSync, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startCluster } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+import { controlOf, deployEnv } from './control.js'
+import { makeRepository, sourcesFolder } from './repository.js'
+
+t.setTimeout(120_000)
+
+t.test('a deployment under another user', { skip: process.getuid?.() !== 0 }, async t => {
+  const { folder, remove } = sourcesFolder()
+  t.teardown(remove)
+  const env = { ...deployEnv(folder), WEFT_HOST_USER: 'nobody' }
+  const cluster = await startCluster({ app: 'test/apps/basic', env })
+  t.teardown(() => cluster.stop())
+  const control = controlOf(cluster.url)
+  const key = join(cluster.data, 'encryption.key')
+  t.ok(existsSync(key))
+  const graph = `
+import { readFileSync } from 'node:fs'
+import { Annotation, END, START, StateGraph } from '@langchain/langgraph'
+const attempt = work => { try { return String(work()) } catch (error) { return error.code } }
+export const graph = new StateGraph(Annotation.Root({ uid: Annotation(), key: Annotation(), parent: Annotation(), file: Annotation() }))
+  .addNode('node', async () => ({
+    uid: process.getuid(),
+    key: attempt(() => readFileSync(${JSON.stringify(key)}, 'utf8')),
+    parent: attempt(() => readFileSync('/proc/' + process.ppid + '/environ', 'utf8')),
+    file: attempt(() => readFileSync('./built', 'utf8').trim()),
+  }))
+  .addEdge(START, 'node')
+  .addEdge('node', END)
+  .compile()
+`
+  const files = { 'langgraph.json': '{"graphs":{"agent":"./graph.mjs:graph"}}', 'graph.mjs': graph }
+  const repository = makeRepository(folder, 'app', { ...files, 'build.sh': 'id -u > built\nchmod 600 built\n' })
+  const made = await control.create('other-user', repository.url, { config: { build_command: 'sh build.sh' } })
+  await control.deployed(made)
+  const values = await lines[0]!.connect(control.urlOf(made)).runs.wait(null, 'agent', { input: {} })
+  t.same(values, { uid: 65534, key: 'EACCES', parent: 'EACCES', file: '65534' })
+
+  const steals = `cat ${key}`
+  const thief = await control.create('thief', repository.url, { config: { build_command: steals } })
+  t.match(await control.over(thief), { status: 'BUILD_FAILED', status_message: /Permission denied/ })
+})
+
+t.test('a data folder that the user cannot enter', { skip: process.getuid?.() !== 0 }, async t => {
+  const { folder, remove } = sourcesFolder()
+  t.teardown(remove)
+  chmodSync(folder, 0o700)
+  const start = startCluster({
+    app: 'test/apps/basic',
+    env: { ...deployEnv(folder), WEFT_HOST_USER: 'nobody' },
+    data: join(folder, 'inner'),
+  })
+  await t.rejects(
+    start.then(cluster => {
+      t.teardown(() => cluster.stop())
+    }),
+    /nobody cannot enter/,
+  )
+})
