@@ -10,6 +10,12 @@ export interface Ask {
   all(text: string, params: Param[]): Row[]
 }
 
+/** A column that is written into the text of a query. Its type says which; this refuses what came from a client unchecked. */
+export function columnName<T extends string>(name: T): T {
+  if (!/^[a-z_]+$/.test(name)) throw new Error(`${JSON.stringify(name)} is no column`)
+  return name
+}
+
 /** From this size on, giving a buffer away is cheaper than copying it. */
 const LARGE = 65_536
 

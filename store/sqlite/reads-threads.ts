@@ -8,7 +8,7 @@
  */
 import type { ThreadQuery, ThreadSort } from '../port.js'
 import type { Param, Row } from './database.js'
-import type { Ask, Read } from './query.js'
+import { type Ask, columnName, type Read } from './query.js'
 import { THREAD } from './rows.js'
 
 /** Rows of an index that one call looks at. */
@@ -70,7 +70,8 @@ export const threadReads = ({ get, all }: Ask) => {
 
   /** rowid, value and thread_id of the next threads in the order of the list. */
   function sliceOf(query: ThreadQuery, limit: number): Row[] {
-    const { app, sort, skip = 0 } = query
+    const { app, skip = 0 } = query
+    const sort = columnName(query.sort)
     if (sort === 'status') return byStatus(query, limit)
     const after = bound(query, sort)
     const way = query.order === 'asc' ? 'ASC' : 'DESC'
@@ -139,7 +140,7 @@ export const threadReads = ({ get, all }: Ask) => {
       all(
         `SELECT threads.rowid, length(metadata) FROM ${from} AS found CROSS JOIN threads USING (thread_id)
           WHERE threads.app = ? AND threads.temporary = 0 AND ${where.text} ${after.text}
-          GROUP BY threads.rowid ORDER BY threads.${sort} ${way}, threads.thread_id ${way} LIMIT ?`,
+          GROUP BY threads.rowid ORDER BY threads.${columnName(sort)} ${way}, threads.thread_id ${way} LIMIT ?`,
         [...ids, app, ...where.params, ...after.params, limit],
       ),
     )

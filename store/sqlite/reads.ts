@@ -3,7 +3,7 @@ import type { Database, Statement } from 'libsql'
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
 import type { AssistantQuery, RecordQuery, RunCursor, RunQuery, Tuple } from '../port.js'
 import type { Param, Row } from './database.js'
-import { type Ask, give, type Read } from './query.js'
+import { type Ask, columnName, give, type Read } from './query.js'
 import { checkpointReads } from './reads-checkpoints.js'
 import { itemReads } from './reads-items.js'
 import { threadReads } from './reads-threads.js'
@@ -31,7 +31,7 @@ export function reads(db: Database) {
 
     'assistants.list': (_, { app, graph_id, sort, order, after, limit }: AssistantQuery) => {
       const [way, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<']
-      const by = sort === 'assistant_id' ? [sort] : [sort, 'assistant_id']
+      const by = sort === 'assistant_id' ? [sort] : [columnName(sort), 'assistant_id']
       const wheres = ['app = ?']
       const params: Param[] = [app]
       if (graph_id !== undefined) {
@@ -221,7 +221,7 @@ export function reads(db: Database) {
       if (parent !== undefined) only('parent = ?', parent)
       for (const key of keys) only("EXISTS (SELECT 1 FROM json_each(keys) WHERE value IN (?, '*'))", key)
       const [way, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<']
-      const by = sort === 'id' ? ['id'] : [sort, 'id']
+      const by = sort === 'id' ? ['id'] : [columnName(sort), 'id']
       if (after !== undefined)
         only(`(${by}) ${beyond} (${by.map(() => '?')})`, ...by.map(column => after[column as typeof sort]))
       params.push(limit)

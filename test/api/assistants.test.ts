@@ -100,6 +100,12 @@ async function searches(t: Test, send: Send, create: Create) {
   t.equal((await send('POST', '/assistants/count', mine)).body, 4)
   t.equal((await send('POST', '/assistants/count', { ...mine, name: 'beta' })).body, 2)
   t.ok(((await send('POST', '/assistants/count', {})).body as number) > 4)
+  for (const sort_by of ['x', '(SELECT 1)', 'created_at; DROP TABLE assistants'])
+    t.match(
+      await send('POST', '/assistants/count', { ...mine, sort_by }),
+      { status: 200, body: 4 },
+      'no order of a count',
+    )
 }
 
 async function versions(t: Test, send: Send, create: Create) {

@@ -1,5 +1,5 @@
 /**
- * Fuzzed bodies for every route that takes one: never a 5xx, never a process restart.
+ * Fuzzed bodies for every route that takes one: never a 5xx, never silence, never a process restart.
  * 2,000 bodies; LONG_TESTS=1 makes it 20,000. A failure prints the seed and the request.
  */
 import { randomUUID } from 'node:crypto'
@@ -14,7 +14,7 @@ const COUNT = process.env.LONG_TESTS === '1' ? 20_000 : 2_000
 const SEED = 20_261_121
 const KEY = 'a-control-key-for-tests'
 const AT_ONCE = 16
-/** A wait or an answer that takes longer is aborted: only its status matters. */
+/** Time until the head of the response. No head by then counts as a failure, reported as status 0. */
 const PATIENCE_MS = 10_000
 
 const hostile = fc.constantFrom('__proto__', 'constructor', '$where', 'a.b', '', '\u0000', '\ud800', '*', '>', '../x')
@@ -111,7 +111,7 @@ t.test(`${COUNT} fuzzed bodies`, async t => {
     const path = route.path.replace(/:(\w+)/g, (_, param) => (param === 'thread_id' ? id : randomUUID()))
     const status = await send(route.method, path, samples[i]!)
     statuses.set(status, (statuses.get(status) ?? 0) + 1)
-    if (status < 500) return
+    if (status > 0 && status < 500) return
     if (++wrong <= 5) t.fail(`${route.method} ${path}: ${status}`, { seed: SEED, body: samples[i] })
   }
   const send = (method: string, path: string, text: string) =>
@@ -138,7 +138,7 @@ t.test(`${COUNT} fuzzed bodies`, async t => {
     }),
   )
   t.comment(`statuses: ${[...statuses].sort().map(([status, count]) => `${status} × ${count}`)}`)
-  t.equal(wrong, 0, 'no 5xx')
+  t.equal(wrong, 0, 'an answer below 500 for each')
   t.ok((statuses.get(200) ?? 0) > COUNT / 20, 'a good part was accepted and did something')
   t.same(cluster.pids().sort(), before, 'no process was started again')
   t.equal(({} as { polluted?: unknown }).polluted, undefined)

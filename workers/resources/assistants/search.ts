@@ -24,7 +24,8 @@ export async function searchAssistants(deps: Deps, app: string, body: AssistantS
   let size = 0
   let passed = 0
   // One more than is asked for tells whether there is a next page.
-  for await (const row of matching(deps, app, body)) {
+  const order = { sort: body.sort_by ?? 'created_at', order: body.sort_order ?? 'desc' } as const
+  for await (const row of matching(deps, app, body, order)) {
     if (passed++ < from) continue
     if (passed > to) break
     const text = wanted === null ? assistantText(row) : selected(row, wanted)
@@ -42,7 +43,8 @@ export async function searchAssistants(deps: Deps, app: string, body: AssistantS
 
 export async function countAssistants(deps: Deps, app: string, filter: AssistantCount): Promise<number> {
   let found = 0
-  for await (const _ of matching(deps, app, filter)) found++
+  // Not the order of the body: a count does not check the fields of a search.
+  for await (const _ of matching(deps, app, filter, { sort: 'created_at', order: 'desc' })) found++
   return found
 }
 
@@ -50,9 +52,10 @@ export async function countAssistants(deps: Deps, app: string, filter: Assistant
 async function* matching(
   { store }: Deps,
   app: string,
-  { graph_id, name, metadata, sort_by, sort_order }: AssistantSearch,
+  { graph_id, name, metadata }: AssistantCount,
+  order: Pick<AssistantQuery, 'sort' | 'order'>,
 ): AsyncGenerator<AssistantRow> {
-  const query: AssistantQuery = { app, sort: sort_by ?? 'created_at', order: sort_order ?? 'desc', limit: PAGE }
+  const query: AssistantQuery = { app, ...order, limit: PAGE }
   if (graph_id) query.graph_id = graph_id
   const part = name?.toLowerCase() ?? ''
   const filtered = metadata && Object.keys(metadata).length > 0
