@@ -35,7 +35,10 @@ export const FROM_HOST = {
 
 /** Supervisor to host. */
 export const TO_HOST = {
-  /** Execute a run in `slot`. Body: packed StartHead, then the newest checkpoint tuple (packed, may be empty). */
+  /**
+   * Execute a run in `slot`. id = when its lease was last confirmed (monotonicMs). Body: packed StartHead, then the newest
+   * checkpoint tuple (packed, may be empty).
+   */
   start: 16,
   /** Answers `ask` with the same id. flags = ANSWER. */
   answer: 17,
@@ -44,6 +47,8 @@ export const TO_HOST = {
   ping: 19,
   /** A call to graph code. id = number of the call. Body: Call as JSON. `slot` is lent for its asks. */
   call: 20,
+  /** The leases of all runs were confirmed. id = when the heartbeat was sent (monotonicMs). */
+  confirm: 21,
 } as const
 
 /** flags of a `chunk` frame. */
@@ -95,6 +100,9 @@ const HEAD = 24
 const MAX_BODY = 256 * 1024 * 1024
 const EMPTY = new Uint8Array(0)
 const KINDS = new Set<number>([...Object.values(FROM_HOST), ...Object.values(TO_HOST)])
+
+/** Milliseconds of the machine's monotonic clock: both ends of a pipe read the same. */
+export const monotonicMs = (): number => Number(process.hrtime.bigint() / 1_000_000n)
 
 /** Collects the frames of one event-loop turn and writes them together. */
 export function frameWriter(stream: Duplex): (frame: Partial<Frame> & { kind: number }) => void {

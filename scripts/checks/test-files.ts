@@ -62,6 +62,8 @@ const LONG: { readonly [name: string]: number } = {
   'api/thread-copy-prune-ttl': 45,
   'deploy/kill': 40,
   'faults/malformed-frames': 28,
+  'faults/half-open': 60,
+  'host/node-gate': 30,
   'faults/isolated-graph': 24,
   'faults/mongo-crons': 40,
   'faults/paused-worker': 36,

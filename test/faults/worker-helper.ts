@@ -50,8 +50,8 @@ export interface Workers {
   caller: Caller
   follower: Follower
   edge: Link
-  /** Another graph worker. */
-  addGraphs(config?: Partial<Config>): Promise<Lifecycle>
+  /** Another graph worker; `url` of the broker when it is reached another way. */
+  addGraphs(config?: Partial<Config>, url?: string): Promise<Lifecycle>
   graphs: Lifecycle
   /** A connection of a role, closed at the end. */
   open(role: Role): Promise<Link>
@@ -94,8 +94,8 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
   const config = configOf({})
   const lives: Lifecycle[] = []
   const links: Link[] = []
-  const open = async (role: Role) => {
-    const link = await openLink({ url: nats.url(role), role, log })
+  const open = async (role: Role, url = nats.url(role)) => {
+    const link = await openLink({ url, role, log })
     links.push(link)
     return link
   }
@@ -110,10 +110,10 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
     return life
   }
   let resources = await startStore()
-  const addGraphs = async (more: Partial<Config> = {}) => {
+  const addGraphs = async (more: Partial<Config> = {}, url?: string) => {
     const life = lifecycle(log, config.stop_ms)
     lives.push(life)
-    await startGraphs(configOf(more), await open('graphs'), life)
+    await startGraphs(configOf(more), await open('graphs', url), life)
     return life
   }
   const graphs = await addGraphs()

@@ -7,7 +7,7 @@ import type { Call, FinishHead, Hello, StartHead } from '../../schemas/host.js'
 import { cutter, pack, unpack } from '../../schemas/packed.js'
 import type { RunKwargs } from '../../schemas/runs.js'
 import type { Tuple } from '../../store/port.js'
-import { ASK, FROM_HOST, type Frame, frameWriter, readFrames, TO_HOST } from '../../workers/pipe.js'
+import { ASK, FROM_HOST, type Frame, frameWriter, monotonicMs, readFrames, TO_HOST } from '../../workers/pipe.js'
 import { packTuples, rowsOf } from '../../workers/resources/rows/checkpoint.js'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -102,6 +102,8 @@ export function fakeStore() {
   }
 }
 
+const FOREVER_MS = 86_400_000
+
 export interface RunSpec {
   graph_id: string
   thread_id?: string
@@ -109,6 +111,8 @@ export interface RunSpec {
   attempt?: number
   first_id?: number
   events?: boolean
+  /** When the lease was last confirmed (monotonicMs); it never expires when absent. */
+  confirmed_at?: number
   metadata?: StartHead['metadata']
   kwargs?: Partial<RunKwargs>
 }
@@ -199,12 +203,14 @@ export async function startHost(app: string, env: NodeJS.ProcessEnv = {}, flags:
           resolve(ended)
         }),
       )
-      write({ kind: TO_HOST.start, slot, body: pack(head, [store.newest(thread_id)]) })
+      const id = spec.confirmed_at ?? monotonicMs() + FOREVER_MS
+      write({ kind: TO_HOST.start, slot, id, body: pack(head, [store.newest(thread_id)]) })
       return { slot, ended, cancel: () => write({ kind: TO_HOST.cancel, slot }) }
     },
     run(spec: RunSpec): Promise<Ended> {
       return this.start(spec).ended
     },
+    confirm: (id: number) => write({ kind: TO_HOST.confirm, id }),
     ping: () =>
       new Promise<number>(resolve => {
         pong = resolve

@@ -3,6 +3,7 @@ import type { Log } from '../../bus/log.js'
 import type { Job } from '../../bus/queue.js'
 import type { Claim } from '../../schemas/calls.js'
 import { type RunId, token } from '../../schemas/ids.js'
+import { monotonicMs } from '../pipe.js'
 import type { LeaseClient } from './lease-client.js'
 import type { RunSignals } from './run-signals.js'
 import type { ClaimedLease, RunTable } from './run-table.js'
@@ -17,6 +18,8 @@ export interface Claimed {
   run_id: RunId
   lease: ClaimedLease
   start: Uint8Array
+  /** When the claim was sent (monotonicMs). */
+  confirmed_at: number
   job: Job
   /** A cancel arrived while the claim was under way. */
   cancelled: boolean
@@ -86,11 +89,12 @@ export function openClaims({ log, table, leases, signals, onClaimed, onEnd }: Cl
     }
   }
 
-  async function takeLease(claiming: PendingClaim): Promise<{ lease: ClaimedLease; start: Uint8Array } | null> {
+  async function takeLease(claiming: PendingClaim): Promise<Pick<Claimed, 'lease' | 'start' | 'confirmed_at'> | null> {
     let seen: Claim['seen']
     for (;;) {
+      const confirmed_at = monotonicMs()
       const { head, body } = await leases.claim(claiming.job, seen)
-      if (head.claim === 'taken' && head.lease !== undefined) return { lease: head.lease, start: body }
+      if (head.claim === 'taken' && head.lease !== undefined) return { lease: head.lease, start: body, confirmed_at }
       if (head.claim !== 'held') void claiming.job.done()
       else if (seen !== undefined) claiming.job.back(HELD_MS)
       if (head.claim !== 'held' || seen !== undefined || head.lease === undefined) return null

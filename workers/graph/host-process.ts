@@ -12,6 +12,7 @@ import { type Hello, type LastWords, validateHello, validateLastWords } from '..
 import { asUser, type HostUser, homeOf } from '../host-user.js'
 import { killGroup } from '../kill-group.js'
 import { FROM_HOST, type Frame, frameWriter, MalformedFrame, readFrames, readJson, TO_HOST } from '../pipe.js'
+import { type HeldTime, openHeldTime } from './held-time.js'
 import { endOf, type HostEnd } from './host-end.js'
 import { forwardOutput } from './host-output.js'
 
@@ -35,6 +36,7 @@ export interface GraphHost {
   holder: number
   /** The event loop has been held for 1 s or more. */
   blocked: boolean
+  held: HeldTime
   /** Slots in use. */
   slots: Set<number>
   /** When the last slot in use became free. */
@@ -104,6 +106,7 @@ export function startHost({
     late: () => Math.max(lateness, pinged_at > 0 ? performance.now() - pinged_at : 0),
     holder: 0,
     blocked: false,
+    held: openHeldTime(),
     slots: new Set(),
     idle_since: Date.now(),
     reservedFor: null,
@@ -141,10 +144,12 @@ export function startHost({
   const onNote = ({ kind, slot, count, body }: Frame) => {
     if (kind === FROM_HOST.held) {
       host.holder = slot
+      host.held.hold(slot, count)
       host.blocked = count >= BLOCKED_MS
       if (host.blocked) onBlocked(host, slot, count)
     } else if (kind === FROM_HOST.free) {
       host.holder = 0
+      host.held.free()
       host.blocked = false
     } else if (kind === FROM_HOST.last) lastWords = { ...readJson(body, validateLastWords), slot }
     else throw new MalformedFrame('its kind is not known')

@@ -99,7 +99,10 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     subgraphs: describe,
   })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
-  supervisor.start(hosts)
+  supervisor.start(
+    hosts,
+    graphs.map(graph => graph.graph_id),
+  )
   return { graphs, reports: hello.graphs, running: supervisor.running }
 }
 

@@ -31,7 +31,7 @@ export interface ActiveRun {
   /** The greatest event id taken from the host; before any, one less than the first of the attempt. */
   last_event_id: number
   isHostPaused: boolean
-  /** When the store last confirmed the lease. */
+  /** When the heartbeat or claim was sent that last confirmed the lease (monotonicMs). */
   confirmed_at: number
   /** Resolves when the store has the event id up to which the stream is stored. */
   streamFullStored: Promise<unknown>
@@ -48,9 +48,8 @@ export interface ActiveRun {
 export function newActiveRun(
   run_id: RunId,
   lease: ClaimedLease,
-  job: Job,
+  { job, start, confirmed_at }: Pick<ActiveRun, 'job' | 'start' | 'confirmed_at'>,
   publisher: Publisher,
-  start: Uint8Array,
 ): ActiveRun {
   let resolveLeft = () => {}
   const left = new Promise<void>(resolve => (resolveLeft = resolve))
@@ -67,7 +66,7 @@ export function newActiveRun(
     slot: 0,
     last_event_id: firstIdOf(lease.attempt) - 1,
     isHostPaused: false,
-    confirmed_at: now,
+    confirmed_at,
     streamFullStored: Promise.resolve(),
     saves: new Set(),
     stopReason: null,
@@ -126,6 +125,7 @@ export function openRunTable(): RunTable {
 
   function free(host: GraphHost, slot: number): void {
     host.slots.delete(slot)
+    host.held?.forget(slot)
     if (host.slots.size === 0) host.idle_since = Date.now()
   }
 

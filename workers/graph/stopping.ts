@@ -1,6 +1,7 @@
 /**
- * Stopping a run means that its work stops: it is aborted, and its host is killed when the run goes on for the grace,
- * or at once when it holds the event loop and so cannot see the abort. Runs that die with the host and did not cause
+ * Stopping a run means that it is aborted and starts no further node. Its host is killed when it has not ended after the
+ * grace, or at once when it holds the event loop and so cannot see the abort. A node that waits and ignores its signal
+ * may execute to its end: a kill would cost every other run in the host. Runs that die with the host and did not cause
  * its end are given back uncharged.
  */
 import type { Log } from '../../bus/log.js'
@@ -51,6 +52,8 @@ export function openStopping({ log, table, handBack, isolate, suspect }: Stoppin
 
   function kill(host: GraphHost, run: ActiveRun | null): void {
     log.warn({ host: host.pid, run_id: run?.run_id, reason: run?.stopReason }, 'a run did not stop; its host is killed')
+    // The next run of it that does not stop takes no run of another graph along.
+    if (run !== null) isolate(run.lease.graph_id, 'its run did not stop')
     host.kill()
   }
 

@@ -14,7 +14,7 @@ import { validateCheckpointQuery } from '../../schemas/checkpoints.js'
 import type { Config } from '../../schemas/config.js'
 import { type Pool, type RunId, token } from '../../schemas/ids.js'
 import { attemptOf } from '../../schemas/subjects.js'
-import { ANSWER, ASK, CHUNK, FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
+import { ANSWER, ASK, CHUNK, FROM_HOST, type Frame, MalformedFrame, monotonicMs, readJson, TO_HOST } from '../pipe.js'
 import { type Claimed, openClaims } from './claims.js'
 import { openHandBack } from './hand-back.js'
 import { openHostCalls } from './host-calls.js'
@@ -34,6 +34,13 @@ const MAX_BACKLOG = 2_048
 const PAUSE_MS = 10_000
 /** The questions that a slot without a run may ask. */
 const READS = new Set<number>([ASK.get, ASK.list])
+/** While its host is blocked, the time left to a run is looked at this often. */
+const MIN_LIMIT_MS = 200
+/** A run of a graph that is not loaded here is given back after this time, so that another worker may take it. */
+const MISPLACED_MS = 1_000
+/** After this time it is charged: it ends as an error when no worker of the pool loads its graph. */
+const MISPLACED_LIMIT_MS = 60_000
+const MAX_MISPLACED = 10_000
 /** `id: 0`, `event: x` and `data: 0`, with their line ends. */
 const MIN_EVENT_BYTES = 22
 /** The part of the time to stop that is reserved for giving runs back. */
@@ -49,7 +56,8 @@ export interface SupervisorOptions {
 }
 
 export interface Supervisor {
-  start(hosts: HostPool): void
+  /** `graph_ids`: the graphs that are loaded. */
+  start(hosts: HostPool, graph_ids: readonly string[]): void
   onFrame(host: GraphHost, frame: Frame): void
   /** The code of a slot holds the event loop of its host. */
   onBlocked(host: GraphHost, slot: number, ms: number): void
@@ -78,6 +86,9 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   const stopping = openStopping({ log, table, handBack, isolate, suspect })
   const claims = openClaims({ log, table, leases, signals, onClaimed: execute, onEnd: () => puller?.fill() })
   const limit_ms = config.run_timeout_secs * 1000
+  /** Runs whose graph is not loaded here, and when the first of their attempts came. */
+  const misplaced = new Map<RunId, number>()
+  let graphs: ReadonlySet<string> = new Set()
   let hosts: HostPool | null = null
   let puller: Puller | null = null
   let foreign = 0
@@ -87,7 +98,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
 
   // Executing runs.
 
-  function execute({ run_id, lease, start, job, cancelled }: Claimed): void {
+  function execute(claimed: Claimed): void {
+    const { run_id, lease } = claimed
     const { attempt, resumable } = lease
     // An earlier attempt has used up the budget: nothing is left for this one.
     const budget = lease.resumable_until_id === null ? config.resumable_bytes : 0
@@ -99,12 +111,31 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
         .catch(error => log.warn({ err: error, run_id }, 'the end of a stored stream could not be saved'))
     }
     const publisher = openPublisher(link, mux, rings, { run: run_id, attempt, resumable, budget, onSpent })
-    const run = newActiveRun(run_id, lease, job, publisher, start)
+    const run = newActiveRun(run_id, lease, claimed, publisher)
     table.runs.set(run_id, run)
+    if (!graphs.has(lease.graph_id) && !claimed.cancelled) return giveBackMisplaced(run)
     table.waiting.add(run)
-    if (cancelled) stopping.stop(run, 'cancel')
+    if (claimed.cancelled) stopping.stop(run, 'cancel')
     else if (!open) handBack.giveBack(run, NOT_HERE)
     else assign(run)
+  }
+
+  /**
+   * Workers of one pool may load other graphs: during a deployment, or when two applications use the pool by mistake. The
+   * run is not charged while another worker may take it.
+   */
+  function giveBackMisplaced(run: ActiveRun): void {
+    const { run_id, graph_id, attempt } = run.lease
+    const since = misplaced.get(run.run_id) ?? Date.now()
+    misplaced.set(run.run_id, since)
+    if (misplaced.size > MAX_MISPLACED) misplaced.delete(misplaced.keys().next().value!)
+    log.warn({ run_id, graph_id, attempt, pool }, 'a run of this pool needs a graph that is not loaded here')
+    const charge = Date.now() - since > MISPLACED_LIMIT_MS
+    const error = {
+      error: 'GraphNotLoaded',
+      message: `Graph "${graph_id}" is not loaded by the workers of pool "${pool}"`,
+    }
+    setTimeout(() => handBack.giveBack(run, { charge, end: null, error }), MISPLACED_MS)
   }
 
   /** Starts a waiting run in a host, if there is one for it. */
@@ -115,10 +146,23 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     table.assign(run, host)
     const { run_id, thread_id, attempt } = run.lease
     log.info({ run_id, thread_id, attempt, host: host.pid }, 'run started')
-    host.send({ kind: TO_HOST.start, slot: run.slot, body: run.start })
+    host.send({ kind: TO_HOST.start, slot: run.slot, id: run.confirmed_at, body: run.start })
     run.start = null
+    limitTime(run, host)
+  }
+
+  /** The time in which other runs held the event loop does not count: a run is not to blame for its host. */
+  function limitTime(run: ActiveRun, host: GraphHost): void {
     // A longer time than setTimeout can count is no limit.
-    if (limit_ms > 0 && limit_ms < 2 ** 31) run.limitTimer = setTimeout(() => stopping.stop(run, 'timeout'), limit_ms)
+    if (limit_ms <= 0 || limit_ms >= 2 ** 31) return
+    const ownTime = () => performance.now() - host.held.byOthers(run.slot)
+    const started_at = ownTime()
+    const check = () => {
+      const left = started_at + limit_ms - ownTime()
+      if (left <= 0) stopping.stop(run, 'timeout')
+      else run.limitTimer = setTimeout(check, Math.max(left, MIN_LIMIT_MS))
+    }
+    run.limitTimer = setTimeout(check, limit_ms)
   }
 
   function suspect(run: RunId): void {
@@ -231,10 +275,11 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
 
   async function heartbeat(runs: ActiveRun[]): Promise<void> {
     if (runs.length === 0) return
+    const sent_at = monotonicMs()
     try {
       const { cancel: cancelled, lost } = await leases.heartbeat(runs.map(run => run.lease))
-      const now = Date.now()
-      for (const run of runs) run.confirmed_at = now
+      for (const run of runs) run.confirmed_at = sent_at
+      for (const host of hosts?.all() ?? []) host.send({ kind: TO_HOST.confirm, id: sent_at })
       for (const run_id of cancelled) cancel(token('run', run_id))
       const lostRuns = new Set(lost)
       for (const run of runs) if (lostRuns.has(run.run_id)) stopping.stop(run, 'lost')
@@ -252,14 +297,15 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     for (const run of runs) {
       if (run.phase === 'waiting' && run.claimed_at < now - NO_HOST_MS && !hosts?.hasReadyHost())
         handBack.giveBack(run, NOT_HERE)
-      else if (run.confirmed_at < now - STORE_MS) stopping.stop(run, 'store')
+      else if (run.confirmed_at < monotonicMs() - STORE_MS) stopping.stop(run, 'store')
     }
     void heartbeat(runs)
   }, HEARTBEAT_MS)
 
   return {
-    start(hostPool) {
+    start(hostPool, graph_ids) {
       hosts = hostPool
+      graphs = new Set(graph_ids)
       puller = pull(link, mux, pool, freeSlots, claims.onJob)
       puller.fill()
     },

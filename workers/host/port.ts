@@ -4,6 +4,7 @@ import type { ErrorCode } from '../../schemas/errors.js'
 import type { CallFailure } from '../../schemas/host.js'
 import { ASK, type Frame } from '../pipe.js'
 import type { Application } from './application.js'
+import type { NodeGates } from './node-gate.js'
 import type { SaverTransport } from './saver.js'
 
 const encoder = new TextEncoder()
@@ -18,6 +19,7 @@ export const failure = (code: ErrorCode, detail: string): CallFailure => ({ code
 
 export interface Host {
   application: Application
+  gates: NodeGates
   send(frame: Partial<Frame> & { kind: number }): void
   ask(slot: number, flags: number, body: Uint8Array): Promise<Uint8Array>
   later(callback: () => void): void

@@ -3,6 +3,7 @@
 import type { StartHead } from '../../schemas/host.js'
 import type { Graph } from './application.js'
 import type { RunEvents } from './events.js'
+import type { NodeGate } from './node-gate.js'
 import type { Host } from './port.js'
 import type { WeftSaver } from './saver.js'
 import type { EventBuffer } from './stream.js'
@@ -12,6 +13,7 @@ export interface RunState {
   slot: number
   start: StartHead
   abort: AbortController
+  gate: NodeGate
   events: EventBuffer
   /** Null unless the run's creator asked for events of protocol v2. */
   v2: RunEvents | null

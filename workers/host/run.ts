@@ -23,7 +23,7 @@ import { createSaver } from './saver.js'
 import { hostStore } from './store.js'
 import { eventBuffer } from './stream.js'
 
-/** How long a stopped run may take to unwind before its slot is given back without it. */
+/** Time for the library to settle after an abort. */
 const UNWIND_MS = 1000
 
 /** The reason that a cancelled graph sees in its AbortSignal. */
@@ -39,8 +39,18 @@ export interface Run {
   cancel(timeout: boolean): void
 }
 
-/** Executes a run; `done` is called when its finish has been sent. */
-export function startRun(host: Host, slot: number, start: StartHead, newest: Uint8Array, done: () => void): Run {
+export interface RunOptions {
+  slot: number
+  /** When its lease was last confirmed (monotonic). */
+  confirmed_at: number
+  start: StartHead
+  newest: Uint8Array
+  /** Called when its finish has been sent. */
+  done(): void
+}
+
+/** Executes a run. */
+export function startRun(host: Host, { slot, confirmed_at, start, newest, done }: RunOptions): Run {
   const abort = new AbortController()
   const events = eventBuffer({
     firstId: start.first_id,
@@ -54,6 +64,7 @@ export function startRun(host: Host, slot: number, start: StartHead, newest: Uin
     slot,
     start,
     abort,
+    gate: host.gates.open(slot, confirmed_at, abort.signal),
     events,
     v2: start.events ? runEvents(events, start.graph_id) : null,
     saver: null,
@@ -69,7 +80,11 @@ export function startRun(host: Host, slot: number, start: StartHead, newest: Uin
       console.error(error)
       return finish(run, { status: 'error', error: errorOf(error) })
     })
-    .finally(done)
+    .finally(() => {
+      run.gate.close()
+      if (run.abort.signal.aborted) void reportLingering(run)
+      done()
+    })
   return {
     cancel: timeout =>
       abort.abort(timeout ? new TimedOut('The time of the run is up') : new Stopped('The run was cancelled')),
@@ -109,6 +124,7 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
   if (library === null || graphOf === undefined) throw new Error(`Graph "${graph_id}" is not loaded.`)
   const config = configOf(start, execution)
   const graph = await graphOf(config)
+  host.gates.guard(graph)
   const saver = saverOf(run, library, newest, config.metadata)
   run.graph = withSaver(graph, saver, hostStore(library, host, run.slot))
   const tuple = async (place: JsonObject = {}) => saver.getTuple({ configurable: { thread_id, ...place } })
@@ -186,7 +202,21 @@ const pendingOf = (writes: readonly [string, string, unknown][] | undefined): st
     .flatMap(([, , value]) => value as { id?: string }[])
     .flatMap(({ id }) => id ?? [])
 
-/** A node that ignores its signal does not hold the slot. */
+/**
+ * A stopped run ends as soon as the library rejects, and starts no further node. A node that ignores `config.signal` may
+ * execute beside the next run of the thread, with nothing left that it could store: the operator can see which.
+ */
+async function reportLingering({ gate, start: { run_id, thread_id, graph_id } }: RunState): Promise<void> {
+  const stopped_at = performance.now()
+  const late = new Promise<true>(resolve => setTimeout(resolve, UNWIND_MS, true).unref())
+  if (!(await Promise.race([gate.idle().then(() => false), late]))) return
+  const place = `graph ${graph_id}, run ${run_id}, thread ${thread_id}`
+  console.warn(`A node ignores config.signal and still executes although its run was stopped (${place}).`)
+  await gate.idle()
+  console.warn(`That node has ended after ${Math.round(performance.now() - stopped_at)} ms (${place}).`)
+}
+
+/** The library settles soon after the abort; when it does not, the run does not wait for it. */
 async function unlessStopped(run: RunState, work: Promise<void>): Promise<void> {
   const { signal } = run.abort
   let stop = () => {}

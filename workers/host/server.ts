@@ -6,6 +6,7 @@ import { FROM_HOST, type Frame, frameWriter, readFrames, STOP, TO_HOST } from '.
 import { openAdmission } from './admission.js'
 import type { Application } from './application.js'
 import { answerCall } from './call.js'
+import { openNodeGates } from './node-gate.js'
 import { type Host, Refused, Unanswered } from './port.js'
 import { type Run, startRun } from './run.js'
 import { turnEnd } from './stream.js'
@@ -33,8 +34,10 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
   const asked = new Map<number, { resolve(body: Uint8Array): void; reject(error: Error): void }>()
   let lastAsk = 0
   let draining: Promise<void> | null = null
+  const gates = openNodeGates(watchdog.slot)
   const host: Host = {
     application,
+    gates,
     send(frame) {
       if ((frame.body?.length ?? 0) > LARGEST)
         throw new RangeError(`${frame.body!.length} bytes in one piece are more than a run may send`)
@@ -58,7 +61,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
   }
   let inUse = 0
   const count = (change: number) => watchdog.busy((inUse += change))
-  const admission = openAdmission(({ slot, body }) => {
+  const admission = openAdmission(({ slot, id, body }) => {
     const { head, rest } = unpack<StartHead>(body)
     const done = () => {
       runs.delete(slot)
@@ -68,7 +71,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
     count(1)
     runs.set(
       slot,
-      watchdog.enter(slot, () => startRun(host, slot, head, rest, done)),
+      watchdog.enter(slot, () => startRun(host, { slot, confirmed_at: id, start: head, newest: rest, done })),
     )
   })
   const handlers: { [kind: number]: (frame: Frame) => void } = {
@@ -88,6 +91,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       // Listeners of the signal run here and now.
       watchdog.enter(slot, () => run.cancel(flags === STOP.timeout))
     },
+    [TO_HOST.confirm]: ({ id }) => gates.confirm(id),
     [TO_HOST.ping]() {
       // One whole turn of the event loop: what a new event waits for now.
       const asked = performance.now()

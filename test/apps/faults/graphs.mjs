@@ -2,7 +2,7 @@
 // `log` of its input, so that a checker does not depend on the server's records.
 import { appendFileSync, readFileSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Annotation, END, START, StateGraph } from '@langchain/langgraph'
+import { Annotation, END, entrypoint, START, StateGraph, task } from '@langchain/langgraph'
 
 const append = (left, right) => left.concat(right)
 const note = (log, step) => {
@@ -90,7 +90,7 @@ function counting() {
       const step = done.length + 1
       note(log, step)
       if (step === at && seen(log, step) <= times) await harms[harm](log, ms, config, state)
-      else await sleep(5)
+      else await sleep(at === 0 ? (state.ms ?? 5) : 5)
       return { done: [step] }
     })
     .addEdge(START, 'step')
@@ -103,6 +103,21 @@ export const poison = counting()
 /** The same, for runs that cause no harm. */
 export const steps = counting()
 export const other = counting()
+
+/** The same, in a subgraph. */
+export const nested = new StateGraph(State).addNode('inner', counting()).addEdge(START, 'inner').compile()
+
+/** The same, as tasks of one function. */
+const taskStep = task('step', async ({ log, ms = 5 }, step) => {
+  note(log, step)
+  await sleep(ms)
+  return step
+})
+export const tasks = entrypoint('tasks', async input => {
+  const done = []
+  while (done.length < input.steps) done.push(await taskStep(input, done.length + 1))
+  return { done }
+})
 
 /** One node that waits for `ms`. */
 export const slow = new StateGraph(State)

@@ -1,0 +1,47 @@
+/** How long the event loop of a host was held, and by which slot: it is no time of the other runs. */
+export interface HeldTime {
+  /** The code of `slot` has held the loop for `ms` so far. */
+  hold(slot: number, ms: number): void
+  /** The loop turns again. */
+  free(): void
+  /** Milliseconds that other slots have held the loop since the host started. */
+  byOthers(slot: number): number
+  /** The slot is free. */
+  forget(slot: number): void
+}
+
+export function openHeldTime(): HeldTime {
+  const held = new Map<number, number>()
+  let total = 0
+  let holder = 0
+  let holding = 0
+  let reported_at = 0
+
+  function add(): void {
+    if (holder === 0) return
+    total += holding
+    held.set(holder, (held.get(holder) ?? 0) + holding)
+    holder = 0
+    holding = 0
+  }
+
+  return {
+    hold(slot, ms) {
+      // Another slot, or the same one anew.
+      if (slot !== holder || ms < holding) add()
+      holder = slot
+      holding = ms
+      reported_at = performance.now()
+    },
+    free() {
+      // The last report is up to a second old.
+      if (holder !== 0) holding += performance.now() - reported_at
+      add()
+    },
+    byOthers(slot) {
+      const now = holder === 0 || holder === slot ? 0 : holding + performance.now() - reported_at
+      return total - (held.get(slot) ?? 0) + now
+    },
+    forget: slot => void held.delete(slot),
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * No node starts 15 s after the lease of its run was last confirmed, in every durability: the run may have been taken
+ * over by then, and the other worker waits at least 16 s. A worker that is cut off or paused so executes one node of a
+ * run beside its successor at most. The nodes wait until a heartbeat is confirmed, or until the run is stopped.
+ *
+ * The gate also knows whether a node executes although the library has rejected.
+ *
+ * It wraps what the library is about to invoke: every node of graphs and subgraphs, and every task of the functional
+ * API, since `_runLoop` came to be (0.2.40 has it, 0.2.20 does not: its nodes start unguarded). A callback handler would
+ * cost each node a tree of handlers.
+ */
+import { monotonicMs } from '../pipe.js'
+
+export const CONFIRMED_MS = 15_000
+
+export interface NodeGate {
+  /** Resolves when no node of the run executes. */
+  idle(): Promise<void>
+  close(): void
+}
+
+export interface NodeGates {
+  /** The gate of a run, whose lease was confirmed at this time (monotonic). */
+  open(slot: number, confirmed_at: number, signal: AbortSignal): NodeGate
+  /** The leases of all runs were confirmed at this time (monotonic). */
+  confirm(at: number): void
+  /** Nodes of this graph, and of others of its class, pass the gate of the slot that they execute in. */
+  guard(graph: object): void
+}
+
+/** What the library hands to `_runLoop`, and what it invokes. */
+interface Loop {
+  tick(...args: unknown[]): Promise<boolean>
+  tasks: { [id: string]: Task }
+  acceptPush?(...args: unknown[]): Task | undefined | Promise<Task | undefined>
+  scheduleErrorHandler?(...args: unknown[]): Task | undefined
+}
+interface Task {
+  proc: Runnable
+}
+interface Runnable {
+  invoke(...args: unknown[]): Promise<unknown>
+  /** Of a sequence: the node; the writers follow. */
+  first?: Runnable
+}
+interface RunsLoop {
+  _runLoop(params: { loop: Loop }): Promise<void>
+}
+interface Gate {
+  /** Null = a node may start now; else resolves when it may. */
+  wait(): Promise<void> | null
+  /** A node executes until this settles. */
+  follow<T>(node: Promise<T>): Promise<T>
+}
+
+export function openNodeGates(slotNow: () => number): NodeGates {
+  const gates = new Map<number, Gate>()
+  const guarded = new WeakSet<object>()
+  const waiting = new Set<() => void>()
+  let confirmedAt = Number.NEGATIVE_INFINITY
+
+  function open(slot: number, claimedAt: number, signal: AbortSignal): NodeGate {
+    let executing = 0
+    let onIdle: (() => void)[] = []
+
+    const isConfirmed = () => monotonicMs() - Math.max(confirmedAt, claimedAt) < CONFIRMED_MS
+    async function untilConfirmed(): Promise<void> {
+      while (!isConfirmed()) {
+        signal.throwIfAborted()
+        await new Promise<void>(resolve => {
+          const resume = () => {
+            waiting.delete(resume)
+            signal.removeEventListener('abort', resume)
+            resolve()
+          }
+          waiting.add(resume)
+          signal.addEventListener('abort', resume)
+        })
+      }
+    }
+
+    function onEnd(): void {
+      if (--executing > 0) return
+      for (const resolve of onIdle) resolve()
+      onIdle = []
+    }
+
+    gates.set(slot, {
+      wait: () => (isConfirmed() ? null : untilConfirmed()),
+      follow(node) {
+        executing++
+        node.then(onEnd, onEnd)
+        return node
+      },
+    })
+    return {
+      idle: () => new Promise(resolve => (executing === 0 ? resolve() : onIdle.push(resolve))),
+      close: () => gates.delete(slot),
+    }
+  }
+
+  return {
+    open,
+    confirm(at) {
+      confirmedAt = Math.max(confirmedAt, at)
+      for (const resume of [...waiting]) resume()
+    },
+    guard(graph) {
+      let proto: object | null = graph
+      while (proto !== null && !Object.hasOwn(proto, '_runLoop')) proto = Object.getPrototypeOf(proto)
+      if (proto === null || guarded.has(proto)) return
+      guarded.add(proto)
+      const { _runLoop } = proto as RunsLoop
+      ;(proto as RunsLoop)._runLoop = function (params) {
+        const gate = gates.get(slotNow())
+        if (gate !== undefined) guardLoop(params.loop, gate)
+        return _runLoop.call(this, params)
+      }
+    },
+  }
+}
+
+function guardLoop(loop: Loop, gate: Gate): void {
+  const guardTask = (task: Task | undefined) => {
+    if (task === undefined || GUARDED in task.proc) return task
+    const proc = followNode(task.proc, gate)
+    task.proc = Object.create(proc, {
+      invoke: {
+        value(...args: unknown[]) {
+          const waiting = gate.wait()
+          return waiting === null ? proc.invoke(...args) : waiting.then(() => proc.invoke(...args))
+        },
+      },
+      [GUARDED]: { value: true },
+    })
+    return task
+  }
+  const { tick, acceptPush, scheduleErrorHandler } = loop
+  loop.tick = async (...args) => {
+    const goesOn = await tick.apply(loop, args)
+    if (goesOn) for (const task of Object.values(loop.tasks)) guardTask(task)
+    return goesOn
+  }
+  if (acceptPush !== undefined) loop.acceptPush = async (...args) => guardTask(await acceptPush.apply(loop, args))
+  if (scheduleErrorHandler !== undefined)
+    loop.scheduleErrorHandler = (...args) => guardTask(scheduleErrorHandler.apply(loop, args))
+}
+
+/** A sequence rejects at the abort although its first step, the node, goes on: so it is the node that is followed. */
+const followNode = (proc: Runnable, gate: Gate): Runnable =>
+  proc.first === undefined
+    ? Object.create(proc, { invoke: { value: (...args: unknown[]) => gate.follow(proc.invoke(...args)) } })
+    : Object.create(proc, { first: { value: followNode(proc.first, gate) } })
+
+const GUARDED = Symbol('guarded')
