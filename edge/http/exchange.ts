@@ -138,6 +138,9 @@ export class Exchange {
   callHead(): CallHead {
     const head: CallHead = { request_id: this.requestId, params: this.params }
     if (this.mount !== null) head.deployment = this.mount
+    // Never the built-in application for a client that names another one.
+    else if (this.received.deployment !== '')
+      throw fail('invalid', 'X-Deployment-Id: expected 1 to 64 letters, digits, "_" or "-"')
     if (this.query !== '') head.query = this.query
     if (TRACEPARENT.test(this.received.traceparent)) head.traceparent = this.received.traceparent
     const { idempotencyKey } = this.received

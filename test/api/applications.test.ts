@@ -62,6 +62,12 @@ t.test('a second application below its prefix', async t => {
     const body = { assistant_id: 'echo', input: { text: 'x' } }
     t.match((await send(`${first}/runs/wait`, body, { 'x-deployment-id': 'second' })).body, { seen: 'other x' })
     t.match(await send(`${first}/runs/wait`, body, { 'x-deployment-id': 'none' }), { status: 404 })
+    for (const name of ['sec/ond', '../second', 'x'.repeat(65)])
+      t.match(
+        await send(`${first}/runs/wait`, body, { 'x-deployment-id': name }),
+        { status: 422, body: { detail: /^X-Deployment-Id: expected/ } },
+        'never answered by the built-in application',
+      )
   })
 
   await t.test('paths in headers are relative to the base URL of the client', async t => {
@@ -112,6 +118,7 @@ t.test('a second application below its prefix', async t => {
       'POST /threads/:thread_id/state/checkpoint': { checkpoint: { checkpoint_id: run.run_id } },
       'POST /threads/:thread_id/runs/crons': cron,
       'PATCH /runs/crons/:cron_id': { enabled: false },
+      'POST /assistants/:assistant_id/latest': { version: 1 },
     }
     for (const prefix of ['runs', 'runs/stream', 'runs/wait'])
       bodies[`POST /threads/:thread_id/${prefix}`] = { assistant_id: 'echo' }
