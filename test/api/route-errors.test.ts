@@ -16,6 +16,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 /** Bodies that pass the validators where `{}` would not, so that only the id is wrong. */
 const BODIES: { readonly [row: string]: object } = {
   'POST /assistants': { graph_id: 'absent' },
+  'POST /assistants/:assistant_id/latest': { version: 1 },
   'POST /threads/:thread_id/runs': { assistant_id: 'echo' },
   'POST /threads/:thread_id/runs/stream': { assistant_id: 'echo' },
   'POST /threads/:thread_id/runs/wait': { assistant_id: 'echo' },
