@@ -6,6 +6,7 @@
 import { fail } from '../schemas/errors.js'
 import { collections, ensureIndexes } from './mongo/collections.js'
 import { connect, hostsOf, isOutage, type MongoOptions, patiently } from './mongo/connection.js'
+import type { Doc } from './mongo/documents.js'
 import { reads } from './mongo/reads.js'
 import { finishRemovals } from './mongo/removal.js'
 import { ensureVersion } from './mongo/schema.js'
@@ -63,7 +64,13 @@ export async function openMongo(options: MongoOptions): Promise<Store> {
   return {
     ...guarded(reads(all), call),
     apply: steps => call(() => applySteps(steps, all)),
-    ping: () => call(async () => void (await db.command({ ping: 1 }))),
+    ping: () =>
+      call(
+        async () =>
+          void (await db
+            .collection<Doc>('meta')
+            .updateOne({ _id: 'health' }, { $set: { checked_at: Date.now() } }, { upsert: true })),
+      ),
     close() {
       closed ??= Promise.allSettled(underWay).then(() => client.close())
       return closed

@@ -519,7 +519,7 @@ export interface Store {
     /** Items of all applications that have expired at `now`, earliest first. */
     expired(now: number, limit: number): Promise<(ItemKey & { app: string })[]>
   }
-  /** Resolves when the store answers; rejects otherwise. */
+  /** Resolves when the store can read and write; rejects otherwise. */
   ping(): Promise<void>
   /** Accepts nothing new, finishes accepted calls, closes. */
   close(): Promise<void>

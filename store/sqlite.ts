@@ -40,7 +40,7 @@ interface SqliteOptions {
  * Rows and bytes given to `apply` must stay unchanged until it resolves.
  */
 export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store> {
-  mkdirSync(folder, { recursive: true })
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
   const file = join(folder, 'weft.db')
   const data: WriterData = { folder, file }
   const { thread: writer, started } = await Thread.open<WriterStarted>(
@@ -139,7 +139,9 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
         })),
     },
     async ping() {
-      await Promise.all([writer.call([]), reader.call(['ping'])])
+      const number = numbers.get(HEARTBEAT)
+      if (number === undefined) numbers.set(HEARTBEAT, numbers.size)
+      await Promise.all([writer.call([[number ?? HEARTBEAT, -1, [Date.now()]]]), reader.call(['ping'])])
     },
     close() {
       // The writer last: only the last connection can fold the log into the file.
@@ -151,6 +153,9 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
     },
   }
 }
+
+/** A write, because a database that is locked, or whose disk is full, can still be read. */
+const HEARTBEAT = 'INSERT OR REPLACE INTO health (id, checked_at) VALUES (1, ?)'
 
 const openReader = (file: string) =>
   Thread.open<null>(new URL('./sqlite/reader.js', import.meta.url), { file } satisfies ReaderData)

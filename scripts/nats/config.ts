@@ -76,7 +76,7 @@ export function passwordsOf(data: string): Passwords {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
-  mkdirSync(data, { recursive: true })
+  mkdirSync(data, { recursive: true, mode: 0o700 })
   const made = Object.fromEntries(ROLES.map(role => [role, randomBytes(24).toString('base64url')]))
   const draft = `${usersFile(data)}.${process.pid}`
   writeFileSync(draft, `${JSON.stringify(made, null, 2)}\n`, { mode: 0o600 })

@@ -62,7 +62,7 @@ export async function startNatsProcess({
   onGivenUp,
 }: NatsOptions): Promise<NatsProcess> {
   const folder = resolve(data)
-  mkdirSync(folder, { recursive: true })
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
   const earlier = readRecord(folder)
   if (earlier !== null) await endOrphan(folder, earlier, log)
   let chosen = port ?? (earlier !== null && (await isFree('127.0.0.1', earlier.port)) ? earlier.port : -1)

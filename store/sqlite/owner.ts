@@ -5,7 +5,7 @@
  *
  * Nothing else in the process may open `weft.owner`: closing any descriptor of a file drops its POSIX locks.
  */
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Libsql from 'libsql'
 
@@ -18,7 +18,10 @@ interface Owner {
 /** Locks the folder, or throws one sentence when a process (this one included) has locked it. */
 export function claimFolder(folder: string, file: string): Owner {
   const note = join(folder, 'weft.lock')
-  const lock = new Libsql(join(folder, 'weft.owner'))
+  const owner = join(folder, 'weft.owner')
+  // Before the lock is taken: closing a descriptor of the file drops it.
+  if (!existsSync(owner)) closeSync(openSync(owner, 'a', 0o600))
+  const lock = new Libsql(owner)
   try {
     lock.exec('BEGIN EXCLUSIVE')
   } catch (error) {
@@ -27,7 +30,7 @@ export function claimFolder(folder: string, file: string): Owner {
     throw new Error(`The data folder ${folder} is in use by another Weft${ownerIn(note)}`)
   }
   const unclean = existsSync(note) || (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
-  writeFileSync(note, `${process.pid}\n`)
+  writeFileSync(note, `${process.pid}\n`, { mode: 0o600 })
   return {
     unclean,
     release() {

@@ -1,6 +1,6 @@
 /** The reader thread. The calls that wait share one read transaction, which sees all that was committed before. */
 import { workerData } from 'node:worker_threads'
-import { openDatabase } from './database.js'
+import { failFast, openDatabase } from './database.js'
 import type { Read } from './query.js'
 import { reads } from './reads.js'
 import { type Answers, failureOf, serve } from './serve.js'
@@ -13,6 +13,7 @@ serve(() => {
   const { file } = workerData as ReaderData
   const db = openDatabase(file)
   db.pragma('query_only = ON')
+  failFast(db)
   const ways: { [name: string]: Read } = reads(db)
   const begin = db.prepare('BEGIN')
   const commit = db.prepare('COMMIT')

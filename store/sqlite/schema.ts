@@ -152,6 +152,9 @@ const VERSIONS = [
   CREATE INDEX threads_busy ON threads (updated_at, thread_id) WHERE status = 'busy';
   CREATE INDEX runs_running ON runs (run_id) WHERE status = 'running';
   `,
+  `
+  CREATE TABLE health (id INTEGER PRIMARY KEY, checked_at INTEGER NOT NULL);
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

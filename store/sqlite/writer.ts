@@ -7,7 +7,7 @@
  */
 import { workerData } from 'node:worker_threads'
 import type { Statement as Prepared } from 'libsql'
-import { openDatabase, type Param } from './database.js'
+import { failFast, openDatabase, type Param } from './database.js'
 import { claimFolder } from './owner.js'
 import { migrate } from './schema.js'
 import { type Answers, type Failure, failureOf, serve } from './serve.js'
@@ -34,6 +34,7 @@ serve<WriterStarted>(() => {
     const db = openDatabase(file)
     const checked_ms = owner.unclean ? check() : null
     migrate(db)
+    failFast(db)
 
     const known: { sql: string; prepared?: Prepared<unknown[]> }[] = []
     const [begin, commit, rollback] = ['BEGIN IMMEDIATE', 'COMMIT', 'ROLLBACK'].map(sql => db.prepare(sql)) as Three

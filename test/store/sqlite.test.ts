@@ -163,11 +163,7 @@ t.test('a database of an earlier schema is brought up to date', async t => {
     ALTER TABLE states RENAME COLUMN latest_checkpoint_id TO head;
     UPDATE threads SET queue = replace(queue, '"position":', '"no":');
     UPDATE runs SET base = replace(base, 'latest_checkpoint_id', 'head');
-    DROP TABLE assistant_versions;
-    DROP INDEX assistants_by_created;
-    DROP INDEX assistants_by_updated;
-    DROP INDEX assistants_by_name;
-    DROP INDEX assistants_by_graph;
+    DROP TABLE health;
     PRAGMA user_version = 6;
   `)
   db.close()
@@ -176,6 +172,35 @@ t.test('a database of an earlier schema is brought up to date', async t => {
   t.match(await store.threads.state(row.thread_id), state)
   t.match(await store.runs.get(one.run_id), { heartbeats: 4, base })
   t.match(await store.assistants.versions(APP, helper.assistant_id, 9), [{ version: 1, name: helper.name }])
+})
+
+t.test('calls to a locked database fail within 2 s, reads go on', async t => {
+  const { folder, open } = place(t)
+  const store = await open()
+  const row = thread()
+  await store.apply([{ step: 'threads.insert', row }])
+  const db = new Libsql(join(folder, 'weft.db'))
+  db.exec('BEGIN IMMEDIATE')
+  const timed = async (work: Promise<unknown>) => {
+    const started = Date.now()
+    const code = await work.catch(error => error.code)
+    return { code, ms: Date.now() - started }
+  }
+  const calls: ReturnType<typeof timed>[] = []
+  for (let i = 0; i < 10; i++) {
+    calls.push(timed(store.apply([{ step: 'threads.insert', row: thread() }])))
+    if (i % 3 === 0) calls.push(timed(store.ping()))
+    await new Promise(done => setTimeout(done, 150))
+  }
+  t.match(await store.threads.get(APP, row.thread_id), { thread_id: row.thread_id })
+  for (const { code, ms } of await Promise.all(calls)) {
+    t.equal(code, 'unavailable')
+    // The promise of the API is 503 within 2 s.
+    t.ok(ms < 2_000, `${ms} ms`)
+  }
+  db.exec('ROLLBACK')
+  db.close()
+  await store.ping()
 })
 
 t.test('the calls of one turn are one commit', async t => {
