@@ -13,6 +13,7 @@ interface Part {
 }
 
 export interface Lifecycle {
+  /** A part that is pushed after the stop began is stopped at once. */
   push(part: Part): void
   /** Quiets every part in the order of opening, then stops them in the opposite order. Safe to call twice. */
   stop(): Promise<void>
@@ -21,15 +22,28 @@ export interface Lifecycle {
 export function lifecycle(log: Log, stop_ms: number): Lifecycle {
   const parts: Part[] = []
   let stopping: Promise<void> | null = null
+  let deadline = 0
   async function run() {
-    const deadline = Date.now() + stop_ms
+    deadline = Date.now() + stop_ms
     for (const part of parts) await guard(log, part.name, part.quiet?.())
     for (const part of [...parts].reverse()) {
       const left = Math.max(100, deadline - Date.now())
       await guard(log, part.name, Promise.race([part.stop?.(left), sleep(left)]))
     }
   }
-  return { push: part => void parts.push(part), stop: () => (stopping ??= run()) }
+  return {
+    push(part) {
+      if (stopping === null) return void parts.push(part)
+      const left = Math.max(100, deadline - Date.now())
+      stopping = stopping.then(() => guard(log, part.name, stopPart(part, left)))
+    },
+    stop: () => (stopping ??= run()),
+  }
+}
+
+async function stopPart(part: Part, ms: number): Promise<void> {
+  await part.quiet?.()
+  await Promise.race([part.stop?.(ms), sleep(ms)])
 }
 
 async function guard(log: Log, part: string, work: unknown): Promise<void> {

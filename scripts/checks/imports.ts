@@ -44,7 +44,7 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
 const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
   'workers/resources/': [
     ['rows/', 'apps.ts', 'descriptions.ts'],
-    ['keys/', 'announcements.ts', 'workspace.ts'],
+    ['keys/', 'announcements.ts', 'workspace.ts', 'store-identity.ts'],
     ['context.ts'],
     ['providers.ts'],
     ['state/', 'truncate.ts'],

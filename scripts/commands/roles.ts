@@ -80,6 +80,10 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
   } catch (error) {
     // A failure during a stop is expected.
     if (stopping) return
+    stopping = true
+    // Closes the store, so that the next start finds it closed.
+    for (const row of STOP_ORDER) await Promise.all(row.map(role => lives.get(role)?.stop()))
+    if ((error as Error).name === 'StoreRefused') throw new UserError((error as Error).message, 2)
     throw error
   }
   if (stopping) return

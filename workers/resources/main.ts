@@ -32,6 +32,7 @@ import { openHolders, trackHeartbeats, watchOutages } from './runs/holders.js'
 import { leases } from './runs/lease.js'
 import { runs } from './runs/rpc.js'
 import { webhookSecret } from './runs/webhooks.js'
+import { claimCluster } from './store-identity.js'
 import { startSweeper } from './sweeper.js'
 import { system } from './system.js'
 import { threadStreams } from './threads/follow.js'
@@ -40,12 +41,17 @@ import { workspaceOf } from './workspace.js'
 
 /** Serves `rpc.*` on this link until the lifecycle stops it. Throws an Error with one sentence when it cannot. */
 export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
-  await mkdir(config.data, { recursive: true })
+  await mkdir(config.data, { recursive: true, mode: 0o700 })
   const holders = openHolders()
   const store = trackHeartbeats(await openStore(config, link), holders)
   life.push({ name: 'store', stop: () => store.close() })
-  await ensureStreams(link, config)
   const mux = openMux(link)
+  const onConflict = (error: Error) => {
+    link.log.fatal({ err: error }, 'another store is served; exiting')
+    void life.stop().then(() => process.exit(2))
+  }
+  await claimCluster({ config, store, link, mux, life, onConflict })
+  await ensureStreams(link, config)
   const caller = openCaller(link)
   const streams = watchStreams({ link, mux, config, onCreated: () => askForAnnouncements({ link }) })
   life.push({ name: 'stream watch', quiet: () => streams.stop() })
