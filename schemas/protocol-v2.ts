@@ -47,6 +47,14 @@ export function* framesOf(bytes: Uint8Array): Generator<{ tag: string; frame: Ui
   }
 }
 
+/** Channels of events; any `custom:<name>` is one, too. */
+const CHANNELS = 'values updates messages tools lifecycle input tasks checkpoints custom'.split(' ')
+
+/** The first channel that does not exist. */
+export const unknownChannel = (channels: readonly string[]): string | undefined =>
+  channels.find(channel => !CHANNELS.includes(channel) && !/^custom:./.test(channel))
+export const CHANNELS_TEXT = `${CHANNELS.join(', ')} or custom:<name>`
+
 type Count = number & tags.Type<'uint32'>
 
 /** Body of POST /threads/{id}/stream/events. */

@@ -128,6 +128,11 @@ t.test('repeated runs on a thread with an id of the client, from the first event
     if (event.method === 'values') t.equal(seen[i - 1]!.method, 'checkpoints', 'its checkpoint comes before a state')
 })
 
+t.test('an unknown channel is refused before the stream begins', async t => {
+  const { events } = on(cluster.url, randomUUID())
+  await t.rejects(events({ channels: ['values', 'foo'] }), /HTTP 422: .*channels: expected values, .* got \\"foo\\"/)
+})
+
 t.test('a stream is filtered by channels, namespaces and depth', async t => {
   const { command, events } = on(cluster.url, randomUUID())
   await command('run.start', { assistant_id: 'outer', input: human('find it') })

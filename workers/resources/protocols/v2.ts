@@ -75,10 +75,15 @@ function idIn(bytes: Uint8Array): number | null {
   }
 }
 
-const askedOf = ({ channels, namespaces, depth, since }: v2.EventsRequest): v2.EventsAsked => ({
-  filter: { channels, namespaces: namespaces?.length ? namespaces : null, depth: depth ?? null },
-  from: since ?? 'current',
-})
+function askedOf({ channels, namespaces, depth, since }: v2.EventsRequest): v2.EventsAsked {
+  const unknown = v2.unknownChannel(channels)
+  if (unknown !== undefined)
+    throw fail('invalid', `channels: expected ${v2.CHANNELS_TEXT}, got ${JSON.stringify(unknown)}`)
+  return {
+    filter: { channels, namespaces: namespaces?.length ? namespaces : null, depth: depth ?? null },
+    from: since ?? 'current',
+  }
+}
 
 type Handler = (deps: Deps, params: JsonObject, context: Context) => Promise<Done>
 
