@@ -9,8 +9,10 @@ import type { RunView } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
 import type { ControlKey } from './control-key.js'
 import type { Budget } from './http/body.js'
+import type { Clients } from './http/clients.js'
 import type { Exchange } from './http/exchange.js'
 import type { Stalls } from './http/outlet.js'
+import type { Penalty } from './http/penalty.js'
 import type { Watch } from './watch.js'
 import type { Wheel } from './wheel.js'
 
@@ -23,6 +25,9 @@ export interface Edge {
   watch: Watch
   stalls: Stalls
   bodies: Budget
+  clients: Clients
+  /** Slows down clients that guess the control key. */
+  penalty: Penalty
   versions: Versions
   controlKey: ControlKey
   /** Requests without an answer yet, and open streams. */

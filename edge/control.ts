@@ -11,13 +11,19 @@ import type { Route } from './routes.js'
 
 export const NO_KEY = 'The control plane needs its key in X-Api-Key or as Authorization: Bearer'
 const WRONG_KEY = 'This is not the key of the control plane'
+const MANY_KEYS = 'Too many requests with a wrong key from this address'
 export const CHALLENGE = { 'WWW-Authenticate': 'Bearer' }
 
 /** Answers a request that carries the key; refuses any other. */
 export async function answerControl(edge: Edge, exchange: Exchange, route: Route, body: Uint8Array): Promise<void> {
   const { received, requestId } = exchange
-  if (!(await edge.controlKey.matches(received.key, requestId)))
+  const { remoteAddress } = exchange
+  if (!(await edge.penalty.admit(remoteAddress))) return exchange.refuse('too_many', MANY_KEYS)
+  if (!(await edge.controlKey.matches(received.key, requestId))) {
+    if (edge.penalty.refused(remoteAddress))
+      edge.link.log.warn({ remote_address: remoteAddress, request_id: requestId }, 'many wrong control keys')
     return exchange.refuse('unauthorized', WRONG_KEY, CHALLENGE)
+  }
   if (route.answer !== 'json') throw fail('internal')
   await callThrough(edge, exchange, route, body, {
     origin: originOf(edge.config, received.host),

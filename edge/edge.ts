@@ -11,7 +11,9 @@ import type { Edge } from './context.js'
 import { answerControl } from './control.js'
 import { openControlKey } from './control-key.js'
 import { openBudget } from './http/body.js'
+import { openClients } from './http/clients.js'
 import { openStalls } from './http/outlet.js'
+import { openPenalty } from './http/penalty.js'
 import { openEvents, sendCommand } from './protocols/v2.js'
 import { EventSocket } from './protocols/v2-socket.js'
 import type { AnswerKind } from './routes.js'
@@ -43,6 +45,8 @@ export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ p
     watch: openWatch(link, caller),
     stalls: openStalls(config.stall_ms),
     bodies: openBudget(config.bodies_in_flight, config.body_limit),
+    clients: openClients(config.streams_per_address),
+    penalty: openPenalty(),
     versions: readVersions(),
     controlKey: openControlKey(config, caller),
     open: new Set(),

@@ -153,3 +153,18 @@ export const ROUTES: readonly Route[] = ROWS.map(row => ({
   params: [...row.path.matchAll(/:(\w+)/g)].map(([, name]) => name!),
   control: CONTROL.test(row.path),
 }))
+
+/** Parts of the API that are not served yet, by path. */
+const NOT_SERVED: readonly [path: RegExp, what: string][] = [
+  [/^\/mcp\/?$/, 'MCP'],
+  [/^\/a2a\/[^/]+$|^\/\.well-known\/agent-card\.json$/, 'A2A'],
+  [/^\/metrics$/, 'metrics'],
+  [/^\/docs$|^\/openapi\.json$/, 'the OpenAPI document'],
+  [/^\/ui\/./, 'user interface components'],
+]
+
+/** The sentence for a path of the API that is not served yet; null for any other. */
+export function notServed(path: string): string | null {
+  const found = NOT_SERVED.find(([pattern]) => pattern.test(path))
+  return found === undefined ? null : `Weft does not serve ${found[1]} yet`
+}

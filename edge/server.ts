@@ -10,13 +10,14 @@ import { isLoopback } from '../schemas/loopback.js'
 import type { Edge } from './context.js'
 import { CHALLENGE, NO_KEY } from './control.js'
 import { readBody } from './http/body.js'
+import { openConfigurable } from './http/configurable.js'
 import { openCors } from './http/cors.js'
 import { Exchange } from './http/exchange.js'
 import { framingFault, hostGuard, isJson, isStrictJson, originAllowed } from './http/guards.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, openRouter } from './http/router.js'
-import { CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
-import { type OpenSocket, serveSockets } from './upgrade.js'
+import { CONTROL, CONTROL_PREFIX, notServed, ROUTES, type Route } from './routes.js'
+import { MANY_STREAMS, type OpenSocket, serveSockets } from './upgrade.js'
 
 export interface Server {
   port: number
@@ -39,6 +40,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   const cors = openCors(config.cors_origins)
   const strictCors = openCors(config.cors_origins, { wildcards: false })
   const hostAllowed = hostGuard(config)
+  const isConfigurable = openConfigurable(config.configurable_headers)
   const refused = openRefusalLog(link.log)
   let quiet = false
 
@@ -48,12 +50,16 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (fault !== null) return exchange.refuseAndClose(400, fault)
     if (quiet) received.close = true
     if (!hostAllowed(received.host)) return exchange.error(403, NO_HOST)
+    if (isFull()) return exchange.refuseAndClose(503, FULL)
     const path = pathOf(exchange)
     if (CONTROL.test(path)) exchange.cors = strictCors
     const found = router.find(exchange.method, path)
     if (exchange.method === 'OPTIONS') return onOptions(exchange, found === null ? null : router.find('', path))
     if (!originAllowed(received, exchange.cors)) return exchange.error(403, NO_ORIGIN)
-    if (found === null) return exchange.refuse('not_found')
+    if (found === null) {
+      const missing = notServed(path)
+      return missing === null ? exchange.refuse('not_found') : exchange.error(501, missing)
+    }
     if (typeof found === 'string') return exchange.refuse('method_not_allowed', undefined, { Allow: found })
     exchange.params = decodeParams(found)
     const { route } = found
@@ -77,13 +83,15 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     else if (found === null || typeof found === 'string' || found.route.answer !== 'socket')
       exchange.refuse('not_found', 'There is no WebSocket here')
     else if (!originAllowed(received, cors)) exchange.error(403, NO_ORIGIN)
-    else if (quiet) exchange.refuse('unavailable')
+    else if (quiet || isFull()) exchange.refuse('unavailable')
     else {
       exchange.params = decodeParams(found)
       return true
     }
     return false
   }
+
+  const isFull = () => edge.open.size + edge.sockets.size > config.max_connections
 
   function onOptions(exchange: Exchange, allow: unknown) {
     const { origin, preflight, preflightHeaders } = exchange.received
@@ -94,11 +102,23 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   function run(exchange: Exchange, route: Route, body: Uint8Array): void {
+    if (isLong(route) && !takePlace(exchange)) return exchange.refuse('too_many', MANY_STREAMS)
     try {
       void answer(exchange, route, body)?.catch(error => failed(exchange, error))
     } catch (error) {
       failed(exchange, error)
     }
+  }
+
+  function takePlace(exchange: Exchange): boolean {
+    const release = edge.clients.openStream(exchange.remoteAddress)
+    if (release === null) return false
+    const { onOver } = exchange
+    exchange.onOver = () => {
+      release()
+      onOver?.()
+    }
+    return true
   }
 
   function failed(exchange: Exchange, error: unknown): void {
@@ -109,7 +129,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   app.any('/*', (res, req) => {
     let exchange: Exchange | null = null
     try {
-      exchange = new Exchange(res, req, cors, failed)
+      exchange = new Exchange(res, req, cors, failed, isConfigurable)
       const one = exchange
       edge.open.add(one)
       one.onOver = () => edge.open.delete(one)
@@ -125,7 +145,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     app,
     edge,
     (res, req) => {
-      const exchange = new Exchange(res, req, cors, failed)
+      const exchange = new Exchange(res, req, cors, failed, isConfigurable)
       edge.open.add(exchange)
       exchange.onOver = () => edge.open.delete(exchange)
       exchange.onRefused = refused
@@ -162,9 +182,14 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
 
 const NOTHING = new Uint8Array(0)
 const NO_ORIGIN = 'Pages of this origin may not call this server; CORS_ALLOW_ORIGINS names the ones that may'
+const FULL = 'Too many open connections; WEFT_MAX_CONNECTIONS sets the limit'
 const NO_HOST = 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones that are'
 /** Largest body of the control plane: 512 KiB of secrets and a long resource_spec fit four times. */
 const CONTROL_BODY = 4 * 1024 * 1024
+
+/** Its answer lasts as long as a run or longer. */
+const isLong = ({ answer, mode }: Route): boolean =>
+  answer.startsWith('join') || answer === 'events' || mode === 'stream' || mode === 'wait'
 
 /** The control plane is also served below its prefix; no other route is. */
 function pathOf({ path, mount }: Exchange): string {

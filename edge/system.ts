@@ -32,7 +32,7 @@ export async function ready(edge: Edge, exchange: Exchange): Promise<void> {
 
 export function info(edge: Edge, exchange: Exchange): void | Promise<void> {
   const { versions } = edge
-  const flags = { assistants: true, crons: false, langsmith: false }
+  const flags = { assistants: true, crons: true, langsmith: false }
   const body = { version: versions.weft, langgraph_js_version: versions.langgraph, context: 'js', flags, metadata: {} }
   const answer = () => exchange.reply(200, JSON.stringify(body))
   return exchange.mount === null ? answer() : check(edge, exchange, answer)

@@ -22,15 +22,17 @@ export interface Socket {
 
 export type OpenSocket = (head: CallHead, peer: Peer) => Socket
 
+export const MANY_STREAMS = 'Too many open streams of this address; WEFT_STREAMS_PER_ADDRESS sets the limit'
+
 interface Connection {
   head: CallHead
   socket: Socket | null
+  /** Gives its place among the streams of its address back. */
+  release: () => void
 }
 
 /** Seconds without a frame, not even an answer to a ping, after which a connection is closed. */
 const IDLE_SECS = 60
-/** Unread bytes beyond which a connection is closed: a slow client has at most one batch of each subscription unread. */
-const MAX_BACKPRESSURE = 64 * 1024 * 1024
 
 /** `admit` checks an upgrade request as any other; null when it was refused and answered. */
 export function serveSockets(
@@ -48,8 +50,10 @@ export function serveSockets(
     }
   }
   app.ws<Connection>('/*', {
-    maxPayloadLength: Math.min(edge.config.body_limit, 2 ** 31 - 1),
-    maxBackpressure: MAX_BACKPRESSURE,
+    // uWebSockets.js buffers an unfinished message where no budget counts it. Larger input is sent over HTTP.
+    maxPayloadLength: Math.min(edge.config.socket_bytes, 2 ** 31 - 1),
+    // Checked before a write: one event may be larger.
+    maxBackpressure: edge.config.socket_bytes,
     closeOnBackpressureLimit: true,
     idleTimeout: IDLE_SECS,
     sendPingsAutomatically: true,
@@ -60,8 +64,16 @@ export function serveSockets(
       guard(() => {
         const exchange = admit(res, req, context)
         if (exchange === null || exchange.over) return
+        const release = edge.clients.openStream(exchange.remoteAddress)
+        if (release === null) return exchange.refuse('too_many', MANY_STREAMS)
         exchange.handOver(() =>
-          res.upgrade<Connection>({ head: exchange.callHead(), socket: null }, key, protocol, extensions, context),
+          res.upgrade<Connection>(
+            { head: exchange.runHead(), socket: null, release },
+            key,
+            protocol,
+            extensions,
+            context,
+          ),
         )
       })
     },
@@ -73,6 +85,7 @@ export function serveSockets(
       const connection = ws.getUserData()
       guard(() => connection.socket?.onClose())
       connection.socket = null
+      connection.release()
     },
   })
 }

@@ -76,6 +76,21 @@ export const SETTINGS = {
     256 * 1024 * 1024,
     'Bytes of all request bodies in memory at once; beyond that 429.',
   ),
+  max_connections: setting(
+    'WEFT_MAX_CONNECTIONS',
+    20000,
+    'Requests, streams and WebSockets that are open at once; beyond that 503.',
+  ),
+  streams_per_address: setting(
+    'WEFT_STREAMS_PER_ADDRESS',
+    1000,
+    'Streams, waits and WebSockets of one remote address at once, beyond that 429; 0 sets no limit. All clients of a proxy share its address.',
+  ),
+  socket_bytes: setting(
+    'WEFT_SOCKET_BYTES',
+    4 * 1024 * 1024,
+    'Largest message of a WebSocket client in bytes, and the unread bytes beyond which its connection is closed.',
+  ),
   heartbeat_ms: setting('WEFT_HEARTBEAT_MS', 5000, 'Milliseconds between heartbeat comments on an idle stream.'),
   stall_ms: setting(
     'WEFT_STALL_MS',
@@ -86,6 +101,11 @@ export const SETTINGS = {
     'CORS_ALLOW_ORIGINS',
     '*',
     'Comma-separated origins of web pages that may call the server; `*` never allows credentials.',
+  ),
+  configurable_headers: setting(
+    'WEFT_CONFIGURABLE_HEADERS',
+    'x-*,user-agent',
+    'Comma list of request headers (`*` matches any text) that graphs find in `config.configurable`; never credentials; `none` passes nothing.',
   ),
   allowed_hosts: setting(
     'WEFT_ALLOWED_HOSTS',

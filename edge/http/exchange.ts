@@ -34,6 +34,8 @@ export interface Received {
   prefer: string
   /** X-Deployment-Id. */
   deployment: string
+  /** Headers for `config.configurable` of a run (API: assistants-crons-store 7.3); null: none. */
+  configurable: Headers | null
   close: boolean
   preflight: boolean
   preflightHeaders: string
@@ -101,6 +103,8 @@ export class Exchange {
     /** Which pages may read the answer: a stricter policy may replace it before the answer begins. */
     public cors: Cors,
     private readonly onFault: (exchange: Exchange, error: unknown) => void,
+    /** Which headers the graph of a run can read. */
+    isConfigurable: (name: string) => boolean,
   ) {
     res.onAborted(() => {
       const { onAbort } = this
@@ -111,7 +115,7 @@ export class Exchange {
     })
     this.method = req.getCaseSensitiveMethod()
     this.query = req.getQuery()
-    this.received = readHeaders(req)
+    this.received = readHeaders(req, isConfigurable)
     const { path, mount } = unmount(req.getUrl(), this.received.deployment)
     this.path = path
     this.mount = mount
@@ -132,6 +136,12 @@ export class Exchange {
    */
   private get isChunked(): boolean {
     return this.received.encodings > 0
+  }
+
+  /** The head of a call that may create a run: with the headers that the run's graph can read. */
+  runHead(): CallHead {
+    const { configurable } = this.received
+    return configurable === null ? this.callHead() : { ...this.callHead(), headers: configurable }
   }
 
   /** The head of a call made for this request. */
@@ -301,7 +311,7 @@ export class Exchange {
   }
 }
 
-function readHeaders(req: HttpRequest): Received {
+function readHeaders(req: HttpRequest, isConfigurable: (name: string) => boolean): Received {
   const received: Received = {
     host: '',
     hosts: 0,
@@ -321,11 +331,13 @@ function readHeaders(req: HttpRequest): Received {
     idempotencyKey: '',
     prefer: '',
     deployment: '',
+    configurable: null,
     close: false,
     preflight: false,
     preflightHeaders: '',
   }
   req.forEach((name, value) => {
+    if (isConfigurable(name)) (received.configurable ??= {})[name] = value
     switch (name) {
       case 'host':
         received.hosts++

@@ -171,6 +171,15 @@ t.test('8.2: a stateless run has a dedicated thread and ignores thread members o
   t.match((await ask('GET', `/threads/${kept.body.thread_id}`)).body, { values: { seen: 'kept' } })
 })
 
+t.test('a graph finds request headers in its config, and no credential', async t => {
+  const headers = { 'x-user-id': 'ann', 'user-agent': 'curl/8', 'x-api-key': 'secret', 'x-other': 'from the header' }
+  const config = { configurable: { 'x-other': 'from the body' } }
+  const { body } = await ask('POST', '/runs/wait', { assistant_id: 'seen_config', input: {}, config }, headers)
+  const { configurable } = (body as unknown as { seen_config: { configurable: { [name: string]: unknown } } }).seen_config
+  t.match(configurable, { 'x-user-id': 'ann', 'user-agent': 'curl/8', 'x-other': 'from the body' })
+  t.notOk(JSON.stringify(configurable).includes('secret'))
+})
+
 t.test('8.3: the user of a run', async t => {
   const configurable = { user_id: 'ada', langgraph_auth_user: { identity: 'root' } }
   const metadata = { langgraph_auth_user_id: 'root', mine: 1 }

@@ -8,18 +8,20 @@ interface PayloadOptions {
   ids: JsonObject
   metadata: JsonObject
   temporary: boolean
+  /** Request headers: they fill members of configurable that the body does not give. */
+  headers?: JsonObject
 }
 
 export function kwargsOf(
   body: RunCreate,
   assistant: AssistantRow,
-  { ids, metadata, temporary }: PayloadOptions,
+  { ids, metadata, temporary, headers = {} }: PayloadOptions,
 ): RunKwargs {
   return {
     input: body.input ?? null,
     // SDKs strip absent members, so an empty command can arrive: it means none.
     command: body.command && Object.keys(body.command).length > 0 ? body.command : null,
-    config: configOf(body, JSON.parse(assistant.config), ids, metadata),
+    config: configOf(body, JSON.parse(assistant.config), { ids, metadata, headers }),
     context: contextOf(JSON.parse(assistant.context), body.context),
     stream_mode: modesOf(body),
     stream_subgraphs: body.stream_subgraphs ?? false,
@@ -41,9 +43,13 @@ function modesOf({ stream_mode }: RunCreate): StreamMode[] {
 }
 
 /** Later wins; clients cannot set auth keys; system keys win over keys of the client. */
-function configOf(body: RunCreate, base: RunConfig, ids: JsonObject, metadata: JsonObject): JsonObject {
+function configOf(
+  body: RunCreate,
+  base: RunConfig,
+  { ids, metadata, headers }: { ids: JsonObject; metadata: JsonObject; headers: JsonObject },
+): JsonObject {
   const configurable = withoutAuth(
-    merge(base.configurable, body.config?.configurable, selectionOf(body), tracerOf(body)),
+    merge(base.configurable, headers, body.config?.configurable, selectionOf(body), tracerOf(body)),
   )
   for (const key of Object.keys(configurable)) if (key.startsWith('__pregel_')) delete configurable[key]
   const config = merge(base, body.config)

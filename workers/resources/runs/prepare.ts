@@ -20,6 +20,8 @@ export interface Target {
   mode: RunMode
   /** Identity of the caller. */
   identity?: string
+  /** Request headers for `config.configurable`. */
+  headers?: { [name: string]: string }
   /** A stateless run brings its thread, with this metadata beside its own. Null: the run is for an existing thread. */
   brings: JsonObject | null
 }
@@ -33,6 +35,7 @@ export function targetOf(head: CallHead): Target {
     thread_id: thread_id ?? v7(),
     mode: head.run?.mode ?? 'background',
     identity: head.identity?.identity,
+    headers: head.headers,
     brings: thread_id === undefined ? {} : null,
   }
 }
@@ -74,7 +77,7 @@ interface Given extends Target {
 export function newRun(
   body: RunCreate,
   assistant: AssistantRow,
-  { pool, run_id, thread_id, mode, brings, temporary, identity }: Given,
+  { pool, run_id, thread_id, mode, brings, temporary, identity, headers }: Given,
 ): RunRow {
   const now = Date.now()
   const { graph_id, assistant_id } = assistant
@@ -92,7 +95,7 @@ export function newRun(
     created_at: now,
     updated_at: now,
     metadata: JSON.stringify(metadata),
-    kwargs: JSON.stringify(kwargsOf(body, assistant, { ids, metadata, temporary })),
+    kwargs: JSON.stringify(kwargsOf(body, assistant, { ids, metadata, temporary, headers })),
     multitask_strategy: body.multitask_strategy ?? 'enqueue',
     mode,
     resumable: body.stream_resumable ?? false,

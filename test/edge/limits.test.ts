@@ -1,0 +1,135 @@
+/** What one client can take of the process: connections, streams, WebSocket memory, guesses of the control key. */
+import t from 'tap'
+import { openPenalty } from '../../edge/http/penalty.js'
+import { openRaw, openStage, type Raw, request, THREAD } from './stage.js'
+
+const upgrade =
+  `GET /threads/${THREAD}/stream/events HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n'
+const statusOf = (raw: Raw) => raw.until(/HTTP\/1\.1 \d+/).then(text => Number(/HTTP\/1\.1 (\d+)/.exec(text)![1]))
+
+t.test('streams, waits and WebSockets of one address have a limit', async t => {
+  const stage = await openStage({ streams_per_address: 4 })
+  t.teardown(() => stage.close())
+  const run = stage.add()
+  const join = request('GET', `/threads/${THREAD}/runs/${run.head.run_id}/stream`)
+  const open = [
+    openRaw(stage.port, request('POST', '/runs/stream', '', '{}')),
+    openRaw(stage.port, request('POST', '/runs/wait', '', '{}')),
+    openRaw(stage.port, join),
+    openRaw(stage.port, upgrade),
+  ]
+  t.same(await Promise.all(open.map(statusOf)), [200, 200, 200, 101])
+  const more = [openRaw(stage.port, join), openRaw(stage.port, upgrade)]
+  for (const raw of more) {
+    t.equal(await statusOf(raw), 429)
+    t.match(raw.text(), /Retry-After: 1[\s\S]*WEFT_STREAMS_PER_ADDRESS/)
+    raw.socket.destroy()
+  }
+  t.equal((await fetch(`http://127.0.0.1:${stage.port}/threads`, { method: 'POST', body: '{}' })).status, 200, 'a call')
+  for (const raw of open) raw.socket.destroy()
+  let free: Raw[] = []
+  for (let i = 0; i < 50 && free.length < 4; i++) {
+    const raw = openRaw(stage.port, join)
+    if ((await statusOf(raw)) === 200) free.push(raw)
+    else raw.socket.destroy()
+  }
+  t.equal(free.length, 4, 'the places come back')
+  for (const raw of free) raw.socket.destroy()
+  free = []
+})
+
+t.test('open connections have a limit', async t => {
+  const stage = await openStage({ max_connections: 3 })
+  t.teardown(() => stage.close())
+  const open = [1, 2, 3].map(() => openRaw(stage.port, request('POST', '/runs/wait', '', '{}')))
+  t.same(await Promise.all(open.map(statusOf)), [200, 200, 200])
+  const one = openRaw(stage.port, request('GET', '/info'))
+  await one.closed
+  t.match(one.text(), /^HTTP\/1\.1 503[\s\S]*Retry-After: 1[\s\S]*WEFT_MAX_CONNECTIONS/)
+  for (const raw of open) raw.socket.destroy()
+})
+
+t.test('a WebSocket message beyond the limit ends its connection before it is received', async t => {
+  const stage = await openStage({ socket_bytes: 64 * 1024 })
+  t.teardown(() => stage.close())
+  const raw = openRaw(stage.port, upgrade)
+  t.equal(await statusOf(raw), 101)
+  // A masked binary frame that announces 1 MB.
+  const head = Buffer.alloc(14)
+  head.set([0x82, 0xff])
+  head.writeBigUInt64BE(1024n * 1024n, 2)
+  raw.socket.write(head)
+  raw.socket.write(Buffer.alloc(1024))
+  await raw.closed
+  t.pass('closed')
+})
+
+t.test('requests with wrong keys of one address are checked slowly after ten', async t => {
+  const penalty = openPenalty()
+  for (let i = 0; i < 9; i++) {
+    t.ok(await penalty.admit('a'))
+    t.notOk(penalty.refused('a'))
+  }
+  t.ok(penalty.refused('a'), 'the tenth is reported')
+  const order: string[] = []
+  const slow = [1, 2, 3].map(n => penalty.admit('a').then(() => order.push(`a${n}`)))
+  await penalty.admit('b').then(() => order.push('b'))
+  await Promise.all(slow)
+  t.same(order, ['b', 'a1', 'a2', 'a3'], 'another address does not wait')
+  const many = Array.from({ length: 101 }, () => penalty.admit('a'))
+  t.equal(await many[100], false, 'the line has an end')
+})
+
+t.test('a penalty ends', async t => {
+  let now = 0
+  const penalty = openPenalty(() => now)
+  for (let i = 0; i < 20; i++) penalty.refused('a')
+  now += 61_000
+  let done = false
+  void penalty.admit('a').then(() => (done = true))
+  await new Promise(setImmediate)
+  t.ok(done)
+})
+
+t.test('parts of the API that are not served yet say so', async t => {
+  const stage = await openStage()
+  t.teardown(() => stage.close())
+  const of = async (method: string, path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${stage.port}${path}`, { method })
+    return [answer.status, ((await answer.json()) as { detail: string }).detail]
+  }
+  t.same(await of('POST', '/mcp'), [501, 'Weft does not serve MCP yet'])
+  t.same(await of('POST', '/a2a/agent'), [501, 'Weft does not serve A2A yet'])
+  t.same(await of('GET', '/openapi.json'), [501, 'Weft does not serve the OpenAPI document yet'])
+  t.same(await of('GET', '/nothing'), [404, 'Not found'])
+})
+
+t.test('request headers travel with the calls that create runs, credentials do not', async t => {
+  const stage = await openStage()
+  t.teardown(() => stage.close())
+  const headers = {
+    'x-user-id': 'ann',
+    'user-agent': 'test',
+    'x-api-key': 'secret',
+    authorization: 'Bearer secret',
+    cookie: 'secret',
+    'x-tenant-id': 'secret',
+    'x-weft-identity': 'root',
+    'accept-language': 'de',
+  }
+  const post = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${stage.port}${path}`, { method: 'POST', body: '{}', headers })
+    await answer.body?.cancel()
+    return stage.calls.at(-1)!.head.headers
+  }
+  t.same(await post('/runs'), { 'x-user-id': 'ann', 'user-agent': 'test' })
+  t.same(await post(`/threads/${THREAD}/runs`), { 'x-user-id': 'ann', 'user-agent': 'test' })
+  t.equal(await post('/threads'), undefined)
+  const strict = await openStage({ configurable_headers: 'Accept-*, X-Api-Key' })
+  t.teardown(() => strict.close())
+  await fetch(`http://127.0.0.1:${strict.port}/runs`, { method: 'POST', body: '{}', headers })
+  const given = strict.calls.at(-1)!.head.headers!
+  t.equal(given['accept-language'], 'de')
+  t.notOk(Object.keys(given).some(name => name.startsWith('x-')))
+})
