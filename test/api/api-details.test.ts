@@ -175,7 +175,8 @@ t.test('a graph finds request headers in its config, and no credential', async t
   const headers = { 'x-user-id': 'ann', 'user-agent': 'curl/8', 'x-api-key': 'secret', 'x-other': 'from the header' }
   const config = { configurable: { 'x-other': 'from the body' } }
   const { body } = await ask('POST', '/runs/wait', { assistant_id: 'seen_config', input: {}, config }, headers)
-  const { configurable } = (body as unknown as { seen_config: { configurable: { [name: string]: unknown } } }).seen_config
+  const { configurable } = (body as unknown as { seen_config: { configurable: { [name: string]: unknown } } })
+    .seen_config
   t.match(configurable, { 'x-user-id': 'ann', 'user-agent': 'curl/8', 'x-other': 'from the body' })
   t.notOk(JSON.stringify(configurable).includes('secret'))
 })
