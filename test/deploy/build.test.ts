@@ -256,7 +256,7 @@ t.test('the description', async t => {
 t.test('the probe', async t => {
   const env = { PATH: process.env.PATH ?? '', TOKEN: 'there' }
   const check = (tree: string, say: (level: string, text: string) => void = quiet) =>
-    probe({ app: join(tree, 'langgraph.json'), env, memory_mb: 256, redactor, user: null }, never, say)
+    probe({ app: join(tree, 'langgraph.json'), env, memory_mb: 256, redactor, user: null, mark: 'probe.1' }, never, say)
   t.same(await check(folder(t, application('x'))), [{ graph_id: 'agent', description: null }])
   t.equal((await check(folder(t, aliasedApplication))).length, 1, 'path aliases and relative files are found')
   const throwing = folder(t, {
@@ -281,6 +281,14 @@ t.test('the probe', async t => {
     'graph.mjs': `if (process.env.TOKEN !== "there") throw new Error("unset")\n${application('x')['graph.mjs']}`,
   })
   t.equal((await check(asks)).length, 1, 'it has the environment of the application')
+  const talks = folder(t, {
+    ...application('x'),
+    'graph.mjs': `import { spawn } from 'node:child_process'
+process.send?.('ready')
+spawn('sleep', ['1000'], { detached: true, stdio: 'inherit' })
+${application('x')['graph.mjs']}`,
+  })
+  t.equal((await check(talks)).length, 1, 'neither a message nor a daemon of the application disturbs it')
 })
 
 const isRoot = process.getuid?.() === 0
@@ -307,7 +315,7 @@ t.test('another user for builds and probes', { skip: !isRoot }, async t => {
   })
   chmodSync(app, 0o755)
   const probing = { app: join(app, 'langgraph.json'), env: { PATH: process.env.PATH ?? '' }, memory_mb: 256 }
-  await t.rejects(probe({ ...probing, redactor, user }, never, quiet), /permission denied.*ours\/key/)
+  await t.rejects(probe({ ...probing, redactor, user, mark: 'probe.2' }, never, quiet), /permission denied.*ours\/key/)
 
   const artefacts = await openArtefacts(join(place, 'artefacts'))
   const key = 'b'.repeat(64)

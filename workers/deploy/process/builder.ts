@@ -111,6 +111,7 @@ export function openBuilder(
           memory_mb: size.memory_mb,
           redactor,
           user,
+          mark,
         },
         signal,
         say,

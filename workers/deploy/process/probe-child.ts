@@ -9,5 +9,7 @@ delete process.env.WEFT_APP
 // The deploy worker has ended: the result is not needed.
 process.once('disconnect', () => process.exit(1))
 const send = process.send!.bind(process)
+// The application has no parent to talk to.
+delete process.send
 const { hello } = await loadApplication(path!)
 send(hello satisfies ProbeResult)

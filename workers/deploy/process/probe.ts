@@ -6,11 +6,13 @@ import { spawn } from 'node:child_process'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Graph } from '../../../schemas/deploy-calls.js'
+import { validateHello } from '../../../schemas/host.js'
 import { asUser, type HostUser, homeOf } from '../../host-user.js'
 import { killGroup } from '../../kill-group.js'
 import type { Redactor } from '../../redact.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import { lines, type Say } from './command.js'
+import { killMarked, MARK } from './leftovers.js'
 import type { ProbeResult } from './probe-child.js'
 
 const PROGRAM = fileURLToPath(new URL('./probe-child.js', import.meta.url))
@@ -23,11 +25,13 @@ interface Probe {
   memory_mb: number
   redactor: Redactor
   user: HostUser | null
+  /** Of the processes that the graphs start (leftovers.ts). */
+  mark: string
 }
 
 /** Resolves to the graphs. Throws a Fault that names the graphs that cannot be loaded. */
 export async function probe(
-  { app, env, memory_mb, redactor, user }: Probe,
+  { app, env, memory_mb, redactor, user, mark }: Probe,
   signal: AbortSignal,
   say: Say,
 ): Promise<Graph[]> {
@@ -35,7 +39,7 @@ export async function probe(
   const child = spawn(process.execPath, ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, PROGRAM], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     ...asUser(user),
-    env: { ...env, ...homeOf(user), WEFT_APP: app },
+    env: { ...env, ...homeOf(user), WEFT_APP: app, [MARK]: mark },
     // As the hosts of the application: for relative files and path aliases.
     cwd: dirname(app),
     detached: true,
@@ -54,18 +58,24 @@ export async function probe(
   signal.addEventListener('abort', kill, { once: true })
   try {
     let result: ProbeResult | null = null
-    child.once('message', message => {
-      result = message as ProbeResult
+    child.on('message', message => {
+      // The code of the application runs there, and may send messages of its own.
+      const checked = validateHello(message)
+      if (!checked.success) return
+      result ??= checked.data
       kill()
     })
     const how = await new Promise<string>((resolve, reject) => {
       let ended = ''
       child.once('error', reject)
+      let killed: Promise<void> | undefined
       child.once('exit', (code, name) => {
         ended = name === null ? `exit code ${code}` : name
         kill()
+        // A process that it has left behind keeps the output open.
+        killed = killMarked(mark)
       })
-      child.once('close', () => resolve(ended))
+      child.once('close', () => void Promise.resolve(killed).then(() => resolve(ended), reject))
     })
     for (const each of flush) each()
     if (signal.aborted) throw new Stopped('the task was stopped')
