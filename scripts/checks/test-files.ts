@@ -63,6 +63,8 @@ const LONG: { readonly [name: string]: number } = {
   'deploy/kill': 40,
   'faults/malformed-frames': 28,
   'faults/half-open': 60,
+  'faults/killed-worker': 60,
+  'host/application': 60,
   'host/node-gate': 30,
   'faults/isolated-graph': 24,
   'faults/mongo-crons': 40,

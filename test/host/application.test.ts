@@ -49,6 +49,22 @@ t.test('a bad file is one sentence', async t => {
   t.match((await loadApplication(join(root, 'none.json'))).hello.error, /none\.json cannot be read\.$/)
 })
 
+t.test('a graph that hangs while it loads is named and left out; the others are served', async t => {
+  const path = application(
+    { graphs: { hangs: './hang.mjs:graph', works: './a.mjs:graph' } },
+    { 'hang.mjs': 'await new Promise(() => {})', 'a.mjs': graph('1') },
+  )
+  const host = await startHost(path)
+  t.teardown(() => host.stop())
+  const { error, graphs } = await host.hello
+  t.equal(error, null)
+  t.match(graphs, [
+    { graph_id: 'hangs', error: /^Graph "hangs" \(.*hang\.mjs\) did not finish loading in time: / },
+    { graph_id: 'works', error: null },
+  ])
+  t.match(host.output.stderr, /^Still loading graph "hangs" \(.*hang\.mjs\)\.$/m)
+})
+
 t.test('a library that is too old is named, with the versions that are served', async t => {
   const library = (version: string) => ({
     'node_modules/@langchain/langgraph/package.json': JSON.stringify({ name: '@langchain/langgraph', version }),

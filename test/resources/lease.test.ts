@@ -16,7 +16,7 @@ interface Handler {
   handle(value: unknown, context: Context): Promise<Reply>
 }
 
-const WATCH_MS = 6_000
+const WATCH_MS = 12_000
 
 /** A resource worker with a clock that the test moves, and one run. */
 async function stage(t: Test, wrap: (store: Store) => Store = store => store) {

@@ -1,17 +1,17 @@
 /** How a supervisor takes work: a wake-up becomes a claim, a claim becomes a run. */
 import type { Log } from '../../bus/log.js'
 import type { Job } from '../../bus/queue.js'
-import type { Claim } from '../../schemas/calls.js'
 import { type RunId, token } from '../../schemas/ids.js'
 import { monotonicMs } from '../pipe.js'
 import type { LeaseClient } from './lease-client.js'
 import type { RunSignals } from './run-signals.js'
 import type { ClaimedLease, RunTable } from './run-table.js'
 
-/** Time to see whether the holder of a redelivered run still sends heartbeats (reliability 2.1.4). */
-const WATCH_MS = 6_000
-/** A run whose holder lives is delivered again after this time. */
-const HELD_MS = 15_000
+/**
+ * The wake-up of a held run is delivered again after this time, to any worker. The resource workers see when its holder
+ * is dead; a worker that watched itself would begin the wait anew when it dies.
+ */
+const HELD_MS = 5_000
 const FAILED_MS = 1_000
 
 export interface Claimed {
@@ -89,18 +89,13 @@ export function openClaims({ log, table, leases, signals, onClaimed, onEnd }: Cl
     }
   }
 
-  async function takeLease(claiming: PendingClaim): Promise<Pick<Claimed, 'lease' | 'start' | 'confirmed_at'> | null> {
-    let seen: Claim['seen']
-    for (;;) {
-      const confirmed_at = monotonicMs()
-      const { head, body } = await leases.claim(claiming.job, seen)
-      if (head.claim === 'taken' && head.lease !== undefined) return { lease: head.lease, start: body, confirmed_at }
-      if (head.claim !== 'held') void claiming.job.done()
-      else if (seen !== undefined) claiming.job.back(HELD_MS)
-      if (head.claim !== 'held' || seen !== undefined || head.lease === undefined) return null
-      seen = { attempt: head.lease.attempt, heartbeats: head.lease.heartbeats ?? 0 }
-      await new Promise(done => setTimeout(done, WATCH_MS))
-    }
+  async function takeLease({ job }: PendingClaim): Promise<Pick<Claimed, 'lease' | 'start' | 'confirmed_at'> | null> {
+    const confirmed_at = monotonicMs()
+    const { head, body } = await leases.claim(job)
+    if (head.claim === 'taken' && head.lease !== undefined) return { lease: head.lease, start: body, confirmed_at }
+    if (head.claim === 'held') job.back(HELD_MS)
+    else void job.done()
+    return null
   }
 
   return {

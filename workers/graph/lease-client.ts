@@ -18,7 +18,7 @@ export const isFenced = has('fenced')
 export const isUnreachable = has('unavailable')
 
 export interface LeaseClient {
-  claim(job: Job, seen?: Claim['seen']): Promise<Answer>
+  claim(job: Job): Promise<Answer>
   /** Reads checkpoints, or saves them under the lease. */
   checkpoints(verb: 'save' | 'get' | 'list', lease: Lease | null, body: Uint8Array): Promise<Uint8Array>
   /** Operations of the run on the item store. */
@@ -46,8 +46,8 @@ export function openLeaseClient(caller: Caller, worker: string): LeaseClient {
   const headOf = (lease: Lease) => ({ request_id: lease.run_id, lease: wireLease(lease) })
 
   return {
-    claim({ run_id, thread_id }, seen) {
-      const body = json({ run_id, thread_id, worker, seen } satisfies Claim)
+    claim({ run_id, thread_id }) {
+      const body = json({ run_id, thread_id, worker } satisfies Claim)
       return caller.ask(rpc('runs', 'claim'), { request_id: run_id }, body, { timeout: 10_000, patience: 5_000 })
     },
     async checkpoints(verb, lease, body) {

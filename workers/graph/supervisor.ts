@@ -43,6 +43,8 @@ const MISPLACED_LIMIT_MS = 60_000
 const MAX_MISPLACED = 10_000
 /** `id: 0`, `event: x` and `data: 0`, with their line ends. */
 const MIN_EVENT_BYTES = 22
+/** A stop without a broker for this time gives up on its runs: the process that stops us has ended the broker, too. */
+const CUT_OFF_MS = 1_000
 /** The part of the time to stop that is reserved for giving runs back. */
 const HAND_BACK_MS = 1_500
 
@@ -324,8 +326,12 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     /** A run that does not finish in time is given back: its host is killed first, so that it never runs twice. */
     async stop(ms) {
       const until = Date.now() + ms
-      while ((table.runs.size > 0 || claims.size() > 0) && Date.now() < until - HAND_BACK_MS)
+      let connected_at = Date.now()
+      const isCutOff = () => connected_at < Date.now() - CUT_OFF_MS
+      while ((table.runs.size > 0 || claims.size() > 0) && Date.now() < until - HAND_BACK_MS && !isCutOff()) {
         await new Promise(done => setTimeout(done, 20))
+        if (link.connected()) connected_at = Date.now()
+      }
       leases.stopRetrying()
       hosts?.quiet()
       const runs = [...table.runs.values()]
@@ -333,7 +339,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
         if (run.phase === 'waiting') handBack.giveBack(run, NOT_HERE)
         else if (run.phase === 'running') run.host?.kill()
       }
-      await Promise.all(runs.map(run => run.left))
+      // Without a broker nothing can be given back: the runs are taken over.
+      if (!isCutOff()) await Promise.all(runs.map(run => run.left))
       clearInterval(heartbeats)
       signals.close()
     },

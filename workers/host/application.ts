@@ -106,8 +106,16 @@ export async function loadApplication(path: string): Promise<Application> {
     if (warning !== null) console.warn(warning)
     const library = await libraryOf(folder, files)
     const hello: Hello = { error: null, graphs: [], library: version, ttl, item_ttl }
-    for (const { graph_id, description, file, name, error } of entries) {
-      const loaded = error === null ? await load(graph_id, file!, name) : error
+    const loadIn = loadTimes()
+    const loading: Promise<Awaited<ReturnType<typeof load>>>[] = []
+    for (const { graph_id, file, name, error } of entries) {
+      const work = error === null ? loadIn(graph_id, file!, load(graph_id, file!, name)) : Promise.resolve(error)
+      loading.push(work)
+      // One after the other, but none waits for a graph that hangs.
+      await Promise.race([work, sleep(TURN_MS)])
+    }
+    for (const [n, { graph_id, description }] of entries.entries()) {
+      const loaded = await loading[n]!
       if (typeof loaded === 'string') hello.graphs.push({ graph_id, description, error: loaded })
       else {
         graphs.set(graph_id, loaded.graphOf)
@@ -121,6 +129,28 @@ export async function loadApplication(path: string): Promise<Application> {
   } catch (error) {
     const hello = { error: (error as Error).message, graphs: [] }
     return { hello, graphs, library: null, schemaTools: async () => null, execution: executionOf('unknown') }
+  }
+}
+
+/** A graph that is still loading is named in the log after this time. */
+const SLOW_MS = 5_000
+/** The next graph begins to load after this time. */
+const TURN_MS = 10_000
+/** Graphs that have not loaded this long after the start are left out: the launcher waits 60 s. */
+const LOAD_MS = 40_000
+
+const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms).unref())
+
+/** Names graphs that load slowly; the result of one that does not end in time is a sentence. */
+function loadTimes(): <T>(graph_id: string, file: string, work: Promise<T>) => Promise<T | string> {
+  const deadline = performance.now() + LOAD_MS
+  return (graph_id, file, work) => {
+    const slow = setTimeout(() => console.warn(`Still loading graph "${graph_id}" (${file}).`), SLOW_MS)
+    const late = sleep(Math.max(SLOW_MS, deadline - performance.now())).then(
+      () =>
+        `Graph "${graph_id}" (${file}) did not finish loading in time: something at the top level of its module waits without end.`,
+    )
+    return Promise.race([work, late]).finally(() => clearTimeout(slow))
   }
 }
 

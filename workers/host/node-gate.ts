@@ -1,6 +1,6 @@
 /**
- * No node starts 15 s after the lease of its run was last confirmed, in every durability: the run may have been taken
- * over by then, and the other worker waits at least 16 s. A worker that is cut off or paused so executes one node of a
+ * No node starts 11 s after the lease of its run was last confirmed, in every durability: a resource worker takes a run
+ * from its holder after 12 s without a heartbeat (resources/runs/holders.ts). A worker that is cut off or paused so executes one node of a
  * run beside its successor at most. The nodes wait until a heartbeat is confirmed, or until the run is stopped.
  *
  * The gate also knows whether a node executes although the library has rejected.
@@ -11,7 +11,7 @@
  */
 import { monotonicMs } from '../pipe.js'
 
-export const CONFIRMED_MS = 15_000
+export const CONFIRMED_MS = 11_000
 
 export interface NodeGate {
   /** Resolves when no node of the run executes. */

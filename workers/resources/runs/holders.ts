@@ -1,6 +1,8 @@
 /**
  * Whether the holders of running runs are alive. The row of a run has the attempt and a count that grows with each
- * heartbeat (every 5 s); a holder is dead when both stay the same for 6 s in which its heartbeats could be stored.
+ * heartbeat (every 5 s); a holder is dead when both stay the same for 12 s in which its heartbeats could be stored:
+ * longer than its hosts start nodes without a confirmed heartbeat (host/node-gate.ts), so old and new attempt overlap by
+ * the node that executes at most.
  * No clocks of two machines are compared. An outage of the store or the broker, and a pause of this process, start the
  * wait again: a heartbeat that could not arrive never counts against a run.
  */
@@ -9,8 +11,8 @@ import type { Lifecycle } from '../../../bus/lifecycle.js'
 import type { Store } from '../../../store/port.js'
 import type { Holders, Look } from '../context.js'
 
-/** A live holder sends a heartbeat within this time. */
-export const WATCH_MS = 6_000
+/** A live holder sends two heartbeats within this time. */
+export const WATCH_MS = 12_000
 /** A heartbeat or a ping that takes longer may hide that the holder is alive. */
 const LATE_MS = 500
 const TICK_MS = 500
