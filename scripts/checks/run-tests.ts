@@ -37,8 +37,11 @@ const {
     'embedded-only': { type: 'boolean' },
   },
 }).values
-/** Shares of the machine: two per core, and no more than eight clusters at a time. */
-const shares = Number(jobs) || Math.min(2 * availableParallelism(), 8)
+/**
+ * Files that run at the same time: 2.5 per core, at most ten. A file keeps a third of a core busy on average (its CPU time
+ * was 5 s of 15 s in the median, on two cores); what has a limit of time still keeps it at this load.
+ */
+const shares = Number(jobs) || Math.min(Math.ceil(2.5 * availableParallelism()), 10)
 
 /** Settings of the person's shell do not reach the servers that tests start. MONGODB_URL has another name in tests. */
 const FOREIGN =

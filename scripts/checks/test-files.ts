@@ -22,8 +22,8 @@ export interface Choice {
   embeddedOnly: boolean
 }
 
-/** These keep the cores busy, or measure how something else bears it. */
-const BUSY = /^(browser|deploy|faults)\/|^(scripts\/bench|api\/large-payloads)$/
+/** These keep a core busy for most of their time, or measure how something else bears it; others mostly wait. */
+const BUSY = /^browser\/|^(scripts\/bench|api\/large-(streams|values)|faults\/host-crashes)$/
 const BROWSER = /^browser\//
 /** What needs a MongoDB server in any case. */
 const MONGO = /(^|\/)mongo[\w-]*$/
@@ -46,6 +46,9 @@ const ONE_STORE: { readonly [name: string]: string } = {
   'api/stream-resume': 'events on their way to a client; they are kept by the broker',
   'api/thread-stream': 'events on their way to a client; they are kept by the broker',
   'api/messages': 'events on their way to a client',
+  'api/large-streams': 'events on their way to a client',
+  'api/descriptions': 'drawings and schemas, which hosts compute from code',
+  'api/library-lines': 'the rows of api/runs, with other versions of the library',
 }
 
 /** Longest first, so that no long file begins when all others have ended. Seconds on two cores; others take less. */
@@ -53,7 +56,8 @@ const LONG: { readonly [name: string]: number } = {
   'faults/mongo': 120,
   'faults/host-crashes': 115,
   'faults/full-restart': 100,
-  'api/large-payloads': 95,
+  'api/large-values': 50,
+  'api/large-streams': 45,
   'api/cancel': 90,
   'faults/lease-loss': 65,
   'store/sqlite': 65,

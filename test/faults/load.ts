@@ -8,11 +8,15 @@ const RUNS_MS = 90_000
 /** The body of the next run. */
 type Input = () => { assistant_id: string; input: object }
 
-/** Creates runs one after the other until `stop`; each run that was answered 2xx must end as success. */
+/** Callers at the same time, so that a fault meets several calls in flight. */
+const CALLERS = 4
+
+/** Four callers create runs, each one after the other, until `stop`; a run that was answered 2xx must end as success. */
 export function load(roles: Pick<Roles, 'urls'>, input: Input = () => ({ assistant_id: 'slow', input: { ms: 300 } })) {
   const accepted: { thread_id: string; run_id: string }[] = []
   const refused: number[] = []
   let on = true
+  let slowest = 0
   const one = async (i: number) => {
     const url = roles.urls[i % roles.urls.length]!
     const headers = { 'content-type': 'application/json' }
@@ -25,16 +29,21 @@ export function load(roles: Pick<Roles, 'urls'>, input: Input = () => ({ assista
     else refused.push(run.status)
     await Promise.all([run.bodyUsed || run.arrayBuffer(), thread.bodyUsed || thread.arrayBuffer()])
   }
-  const ended = (async () => {
-    for (let i = 0; on && i < 2_000; i++) {
+  const calls = async (caller: number) => {
+    for (let i = caller; on && i < 2_000; i += CALLERS) {
       // A connection closed by a stopping edge is no answer; only answers count.
+      const since = Date.now()
       await one(i).catch(() => refused.push(0))
-      await sleep(30)
+      slowest = Math.max(slowest, Date.now() - since)
+      await sleep(CALLERS * 30)
     }
-  })()
+  }
+  const ended = Promise.all(Array.from({ length: CALLERS }, (_, caller) => calls(caller)))
   return {
     accepted,
     refused,
+    /** Milliseconds that the slowest pair of calls took. */
+    slowest: () => slowest,
     async stop() {
       on = false
       await ended

@@ -68,7 +68,15 @@ t.test('the database is killed and restarted twice under load: no accepted run i
   t.ok(refused.includes(503), 'some calls were refused during the outage')
   const ran = all.filter(stepLog => stepLog.steps().length > 0)
   t.ok(ran.length >= accepted.length)
-  for (const stepLog of ran) t.same([...new Set(stepLog.steps())], [1, 2, 3], 'every step was executed')
+  for (const stepLog of ran) {
+    // A step may run again after the outage, when its checkpoint could not be stored; no run goes back behind one.
+    const steps = stepLog.steps()
+    t.same([...new Set(steps)], [1, 2, 3], 'every step was executed')
+    t.ok(
+      steps.every((step, i) => i === 0 || step === steps[i - 1] || step === steps[i - 1]! + 1),
+      `in order, and only the step in progress again: ${steps}`,
+    )
+  }
 })
 
 t.test(
