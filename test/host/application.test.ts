@@ -92,6 +92,25 @@ t.test('a library that is too old is named, with the versions that are served', 
   }
 })
 
+t.test('a package that is not installed: the file that imports it, and the command that installs it', async t => {
+  const files = {
+    'src/a.mjs': `import '@langchain/openai'`,
+    'src/b.cjs': `require('not-here/deep')`,
+    'package.json': '{}',
+  }
+  const path = application({ graphs: { a: './src/a.mjs:a', b: './src/b.cjs:b' } }, files)
+  const folder = dirname(path)
+  const host = await startHost(path)
+  t.teardown(() => host.stop())
+  const { graphs } = await host.hello
+  t.equal(
+    graphs[0]!.error,
+    `Graph "a" cannot be loaded: Cannot find package '@langchain/openai' imported from ${join(folder, 'src/a.mjs')} (run npm install in ${folder})`,
+  )
+  t.match(graphs[1]!.error, `Graph "b" cannot be loaded: Cannot find module 'not-here/deep'`)
+  t.match(graphs[1]!.error, `(run npm install in ${folder})`)
+})
+
 t.test('one bad graph does not hide the others', async t => {
   const path = application(
     {

@@ -3,7 +3,7 @@
  * the others that work; a file that cannot be understood is one sentence for the person who wrote it.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseEnv } from 'node:util'
 import type { IValidation } from 'typia'
@@ -277,8 +277,20 @@ async function load(
     return `Graph "${graph_id}": the export "${name}" of ${file} is not a graph.`
   } catch (error) {
     console.error(error)
-    return `Graph "${graph_id}" cannot be loaded: ${error instanceof Error ? error.message : String(error)}`
+    return `Graph "${graph_id}" cannot be loaded: ${error instanceof Error ? error.message : String(error)}${adviceOn(error, file)}`
   }
+}
+
+/** A package that is not installed: the command that installs it. */
+function adviceOn(error: unknown, file: string): string {
+  const { code, message = '' } = error as { code?: string; message?: string }
+  const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
+  if (!isMissing || !/^Cannot find (package|module) '[^./]/.test(message)) return ''
+  let folder = dirname(file)
+  while (!existsSync(join(folder, 'package.json')) && folder !== dirname(folder)) folder = dirname(folder)
+  const isPackage = existsSync(join(folder, 'package.json'))
+  const [, name = ''] = /'((?:@[^/']+\/)?[^/']+)/.exec(message) ?? []
+  return isPackage ? ` (run npm install in ${folder})` : ` (run npm init -y && npm install ${name} in ${dirname(file)})`
 }
 
 /** `export default` of a CommonJS module stands one level deeper. */

@@ -137,7 +137,11 @@ function lendLibraries(): void {
       return original.call(this, request, ...rest)
     } catch (error) {
       if ((error as { code?: string }).code !== 'MODULE_NOT_FOUND' || !LENT.test(request)) throw error
-      return ours.resolve(request)
+      try {
+        return ours.resolve(request)
+      } catch {
+        throw error
+      }
     }
   }
 }

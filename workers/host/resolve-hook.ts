@@ -1,4 +1,4 @@
-/** Module hook (its own thread): what an application cannot resolve from its folder is resolved from ours. */
+/** Module hook, in a thread for hooks: packages that the application lacks are resolved from our folder. */
 import type { ResolveHook } from 'node:module'
 
 let lent = /^$/
@@ -14,6 +14,11 @@ export const resolve: ResolveHook = async (specifier, context, next) => {
     return await next(specifier, context)
   } catch (error) {
     if ((error as { code?: string }).code !== 'ERR_MODULE_NOT_FOUND' || !lent.test(specifier)) throw error
-    return next(specifier, { ...context, parentURL: ours })
+    try {
+      return await next(specifier, { ...context, parentURL: ours })
+    } catch {
+      // The first error names the file of the application that imports the package.
+      throw error
+    }
   }
 }
