@@ -62,6 +62,20 @@ export interface FinishHead {
   save_size: number
 }
 
+/** Body of `failed`: an error of graph code, for the log. */
+export interface RunFailure {
+  error: string
+  message: string
+  graph_id: string
+  assistant_id: string | null
+  node: string | null
+  /** `file:line:column` in the application. */
+  at: string | null
+  stack: string | null
+}
+
+export const validateRunFailure = typia.createValidate<RunFailure>()
+
 /** Body of `last`: why the process ends, as an error of whoever is charged. */
 export interface LastWords {
   error: string

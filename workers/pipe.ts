@@ -24,6 +24,8 @@ export const FROM_HOST = {
   pong: 5,
   /** Answers `call`: id is the call's; flags 0 = good (body: JSON text), 1 = error (body: JSON {code, detail}). */
   called: 6,
+  /** Graph code has failed the run in `slot`; sent before its finish. Body: RunFailure as JSON. */
+  failed: 10,
   // These use a second pipe, which also works while the event loop is blocked (host/watchdog.ts).
   /** The code of `slot` holds the event loop. count = milliseconds so far; repeated each second. */
   held: 7,

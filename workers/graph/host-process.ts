@@ -23,7 +23,8 @@ const STOP_MS = 3_000
 const DRAIN_MS = 1_000
 const BLOCKED_MS = 1_000
 /** The frames that the supervisor handles. */
-const RUN_FRAMES = new Set<number>([FROM_HOST.chunk, FROM_HOST.ask, FROM_HOST.finish, FROM_HOST.called])
+const { chunk, ask, failed, finish, called } = FROM_HOST
+const RUN_FRAMES = new Set<number>([chunk, ask, failed, finish, called])
 /** The application may need the variables that the operator set, but not our own credentials. */
 const OWN_VARIABLES = /^(NATS_|MONGODB_URL$|LANGGRAPH_AES_KEY$|WEFT_)/
 

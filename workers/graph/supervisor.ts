@@ -12,6 +12,7 @@ import { type Puller, pull } from '../../bus/queue.js'
 import { openRings } from '../../bus/ring.js'
 import { validateCheckpointQuery } from '../../schemas/checkpoints.js'
 import type { Config } from '../../schemas/config.js'
+import { validateRunFailure } from '../../schemas/host.js'
 import { type Pool, type RunId, token } from '../../schemas/ids.js'
 import { attemptOf } from '../../schemas/subjects.js'
 import { ANSWER, ASK, CHUNK, FROM_HOST, type Frame, MalformedFrame, monotonicMs, readJson, TO_HOST } from '../pipe.js'
@@ -146,8 +147,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     const host = hosts?.pick(run.lease.graph_id, suspects.has(run.run_id), waited_ms) ?? null
     if (host === null || run.start === null) return
     table.assign(run, host)
-    const { run_id, thread_id, attempt } = run.lease
-    log.info({ run_id, thread_id, attempt, host: host.pid }, 'run started')
+    const { run_id, thread_id, attempt, graph_id } = run.lease
+    log.info({ run_id, thread_id, graph_id, attempt, host: host.pid }, 'run started')
     host.send({ kind: TO_HOST.start, slot: run.slot, id: run.confirmed_at, body: run.start })
     run.start = null
     limitTime(run, host)
@@ -194,8 +195,17 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
       foreign++
     } else if (isAsk) ask(host, frame, run)
     else if (frame.kind === FROM_HOST.chunk) publish(run, frame)
+    else if (frame.kind === FROM_HOST.failed) logFailure(run, frame)
     else if (frame.kind === FROM_HOST.finish) finish(run, frame)
     else foreign++
+  }
+
+  /** One entry for an error of graph code. The error itself is in the finish of the run. */
+  function logFailure(run: ActiveRun, { body }: Frame): void {
+    if (isMuted(run)) return
+    const { error, message, stack, ...where } = readJson(body, validateRunFailure)
+    const { run_id, thread_id, attempt } = run.lease
+    log.error({ run_id, thread_id, attempt, ...where, err: errorFrom(error, message, stack) }, 'run failed')
   }
 
   /** The host numbers its events; ids of another attempt, or not greater than the last, are dropped. */
@@ -345,6 +355,13 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
       signals.close()
     },
   }
+}
+
+/** An error as the logger serialises it: its `type` is the name where there is no constructor. */
+function errorFrom(name: string, message: string, stack: string | null): Error {
+  const error = new Error(message)
+  error.stack = stack ?? `${name}: ${message}`
+  return Object.defineProperties(error, { name: { value: name }, constructor: { value: null } })
 }
 
 const NOT_HERE = {

@@ -6,6 +6,7 @@ import { interruptsOf, type ThreadState } from '../../schemas/threads.js'
 import { FROM_HOST } from '../pipe.js'
 import type { Snapshot } from './application.js'
 import type { Ended } from './events.js'
+import { failureOf } from './failure.js'
 import { LARGEST_STATE, StateTooLarge } from './limits.js'
 import { errorOf, render } from './render.js'
 import type { RunState } from './run-state.js'
@@ -16,7 +17,10 @@ const LARGEST = 250 * 1024 * 1024
 const NOTHING = new Uint8Array(0)
 
 /** How a run ended. */
-export type Outcome = Pick<FinishHead, 'status'> & Partial<Pick<FinishHead, 'error'>>
+export interface Outcome extends Pick<FinishHead, 'status'>, Partial<Pick<FinishHead, 'error'>> {
+  /** What graph code threw: it is logged. */
+  thrown?: unknown
+}
 
 /** Computes the state that the run leaves behind, once, and ends. */
 export async function settle(run: RunState, outcome: Outcome): Promise<void> {
@@ -31,6 +35,10 @@ export async function settle(run: RunState, outcome: Outcome): Promise<void> {
     if (run.saver !== null && state !== null) rest = restOf(state)
   } catch (error) {
     if (outcome.status === 'success') outcome = { status: 'error', error: errorOf(error) }
+  }
+  if (outcome.thrown !== undefined) {
+    const failure = failureOf(run, outcome.thrown, state)
+    run.host.send({ kind: FROM_HOST.failed, slot: run.slot, body: Buffer.from(JSON.stringify(failure)) })
   }
   await finish(run, outcome, { values, rest, next: state?.next, interrupts: interruptsOf(state?.tasks ?? []) })
 }

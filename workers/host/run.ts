@@ -106,7 +106,7 @@ async function execute(run: RunState, newest: Uint8Array): Promise<void> {
     if (!(run.abort.signal.reason instanceof TimedOut)) return settle(run, { status: 'interrupted' })
     return settle(run, { status: 'timeout', error: { error: 'RunTimeout', message: 'The run took too long' } })
   }
-  return settle(run, { status: 'error', error: errorOf(failed.error) })
+  return settle(run, { status: 'error', error: errorOf(failed.error), thrown: failed.error })
 }
 
 /** API: metadata is the first event of each attempt, with exactly these keys. */

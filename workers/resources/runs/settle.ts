@@ -139,6 +139,7 @@ export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promis
         run_id,
         thread_id,
         graph_id: run.graph_id,
+        assistant_id: run.assistant_id,
         attempt: lease.attempt,
         status: outcome.status,
         ms: now - run.created_at,
