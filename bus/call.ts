@@ -80,6 +80,8 @@ const SWEEP_MS = 100
 const PAUSE_MS = 250
 /** How long a call waits before it is sent again when no worker serves its subject. */
 const NOBODY_MS = 50
+/** Time after a reconnect in which a worker that was disconnected, too, can still send its answer. */
+const LOST_MS = 2_000
 
 export function openCaller(link: Link): Caller {
   const inbox = link.inbox()
@@ -139,7 +141,7 @@ export function openCaller(link: Link): Caller {
     for (const call of waiting.values()) {
       if (call.message !== message) continue
       if (now < call.retryUntil) setTimeout(() => waiting.has(call.id) && enqueue(call), NOBODY_MS).unref()
-      else reject(call, fail('unavailable', 'No worker serves this request at the moment'))
+      else reject(call, fail('unavailable', nobodyServes(call.subject)))
     }
   }
 
@@ -150,10 +152,16 @@ export function openCaller(link: Link): Caller {
     else group.push(call)
   }
 
+  /**
+   * While the broker is away, calls wait here and are not published: the client would send a call after its caller got an
+   * error for it.
+   */
   function flush(): void {
+    if (!link.connected()) return
     const groups = turn
     turn = new Map()
-    for (const [subject, calls] of groups) {
+    for (const [subject, queued] of groups) {
+      const calls = queued.filter(({ id }) => waiting.has(id))
       let from = 0
       for (const message of messagesOf(calls.map(call => call.entry))) {
         const number = ++lastMessage
@@ -172,10 +180,27 @@ export function openCaller(link: Link): Caller {
 
   const sweep = setInterval(() => {
     const now = Date.now()
+    if (!link.connected()) {
+      for (const call of waiting.values())
+        if (call.message === 0 && call.retryUntil <= now)
+          reject(call, fail('unavailable', 'The broker cannot be reached'))
+    }
     for (const call of waiting.values())
       if (call.due <= now) reject(call, fail('unavailable', `${call.subject} did not answer in time`))
   }, SWEEP_MS)
   sweep.unref()
+
+  // The answers to calls that were sent before a disconnect may be lost.
+  const stopListening = link.onReconnect(() => {
+    const before = lastMessage
+    const lost = setTimeout(() => {
+      for (const call of waiting.values())
+        if (call.message > 0 && call.message <= before)
+          reject(call, fail('unavailable', 'The connection to the broker was lost before the answer'))
+    }, LOST_MS)
+    lost.unref()
+    if (turn.size > 0) flush()
+  })
 
   function call(
     subject: string,
@@ -230,12 +255,16 @@ export function openCaller(link: Link): Caller {
     close() {
       closed = true
       clearInterval(sweep)
+      stopListening()
       subscription.unsubscribe()
       for (const { reject } of waiting.values()) reject(fail('unavailable', 'the connection was closed'))
       waiting.clear()
     },
   }
 }
+
+const nobodyServes = (subject: string): string =>
+  `No worker serves this request at the moment: start "weft ${subject.startsWith('host.') ? 'graphs' : 'resources'}"`
 
 const isUnavailable = ({ head }: Answer) => head.code === 'unavailable'
 

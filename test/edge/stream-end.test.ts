@@ -62,6 +62,37 @@ t.test('a broker restart is bridged: what was missed is replayed', async t => {
   t.same(idsIn(await text), upTo(9))
 })
 
+t.test('while the broker is away a call is refused soon, and is not carried out later', async t => {
+  const own = await openStage({})
+  t.teardown(() => own.close())
+  const post = () => fetch(`http://127.0.0.1:${own.port}/threads`, { method: 'POST', body: '{}' })
+  let taken = () => {}
+  const inFlight = new Promise<void>(done => (taken = done))
+  own.handlers['threads.create'] = bytesHandler(() => {
+    taken()
+    return new Promise(() => {})
+  })
+  const first = post()
+  await inFlight
+  delete own.handlers['threads.create']
+  own.nats.kill()
+  await eventually(t, () => !own.edge.connected(), 'the disconnect')
+  // The promise is 1.5 s; the call itself would wait for a minute.
+  const started = performance.now()
+  const refused = await post()
+  t.ok(performance.now() - started < 10_000)
+  t.equal(refused.status, 503)
+  t.equal(refused.headers.get('retry-after'), '1')
+  t.same(await refused.json(), { detail: 'The broker cannot be reached' })
+  await own.nats.restart()
+  const lost = await first
+  t.equal(lost.status, 503, 'a call that was under way')
+  t.match(await lost.json(), { detail: /lost before the answer/ })
+  await own.worker.nc.flush()
+  t.equal((await post()).status, 200)
+  t.equal(own.calls.filter(({ verb }) => verb === 'threads.create').length, 2, 'the refused call was not sent later')
+})
+
 t.test('an orderly stop cuts streams, so that clients resume, and reports nothing', async t => {
   const own = await openStage({})
   own.template = { on_disconnect: 'cancel' }
