@@ -1,10 +1,12 @@
 /**
  * The writing side of a run's events. Resumable runs publish to the stored stream, whose republish is the only way to
- * `live.<run>`; others publish there directly and keep a ring. At most 256 messages are unconfirmed; a missing
- * confirmation means: stop, and send again from that message on, in order (readers drop what they have).
+ * `live.<run>`; others publish there directly and fill a ring. At most 256 messages and 4 MB of a run are unconfirmed.
+ * When a confirmation is missing, the publisher waits until the broker has processed everything sent before, then sends
+ * again from that message on, in order (readers drop events that they have): a broker that stops costs one copy of the
+ * unconfirmed messages, however long it stops.
  *
- * The stored stream persists asynchronously: a server killed right after it confirmed can have lost what it confirmed
- * (seen on 2.15.1). So what was confirmed in the last seconds is kept, and sent again first after a reconnect.
+ * The stored stream persists asynchronously: a server that is killed can lose messages that it had just confirmed (seen on
+ * 2.15.1). So messages confirmed in the last seconds stay in memory, and are sent again first after a reconnect.
  */
 import type { RunId } from '../schemas/ids.js'
 import { blockOf, chunk, EVENTS_PER_BLOCK, live } from '../schemas/subjects.js'
@@ -16,7 +18,13 @@ import { headersOf, type Kept, type Rings } from './ring.js'
 /** Largest message of events; a larger event goes in parts. */
 const MAX_EVENT_MESSAGE = 256 * 1024
 const MAX_UNCONFIRMED = 256
+const MAX_UNCONFIRMED_BYTES = 4 * 1024 * 1024
+/** Waiting messages and bytes of a run, and bytes of all runs, beyond which hosts are held back. */
+const MAX_WAITING = 2_048
+const MAX_WAITING_BYTES = 4 * 1024 * 1024
+const MAX_WAITING_BYTES_IN_ALL = 64 * 1024 * 1024
 const CONFIRM_MS = 2_000
+const AGAIN_MS = 100
 /** How long and how much confirmed is kept for a broker that dies. */
 const RECENT_MS = 3_000
 const RECENT_BYTES = 4 * 1024 * 1024
@@ -24,11 +32,13 @@ const RECENT_BYTES = 4 * 1024 * 1024
 export interface Publisher {
   /** `count` whole SSE events with consecutive ids from `first`; `v2`: of protocol v2. */
   send(first: number, count: number, bytes: Uint8Array, v2?: boolean): void
-  /** Messages that are not confirmed or not yet sent; the sender of frames waits when it grows. */
+  /** Messages that are not confirmed or not yet sent. */
   backlog(): number
+  /** True when the sender of frames must wait: too many messages or bytes of this run, or bytes of all, are waiting. */
+  isCongested(): boolean
   /** Resolves when everything is confirmed, at the latest after `ms`. */
   settled(ms: number): Promise<void>
-  /** Nothing more comes; watches over what was confirmed for a few seconds more. */
+  /** The last event was sent; confirmed messages stay in memory for a few seconds more. */
   end(): void
 }
 
@@ -48,17 +58,24 @@ export function openPublisher(
   rings: Rings,
   { run, attempt, resumable, budget, onSpent }: PublisherOptions,
 ): Publisher {
-  /** Sent or not, in order; the head is the first unconfirmed. */
+  /** Sent or not, in order; the first is the oldest unconfirmed one. */
   let line: Kept[] = []
   let sent = 0
   let stored = 0
   let spent = false
-  /** Not to be stored any more; they wait for those that are, or readers would find a gap. */
+  /** Beyond the budget, so not stored; they wait for the stored ones, or readers would find a gap. */
   let late: Kept[] = []
   let generation = 0
   let recent: { message: Kept; at: number }[] = []
   let recentBytes = 0
+  let sentBytes = 0
+  let waitingBytes = 0
   const waiters = new Set<() => void>()
+  /** Changes the bytes that wait here, and those of all runs. */
+  const account = (bytes: number) => {
+    waitingBytes += bytes
+    rings.waiting.bytes += bytes
+  }
   if (!resumable) rings.open(run)
 
   function direct(message: Kept): void {
@@ -72,15 +89,18 @@ export function openPublisher(
       spent = true
       onSpent?.(message.first)
     }
-    if (spent) return void (line.length > 0 ? late.push(message) : direct(message))
+    if (spent && line.length === 0) return direct(message)
+    account(message.bytes.length)
+    if (spent) return void late.push(message)
     stored += message.bytes.length
     line.push(message)
     advance()
   }
 
   function advance(): void {
-    while (sent < line.length && sent < MAX_UNCONFIRMED) {
+    while (sent < line.length && sent < MAX_UNCONFIRMED && sentBytes < MAX_UNCONFIRMED_BYTES) {
       const message = line[sent++]!
+      sentBytes += message.bytes.length
       const mine = generation
       const subject = chunk(run, blockOf(message.first))
       mux.ask(subject, message.bytes, { headers: headersOf(message), timeout: CONFIRM_MS }).then(
@@ -98,11 +118,18 @@ export function openPublisher(
     const at = line.indexOf(message)
     if (at < 0) return
     // Confirmations of one stream come in order: one of a later message covers the earlier ones.
-    for (const done of line.slice(0, at + 1)) remember(done)
+    for (const done of line.slice(0, at + 1)) {
+      sentBytes -= done.bytes.length
+      account(-done.bytes.length)
+      remember(done)
+    }
     line = line.slice(at + 1)
     sent -= at + 1
     if (line.length > 0) return advance()
-    for (const message of late) direct(message)
+    for (const message of late) {
+      account(-message.bytes.length)
+      direct(message)
+    }
     late = []
     for (const done of waiters) done()
   }
@@ -115,25 +142,37 @@ export function openPublisher(
       recentBytes -= recent.shift()!.message.bytes.length
   }
 
-  /** The broker was away: what it may have lost goes first. */
+  /** The connection was lost: messages that the broker may have lost are sent first. */
   const offReconnect = resumable
     ? link.onReconnect(() => {
         line = [...recent.map(one => one.message), ...line]
+        account(recentBytes)
         recent = []
         recentBytes = 0
         if (line.length === 0) return
-        generation++
-        sent = 0
+        restart()
         advance()
       })
     : () => {}
 
   function again(mine: number): void {
     if (mine !== generation) return
+    restart()
+    const current = generation
+    link.log.warn({ run_id: run, waiting: line.length }, 'stored events were not confirmed; sending again')
+    const next = () => {
+      if (current === generation) advance()
+    }
+    // The broker answers a flush after everything sent before it. Without a connection the reconnect sends again.
+    const wait = () => void setTimeout(() => (link.connected() ? next() : wait()), AGAIN_MS).unref()
+    link.nc.flush().then(wait, wait)
+  }
+
+  /** From now on confirmations of earlier copies do not count. */
+  function restart(): void {
     generation++
     sent = 0
-    link.log.warn({ run_id: run, waiting: line.length }, 'stored events were not confirmed; sending again')
-    setTimeout(advance, 100).unref()
+    sentBytes = 0
   }
 
   return {
@@ -142,6 +181,10 @@ export function openPublisher(
         resumable ? store(message) : direct(message)
     },
     backlog: () => line.length + late.length,
+    isCongested: () =>
+      line.length + late.length >= MAX_WAITING ||
+      waitingBytes >= MAX_WAITING_BYTES ||
+      rings.waiting.bytes >= MAX_WAITING_BYTES_IN_ALL,
     settled: ms =>
       new Promise(resolve => {
         if (line.length === 0) return resolve()

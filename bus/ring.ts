@@ -37,6 +37,8 @@ export interface Rings {
   ended(run: RunId): void
   drop(run: RunId): void
   bytes(): number
+  /** Bytes of all runs that wait for their confirmation (publish.ts). */
+  readonly waiting: { bytes: number }
 }
 
 export function openRings(): Rings {
@@ -100,6 +102,7 @@ export function openRings(): Rings {
     },
     drop,
     bytes: () => total,
+    waiting: { bytes: 0 },
   }
 }
 

@@ -147,6 +147,7 @@ t.test('on a server', async t => {
     // What shares the memory of the read would change with it.
     read.fill(0)
     serveRing(id)
+    await graphs.nc.flush()
     const kept: Batch[] = []
     await follower.replay(id, { resumable: false, after: -1 }, batch => kept.push(batch))
     t.same(ids(kept), [0, 1])
@@ -279,6 +280,33 @@ t.test('on a server', async t => {
     t.equal(new Set(jobs.map(job => job.run_id)).size, 8, 'what was given back came again, nothing was lost')
     puller.quiet()
     for (const job of jobs) t.equal(await job.done(), true)
+  })
+
+  await t.test('a broker that stops costs one copy of the unconfirmed events', async t => {
+    const id = run('stopped')
+    const rings = openRings()
+    const options = { run: id, attempt: 1, resumable: true, budget: 1e9 }
+    const publisher = openPublisher(graphs, mux, rings, options)
+    const other = openPublisher(graphs, mux, rings, { ...options, run: run('stopped2') })
+    t.notOk(publisher.isCongested())
+    process.kill(nats.pid()!, 'SIGSTOP')
+    const before = graphs.nc.stats().outBytes
+    const size = 200_000
+    for (let first = 0; first < 100; first++) publisher.send(first, 1, events(first, 1, size))
+    t.ok(publisher.isCongested(), 'the sender is held back by bytes')
+    t.notOk(other.isCongested(), 'a run that sends little is not')
+    // Several times the wait for a confirmation, after each of which everything was sent again.
+    await new Promise(done => setTimeout(done, 9_000))
+    const sent = graphs.nc.stats().outBytes - before
+    process.kill(nats.pid()!, 'SIGCONT')
+    t.ok(sent < 6 * 1024 * 1024, `${sent} bytes were sent to a broker that took none`)
+    await publisher.settled(30_000)
+    t.equal(publisher.backlog(), 0)
+    t.equal(rings.waiting.bytes, 0)
+    t.notOk(publisher.isCongested())
+    const seen: Batch[] = []
+    await follower.replay(id, { resumable: true, after: -1 }, batch => seen.push(batch))
+    t.same([...new Set(ids(seen))], range(0, 100), 'nothing is missing')
   })
 
   await t.test('after the server was killed everything goes on', async t => {

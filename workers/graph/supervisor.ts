@@ -30,8 +30,6 @@ import { openStopping } from './stopping.js'
 /** A claimed run goes back to the queue when no host was ready for this time. */
 const NO_HOST_MS = 30_000
 const MAX_SUSPECTS = 10_000
-/** Unconfirmed messages of a run at which its host is paused. */
-const MAX_BACKLOG = 2_048
 const PAUSE_MS = 10_000
 /** The questions that a slot without a run may ask. */
 const READS = new Set<number>([ASK.get, ASK.list])
@@ -220,7 +218,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     }
     run.last_event_id = lastId
     run.publisher.send(id, count, body, flags === CHUNK.v2)
-    if (run.isHostPaused || run.publisher.backlog() < MAX_BACKLOG) return
+    if (run.isHostPaused || !run.publisher.isCongested()) return
     run.isHostPaused = true
     run.host?.pause()
     void run.publisher.settled(PAUSE_MS).then(() => {
