@@ -53,6 +53,8 @@ t.test('calls', async t => {
   t.match(await text('name', new Uint8Array([0x22, 0xff, 0x22])), { status: 400, detail: /UTF-8/ })
   t.match(await text('name', '{"run_id":'), { status: 400, detail: /not valid JSON/ })
   t.match(await text('name', `${'['.repeat(101)}${']'.repeat(101)}`), { status: 400, detail: /deeper than 100/ })
+  t.match(await text('name', `[${'{},'.repeat(1_000_001)}{}]`), { status: 400, detail: /more than 1000000 values/ })
+  t.match(await text('name', JSON.stringify(','.repeat(1_000_001))), { status: 422 }, 'commas in a string do not count')
   t.match(await text('name', '{"run_id":5}'), { status: 422, detail: 'run_id: expected a text, got 5' })
   t.match(await text('name', '{}'), { status: 422, detail: 'run_id: expected a text, got nothing' })
   t.match(await text('name', '"[[[[{{{{\\"[["'), { status: 422 }, 'brackets in a string are no depth')
