@@ -1,7 +1,7 @@
 /**
- * What the NATS server that we start is told: reliability's settings, and one user per role that may say and hear what
- * that role's code does and nothing else. Who answers a role has that role's inbox among its publish rights;
- * `allow_responses` is not used (it lets one answer through per request).
+ * The configuration of the NATS server that Weft starts: reliability's settings, and one user per role, which may publish
+ * and subscribe to the subjects of that role's code and no others. A role that answers another may publish to its inbox;
+ * `allow_responses` is not used (it allows one answer per request).
  */
 import { randomBytes } from 'node:crypto'
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -46,7 +46,10 @@ export const RIGHTS: { [role in Role]: Rights } = {
   },
   graphs: {
     publish: [
-      'rpc.>',
+      ...['claim', 'heartbeat', 'stream_full', 'finish', 'release'].map(verb => `rpc.runs.${verb}`),
+      ...['save', 'get', 'list'].map(verb => `rpc.checkpoints.${verb}`),
+      'rpc.items.batch',
+      'rpc.assistants.register',
       '_INBOX_resources.>',
       '_INBOX_edge.>',
       '_INBOX_graphs.>',
@@ -56,7 +59,6 @@ export const RIGHTS: { [role in Role]: Rights } = {
       '$JS.API.CONSUMER.INFO.RUNS.*',
       '$JS.ACK.RUNS.>',
     ],
-    never: ['rpc.deployments.*', 'rpc.revisions.*', 'rpc.providers.*', 'rpc.assistants.retire'],
     subscribe: ['_INBOX_graphs.>', 'ctl.run.*', 'ctl.worker.*', 'event.>', 'host.>'],
   },
   deployer: {
