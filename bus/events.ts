@@ -9,6 +9,7 @@ import { control, end, event, threadNews } from '../schemas/subjects.js'
 import type { ThreadNews } from '../schemas/thread-stream.js'
 import type { Link } from './connect.js'
 import type { Ending } from './follow.js'
+import type { Mux } from './mux.js'
 
 /** A wait result up to this size travels with the terminal event. */
 const MAX_RESULT = 256 * 1024
@@ -31,6 +32,14 @@ type RunSignal = { do: 'replay'; after: number } | { do: 'cancel' }
 
 export const sendCancel = (link: Link, run: RunId): void =>
   link.nc.publish(control(run), Buffer.from(JSON.stringify({ do: 'cancel' })))
+
+/** As sendCancel; resolves to false when no supervisor has the run or is claiming it. */
+export const cancelReaches = (mux: Mux, run: RunId): Promise<boolean> =>
+  mux.ask(control(run), Buffer.from(JSON.stringify({ do: 'cancel' })), { timeout: 1_000 }).then(
+    ({ headers }) => headers?.code !== 503,
+    // A supervisor does not answer a signal.
+    () => true,
+  )
 
 /** Null: this is no signal. */
 export function readSignal(data: Uint8Array): RunSignal | null {

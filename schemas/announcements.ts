@@ -11,6 +11,8 @@ export interface Registration {
   revision?: string
   pool: string
   graphs: { graph_id: string; description?: string | null; config?: JsonObject; context?: JsonObject }[]
+  /** Graphs of the application that could not be loaded, with the sentence why. */
+  failed?: { graph_id: string; error: string }[]
   /** Default time to live of its threads; null or absent: unlimited. */
   ttl?: TtlDefaults | null
   /** Default time to live of its items; null or absent: unlimited. */

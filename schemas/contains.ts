@@ -16,6 +16,8 @@ const MAX_KEYS = 64
 const PLAIN = /^[\x20-\x7e]{1,64}$/
 /** Comparisons of one call; what needs more is refused. */
 const MAX_WORK = 2_000_000
+/** What each further document of a search adds to that: a search over many small documents is not refused. */
+const WORK_PER_DOCUMENT = 200
 /** Arrays from this size on are looked up, not walked, for scalars. */
 const LARGE = 16
 
@@ -26,6 +28,15 @@ const LARGE = 16
  */
 export function contains(stored: unknown, filter: unknown): boolean {
   return inside(stored, filter, { left: MAX_WORK })
+}
+
+/** As `contains`, for all documents of one search: their comparisons together are limited. */
+export function containsAll(filter: unknown): (stored: unknown) => boolean {
+  const work = { left: MAX_WORK }
+  return stored => {
+    work.left += WORK_PER_DOCUMENT
+    return inside(stored, filter, work)
+  }
 }
 
 function inside(stored: unknown, filter: unknown, work: { left: number }): boolean {

@@ -61,7 +61,7 @@ export interface RunCreate {
 }
 
 /** API: threads-and-runs 9: stateless payloads; what else an element has, such as a thread_id, is ignored. */
-export type RunBatch = RunCreate[] & tags.MinItems<1>
+export type RunBatch = RunCreate[] & tags.MinItems<1> & tags.MaxItems<1000>
 
 /** API: threads-and-runs 11: either `status`, or `thread_id` with `run_ids`. */
 export interface RunsCancel {

@@ -1,20 +1,30 @@
 /**
- * Calls to addresses that users name: webhooks today. Private, loopback, link-local and other inner addresses are
- * refused; the check is made on the address that is then connected to, so a name that changes its mind gains nothing.
- * No redirects, 2 s to connect, 10 s in all, at most 64 KB of answer read, which nobody gets to see (reliability 2.10).
+ * Calls to addresses that users name: webhooks, and the sources of deployments. Private, loopback, link-local and other
+ * inner addresses are refused. The checked address is the one that is connected to, so that a name whose address changes
+ * gains nothing. No redirects, 2 s to connect, 10 s in all with the name lookup, at most 64 KB of the answer are read, and
+ * no client sees them (reliability 2.10).
  */
-import { lookup } from 'node:dns/promises'
+import { lookup, Resolver } from 'node:dns/promises'
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { BlockList, isIP } from 'node:net'
 
 const CONNECT_MS = 2_000
 const TOTAL_MS = 10_000
+/** Of one question to a name server. */
+const RESOLVE_MS = 2_000
 const MAX_ANSWER = 64 * 1024
 const PORTS = new Set(['', '80', '443', '8080', '8443'])
 
-const inner = new BlockList()
-for (const [address, prefix] of [
+const familyOf = (address: string) => (isIP(address) === 4 ? 'ipv4' : 'ipv6')
+
+function listOf(ranges: readonly (readonly [address: string, prefix: number])[]): BlockList {
+  const list = new BlockList()
+  for (const [address, prefix] of ranges) list.addSubnet(address, prefix, familyOf(address))
+  return list
+}
+
+const inner4 = listOf([
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
@@ -26,33 +36,59 @@ for (const [address, prefix] of [
   ['198.18.0.0', 15],
   ['224.0.0.0', 4],
   ['240.0.0.0', 4],
-] as const)
-  inner.addSubnet(address, prefix, 'ipv4')
-for (const [address, prefix] of [
-  ['::', 128],
-  ['::1', 128],
-  ['64:ff9b::', 96],
-  ['64:ff9b:1::', 48],
+])
+
+/** Public addresses of IPv6, and those among them that are not: special purposes and Teredo, documentation, 6to4. */
+const global6 = listOf([['2000::', 3]])
+const special6 = listOf([
+  ['2001::', 23],
+  ['2001:db8::', 32],
   ['2002::', 16],
-  ['fc00::', 7],
-  ['fe80::', 10],
-  ['ff00::', 8],
-] as const)
-  inner.addSubnet(address, prefix, 'ipv6')
+  ['3fff::', 20],
+])
 
-/** Metadata services of clouds: closed whatever is allowed. */
-const metadata = new BlockList()
-for (const address of ['169.254.169.254', '100.100.100.200', 'fd00:ec2::254'])
-  metadata.addAddress(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')
+/** Metadata services of clouds: closed even when WEFT_ALLOW_HOSTS names them. */
+const metadata = listOf([
+  ['169.254.169.254', 32],
+  ['169.254.170.2', 32],
+  ['169.254.170.23', 32],
+  ['100.100.100.200', 32],
+  ['168.63.129.16', 32],
+  ['fd00:ec2::254', 128],
+  ['fd00:ec2::23', 128],
+  ['fd20:ce::254', 128],
+])
 const isMetadata = (host: string): boolean =>
-  isIP(host) !== 0 && metadata.check(host, isIP(host) === 4 ? 'ipv4' : 'ipv6')
+  isIP(host) !== 0 && [host, ...embeddedIn(host)].some(address => metadata.check(address, familyOf(address)))
 
-/** What an operator opened: `host`, `host:port`, an address or a CIDR, comma-separated (WEFT_ALLOW_HOSTS). */
+/** The IPv4 addresses that an IPv6 address leads to: mapped, compatible, NAT64, 6to4, Teredo. */
+function embeddedIn(address: string): string[] {
+  if (isIP(address) !== 6) return []
+  const [a, b, c, d, e, f, g, h] = groupsOf(address)
+  const dotted = (high: number, low: number) => [high >> 8, high & 255, low >> 8, low & 255].join('.')
+  if (a === 0x2002) return [dotted(b!, c!)]
+  if (a === 0x2001 && b === 0) return [dotted(c!, d!), dotted(g! ^ 0xffff, h! ^ 0xffff)]
+  const isLow = [a, b, c, d, e].every(group => group === 0) && (f === 0 || f === 0xffff)
+  return isLow || (a === 0x64 && b === 0xff9b) ? [dotted(g!, h!)] : []
+}
+
+/** The eight numbers of an IPv6 address. */
+function groupsOf(address: string): number[] {
+  // URL writes every spelling in one way, without dots.
+  const text = new URL(`http://[${address.replace(/%.*$/, '')}]/`).hostname.slice(1, -1)
+  const [left = '', right] = text.split('::')
+  const numbers = (part: string) => (part === '' ? [] : part.split(':').map(group => Number.parseInt(group, 16)))
+  const [head, tail] = [numbers(left), numbers(right ?? '')]
+  return [...head, ...new Array<number>(8 - head.length - tail.length).fill(0), ...tail]
+}
+
+/** Opened addresses: `host`, `host:port`, an address or a CIDR, comma-separated (WEFT_ALLOW_HOSTS). */
 export interface Allowed {
   hosts: Set<string>
   addresses: BlockList
 }
 
+/** Throws an Error with one sentence when a range has no valid prefix: `10.0.0.0/` would open everything. */
 export function parseAllowed(text: string): Allowed {
   const allowed: Allowed = { hosts: new Set(), addresses: new BlockList() }
   for (const entry of text
@@ -61,14 +97,23 @@ export function parseAllowed(text: string): Allowed {
     .filter(part => part !== '')) {
     const [address = '', prefix] = entry.split('/')
     const family = isIP(address)
+    if (
+      prefix !== undefined &&
+      (family === 0 || !/^\d{1,3}$/.test(prefix) || Number(prefix) > (family === 4 ? 32 : 128))
+    )
+      throw new Error(
+        `WEFT_ALLOW_HOSTS: expected a host, host:port, an address or a range such as 10.0.0.0/8, got "${entry}"`,
+      )
     if (family === 0) allowed.hosts.add(entry)
-    else if (prefix === undefined) allowed.addresses.addAddress(address, family === 4 ? 'ipv4' : 'ipv6')
-    else allowed.addresses.addSubnet(address, Number(prefix), family === 4 ? 'ipv4' : 'ipv6')
+    else if (prefix === undefined) allowed.addresses.addAddress(address, familyOf(address))
+    else allowed.addresses.addSubnet(address, Number(prefix), familyOf(address))
   }
   return allowed
 }
 
-/** Null when the URL may be called as far as its text tells, else the sentence why not. */
+const HINT = 'WEFT_ALLOW_HOSTS opens others'
+
+/** Null when the text of the URL may be called, else the sentence why not. */
 export function refusal(text: string, allowed: Allowed): string | null {
   let url: URL
   try {
@@ -79,10 +124,10 @@ export function refusal(text: string, allowed: Allowed): string | null {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'expected an http or https URL'
   if (url.username !== '' || url.password !== '') return 'expected a URL without user and password'
   const host = url.hostname.replace(/^\[|\]$/g, '').toLowerCase()
-  if (isNamed(url, allowed)) return isMetadata(host) ? 'this address is never called' : null
-  if (!PORTS.has(url.port)) return 'expected port 80, 443, 8080 or 8443'
-  if (host === 'localhost' || host.endsWith('.localhost')) return 'expected a public address'
-  return isIP(host) !== 0 && !mayConnect(host, allowed) ? 'expected a public address' : null
+  if (isNamed(url, allowed)) return isMetadata(host) ? 'expected an address that is not of a metadata service' : null
+  if (!PORTS.has(url.port)) return `expected port 80, 443, 8080 or 8443; ${HINT}`
+  if (host === 'localhost' || host.endsWith('.localhost')) return `expected a public address; ${HINT}`
+  return isIP(host) !== 0 && !mayConnect(host, allowed) ? `expected a public address; ${HINT}` : null
 }
 
 const isNamed = (url: URL, { hosts }: Allowed): boolean =>
@@ -90,10 +135,18 @@ const isNamed = (url: URL, { hosts }: Allowed): boolean =>
 
 /** True when this address may be connected to. */
 export function mayConnect(address: string, { addresses }: Allowed): boolean {
-  // A BlockList sees through v4-mapped addresses (::ffff:…) by itself.
-  const family = isIP(address) === 4 ? 'ipv4' : 'ipv6'
-  return !metadata.check(address, family) && (addresses.check(address, family) || !inner.check(address, family))
+  if (isMetadata(address)) return false
+  return addresses.check(address, familyOf(address)) || isPublic(address)
 }
+
+/** Special addresses of IPv6 are not public, even when they lead to a public one of IPv4. */
+const isPublic = (address: string): boolean =>
+  isIP(address) === 4
+    ? !inner4.check(address, 'ipv4')
+    : global6.check(address, 'ipv6') && !special6.check(address, 'ipv6')
+
+/** The part of a URL that may be logged: a webhook often has a token in its path. */
+export const originOf = (text: string): string => (URL.canParse(text) ? new URL(text).origin : 'its URL')
 
 /** POSTs the body; resolves to the status. Throws an Error with one sentence: refused, unreachable, too slow. */
 export async function post(
@@ -102,15 +155,17 @@ export async function post(
   headers: { [name: string]: string },
   allowed: Allowed,
 ): Promise<number> {
-  const no = refusal(text, allowed)
-  if (no !== null) throw new Error(`${text} is not called: ${no}`)
+  const origin = originOf(text)
+  const deadline = Date.now() + TOTAL_MS
+  const reason = refusal(text, allowed)
+  if (reason !== null) throw new Error(`${origin} is not called: ${reason}`)
   const url = new URL(text)
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  const found = isIP(host) === 0 ? await lookup(host, { all: true }) : [{ address: host, family: isIP(host) }]
   const named = isNamed(url, allowed)
+  const found = isIP(host) === 0 ? await addressesOf(host, { named }) : [{ address: host, family: isIP(host) }]
   const bad = found.find(({ address }) => (named ? isMetadata(address) : !mayConnect(address, allowed)))
   if (found.length === 0 || bad !== undefined)
-    throw new Error(`${text} is not called: it leads to an address that is not public`)
+    throw new Error(`${origin} is not called: it leads to an address that is not public; ${HINT}`)
   const { address, family } = found[0]!
   return new Promise((resolve, reject) => {
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest
@@ -123,7 +178,7 @@ export async function post(
     })
     const total = setTimeout(
       () => request.destroy(new Error(`${url.host} did not answer within ${TOTAL_MS / 1000} s`)),
-      TOTAL_MS,
+      Math.max(1, deadline - Date.now()),
     )
     const connect = setTimeout(
       () => request.destroy(new Error(`${url.host} could not be reached within ${CONNECT_MS / 1000} s`)),
@@ -145,4 +200,26 @@ export async function post(
     })
     request.end(body)
   })
+}
+
+/**
+ * Resolves a name within 4 s. A name that users choose is asked for over a resolver of its own: `lookup` blocks one of
+ * the four threads that the files of this process need, too, for as long as the servers of the name do not answer. A
+ * name that the operator opened may be a local one (hosts file, search domain), which only `lookup` knows.
+ */
+async function addressesOf(
+  host: string,
+  { named }: { named: boolean },
+): Promise<{ address: string; family: number }[]> {
+  if (named) return lookup(host, { all: true })
+  const resolver = new Resolver({ timeout: RESOLVE_MS, tries: 1 })
+  const timer = setTimeout(() => resolver.cancel(), 2 * RESOLVE_MS)
+  try {
+    const [four, six] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
+    const found = [four, six].flatMap(one => (one.status === 'fulfilled' ? one.value : []))
+    if (found.length === 0) throw new Error(`the name ${host} could not be resolved`)
+    return found.map(address => ({ address, family: isIP(address) }))
+  } finally {
+    clearTimeout(timer)
+  }
 }

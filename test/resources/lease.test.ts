@@ -2,10 +2,12 @@ import t, { type Test } from 'tap'
 import { v7 } from 'uuid'
 import type { Context, Reply } from '../../bus/serve.js'
 import type { CallHead, Claim, Lease, Release } from '../../schemas/calls.js'
-import { BUILT_IN_APP } from '../../schemas/ids.js'
+import { BUILT_IN_APP, token } from '../../schemas/ids.js'
+import { control } from '../../schemas/subjects.js'
 import type { Step, Store } from '../../store/port.js'
 import type { Deps } from '../../workers/resources/context.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
+import { cancel, REASONS } from '../../workers/resources/runs/cancel.js'
 import { create } from '../../workers/resources/runs/create.js'
 import { openHolders, trackHeartbeats } from '../../workers/resources/runs/holders.js'
 import { leases } from '../../workers/resources/runs/lease.js'
@@ -20,7 +22,7 @@ const WATCH_MS = 12_000
 
 /** A resource worker with a clock that the test moves, and one run. */
 async function stage(t: Test, wrap: (store: Store) => Store = store => store) {
-  const { store, all } = await openStage(t, 1, wrap)
+  const { store, all, connect } = await openStage(t, 1, wrap)
   const clock = { ms: 0 }
   const holders = openHolders(() => clock.ms)
   const deps: Deps = { ...all[0]!, store: trackHeartbeats(all[0]!.store, holders), holders }
@@ -38,6 +40,9 @@ async function stage(t: Test, wrap: (store: Store) => Store = store => store) {
   await create(deps, { assistant_id: 'g' }, { app: BUILT_IN_APP, run_id, thread_id, mode: 'background', brings: null })
   return {
     store,
+    deps,
+    connect,
+    run_id,
     clock,
     holders,
     async claim(worker: string, seen?: Claim['seen']) {
@@ -173,3 +178,38 @@ t.test('a run that fails three times at the same step ends', async t => {
   for (const ended of [false, false, true]) t.same(await release((await claim('w')).lease!), { ended })
   t.match(await run(), { status: 'error', attempt: 4 }, 'an attempt that was merely interrupted is not charged')
 })
+
+const settled = async (run: () => Promise<{ status: string }>) => {
+  while ((await run()).status === 'running') await new Promise(next => setTimeout(next, 10))
+}
+
+t.test('a cancelled run whose worker is gone ends at once', async t => {
+  const { deps, claim, run, run_id } = await stage(t)
+  await claim('a worker that has no connection')
+  await cancel(deps, run_id, 'interrupt', REASONS.client)
+  await settled(run)
+  t.match(await run(), { status: 'interrupted', attempt: 1 }, 'no other worker had to claim it')
+})
+
+t.test(
+  'a cancelled run is left to its holder while that receives signals, and ended when it is found dead',
+  async t => {
+    const { deps, connect, clock, claim, run, run_id } = await stage(t)
+    const supervisor = await connect('graphs')
+    const signals: string[] = []
+    supervisor.subscribe(
+      control(token('run', run_id)),
+      message => void signals.push(message.string()),
+    )
+    await supervisor.nc.flush()
+    await claim('w')
+    await cancel(deps, run_id, 'interrupt', REASONS.client)
+    while (signals.length === 0) await new Promise(next => setTimeout(next, 10))
+    t.match(JSON.parse(signals[0]!), { do: 'cancel' })
+    t.match(await run(), { status: 'running', cancel: 'interrupt' })
+    while (!deps.holders.prune()) await new Promise(next => setTimeout(next, 10))
+    clock.ms += WATCH_MS
+    await settled(run)
+    t.match(await run(), { status: 'interrupted', attempt: 1 })
+  },
+)

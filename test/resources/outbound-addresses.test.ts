@@ -27,6 +27,13 @@ t.test('addresses that are not public are refused, in every spelling', async t =
     'http://localhost/',
     'http://a.localhost:8080/',
     'http://224.0.0.1/',
+    'http://168.63.129.16/',
+    'http://[::127.0.0.1]/',
+    'http://[::ffff:0:7f00:1]/',
+    'http://[2001::1]/',
+    'http://[fec0::1]/',
+    'http://[2001:db8::1]/',
+    'http://[100::1]/',
   ])
     t.not(refusal(url, nothing), null, url)
   for (const url of [
@@ -56,6 +63,39 @@ t.test('what an operator opens is open, metadata services never', async t => {
   t.equal(mayConnect('169.254.169.254', allowed), false)
   t.equal(refusal('http://hooks.internal:9000/x', allowed), null)
   t.not(refusal('http://hooks.internal:9001/x', allowed), null)
+})
+
+t.test('metadata services stay closed in every spelling, whatever is opened', t => {
+  const allowed = parseAllowed('0.0.0.0/0, ::/0')
+  for (const address of [
+    '169.254.169.254',
+    '169.254.170.2',
+    '168.63.129.16',
+    'fd20:ce::254',
+    '::ffff:169.254.169.254',
+    '::169.254.169.254',
+    '64:ff9b::a9fe:a9fe',
+    '2002:a9fe:a9fe::1',
+    '2001:0:a9fe:a9fe::1',
+    '2001:0:1:1:0:0:5601:5601',
+  ])
+    t.equal(mayConnect(address, allowed), false, address)
+  t.equal(mayConnect('10.1.2.3', allowed), true)
+  t.equal(mayConnect('fd00::1', allowed), true)
+  t.end()
+})
+
+t.test('a range without a valid prefix is refused', t => {
+  for (const text of ['10.0.0.0/', '10.0.0.0/x', '10.0.0.0/33', '::1/129', 'host/8', '10.0.0.0/-1'])
+    t.throws(() => parseAllowed(text), { message: /^WEFT_ALLOW_HOSTS: expected .* got "/ }, text)
+  t.end()
+})
+
+t.test('sentences name the setting that opens an address, and never the path of a URL', async t => {
+  t.match(refusal('http://localhost/', nothing), /WEFT_ALLOW_HOSTS/)
+  await t.rejects(post('http://127.0.0.1/token-in-path', Buffer.from(''), {}, nothing), {
+    message: /^http:\/\/127\.0\.0\.1 is not called: expected a public address; WEFT_ALLOW_HOSTS opens others$/,
+  })
 })
 
 t.test('calls', async t => {

@@ -35,6 +35,7 @@ import { leases } from '../../workers/resources/runs/lease.js'
 import { targetOf } from '../../workers/resources/runs/prepare.js'
 import { remove } from '../../workers/resources/runs/remove.js'
 import { dropOrphan, repair } from '../../workers/resources/runs/repair.js'
+import { newDeliveries } from '../../workers/resources/runs/webhooks.js'
 import { startNats } from '../helpers/nats.js'
 import { bytes, checkpoint } from '../store/conformance-rows.js'
 import { Crash, stepwise } from './stage.js'
@@ -68,6 +69,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     workspace: { tenant_id: v7(), organization_id: v7() },
     alarms: openAlarms(link),
     holders: openHolders(),
+    deliveries: newDeliveries(),
   }
   t.teardown(async () => {
     mux.close()

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { v7 } from 'uuid'
 import { openCaller } from '../../bus/call.js'
-import { openLink } from '../../bus/connect.js'
+import { type Link, openLink, type Role } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
 import { openMux } from '../../bus/mux.js'
 import { ensureConsumer, ensureStreams } from '../../bus/streams.js'
@@ -24,6 +24,7 @@ import { systemAssistantId } from '../../workers/resources/rows/assistant.js'
 import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
 import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { openHolders } from '../../workers/resources/runs/holders.js'
+import { newDeliveries } from '../../workers/resources/runs/webhooks.js'
 import { startNats } from '../helpers/nats.js'
 import { assistant } from '../store/conformance-rows.js'
 
@@ -35,6 +36,8 @@ export interface Stage {
   all: Deps[]
   /** Resolves when a wake-up of the run is in the work queue. */
   seen(run_id: string): Promise<void>
+  /** A connection of another role. */
+  connect(role: Role): Promise<Link>
 }
 
 /** With an assistant of graph `g`. `wrap` makes the store of each worker. */
@@ -69,6 +72,7 @@ export async function stage(
       serialize: serializer(),
       alarms: openAlarms(link),
       holders: openHolders(),
+      deliveries: newDeliveries(),
     }
     undo.push(async () => {
       deps.alarms.stop()
@@ -109,6 +113,11 @@ export async function stage(
   return {
     store,
     all,
+    async connect(role) {
+      const link = await openLink({ url: nats.url(role), role, log })
+      undo.push(() => link.close())
+      return link
+    },
     async seen(run_id) {
       while (!woken.has(run_id)) await new Promise(done => setTimeout(done, 10))
     },

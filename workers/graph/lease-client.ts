@@ -35,7 +35,8 @@ export interface LeaseClient {
 const json = (value: unknown) => Buffer.from(JSON.stringify(value))
 const parse = <T>({ body }: Answer) => JSON.parse(Buffer.from(body).toString()) as T
 
-export function openLeaseClient(caller: Caller, worker: string): LeaseClient {
+/** `app`: the application whose graphs this worker runs. */
+export function openLeaseClient(caller: Caller, worker: string, app: string): LeaseClient {
   const stopping = new AbortController()
   const untilStored = () => ({
     timeout: 15_000,
@@ -51,7 +52,7 @@ export function openLeaseClient(caller: Caller, worker: string): LeaseClient {
       return caller.ask(rpc('runs', 'claim'), { request_id: run_id }, body, { timeout: 10_000, patience: 5_000 })
     },
     async checkpoints(verb, lease, body) {
-      const head = lease === null ? { request_id: '' } : headOf(lease)
+      const head = lease === null ? { request_id: '', app } : headOf(lease)
       return (await caller.askUntilAnswered(rpc('checkpoints', verb), head, body, untilStored())).body
     },
     items: async (lease, body) =>

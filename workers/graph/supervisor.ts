@@ -79,7 +79,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   const rings = openRings()
   const table = openRunTable()
   const calls = openHostCalls(table)
-  const leases = openLeaseClient(caller, worker)
+  const leases = openLeaseClient(caller, worker, config.app_id)
   const signals = openRunSignals(link, rings, config.keep_ended_ms, cancel)
   const handBack = openHandBack({ log, table, leases, signals, onSlotFree: fill })
   const suspects = new Set<RunId>()

@@ -42,6 +42,11 @@ export const askForAnnouncements = ({ link }: Pick<Shared, 'link'>): void =>
 /** Handles an announcement that this worker received. Stored before it is forwarded, so that a restart loses none. */
 export async function shareAnnouncement({ store, link, apps }: Shared, announced: Announced): Promise<void> {
   const { app, pool, graphs } = announced
+  const before = apps.announcedFor(pool)
+  // A graph worker that was restarted with a changed application, or two applications in one pool: half of the runs fail.
+  if (before !== null && (before.app !== app || `${[...before.graphs].sort()}` !== `${[...graphs].sort()}`))
+    link.log.warn({ pool, app, graphs, before }, 'graph workers of one pool announce different graphs')
+  apps.setAnnounced(pool, { app, graphs })
   for (const graph_id of graphs) {
     const id = graphRecordId(app, graph_id)
     const body = JSON.stringify({ graph_id, pool })

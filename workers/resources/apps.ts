@@ -22,6 +22,11 @@ export interface Served {
 /** Reads the deployment of this slug or id from the store; null when there is none. */
 export type FindServed = (wanted: { slug: string } | { id: string }) => Promise<Served | null>
 
+export interface PoolAnnouncement {
+  app: string
+  graphs: readonly string[]
+}
+
 export interface Apps {
   /** The head with `app` filled in. Throws not_found, unavailable (being deployed) or conflict (API: control-plane 12). */
   resolve(head: CallHead): CallHead | Promise<CallHead>
@@ -33,6 +38,9 @@ export interface Apps {
   announce(app: string, graph_id: string, pool: string): void
   /** A stored announcement: the pool of the graph until a graph worker announces another. */
   remember(app: string, graph_id: string, pool: string): void
+  /** The last announcement for the pool that this worker received; null: none. */
+  announcedFor(pool: string): PoolAnnouncement | null
+  setAnnounced(pool: string, announcement: PoolAnnouncement): void
   /** Whether a graph worker can run its graphs. */
   ready(app: string): Promise<boolean>
   /** Drops cached deployments, because one changed. */
@@ -49,6 +57,7 @@ const CACHE_MS = 5_000
 export function openApps(find: FindServed): Apps {
   const announced = new Map<string, Map<string, string>>()
   const remembered = new Map<string, string>()
+  const byPool = new Map<string, PoolAnnouncement>()
   const generations = new Map<string, number>()
   let changes = 0
   let kept = new Map<string, { served: Promise<Served | null>; until: number }>()
@@ -103,6 +112,8 @@ export function openApps(find: FindServed): Apps {
       const graphs = announced.get(app) ?? new Map<string, string>()
       announced.set(app, graphs.set(graph_id, pool))
     },
+    announcedFor: pool => byPool.get(pool) ?? null,
+    setAnnounced: (pool, announcement) => void byPool.set(pool, announcement),
     remember(app, graph_id, pool) {
       remembered.set(JSON.stringify([app, graph_id]), pool)
     },

@@ -1,7 +1,10 @@
 /** `rpc.checkpoints.*`: reads by thread, saves under a lease. */
 import { bytesHandler, jsonHandler } from '../../bus/serve.js'
+import type { CallHead } from '../../schemas/calls.js'
 import { type CheckpointQuery, validateCheckpointQuery } from '../../schemas/checkpoints.js'
 import { fail } from '../../schemas/errors.js'
+import type { Store } from '../../store/port.js'
+import { appOf } from './apps.js'
 import type { Deps } from './context.js'
 import { packTuples, rowsOf } from './rows/checkpoint.js'
 import { leaseOf } from './runs/lease.js'
@@ -24,11 +27,26 @@ export const checkpoints = ({ store }: Deps) => ({
     if (failed !== -1) throw fail('fenced')
     return {}
   }),
-  get: jsonHandler<CheckpointQuery>(validateCheckpointQuery, async query => {
+  get: jsonHandler<CheckpointQuery>(validateCheckpointQuery, async (query, { head }) => {
+    if (!(await mayRead(store, query, head))) return { body: packTuples([]) }
     const tuple = await store.checkpoints.get(query)
     return { body: packTuples(tuple === null ? [] : [tuple]) }
   }),
-  list: jsonHandler<CheckpointQuery>(validateCheckpointQuery, async query => ({
-    body: packTuples(await store.checkpoints.list(query)),
+  list: jsonHandler<CheckpointQuery>(validateCheckpointQuery, async (query, { head }) => ({
+    body: packTuples((await mayRead(store, query, head)) ? await store.checkpoints.list(query) : []),
   })),
 })
+
+/**
+ * A run reads the checkpoints of the thread that its lease holds; a call without a lease those of its application. False
+ * when the thread does not exist, as that of an update that makes its thread. Throws fenced and forbidden.
+ */
+async function mayRead({ threads }: Store, { thread_id }: CheckpointQuery, head: CallHead): Promise<boolean> {
+  const thread = await threads.get(null, thread_id)
+  if (thread === null) return false
+  const { lease } = head
+  if (lease !== undefined && thread.active?.token !== lease.token) throw fail('fenced')
+  if (lease === undefined && thread.app !== appOf(head))
+    throw fail('forbidden', `Thread ${thread_id} belongs to another application`)
+  return true
+}

@@ -35,6 +35,7 @@ export interface Deps {
   serialize: ReturnType<typeof serializer>
   alarms: Alarms
   holders: Holders
+  deliveries: Deliveries
 }
 
 /**
@@ -82,4 +83,21 @@ export interface Holders {
   track<T>(work: Promise<T>): Promise<T>
   /** Drops entries of runs that are no longer looked at; true while there are others. */
   prune(): boolean
+}
+
+/** A host that webhooks are delivered to. */
+export interface WebhookHost {
+  active: number
+  /** Failed tries in a row. */
+  failures: number
+  /** No try before this time (ms). */
+  closed_until: number
+}
+
+/** The deliveries of one resource worker. */
+export interface Deliveries {
+  underWay: Set<string>
+  hosts: Map<string, WebhookHost>
+  /** A delivery was turned away: the alarms run again when a place is free. */
+  isCrowded: boolean
 }

@@ -31,7 +31,7 @@ import { openTtls } from './rows/thread-ttl.js'
 import { openHolders, trackHeartbeats, watchOutages } from './runs/holders.js'
 import { leases } from './runs/lease.js'
 import { runs } from './runs/rpc.js'
-import { webhookSecret } from './runs/webhooks.js'
+import { newDeliveries, webhookSecret } from './runs/webhooks.js'
 import { claimCluster } from './store-identity.js'
 import { startSweeper } from './sweeper.js'
 import { system } from './system.js'
@@ -73,6 +73,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     serialize: serializer(),
     alarms: openAlarms(link),
     holders,
+    deliveries: newDeliveries(),
   }
   watchOutages(holders, link, life)
   await followAnnouncements(deps, life)

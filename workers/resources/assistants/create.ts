@@ -6,6 +6,7 @@ import type { JsonObject } from '../../../schemas/json.js'
 import type { AssistantRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { checkGraph, insertSteps, newAssistant } from '../rows/assistant.js'
+import { checkTemplate, metadataText } from '../rows/limits.js'
 
 /** The new assistant, or with `if_exists=do_nothing` the stored one, unchanged. Throws `not_found` and `conflict`. */
 export async function createAssistant({ store }: Deps, app: string, body: AssistantCreate): Promise<AssistantRow> {
@@ -19,8 +20,9 @@ export async function createAssistant({ store }: Deps, app: string, body: Assist
     // Each as it was given; at execution the one that is empty mirrors the other.
     config: JSON.stringify(body.config ?? {}),
     context: JSON.stringify(body.context ?? {}),
-    metadata: JSON.stringify(withoutReserved(body.metadata ?? {})),
+    metadata: metadataText(withoutReserved(body.metadata ?? {})),
   })
+  checkTemplate('assistant', row.config, row.context, row.metadata)
   if ((await store.apply(insertSteps(row))) === -1) return row
   const stored = await store.assistants.get(app, row.assistant_id)
   if (stored !== null) {

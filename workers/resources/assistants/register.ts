@@ -1,19 +1,22 @@
 /** A graph worker announces itself: its pool's consumer and the system assistants of its graphs exist afterwards. */
+import { isDeepStrictEqual } from 'node:util'
 import { ensureConsumer } from '../../../bus/streams.js'
 import type { Registration } from '../../../schemas/announcements.js'
 import { token } from '../../../schemas/ids.js'
 import type { Store } from '../../../store/port.js'
 import { shareAnnouncement } from '../announcements.js'
 import type { Deps } from '../context.js'
-import { insertSteps, newAssistant, systemAssistantId } from '../rows/assistant.js'
+import { insertSteps, LOAD_ERROR, newAssistant, systemAssistantId } from '../rows/assistant.js'
+import { newRecord } from '../rows/record.js'
 
-export async function register({ app, revision, pool, graphs, ttl, item_ttl }: Registration, deps: Deps) {
+export async function register({ app, revision, pool, graphs, failed = [], ttl, item_ttl }: Registration, deps: Deps) {
   const { store, link, ttls, itemTtls } = deps
   await ttls.announce(app, pool, ttl ?? null)
   await itemTtls.announce(app, pool, item_ttl ?? null)
   await ensureConsumer(link, token('pool', pool))
   if (revision !== undefined) return {}
   await ensureSystemAssistants(store, app, graphs)
+  await storeLoadErrors(store, app, pool, failed)
   await shareAnnouncement(deps, { app, pool, graphs: graphs.map(({ graph_id }) => graph_id) })
   return {}
 }
@@ -38,4 +41,27 @@ export async function ensureSystemAssistants(store: Store, app: string, graphs: 
     if ((await store.assistants.get(app, assistant_id)) === null)
       await store.apply([{ step: 'assistants.remove', app, assistant_id }, ...insertSteps(row)])
   }
+}
+
+/** Replaces the load errors of the pool. */
+async function storeLoadErrors(
+  store: Store,
+  app: string,
+  pool: string,
+  failed: NonNullable<Registration['failed']>,
+): Promise<void> {
+  const parent = JSON.stringify([app, pool])
+  const rows = failed.map(({ graph_id, error }) =>
+    newRecord(LOAD_ERROR, JSON.stringify([app, pool, graph_id]), {
+      app,
+      parent,
+      body: JSON.stringify({ graph_id, error }),
+    }),
+  )
+  const stored = await store.records.list({ kind: LOAD_ERROR, parent, limit: 1_000 })
+  const bodies = (all: readonly { body: string }[]) => all.map(({ body }) => body).sort()
+  if (isDeepStrictEqual(bodies(stored), bodies(rows))) return
+  await store.apply([{ step: 'records.clear', kind: LOAD_ERROR, parent }])
+  // Inserted one by one: another worker of the pool may announce the same.
+  for (const row of rows) await store.apply([{ step: 'records.insert', row }])
 }

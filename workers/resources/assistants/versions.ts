@@ -9,6 +9,7 @@ import { merge } from '../../../schemas/json.js'
 import type { AssistantRow, AssistantVersionRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { checkGraph, versionOf } from '../rows/assistant.js'
+import { checkTemplate, metadataText } from '../rows/limits.js'
 import { pages } from '../rows/pages.js'
 import { withoutReserved } from './create.js'
 
@@ -23,7 +24,7 @@ export async function patchAssistant(deps: Deps, found: AssistantRow, body: Assi
   return changed(deps, found, async row => {
     const [newest] = await store.assistants.versions(app, assistant_id, 1)
     const metadata = body.metadata
-      ? JSON.stringify(merge(JSON.parse(row.metadata), withoutReserved(body.metadata)))
+      ? metadataText(merge(JSON.parse(row.metadata), withoutReserved(body.metadata)))
       : row.metadata
     const next: AssistantRow = {
       ...row,
@@ -36,6 +37,7 @@ export async function patchAssistant(deps: Deps, found: AssistantRow, body: Assi
       version: Math.max(newest?.version ?? 0, row.version) + 1,
       updated_at: later(row),
     }
+    checkTemplate('assistant', next.config, next.context, next.metadata)
     const where = { updated_at: row.updated_at }
     const failed = await store.apply([
       { step: 'versions.insert', row: versionOf(next) },

@@ -5,6 +5,7 @@
 import type { Cron, CronPayload } from '../../../schemas/crons.js'
 import { type JsonObject, time } from '../../../schemas/json.js'
 import type { RecordRow, Step } from '../../../store/port.js'
+import { checkTemplate, metadataText } from '../rows/limits.js'
 import type { Timetable } from './slots.js'
 
 export const CRON = 'cron'
@@ -35,12 +36,19 @@ export const rowOf = (
   parent: row.parent,
   name: null,
   rev: row.rev ?? 0,
-  body: JSON.stringify(body),
+  body: bodyText(body),
   keys: [assistantKey(body.assistant_id), enabledKey(body.enabled)],
   due_at: body.enabled ? body.next : null,
   created_at: row.created_at,
   updated_at: row.updated_at,
 })
+
+function bodyText(body: CronBody): string {
+  metadataText(body.metadata)
+  const text = JSON.stringify(body)
+  checkTemplate('cron', text)
+  return text
+}
 
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : time(ms))
 

@@ -45,7 +45,7 @@ export const crons = (deps: Deps) => ({
 
 async function create(deps: Deps, body: CronCreate, thread_id: string, head: CallHead) {
   const assistant = await findAssistant(deps.store, appOf(head), body.assistant_id)
-  if (assistant === null) throw fail('not_found', noAssistant(body.assistant_id))
+  if (assistant === null) throw await noAssistant(deps.store, appOf(head), body.assistant_id)
   checkWebhook(deps, body.webhook)
   const now = Date.now()
   const { schedule, timezone = null, enabled, end_time } = body

@@ -1,10 +1,11 @@
 /** Searching and counting crons (API: assistants-crons-store 3.2). */
 import type { Reply } from '../../../bus/serve.js'
-import { contains } from '../../../schemas/contains.js'
+import { containsAll } from '../../../schemas/contains.js'
 import type { Cron, CronCount, CronSearch } from '../../../schemas/crons.js'
 import { time } from '../../../schemas/json.js'
 import type { RecordSort, Store } from '../../../store/port.js'
 import { findAssistant } from '../rows/assistant.js'
+import { openPause } from '../rows/pages.js'
 import { each } from '../rows/record.js'
 import { assistantKey, CRON, cronOf, enabledKey } from './record.js'
 
@@ -56,10 +57,13 @@ async function* findMatching(
   if (assistant_id)
     keys.push(assistantKey((await findAssistant(store, app, assistant_id))?.assistant_id ?? assistant_id))
   if (enabled != null) keys.push(enabledKey(enabled))
+  const isContained = containsAll(metadata)
+  const pause = openPause()
   const parent = thread_id ? { parent: thread_id.toLowerCase() } : {}
   for await (const row of each(store, { kind: CRON, app, keys, sort, order, ...parent })) {
+    await pause()
     const cron = cronOf(row)
-    if (!metadata || contains(cron.metadata, metadata)) yield cron
+    if (!metadata || isContained(cron.metadata)) yield cron
   }
 }
 

@@ -35,10 +35,11 @@ export function checkTimetable({ schedule, timezone }: Omit<Timetable, 'end'>, s
   if (timezone !== null && !isZone(timezone))
     throw fail('invalid', `timezone: expected the IANA name of a time zone such as Europe/Berlin, got "${timezone}"`)
   const fields = schedule.trim().split(/\s+/).length
+  const hint = fields === 6 ? '; WEFT_CRON_SECONDS=1 allows a sixth field, the seconds, in front' : ''
   if (!NICKNAME.test(schedule.trim()) && fields !== 5 && !(seconds && fields === 6))
     throw fail(
       'invalid',
-      `schedule: expected five fields (minute, hour, day of month, month, day of week), got "${schedule}"`,
+      `schedule: expected five fields (minute, hour, day of month, month, day of week), got "${schedule}"${hint}`,
     )
   let first: Date | null
   try {

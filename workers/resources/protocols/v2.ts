@@ -170,7 +170,7 @@ const COMMON = { stream_mode: MODES, stream_subgraphs: true, stream_resumable: t
 async function runStart(deps: Deps, params: v2.RunStart, context: Context): Promise<Done> {
   const { input, config, metadata, langsmith_tracer, multitaskStrategy, multitask_strategy } = params
   const found = await findAssistant(deps.store, appOf(context.head), params.assistant_id)
-  if (found === null) throw fail('not_found', noAssistant(params.assistant_id))
+  if (found === null) throw await noAssistant(deps.store, appOf(context.head), params.assistant_id)
   const { assistant_id } = found
   const { assistant_id: bound = assistant_id } = context.head
   if (bound !== assistant_id)

@@ -1,6 +1,6 @@
 /** Assistants as they are first written and found (API: assistants-crons-store 2). */
 import { v5 } from 'uuid'
-import { fail } from '../../../schemas/errors.js'
+import { fail, type WeftError } from '../../../schemas/errors.js'
 import { isUuid, SYSTEM_ASSISTANT_NAMESPACE } from '../../../schemas/ids.js'
 import type { AssistantRow, AssistantVersionRow, Step, Store } from '../../../store/port.js'
 
@@ -65,5 +65,24 @@ export async function checkGraph(store: Store, app: string, graph_id: string): P
 export const GRAPH = 'graph'
 export const graphRecordId = (app: string, graph_id: string): string => JSON.stringify([app, graph_id])
 
-export const noAssistant = (given: string): string =>
-  `No assistant found for "${given}". Make sure the assistant ID is for a valid assistant or a valid graph ID.`
+/** The records of graphs that could not be loaded. */
+export const LOAD_ERROR = 'graph_error'
+
+/** Graphs in the sentence about an unknown assistant. */
+const LISTED = 20
+
+/** The error for an unknown assistant: why its graph could not be loaded, or the graphs that there are. */
+export async function noAssistant(store: Store, app: string, given: string): Promise<WeftError> {
+  const read = (kind: string) => store.records.list({ kind, app, sort: 'id', order: 'asc', limit: 1_000 })
+  const [graphs, failed] = await Promise.all([read(GRAPH), read(LOAD_ERROR)])
+  const parse = ({ body }: { body: string }) => JSON.parse(body) as { graph_id: string; error: string }
+  const broken = failed.map(parse).find(({ graph_id }) => graph_id === given)
+  if (broken !== undefined) return fail('not_found', `The graph "${given}" could not be loaded: ${broken.error}`)
+  const names = graphs.map(row => parse(row).graph_id)
+  const more = names.length > LISTED ? ', …' : ''
+  const listed = names.length === 0 ? '' : ` Graphs: ${names.slice(0, LISTED).join(', ')}${more}.`
+  return fail(
+    'not_found',
+    `No assistant found for "${given}". Make sure the assistant ID is for a valid assistant or a valid graph ID.${listed}`,
+  )
+}

@@ -1,4 +1,17 @@
 /** Reading all rows of a query page by page, so that memory does not grow with their number. */
+import { setImmediate as turn } from 'node:timers/promises'
+
+/** Milliseconds of work before it yields to the event loop. */
+const SLICE_MS = 5
+
+/** To be awaited in a loop over rows: lets other work run when the loop has held the event loop for 5 ms. */
+export function openPause(): () => Promise<void> | undefined {
+  let since = performance.now()
+  return () => {
+    if (performance.now() - since < SLICE_MS) return
+    return turn().then(() => void (since = performance.now()))
+  }
+}
 
 /** Each page is read after the last row of the one before. A page with fewer than `size` rows is the last one. */
 export async function* pages<Row>(

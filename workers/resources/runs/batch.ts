@@ -39,8 +39,18 @@ export async function createBatch(
     first = found.run_id
   }
   const runs: RunRow[] = []
-  for (const [i, body] of bodies.entries())
-    runs.push(await prepareOne(deps, body, { ...target, run_id: nth(first, i), thread_id: v7() }, i))
+  let size = 0
+  for (const [i, body] of bodies.entries()) {
+    const run = await prepareOne(deps, body, { ...target, run_id: nth(first, i), thread_id: v7() }, i)
+    size += run.kwargs.length + run.metadata.length
+    // Each run holds a copy of its assistant: a small request could fill the memory.
+    if (size > deps.config.body_limit)
+      throw fail(
+        'too_large',
+        `The runs of this batch hold more than ${deps.config.body_limit} bytes with the config of their assistants: send fewer at once`,
+      )
+    runs.push(run)
+  }
   const text = `[${runs.map(run => runText({ ...run, status: 'pending' }))}]`
   if (key !== undefined && found === null) {
     const short =

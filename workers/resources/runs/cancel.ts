@@ -1,5 +1,6 @@
 /** Cancelling runs (API: threads-and-runs 11): a field of the row makes it durable, a message makes it fast. */
-import { sendCancel } from '../../../bus/events.js'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cancelReaches } from '../../../bus/events.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail, WeftError } from '../../../schemas/errors.js'
 import { token } from '../../../schemas/ids.js'
@@ -8,6 +9,7 @@ import type { RunSummary, Step } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { statusOf } from '../rows/thread-status.js'
 import { announceDropped, dropStep } from './drop.js'
+import { release } from './release.js'
 import { wakeNext } from './settle.js'
 
 export type Action = 'interrupt' | 'rollback'
@@ -46,7 +48,7 @@ export async function cancel(deps: Deps, run_id: string, action: Action, reason:
 }
 
 async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: string): Promise<void> {
-  const { store, link } = deps
+  const { store } = deps
   const { app, run_id, thread_id } = found
   /** The run row is terminal, but the run is still in the queue of its thread. */
   let marked: RunSummary | null = null
@@ -63,7 +65,8 @@ async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: 
         const set = { cancel: wanted, cancel_due_at: null, cancel_reason } as const
         const failed = await store.apply([{ step: 'runs.patch', run_id, where: { status: ['running'] }, set }])
         if (failed !== -1) continue
-        return sendCancel(link, token('run', run_id))
+        void endAbandoned(deps, run)
+        return
       }
     }
     const thread = await store.threads.get(app, thread_id)
@@ -84,6 +87,47 @@ async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: 
     if (thread.active === null) wakeNext(deps, queue)
     return
   }
+}
+
+/** Looks at the holder of a cancelled run: as long as it may take to stop. */
+const LOOKS = 30
+const LOOK_MS = 1_000
+
+/**
+ * Signals the holder of a run to stop. When no worker receives the signal, or the holder turns out to be dead, the run is
+ * ended here: its next attempt would end it at once, but only after the wake-up is delivered again.
+ */
+async function endAbandoned(deps: Deps, { run_id, thread_id, attempt, token: lease }: RunSummary): Promise<void> {
+  const { store, holders, link } = deps
+  try {
+    let isReached = await cancelReaches(deps.mux, token('run', run_id))
+    for (let i = 0; i < LOOKS; i++) {
+      const [run] = await store.runs.summary([run_id])
+      if (run === undefined || run.status !== 'running' || run.attempt !== attempt) return
+      if (!isReached || holders.isDead(run)) {
+        const error = { error: 'Cancelled', message: 'the run was cancelled' }
+        const body = { charge: false, end: null, error, last_event_id: null }
+        const { heartbeats } = run
+        const ended = await deps
+          .serialize(thread_id, () =>
+            release(deps, { run_id, thread_id, attempt, token: lease! }, body, { heartbeats }),
+          )
+          .then(() => true, isFenced)
+        if (ended === true) return
+        // A heartbeat arrived meanwhile: the holder is alive.
+        isReached = true
+      }
+      await sleep(LOOK_MS, undefined, { ref: false })
+    }
+  } catch (error) {
+    link.log.warn({ err: error, run_id }, 'a cancelled run could not be ended; its next claim ends it')
+  }
+}
+
+/** False for `fenced`; throws other errors. */
+function isFenced(error: unknown): false {
+  if (error instanceof WeftError && error.code === 'fenced') return false
+  throw error
 }
 
 /** Handles the error of `cancel` where a run that has ended already is no failure. */

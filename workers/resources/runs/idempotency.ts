@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import type { Reply } from '../../../bus/serve.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
-import type { RecordRow, RunRow, RunSummary, Store } from '../../../store/port.js'
+import type { RecordRow, RunRow, RunSummary, Step, Store } from '../../../store/port.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
@@ -17,6 +17,8 @@ import { answer } from './view.js'
 
 export const KIND = 'idempotency'
 const KEPT_MS = 24 * 3_600_000
+/** Keys removed in one commit. */
+const PAGE = 500
 /** A longer answer is stored without the payloads that its client sent. */
 const MAX_TEXT = 64 * 1024
 
@@ -56,10 +58,15 @@ const sha256 = (parts: (string | Uint8Array)[]): string => {
 /** The record that makes `made` the only answer to the key. */
 export const keyRecord = (
   { id, app, fingerprint }: IdempotencyKey,
-  { created_at }: Pick<RunRow, 'created_at'>,
+  { created_at, thread_id }: Pick<RunRow, 'created_at' | 'thread_id'>,
   made: Made,
 ): RecordRow =>
-  newRecord(KIND, id, { app, body: JSON.stringify({ print: fingerprint, ...made }), due_at: created_at + KEPT_MS })
+  newRecord(KIND, id, {
+    app,
+    parent: thread_id,
+    body: JSON.stringify({ print: fingerprint, ...made }),
+    due_at: created_at + KEPT_MS,
+  })
 
 /**
  * The answer that the key got before; null when the key is new, or when this is a repeat of the same call (`run_id`).
@@ -112,8 +119,16 @@ export function shortText(run: RunRow): string {
   return text.length <= MAX_TEXT ? text : runText({ ...run, status: 'pending', kwargs: '{}' })
 }
 
-/** Removes expired keys. */
+/** Removes the keys of the runs of a thread; must come before the step that removes the thread. */
+export const clearKeys = (thread_id: string): Step => ({ step: 'records.clear', kind: KIND, parent: thread_id })
+
+/** Removes expired keys until none is left: they come as fast as runs do. */
 export async function removeExpiredKeys({ store }: Deps): Promise<void> {
-  for (const { id, rev } of await store.records.due(KIND, Date.now(), 1_000))
-    await store.apply([{ step: 'records.remove', kind: KIND, id, where: { rev } }])
+  for (let more = true; more; ) {
+    const expired = await store.records.due(KIND, Date.now(), PAGE)
+    const steps = expired.map(({ id, rev }): Step => ({ step: 'records.remove', kind: KIND, id, where: { rev } }))
+    // One commit; one by one when another worker has removed some of them.
+    if (steps.length > 0 && (await store.apply(steps)) !== -1) for (const step of steps) await store.apply([step])
+    more = expired.length === PAGE
+  }
 }

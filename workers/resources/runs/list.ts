@@ -1,6 +1,6 @@
 /** GET /threads/{id}/runs (API: threads-and-runs 9): newest first, by status and by metadata, a page at a time. */
 import type { Context, Reply } from '../../../bus/serve.js'
-import { contains } from '../../../schemas/contains.js'
+import { containsAll } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import { merge } from '../../../schemas/json.js'
 import { readInteger, readNames, readObject } from '../../../schemas/query.js'
@@ -8,7 +8,7 @@ import { RUN_FIELDS, type RunStatus } from '../../../schemas/runs.js'
 import type { RunQuery, RunSummary } from '../../../store/port.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
-import { pages } from '../rows/pages.js'
+import { openPause, pages } from '../rows/pages.js'
 import { runText } from '../rows/text.js'
 import { requireThread } from '../rows/thread.js'
 
@@ -36,10 +36,13 @@ export async function list(deps: Deps, { head }: Context): Promise<Reply> {
 
 async function findMatching({ store }: Deps, query: RunQuery, metadata: object, offset: number): Promise<RunSummary[]> {
   const found: RunSummary[] = []
+  const isContained = containsAll(metadata)
+  const pause = openPause()
   const read = (after: RunSummary | undefined) => store.runs.list({ ...query, limit: PAGE, after })
   for await (const page of pages(read, PAGE))
     for (const row of page) {
-      if (!contains(JSON.parse(row.metadata), metadata)) continue
+      await pause()
+      if (!isContained(JSON.parse(row.metadata))) continue
       found.push(row)
       if (found.length === offset + query.limit) return found.slice(offset)
     }

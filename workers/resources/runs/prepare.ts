@@ -10,6 +10,7 @@ import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
 import { findAssistant, noAssistant } from '../rows/assistant.js'
 import { requireCheckpoint } from '../rows/checkpoint.js'
+import { metadataText } from '../rows/limits.js'
 import { kwargsOf, userOf, withoutAuth } from './payload.js'
 
 /** Where a new run belongs: the same for an HTTP call, an element of a batch, a command of protocol v2 and a cron. */
@@ -48,7 +49,7 @@ export async function prepare(deps: Deps, body: RunCreate, target: Target): Prom
     if (reason !== null) throw fail('invalid', `webhook: ${reason}`)
   }
   const assistant = await findAssistant(deps.store, app, body.assistant_id)
-  if (assistant === null) throw fail('not_found', noAssistant(body.assistant_id))
+  if (assistant === null) throw await noAssistant(deps.store, app, body.assistant_id)
   const pool = await deps.apps.poolOf(app, assistant.graph_id)
   if (pool === null)
     throw fail('not_found', `Graph '${assistant.graph_id}' is not one of those that this application serves now`)
@@ -94,7 +95,7 @@ export function newRun(
     status: 'accepting',
     created_at: now,
     updated_at: now,
-    metadata: JSON.stringify(metadata),
+    metadata: metadataText(metadata),
     kwargs: JSON.stringify(kwargsOf(body, assistant, { ids, metadata, temporary, headers })),
     multitask_strategy: body.multitask_strategy ?? 'enqueue',
     mode,

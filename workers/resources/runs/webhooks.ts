@@ -1,6 +1,6 @@
 /**
- * Webhooks (API: threads-and-runs 16): one signed POST after a run has settled. The intent is written with the end of
- * the run (`webhook_due_at`), so a crash loses none; at least once, with the same id each time. Never affects the run.
+ * Webhooks (API: threads-and-runs 16): one signed POST after a run has ended. The intent is written with the end of the
+ * run (`webhook_due_at`), so that a crash loses none; at least once, with the same id each time. Never affects the run.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -8,36 +8,42 @@ import type { Config } from '../../../schemas/config.js'
 import { time } from '../../../schemas/json.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { RunRow, Store } from '../../../store/port.js'
-import { post } from '../../outbound.js'
-import type { Deps } from '../context.js'
+import { originOf, post } from '../../outbound.js'
+import type { Deliveries, Deps, WebhookHost } from '../context.js'
 import { readOrCreateSecret } from '../keys/secret-file.js'
 import { onceInStore } from '../rows/record.js'
 import { runText } from '../rows/text.js'
 
 /** Pauses before the 2nd to 6th try. */
 const PAUSES_MS = [5_000, 30_000, 120_000, 300_000, 600_000]
-/** Deliveries under way in this worker at once, to all hosts. */
+/** Deliveries under way in this worker, to all hosts and to one: a host that never answers leaves room for others. */
 const MAX_AT_ONCE = 32
-/** A try takes at most 10 s. One that has not ended after so long ended with its worker. */
+const MAX_PER_HOST = 4
+/** A try takes at most 10 s. A try that has not ended after this time ended with its worker. */
 const LEASE_MS = 60_000
+/** Pause of a delivery while its host has no free place. */
+const CROWDED_MS = 2_000
+/** After so many failed tries in a row a host is left alone for a while; then one try decides. */
+const MAX_FAILURES = 5
+const BREAK_MS = 30_000
 
-const underWay = new Set<string>()
-/** Somebody was turned away: the alarms look again when a place is free. */
-let crowded = false
+export const newDeliveries = (): Deliveries => ({ underWay: new Set(), hosts: new Map(), isCrowded: false })
 
 /**
- * Begins a try for a run whose webhook is due; resolves once it is this worker's to make, or, with false, was not to be
- * had. Never rejects: the row stays due until a try of it has ended.
+ * Starts a try for a run whose webhook is due; resolves once this worker has taken it, or to false when it could not.
+ * Never rejects: the row stays due until a try of it has ended.
  */
 export async function deliver(deps: Deps, run_id: string): Promise<boolean> {
+  const { deliveries } = deps
+  const { underWay } = deliveries
   if (underWay.has(run_id)) return true
   if (underWay.size >= MAX_AT_ONCE) {
-    crowded = true
+    deliveries.isCrowded = true
     return true
   }
   underWay.add(run_id)
   const run = await take(deps, run_id).catch(error => {
-    deps.link.log.warn({ err: error, run_id }, 'a webhook has to be tried again')
+    deps.link.log.warn({ err: error, run_id }, 'webhook delivery failed; it is retried')
     return null
   })
   if (run === null) underWay.delete(run_id)
@@ -45,36 +51,72 @@ export async function deliver(deps: Deps, run_id: string): Promise<boolean> {
   return run !== null
 }
 
-/** Of several workers one has the try: it moves the due time to where a crash of its own would be noticed. */
-async function take({ store }: Deps, run_id: string): Promise<RunRow | null> {
+/** One of several workers has the try: it moves the due time to the moment at which a crash of its own would show. */
+async function take({ store, deliveries, alarms }: Deps, run_id: string): Promise<RunRow | null> {
   const run = await store.runs.get(run_id)
   const now = Date.now()
   if (run === null || run.webhook === null || !isTerminal(run.status)) return null
   const { webhook_due_at } = run
   if (webhook_due_at === null || webhook_due_at > now) return null
+  const host = hostOf(deliveries, run.webhook)
+  const free = host.closed_until > now ? host.closed_until : host.active >= MAX_PER_HOST ? now + CROWDED_MS : null
+  if (free !== null) {
+    // Due again later, so that the rows of this host do not stand before those of others. It is no try.
+    const due = free + Math.round(CROWDED_MS * Math.random())
+    await store.apply([{ step: 'runs.patch', run_id, where: { webhook_due_at }, set: { webhook_due_at: due } }])
+    alarms.set(due)
+    return null
+  }
+  host.active++
   const set = { webhook_due_at: now + LEASE_MS, webhook_tries: run.webhook_tries + 1 }
-  const failed = await store.apply([{ step: 'runs.patch', run_id, where: { webhook_due_at }, set }])
-  return failed === -1 ? { ...run, ...set } : null
+  const failed = await store.apply([{ step: 'runs.patch', run_id, where: { webhook_due_at }, set }]).catch(error => {
+    host.active--
+    throw error
+  })
+  if (failed === -1) return { ...run, ...set }
+  host.active--
+  return null
+}
+
+function hostOf({ hosts }: Deliveries, webhook: string): WebhookHost {
+  const name = originOf(webhook)
+  const known = hosts.get(name)
+  if (known !== undefined) return known
+  const made: WebhookHost = { active: 0, failures: 0, closed_until: 0 }
+  hosts.set(name, made)
+  return made
+}
+
+/** A host without deliveries and failures needs no entry. */
+function freeHost({ hosts }: Deliveries, webhook: string, isReached: boolean): void {
+  const host = hostOf({ hosts } as Deliveries, webhook)
+  host.active--
+  host.failures = isReached ? 0 : host.failures + 1
+  if (host.failures >= MAX_FAILURES) host.closed_until = Date.now() + BREAK_MS
+  if (host.active === 0 && host.failures === 0) hosts.delete(originOf(webhook))
 }
 
 async function tryOnce(deps: Deps, run: RunRow): Promise<void> {
-  const { run_id, webhook_tries: tries } = run
+  const { run_id, webhook_tries: tries, webhook } = run
+  const { deliveries } = deps
+  let status: number | string = 'not sent'
   try {
-    const status = await attempt(deps, run).catch((error: Error) => error.message)
+    status = await attempt(deps, run).catch((error: Error) => error.message)
     const good = typeof status === 'number' && status >= 200 && status < 300
     const pause = PAUSES_MS[tries - 1]
-    // Half to one and a half of the pause: those that failed together do not come back together.
+    // Half to one and a half of the pause, so that deliveries that failed together are not retried together.
     const due = good || pause === undefined ? null : Date.now() + Math.round(pause * (0.5 + Math.random()))
     await deps.store.apply([{ step: 'runs.patch', run_id, where: {}, set: { webhook_due_at: due } }])
     if (good) deps.link.log.info({ run_id, tries }, 'webhook delivered')
     else deps.link.log.warn({ run_id, tries, status, given_up: due === null }, 'webhook not delivered')
     if (due !== null) deps.alarms.set(due)
   } catch (error) {
-    deps.link.log.warn({ err: error, run_id }, 'a webhook has to be tried again')
+    deps.link.log.warn({ err: error, run_id }, 'webhook delivery failed; it is retried')
   } finally {
-    underWay.delete(run_id)
-    if (crowded) {
-      crowded = false
+    freeHost(deliveries, webhook!, typeof status === 'number' && status < 500)
+    deliveries.underWay.delete(run_id)
+    if (deliveries.isCrowded) {
+      deliveries.isCrowded = false
       void deps.alarms.look()
     }
   }

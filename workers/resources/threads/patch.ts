@@ -4,6 +4,7 @@ import { isObject, merge } from '../../../schemas/json.js'
 import type { ThreadPatch } from '../../../schemas/threads.js'
 import type { ThreadRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
+import { metadataText } from '../rows/limits.js'
 import { requireThread } from '../rows/thread.js'
 import { readTtl, ttlFields } from '../rows/thread-ttl.js'
 
@@ -22,7 +23,7 @@ export async function patch(deps: Deps, app: string, thread_id: string, body: Th
       }
       const stored: unknown = JSON.parse(row.metadata)
       const merged = merge(isObject(stored) ? stored : null, body.metadata)
-      const metadata = JSON.stringify(merged)
+      const metadata = metadataText(merged)
       const failed = await deps.store.apply([{ ...step, set: { ...set, metadata }, keys: keysOf(merged) }])
       if (failed === -1) return { ...row, ...set, metadata, rev: row.rev + 1 }
     }

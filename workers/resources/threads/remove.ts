@@ -10,6 +10,7 @@ import { clearCrons } from '../crons/record.js'
 import { pages } from '../rows/pages.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { cancel, ignoreEnded, REASONS } from '../runs/cancel.js'
+import { clearKeys } from '../runs/idempotency.js'
 
 /** How long a run may take to stop; then its thread is removed without it, and its saves are refused. */
 const STOP_MS = 10_000
@@ -30,7 +31,7 @@ export async function removeThread(deps: Deps, row: ThreadRow): Promise<void> {
     await stopRuns(deps, row.app, thread_id)
   }
   const runs = await findReadable(deps, thread_id)
-  await store.apply([clearCrons(thread_id), { step: 'threads.remove', thread_id }])
+  await store.apply([clearCrons(thread_id), clearKeys(thread_id), { step: 'threads.remove', thread_id }])
   announceNews(deps.link, thread_id, { app: row.app, removed: true })
   for (let at = 0; at < runs.length; at += AT_ONCE)
     await Promise.all(runs.slice(at, at + AT_ONCE).map(run => endStream(deps, run)))

@@ -21,6 +21,7 @@ import {
 import type { Step, ThreadRow } from '../../../store/port.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
+import { metadataText } from '../rows/limits.js'
 import { threadText, ttlText } from '../rows/text.js'
 import { newThread, requireThread, threadIdOf } from '../rows/thread.js'
 import { expiryOf, readTtl } from '../rows/thread-ttl.js'
@@ -78,7 +79,7 @@ async function create(deps: Deps, app: string, body: ThreadCreate) {
   const row = newThread({
     app,
     thread_id: (body.thread_id ?? v7()).toLowerCase(),
-    metadata: JSON.stringify(metadata),
+    metadata: metadataText(metadata),
     ttl,
   })
   const keys = keysOf(metadata)

@@ -3,13 +3,13 @@
  * metadata, and gives pages in order; `contains` decides, before offset and limit. What a search reads is bounded by
  * its pages, and it gives way to other work between them.
  */
-import { setImmediate as turn } from 'node:timers/promises'
-import { contains, keysOf } from '../../../schemas/contains.js'
+import { containsAll, keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import { type Path, readPaths, valueAt } from '../../../schemas/paths.js'
 import type { ThreadField, ThreadFilter, ThreadSearch } from '../../../schemas/threads.js'
 import type { StateRow, ThreadQuery, ThreadRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
+import { openPause } from '../rows/pages.js'
 import { threadFields, threadText } from '../rows/text.js'
 import { refreshState } from '../state/kept-state.js'
 
@@ -22,8 +22,6 @@ const COUNTED = 1_000
 const STATES = 16 * 1024 * 1024
 /** Largest answer in bytes. */
 const LARGEST = 128 * 1024 * 1024
-/** Milliseconds of work before it yields to the event loop. */
-const SLICE_MS = 5
 
 interface Found {
   row: ThreadRow
@@ -99,10 +97,16 @@ async function* findMatching(
   if (ids?.length) query.ids = ids.map(id => id.toLowerCase())
   if (status) query.status = status
   if (!isEmpty(metadata)) query.keys = keysOf(metadata)
-  const isMine = (row: ThreadRow) => isEmpty(metadata) || contains(JSON.parse(row.metadata), metadata)
+  const isContained = containsAll(metadata)
+  const isMine = (row: ThreadRow) => isEmpty(metadata) || isContained(JSON.parse(row.metadata))
+  const pause = openPause()
   for (;;) {
     const { rows, next } = await store.threads.list(query)
-    const found: Found[] = rows.filter(isMine).map(row => ({ row, state: null }))
+    const found: Found[] = []
+    for (const row of rows) {
+      if (isMine(row)) found.push({ row, state: null })
+      await pause()
+    }
     yield values ? await filterByValues({ store, ...deps }, found, values) : found
     if (next === null) return
     query.after = next
@@ -113,15 +117,14 @@ async function* findMatching(
 async function filterByValues(deps: Deps, found: Found[], values: object): Promise<Found[]> {
   const words = wordsOf(values)
   const good: Found[] = []
-  let since = performance.now()
+  const isContained = containsAll(values)
+  const pause = openPause()
   for await (const one of withStates(deps, found)) {
     const bytes = one.state?.values
     if (!bytes || !words.every(word => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(word)))
       continue
-    if (contains(JSON.parse(Buffer.from(bytes).toString()), values)) good.push(one)
-    if (performance.now() - since < SLICE_MS) continue
-    await turn()
-    since = performance.now()
+    if (isContained(JSON.parse(Buffer.from(bytes).toString()))) good.push(one)
+    await pause()
   }
   return good
 }

@@ -1,0 +1,107 @@
+import t from 'tap'
+import { v7 } from 'uuid'
+import { containsAll } from '../../schemas/contains.js'
+import { BUILT_IN_APP } from '../../schemas/ids.js'
+import { createAssistant } from '../../workers/resources/assistants/create.js'
+import { register } from '../../workers/resources/assistants/register.js'
+import { newRecord } from '../../workers/resources/rows/record.js'
+import { newThread } from '../../workers/resources/rows/thread.js'
+import { createBatch } from '../../workers/resources/runs/batch.js'
+import { create } from '../../workers/resources/runs/create.js'
+import { findByKey, type IdempotencyKey, KIND, removeExpiredKeys } from '../../workers/resources/runs/idempotency.js'
+import { remove } from '../../workers/resources/runs/remove.js'
+import { removeThread } from '../../workers/resources/threads/remove.js'
+import { stage } from './stage.js'
+
+const batchTarget = () =>
+  ({ app: BUILT_IN_APP, run_id: v7(), thread_id: v7(), mode: 'background', brings: {} }) as const
+
+t.test('a small batch with a large assistant is refused before it fills the memory', async t => {
+  const { store, all } = await stage(t, 1, undefined, { body_limit: 4 * 1024 * 1024 })
+  const deps = all[0]!
+  const config = { configurable: { text: 'x'.repeat(900_000) } }
+  const { assistant_id } = await createAssistant(deps, BUILT_IN_APP, { graph_id: 'g', config } as never)
+  const bodies = Array.from({ length: 100 }, () => ({ assistant_id, after_seconds: 1e6 }))
+  await t.rejects(createBatch(deps, bodies, batchTarget()), { code: 'too_large', message: /send fewer/ })
+  t.same(await store.runs.unsettled(10), [], 'none of it was stored')
+  await createBatch(deps, bodies.slice(0, 3), batchTarget())
+  t.equal((await store.runs.startsDue(Number.MAX_SAFE_INTEGER, 10)).length, 3)
+})
+
+t.test('an assistant that is too large to be copied into runs is refused', async t => {
+  const { all } = await stage(t, 1)
+  const config = { configurable: { text: 'x'.repeat(1_100_000) } }
+  await t.rejects(createAssistant(all[0]!, BUILT_IN_APP, { graph_id: 'g', config } as never), {
+    code: 'invalid',
+    message: /for the assistant/,
+  })
+  const metadata = { text: 'x'.repeat(66_000) }
+  await t.rejects(createAssistant(all[0]!, BUILT_IN_APP, { graph_id: 'g', metadata } as never), {
+    code: 'invalid',
+    message: /^metadata: expected at most 65536/,
+  })
+})
+
+t.test('the comparisons of one search are limited together', t => {
+  const stored = { a: Array.from({ length: 1_000 }, (_, i) => ({ i })) }
+  const filter = { a: [...stored.a].reverse() }
+  const isContained = containsAll(filter)
+  t.throws(() => {
+    for (let i = 0; i < 150; i++) isContained(stored)
+  }, /too large to be compared/)
+  const small = containsAll({ owner: 'a', tags: ['x'] })
+  for (let i = 0; i < 200_000; i++) small({ owner: 'a', tags: ['x', 'y'] })
+  t.pass('a search over many small documents is not')
+  t.end()
+})
+
+t.test('idempotency keys are removed as fast as they come', async t => {
+  const { store, all } = await stage(t, 1)
+  const due_at = Date.now() - 1
+  const rows = Array.from({ length: 1_700 }, (_, i) => newRecord(KIND, `k${i}`, { body: '{}', due_at }))
+  await store.apply(rows.map(row => ({ step: 'records.insert' as const, row })))
+  await store.apply([{ step: 'records.insert', row: newRecord(KIND, 'later', { body: '{}', due_at: due_at + 1e6 }) }])
+  await removeExpiredKeys(all[0]!)
+  t.same(await store.records.due(KIND, due_at, 10), [])
+  t.ok(await store.records.get(KIND, 'later'))
+})
+
+t.test('an idempotency key is removed with its run and with its thread', async t => {
+  const { store, all } = await stage(t, 1)
+  const deps = all[0]!
+  const row = newThread({ app: BUILT_IN_APP, thread_id: v7() })
+  await store.apply([{ step: 'threads.insert', row }])
+  const make = async (id: string) => {
+    const key: IdempotencyKey = { id, app: BUILT_IN_APP, fingerprint: 'f' }
+    const run_id = v7()
+    const target = { app: BUILT_IN_APP, run_id, thread_id: row.thread_id, mode: 'background', brings: null } as const
+    await create(deps, { assistant_id: 'g' }, target, { key })
+    t.ok(await findByKey(deps, key, v7()), 'a repeat is answered')
+    await store.apply([{ step: 'runs.patch', run_id, where: {}, set: { status: 'success', ended_at: Date.now() } }])
+    return (await store.runs.summary([run_id]))[0]!
+  }
+  await remove(deps, await make('of a run'), { head: { request_id: 'x' } } as never)
+  t.equal(await store.records.get(KIND, 'of a run'), null)
+  await make('of a thread')
+  await store.apply([
+    { step: 'threads.patch', thread_id: row.thread_id, where: {}, set: { queue: [], status: 'idle' } },
+  ])
+  await removeThread(deps, (await store.threads.get(BUILT_IN_APP, row.thread_id))!)
+  t.equal(await store.records.get(KIND, 'of a thread'), null)
+})
+
+t.test('a run of an unknown graph says which graphs there are, and why one could not be loaded', async t => {
+  const { all } = await stage(t, 1)
+  const deps = all[0]!
+  const registration = { app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'agent' }] }
+  const failed = [{ graph_id: 'paths', error: "Cannot find package '@/lib'" }]
+  await register({ ...registration, failed }, deps)
+  const run = (assistant_id: string) => create(deps, { assistant_id }, batchTarget())
+  await t.rejects(run('agnet'), { code: 'not_found', message: /^No assistant found for "agnet".* Graphs: agent\.$/ })
+  await t.rejects(run('paths'), {
+    code: 'not_found',
+    message: 'The graph "paths" could not be loaded: Cannot find package \'@/lib\'',
+  })
+  await register({ ...registration, graphs: [{ graph_id: 'agent' }, { graph_id: 'paths' }] }, deps)
+  t.match(await run('paths'), { head: { run: { status: 'pending' } } }, 'it was mended')
+})
