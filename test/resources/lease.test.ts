@@ -197,10 +197,7 @@ t.test(
     const { deps, connect, clock, claim, run, run_id } = await stage(t)
     const supervisor = await connect('graphs')
     const signals: string[] = []
-    supervisor.subscribe(
-      control(token('run', run_id)),
-      message => void signals.push(message.string()),
-    )
+    supervisor.subscribe(control(token('run', run_id)), message => void signals.push(message.string()))
     await supervisor.nc.flush()
     await claim('w')
     await cancel(deps, run_id, 'interrupt', REASONS.client)
