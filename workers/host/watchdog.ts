@@ -1,14 +1,14 @@
 /**
- * Knows whose code holds the event loop of a host, also while it stands still, and whose doing the end of the process
- * is. Each slot's code runs in an async context that names the slot. A thread of its own sees that the loop is late; it
- * then asks the main thread through the inspector, which answers between two instructions of whatever runs there. What
- * it learns goes to the supervisor over a pipe of its own: the event loop has no part in it.
+ * Detects which run holds the event loop of a host while the loop is blocked, and which run ends the process. The code of
+ * each slot runs in an async context that names the slot. A thread sees that the loop is late and asks the main thread
+ * through the inspector, which answers between two instructions of the running code. The thread reports to the supervisor
+ * over a dedicated pipe, so the event loop takes no part in it.
  *
- * Measured: an async hook that writes the slot of each callback into shared memory also knows who blocks inside native
- * code, but it costs 3 to 12 % of a busy host (most pairs; one noisy outlier was far above); this costs nothing while
- * the loop is on time. A native call that blocks is attributed when it returns.
+ * An async hook that writes the slot of each callback into shared memory also detects blocks inside native code, but it
+ * costs 8 to 20 % of a busy host (decision 008); this costs nothing while the loop is on time. A native call that blocks
+ * is attributed when it returns.
  *
- * Not known: who crashed in native code within 100 ms, or whose memory the kernel wanted back.
+ * Not detected: a crash in native code within 100 ms, and a process that the kernel kills for its memory.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { writeSync } from 'node:fs'
@@ -20,10 +20,10 @@ import { FROM_HOST, frameBytes } from '../pipe.js'
 export const CELL = { tick: 0, busy: 1, asleep: 2 } as const
 export const TICK_MS = 50
 export const IDLE_TICK_MS = 5_000
-/** Where the main thread tells its slot. */
+/** The global through which the main thread reports its slot. */
 export const ASK_SLOT = 'weft.slot'
 
-/** What the thread is given. */
+/** The data of the thread. */
 export interface Watched {
   cells: Int32Array
   fd: number
