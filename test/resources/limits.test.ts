@@ -66,7 +66,7 @@ t.test('idempotency keys are removed as fast as they come', async t => {
   t.ok(await store.records.get(KIND, 'later'))
 })
 
-t.test('an idempotency key is removed with its run and with its thread', async t => {
+t.test('an idempotency key loses its payload with its run, and is removed with its thread', async t => {
   const { store, all } = await stage(t, 1)
   const deps = all[0]!
   const row = newThread({ app: BUILT_IN_APP, thread_id: v7() })
@@ -75,13 +75,15 @@ t.test('an idempotency key is removed with its run and with its thread', async t
     const key: IdempotencyKey = { id, app: BUILT_IN_APP, fingerprint: 'f' }
     const run_id = v7()
     const target = { app: BUILT_IN_APP, run_id, thread_id: row.thread_id, mode: 'background', brings: null } as const
-    await create(deps, { assistant_id: 'g' }, target, { key })
+    await create(deps, { assistant_id: 'g', input: 'a prompt' }, target, { key })
     t.ok(await findByKey(deps, key, v7()), 'a repeat is answered')
     await store.apply([{ step: 'runs.patch', run_id, where: {}, set: { status: 'success', ended_at: Date.now() } }])
     return (await store.runs.summary([run_id]))[0]!
   }
   await remove(deps, await make('of a run'), { head: { request_id: 'x' } } as never)
-  t.equal(await store.records.get(KIND, 'of a run'), null)
+  const kept = (await store.records.get(KIND, 'of a run'))!
+  t.notMatch(kept.body, /a prompt/)
+  t.match(kept.body, /run_id/, 'it still answers, so that no second run is made')
   await make('of a thread')
   await store.apply([
     { step: 'threads.patch', thread_id: row.thread_id, where: {}, set: { queue: [], status: 'idle' } },

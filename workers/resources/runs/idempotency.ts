@@ -112,6 +112,17 @@ export async function removeKey(store: Store, { idempotency_id: id, run_id }: Ru
   await store.apply([{ step: 'records.remove', kind: KIND, id, where: { rev: record.rev } }])
 }
 
+/** A client removed the run: its key still answers for the 24 hours, without the payloads. */
+export async function stripKey(store: Store, { idempotency_id: id, run_id }: RunSummary): Promise<void> {
+  const record = id === null ? null : await store.records.get(KIND, id)
+  if (record === null) return
+  const made = JSON.parse(record.body) as Made
+  if (made.run_id !== run_id || made.text === '') return
+  const text = JSON.stringify({ ...(JSON.parse(made.text) as object), kwargs: {} })
+  const set = { body: JSON.stringify({ ...made, text }) }
+  await store.apply([{ step: 'records.patch', kind: KIND, id: record.id, where: { rev: record.rev }, set }])
+}
+
 /** The answer of a background create; '' for streams and waits, which answer with their run. */
 export function shortText(run: RunRow): string {
   if (run.mode !== 'background') return ''

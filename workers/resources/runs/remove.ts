@@ -14,7 +14,7 @@ import { statusOf } from '../rows/thread-status.js'
 import { refreshLater } from '../state/final-state.js'
 import { refreshState } from '../state/kept-state.js'
 import { cancel, REASONS } from './cancel.js'
-import { removeKey } from './idempotency.js'
+import { stripKey } from './idempotency.js'
 import { headOf } from './view.js'
 
 /** An answer with a run: it was signalled to stop, and is removed when it has ended. */
@@ -29,7 +29,7 @@ export async function remove(deps: Deps, row: RunSummary, { head }: Context): Pr
     if (!ended) return { head: { status: 202, run: headOf(row, false) } }
   }
   await deps.serialize(row.thread_id, () => removeEnded(deps, row))
-  await removeKey(deps.store, row)
+  await stripKey(deps.store, row)
   if (row.resumable) await purgeEvents(deps.link, deps.mux, token('run', row.run_id))
   deps.link.log.info({ run_id: row.run_id, thread_id: row.thread_id }, 'run deleted')
   return { head: { status: 204 } }
