@@ -104,8 +104,8 @@ export const SETTINGS = {
   ),
   configurable_headers: setting(
     'WEFT_CONFIGURABLE_HEADERS',
-    'x-*,user-agent',
-    'Comma list of request headers (`*` matches any text) that graphs find in `config.configurable`; never credentials; `none` passes nothing.',
+    '',
+    'Comma list of request headers (`*` matches any text) that graphs find in `config.configurable`, as `x-*,user-agent`; never credentials.',
   ),
   allowed_hosts: setting(
     'WEFT_ALLOWED_HOSTS',

@@ -9,7 +9,7 @@ t.setTimeout(60_000)
 
 let cluster: Cluster
 t.before(async () => {
-  cluster = await startCluster({ app: 'test/apps/basic' })
+  cluster = await startCluster({ app: 'test/apps/basic', env: { WEFT_CONFIGURABLE_HEADERS: 'x-*,user-agent' } })
 })
 t.teardown(() => cluster?.stop())
 

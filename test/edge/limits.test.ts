@@ -105,8 +105,8 @@ t.test('parts of the API that are not served yet say so', async t => {
   t.same(await of('GET', '/nothing'), [404, 'Not found'])
 })
 
-t.test('request headers travel with the calls that create runs, credentials do not', async t => {
-  const stage = await openStage()
+t.test('the named request headers travel with the calls that create runs, credentials do not', async t => {
+  const stage = await openStage({ configurable_headers: 'x-*,user-agent' })
   t.teardown(() => stage.close())
   const headers = {
     'x-user-id': 'ann',
@@ -126,6 +126,10 @@ t.test('request headers travel with the calls that create runs, credentials do n
   t.same(await post('/runs'), { 'x-user-id': 'ann', 'user-agent': 'test' })
   t.same(await post(`/threads/${THREAD}/runs`), { 'x-user-id': 'ann', 'user-agent': 'test' })
   t.equal(await post('/threads'), undefined)
+  const plain = await openStage()
+  t.teardown(() => plain.close())
+  await fetch(`http://127.0.0.1:${plain.port}/runs`, { method: 'POST', body: '{}', headers })
+  t.equal(plain.calls.at(-1)!.head.headers, undefined, 'none without the setting')
   const strict = await openStage({ configurable_headers: 'Accept-*, X-Api-Key' })
   t.teardown(() => strict.close())
   await fetch(`http://127.0.0.1:${strict.port}/runs`, { method: 'POST', body: '{}', headers })

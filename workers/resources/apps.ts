@@ -43,6 +43,8 @@ export interface Apps {
   setAnnounced(pool: string, announcement: PoolAnnouncement): void
   /** Whether a graph worker can run its graphs. */
   ready(app: string): Promise<boolean>
+  /** Whether the application is a deployment: its revisions are announced by their own workers only. */
+  isDeployment(app: string): Promise<boolean>
   /** Drops cached deployments, because one changed. */
   forget(): void
   /** Changes whenever the graphs of the application may have changed. */
@@ -90,7 +92,13 @@ export function openApps(find: FindServed): Apps {
   }
 
   return {
-    resolve: head => (head.deployment === undefined ? head : resolveDeployment(head, head.deployment)),
+    resolve(head) {
+      // A caller names a deployment; the application is resolved here and by nobody else.
+      const { app, ...own } = head
+      const named = app === undefined ? head : own
+      return named.deployment === undefined ? named : resolveDeployment(named, named.deployment)
+    },
+    isDeployment: async app => (await findCached(app, { id: app })) !== null,
     async poolOf(app, graph_id) {
       const own = announced.get(app)
       // Before the first announcement, runs of the built-in application wait in their pool.

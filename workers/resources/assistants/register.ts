@@ -2,7 +2,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ensureConsumer } from '../../../bus/streams.js'
 import type { Registration } from '../../../schemas/announcements.js'
-import { token } from '../../../schemas/ids.js'
+import { fail } from '../../../schemas/errors.js'
+import { BUILT_IN_APP, token } from '../../../schemas/ids.js'
 import type { Store } from '../../../store/port.js'
 import { shareAnnouncement } from '../announcements.js'
 import type { Deps } from '../context.js'
@@ -11,6 +12,9 @@ import { newRecord } from '../rows/record.js'
 
 export async function register({ app, revision, pool, graphs, failed = [], ttl, item_ttl }: Registration, deps: Deps) {
   const { store, link, ttls, itemTtls } = deps
+  // Else a worker could take over the runs of a deployment by announcing its graphs.
+  if (app !== BUILT_IN_APP && revision === undefined && (await deps.apps.isDeployment(app)))
+    throw fail('conflict', `The application ${app} is a deployment: only a worker of its revisions announces it`)
   await ttls.announce(app, pool, ttl ?? null)
   await itemTtls.announce(app, pool, item_ttl ?? null)
   await ensureConsumer(link, token('pool', pool))
