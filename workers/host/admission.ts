@@ -1,17 +1,17 @@
 /**
- * Runs that come together start a few in each turn of the event loop. Started at once, they would take every step
- * together and end together, so that the host and the supervisor in front of it worked by turns, each waiting for the
- * other, instead of at the same time (docs/performance.md).
+ * Starts runs that arrive together a few per turn of the event loop. Runs that start in one turn take every step
+ * together and end together: the host and its supervisor then work alternately, each waiting for the other, instead of
+ * at the same time (docs/performance.md).
  */
 import type { Frame } from '../pipe.js'
 
-/** Fewer cost more turns than they gain; many are a crowd again. */
+/** A smaller number costs more turns than it saves; a large number makes the runs move together again. */
 const PER_TURN = 4
 
 export interface Admission {
-  /** Begins it soon, in the order of coming. */
+  /** Starts the work soon, in the order of arrival. */
   add(start: Frame): void
-  /** Begins it now, if it still waits: something else is asked of its slot. */
+  /** Starts the work now if it is still queued, because something else addresses its slot. */
   hurry(slot: number): void
 }
 

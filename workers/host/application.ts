@@ -1,6 +1,6 @@
 /**
- * Loads the application that langgraph.json describes (API: langgraph.json). One graph that fails is reported beside
- * the others that work; a file that cannot be understood is one sentence for the person who wrote it.
+ * Loads the application that langgraph.json describes (API: langgraph.json). A graph that fails to load is reported,
+ * and the other graphs are served. A file that cannot be read or parsed is reported in one sentence to its author.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -24,7 +24,10 @@ import {
 } from './loading.js'
 import { tuneStores } from './store-queue.js'
 
-/** What we use of a compiled graph. Never instanceof: the application may bring its own copy of the library. */
+/**
+ * The members of a compiled graph that the host uses. Never use instanceof: the application may bring its own copy of
+ * the library.
+ */
 export interface Graph {
   lg_is_pregel: true
   channels: { [name: string]: { lc_graph_name?: string } }
@@ -65,23 +68,23 @@ export interface Application {
   hello: Hello
   graphs: Map<string, GraphOf>
   library: Library | null
-  /** Loads what derives schemas; null where the library of the application has none. */
+  /** Loads the functions that derive schemas; null if the library of the application has none. */
   schemaTools(): Promise<SchemaTools | null>
-  /** Stands in the metadata of each of its runs. */
+  /** Added to the metadata of each run of the graph. */
   execution: Execution
 }
 
-/** Where a run is executed (API: threads-and-runs 8.3, added at execution; decision 026). */
+/** Describes the environment that executes a run (API: threads-and-runs 8.3, added at execution; decision 026). */
 export interface Execution {
-  /** Of the library that executes the graphs. */
+  /** Version of the library that executes the graphs. */
   langgraph_version: string
   langgraph_plan: string
   langgraph_host: string
-  /** Absent: nobody has said under which address clients reach the server. */
+  /** Absent if no public address of the server is configured. */
   langgraph_api_url?: string
 }
 
-/** Of the values that the platform gives, those of a server that somebody runs for themselves, without a licence. */
+/** Values that the platform sets, as for a self-hosted server without a licence. */
 function executionOf(langgraph_version: string): Execution {
   const { LANGGRAPH_API_URL: langgraph_api_url } = process.env
   return {
@@ -92,7 +95,7 @@ function executionOf(langgraph_version: string): Execution {
   }
 }
 
-/** Loads everything and never throws; what went wrong is in `hello`. */
+/** Loads everything and never throws; `hello` carries the errors. */
 export async function loadApplication(path: string): Promise<Application> {
   const graphs = new Map<string, GraphOf>()
   try {
@@ -111,7 +114,7 @@ export async function loadApplication(path: string): Promise<Application> {
     for (const { graph_id, file, name, error } of entries) {
       const work = error === null ? loadIn(graph_id, file!, load(graph_id, file!, name)) : Promise.resolve(error)
       loading.push(work)
-      // One after the other, but none waits for a graph that hangs.
+      // Graphs load one after the other, but a graph that hangs does not delay the others.
       await Promise.race([work, sleep(TURN_MS)])
     }
     for (const [n, { graph_id, description }] of entries.entries()) {
@@ -132,16 +135,16 @@ export async function loadApplication(path: string): Promise<Application> {
   }
 }
 
-/** A graph that is still loading is named in the log after this time. */
+/** The log names a graph that is still loading after this time. */
 const SLOW_MS = 5_000
-/** The next graph begins to load after this time. */
+/** The next graph starts to load after this time. */
 const TURN_MS = 10_000
-/** Graphs that have not loaded this long after the start are left out: the launcher waits 60 s. */
+/** Graphs that have not loaded this long after the start are not served: the launcher waits 60 s. */
 const LOAD_MS = 40_000
 
 const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms).unref())
 
-/** Names graphs that load slowly; the result of one that does not end in time is a sentence. */
+/** Logs the names of graphs that load slowly. A graph that does not load in time results in a sentence. */
 function loadTimes(): <T>(graph_id: string, file: string, work: Promise<T>) => Promise<T | string> {
   const deadline = performance.now() + LOAD_MS
   return (graph_id, file, work) => {
@@ -162,9 +165,9 @@ interface Entry {
   error: string | null
 }
 
-/** An application that wants these must not be served without them. */
+/** An application that asks for these keys must not be served without them. */
 const GUARDS = ['auth', 'encryption']
-/** Documented keys whose time has not come; others that are unknown mean nothing (API: langgraph.json). */
+/** Documented keys that Weft does not support yet. Unknown keys are ignored (API: langgraph.json). */
 const TO_COME = ['http', 'webhooks', 'ui']
 
 interface Description {
@@ -209,7 +212,9 @@ function readDescription(path: string): Description {
   }
 }
 
-/** `checkpointer.ttl` and `store.ttl` (API: assistants-crons-store 10.3). A wrong one would delete too early or never. */
+/**
+ * `checkpointer.ttl` and `store.ttl` (API: assistants-crons-store 10.3). A wrong value would delete too early or never.
+ */
 function ttlIn<Ttl>(
   path: string,
   name: 'checkpointer' | 'store',
@@ -243,7 +248,7 @@ function entryOf(graph_id: string, value: unknown, folder: string): Entry {
   return entry
 }
 
-/** Variables that the process already has win (API: langgraph.json, env). */
+/** Variables that the process already has take precedence (API: langgraph.json, env). */
 function applyEnvironment(env: unknown, folder: string): void {
   let variables: NodeJS.Dict<string> = {}
   if (typeof env === 'string') {
@@ -258,7 +263,7 @@ function applyEnvironment(env: unknown, folder: string): void {
   for (const [name, value] of Object.entries(variables)) process.env[name] ??= value
 }
 
-/** The graph behind an export, or the sentence that says why there is none. */
+/** Returns the graph of an export, or a sentence with the reason for its absence. */
 async function load(
   graph_id: string,
   file: string,
@@ -281,7 +286,7 @@ async function load(
   }
 }
 
-/** A package that is not installed: the command that installs it. */
+/** For a package that is not installed: returns the command that installs it. */
 function adviceOn(error: unknown, file: string): string {
   const { code, message = '' } = error as { code?: string; message?: string }
   const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
@@ -293,13 +298,13 @@ function adviceOn(error: unknown, file: string): string {
   return isPackage ? ` (run npm install in ${folder})` : ` (run npm init -y && npm install ${name} in ${dirname(file)})`
 }
 
-/** `export default` of a CommonJS module stands one level deeper. */
+/** `export default` of a CommonJS module is nested one level deeper. */
 const nested = (exported: unknown, name: string): unknown =>
   name === 'default' && isObject(exported) && compiled(exported) === null && exported.default !== undefined
     ? exported.default
     : exported
 
-/** The keys of a graph's input: of its input schema when the library says it, else of its state. */
+/** Returns the keys of a graph's input: from its input schema if the library reports one, else from its state. */
 function inputsOf({ builder, channels }: Graph): string[] {
   return Object.keys(builder?._inputDefinition ?? channels).filter(name => !/^(__|branch:)/.test(name))
 }
@@ -312,7 +317,7 @@ function factory(graph_id: string, make: (config: JsonObject) => unknown): Graph
   }
 }
 
-/** A compiled graph, a builder compiled, an agent unwrapped; null for anything else. */
+/** Returns a compiled graph, compiles a builder, unwraps an agent; null for other values. */
 function compiled(value: unknown): Graph | null {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return null
   const found = value as { lg_is_pregel?: boolean; compile?: unknown; graph?: unknown }

@@ -1,4 +1,4 @@
-/** Questions that need graph code but no run. A failure is thrown as {code, detail}. */
+/** Calls that need graph code but no run. A failure is thrown as {code, detail}. */
 import type { Checkpoint } from '../../schemas/checkpoints.js'
 import { WeftError } from '../../schemas/errors.js'
 import type { Call, DescribeCall, HistoryCall, StateCall } from '../../schemas/host.js'
@@ -14,10 +14,10 @@ import { type Called, update } from './update.js'
 
 const encoder = new TextEncoder()
 
-/** A call about a thread. */
+/** A call that concerns a thread. */
 type ThreadCall = Exclude<Call, DescribeCall>
 
-/** The answer's bytes. */
+/** Returns the bytes of the answer. */
 export async function answerCall(host: Host, slot: number, call: Call): Promise<Uint8Array> {
   try {
     if (call.verb === 'draw' || call.verb === 'schemas' || call.verb === 'subgraphs')
@@ -46,7 +46,7 @@ async function describe({ application }: Host, call: DescribeCall): Promise<stri
   return call.verb === 'schemas' ? schemas(call, graph, tools) : subgraphs(call, graph, tools)
 }
 
-/** The graph with a saver that may touch this thread alone. */
+/** The graph with a saver that can access this thread only. */
 async function called(host: Host, slot: number, call: ThreadCall, options: Partial<SaverOptions>): Promise<Called> {
   const { graph_id, thread_id, checkpoint, config } = call
   const { library, graphs } = host.application
@@ -64,7 +64,7 @@ async function called(host: Host, slot: number, call: ThreadCall, options: Parti
   return { library, graph, saver, configurable: { thread_id, ...placeIn(checkpoint) } }
 }
 
-/** What a client named of the checkpoint; null and absent mean the same. */
+/** The part of the checkpoint that a client named; null and absent are equivalent. */
 function placeIn(checkpoint: Checkpoint | null | undefined): JsonObject {
   const place: JsonObject = {}
   for (const key of ['checkpoint_id', 'checkpoint_ns', 'checkpoint_map'] as const) {

@@ -1,7 +1,7 @@
 /**
- * Chat messages as blocks of content (API: threads-and-runs 17, messages): a message starts, its blocks start, grow and
- * finish one after the other, the message finishes. The library gives tokens as chunks of a message, told apart by its
- * id, and whole messages that nodes return.
+ * Converts chat messages to content blocks (API: threads-and-runs 17, messages). A message starts, its blocks start,
+ * grow and finish one after the other, and the message finishes. The library sends tokens as chunks, which the message
+ * id assigns to a message, and whole messages that nodes return.
  */
 
 import type { JsonObject } from '../../schemas/json.js'
@@ -13,7 +13,7 @@ export interface StreamedMessage {
   type?: string
   _getType?(): string
   content: unknown
-  /** Chunks alone have it. */
+  /** Present on chunks only. */
   concat?: unknown
   additional_kwargs?: JsonObject
   tool_call_chunks?: { index?: number; id?: string; name?: string; args?: string }[]
@@ -24,13 +24,13 @@ export interface StreamedMessage {
 
 export interface Content {
   take(origin: Origin, message: StreamedMessage, metadata: JsonObject): void
-  /** Finishes the messages of the task or the graph in `ns`, and of what is below it. */
+  /** Finishes the messages of the task or the graph in `ns`, and those below it. */
   finish(ns: Namespace): void
-  /** What is open will not be finished. */
+  /** Marks open messages as failed: they will not be finished. */
   fail(message: string): void
 }
 
-/** What a chunk adds to its block. `key` tells the blocks of a message apart. */
+/** The part that a chunk adds to its block. `key` identifies the block within its message. */
 interface Piece {
   key: string
   block: JsonObject
@@ -40,19 +40,19 @@ interface Piece {
 interface Open {
   id: string
   origin: Origin
-  /** The block that grows, and how many there have been. */
+  /** Key of the block that grows; `count` is the number of blocks so far. */
   key: string | null
   block: JsonObject
   count: number
   usage: JsonObject | undefined
 }
 
-/** `send` gets the origin and the data of each event. */
+/** Calls `send` with the origin and the data of each event. */
 export function contentOf(send: (origin: Origin, data: JsonObject) => void): Content {
   const open = new Map<string, Open>()
 
   const say = ({ origin, id }: Open, data: JsonObject) =>
-    // Messages of one namespace may be under way at once: each SDK distinguishes them by another key.
+    // Several messages of one namespace may be in progress at once: each SDK distinguishes them by a different key.
     send(origin, { ...data, message_id: id, run_id: id })
 
   function start(origin: Origin, message: StreamedMessage, metadata: JsonObject): Open {
@@ -79,7 +79,7 @@ export function contentOf(send: (origin: Origin, data: JsonObject) => void): Con
     }
     if (delta === null) return
     grow(one.block, delta)
-    // A patch replaces: it carries what has come so far.
+    // A patch replaces the block: it carries the content received so far.
     const said = delta.type === 'block-delta' ? { type: 'block-delta', fields: { ...one.block } } : delta
     say(one, { event: 'content-block-delta', index: one.count - 1, delta: said })
   }
@@ -119,14 +119,14 @@ export function contentOf(send: (origin: Origin, data: JsonObject) => void): Con
 const ROLES: { [type: string]: string } = { human: 'human', system: 'system', tool: 'tool' }
 const roleOf = (message: StreamedMessage): string => ROLES[message._getType?.() ?? message.type ?? ''] ?? 'ai'
 
-/** The flat and short of a message's metadata. */
+/** The flat, short members of a message's metadata. */
 function shownOf(metadata: JsonObject): JsonObject {
   const { langgraph_node, langgraph_step, ls_provider, ls_model_name, ls_model_type, run_id, thread_id } = metadata
   const all = { provider: ls_provider, model: ls_model_name, model_type: ls_model_type, langgraph_node, langgraph_step }
   return Object.fromEntries(Object.entries({ ...all, run_id, thread_id }).filter(([, value]) => value !== undefined))
 }
 
-/** Parts of a message that its tool calls say better. */
+/** Content parts that the tool calls of the message represent better. */
 const TOOL_PARTS = new Set(['tool_use', 'tool_call', 'tool_call_chunk', 'input_json_delta'])
 
 function* piecesOf(message: StreamedMessage): Generator<Piece> {
@@ -184,7 +184,7 @@ function grow(block: JsonObject, { type, text, reasoning, fields }: JsonObject):
   }
 }
 
-/** A block that is finished: the call of a tool has its arguments, or says that they cannot be read. */
+/** Completes a block: a tool call has its arguments, or reports that they cannot be parsed. */
 function whole(block: JsonObject): JsonObject {
   if (block.type !== 'tool_call_chunk') return block
   const { id, name, args } = block

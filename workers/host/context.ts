@@ -1,10 +1,12 @@
 /**
- * For every call of a Runnable the library makes a LangSmith run, also while nothing is traced: only to carry the config
- * of that call in its async context. That was 14 % of a busy host, and more in garbage. Here all these calls share one
- * such run, made by the library itself; each gets an object that inherits from it. Where anything traces (a variable, a
- * handler, a run of the user's own around the call) the library goes its own way.
+ * For every call of a Runnable the library makes a LangSmith run, even while nothing is traced, only to carry the
+ * config of that call in its async context. This cost 14 % of the CPU time of a busy host, and more in garbage
+ * collection. Here all these calls share one such run, which the library creates; each call gets an object that
+ * inherits from it. If anything traces (a variable, a handler, a run that user code opened around the call), the method
+ * of the library is used.
  *
- * This replaces a method of the library, so it first looks whether that does what is said here; else it stays.
+ * This replaces a method of the library. The replacement is installed only after a probe confirms that the method
+ * behaves as described here.
  */
 const CHILD = Symbol.for('lc:child_config')
 const VARIABLES = Symbol.for('lc:context_variables')
@@ -26,14 +28,14 @@ interface Handler {
   name?: string
 }
 
-/** What stands in the async context of a call. */
+/** The value in the async context of a call. */
 interface Store {
   tracingEnabled?: boolean
   extra?: { metadata?: object; [CHILD]?: unknown }
   [VARIABLES]?: unknown
 }
 
-/** True when the calls of this copy of the library share their untraced run from now on. */
+/** Makes the calls of this copy of the library share their untraced run. Returns true on success. */
 export function shareUntracedRun(provider: Provider | undefined): boolean {
   const theirs = provider?.runWithConfig
   if (provider === undefined || typeof theirs !== 'function' || isTraced(undefined, undefined)) return false
@@ -43,7 +45,7 @@ export function shareUntracedRun(provider: Provider | undefined): boolean {
 
   class Call {
     extra: Store['extra']
-    /** What is appended to it must not gather in the one that is shared. */
+    /** Own list per call: entries must not accumulate in the shared run. */
     child_runs: unknown[] = []
     constructor(config: unknown) {
       this.extra = { metadata: {}, [CHILD]: config }
@@ -67,7 +69,7 @@ export function shareUntracedRun(provider: Provider | undefined): boolean {
   return true
 }
 
-/** Whether a call could be traced: then it is not ours. */
+/** Returns whether a call may be traced: such a call uses the method of the library. */
 function isTraced(around: Store | undefined, callbacks: Config['callbacks']): boolean {
   if (around !== undefined) {
     if (around.tracingEnabled !== false) return true

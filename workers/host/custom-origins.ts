@@ -1,7 +1,7 @@
 /**
- * Where the chunks of the mode `custom` come from. The library says it only when chunks of all subgraphs are streamed
- * (since 0.3), and asking for those changes which tokens of subgraphs it sends (since 1.7). So the writer that it hands
- * to nodes notes the origin itself.
+ * Finds the origin of chunks of the mode `custom`. The library reports it only when the chunks of all subgraphs are
+ * streamed (since 0.3), and requesting those changes which tokens of subgraphs it sends (since 1.7). So the writer that
+ * the library passes to nodes records the origin.
  */
 import type { JsonObject } from '../../schemas/json.js'
 import type { Graph } from './application.js'
@@ -10,7 +10,7 @@ import { type Origin, originOf } from './origin.js'
 
 type Writer = (chunk: unknown) => void
 
-/** A chunk on its way through the stream of the library. */
+/** A chunk in the stream of the library. */
 export class CustomChunk {
   constructor(
     readonly origin: Origin,
@@ -18,13 +18,14 @@ export class CustomChunk {
   ) {}
 }
 
-/** The origin of the code that runs now. */
+/** Returns the origin of the code that runs now. */
 export const currentOrigin = (library: Library): Origin =>
   originOf(library.getConfig()?.metadata as JsonObject | undefined)
 
 /**
- * The same graph, whose custom chunks are CustomChunks. The library puts its writer into the config that `_defaults`
- * prepares; in every version from 0.2.20 to 1.7 that is the fifth value. Without it the chunks stay as they are.
+ * Returns the same graph, with custom chunks as CustomChunks. The library puts its writer into the config that
+ * `_defaults` prepares; in every version from 0.2.20 to 1.7 the writer is the fifth value. If it is missing, the chunks
+ * stay unchanged.
  */
 export function withCustomOrigins(graph: Graph, library: Library): Graph {
   const original = (graph as { _defaults?(config: unknown): unknown[] })._defaults

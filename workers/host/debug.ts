@@ -1,6 +1,6 @@
 /**
- * Payloads of the modes `checkpoints`, `tasks` and `debug` as a client sees them (API: event catalogue): the library's
- * own, with references in place of configs and without what is ours or the library's.
+ * Payloads of the modes `checkpoints`, `tasks` and `debug` as a client receives them (API: event catalogue): the
+ * payloads of the library, with references in place of configs and without internal members of Weft or the library.
  */
 import type { JsonObject } from '../../schemas/json.js'
 import type { Interrupt } from '../../schemas/threads.js'
@@ -45,7 +45,7 @@ export function checkpointOf(payload: unknown): unknown {
   }
 }
 
-/** A task at its start, at its end, or in a checkpoint: there the config of a subgraph stands in `state`. */
+/** A task at its start, at its end, or in a checkpoint, where `state` holds the config of a subgraph. */
 export function taskOf(payload: unknown): unknown {
   const { state, interrupts, ...task } = payload as LibraryTask
   if (interrupts !== undefined) task.interrupts = interrupts.flat().map(interruptOf)

@@ -1,6 +1,6 @@
 /**
- * What a graph looks like: its drawing, the JSON Schemas of its state, and its subgraphs (API: assistants-crons-store
- * 2.5 to 2.7). No run is needed; a part that cannot be derived is null.
+ * Describes a graph: its drawing, the JSON Schemas of its state, and its subgraphs (API: assistants-crons-store 2.5 to
+ * 2.7). No run is needed; a part that cannot be derived is null.
  */
 import type { DrawCall, SchemasCall, SubgraphsCall } from '../../schemas/host.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
@@ -13,7 +13,7 @@ interface Drawable {
   toJSON(): { nodes: JsonObject[]; edges: JsonObject[] }
 }
 
-/** What we use of a graph beyond running it; older libraries lack some of it. */
+/** The members of a graph that are used here besides running it; older libraries lack some of them. */
 type Described = Graph & {
   getGraphAsync?(config: JsonObject): Promise<Drawable>
   getGraph?(config: JsonObject): Drawable
@@ -29,7 +29,7 @@ export async function draw({ config, xray }: DrawCall, graph: Described): Promis
   const { nodes, edges } = drawable.toJSON()
   return JSON.stringify({
     nodes: nodes.map(node => pick(node, ['id', 'type', 'data', 'metadata'])),
-    // A client of Python takes the members of an edge as arguments and knows no others.
+    // The Python client passes the members of an edge as arguments and accepts no others.
     edges: edges.map(edge => pick(edge, ['source', 'target', 'data', 'conditional'])),
   })
 }
@@ -45,7 +45,7 @@ export async function subgraphs(
   tools: SchemaTools | null,
 ): Promise<string> {
   const found: [string, JsonObject][] = []
-  // The library finds a path below the first level only on a walk through all of them.
+  // The library finds a path below the first level only if it walks through all of them.
   const deep = recurse || namespace !== null
   const all = graph.getSubgraphsAsync?.(undefined, deep) ?? graph.getSubgraphs?.(undefined, deep) ?? []
   for await (const [path, subgraph] of all) {
@@ -62,7 +62,7 @@ function schemasOf(graph: Described, tools: SchemaTools | null) {
     try {
       return read?.(graph) ?? null
     } catch (error) {
-      // One schema that cannot be derived does not hide the others.
+      // A schema that cannot be derived does not hide the others.
       console.warn('a schema of a graph cannot be derived:', error)
       return null
     }
@@ -78,7 +78,7 @@ function schemasOf(graph: Described, tools: SchemaTools | null) {
   }
 }
 
-/** Of a state without runtime types (Annotation): the names of its channels, and which of them hold messages. */
+/** For a state without runtime types (Annotation): the names of its channels, and the channels that hold messages. */
 function channelSchema({ channels, builder }: Described): JsonObject {
   const names = isObject(builder?._schemaDefinition) ? Object.keys(builder._schemaDefinition) : Object.keys(channels)
   const properties: JsonObject = {}

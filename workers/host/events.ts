@@ -1,7 +1,7 @@
 /**
- * A run as events of protocol v2 (API: threads-and-runs 17), rendered beside the classic ones when the run's creator
- * asked for them: what the graph yields under the namespace of the graph that yields it, chat messages as blocks of
- * content, and what is made of it: the lifecycle of the run and of its subgraphs, and the questions that wait.
+ * Renders a run as events of protocol v2 (API: threads-and-runs 17), beside the classic events, if the creator of the
+ * run requested them. The events carry the output of each graph under the namespace of that graph, chat messages as
+ * content blocks, and derived events: the lifecycle of the run and of its subgraphs, and the pending interrupts.
  */
 
 import type { JsonObject } from '../../schemas/json.js'
@@ -17,7 +17,7 @@ export type Ended = 'completed' | 'failed' | 'interrupted'
 
 export interface RunEvents {
   start(): void
-  /** A chunk of the graph in `ns`, of a mode other than `messages`. `node` is known of the mode `tools`. */
+  /** A chunk of the graph in `ns`, of a mode other than `messages`. `node` is available for the mode `tools`. */
   take(ns: Namespace, mode: string, payload: unknown, node?: string): void
   /** A token or a whole message. */
   message(origin: Origin, message: StreamedMessage, metadata: unknown): void
@@ -27,11 +27,11 @@ export interface RunEvents {
 
 export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEvents {
   const running = new Map<string, Namespace>()
-  /** Questions by their ids: told when the run ends, because nobody can answer before. */
+  /** Interrupts by id. They are sent when the run ends, because a client cannot answer earlier. */
   const asked = new Map<string, { ns: Namespace; value: unknown }>()
-  /** State whose checkpoint is about to come: clients take the checkpoint before its state. */
+  /** Values that wait for their checkpoint: clients expect the checkpoint before its state. */
   let held: { ns: Namespace; values: unknown } | null = null
-  /** Tasks whose outcome is unknown yet. */
+  /** Tasks with an unknown outcome. */
   let doubtful: Namespace[] = []
   const content: Content = contentOf(({ graph, node }, data) => send('messages', graph, data, { node }))
 
@@ -51,7 +51,7 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
     held = null
   }
 
-  /** A subgraph begins to run when its first chunk comes; so do those around it. */
+  /** A subgraph starts with its first chunk, and so do the subgraphs around it. */
   function begin(ns: Namespace): void {
     for (let depth = 1; depth <= ns.length; depth++) {
       const at = ns.slice(0, depth)
@@ -73,18 +73,18 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
 
   function ask(ns: Namespace, interrupts: unknown): void {
     for (const { id, value } of (Array.isArray(interrupts) ? interrupts : []) as Interrupt[]) {
-      // The innermost graph says it first: there it is.
+      // The innermost graph reports an interrupt first, so the first report has the correct namespace.
       if (id !== undefined && !asked.has(id)) asked.set(id, { ns, value: value ?? null })
     }
   }
 
   function tell(): void {
-    // One SDK reads payload, the other value.
+    // One SDK reads `payload`, the other reads `value`.
     for (const [interrupt_id, { ns, value }] of asked)
       send('input.requested', ns, { interrupt_id, payload: value, value }, { channel: 'input', last: true })
   }
 
-  /** Something else happened after them: they had not failed. */
+  /** A later event shows that these tasks did not fail. */
   function settleDoubt(): void {
     for (const at of doubtful) {
       content.finish(at)
@@ -159,8 +159,8 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
 }
 
 /**
- * How a task ended; null: it begins. The library says nothing of a task that failed, and the same of one that wrote
- * nothing: what comes next tells them apart.
+ * Returns how a task ended; null: it starts. The library reports a failed task like a task that wrote nothing: the next
+ * event distinguishes them.
  */
 function outcomeOf({ result, error, interrupts }: JsonObject): Ended | 'unknown' | null {
   if (error) return 'failed'
@@ -169,7 +169,7 @@ function outcomeOf({ result, error, interrupts }: JsonObject): Ended | 'unknown'
   return isObject(result) && Object.keys(result).length === 0 ? 'unknown' : 'completed'
 }
 
-/** Of a segment `node:task-id`, the node. */
+/** Returns the node of a segment `node:task-id`. */
 const nameOf = (ns: Namespace): string => ns.at(-1)?.split(':', 1)[0] ?? ''
 
 const idOf = (config: JsonObject | undefined): unknown =>
@@ -178,7 +178,7 @@ const idOf = (config: JsonObject | undefined): unknown =>
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A callback of a tool as the protocol says it. */
+/** Converts a callback of a tool to its form in the protocol. */
 function toolOf({ event, toolCallId, name, input, data, output, error }: JsonObject): JsonObject {
   const tool_call_id = String(toolCallId ?? '')
   switch (event) {

@@ -1,4 +1,4 @@
-/** What the log says of a run that failed: the node, the line of the application, and the stack with source maps. */
+/** Log entry of a failed run: the node, the line of the application, and the stack with source maps. */
 import { isAbsolute, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RunFailure } from '../../schemas/host.js'
@@ -6,7 +6,7 @@ import type { ThreadState } from '../../schemas/threads.js'
 import { errorOf } from './render.js'
 import type { RunState } from './run-state.js'
 
-/** Characters of a stack. */
+/** Maximum number of stack characters. */
 const LONGEST = 8_000
 
 export function failureOf({ start }: RunState, thrown: unknown, state: ThreadState | null): RunFailure {
@@ -24,7 +24,9 @@ export function failureOf({ start }: RunState, thrown: unknown, state: ThreadSta
   }
 }
 
-/** The library writes the id of the task onto what its node throws. Else the only node that did not finish. */
+/**
+ * The library adds the id of the task to the error that its node throws. Otherwise: the only node that did not finish.
+ */
 function nodeOf(thrown: unknown, state: ThreadState | null): string | null {
   const id = (thrown as { pregelTaskId?: unknown } | null | undefined)?.pregelTaskId
   const tasks = state?.tasks ?? []
@@ -41,7 +43,7 @@ function stackOf(thrown: unknown): string | null {
   }
 }
 
-/** The first line of a stack that is neither of a package nor of Node.js: `file:line:column`. */
+/** Returns the first stack line outside of packages and Node.js: `file:line:column`. */
 function placeOf(stack: string | null): string | null {
   for (const line of stack?.split('\n') ?? []) {
     const [, place] = /^\s+at (?:.*\()?(.+:\d+:\d+)\)?$/.exec(line) ?? []

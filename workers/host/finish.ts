@@ -1,4 +1,4 @@
-/** The end of a run in its host: the state that it leaves behind, computed once, and the finish frame. */
+/** The end of a run in its host: computes the final state once and sends the finish frame. */
 
 import type { FinishHead } from '../../schemas/host.js'
 import { pack } from '../../schemas/packed.js'
@@ -12,22 +12,23 @@ import { errorOf, render } from './render.js'
 import type { RunState } from './run-state.js'
 import { stateOf } from './state.js'
 
-/** A finish of more bytes would be taken for garbage by the other side. */
+/** The receiver rejects a larger finish frame as invalid. */
 const LARGEST = 250 * 1024 * 1024
 const NOTHING = new Uint8Array(0)
 
-/** How a run ended. */
+/** The outcome of a run. */
 export interface Outcome extends Pick<FinishHead, 'status'>, Partial<Pick<FinishHead, 'error'>> {
-  /** What graph code threw: it is logged. */
+  /** The error that graph code threw, for the log. */
   thrown?: unknown
 }
 
-/** Computes the state that the run leaves behind, once, and ends. */
+/** Computes the final state of the run once and ends the run. */
 export async function settle(run: RunState, outcome: Outcome): Promise<void> {
   let values = '{}'
   let rest = ''
   let state: ThreadState | null = null
-  // What the run has put since the store refused is not stored: it leaves no state, the thread keeps what it has.
+  // Writes after the store refused a save are not stored: the run reports no state, and the thread keeps its stored
+  // state.
   if (run.saver?.outbox.isBroken()) return finish(run, outcome)
   try {
     if (run.saver !== null || run.values === null || run.paused) state = await stateAtEnd(run)
@@ -64,7 +65,7 @@ interface Left {
 export async function finish(run: RunState, outcome: Outcome, left: Left = {}): Promise<void> {
   run.over = true
   const save = (await run.saver?.outbox.take()) ?? NOTHING
-  // The last save in flight decides too.
+  // The save in flight can also fail.
   if (run.lost) {
     run.events.flush()
     return send(run, headOf(run, { status: 'interrupted' }, {}), [])
@@ -79,11 +80,11 @@ export async function finish(run: RunState, outcome: Outcome, left: Left = {}): 
   run.v2?.end(endedOf(outcome, left), outcome.error?.message)
   run.events.flush()
   if (isWhole) return send(run, headOf(run, outcome, left), parts)
-  // It says nothing of a state that is not stored, not even which checkpoint is the newest.
+  // Reports nothing about a state that is not stored, not even the id of the newest checkpoint.
   send(run, { ...headOf(run, outcome, {}), head: null }, [])
 }
 
-/** How protocol v2 calls it. */
+/** Returns the name of the outcome in protocol v2. */
 function endedOf({ status }: Outcome, { next = [], interrupts = {} }: Left): Ended {
   if (status === 'success') return next.length > 0 || Object.keys(interrupts).length > 0 ? 'interrupted' : 'completed'
   return status === 'interrupted' ? 'interrupted' : 'failed'

@@ -1,4 +1,4 @@
-/** What a run hands to the library: its input and its options, from the stored request (API: config, command). */
+/** Builds the input and the options that a run passes to the library from the stored request (API: config, command). */
 
 import type { StartHead } from '../../schemas/host.js'
 import type { JsonObject } from '../../schemas/json.js'
@@ -6,12 +6,15 @@ import type { RunKwargs, Send } from '../../schemas/runs.js'
 import type { Execution } from './application.js'
 import type { Library } from './loading.js'
 
-/** Keys of `configurable` that the server sets; the rest are the user's. */
+/** Keys of `configurable` that the server sets; the other keys belong to the user. */
 const SYSTEM =
   /^(thread_id|run_id|graph_id|assistant_id|user_id|checkpoint_id|checkpoint_ns|checkpoint_map|thread_ts|langgraph_.*|__.*)$/
 const SELECTION = ['checkpoint_id', 'checkpoint_ns', 'checkpoint_map', 'thread_ts'] as const
 
-/** `config` with only what a request may set: a client reaches neither callbacks nor the library's own keys. */
+/**
+ * Returns `config` with the members that a request may set: a client can set neither callbacks nor internal keys of the
+ * library.
+ */
 export function configOf(
   { kwargs, metadata, attempt, run_id, thread_id, graph_id }: StartHead,
   execution: Execution | null = null,
@@ -49,7 +52,7 @@ export function configOf(
   return config
 }
 
-/** `configurable` and `context` each to its own place; the one that is empty mirrors the other. */
+/** Puts `configurable` and `context` in their places; if one is empty, it mirrors the other. */
 function mirrored(configurable: JsonObject, context: unknown): { context?: unknown; configurable?: JsonObject } {
   const user = Object.entries(configurable).filter(([key]) => !SYSTEM.test(key))
   const isMap = typeof context === 'object' && context !== null && !Array.isArray(context)
@@ -60,8 +63,8 @@ function mirrored(configurable: JsonObject, context: unknown): { context?: unkno
 }
 
 /**
- * Whether the client chose what is the newest anyway (API: checkpoint selection): then it is no fork. `newest` tells
- * the newest checkpoint of a namespace.
+ * Returns whether the client chose the newest checkpoint (API: checkpoint selection): then the run is no fork. `newest`
+ * returns the newest checkpoint of a namespace.
  */
 export async function isNewest(
   { checkpoint_id, checkpoint_ns, checkpoint_map }: JsonObject,
@@ -73,14 +76,14 @@ export async function isNewest(
   return true
 }
 
-/** Continue from the newest checkpoint instead of the one that the client chose. */
+/** Continues from the newest checkpoint instead of the checkpoint that the client chose. */
 export function dropSelection(configurable: JsonObject): void {
   for (const key of SELECTION) delete configurable[key]
 }
 
 /**
- * The library's input: a Command, the input, or null to continue.
- * `pending` gives the ids of the interrupts that wait, for an answer that the library would take for none.
+ * Returns the library's input: a Command, the input, or null to continue. `pending` returns the ids of the pending
+ * interrupts, for an answer that the library would ignore.
  */
 export async function inputOf(
   { command, input }: RunKwargs,
@@ -94,17 +97,17 @@ export async function inputOf(
   if (isGiven(update)) parts.update = update as never
   if (isGiven(goto)) parts.goto = [goto].flat().map(each => target(each, library)) as never
   if (Object.keys(parts).length === 0) return input ?? null
-  // The library knows no null answer, and with nobody who waits for one there is nothing but to go on.
+  // The library does not accept null as an answer. If no interrupt is pending, the run simply continues.
   return Object.values(parts).every(part => part === null) ? null : new library.Command(parts)
 }
 
-/** An empty update or goto orders nothing. */
+/** An empty update or goto has no effect. */
 const isGiven = <T extends object | string>(order: T | null | undefined): order is T =>
   order !== null && order !== undefined && (typeof order === 'string' || Object.keys(order).length > 0)
 
 /**
- * null, false, 0 and "" are answers (API: interrupts), but the library asks for truth: by the id of the interrupt
- * they arrive.
+ * null, false, 0 and "" are answers (API: interrupts), but the library ignores falsy values. An answer that is keyed by
+ * the id of its interrupt reaches the node.
  */
 async function answerOf(resume: unknown, pending: () => Promise<string[]>): Promise<unknown> {
   if (resume) return resume

@@ -1,9 +1,9 @@
-/** How large a run may get. More than this is the run's own error; its host and the other runs go on. */
+/** Size limits of a run. Exceeding one is an error of this run; its host and the other runs continue. */
 
-/** Bytes of one event, of the rendered values, and of the state in one checkpoint. */
+/** Maximum bytes of one event, of the rendered values, and of the state in one checkpoint. */
 export const LARGEST_STATE = 64 * 1024 * 1024
 
-/** Bytes of the answer to a question. */
+/** Maximum bytes of the answer to a call. */
 export const LARGEST_ANSWER = 200 * 1024 * 1024
 
 export class StateTooLarge extends Error {

@@ -1,6 +1,6 @@
 /**
- * How user code finds its files: TypeScript through tsx, only when there is some, and the libraries from the
- * application's own folder, else ours.
+ * Resolves the imports of user code: TypeScript through tsx, only if the application has TypeScript files, and the
+ * libraries from the application's folder, else from Weft's.
  */
 import { readFileSync } from 'node:fs'
 import Module, { createRequire, register } from 'node:module'
@@ -12,7 +12,7 @@ import { type Provider, shareUntracedRun } from './context.js'
 export type Library = typeof import('@langchain/langgraph')
 
 const TYPESCRIPT = /\.[cm]?tsx?$/
-/** What an application may import from us when it has none of its own. */
+/** Packages that an application may import from Weft if it has not installed them. */
 const LENT = /^(@langchain\/|zod($|\/))/
 const LIBRARY = '@langchain/langgraph'
 const CORE = '@langchain/core'
@@ -29,13 +29,13 @@ export async function prepareLoading(folder: string, files: readonly string[]): 
   esm.register()
 }
 
-/** The library that the application's graphs are made with: its own copy, else ours. */
+/** Returns the library that made the application's graphs: the application's copy, else Weft's. */
 export async function libraryOf(folder: string, files: readonly string[]): Promise<Library> {
   const entry = libraryEntry(folder, files)
   if (entry === ours.resolve(LIBRARY)) return import('@langchain/langgraph')
   const library = (await import(pathToFileURL(moduleEntry(entry, LIBRARY)).href)) as Library
   if (typeof library.getConfig === 'function') return library
-  // Before 0.2.40 it is in the core alone.
+  // Before 0.2.40 it is exported by the core only.
   const [provider] = await providersOf(entry)
   return { ...library, getConfig: () => provider?.getRunnableConfig?.() as ReturnType<Library['getConfig']> }
 }
@@ -43,7 +43,7 @@ export async function libraryOf(folder: string, files: readonly string[]): Promi
 /** The functions of the library that derive JSON Schemas from zod and StateSchema definitions. */
 export type SchemaTools = Partial<typeof import('@langchain/langgraph/zod/schema')>
 
-/** Null where the library of the application has none. */
+/** Null if the library of the application has none. */
 export async function schemaToolsOf(folder: string, files: readonly string[]): Promise<SchemaTools | null> {
   try {
     const entry = libraryEntry(folder, files)
@@ -59,7 +59,7 @@ export function libraryVersion(folder: string, files: readonly string[]): string
   return String(packageAt(libraryEntry(folder, files), LIBRARY)?.manifest.version ?? 'unknown')
 }
 
-/** The wrapper that the library puts around the store of a run; undefined where it is laid out differently. */
+/** Returns the wrapper that the library puts around the store of a run; undefined if the library has another layout. */
 export async function storeWrapperOf(
   folder: string,
   files: readonly string[],
@@ -74,7 +74,7 @@ export async function storeWrapperOf(
   }
 }
 
-/** Spares the core that graphs run on its work for tracing while nothing traces. To be called after the graphs are loaded. */
+/** Avoids the tracing work of the core while nothing traces. Call this after the graphs are loaded. */
 export async function tuneLibrary(folder: string, files: readonly string[]): Promise<void> {
   try {
     for (const provider of await providersOf(libraryEntry(folder, files))) shareUntracedRun(provider)
@@ -93,7 +93,7 @@ async function providersOf(library: string): Promise<(Provider | undefined)[]> {
   const require = createRequire(library)
   const common = require.resolve(`${CORE}/singletons`)
   const entries: unknown[] = [await import(pathToFileURL(moduleEntry(common, CORE, './singletons')).href)]
-  // The copy for `require` is another one; it is only there if something required it.
+  // `require` loads a separate copy, which exists only if some module required it.
   if (require.cache[common] !== undefined) entries.push(require(common))
   return entries.map(
     entry => (entry as { AsyncLocalStorageProviderSingleton?: Provider }).AsyncLocalStorageProviderSingleton,
@@ -117,7 +117,7 @@ interface Manifest {
   exports?: { [path: string]: { import?: string | { default?: string } } }
 }
 
-/** The package of this name that a file of it belongs to. */
+/** Returns the package with this name that contains the given file. */
 function packageAt(file: string, name: string): { folder: string; manifest: Manifest } | null {
   for (let folder = dirname(file); folder !== dirname(folder); folder = dirname(folder)) {
     try {

@@ -1,10 +1,10 @@
 /**
- * A graph host: a child process that loads the application named by WEFT_APP and runs its graphs. It speaks frames
- * with its supervisor over descriptor 3, its watchdog tells who holds the event loop over WEFT_NOTES_FD; it has no
- * other connection, no lease token and no credential.
+ * A graph host: a child process that loads the application named by WEFT_APP and runs its graphs. It exchanges frames
+ * with its supervisor over descriptor 3. Its watchdog reports the run that holds the event loop over WEFT_NOTES_FD. The
+ * host has no other connection, no lease token and no credential.
  *
- * What kills it (exit, an exception or a rejection that nobody caught) is said in its last words, with the run to
- * charge: the other runs here are given back and lose nothing but time.
+ * Before the process dies (exit, an uncaught exception or an unhandled rejection), it reports the cause and the
+ * responsible run in a last message. The other runs in the host are handed back and lose nothing but time.
  */
 import './tuning.js'
 import { Socket } from 'node:net'
@@ -16,14 +16,14 @@ import { startWatchdog } from './watchdog.js'
 const { WEFT_APP: path, WEFT_NOTES_FD: notes } = process.env
 const watchdog = startWatchdog(notes === undefined ? null : Number(notes))
 const stream = new Socket({ fd: 3 })
-// The parent is gone: nobody waits for anything here.
+// The parent process has ended: no process waits for results of this host.
 for (const event of ['end', 'close', 'error']) stream.on(event, () => process.exit(0))
 
-/** Runs that still go on, once the host serves. */
+/** Returns whether the run in a slot is still active, once the host serves. */
 let goesOn: (slot: number) => boolean = () => true
 
 process.on('unhandledRejection', reason => {
-  // What a stopped graph, or one whose run has ended, rejects afterwards is no fault of the runs that are here now.
+  // Rejections of a stopped graph, or of a run that has ended, are not caused by the runs that are active now.
   if (reason instanceof Stopped) return
   console.error('Unhandled rejection:', reason)
   const slot = watchdog.slot()
@@ -36,13 +36,14 @@ process.on('uncaughtException', error => {
   watchdog.last({ error: 'UncaughtException', message: sentenceOf(error) })
   process.exit(1)
 })
-// A graph that logs faster than it is read waits, and piles nothing up here; what fails to be written is no fault of it.
+// Blocking writes: a graph that logs faster than the reader reads waits, and no output accumulates here. Graph code is
+// not blamed for failed writes.
 for (const output of [process.stdout, process.stderr] as (NodeJS.WriteStream & { _handle?: Blocking })[]) {
   output._handle?.setBlocking?.(true)
   output.on('error', () => {})
 }
 process.on('exit', code => watchdog.last({ error: 'ProcessExit', message: `the process ended with exit code ${code}` }))
-// No event tells of this one.
+// Node.js emits no event for abort().
 const abort = process.abort.bind(process)
 process.abort = () => {
   watchdog.last({ error: 'ProcessExit', message: 'the process called abort()' })

@@ -14,7 +14,9 @@ interface Kept {
   parent: string | null
 }
 
-/** A new saver of the given copy of the library; `metadata` is laid under that of every checkpoint. */
+/**
+ * Creates a saver for the given copy of the library; `metadata` holds defaults for the metadata of every checkpoint.
+ */
 export function memorySaver(library: Library, metadata: object): BaseCheckpointSaver {
   return new (classOf(library))(metadata)
 }
@@ -29,7 +31,7 @@ function makeClass(library: Library) {
   return class extends library.BaseCheckpointSaver {
     /** Thread and namespace → checkpoints, oldest first. */
     readonly kept = new Map<string, Kept[]>()
-    /** Thread, namespace and checkpoint → writes. They may come before their checkpoint. */
+    /** Thread, namespace and checkpoint → writes. Writes may arrive before their checkpoint. */
     readonly writes = new Map<string, Map<string, Write>>()
     constructor(readonly metadata: object) {
       super()
@@ -99,7 +101,7 @@ function makeClass(library: Library) {
       const place = (checkpoint_id: string) => ({ configurable: { thread_id, checkpoint_ns: ns, checkpoint_id } })
       return {
         config: place(id),
-        // The library changes what it is given.
+        // Copied, because the library changes the objects that it receives.
         checkpoint: library.copyCheckpoint(checkpoint),
         metadata,
         ...(parent === null ? {} : { parentConfig: place(parent) }),

@@ -1,6 +1,6 @@
 /**
- * Chat messages on their way out. The library's `messages` mode gives tokens as they come and whole messages that
- * nodes return; from it are made the tuples (`messages-tuple`) and, with the state, the accumulated form (`messages`).
+ * Chat messages in the stream. The library's `messages` mode sends tokens as they arrive and whole messages that nodes
+ * return. They become the tuples (`messages-tuple`) and, together with the state, the accumulated form (`messages`).
  */
 import { randomUUID } from 'node:crypto'
 import { isMessage, render } from './render.js'
@@ -8,13 +8,14 @@ import { isMessage, render } from './render.js'
 interface Message {
   id?: string
   lc_kwargs?: { id?: string }
-  /** Chunks alone have it. */
+  /** Present on chunks only. */
   concat?(next: Message): Message
 }
 
 /**
- * Says whether a message is to be sent: a whole one once, and never after its own tokens, because clients join by id.
- * A whole message without an id gets one here, as its reducer would give it: the same object goes into the state.
+ * Decides whether to send a message: a whole message once, and never after its own tokens, because clients join
+ * messages by id. A whole message without an id gets one here, as its reducer would do: the same object enters the
+ * state.
  */
 export function onlyOnce(): (message: Message) => boolean {
   const known = new Set<string>()
@@ -35,13 +36,13 @@ export function onlyOnce(): (message: Message) => boolean {
 export interface Accumulated {
   /** A chunk of the library's `messages` mode. */
   chunk(message: Message, metadata: unknown): void
-  /** The state after a step, of the graph in `ns`; to be called after its own event. */
+  /** The state after a step of the graph in `ns`; call this after the values event of that step. */
   values(ns: string, state: unknown): void
 }
 
 /**
  * API: messages/metadata once per message, messages/partial with the text so far, messages/complete once per message
- * that came into the state by this run: what the state held at the start is not sent.
+ * that this run added to the state. Messages that the state held at the start are not sent.
  */
 export function accumulated(push: (event: string, json: string) => void): Accumulated {
   const open = new Map<string, Message>()
@@ -75,7 +76,7 @@ export function accumulated(push: (event: string, json: string) => void): Accumu
   }
 }
 
-/** Messages stand in lists at the top of the state, whatever the list is called; or the state is the list. */
+/** Finds messages in lists at the top level of the state, under any name; or the state is the list. */
 function* messagesIn(state: unknown): Generator<Message> {
   if (typeof state !== 'object' || state === null) return
   for (const value of Array.isArray(state) ? [state] : Object.values(state)) {

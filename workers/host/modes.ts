@@ -1,7 +1,8 @@
 /**
- * What a run streams: the modes that are asked of the library, and how its chunks become events (API: event catalogue).
- * A mode that no client requested is never sent, even if another one needs it. The library is asked for subgraphs only
- * if the client asked: since 1.7 that decides which tokens of subgraphs it gives.
+ * Selects the modes that a run requests from the library and converts the library's chunks to events (API: event
+ * catalogue). A mode that no client requested is never sent, even if another mode needs it. Subgraphs are requested
+ * from the library only if the client requested them: since 1.7 this decides which tokens of subgraphs the library
+ * sends.
  */
 import type { JsonObject } from '../../schemas/json.js'
 import type { StreamMode } from '../../schemas/runs.js'
@@ -17,15 +18,15 @@ import { type ToolOrigins, toolOrigins } from './tool-origins.js'
 export type Chunk = [ns: readonly string[], mode: string, payload: unknown]
 
 export interface Modes {
-  /** The modes to ask of the library. */
+  /** The modes to request from the library. */
   library: string[]
-  /** Only `custom` is requested: there is no other mode to keep the order with, so the writer may push by itself. */
+  /** Only `custom` is requested: no other mode needs the same order, so the writer may push directly. */
   direct: boolean
-  /** Custom chunks must come as CustomChunk. */
+  /** The library must deliver custom chunks as CustomChunk. */
   custom_origins: boolean
-  /** The callback handler that the tools of the run must report to. */
+  /** The callback handler for the tools of the run. */
   tools: ToolOrigins | null
-  /** Callbacks are streamed too. */
+  /** Callbacks are also streamed. */
   callbacks: boolean
   take(chunk: Chunk): void
   custom(chunk: CustomChunk): void
@@ -38,7 +39,7 @@ export interface ModeOptions {
   /** The library has the modes `tasks` and `checkpoints`. */
   task_modes: boolean
   events: EventBuffer
-  /** Null: no events of protocol v2 are wanted. */
+  /** Null: the run sends no events of protocol v2. */
   v2: RunEvents | null
 }
 
@@ -71,7 +72,7 @@ export function modesOf({ requested, subgraphs, task_modes, events: { push }, v2
       if (!isNew(message)) return
       const origin = originOf(metadata)
       v2?.message(origin, message as never, metadata)
-      // Versions before 1.7 give tokens of subgraphs also if the client did not ask for them: under the bare name.
+      // Versions before 1.7 send tokens of subgraphs under the bare name, even if the client did not request subgraphs.
       if (tuples) push(nameOf('messages', subgraphs ? origin.graph : []), render(payload))
       whole?.chunk(message, metadata)
     }
@@ -116,14 +117,14 @@ export function modesOf({ requested, subgraphs, task_modes, events: { push }, v2
   }
 }
 
-/** Modes that older versions of the library have only inside of `debug`, with the same payloads. */
+/** Modes that older versions of the library send only inside of `debug`, with the same payloads. */
 const IN_DEBUG: ReadonlySet<string> = new Set(['tasks', 'checkpoints'])
 
 /** API: the namespace follows the name; root events have the bare name. */
 const nameOf = (event: string, ns: readonly string[]): string =>
   ns.length === 0 ? event : `${event}|${ns.join('|').replace(/[\r\n]/g, ' ')}`
 
-/** A node without writes is `{node: null}`; the library makes it an empty object. */
+/** A node without writes is `{node: null}`; the library sends an empty object. */
 function withNulls(payload: unknown): unknown {
   if (typeof payload !== 'object' || payload === null) return payload
   const updates = payload as JsonObject

@@ -1,13 +1,14 @@
 /**
- * No node starts 11 s after the lease of its run was last confirmed, in every durability: a resource worker takes a run
- * from its holder after 12 s without a heartbeat (resources/runs/holders.ts). A worker that is cut off or paused so executes one node of a
- * run beside its successor at most. The nodes wait until a heartbeat is confirmed, or until the run is stopped.
+ * In every durability, no node starts 11 s after the last confirmation of its run's lease: a resource worker takes a
+ * run from its holder after 12 s without a heartbeat (resources/runs/holders.ts). A worker that is cut off or paused
+ * therefore executes at most one node of a run beside its successor. The nodes wait until a heartbeat is confirmed, or
+ * until the run is stopped.
  *
- * The gate also knows whether a node executes although the library has rejected.
+ * The gate also knows whether a node still executes after the library has rejected.
  *
- * It wraps what the library is about to invoke: every node of graphs and subgraphs, and every task of the functional
- * API, since `_runLoop` came to be (0.2.40 has it, 0.2.20 does not: its nodes start unguarded). A callback handler would
- * cost each node a tree of handlers.
+ * It wraps the objects that the library is about to invoke: every node of graphs and subgraphs, and every task of the
+ * functional API. This needs `_runLoop` (0.2.40 has it, 0.2.20 does not: its nodes start unguarded). A callback handler
+ * would cost each node a tree of handlers.
  */
 import { monotonicMs } from '../pipe.js'
 
@@ -20,15 +21,15 @@ export interface NodeGate {
 }
 
 export interface NodeGates {
-  /** The gate of a run, whose lease was confirmed at this time (monotonic). */
+  /** Opens the gate of a run; `confirmed_at` is the time of the last confirmation of its lease (monotonic). */
   open(slot: number, confirmed_at: number, signal: AbortSignal): NodeGate
-  /** The leases of all runs were confirmed at this time (monotonic). */
+  /** Records that the leases of all runs were confirmed at this time (monotonic). */
   confirm(at: number): void
-  /** Nodes of this graph, and of others of its class, pass the gate of the slot that they execute in. */
+  /** Makes the nodes of this graph, and of other graphs of its class, pass the gate of the slot that executes them. */
   guard(graph: object): void
 }
 
-/** What the library hands to `_runLoop`, and what it invokes. */
+/** The argument of `_runLoop`, and the objects that the loop invokes. */
 interface Loop {
   tick(...args: unknown[]): Promise<boolean>
   tasks: { [id: string]: Task }
@@ -40,16 +41,16 @@ interface Task {
 }
 interface Runnable {
   invoke(...args: unknown[]): Promise<unknown>
-  /** Of a sequence: the node; the writers follow. */
+  /** In a sequence: the node; the writers follow. */
   first?: Runnable
 }
 interface RunsLoop {
   _runLoop(params: { loop: Loop }): Promise<void>
 }
 interface Gate {
-  /** Null = a node may start now; else resolves when it may. */
+  /** Null if a node may start now; else resolves when it may start. */
   wait(): Promise<void> | null
-  /** A node executes until this settles. */
+  /** Counts a node as executing until this promise settles. */
   follow<T>(node: Promise<T>): Promise<T>
 }
 
@@ -146,7 +147,7 @@ function guardLoop(loop: Loop, gate: Gate): void {
     loop.scheduleErrorHandler = (...args) => guardTask(scheduleErrorHandler.apply(loop, args))
 }
 
-/** A sequence rejects at the abort although its first step, the node, goes on: so it is the node that is followed. */
+/** A sequence rejects at the abort although its first step, the node, still executes. So the gate follows the node. */
 const followNode = (proc: Runnable, gate: Gate): Runnable =>
   proc.first === undefined
     ? Object.create(proc, { invoke: { value: (...args: unknown[]) => gate.follow(proc.invoke(...args)) } })

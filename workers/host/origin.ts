@@ -1,7 +1,7 @@
 /**
- * The graph and the task that a message, a tool call or a custom chunk comes from. Read from the metadata of the task,
- * which is the same in every version of the library. The namespace of the library's chunk is not: up to 0.2 it is one
- * joined text, up to 1.5 the namespace of the task, from 1.7 the namespace of the graph.
+ * Finds the graph and the task that sent a message, a tool call or a custom chunk. The origin comes from the metadata
+ * of the task, which is the same in every version of the library. The namespace of the library's chunk differs: up to
+ * 0.2 it is one joined text, up to 1.5 the namespace of the task, from 1.7 the namespace of the graph.
  */
 import type { JsonObject } from '../../schemas/json.js'
 import type { Namespace } from '../../schemas/protocol-v2.js'
@@ -9,12 +9,12 @@ import type { Namespace } from '../../schemas/protocol-v2.js'
 export interface Origin {
   /** Namespace of the graph; empty for the root. */
   graph: Namespace
-  /** That of the task in its graph: the namespace of the graph, then `node:task-id`. */
+  /** Namespace of the task: the namespace of its graph, then `node:task-id`. */
   task: Namespace
   node: string | undefined
 }
 
-/** `metadata` is that of a callback or of a config inside of a node. */
+/** `metadata` comes from a callback or from a config inside of a node. */
 export function originOf(metadata: JsonObject | undefined): Origin {
   const { langgraph_checkpoint_ns, checkpoint_ns, langgraph_node, langgraph_path } = metadata ?? {}
   const text = langgraph_checkpoint_ns ?? checkpoint_ns
@@ -28,8 +28,8 @@ export function originOf(metadata: JsonObject | undefined): Origin {
 }
 
 /**
- * How many tasks have called this one by `task()` of the functional API. They are in its checkpoint namespace, too, but
- * they are no graphs. The path of such a task is `['__pregel_push', path of the caller, index, true]`.
+ * Counts the callers that invoked this task with `task()` of the functional API. They are also part of its checkpoint
+ * namespace, but they are not graphs. The path of such a task is `['__pregel_push', path of the caller, index, true]`.
  */
 function callersOf(path: unknown): number {
   let count = 0

@@ -1,4 +1,4 @@
-/** What runs and calls know of the host they live in. */
+/** The interface of the host for its runs and calls. */
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
 import type { ErrorCode } from '../../schemas/errors.js'
 import type { CallFailure } from '../../schemas/host.js'
@@ -9,10 +9,10 @@ import type { SaverTransport } from './saver.js'
 
 const encoder = new TextEncoder()
 
-/** The store refused: a later attempt holds the run. */
+/** The store refused the request: a later attempt holds the run. */
 export class Refused extends Error {}
 
-/** The store could not be asked, or failed. */
+/** The store did not answer, or failed. */
 export class Unanswered extends Error {}
 
 export const failure = (code: ErrorCode, detail: string): CallFailure => ({ code, detail })
@@ -23,11 +23,11 @@ export interface Host {
   send(frame: Partial<Frame> & { kind: number }): void
   ask(slot: number, flags: number, body: Uint8Array): Promise<Uint8Array>
   later(callback: () => void): void
-  /** Null while the pipe takes more; else resolves when it does again. */
+  /** Null while the pipe accepts frames; else resolves when it accepts them again. */
   drained(): Promise<void> | null
 }
 
-/** A saver's questions over the frames of a slot; the supervisor adds run, attempt and token. */
+/** Sends the requests of a saver in the frames of a slot; the supervisor adds run, attempt and token. */
 export function transportOf(host: Host, slot: number): SaverTransport {
   const query = (flags: number) => (question: CheckpointQuery) =>
     host.ask(slot, flags, encoder.encode(JSON.stringify(question)))

@@ -1,22 +1,25 @@
 /**
- * Values to the JSON text that a client sees. Two passes: `flatten` returns the same reference for what JSON.stringify
- * already renders well and copies only the path to what it does not, then the native JSON.stringify runs once. A
- * replacer function would be called for every value and costs several times as much.
+ * Renders values to the JSON text that a client receives, in two passes. `flatten` returns the same reference for
+ * values that JSON.stringify already renders well and copies only the path to the other values; then the native
+ * JSON.stringify runs once. A replacer function would be called for every value and costs several times as much.
  *
  * Messages are flat objects, never constructor envelopes (API: Messages in JSON). A cycle becomes "[Circular]", a
  * BigInt its decimal text, a Map an object, a Set a list, bytes base64, an Error {error, message}.
  */
 import { StateTooLarge } from './limits.js'
 
-/** Deeper than this a value is walked again with a record of its ancestors, so that a cycle ends. */
+/** Below this depth a value is walked again with a record of its ancestors, so that a cycle ends. */
 const SHALLOW = 200
-/** Deeper than this nothing is rendered: the stack would overflow. */
+/** Below this depth nothing is rendered: the stack would overflow. */
 const DEEPEST = 1000
 
 type Plain = { [key: string]: unknown }
 class TooDeep extends Error {}
 
-/** JSON text of any value. `undefined` is null. Throws only when the value's own code (a getter, toJSON) throws. */
+/**
+ * Returns the JSON text of any value. `undefined` becomes null. Throws only if the value's own code (a getter, toJSON)
+ * throws.
+ */
 export function render(value: unknown): string {
   if (typeof value === 'string') return wellFormed(JSON.stringify(value))
   if (typeof value !== 'object' || value === null) return scalar(value)
@@ -30,7 +33,7 @@ export function render(value: unknown): string {
   return wellFormed(stringify(flat))
 }
 
-/** A text longer than the engine's longest string is no fault of ours. */
+/** A text longer than the engine's longest string is an error of the run, not of Weft. */
 function stringify(flat: unknown): string {
   try {
     return JSON.stringify(flat) ?? 'null'
@@ -40,7 +43,7 @@ function stringify(flat: unknown): string {
   }
 }
 
-/** JSON.stringify writes a lone surrogate as an escape, which strict readers refuse: it becomes U+FFFD. */
+/** JSON.stringify writes a lone surrogate as an escape, which strict parsers reject: it becomes U+FFFD. */
 function wellFormed(json: string): string {
   if (!json.includes('\\ud')) return json
   return json.replace(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g, found => (found === '\\\\' ? found : '\ufffd'))
@@ -107,23 +110,23 @@ function flattenPlain(object: Plain, depth: number, above: object[] | null): Pla
     if (typeof item === 'string' || typeof item === 'number') continue
     const flat = flatten(item, depth, above)
     if (flat === item) continue
-    // A copy without a prototype: a key named __proto__ stays a key.
+    // The copy has no prototype, so a key named __proto__ stays a key.
     copy ??= Object.assign(Object.create(null) as Plain, object)
     copy[key] = flat
   }
   return copy ?? object
 }
 
-/** A message of any copy of the library: never instanceof, the application may bring its own. */
+/** Recognises a message of any copy of the library. Never use instanceof: the application may bring its own copy. */
 export function isMessage(value: object): value is Plain {
   const message = value as { _getType?: unknown; lc_namespace?: unknown; toDict?: unknown }
   return typeof message._getType === 'function' && 'lc_namespace' in message && typeof message.toDict === 'function'
 }
 
-/** Fields of the library's objects that mean nothing to a client. */
+/** Internal fields of the library's objects, which clients do not need. */
 const INNER = new Set(['lc_serializable', 'lc_kwargs', 'lc_namespace', 'lc_direct_tool_output', 'type'])
 
-/** From the message's own fields: `toDict` gives the same members and costs ten times as much for a token. */
+/** Built from the message's own fields: `toDict` gives the same members and costs ten times as much for a token. */
 function flatMessage(message: Plain): Plain {
   const flat: Plain = { type: (message as { _getType(): string })._getType() }
   for (const key of Object.keys(message)) {
@@ -132,13 +135,13 @@ function flatMessage(message: Plain): Plain {
   return flat
 }
 
-/** The class name of an error: its `name` when it sets one, else that of its constructor. */
+/** The class name of an error: its `name` if it sets one, else the name of its constructor. */
 export function errorName(error: Error): string {
   if (error.name && error.name !== 'Error') return String(error.name)
   return error.constructor?.name || 'Error'
 }
 
-/** What the `error` event says (API: event catalogue): any thrown value as a class name and a message. */
+/** The payload of the `error` event (API: event catalogue): any thrown value as a class name and a message. */
 export function errorOf(thrown: unknown): { error: string; message: string } {
   if (typeof thrown !== 'object' || thrown === null) return { error: 'Error', message: String(thrown) }
   const { message, pregelTaskId: _, ...rest } = thrown as { message?: unknown; pregelTaskId?: unknown }
@@ -149,8 +152,8 @@ export function errorOf(thrown: unknown): { error: string; message: string } {
 }
 
 /**
- * The library writes the id of the task onto what a node throws. On a string, a number or nothing that fails, and its
- * TypeError is all that is left of it; the message names what was thrown.
+ * The library adds the id of the task to each thrown value. For a string, a number or undefined this fails, and only
+ * the library's TypeError remains; its message names the thrown value.
  */
 function primitiveIn(message: string): { error: string; message: string } | null {
   if (!message.includes('pregelTaskId')) return null

@@ -1,4 +1,4 @@
-/** Module hook, in a thread for hooks: packages that the application lacks are resolved from our folder. */
+/** Module hook, in the hooks thread: packages that the application lacks are resolved from Weft's folder. */
 import type { ResolveHook } from 'node:module'
 
 let lent = /^$/

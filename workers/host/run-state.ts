@@ -1,4 +1,4 @@
-/** The state of one run in its slot, shared by the files that execute it. */
+/** The state of one run in its slot, shared by the modules that execute it. */
 
 import type { StartHead } from '../../schemas/host.js'
 import type { Graph } from './application.js'
@@ -15,18 +15,18 @@ export interface RunState {
   abort: AbortController
   gate: NodeGate
   events: EventBuffer
-  /** Null unless the run's creator asked for events of protocol v2. */
+  /** Null unless the creator of the run requested events of protocol v2. */
   v2: RunEvents | null
   /** Null for a temporary run. */
   saver: WeftSaver | null
   graph: Graph | null
   /** The last values that the graph yielded. */
   values: { last: unknown } | null
-  /** The graph yielded an interrupt: the state tells which. */
+  /** The graph yielded an interrupt; the state holds the interrupt. */
   paused: boolean
   /** A later attempt holds the run. */
   lost: boolean
-  /** Why the run cannot go on: a save failed, or something became too large. */
+  /** The reason that the run cannot continue: a save failed, or a value exceeded its limit. */
   broken: { error: unknown } | null
   over: boolean
 }

@@ -1,6 +1,6 @@
 /**
- * One run in a slot, from its start frame to its finish frame. Every start gets exactly one finish, also when the run
- * lost its authority: then the finish is empty and the supervisor, which no longer knows the slot, drops it.
+ * One run in a slot, from its start frame to its finish frame. Every start gets exactly one finish, even if the run
+ * lost its lease: then the finish is empty, and the supervisor, which has already removed the slot, ignores it.
  */
 
 import type { StartHead } from '../../schemas/host.js'
@@ -26,26 +26,26 @@ import { eventBuffer } from './stream.js'
 /** Time for the library to settle after an abort. */
 const UNWIND_MS = 1000
 
-/** The reason that a cancelled graph sees in its AbortSignal. */
+/** The abort reason that a cancelled graph finds in its AbortSignal. */
 export class Stopped extends Error {
   override name = 'AbortError'
 }
 
-/** The same, because its time was up. */
+/** The same for a run that exceeded its timeout. */
 class TimedOut extends Stopped {}
 
 export interface Run {
-  /** Aborts it: it finishes as `interrupted`, or as `timeout`. */
+  /** Aborts the run: it finishes as `interrupted`, or as `timeout`. */
   cancel(timeout: boolean): void
 }
 
 export interface RunOptions {
   slot: number
-  /** When its lease was last confirmed (monotonic). */
+  /** Time of the last confirmation of its lease (monotonic). */
   confirmed_at: number
   start: StartHead
   newest: Uint8Array
-  /** Called when its finish has been sent. */
+  /** Called after the finish frame is sent. */
   done(): void
 }
 
@@ -115,7 +115,7 @@ function announce({ events, v2, start: { run_id, attempt } }: RunState): void {
   v2?.start()
 }
 
-/** The graph with a checkpointer of this run, its input and its options. */
+/** Returns the graph with a checkpointer of this run, its input and its options. */
 async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
   const { host, start, abort } = run
   const { kwargs, graph_id, thread_id, attempt } = start
@@ -179,13 +179,13 @@ function saverOf(run: RunState, library: Library, newest: Uint8Array, metadata: 
   return run.saver
 }
 
-/** The user's graph stays untouched: runs of one graph overlap. Subgraphs inherit through the library. */
+/** The user's graph stays unchanged, because runs of one graph overlap. Subgraphs inherit through the library. */
 export function withSaver(graph: Graph, saver: unknown, store?: object): Graph {
   const member = (value: unknown) => ({ value, writable: true, enumerable: true, configurable: true })
   return Object.create(graph, { checkpointer: member(saver), ...(store === undefined ? {} : { store: member(store) }) })
 }
 
-/** Identities are not stored with each checkpoint. */
+/** Checkpoints do not store identities. */
 const checkpointMetadata = (metadata: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(metadata).filter(([key]) => !key.startsWith('langgraph_auth_')))
 
@@ -195,7 +195,7 @@ const isOwn = (tuple: { metadata?: unknown } | undefined, { run_id }: StartHead)
 const idOf = (tuple: { config: { configurable?: JsonObject } } | undefined): string | null =>
   (tuple?.config.configurable?.checkpoint_id as string | undefined) ?? null
 
-/** Ids of the interrupts that wait in a checkpoint. */
+/** Ids of the pending interrupts of a checkpoint. */
 const pendingOf = (writes: readonly [string, string, unknown][] | undefined): string[] =>
   (writes ?? [])
     .filter(([, channel]) => channel === '__interrupt__')
@@ -203,8 +203,9 @@ const pendingOf = (writes: readonly [string, string, unknown][] | undefined): st
     .flatMap(({ id }) => id ?? [])
 
 /**
- * A stopped run ends as soon as the library rejects, and starts no further node. A node that ignores `config.signal` may
- * execute beside the next run of the thread, with nothing left that it could store: the operator can see which.
+ * A stopped run ends as soon as the library rejects, and starts no further node. A node that ignores `config.signal`
+ * may execute beside the next run of the thread, but it can no longer store anything. The log names the graph, the run
+ * and the thread.
  */
 async function reportLingering({ gate, start: { run_id, thread_id, graph_id } }: RunState): Promise<void> {
   const stopped_at = performance.now()
@@ -216,7 +217,7 @@ async function reportLingering({ gate, start: { run_id, thread_id, graph_id } }:
   console.warn(`That node has ended after ${Math.round(performance.now() - stopped_at)} ms (${place}).`)
 }
 
-/** The library settles soon after the abort; when it does not, the run does not wait for it. */
+/** The library usually settles soon after the abort. If it does not, the run ends without it. */
 async function unlessStopped(run: RunState, work: Promise<void>): Promise<void> {
   const { signal } = run.abort
   let stop = () => {}

@@ -1,9 +1,10 @@
 /**
- * What a run has put and not yet stored. Durability says when it leaves: `sync` waits for the answer of every put,
- * `async` sends once per event-loop turn with at most one save in flight, `exit` sends nothing before the end. What is
- * left at the end rides in the finish frame (`take`).
+ * Holds the writes of a run that are not stored yet. The durability decides when they are sent: `sync` waits for the
+ * answer of every put, `async` sends once per event-loop turn with at most one save in flight, `exit` sends nothing
+ * before the end. The rest travels in the finish frame (`take`).
  *
- * What is too large closes it, as a failed save does: nothing that comes later may refer to what was never stored.
+ * A part that is too large closes the outbox, as a failed save does: no later part may refer to a part that was never
+ * stored.
  */
 import type { BlobEntry, CheckpointEntry, SaveHead, WriteEntry } from '../../schemas/checkpoints.js'
 import { pack } from '../../schemas/packed.js'
@@ -17,22 +18,22 @@ export interface Part {
 }
 
 export interface Outbox {
-  /** Resolves when the part is as safe as the durability asks for; rejects when a save failed. */
+  /** Resolves when the durability's condition for the part is met; rejects when a save failed. */
   add(thread_id: string, part: Part): Promise<void>
-  /** Resolves when everything added so far is stored. */
+  /** Resolves when all added parts are stored. */
   flush(): Promise<void>
-  /** Ends the outbox: waits for the save in flight and returns what was never sent (empty = nothing). */
+  /** Ends the outbox: waits for the save in flight and returns the parts that were never sent (empty = nothing). */
   take(): Promise<Uint8Array>
-  /** Takes nothing more, because of this error; what was added before still leaves. */
+  /** Rejects further parts with this error; parts that were added before are still sent. */
   close(error: unknown): void
-  /** Closed, or a save failed: what the run has put since is not stored. */
+  /** True if the outbox is closed or a save failed: later writes of the run are not stored. */
   isBroken(): boolean
 }
 
 export interface OutboxOptions {
   durability: Durability
   save(thread_id: string, body: Uint8Array): Promise<void>
-  /** A save failed: the run must stop. Called once. */
+  /** Reports that a save failed: the run must stop. Called once. */
   failed(error: unknown): void
 }
 
@@ -50,7 +51,7 @@ export function outbox({ durability, save, failed }: OutboxOptions): Outbox {
     if (broken === null) failed(error)
     broken ??= { error }
   }
-  /** Not everything when it is much: a save has its limit, the steps that wait for it have none. */
+  /** Sends a limited number of bytes: a save has a size limit, the queue of steps has no limit. */
   const send = (): Promise<void> => {
     let count = 0
     for (let size = 0; count < parts.length; count++) {
@@ -97,7 +98,7 @@ export function outbox({ durability, save, failed }: OutboxOptions): Outbox {
       parts.push(part)
       if (durability === 'exit') return
       if (durability === 'async') return soon()
-      // End of the turn, so that a step's writes and its checkpoint travel together.
+      // Sent at the end of the turn, so that the writes of a step and its checkpoint travel together.
       await new Promise(resolve => setImmediate(resolve))
       await flush()
     },
@@ -106,7 +107,7 @@ export function outbox({ durability, save, failed }: OutboxOptions): Outbox {
       ended = true
       if (due !== null) clearImmediate(due)
       await flight
-      // An exit saves all or nothing.
+      // `exit` saves everything or nothing.
       if (broken !== null && durability === 'exit') parts = []
       const most = broken === null ? LARGEST_STATE : 0
       while (parts.reduce((all, part) => all + sizeOf(part), 0) > most) await send()

@@ -1,4 +1,4 @@
-/** What both savers share: where a config points, how writes are numbered, how versions are made. */
+/** Functions of both savers: the checkpoint that a config names, the numbers of writes, new versions. */
 import type { RunnableConfig } from '@langchain/core/runnables'
 
 export type Write = [task_id: string, channel: string, value: unknown]
@@ -9,7 +9,7 @@ export interface Place {
   id: string | null
 }
 
-/** Throws when the config names no thread: nothing is ever kept without one. */
+/** Throws if the config names no thread: every checkpoint belongs to a thread. */
 export function placeOf(config: RunnableConfig): Place {
   const { thread_id, checkpoint_ns, checkpoint_id, thread_ts } = config.configurable ?? {}
   if (thread_id === undefined || thread_id === null)
@@ -17,7 +17,10 @@ export function placeOf(config: RunnableConfig): Place {
   return { thread_id: String(thread_id), ns: checkpoint_ns ?? '', id: checkpoint_id || thread_ts || null }
 }
 
-/** Special channels have fixed negative places and are replaced; the others count and keep the first. */
+/**
+ * Special channels have fixed negative positions and are replaced; the other writes are numbered, and the first write
+ * of a position stays.
+ */
 const SPECIAL: { [channel: string]: number } = {
   __error__: -1,
   __scheduled__: -2,
@@ -27,8 +30,8 @@ const SPECIAL: { [channel: string]: number } = {
 export const writeIndex = (channel: string, place: number): number => SPECIAL[channel] ?? place
 
 /**
- * Versions are ordered strings with a random tail: the library's `current + 1` gives two forks the same version with
- * other content, and a blob is stored once per version.
+ * Versions are ordered strings with a random tail. The library's `current + 1` gives two forks the same version with
+ * different content, and a blob is stored once per version.
  */
 export function nextVersion(current: unknown): string {
   const last = typeof current === 'number' ? current : Number.parseInt(String(current ?? '0'), 10) || 0

@@ -1,4 +1,4 @@
-/** Stored checkpoints as the library's tuples. */
+/** Converts stored checkpoints to the library's tuples. */
 import type { BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTuple } from '@langchain/langgraph'
 import type { TupleEntry, TuplesHead } from '../../schemas/checkpoints.js'
 import { cutter, unpack } from '../../schemas/packed.js'
@@ -10,7 +10,7 @@ type Serializer = BaseCheckpointSaver['serde']
 /** The channel of sends. */
 export const TASKS = '__pregel_tasks'
 
-/** One checkpoint of an answer, still as bytes. */
+/** One checkpoint of an answer, as bytes. */
 export interface Packed {
   entry: TupleEntry
   rest: Uint8Array
@@ -22,7 +22,7 @@ export const configOf = (thread_id: string, checkpoint_ns: string, checkpoint_id
 
 export const writeKey = (task_id: string, idx: number): string => `${task_id},${idx}`
 
-/** The first checkpoint of an answer. */
+/** Returns the first checkpoint of an answer. */
 export function firstOf(packed: Uint8Array): Packed | null {
   if (packed.length === 0) return null
   const { head, rest } = unpack<TuplesHead>(packed)
@@ -38,7 +38,7 @@ export function sizeOf({ size, meta_size, blobs, writes }: TupleEntry): number {
   return all
 }
 
-/** Puts the values back into their checkpoint; `over` are writes that are not stored yet. */
+/** Restores the values of a checkpoint; `over` holds writes that are not stored yet. */
 export async function readTuple(
   serde: Serializer,
   thread_id: string,
@@ -66,14 +66,14 @@ export async function readTuple(
   }
 }
 
-/** The sends among the writes of a checkpoint. */
+/** Returns the sends among the writes of a checkpoint. */
 export async function sendsOf(serde: Serializer, packed: Uint8Array): Promise<unknown[]> {
   const found = firstOf(packed)
   const { pendingWrites } = found === null ? {} : await readTuple(serde, '', found.entry, found.rest)
   return (pendingWrites ?? []).filter(([, channel]) => channel === TASKS).map(([, , value]) => value)
 }
 
-/** By task, then place, as the store answers them. */
+/** Sorts writes by task, then by position, as the store does. */
 export function ordered(writes: Map<string, Write> | undefined): Write[] {
   if (writes === undefined) return []
   return [...writes]
@@ -83,6 +83,6 @@ export function ordered(writes: Map<string, Write> | undefined): Write[] {
 
 const placeIn = (key: string): number => Number(key.slice(key.lastIndexOf(',') + 1))
 
-/** Order of channel versions, numbers or strings. */
+/** Compares channel versions, which are numbers or strings. */
 export const isLater = (a: string | number, b: string | number): boolean =>
   typeof a === 'number' && typeof b === 'number' ? a >= b : String(a).localeCompare(String(b)) >= 0

@@ -1,6 +1,6 @@
 /**
- * Channel values to bytes and back: the library's serialiser, with a shorter way for plain JSON, which is what most
- * channels hold. Its own way walks a value with a replacer and revives it with a promise for each member.
+ * Converts channel values to bytes and back: the library's serialiser, with a shorter path for plain JSON, which most
+ * channels hold. The library walks a value with a replacer and revives it with a promise for each member.
  */
 import type { BaseCheckpointSaver } from '@langchain/langgraph'
 
@@ -9,16 +9,16 @@ export type Dumped = [type: string, value: Uint8Array]
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
-/** Deeper values take the library's way, which knows cycles. */
+/** Deeper values use the library's serialiser, which handles cycles. */
 const DEEP = 100
 
-/** The bytes are made before this returns, also when it returns a promise. */
+/** The bytes are complete when this returns, even if it returns a promise. */
 export function dump(serde: Serializer, value: unknown): Dumped | Promise<Dumped> {
   if (!isPlain(value, 0)) return serde.dumpsTyped(value)
   return ['json', encoder.encode(JSON.stringify(value))]
 }
 
-/** Text without any "lc" member holds nothing that the library would revive. */
+/** A text without any "lc" member contains nothing that the library would revive. */
 export function revive(serde: Serializer, type: string, bytes: Uint8Array): unknown {
   if (type !== 'json') return serde.loadsTyped(type, bytes)
   const text = decoder.decode(bytes)

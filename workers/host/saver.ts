@@ -1,9 +1,9 @@
 /**
- * The checkpointer of runs that last: BaseCheckpointSaver over questions to whoever holds the store. Channel values
- * are blobs, stored once per version; a checkpoint refers to them.
+ * The checkpointer of stateful runs: a BaseCheckpointSaver that sends requests to the process that holds the store.
+ * Channel values are blobs, stored once per version; a checkpoint refers to them.
  *
- * The newest checkpoint of each namespace that this run has put is kept by reference, so that the state at the end and
- * a subgraph that comes back are read without a question and without reviving anything.
+ * The saver keeps a reference to the newest checkpoint that this run has put in each namespace. The final state, and a
+ * subgraph that runs again, are then read without a request and without reviving values.
  */
 import type { RunnableConfig } from '@langchain/core/runnables'
 import type { BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTuple } from '@langchain/langgraph'
@@ -34,36 +34,36 @@ export interface SaverTransport {
   /** Packed TuplesHead and parts. */
   get(query: CheckpointQuery): Promise<Uint8Array>
   list(query: CheckpointQuery): Promise<Uint8Array>
-  /** Absent where a saver may not do that: inside a run. */
+  /** Absent for a saver that must not delete threads: inside a run. */
   remove?(thread_id: string): Promise<void>
-  /** Threads for a list that names none; absent inside a run, which has one. */
+  /** The threads for a list that names no thread; absent inside a run, which has one thread. */
   threads?(): Promise<string[]>
 }
 
 export interface SaverOptions {
   transport: SaverTransport
   durability: Durability
-  /** Orders the checkpoints of a thread. */
+  /** Returns the next number in the order of the thread's checkpoints. */
   nextSeq(): number
-  /** The only thread this saver may touch. Without it nothing is kept by reference. */
+  /** The only thread that this saver may access. Without it the saver keeps no references. */
   thread_id?: string
-  /** Packed TuplesHead: the newest checkpoint of the root namespace. Without a tuple the thread has none at all. */
+  /** Packed TuplesHead: the newest checkpoint of the root namespace. Without a tuple the thread has no checkpoint. */
   newest?: Uint8Array
-  /** Laid under the metadata of every checkpoint. */
+  /** Default members for the metadata of every checkpoint. */
   metadata?: object
-  /** Keeps every checkpoint that it puts, not only the newest: for who stores none before the end. */
+  /** Keeps every checkpoint that it puts, not only the newest: for a caller that stores none before the end. */
   keep?: true
-  /** A save failed or was refused. */
+  /** Called when a save failed or was refused. */
   failed?(error: unknown): void
 }
 
 export interface WeftSaver extends BaseCheckpointSaver {
   readonly outbox: Outbox
-  /** Id of the newest checkpoint of the root namespace. */
+  /** Returns the id of the newest checkpoint of the root namespace. */
   head(): string | null
 }
 
-/** What this run has put last in a namespace. */
+/** The last checkpoint that this run has put in a namespace. */
 interface Own {
   id: string
   checkpoint: Checkpoint
@@ -72,10 +72,10 @@ interface Own {
 }
 
 const PAGE = 50
-/** A page of a list ends once it holds so much. */
+/** A page of a list ends when it holds this many bytes. */
 const PAGE_BYTES = 32 * 1024 * 1024
 
-/** A new saver of the given copy of the library. */
+/** Creates a saver for the given copy of the library. */
 export function createSaver(library: Library, options: SaverOptions): WeftSaver {
   if (made?.library !== library) made = { library, Class: makeClass(library) }
   return new made.Class(options)
@@ -87,14 +87,14 @@ function makeClass(library: Library) {
   return class Saver extends library.BaseCheckpointSaver implements WeftSaver {
     readonly outbox: Outbox
     readonly own = new Map<string, Own>()
-    /** The older ones, by namespace and id. */
+    /** Older checkpoints, by namespace and id. */
     readonly kept: Map<string, Own> | null
     /**
-     * Writes of this run by namespace and checkpoint, laid over what the store knows. They may come before their
+     * Writes of this run by namespace and checkpoint, added to the stored writes. They may arrive before their
      * checkpoint: the library chains its puts and does not wait for them.
      */
     readonly written = new Map<string, Map<string, Write>>()
-    /** Bytes of the newest blob of each namespace and channel, as far as this run has seen it. */
+    /** Bytes of the newest blob of each namespace and channel that this run has read or written. */
     readonly sizes = new Map<string, number>()
     readonly started: Packed | null
     readonly fresh: boolean
@@ -166,7 +166,7 @@ function makeClass(library: Library) {
         blobs.push({ channel, version: String(version), dumped: dump(this.serde, channel_values[channel]) })
       }
       if (this.options.thread_id !== undefined) {
-        // Those of the checkpoint that the run started from stay: it is read as it was then, without a question.
+        // Keep the writes of the checkpoint that the run started from: its original state is read without a request.
         const last = this.own.get(ns)?.id
         if (last !== undefined && last !== id && this.kept === null) this.written.delete(checkpointKey(ns, last))
         const own = { id, checkpoint, metadata: full, parent }
@@ -174,7 +174,7 @@ function makeClass(library: Library) {
         this.kept?.set(checkpointKey(ns, id), own)
       }
       const seq = this.options.nextSeq()
-      // Everything is serialised before the first await: the graph goes on and may change its values.
+      // Everything is serialised before the first await: the graph continues and may change its values.
       const dumped = [
         dump(this.serde, { ...checkpoint, channel_values: {} }),
         dump(this.serde, full),
@@ -251,7 +251,7 @@ function makeClass(library: Library) {
     ownTuple({ thread_id, ns }: Place, own: Own): CheckpointTuple {
       return {
         config: configOf(thread_id, ns, own.id),
-        // The library changes what it is given.
+        // Copied, because the library changes the objects that it receives.
         checkpoint: library.copyCheckpoint(own.checkpoint),
         metadata: own.metadata,
         ...(own.parent === null ? {} : { parentConfig: configOf(thread_id, ns, own.parent) }),
@@ -263,7 +263,7 @@ function makeClass(library: Library) {
       const tuple = await readTuple(this.serde, thread_id, entry, rest, over)
       const { checkpoint } = tuple
       if (checkpoint.v >= 4 || entry.parent === null) return tuple
-      // Before version 4 a checkpoint's sends were writes of its parent.
+      // Before version 4 the sends of a checkpoint were writes of its parent.
       const query = { thread_id, ns: entry.ns, checkpoint_id: entry.parent }
       checkpoint.channel_values[TASKS] = await sendsOf(this.serde, await this.options.transport.get(query))
       const versions = Object.values(checkpoint.channel_versions)
@@ -301,7 +301,7 @@ function makeClass(library: Library) {
           const tuple = await this.read(thread_id, { entry, rest: cut(sizeOf(entry)) })
           if (!narrow || contains(tuple.metadata, filter)) yield tuple
         }
-        // Fewer than asked for, and not because they are large: there are no more.
+        // A short page that did not reach the byte limit is the last page.
         if (head.tuples.length === 0 || (head.tuples.length < size && bytes < PAGE_BYTES)) return
         bound = head.tuples.at(-1)!.id
       }
@@ -310,7 +310,7 @@ function makeClass(library: Library) {
 }
 
 const checkpointKey = (ns: string, id: string): string => `${ns}\n${id}`
-/** Without a turn of the microtask queue when nothing is pending. */
+/** Takes no turn of the microtask queue if no value is pending. */
 function settled<T>(values: (T | Promise<T>)[]): T[] | Promise<T[]> {
   return values.some(value => value instanceof Promise) ? Promise.all(values) : (values as T[])
 }

@@ -1,4 +1,4 @@
-/** The host's side of the pipe: dispatches frames to runs and calls, and carries their questions. */
+/** The host's end of the pipe: dispatches frames to runs and calls, and sends their requests. */
 import type { Duplex } from 'node:stream'
 import type { Call, StartHead } from '../../schemas/host.js'
 import { unpack } from '../../schemas/packed.js'
@@ -12,16 +12,16 @@ import { type Run, startRun } from './run.js'
 import { turnEnd } from './stream.js'
 import type { Watchdog } from './watchdog.js'
 
-/** Bytes waiting in the pipe above which runs pause. */
+/** Runs pause while more than this many bytes wait in the pipe. */
 const FULL = 16 * 1024 * 1024
-/** The other side destroys the pipe of a host that sends more. */
+/** The supervisor destroys the pipe of a host that sends a larger frame. */
 const LARGEST = 250 * 1024 * 1024
 
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
 export interface Served {
-  /** The run in this slot has neither ended nor been told to stop. */
+  /** True if the run in this slot has not ended and was not ordered to stop. */
   goesOn(slot: number): boolean
 }
 
@@ -29,7 +29,7 @@ export interface Served {
 export function serveHost(stream: Duplex, application: Application, watchdog: Watchdog): Served {
   const write = frameWriter(stream)
   const runs = new Map<number, Run>()
-  /** Slots that were told to stop. */
+  /** Slots that were ordered to stop. */
   const stopped = new Set<number>()
   const asked = new Map<number, { resolve(body: Uint8Array): void; reject(error: Error): void }>()
   let lastAsk = 0
@@ -88,12 +88,12 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       const run = runs.get(slot)
       if (run === undefined) return
       stopped.add(slot)
-      // Listeners of the signal run here and now.
+      // The listeners of the signal run synchronously.
       watchdog.enter(slot, () => run.cancel(flags === STOP.timeout))
     },
     [TO_HOST.confirm]: ({ id }) => gates.confirm(id),
     [TO_HOST.ping]() {
-      // One whole turn of the event loop: what a new event waits for now.
+      // Measures one whole turn of the event loop: the current delay of a new event.
       const asked = performance.now()
       setImmediate(() =>
         setImmediate(() => write({ kind: FROM_HOST.pong, count: Math.round(performance.now() - asked) })),

@@ -1,11 +1,11 @@
-/** The library's snapshot as a ThreadState on the wire (API: ThreadState). */
+/** Converts the library's snapshot to a ThreadState (API: ThreadState). */
 import type { Checkpoint } from '../../schemas/checkpoints.js'
 import type { JsonObject } from '../../schemas/json.js'
 import type { Task, ThreadState } from '../../schemas/threads.js'
 import type { Snapshot } from './application.js'
 import { errorOf } from './render.js'
 
-/** The wire object; its members hold the graph's own values, so it goes through the renderer. */
+/** Returns the ThreadState object. Its members hold the graph's own values, so the renderer must process it. */
 export function stateOf(snapshot: Snapshot): ThreadState {
   const tasks = snapshot.tasks.map(taskOf)
   return {
@@ -20,7 +20,7 @@ export function stateOf(snapshot: Snapshot): ThreadState {
   }
 }
 
-/** Hides what is ours: identity, request ids, the library's own keys. */
+/** Removes internal members: identity, request ids, internal keys of the library. */
 export function visible(metadata: JsonObject | undefined): JsonObject {
   const shown: JsonObject = {}
   for (const [key, value] of Object.entries(metadata ?? {})) if (!isHidden(key)) shown[key] = value
@@ -63,7 +63,7 @@ function errorText(error: unknown): string {
   return text === '' ? type : `${type}: ${text}`
 }
 
-/** Null when there is no checkpoint: clients take that for an empty thread. */
+/** Null if there is no checkpoint: clients read it as an empty thread. */
 export function referenceOf(config: { configurable?: JsonObject } | undefined): Checkpoint | null {
   const { thread_id, checkpoint_ns, checkpoint_id, checkpoint_map } = config?.configurable ?? {}
   if (typeof checkpoint_id !== 'string') return null

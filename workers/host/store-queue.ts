@@ -1,7 +1,7 @@
 /** The queue that the library puts in front of the store of a run, sent once per turn of the event loop. */
 import type { JsonObject } from '../../schemas/json.js'
 
-/** The operations of the library's BaseStore, told apart by their members. */
+/** The operations of the library's BaseStore, distinguished by their members. */
 export type Operation = {
   namespace?: string[]
   key?: string
@@ -16,7 +16,7 @@ export type Operation = {
   matchConditions?: { matchType: 'prefix' | 'suffix'; path: string[] }[]
 }
 
-/** The store refused the operation, which breaks its rules. */
+/** The store refused the operation because it breaks a rule of the store. */
 export class RefusedOperation extends Error {
   override name = 'InvalidOperation'
 }
@@ -30,9 +30,9 @@ interface Batched {
 }
 
 /**
- * The library wraps a store in a queue that a timer looks at for as long as a run lasts: with 1,000 runs in a host, a
- * thousand timers a millisecond. Here the queue is sent at the end of the turn that filled it. Also, the library's
- * wrapper loses `index` and refuses `listNamespaces`.
+ * The library wraps a store in a queue that a timer polls for the whole run: 1,000 runs in a host cause a thousand
+ * timers per millisecond. This queue is sent at the end of the turn that filled it. Also, the library's wrapper loses
+ * `index` and rejects `listNamespaces`.
  */
 export function tuneStores(wrapper: { prototype: object } | undefined): void {
   if (wrapper === undefined) return
@@ -64,7 +64,7 @@ export function tuneStores(wrapper: { prototype: object } | undefined): void {
         if (this.queue.size > 1) return
         const before = this.flushing
         const mine = new Promise<void>(done => setImmediate(done))
-          // In the order of the turns: a get sees the put of the turn before.
+          // In the order of the turns: a get returns the result of a put from the previous turn.
           .then(() => before)
           .then(() => flush(this))
           .finally(() => this.flushing === mine && (this.flushing = null))

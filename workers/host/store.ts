@@ -1,6 +1,6 @@
 /**
- * The item store that graphs get as `config.store` and `getStore()`: operations travel to the resource worker in one
- * message per turn of the event loop, under the lease of the run. A put that was awaited is stored durably.
+ * The item store that graphs receive as `config.store` and `getStore()`. Operations travel to the resource worker in
+ * one message per turn of the event loop, under the lease of the run. An awaited put is stored durably.
  */
 import type { Item, ItemAnswer, ItemOperation } from '../../schemas/items.js'
 import { ASK } from '../pipe.js'
@@ -14,7 +14,7 @@ type BaseStore = new () => { batch(operations: Operation[]): Promise<unknown[]> 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** The store of the run in this slot; undefined where the library of the application has no stores. */
+/** The store of the run in this slot; undefined if the library of the application has no stores. */
 export function hostStore(library: Library, host: Host, slot: number): object | undefined {
   const { BaseStore } = library as unknown as { BaseStore?: BaseStore }
   if (BaseStore === undefined) return undefined
@@ -23,14 +23,14 @@ export function hostStore(library: Library, host: Host, slot: number): object | 
       const body = encoder.encode(`{"operations":[${operations.map(operationText).join()}]}`)
       const answer = decoder.decode(await host.ask(slot, ASK.items, body))
       const results = (JSON.parse(answer) as ItemAnswer[]).map(resultOf)
-      // The queue rejects each refused operation by itself.
+      // The queue rejects each refused operation separately.
       if (results.length === 1 && results[0] instanceof RefusedOperation) throw results[0]
       return results
     }
   })()
 }
 
-/** Values may hold what JSON does not know: they are rendered as values of the state are. */
+/** Item values may hold types that JSON lacks: they are rendered like state values. */
 function operationText(operation: Operation): string {
   const { namespace, key, value, index, namespacePrefix, filter, query, limit, offset } = operation
   if (namespacePrefix !== undefined)
@@ -50,7 +50,7 @@ function listing({ matchConditions = [], maxDepth, limit, offset }: Operation): 
 
 const json = (operation: ItemOperation): string => JSON.stringify(operation)
 
-/** Times as the library has them; what is not an item passes as it is. */
+/** Converts times to the library's form; other values pass unchanged. */
 function resultOf(answer: ItemAnswer): unknown {
   if (Array.isArray(answer)) return answer.map(one => (Array.isArray(one) ? one : itemOf(one)))
   if (answer === null) return null

@@ -1,25 +1,25 @@
 /**
- * Events of a run as the final bytes of its stream: encoded once, here, and never parsed again on their way. All
- * events of one event-loop turn leave as one frame (3 × the rate of one frame each). Ids have no gaps.
+ * Encodes the events of a run as the final bytes of its stream: once, here; no later component parses them. All events
+ * of one event-loop turn leave in one frame (3 × the rate of one frame each). Ids have no gaps.
  *
- * Events of protocol v2 leave in frames of their own, behind the classic ones of their turn: no reader sees both, so
- * their order among each other says nothing.
+ * Events of protocol v2 leave in separate frames, behind the classic events of their turn: no reader receives both
+ * kinds, so their relative order is irrelevant.
  */
 import { type EventTag, tagText } from '../../schemas/protocol-v2.js'
 import { LARGEST_STATE, StateTooLarge } from './limits.js'
 
-/** An event of more bytes goes alone in its frame. */
+/** A larger event gets a separate frame. */
 const ALONE = 256 * 1024
-/** Characters of a frame: at three bytes each it stays under 512 KB. */
+/** Characters of a frame: at three bytes each a frame stays under 512 KB. */
 const FULL = Math.floor((512 * 1024) / 3)
 
 export interface EventBuffer {
   /** `json` is the text of the data, without line ends. */
   push(event: string, json: string): void
-  /** An event of protocol v2; `params` is the text of its params. Its number is that of its place in the thread. */
+  /** Adds an event of protocol v2; `params` is the text of its params. Its number is its position in the thread. */
   pushEvent(tag: EventTag, method: string, params: string): void
   flush(): void
-  /** Of the last event that has left; one less than the first id before any. */
+  /** Id of the last event that was sent; one less than the first id if no event was sent. */
   lastId(): number
 }
 
@@ -27,7 +27,7 @@ export interface EventBufferOptions {
   firstId: number
   /** The `seq` of the event with the first id. */
   firstSeq: number
-  /** Gets complete events; `v2` says of which kind they are. */
+  /** Receives complete events; `v2` marks events of protocol v2. */
   send(id: number, count: number, body: Uint8Array, v2: boolean): void
   /** Calls the flush at the end of the event-loop turn. */
   later(flush: () => void): void
@@ -83,7 +83,7 @@ export function eventBuffer({ firstId, firstSeq, send, later }: EventBufferOptio
     },
     pushEvent(tag, method, params) {
       const large = isLarge(params)
-      // Ids of events that wait here are not given yet: what has one goes first.
+      // Queued v2 events have no ids yet, so the classic events, which have ids, leave first.
       if (large || taggedSize + params.length > FULL) flush()
       tagged.push({ tag, method, params })
       taggedSize += params.length + 200
@@ -103,7 +103,7 @@ const frameOf = (
   `: ${tagText(tag)}\nid: ${now}-${seq}\nevent: ${method}\n` +
   `data: {"type":"event","event_id":"${now}-${seq}","seq":${seq},"method":"${method}","params":${params}}\n\n`
 
-/** Whether it goes alone in its frame; throws when it is more than a run may send. */
+/** Returns whether an event needs a separate frame; throws if it exceeds the limit of a run. */
 function isLarge(frame: string): boolean {
   const bytes = frame.length * 3 > ALONE ? Buffer.byteLength(frame) : 0
   if (bytes > LARGEST_STATE) throw new StateTooLarge('The values of an event', bytes)

@@ -1,7 +1,7 @@
 /**
- * Where the chunks of the mode `tools` come from. They carry no metadata, so a callback handler sees the same calls a
- * moment before and notes their origins. Both see them in the same order: a chunk takes its note, and notes before it
- * were of calls that the library does not stream (hidden ones, interrupts).
+ * Finds the origin of chunks of the mode `tools`. They carry no metadata, so a callback handler, which receives the
+ * same calls slightly earlier, notes the origins. Both receive the calls in the same order: a chunk takes its note and
+ * drops the notes before it, which belong to calls that the library does not stream (hidden calls, interrupts).
  */
 import type { JsonObject } from '../../schemas/json.js'
 import { type Origin, originOf } from './origin.js'
@@ -15,7 +15,7 @@ interface Note {
   origin: Origin
 }
 
-/** What is used of a callback handler of the library. */
+/** The members of a callback handler of the library that are used here. */
 interface ToolHandler {
   name: string
   awaitHandlers: boolean
@@ -32,7 +32,7 @@ interface ToolHandler {
 
 export interface ToolOrigins {
   handler: ToolHandler
-  /** The origin of a chunk that came under `ns`; null: it comes from a subgraph that is not streamed. */
+  /** Returns the origin of a chunk with namespace `ns`; null: the chunk comes from a subgraph that is not streamed. */
   take(ns: readonly string[], payload: unknown): Origin | null
 }
 
@@ -51,7 +51,7 @@ export function toolOrigins({ subgraphs }: { subgraphs: boolean }): ToolOrigins 
   return {
     handler: {
       name: 'weft_tool_origins',
-      // Called before the tool begins, as the library's own handler is.
+      // Called before the tool starts, like the library's own handler.
       awaitHandlers: true,
       ignoreLLM: true,
       ignoreChain: true,

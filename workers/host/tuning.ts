@@ -1,18 +1,18 @@
 /**
- * Two changes to globals of the host process, imported before everything else. They are visible to user code, so they
- * are decided here, openly, and nowhere else.
+ * Two changes to globals of the host process, imported before everything else. User code can observe them, so they are
+ * decided here, openly, and nowhere else.
  *
- * - `process.env` becomes a plain object. The libraries read it on each call, and each read of the real one is a
- *   system call with a lock: 4.5 % of a busy host. What is lost: a write no longer reaches the C environment (TZ is
- *   the one that matters) nor turns into a string; child processes still get what is written here.
+ * - `process.env` becomes a plain object. The libraries read it on each call, and each read of the real one is a system
+ *   call with a lock: 4.5 % of a busy host. The cost: a write no longer reaches the C environment (TZ is the variable
+ *   that matters) and is not converted to a string; child processes still receive the written values.
  * - Small random numbers come from a pool (`crypto.getRandomValues`, `crypto.randomFillSync`, up to 64 bytes): 9.5 %,
- *   the libraries make many ids. The pool is filled by the system's generator, each byte is given out once and wiped.
+ *   because the libraries make many ids. The system's generator fills the pool; each byte is used once and wiped.
  *
  * Together 1.15–1.21 × the runs per second of a warm host.
  *
- * A third is a setting: callbacks are awaited. In the background mode, which is the library's default, tokens pass
- * through one queue for the whole process; a stream that ends before its turn loses them, and one slow handler holds
- * up all runs. It must be set before the library makes its first handler.
+ * A third change is a setting: callbacks are awaited. In the background mode, the library's default, tokens pass
+ * through one queue for the whole process; a stream that ends before its turn loses them, and one slow handler delays
+ * all runs. The setting must be made before the library makes its first handler.
  */
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
@@ -23,7 +23,7 @@ const LARGEST = 64
 const pool = Buffer.alloc(16 * 1024)
 let at = pool.length
 
-/** Fills `out` from the pool; false when it is too large for it. */
+/** Fills `out` from the pool; returns false if it is too large for the pool. */
 function fill(out: Uint8Array): boolean {
   if (out.length > LARGEST) return false
   if (at + out.length > pool.length) {
@@ -59,7 +59,7 @@ function pooledFill(out: NodeJS.ArrayBufferView, offset?: number, size?: number)
   )
 }
 
-// `crypto.getRandomValues` of node:crypto reads this one.
+// `crypto.getRandomValues` of node:crypto reads this property.
 crypto.webcrypto.getRandomValues = pooledValues as never
 Object.assign(crypto, { randomFillSync: pooledFill })
 syncBuiltinESMExports()

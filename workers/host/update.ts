@@ -1,6 +1,6 @@
 /**
- * State updates (API: threads-and-runs 6; `supersteps` in 5): the library applies them over a saver that stores
- * nothing. What it would have stored goes back with the answer, so that the resource worker writes all of it or none.
+ * State updates (API: threads-and-runs 6; `supersteps` in 5). The library applies them with a saver that stores
+ * nothing. The parts to store return with the answer, so that the resource worker writes all of them or none.
  */
 
 import type { StepUpdate, UpdateCall, UpdatedHead } from '../../schemas/host.js'
@@ -16,12 +16,12 @@ import { errorOf, render } from './render.js'
 import type { SaverOptions, WeftSaver } from './saver.js'
 import { referenceOf, stateOf } from './state.js'
 
-/** What a call works with. */
+/** The inputs of a call. */
 export interface Called {
   library: Library
   graph: Graph
   saver: WeftSaver
-  /** With the checkpoint that the call names. */
+  /** The config with the checkpoint that the call names. */
   configurable: JsonObject
 }
 
@@ -70,12 +70,12 @@ export async function update(
   return pack(head, parts)
 }
 
-/** These take their values as they come. */
+/** These nodes receive their values unchanged. */
 const SPECIAL = ['__copy__', '__input__', '__end__']
-/** The only channel of a graph whose state is no object. */
+/** The only channel of a graph whose state is not an object. */
 const ROOT = '__root__'
 
-/** A list of objects is applied one after the other, as commands are; where the state is a list, it is the value. */
+/** A list of objects is applied one after the other, as commands; if the state is a list, the list is the value. */
 async function valuesOf({ values, command, as_node }: StepUpdate, graph: Graph, library: Library): Promise<unknown> {
   if (command) return inputOf({ command, input: null } as never, library, async () => [])
   if (!Array.isArray(values) || SPECIAL.includes(as_node ?? '') || ROOT in graph.channels) return values ?? null
@@ -85,7 +85,7 @@ async function valuesOf({ values, command, as_node }: StepUpdate, graph: Graph, 
 const isMap = (value: unknown): value is { [key: string]: unknown } =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Nearly all that goes wrong here comes of what the client sent: an unknown node, values that a reducer refuses. */
+/** Nearly all errors here come from the client's input: an unknown node, values that a reducer rejects. */
 function refuse(error: unknown): never {
   if (!(error instanceof Error) || error instanceof StateTooLarge || error instanceof Unanswered) throw error
   const { error: name, message } = errorOf(error)

@@ -1,6 +1,6 @@
 /**
- * The thread of the watchdog. It never waits for the main thread: while anything runs it looks 20 times a second
- * whether the loop has turned, and asks for the slot only when it has not.
+ * The thread of the watchdog. It never waits for the main thread. While a slot is in use it checks 20 times a second
+ * whether the event loop has turned, and asks for the slot only if the loop has not turned.
  */
 import { writeSync } from 'node:fs'
 import { Session } from 'node:inspector'
@@ -8,10 +8,10 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { FROM_HOST, frameBytes } from '../pipe.js'
 import { ASK_SLOT, CELL, IDLE_TICK_MS, TICK_MS, type Watched } from './watchdog.js'
 
-/** From here on it is worth a word: a process that dies now dies by this slot's doing. */
+/** Blocks are reported from this duration on: if the process dies now, this slot is the cause. */
 const HELD_MS = 100
 const AGAIN_MS = 1_000
-/** Without a run it stays awake so long: the next one may come at once. */
+/** The thread stays awake this long without a run, because the next run may start at once. */
 const DOZE_MS = 2_000
 const EXPRESSION = `globalThis[Symbol.for(${JSON.stringify(ASK_SLOT)})]()`
 
@@ -20,11 +20,11 @@ const parent = process.ppid
 let session: Session | null = null
 let asking = false
 let tick = -1
-/** When the loop was last seen to turn. */
+/** Time of the last observed turn of the loop. */
 let turned = performance.now()
 let looked = turned
 let used = turned
-/** The slot that holds it, since when, and at how many milliseconds that is said next. */
+/** The slot that holds the loop, the start of the block, and the duration (ms) at which the next report is due. */
 let slot = 0
 let since = 0
 let next = HELD_MS
@@ -34,10 +34,11 @@ function look(): void {
   const now = performance.now()
   const idle = Atomics.load(cells, CELL.busy) === 0
   const every = Atomics.load(cells, CELL.asleep) === 1 ? IDLE_TICK_MS : TICK_MS
-  // A loop that stands still does not notice that its supervisor has died.
+  // A blocked loop does not detect the death of its supervisor, so this thread checks for it.
   if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL')
   const tickNow = Atomics.load(cells, CELL.tick)
-  // We did not run either (a stopped process, a machine that slept): that says nothing about the loop.
+  // This thread did not run either (a stopped process, a suspended machine): this measurement says nothing about the
+  // loop.
   const slept = now - looked > 10 * every
   looked = now
   if (tickNow !== tick || slept) {
@@ -48,12 +49,12 @@ function look(): void {
   if (!idle) used = now
   const asleep = idle && slot === 0 && now - used > DOZE_MS
   Atomics.store(cells, CELL.asleep, asleep ? 1 : 0)
-  // Somebody came between the two looks at `busy`.
+  // A slot may have started between the two reads of `busy`.
   const wait = asleep && Atomics.load(cells, CELL.busy) === 0 ? IDLE_TICK_MS : TICK_MS
   timer = setTimeout(look, wait)
 }
 
-/** `from`: since when the loop has not turned. The answer may come late, from native code that has returned. */
+/** `from`: start of the block. The answer may arrive late, after native code has returned. */
 function ask(from: number): void {
   asking = true
   if (session === null) {
@@ -64,7 +65,7 @@ function ask(from: number): void {
     asking = false
     const holder = error === null ? Number(answer.result.value) || 0 : 0
     if (holder !== slot) {
-      // Who comes second holds it since now at the earliest.
+      // A second holder has held the loop from now at the earliest.
       since = slot === 0 ? from : performance.now()
       free()
       slot = holder
@@ -81,7 +82,7 @@ function free(): void {
   if (next > HELD_MS) say(FROM_HOST.free, 0)
   slot = 0
   next = HELD_MS
-  // Without a session nothing is left that could slow the main thread down.
+  // Without a session nothing slows the main thread down.
   if (!asking) {
     session?.disconnect()
     session = null
@@ -92,7 +93,7 @@ function say(kind: number, ms: number): void {
   try {
     writeSync(fd, frameBytes({ kind, slot, count: ms }))
   } catch {
-    // Nobody listens any more.
+    // The supervisor has closed the pipe.
   }
 }
 

@@ -1,12 +1,12 @@
 /**
- * Detects which run holds the event loop of a host while the loop is blocked, and which run ends the process. The code of
- * each slot runs in an async context that names the slot. A thread sees that the loop is late and asks the main thread
- * through the inspector, which answers between two instructions of the running code. The thread reports to the supervisor
- * over a dedicated pipe, so the event loop takes no part in it.
+ * Detects which run holds the event loop of a host while the loop is blocked, and which run ends the process. The code
+ * of each slot runs in an async context that names the slot. A thread sees that the loop is late and asks the main
+ * thread through the inspector, which answers between two instructions of the running code. The thread reports to the
+ * supervisor over a dedicated pipe, so the event loop takes no part in it.
  *
  * An async hook that writes the slot of each callback into shared memory also detects blocks inside native code, but it
- * costs 8 to 20 % of a busy host (decision 008); this costs nothing while the loop is on time. A native call that blocks
- * is attributed when it returns.
+ * costs 8 to 20 % of a busy host (decision 008); this costs nothing while the loop is on time. A native call that
+ * blocks is attributed when it returns.
  *
  * Not detected: a crash in native code within 100 ms, and a process that the kernel kills for its memory.
  */
@@ -16,7 +16,7 @@ import { Worker } from 'node:worker_threads'
 import type { LastWords } from '../../schemas/host.js'
 import { FROM_HOST, frameBytes } from '../pipe.js'
 
-/** Cells of the shared memory: turns of the loop, slots in use, and whether the thread looks only now and then. */
+/** Cells of the shared memory: turns of the loop, slots in use, and whether the thread checks only rarely. */
 export const CELL = { tick: 0, busy: 1, asleep: 2 } as const
 export const TICK_MS = 50
 export const IDLE_TICK_MS = 5_000
@@ -30,19 +30,19 @@ export interface Watched {
 }
 
 export interface Watchdog {
-  /** Runs `work`, and everything that comes of it, as the doing of this slot. */
+  /** Runs `work`, and everything that it starts, as code of this slot. */
   enter<T>(slot: number, work: () => T): T
-  /** The slot whose code this is called from; 0 = none. */
+  /** Returns the slot whose code is running; 0 = none. */
   slot(): number
-  /** So many slots are in use: with none the thread looks only now and then. */
+  /** Reports the number of slots in use: without any the thread checks only rarely. */
   busy(slots: number): void
-  /** Tells the supervisor why the process ends. Only the first call counts. */
+  /** Reports to the supervisor why the process ends. Only the first call counts. */
   last(words: LastWords): void
 }
 
 const MAX_MESSAGE = 2_000
 
-/** `fd` is the pipe's descriptor; null: nobody listens. */
+/** `fd` is the descriptor of the pipe; null: no supervisor reads reports. */
 export function startWatchdog(fd: number | null): Watchdog {
   const context = new AsyncLocalStorage<number>()
   const slot = () => context.getStore() ?? 0
@@ -59,7 +59,7 @@ export function startWatchdog(fd: number | null): Watchdog {
       try {
         writeSync(fd, frameBytes({ kind: FROM_HOST.last, slot: slot(), body }))
       } catch {
-        // Nobody listens any more.
+        // The supervisor has closed the pipe.
       }
     },
   }
