@@ -15,7 +15,7 @@ t.test('50 streams of 1,000 chunks arrive whole and in order', async t => {
       return { answer, run: await created }
     }),
   )
-  // Creates that met in one turn got the same run from `created`: take them from the answers.
+  // `created` returned the same run for creates of one turn, so the runs are read from the answers.
   const started = performance.now()
   for (let first = 0; first < CHUNKS; first += 20) {
     const bytes = frames(first, 20, 40)
@@ -39,7 +39,7 @@ t.test('50 streams of 1,000 chunks arrive whole and in order', async t => {
   )
 })
 
-t.test('a client that does not read costs no memory, and gets everything when it reads', async t => {
+t.test('a client that pauses reading costs no memory and receives everything later', async t => {
   const stage = await openStage({})
   t.teardown(() => stage.close())
   const created = stage.created()
@@ -50,7 +50,7 @@ t.test('a client that does not read costs no memory, and gets everything when it
   const count = 4_000
   const before = process.memoryUsage.rss()
   let most = 0
-  // 64 MB: kernel buffers take a few of them.
+  // 64 MB, because kernel buffers hold some of them.
   const bytes = frame(0, 16_000).length
   for (let id = 0; id < count; id++) {
     const one = frame(id, 16_000)
@@ -65,13 +65,13 @@ t.test('a client that does not read costs no memory, and gets everything when it
     `${Math.round((most - before) / 1048576)} MB more for ${Math.round((count * bytes) / 1048576)} MB of events`,
   )
   run.head.last_event_id = count - 1
-  // Frames are made again only now, or the test itself would hold what it measures.
+  // Frames are built again only now; otherwise the test itself would hold the memory that it measures.
   for (let id = 0; id < count; id++) run.kept.set(id, frame(id, 16_000))
   stage.replays.length = 0
   const started = performance.now()
   raw.socket.resume()
   stage.finish(run)
-  // Looking at the whole text at every piece would be quadratic.
+  // Searching the whole text after every piece would be quadratic.
   let tail = ''
   await new Promise<void>(done =>
     raw.socket.on('data', piece => {
@@ -89,7 +89,7 @@ t.test('a client that does not read costs no memory, and gets everything when it
   raw.socket.destroy()
 })
 
-t.test('an event larger than what may be held arrives whole', async t => {
+t.test('an event larger than the buffer limit arrives whole', async t => {
   const stage = await openStage({})
   t.teardown(() => stage.close())
   const created = stage.created()
@@ -100,7 +100,7 @@ t.test('an event larger than what may be held arrives whole', async t => {
   t.same(idsIn(await (await answer).text()).length, 30)
 })
 
-t.test('a client that takes nothing for the stall time is cut off', async t => {
+t.test('a client that reads nothing for the stall time is disconnected', async t => {
   const stage = await openStage({ stall_ms: 1_000 })
   t.teardown(() => stage.close())
   stage.template = { on_disconnect: 'cancel' }

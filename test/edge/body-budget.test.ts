@@ -1,11 +1,11 @@
-/** The memory of request bodies: counted while a body waits for its worker, and no longer. */
+/** The memory of request bodies counts against the budget only while a body waits for its worker. */
 import t from 'tap'
 import { bytesHandler } from '../../bus/serve.js'
 import { eventually, openRaw, openStage, request } from './stage.js'
 
 const MB = 1024 * 1024
 
-t.test('an open stream does not hold the budget of the body that began it', async t => {
+t.test('an open stream does not hold the budget of its request body', async t => {
   const stage = await openStage({ body_limit: MB, bodies_in_flight: MB })
   t.teardown(() => stage.close())
   const body = JSON.stringify({ assistant_id: 'agent', input: 'x'.repeat(0.9 * MB) })
@@ -20,7 +20,7 @@ t.test('an open stream does not hold the budget of the body that began it', asyn
   t.equal(answer.status, 200)
 })
 
-t.test('a body counts until its call is answered', async t => {
+t.test('a body counts against the budget until its call is answered', async t => {
   const stage = await openStage({ body_limit: MB, bodies_in_flight: MB })
   t.teardown(() => stage.close())
   let answer = () => {}

@@ -1,6 +1,6 @@
 /**
- * uWebSockets.js reads chunk extensions as digits and trailers as the next request. A proxy that forwards them reads the
- * same bytes differently, so bytes behind a chunked request must never be answered.
+ * uWebSockets.js parses chunk extensions as digits and trailers as the next request. A proxy that forwards them parses
+ * the same bytes differently, so bytes behind a chunked request must never be answered.
  */
 import t from 'tap'
 import { eventually, openRaw, openStage } from './stage.js'
@@ -9,7 +9,7 @@ const stage = await openStage()
 t.teardown(() => stage.close())
 const { port } = stage
 
-/** Everything that is answered until the connection is closed. */
+/** All answers until the connection is closed. */
 async function statuses(...segments: string[]): Promise<number[]> {
   const raw = openRaw(port)
   for (const segment of segments) {
@@ -23,8 +23,8 @@ async function statuses(...segments: string[]): Promise<number[]> {
 const HEAD = 'HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n'
 const SMUGGLED = 'POST /threads HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}'
 
-t.test('a chunk extension hides no request', async t => {
-  // As a proxy sees it: GET /ok, then POST /ok with a body of 258 bytes, in which POST /threads is hidden.
+t.test('a chunk extension cannot hide a request', async t => {
+  // A proxy reads GET /ok, then POST /ok with a body of 258 bytes, which hides POST /threads.
   const inner = `${'x'.repeat(186 - 68)}\r\n0\r\n\r\n${SMUGGLED}`
   const text = `GET /ok ${HEAD}\r\n0;a\r\nPOST /ok HTTP/1.1\r\nHost: localhost\r\nContent-Length: 258\r\n\r\n${inner}`
   const before = stage.calls.length
@@ -32,12 +32,12 @@ t.test('a chunk extension hides no request', async t => {
   t.equal(stage.calls.length, before, 'the hidden request reached no worker')
 })
 
-t.test('a trailer is not the next request', async t => {
+t.test('a trailer is not parsed as the next request', async t => {
   const text = `POST /nope ${HEAD}\r\n0\r\nXXGET: /info HTTP/1.1\r\nHost: localhost\r\n\r\n`
   t.ok((await statuses(text)).length <= 1)
 })
 
-t.test('the two bytes behind a chunk are not the end of the body', async t => {
+t.test('the two bytes after a chunk are not parsed as the end of the body', async t => {
   const next = 'GET /info HTTP/1.1\r\nHost: localhost\r\n\r\n'
   t.ok((await statuses(`POST /nope ${HEAD}\r\n2\r\n{}XX0\r\nYY${next}`)).length <= 1)
   t.ok((await statuses(`POST /threads ${HEAD}\r\n2\r\n{}XX0\r\nYY${next}`)).length <= 1)
@@ -74,7 +74,7 @@ t.test('every early answer to a chunked request is the last on its connection', 
   }
 })
 
-t.test('the connection of a chunked request that is carried out is closed behind its answer', async t => {
+t.test('the connection of an executed chunked request is closed after its answer', async t => {
   const next = 'GET /ok HTTP/1.1\r\nHost: localhost\r\n\r\n'
   t.same(await statuses(`POST /threads ${HEAD}\r\n2\r\n{}\r\n0\r\n\r\n`), [200])
   t.same(await statuses(`POST /threads ${HEAD}\r\n2\r\n{}\r\n0\r\n\r\n`, next), [200])

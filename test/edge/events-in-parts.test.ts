@@ -10,7 +10,7 @@ import { frame } from './stage.js'
 
 const query = (text: string) => new URLSearchParams(text)
 
-t.test('cors: a wildcard never comes with credentials', t => {
+t.test('cors: a wildcard never allows credentials', t => {
   const cors = openCors('*')
   t.same(cors.answer(''), [])
   const answer = cors.answer('http://a.example').join('|')
@@ -24,7 +24,7 @@ t.test('cors: a wildcard never comes with credentials', t => {
   t.end()
 })
 
-t.test('cors: a list answers its own origins only', t => {
+t.test('cors: a list allows its origins only', t => {
   const cors = openCors('http://a.example, http://b.example')
   t.match(cors.answer('http://b.example').join('|'), 'Access-Control-Allow-Origin|http://b.example')
   t.match(cors.answer('http://b.example').join('|'), 'Access-Control-Allow-Credentials|true')
@@ -33,7 +33,7 @@ t.test('cors: a list answers its own origins only', t => {
   t.end()
 })
 
-t.test('cursors: every form, none of which fails', t => {
+t.test('cursors: every form is accepted without an error', t => {
   t.equal(readCursor('-1', query('')), 'start')
   t.equal(readCursor('-', query('')), 'start')
   t.equal(readCursor('0', query('')), 0)
@@ -58,7 +58,7 @@ t.test('stream modes: every form of the SDKs', t => {
   t.end()
 })
 
-t.test('the filter picks events by name in the bytes', t => {
+t.test('the filter selects events by name in the bytes', t => {
   const names = ['metadata', 'values', 'values|n:1', 'messages', 'messages|n:1', 'messages/partial', 'updates', 'error']
   const bytes = Buffer.concat(names.map((name, i) => frame(i, 0, name)))
   const kept = (...modes: string[]) =>
@@ -81,7 +81,7 @@ t.test('the filter picks events by name in the bytes', t => {
   t.end()
 })
 
-t.test('hosts: loopback names always, others by list, rebinding names never', t => {
+t.test('hosts: loopback names pass always, others by list, rebinding names never', t => {
   const guard = hostGuard(readConfig({}, { allowed_hosts: 'weft.example, other.example:8080' }))
   for (const host of [
     'localhost',

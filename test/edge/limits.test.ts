@@ -1,4 +1,4 @@
-/** What one client can take of the process: connections, streams, WebSocket memory, guesses of the control key. */
+/** Limits of one client: connections, streams, WebSocket memory, guesses of the control key. */
 import t from 'tap'
 import { openPenalty } from '../../edge/http/penalty.js'
 import { openRaw, openStage, type Raw, request, THREAD } from './stage.js'
@@ -92,7 +92,7 @@ t.test('a penalty ends', async t => {
   t.ok(done)
 })
 
-t.test('parts of the API that are not served yet say so', async t => {
+t.test('parts of the API that are not served yet answer with that reason', async t => {
   const stage = await openStage()
   t.teardown(() => stage.close())
   const of = async (method: string, path: string) => {
@@ -105,7 +105,7 @@ t.test('parts of the API that are not served yet say so', async t => {
   t.same(await of('GET', '/nothing'), [404, 'Not found'])
 })
 
-t.test('the named request headers travel with the calls that create runs, credentials do not', async t => {
+t.test('calls that create runs carry the configured request headers but no credentials', async t => {
   const stage = await openStage({ configurable_headers: 'x-*,user-agent' })
   t.teardown(() => stage.close())
   const headers = {

@@ -1,4 +1,4 @@
-/** Which pages may call: a request without a preflight has its effect even when the page cannot read the answer. */
+/** Which pages may call: a request without a preflight has its effect even if the page cannot read the answer. */
 import t from 'tap'
 import { openRaw, openStage } from './stage.js'
 
@@ -27,7 +27,7 @@ t.test('with a list of origins', async t => {
   const stage = await openStage({ cors_origins: GOOD })
   t.teardown(() => stage.close())
   const { port } = stage
-  await t.test('a simple request of another page is refused before it has an effect', async t => {
+  await t.test('a simple request of an unlisted page is refused before it has an effect', async t => {
     for (const path of POSTS)
       for (const origin of [EVIL, 'null'])
         for (const type of ['Content-Type: text/plain', 'Content-Type: application/json'])
@@ -36,7 +36,7 @@ t.test('with a list of origins', async t => {
     t.equal(await status(port, 'GET', '/ok', [`Origin: ${EVIL}`]), 403)
     t.equal(stage.calls.length, 0, 'no worker was called')
   })
-  await t.test('listed pages, our pages and programs may call', async t => {
+  await t.test('listed pages, pages of the server and programs may call', async t => {
     t.equal(await status(port, 'POST', '/threads', [`Origin: ${GOOD}`, 'Sec-Fetch-Site: cross-site']), 200)
     t.equal(await status(port, 'POST', '/threads', [`Origin: http://localhost:${port}`]), 200)
     t.equal(await status(port, 'POST', '/threads', []), 200)
@@ -45,7 +45,7 @@ t.test('with a list of origins', async t => {
   })
 })
 
-t.test('the default lets every page call', async t => {
+t.test('by default every page may call', async t => {
   const stage = await openStage()
   t.teardown(() => stage.close())
   t.equal(await status(stage.port, 'POST', '/threads', [`Origin: ${EVIL}`]), 200)

@@ -10,7 +10,7 @@ function recorder() {
 }
 const exchange = (path = '/threads/x') => ({ method: 'GET', path, requestId: 'id-1' }) as Exchange
 
-t.test('one line for each refused request, with its sentence', t => {
+t.test('each refused request is logged in one line with its reason', t => {
   const { lines, log } = recorder()
   const refused = openRefusalLog(log, () => 0)
   refused(exchange(), 404, JSON.stringify({ detail: 'Thread not found' }))
@@ -27,7 +27,7 @@ t.test('one line for each refused request, with its sentence', t => {
   t.end()
 })
 
-t.test('probes are not logged, long texts are cut, and many refusals become a sum', t => {
+t.test('probes are not logged, long texts are cut, and many refusals are summed up', t => {
   const { lines, log } = recorder()
   let now = 0
   const refused = openRefusalLog(log, () => now)

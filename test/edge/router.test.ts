@@ -6,7 +6,7 @@ const router = openRouter(ROUTES)
 const ID = '0198aaaa-0000-7000-8000-000000000001'
 const found = (method: string, path: string) => router.find(method, path) as Match
 
-t.test('every row is found by its own path', t => {
+t.test('every row is found by its path', t => {
   for (const route of ROUTES) {
     const path = route.path.replace(/:\w+/g, ID)
     t.equal(found(route.method, path).route, route, `${route.method} ${route.path}`)
@@ -18,13 +18,13 @@ t.test('every row is found by its own path', t => {
   t.end()
 })
 
-t.test('a literal segment wins over a parameter', t => {
+t.test('a literal segment takes precedence over a parameter', t => {
   t.equal(found('GET', `/runs/${ID}/join`).route.answer, 'join-wait')
   t.equal(found('POST', '/runs/stream').route.mode, 'stream')
   t.end()
 })
 
-t.test('unknown paths are null, known ones name their methods', t => {
+t.test('unknown paths are null, known paths list their methods', t => {
   for (const path of ['/nothing', '/threads/', '/threads//state', '/threads/a/b', '/runs/stream/', '//', '/ok/x']) {
     t.equal(router.find('GET', path), null, path)
   }
@@ -47,7 +47,7 @@ t.test('parameters are decoded once, after routing', t => {
   t.end()
 })
 
-t.test('two rows for one door are refused', t => {
+t.test('two rows for the same method and path are refused', t => {
   t.throws(() => openRouter([ROUTES[0]!, ROUTES[0]!]), /two routes/)
   t.end()
 })

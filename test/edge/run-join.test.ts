@@ -43,12 +43,12 @@ t.test('joins: every form of Last-Event-ID', async t => {
   t.same(await texts, [upTo(12), upTo(12), [6, 7, 8, 9, 10, 11], upTo(12), upTo(12)])
 })
 
-t.test('a live join begins with what comes', async t => {
+t.test('a live join starts with the next event', async t => {
   const run = stage.add({ from: 'live' })
   for (let id = 0; id < 4; id++) run.kept.set(id, frame(id))
   const answer = await join(run)
   t.equal(answer.headers.get('content-location'), `/threads/${THREAD}/runs/${run.head.run_id}`)
-  // "Now" is when the subscription has reached the broker, on another connection than the worker's.
+  // "Now" is the time at which the subscription has reached the broker, over another connection than the worker's.
   await new Promise(done => setTimeout(done, 100))
   stage.publish(run, 4, 1)
   stage.publish(run, 6, 1)
@@ -57,7 +57,7 @@ t.test('a live join begins with what comes', async t => {
   t.same(idsIn(await answer.text()), [4, 5, 6])
 })
 
-t.test('a join of a pending run that nobody executes yet gets it from the start', async t => {
+t.test('a join of a pending run receives all events from the start', async t => {
   const run = stage.add({ from: 'start', status: 'pending' })
   run.gone = true
   for (const id of [undefined, '-1']) {
@@ -72,7 +72,7 @@ t.test('a join of a pending run that nobody executes yet gets it from the start'
   t.same(idsIn(await answer.text()), [0, 1])
 })
 
-t.test('what is no longer kept is 409 before the stream starts', async t => {
+t.test('a join of removed events is 409 before the stream starts', async t => {
   const run = stage.add({ from: 'live' })
   run.gone = true
   for (const id of ['-1', '3']) {
@@ -89,7 +89,7 @@ t.test('a join of an unknown run is 404', async t => {
   t.equal((await join({ head: { run_id: THREAD } })).status, 404)
 })
 
-t.test('a run that ends between the join and its subscription still ends the stream', async t => {
+t.test('the stream ends although the run ends between the join and its subscription', async t => {
   const run = stage.add({ from: 'live' })
   stage.handlers['runs.join'] = bytesHandler(() => {
     const head = { ...run.head }
@@ -104,7 +104,7 @@ t.test('a run that ends between the join and its subscription still ends the str
   t.ok(performance.now() - started < 2_000, 'at once')
 })
 
-t.test('a join may ask for fewer modes', async t => {
+t.test('a join may request fewer modes', async t => {
   const run = stage.add({ from: 'start', stream_mode: ['values', 'updates'] })
   ;['metadata', 'values', 'updates', 'values|sub:1', 'error'].forEach((name, i) => {
     run.kept.set(i, frame(i, 0, name))
@@ -115,7 +115,7 @@ t.test('a join may ask for fewer modes', async t => {
   t.same(idsIn(await (await join(run, '-1', '?stream_mode=')).text()), upTo(5))
 })
 
-t.test('leaving a join matters only with cancel_on_disconnect', async t => {
+t.test('disconnecting a join has an effect only with cancel_on_disconnect', async t => {
   for (const [query, expected] of [
     ['', 0],
     ['?cancel_on_disconnect=0', 0],

@@ -13,7 +13,7 @@ const create = (path = '/runs/stream', init: RequestInit = {}) =>
 const disconnects = () => stage.calls.filter(call => call.verb === 'runs.disconnect')
 const upTo = (n: number) => Array.from({ length: n }, (_, i) => i)
 
-t.test('a created stream carries every event in order and ends behind the last one', async t => {
+t.test('a created stream carries every event in order and ends after the last one', async t => {
   const created = stage.created()
   const answer = await create(`/threads/${THREAD}/runs/stream`)
   const run = await created
@@ -40,7 +40,7 @@ t.test('a stateless run has short urls', async t => {
   t.same(idsIn(await answer.text()), [0])
 })
 
-t.test('a background run is answered as it is', async t => {
+t.test('a background run is answered with its row', async t => {
   const answer = await create(`/threads/${THREAD}/runs`)
   const { run_id, mode } = (await answer.json()) as { run_id: string; mode: string }
   t.equal(mode, 'background')
@@ -48,7 +48,7 @@ t.test('a background run is answered as it is', async t => {
   t.equal(answer.headers.get('location'), null)
 })
 
-t.test('an error of the create is plain HTTP', async t => {
+t.test('an error of the create call is a plain HTTP answer', async t => {
   stage.handlers['runs.create'] = bytesHandler(() => {
     throw fail('conflict', 'The thread is busy')
   })
@@ -92,7 +92,7 @@ t.test('a heartbeat is one comment line, while the run is queued and while it is
   raw.socket.destroy()
 })
 
-t.test('what comes twice is dropped, what is missing is replayed', async t => {
+t.test('duplicate events are dropped, missing events are replayed', async t => {
   const created = stage.created()
   const answer = await create()
   const run = await created
@@ -108,7 +108,7 @@ t.test('what comes twice is dropped, what is missing is replayed', async t => {
   t.same(stage.replays, [6], 'one replay')
 })
 
-t.test('a gap that is not filled yet is asked for again', async t => {
+t.test('a gap that is not filled yet is requested again', async t => {
   const created = stage.created()
   const answer = await create()
   const run = await created
@@ -128,7 +128,7 @@ t.test('a lost tail is fetched after the end', async t => {
   t.same(idsIn(await answer.text()), upTo(6))
 })
 
-t.test('a later attempt goes on with its own ids', async t => {
+t.test('a later attempt continues with the ids of its range', async t => {
   const created = stage.created()
   const answer = await create()
   const run = await created
@@ -141,7 +141,7 @@ t.test('a later attempt goes on with its own ids', async t => {
   t.same(idsIn(await answer.text()), [0, 1, 2, second, second + 1])
 })
 
-t.test('an error that nobody lived to write is rendered under the last id', async t => {
+t.test('an error without a host to write it is rendered under the last id', async t => {
   const created = stage.created()
   const answer = await create()
   const run = await created
@@ -154,7 +154,7 @@ t.test('an error that nobody lived to write is rendered under the last id', asyn
   )
 })
 
-t.test('a client that leaves is reported once, if the run asked for it', async t => {
+t.test('a disconnected client is reported once, if the run requested it', async t => {
   for (const on_disconnect of ['cancel', 'continue'] as const) {
     const before = disconnects().length
     stage.template = { on_disconnect }
@@ -173,7 +173,7 @@ t.test('a client that leaves is reported once, if the run asked for it', async t
   stage.template = {}
 })
 
-t.test('a client that leaves before the run is accepted is reported, too', async t => {
+t.test('a client that disconnects before the run is accepted is also reported', async t => {
   const before = disconnects().length
   let go: (() => void) | null = null
   stage.handlers['runs.create'] = bytesHandler(async (_, { head }) => {

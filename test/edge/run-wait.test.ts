@@ -7,7 +7,7 @@ t.teardown(() => stage.close())
 const url = `http://127.0.0.1:${stage.port}`
 const create = () => fetch(`${url}/threads/${THREAD}/runs/wait`, { method: 'POST', body: '{}' })
 
-t.test('a wait answers at once, keeps alive with blank lines and ends with the result', async t => {
+t.test('a wait answers at once, sends blank lines as keep-alive and ends with the result', async t => {
   const created = stage.created()
   const raw = openRaw(stage.port, request('POST', `/threads/${THREAD}/runs/wait`, 'Connection: close\r\n', '{}'))
   const run = await created
@@ -20,7 +20,7 @@ t.test('a wait answers at once, keeps alive with blank lines and ends with the r
   t.match(text, /\{"answer":42\}\r\n0\r\n\r\n$/)
 })
 
-t.test('a result that did not come with the end is asked for', async t => {
+t.test('a result that is missing in the end message is requested', async t => {
   const created = stage.created()
   const answer = await create()
   const run = await created
@@ -37,14 +37,14 @@ t.test('a wait whose end message was lost is answered', async t => {
   t.same(await answer.json(), { done: true })
 })
 
-t.test('an error of the create is plain HTTP', async t => {
+t.test('an error of the create call is a plain HTTP answer', async t => {
   stage.handlers['runs.create'] = bytesHandler(() => ({ head: { status: 422, detail: 'no' } }))
   const answer = await create()
   delete stage.handlers['runs.create']
   t.equal(answer.status, 422)
 })
 
-t.test('joins: of a run that goes on, and of one that has ended', async t => {
+t.test('joins: of an active run, and of a run that has ended', async t => {
   const run = stage.add()
   const path = `/threads/${THREAD}/runs/${run.head.run_id}/join`
   const answer = await fetch(url + path)
@@ -67,7 +67,7 @@ t.test('a run that ends while it is being joined', async t => {
   delete stage.handlers['runs.join']
 })
 
-t.test('a client that stops waiting is reported, if the run asked for it', async t => {
+t.test('a client that disconnects is reported, if the run requested it', async t => {
   stage.template = { on_disconnect: 'cancel' }
   const created = stage.created()
   const raw = openRaw(stage.port, request('POST', '/runs/wait', '', '{}'))

@@ -25,7 +25,7 @@ const smuggled = 'GET /threads/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n'
 const post = (headers: string, body = '', host = 'Host: localhost\r\n') =>
   `POST /threads HTTP/1.1\r\n${host}${headers}\r\n${body}`
 
-t.test('ambiguous framing is refused and what lies behind it is never answered', async t => {
+t.test('ambiguous framing is refused, and the bytes behind it are never answered', async t => {
   const cases: [string, string, number[]][] = [
     ['two lengths', post('Content-Length: 2\r\nContent-Length: 4\r\n', '{}'), [400]],
     ['two equal lengths', post('Content-Length: 2\r\nContent-Length: 2\r\n', '{}'), [400]],
@@ -69,19 +69,19 @@ t.test('a request without Host is never answered', async t => {
   raw.socket.destroy()
 })
 
-t.test('ambiguous framing gets a sentence when nothing lies behind it', async t => {
+t.test('ambiguous framing without further bytes gets a reason', async t => {
   const { text } = await answered(post('Content-Length: 2\r\nContent-Length: 2\r\n', '{}'))
   t.match(text, '{"detail":"More than one Content-Length header"}')
 })
 
-t.test('a proper chunked body travels', async t => {
+t.test('a valid chunked body reaches the worker', async t => {
   const raw = openRaw(port, post('Transfer-Encoding: chunked\r\n', '2\r\n{"\r\n5\r\na":1}\r\n0\r\n\r\n'))
   await raw.until(/bytes/)
   t.match(raw.text(), '"bytes":7')
   raw.socket.destroy()
 })
 
-t.test('pipelined requests that are answered at once come in order', async t => {
+t.test('pipelined requests that are answered at once are answered in order', async t => {
   const raw = openRaw(port, request('GET', '/ok') + request('GET', '/info') + request('GET', '/nothing'))
   await raw.until(/Not found/)
   t.same(statuses(raw.text()), [200, 200, 404])
@@ -89,13 +89,13 @@ t.test('pipelined requests that are answered at once come in order', async t => 
   raw.socket.destroy()
 })
 
-t.test('a request sent before the answer to a call ends the connection, never mixes answers', async t => {
+t.test('a request before the answer to a call ends the connection and never mixes answers', async t => {
   const raw = openRaw(port, request('GET', `/threads/${THREAD}`) + request('GET', '/ok'))
   await raw.closed
   t.notMatch(raw.text(), '"ok"')
 })
 
-t.test('limits: by length before the body, by count without one', async t => {
+t.test('limits: by length before the body, by count without a length', async t => {
   const early = openRaw(port, post(`Content-Length: ${LIMIT + 1}\r\n`))
   await early.closed
   t.same(statuses(early.text()), [413])
@@ -108,7 +108,7 @@ t.test('limits: by length before the body, by count without one', async t => {
   t.equal(exact.status, 200)
 })
 
-t.test('bodies in flight have a budget that comes back', async t => {
+t.test('bodies in flight have a budget that is released', async t => {
   const held = Array.from({ length: 3 }, () =>
     openRaw(port, post(`Content-Length: ${LIMIT}\r\n`, 'x'.repeat(LIMIT - 10))),
   )
@@ -146,12 +146,12 @@ t.test('paths and methods', async t => {
   t.equal((await of('/nothing', 'OPTIONS')).status, 404)
 })
 
-t.test('a page of another name is not served', async t => {
+t.test('a request with another host name is not served', async t => {
   const raw = openRaw(port, 'GET /ok HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n')
   t.same(statuses(await raw.closed), [403])
 })
 
-t.test('a call carries body, params, query, request id and trace, and nothing else of the request', async t => {
+t.test('a call carries body, params, query, request id and trace, and no other part of the request', async t => {
   stage.calls.length = 0
   const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
   const answer = await fetch(`${url}/threads/${THREAD}/state?subgraphs=true&x=%zz`, {
@@ -231,7 +231,7 @@ t.test('errors, headers and statuses of workers are passed on', async t => {
   delete stage.handlers['threads.create']
 })
 
-t.test('a body of 20 MB and its answer travel', async t => {
+t.test('a body of 20 MB and its answer arrive', async t => {
   const big = await openStage({})
   t.teardown(() => big.close())
   const body = randomBytes(10_000_000).toString('hex')

@@ -1,6 +1,6 @@
 /**
- * An edge on a real broker, with workers that do what a test tells them: runs are rows in a map, their events are
- * published by hand, and the replay of runs is answered from what was published.
+ * An edge on a real broker with fake workers that a test controls: runs are rows in a map, the test publishes their
+ * events, and replays are answered from the published events.
  */
 import net from 'node:net'
 import { headers as natsHeaders } from 'nats'
@@ -24,7 +24,7 @@ export interface FakeRun {
   head: RunView
   /** Events by id, as frames. */
   kept: Map<number, Buffer>
-  /** When set, replay says so. */
+  /** If set, a replay reports that the events are no longer stored. */
   gone: boolean
   result: string
 }
@@ -37,11 +37,11 @@ export interface Stage {
   graph: Link
   life: Lifecycle
   runs: Map<string, FakeRun>
-  /** Calls that came, by verb. */
+  /** Received calls, by verb. */
   calls: { verb: string; head: CallHead; body: Buffer }[]
-  /** Replays that were asked for. */
+  /** Requested replays. */
   replays: number[]
-  /** What the next runs are like. */
+  /** Members of the next runs. */
   template: Partial<RunView>
   /** Replaces the handler of a verb. */
   handlers: { [verb: string]: Handler }
@@ -205,11 +205,11 @@ function batchHeaders(first: number, count: number) {
   return headers
 }
 
-/** A socket that says what it is told and collects what comes. */
+/** A socket that sends the given bytes and collects the answer. */
 export interface Raw {
   socket: net.Socket
   text(): string
-  /** Resolves once the text matches, or the connection is closed. */
+  /** Resolves when the text matches, or when the connection is closed. */
   until(pattern: RegExp | ((text: string) => boolean)): Promise<string>
   closed: Promise<string>
 }
@@ -258,7 +258,7 @@ export const request = (method: string, path: string, extra = '', body = ''): st
 /** The ids of the events in a text, in order. */
 export const idsIn = (text: string): number[] => [...text.matchAll(/(?:^|\n)id: (\d+)\n/g)].map(([, id]) => Number(id))
 
-/** Polls a fact that no message tells of. */
+/** Polls a condition that no message reports. */
 export async function eventually(t: Test, fact: () => boolean, what: string): Promise<void> {
   for (let i = 0; i < 400; i++) {
     if (fact()) return

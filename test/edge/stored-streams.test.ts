@@ -56,7 +56,7 @@ t.test('a stored stream is resumed after any id, over attempts, and followed liv
   two.end()
 })
 
-t.test('a slow reader of a stored stream gets everything in order', async t => {
+t.test('a slow reader of a stored stream receives everything in order', async t => {
   stage.template = { resumable: true }
   const created = stage.created()
   const raw = openRaw(stage.port, request('POST', '/runs/stream', '', '{}'))
@@ -91,7 +91,7 @@ t.test('a slow reader of a stored stream gets everything in order', async t => {
   raw.socket.destroy()
 })
 
-/** Removes what is stored of the run, as its time to live or a broker that lost its disk does. */
+/** Removes the stored events of the run, as an expired time to live or a broker that lost its disk does. */
 const lose = async (run: FakeRun, keep = 0) => {
   const manager = await stage.worker.nc.jetstreamManager()
   await manager.streams.purge(EVENTS_STREAM, { filter: chunks(idOf(run)), ...(keep > 0 ? { keep } : {}) })
@@ -99,7 +99,7 @@ const lose = async (run: FakeRun, keep = 0) => {
 const join = (run: FakeRun, id: string) =>
   fetch(`${url}/threads/${THREAD}/runs/${run.head.run_id}/stream`, { headers: { 'last-event-id': id } })
 
-t.test('a stored stream that is lost is refused before it begins, whatever its run does', async t => {
+t.test('a lost stored stream is refused before it starts, in every state of its run', async t => {
   for (const status of ['running', 'success'] as const) {
     stage.template = {}
     const run = stage.add({ resumable: true, from: 'start' })
@@ -150,7 +150,7 @@ t.test('an open stream whose last events are lost is cut, never ended cleanly', 
   out.send(0, 20, frames(0, 20))
   await out.settled(5_000)
   await raw.until(/\nid: 19\n/)
-  // The run wrote 40 events more, which its broker could not store.
+  // The run wrote 40 further events, which its broker could not store.
   run.head.last_event_id = 59
   stage.finish(run)
   const text = await raw.closed
@@ -159,7 +159,7 @@ t.test('an open stream whose last events are lost is cut, never ended cleanly', 
   out.end()
 })
 
-t.test('an error that no host wrote is the only event of a run that never started', async t => {
+t.test('the error of a run that never started is its only event', async t => {
   stage.template = {}
   const run = stage.add({ resumable: true, from: 'start', status: 'error', last_event_id: 0 })
   run.result = '{"__error__":{"error":"WorkerLost","message":"given up"}}'

@@ -9,7 +9,7 @@ const create = (path = '/runs/stream', init: RequestInit = {}) =>
   fetch(url + path, { method: 'POST', body: '{"assistant_id":"a"}', ...init })
 const upTo = (n: number) => Array.from({ length: n }, (_, i) => i)
 
-t.test('a create that nobody answers is repeated with the same run id', async t => {
+t.test('an unanswered create is repeated with the same run id', async t => {
   const ids: string[] = []
   const refuse = stage.handlers
   refuse['runs.create'] = bytesHandler(async (_, { head }) => {
@@ -29,7 +29,7 @@ t.test('a create that nobody answers is repeated with the same run id', async t 
   t.same(idsIn(await answer.text()), [0])
 })
 
-t.test('events that are gone for good cut the connection, never end it cleanly', async t => {
+t.test('permanently lost events cut the connection and never end it cleanly', async t => {
   const created = stage.created()
   const raw = openRaw(stage.port, request('POST', '/runs/stream', '', '{}'))
   const run = await created
@@ -41,7 +41,7 @@ t.test('events that are gone for good cut the connection, never end it cleanly',
   t.same(idsIn(raw.text().replace(/\r\n[0-9a-f]*(\r\n)?/g, '')), [0, 1])
 })
 
-t.test('a broker restart is bridged: what was missed is replayed', async t => {
+t.test('a broker restart is bridged: missed events are replayed', async t => {
   const own = await openStage({})
   t.teardown(() => own.close())
   const created = own.created()
@@ -62,7 +62,7 @@ t.test('a broker restart is bridged: what was missed is replayed', async t => {
   t.same(idsIn(await text), upTo(9))
 })
 
-t.test('while the broker is away a call is refused soon, and is not carried out later', async t => {
+t.test('without a broker a call is refused soon and is not executed later', async t => {
   const own = await openStage({})
   t.teardown(() => own.close())
   const post = () => fetch(`http://127.0.0.1:${own.port}/threads`, { method: 'POST', body: '{}' })

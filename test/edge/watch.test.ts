@@ -6,7 +6,7 @@ t.teardown(() => stage.close())
 const url = `http://127.0.0.1:${stage.port}`
 const create = (path = '/runs/stream', init: RequestInit = {}) =>
   fetch(url + path, { method: 'POST', body: '{"assistant_id":"a"}', ...init })
-t.test('a stream ends although its end message was lost, with the error of the row', async t => {
+t.test('a stream whose end message was lost ends with the error of the row', async t => {
   const created = stage.created()
   const answer = await create()
   const run = await created

@@ -6,7 +6,7 @@ function beater() {
   return one
 }
 
-t.test('an idle one beats once per turn of the wheel', t => {
+t.test('an idle member beats once per turn of the wheel', t => {
   const wheel = new Slots()
   const one = beater()
   wheel.add(one)
@@ -19,7 +19,7 @@ t.test('an idle one beats once per turn of the wheel', t => {
   t.end()
 })
 
-t.test('who wrote beats a whole period after its last write', t => {
+t.test('a member beats one whole period after its last write', t => {
   const wheel = new Slots()
   const one = beater()
   wheel.add(one)
@@ -32,7 +32,7 @@ t.test('who wrote beats a whole period after its last write', t => {
   t.end()
 })
 
-t.test('who left does not beat, even when it leaves during the turn', t => {
+t.test('a removed member does not beat, even if it is removed during the turn', t => {
   const wheel = new Slots()
   const second = beater()
   const first = beater()
@@ -49,7 +49,7 @@ t.test('who left does not beat, even when it leaves during the turn', t => {
   t.end()
 })
 
-t.test('those added over a period are spread over the slots', t => {
+t.test('members added over a period are spread over the slots', t => {
   const wheel = new Slots()
   const ones = Array.from({ length: 500 }, () => beater())
   ones.forEach((one, i) => {

@@ -12,7 +12,7 @@ const start = (slot: number) => ({
   body: new Uint8Array(),
 })
 
-t.test('a crowd begins over several turns, in order, each once', async t => {
+t.test('many items start over several turns, in order, each once', async t => {
   const began: number[] = []
   const admission = openAdmission(({ slot }) => began.push(slot))
   for (let slot = 1; slot <= 20; slot++) admission.add(start(slot))

@@ -10,7 +10,7 @@ const root = mkdtempSync(join(tmpdir(), 'weft-app-'))
 t.teardown(() => rmSync(root, { recursive: true, force: true }))
 let made = 0
 
-/** Writes an application outside of the repository, where it finds no libraries of its own. */
+/** Writes an application outside of the repository, where no libraries are installed. */
 function application(description: unknown, files: { [name: string]: string } = {}): string {
   const folder = join(root, `app${++made}`)
   const text = typeof description === 'string' ? description : JSON.stringify(description)
@@ -29,7 +29,7 @@ const graph = (value: string, suffix = '') => `
     .compile()
 `
 
-t.test('a bad file is one sentence', async t => {
+t.test('an invalid file is reported in one sentence', async t => {
   const sentence = async (description: unknown) => (await loadApplication(application(description))).hello.error
   t.match(await sentence('{"graphs": '), /langgraph\.json is not valid JSON: /)
   t.match(await sentence('[]'), /must hold a JSON object\.$/)
@@ -49,7 +49,7 @@ t.test('a bad file is one sentence', async t => {
   t.match((await loadApplication(join(root, 'none.json'))).hello.error, /none\.json cannot be read\.$/)
 })
 
-t.test('a graph that hangs while it loads is named and left out; the others are served', async t => {
+t.test('a graph that hangs during loading is reported and not served; the others are served', async t => {
   const path = application(
     { graphs: { hangs: './hang.mjs:graph', works: './a.mjs:graph' } },
     { 'hang.mjs': 'await new Promise(() => {})', 'a.mjs': graph('1') },
@@ -65,7 +65,7 @@ t.test('a graph that hangs while it loads is named and left out; the others are 
   t.match(host.output.stderr, /^Still loading graph "hangs" \(.*hang\.mjs\)\.$/m)
 })
 
-t.test('a library that is too old is named, with the versions that are served', async t => {
+t.test('a library that is too old is reported with the supported versions', async t => {
   const library = (version: string) => ({
     'node_modules/@langchain/langgraph/package.json': JSON.stringify({ name: '@langchain/langgraph', version }),
     'node_modules/@langchain/langgraph/index.js': '',
@@ -92,7 +92,7 @@ t.test('a library that is too old is named, with the versions that are served', 
   }
 })
 
-t.test('a package that is not installed: the file that imports it, and the command that installs it', async t => {
+t.test('a missing package is reported with the importing file and the install command', async t => {
   const files = {
     'src/a.mjs': `import '@langchain/openai'`,
     'src/b.cjs': `require('not-here/deep')`,
@@ -111,7 +111,7 @@ t.test('a package that is not installed: the file that imports it, and the comma
   t.match(graphs[1]!.error, `(run npm install in ${folder})`)
 })
 
-t.test('one bad graph does not hide the others', async t => {
+t.test('an invalid graph does not hide the others', async t => {
   const path = application(
     {
       graphs: {
@@ -173,7 +173,7 @@ t.test('TypeScript, with and without "type": "module", and a default export', as
   await host.stop()
 })
 
-t.test('env: a map or a file, and the process wins', async t => {
+t.test('env: a map or a file; the process environment takes precedence', async t => {
   const files = {
     'graph.mjs': graph('[process.env.WEFT_A, process.env.WEFT_B]'),
     '.env': 'WEFT_A="from file"\nWEFT_B=file',
@@ -190,7 +190,7 @@ t.test('env: a map or a file, and the process wins', async t => {
   t.match(await values('./missing.env'), { value: [undefined, 'process'], stderr: /missing\.env does not exist/ })
 })
 
-t.test("the application's own library is used when it has one", async t => {
+t.test('the library of the application takes precedence', async t => {
   const ours = import.meta.resolve('@langchain/langgraph')
   const manifest = {
     name: '@langchain/langgraph',
@@ -211,7 +211,7 @@ t.test("the application's own library is used when it has one", async t => {
   t.match(library, { own: true })
 })
 
-t.test('an unhandled rejection of user code ends the host with 1', async t => {
+t.test('an unhandled rejection in user code ends the host with exit code 1', async t => {
   const node = `async () => {
     Promise.reject(new Error('lost'))
     await new Promise(done => setTimeout(done, 10_000))
@@ -228,7 +228,7 @@ t.test('an unhandled rejection of user code ends the host with 1', async t => {
   t.match(host.output.stderr, /Unhandled rejection: Error: lost/)
 })
 
-t.test('what a run rejects that has ended harms nobody', async t => {
+t.test('a late rejection of a run that has ended does not affect other runs', async t => {
   const path = application(
     { graphs: { g: './graph.mjs:graph' } },
     { 'graph.mjs': graph('setTimeout(() => Promise.reject(new Error("late")), 50) && 1') },

@@ -1,4 +1,4 @@
-/** Starts a real host and speaks frames with it, as a supervisor would; a map of rows stands in for the store. */
+/** Starts a real host and exchanges frames with it, as a supervisor does; a map of rows replaces the store. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
@@ -45,7 +45,7 @@ export const kwargsOf = (kwargs: Partial<RunKwargs> = {}): RunKwargs => ({
   ...kwargs,
 })
 
-/** Checkpoints of all threads, as the store would answer them. */
+/** Checkpoints of all threads, in the form of the store's answers. */
 export function fakeStore() {
   const checkpoints: (ReturnType<typeof rowsOf>['checkpoints'][number] & { thread: string })[] = []
   const blobs = new Map<string, ReturnType<typeof rowsOf>['blobs'][number]>()
@@ -94,7 +94,7 @@ export function fakeStore() {
       return found === undefined ? [] : [tuple(found)]
     },
     list,
-    /** What a start frame carries. */
+    /** The contents of a start frame. */
     newest(thread_id: string): Uint8Array {
       const found = this.get({ thread_id })
       return found.length === 0 ? new Uint8Array(0) : packTuples(found)
@@ -111,7 +111,7 @@ export interface RunSpec {
   attempt?: number
   first_id?: number
   events?: boolean
-  /** When the lease was last confirmed (monotonicMs); it never expires when absent. */
+  /** Time of the last confirmation of the lease (monotonicMs); if absent, the lease never expires. */
   confirmed_at?: number
   metadata?: StartHead['metadata']
   kwargs?: Partial<RunKwargs>

@@ -11,7 +11,7 @@ const names = ({ events }: Ended) => events.map(({ event }) => event)
 const dataOf = ({ events }: Ended, name: string) => events.filter(({ event }) => event === name).map(({ data }) => data)
 const human = (content: string) => ({ messages: [{ role: 'user', content }] })
 
-t.test('hello names the graphs', async t => {
+t.test('hello lists the graphs', async t => {
   t.equal(error, null)
   t.match(
     graphs.find(graph => graph.graph_id === 'counter'),
@@ -20,7 +20,7 @@ t.test('hello names the graphs', async t => {
   t.ok(graphs.every(graph => graph.error === null))
 })
 
-t.test('values: metadata first, ids without gaps, final bytes', async t => {
+t.test('values: metadata is first, ids have no gaps, bytes are final', async t => {
   let text = ''
   const run = host.start({ graph_id: 'echo', run_id: 'r', kwargs: { input: { text: 'hi' } } }, ({ body }) => {
     text += Buffer.from(body).toString()
@@ -38,7 +38,7 @@ t.test('values: metadata first, ids without gaps, final bytes', async t => {
   t.same(ended.values, { text: 'hi', seen: 'hi' })
 })
 
-t.test('updates, and ids of a later attempt', async t => {
+t.test('updates; ids of a later attempt continue', async t => {
   const ended = await host.run({
     graph_id: 'counter',
     attempt: 2,
@@ -79,7 +79,7 @@ t.test('messages-tuple loses no token of a model that does not await its callbac
   }
 })
 
-t.test('several modes keep their order', async t => {
+t.test('events of several modes keep their order', async t => {
   const ended = await host.run({
     graph_id: 'chunks',
     kwargs: { input: { count: 3 }, stream_mode: ['values', 'custom', 'updates'] },
@@ -88,14 +88,14 @@ t.test('several modes keep their order', async t => {
   t.same(dataOf(ended, 'custom'), [{ i: 0 }, { i: 1 }, { i: 2 }])
 })
 
-t.test('custom alone goes past the iterator and still knows the values', async t => {
+t.test('custom alone bypasses the iterator and still reports the values', async t => {
   const ended = await host.run({ graph_id: 'chunks', kwargs: { input: { count: 3 }, stream_mode: ['custom'] } })
   t.same(names(ended), ['metadata', 'custom', 'custom', 'custom'])
   t.equal(ended.frames.length, 1, 'one frame for the turn')
   t.same(ended.values, { count: 3, done: 3 })
 })
 
-t.test('large events go alone, frames stay small', async t => {
+t.test('large events get separate frames, frames stay small', async t => {
   const one = await host.run({
     graph_id: 'chunks',
     kwargs: { input: { count: 3, size: 300_000 }, stream_mode: ['custom'] },
@@ -115,7 +115,7 @@ t.test('large events go alone, frames stay small', async t => {
   )
 })
 
-t.test('subgraph chunks carry their namespace when asked for', async t => {
+t.test('requested subgraph chunks carry their namespace', async t => {
   for (const stream_mode of [['custom'], ['custom', 'updates']] as const) {
     const spec = { input: { numbers: [] }, stream_mode: [...stream_mode] }
     const inside = await host.run({ graph_id: 'nested', kwargs: { ...spec, stream_subgraphs: true } })
@@ -125,7 +125,7 @@ t.test('subgraph chunks carry their namespace when asked for', async t => {
   }
 })
 
-t.test('an error is the last event and the status of the run', async t => {
+t.test('an error is the last event and sets the status of the run', async t => {
   const ended = await host.run({ graph_id: 'fail', kwargs: { input: { message: 'oh no' }, temporary: false } })
   const error = { error: 'TooBadError', message: 'oh no' }
   t.match(ended, { status: 'error', error, last_event_id: ended.events.length - 1, next: ['bad'] })
@@ -152,7 +152,7 @@ t.test('a cancelled run ends at once, without an error event', async t => {
   }
 })
 
-t.test('a temporary run interrupts, and keeps nothing', async t => {
+t.test('a temporary run can interrupt and stores nothing', async t => {
   const ended = await host.run({ graph_id: 'ask', kwargs: { input: { question: 'when?' } } })
   t.match(ended, { status: 'success', next: ['node'], head: null, rest: null, save_size: 0 })
   t.match(Object.values(ended.interrupts).flat(), [{ value: { question: 'when?' } }])
@@ -204,7 +204,7 @@ t.test('a subgraph interrupts and resumes', async t => {
   t.same(second.values, { numbers: [1, 1, 2, 0] })
 })
 
-t.test('a lasting run leaves the state that a call reads', async t => {
+t.test('a call reads the final state of a stateful run', async t => {
   const spec = { graph_id: 'counter', thread_id: 'lasting' }
   const metadata = { mine: 'x', langgraph_auth_user_id: 'secret', assistant_id: 'a' }
   const ended = await host.run({
@@ -233,7 +233,7 @@ t.test('a lasting run leaves the state that a call reads', async t => {
   t.match(empty.json, { values: {}, next: [], tasks: [], checkpoint: null, created_at: null })
 })
 
-t.test('a run starts from a chosen checkpoint, and the newest one is no choice', async t => {
+t.test('a run starts from a chosen checkpoint; the newest one causes no fork', async t => {
   const spec = { graph_id: 'counter', thread_id: 'fork' }
   const first = await host.run({ ...spec, kwargs: { input: { steps: 2 }, temporary: false } })
   const before = host.store.checkpoints.filter(row => row.thread === 'fork').at(-2)!
@@ -250,7 +250,7 @@ t.test('a run starts from a chosen checkpoint, and the newest one is no choice',
   t.equal(host.store.checkpoints.length, count)
 })
 
-t.test('a second attempt goes on from what the first one stored', async t => {
+t.test('a second attempt continues from the stored state of the first', async t => {
   const spec = { graph_id: 'counter', thread_id: 'attempts', run_id: 'attempts' }
   await host.run({ ...spec, kwargs: { input: { steps: 5 }, interrupt_after: ['count'], temporary: false } })
   const again = await host.run({ ...spec, attempt: 2, kwargs: { input: { steps: 5 }, temporary: false } })
@@ -281,7 +281,7 @@ t.test('a refused save stops the run silently', async t => {
   t.match(failed, { status: 'error', error: { message: 'The store did not answer' }, save_size: 0 })
 })
 
-t.test('values that JSON does not know kill nothing', async t => {
+t.test('values that JSON lacks do not fail the run', async t => {
   const ended = await host.run({ graph_id: 'odd', kwargs: { stream_mode: ['updates'], input: { value: 0 } } })
   t.match(ended.values, { value: { big: '12', map: { a: 1 }, set: [1], lone: 'a\ufffdb', self: '[Circular]' } })
 })
@@ -313,7 +313,7 @@ t.test('50 runs of 1,000 custom chunks each, in order and without gaps', async t
   t.ok(runs.every(run => dataOf(run, 'custom').every((data, i) => (data as { i: number }).i === i)))
 })
 
-t.test('a reader that stops for a while gets everything', async t => {
+t.test('a reader that pauses receives everything', async t => {
   const run = host.start({
     graph_id: 'chunks',
     kwargs: { input: { count: 3000, size: 10_000 }, stream_mode: ['custom', 'updates'] },
@@ -375,7 +375,7 @@ t.test('the TypeScript example: tokens, tools, approval, subgraph', async t => {
   )
 })
 
-t.test('the host goes when its parent is gone', async t => {
+t.test('the host exits when its parent ends', async t => {
   const gone = new Promise(resolve => host.child.once('exit', resolve))
   host.pipe.destroy()
   t.equal(await gone, 0)

@@ -11,7 +11,7 @@ interface V2Event {
 const input = { messages: [{ type: 'human', content: 'What is 2 + 3?', id: 'm0' }] }
 const withoutIds = (text: string) => text.replace(/:[0-9a-f-]{36}/g, '')
 const named = (ended: Ended) => ended.events.map(({ event }) => withoutIds(event))
-/** Message id and text of each tuple, with ids that tests can know. */
+/** Message id and text of each tuple, with predictable ids. */
 const tuples = (ended: Ended) => {
   const ids = new Map<string, number>()
   return ended.events
@@ -68,7 +68,7 @@ for (const line of libraryLines) {
         )
         .filter(text => !text.includes('content-block'))
 
-    t.test('tokens and tools of a graph have bare names, in their order', async t => {
+    t.test('tokens and tools of a graph have bare names and keep their order', async t => {
       const ended = await run('agent', ['messages-tuple', 'tools'])
       const expected = [
         'metadata',
@@ -80,14 +80,14 @@ for (const line of libraryLines) {
       t.same(tuples(ended), ['0 ai I add.', '0 ai ', '0 ai ', '1 tool 5', '2 ai The sum ', '2 ai is ', '2 ai 5'])
     })
 
-    t.test('those of subgraphs carry the namespace of the graph that they come from', async t => {
+    t.test('tokens and tools of subgraphs carry the namespace of their graph', async t => {
       const ended = await run('outer', ['messages-tuple', 'tools', 'custom', 'updates'], true)
       const names = named(ended)
       t.same(
         names.filter(name => name.startsWith('custom')),
         ['custom', 'custom|sub'],
       )
-      // 0.2.20 also repeats the message of the person when a node returns it.
+      // 0.2.20 also repeats the human message when a node returns it.
       t.same(names.filter(name => name.startsWith('messages')).slice(0, 7), Array(7).fill('messages|sub|agent'))
       t.same(
         names.filter(name => name.startsWith('tools')),
@@ -96,7 +96,7 @@ for (const line of libraryLines) {
       t.equal(names.filter(name => name === 'messages').length, 1, 'the message of the root')
     })
 
-    t.test('a further mode changes nothing of the messages, and no chunk of a subgraph leaves', async t => {
+    t.test('a further mode does not change the messages, and no subgraph chunk is sent', async t => {
       const alone = await run('outer', ['messages-tuple'])
       for (const more of [['custom'], ['tools'], ['custom', 'tools', 'updates']] as StreamMode[][]) {
         const mixed = await run('outer', ['messages-tuple', ...more])
@@ -154,7 +154,7 @@ for (const line of libraryLines) {
       )
     })
 
-    t.test('tasks that call tasks are no subgraphs', { skip: !served.includes('functional') }, async t => {
+    t.test('tasks that call tasks are not subgraphs', { skip: !served.includes('functional') }, async t => {
       const ended = await run('functional', ['messages-tuple', 'tools', 'custom'])
       t.same(named(ended), ['metadata', 'custom', 'messages', 'messages', 'messages', 'tools', 'tools'])
       t.same(sequenceOf(await v2('functional'), ['messages', 'tools', 'lifecycle']), [

@@ -1,4 +1,7 @@
-/** Nodes of a run whose lease is not confirmed wait. A node that executes after its run was stopped is reported. */
+/**
+ * Nodes of a run wait while its lease is not confirmed. A node that still executes after its run was stopped is
+ * reported.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { CONFIRMED_MS } from '../../workers/host/node-gate.js'
@@ -17,7 +20,7 @@ const hostFor = async (t: Test) => {
 }
 
 const LEFT_MS = 3_000
-/** A lease that was confirmed so long ago that it holds for another 3 s. */
+/** A lease whose last confirmation is so old that it remains valid for another 3 s. */
 const expiring = () => monotonicMs() - CONFIRMED_MS + LEFT_MS
 
 for (const [graph_id, durability] of [

@@ -10,8 +10,8 @@ import { startHost } from './host-helper.js'
 const ORIGIN = { graph: [], task: ['talk:1'], node: 'talk' }
 const chunk = (more: Partial<StreamedMessage>): StreamedMessage => ({ id: 'm1', content: '', concat: true, ...more })
 
-/** The data of the events of these messages, without what tells them apart. */
-function told(...messages: (StreamedMessage | 'finish' | 'fail')[]) {
+/** The data of the events of these messages, without the members that identify the message. */
+function contentEvents(...messages: (StreamedMessage | 'finish' | 'fail')[]) {
   const out: { [name: string]: unknown }[] = []
   const content = contentOf((_origin, { run_id: _, ...data }) => out.push(structuredClone(data)))
   for (const message of messages) {
@@ -24,7 +24,7 @@ function told(...messages: (StreamedMessage | 'finish' | 'fail')[]) {
 const kinds = (events: { [name: string]: unknown }[]) => events.map(one => one.event)
 
 t.test('blocks of a message do not interleave, and each finishes before the next starts', async t => {
-  const events = told(
+  const events = contentEvents(
     chunk({ content: [{ type: 'thinking', thinking: 'hm', index: 0 }] }),
     chunk({ content: [{ type: 'thinking', thinking: ' yes', index: 0 }] }),
     chunk({ content: [{ type: 'text', text: 'Look', index: 1 }] }),
@@ -66,8 +66,13 @@ t.test('blocks of a message do not interleave, and each finishes before the next
   t.same(events.at(-1)!.usage, { input_tokens: 1, output_tokens: 5 })
 })
 
-t.test('messages at once are told apart; what is open at a failure says so', async t => {
-  const events = told(chunk({ content: 'a' }), chunk({ id: 'm2', content: 'x' }), chunk({ content: 'b' }), 'finish')
+t.test('concurrent messages stay separate; a failure marks open messages', async t => {
+  const events = contentEvents(
+    chunk({ content: 'a' }),
+    chunk({ id: 'm2', content: 'x' }),
+    chunk({ content: 'b' }),
+    'finish',
+  )
   for (const [id, text] of [
     ['m1', 'ab'],
     ['m2', 'x'],
@@ -76,12 +81,12 @@ t.test('messages at once are told apart; what is open at a failure says so', asy
     t.same(mine.at(-2)!.content, { type: 'text', text })
     t.equal(mine.at(-1)!.event, 'message-finish')
   }
-  t.same(kinds(told(chunk({ content: 'a' }), 'fail', 'finish')).at(-1), 'error')
-  t.same(told(chunk({ id: undefined, content: 'nobody knows whose' })), [])
+  t.same(kinds(contentEvents(chunk({ content: 'a' }), 'fail', 'finish')).at(-1), 'error')
+  t.same(contentEvents(chunk({ id: undefined, content: 'nobody knows whose' })), [])
 })
 
-t.test('whole messages: of a person, of a tool, with calls and with pictures', async t => {
-  const person = told({ id: 'h', type: 'human', content: 'hi' })
+t.test('whole messages: human, tool, with tool calls and with images', async t => {
+  const person = contentEvents({ id: 'h', type: 'human', content: 'hi' })
   t.same(kinds(person), [
     'message-start',
     'content-block-start',
@@ -90,12 +95,12 @@ t.test('whole messages: of a person, of a tool, with calls and with pictures', a
     'message-finish',
   ])
   t.match(person[0], { role: 'human', id: 'h', metadata: { langgraph_node: 'talk' } })
-  t.match(told({ id: 't', type: 'tool', content: '', tool_call_id: 'c1' }), [
+  t.match(contentEvents({ id: 't', type: 'tool', content: '', tool_call_id: 'c1' }), [
     { role: 'tool', tool_call_id: 'c1' },
     { event: 'message-finish' },
   ])
   const image = { type: 'image', url: 'https://x.example/1.png' }
-  const answer = told({
+  const answer = contentEvents({
     id: 'a',
     type: 'ai',
     content: [{ type: 'tool_use', id: 'c1' }, image],
@@ -107,7 +112,7 @@ t.test('whole messages: of a person, of a tool, with calls and with pictures', a
   )
 })
 
-t.test('marks say which events pass, and which wait for the end', async t => {
+t.test('tags decide which events pass and which wait for the end', async t => {
   const frame = (channel: string, namespace: string[], last = false) =>
     `: ${tagText({ channel, namespace, last })}\nid: ${channel}\nevent: x\ndata: {"a":": [1]\\n"}\n\n`
   const names = ['values', 'custom:a|b', 'custom', 'messages', 'lifecycle']
@@ -143,7 +148,7 @@ t.test('marks say which events pass, and which wait for the end', async t => {
   t.equal(tags.takeLast(), null, 'what is followed by more was no end')
 })
 
-t.test('numbers of a thread: one order, there and back', async t => {
+t.test('numbers of a thread: one order, in both directions', async t => {
   const run = { claim_no: 7, attempt: 3 }
   const ids = [0, 5, firstIdOf(2), firstIdOf(2) + 9, firstIdOf(3), firstIdOf(3) + 2 ** 25, firstIdOf(4)]
   const seqs = ids.map(id => seqOf(id, run))
@@ -162,7 +167,7 @@ t.test('numbers of a thread: one order, there and back', async t => {
   }
 })
 
-t.test('a host renders both kinds in one row of ids, and only the classic one unless asked', async t => {
+t.test('a host renders both kinds with one sequence of ids, and v2 only on request', async t => {
   const host = await startHost('test/apps/basic/langgraph.json')
   t.teardown(() => host.stop())
   const kwargs = {

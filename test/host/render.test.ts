@@ -4,17 +4,17 @@ import { errorOf, render } from '../../workers/host/render.js'
 
 const back = (value: unknown) => JSON.parse(render(value))
 
-t.test('plain values are what JSON.stringify makes of them', async t => {
+t.test('plain values render like JSON.stringify', async t => {
   for (const value of [null, 1, 'a', true, [], {}, [1, [2]], { a: { b: [null] } }, new Date(0)])
     t.equal(render(value), JSON.stringify(value))
   t.equal(render({ a: undefined, b: [undefined] }), '{"b":[null]}')
 })
 
-t.test('undefined, functions and symbols at the top are null', async t => {
+t.test('undefined, functions and symbols at the top level become null', async t => {
   for (const value of [undefined, () => 1, Symbol('a')]) t.equal(render(value), 'null')
 })
 
-t.test('messages are flat wherever they stand', async t => {
+t.test('messages are flat at every depth', async t => {
   const tool = new ToolMessage({ content: 't', tool_call_id: 'c', name: 'n', artifact: { a: 1 }, status: 'error' })
   const ai = new AIMessage({ content: 'a', id: '2', tool_calls: [{ name: 'x', args: { y: 1 }, id: 'c' }] })
   const flat = back({
@@ -38,7 +38,7 @@ t.test('messages are flat wherever they stand', async t => {
   })
 })
 
-t.test('a flat message has every member that the library would give', async t => {
+t.test('a flat message has every member of the form that the library renders', async t => {
   const message = new AIMessageChunk({
     content: 'a',
     id: 'i',
@@ -55,7 +55,7 @@ t.test('lone surrogates become U+FFFD, pairs and escaped text stay', async t => 
   t.equal(back(`\\\ud800`), '\\\ufffd')
 })
 
-t.test('what JSON has no word for', async t => {
+t.test('values that JSON lacks', async t => {
   t.same(
     back({
       big: 2n ** 70n,
@@ -74,7 +74,7 @@ t.test('what JSON has no word for', async t => {
   t.same(back({ toJSON: () => ({ in: new HumanMessage('x') }) }).in.content, 'x')
 })
 
-t.test('cycles and depth end', async t => {
+t.test('cycles and deep values end', async t => {
   const ring: { [key: string]: unknown } = { a: 1 }
   ring.list = [ring, 2n]
   t.same(back(ring), { a: 1, list: ['[Circular]', '2'] })
@@ -96,7 +96,7 @@ t.test('a key named __proto__ stays a key', async t => {
   t.equal(({} as { a?: number }).a, undefined)
 })
 
-t.test('errors are a class name and a message', async t => {
+t.test('errors become a class name and a message', async t => {
   class Mine extends Error {}
   t.same(errorOf(new Mine('a')), { error: 'Mine', message: 'a' })
   t.same(errorOf(Object.assign(new Error('b'), { name: 'Named' })), { error: 'Named', message: 'b' })

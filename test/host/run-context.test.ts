@@ -19,14 +19,14 @@ interface RunTree {
   metadata: { [key: string]: unknown }
   createChild(config: { name: string }): RunTree
 }
-/** LangSmith as the library has it, for what user code may ask. */
+/** The LangSmith copy of the library, to read the current run as user code may do. */
 const core = createRequire(import.meta.url).resolve('@langchain/core')
 const traceable = createRequire(core)
   .resolve('langsmith/singletons/traceable')
   .replace(/\.cjs$/, '.js')
 const { getCurrentRunTree } = (await import(pathToFileURL(traceable).href)) as { getCurrentRunTree(): RunTree }
 
-/** What a node of a graph sees, and a Runnable in it. */
+/** Returns the context that a node of a graph and a Runnable inside it receive. */
 async function look(config: object = {}) {
   const seen: { tree: RunTree; inner: RunTree; thread: unknown; tags: unknown }[] = []
   const graph = new StateGraph(Annotation.Root({ n: Annotation<number>() }))
@@ -43,7 +43,7 @@ async function look(config: object = {}) {
   return { ...seen[0]!, values, graph }
 }
 
-t.test('what a node sees is the same as before', async t => {
+t.test('the shared run does not change the context of a node', async t => {
   const before = await look()
   t.equal(shareUntracedRun(provider), true)
   t.not(provider.runWithConfig, theirs)
@@ -61,7 +61,7 @@ t.test('what a node sees is the same as before', async t => {
   t.not(after.tree, after.inner, 'the object is not')
 })
 
-t.test('nothing gathers in the shared run, nothing passes from one call to another', async t => {
+t.test('the shared run accumulates nothing and leaks nothing between calls', async t => {
   const { tree: one } = await look()
   one.createChild({ name: 'child' })
   one.metadata.mine = true
@@ -73,7 +73,7 @@ t.test('nothing gathers in the shared run, nothing passes from one call to anoth
   t.same([shared.child_runs, shared.metadata], [[], {}])
 })
 
-t.test('calls side by side keep their own config and variables', async t => {
+t.test('concurrent calls keep separate configs and variables', async t => {
   const names = Array.from({ length: 20 }, (_, i) => `thread ${i}`)
   const graph = new StateGraph(Annotation.Root({ seen: Annotation<unknown[]>() }))
     .addNode('node', async () => {
@@ -92,7 +92,7 @@ t.test('calls side by side keep their own config and variables', async t => {
   )
 })
 
-t.test('whatever traces goes the way of the library', async t => {
+t.test('traced calls use the method of the library', async t => {
   class Tracer extends BaseCallbackHandler {
     name = 'langchain_tracer'
     asked = 0
@@ -120,7 +120,7 @@ t.test('whatever traces goes the way of the library', async t => {
   t.equal(Object.hasOwn(provider.runWithConfig({}, () => storage().getStore()) as object, 'id'), false, 'else not')
 })
 
-t.test('a library that does something else is left alone', async t => {
+t.test('a library with other behaviour stays unchanged', async t => {
   const store = (extra: object) => ({ getStore: () => extra, run: <T>(_: unknown, work: () => T) => work() })
   const others: [string, unknown][] = [
     ['none', undefined],

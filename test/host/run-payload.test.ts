@@ -12,7 +12,7 @@ const pathOf = ({ values }: Ended) => (values as { path: string[] }).path
 const stored = (thread: string) => host.store.checkpoints.filter(row => row.thread === thread)
 
 let threads = 0
-/** Runs on one thread that lasts. */
+/** Runs on one stateful thread. */
 function thread(graph_id: string) {
   const thread_id = `payload-${++threads}`
   return {
@@ -63,7 +63,7 @@ t.test('command: update as object or pairs, goto as name, Send or list, resume, 
   }
 })
 
-t.test('a command wins over the input; an empty one is none', async t => {
+t.test('a command takes precedence over the input; an empty command is ignored', async t => {
   const { run } = thread('orders')
   await run({ input: { note: 'x' } })
   t.same(pathOf(await run({ input: { path: ['input'] }, command: { resume: 1 } })), ['answer 1'])
@@ -105,7 +105,7 @@ t.test('breakpoints stop this run only, and the last values event is an empty in
   t.same(pathOf(quiet), ['a'])
 })
 
-t.test('a checkpoint is where a run starts: replay, fork, and the newest is no choice', async t => {
+t.test('a run starts from its checkpoint: replay, fork; the newest causes no fork', async t => {
   const { run, thread_id, state } = thread('steps')
   const first = await run({ input: { note: 'x' } })
   const [, , afterA, afterB, newest] = stored(thread_id).map(({ id }) => id)
@@ -142,7 +142,7 @@ t.test('a checkpoint is where a run starts: replay, fork, and the newest is no c
   t.same(pathOf(await waiting.run({ command: { resume: 1 }, ...at(paused.head!) })), ['answer 1'])
 })
 
-t.test('a checkpoint of a subgraph: the newest is no choice, another is where the run goes on', async t => {
+t.test('a checkpoint of a subgraph: the newest causes no fork, a run continues from another', async t => {
   const numbers = ({ values }: Ended) => (values as { numbers: number[] }).numbers
   const choose = async (place: number, kwargs: Partial<RunKwargs>, withMap = true) => {
     const { run, thread_id } = thread('nested')
@@ -174,7 +174,7 @@ t.test('a checkpoint of a subgraph: the newest is no choice, another is where th
   )
 })
 
-t.test('durability: what is kept of the way', async t => {
+t.test('durability: which checkpoints are stored', async t => {
   const counts: { [durability: string]: number } = { sync: 5, async: 5, exit: 1 }
   for (const durability of ['sync', 'async', 'exit'] as const) {
     const { run, thread_id } = thread('steps')
@@ -192,7 +192,7 @@ t.test('feedback keys are accepted and send nothing', async t => {
   t.same(names(ended), ['metadata', 'values', 'values'])
 })
 
-t.test('config and context reach the node, each in its own place', async t => {
+t.test('config and context reach the node in their separate places', async t => {
   const seen_config = async (kwargs: Partial<RunKwargs>) =>
     ((await thread('seen_config').run({ input: { ask: 1 }, ...kwargs })).values as { seen_config: never }).seen_config
   t.match(
@@ -217,7 +217,7 @@ t.test('config and context reach the node, each in its own place', async t => {
   t.match(await seen_config({ config: { configurable: { __pregel_read: 'x', a: 1 } } }), { configurable: { a: 1 } })
 })
 
-t.test('errors: class and message, whatever was thrown, wherever', async t => {
+t.test('errors: class and message of any thrown value at any place', async t => {
   const cases: [string, { error: string; message: string }][] = [
     ['string', { error: 'Error', message: 'just text' }],
     ['empty', { error: 'Error', message: '' }],
@@ -242,7 +242,7 @@ t.test('errors: class and message, whatever was thrown, wherever', async t => {
   t.match(limit, { status: 'error', error: { error: 'GraphRecursionError', message: /Recursion limit of 2 reached/ } })
 })
 
-t.test('what cannot be shown is an error of its run, which stops at once', async t => {
+t.test('a value that cannot be rendered is an error of its run, which stops at once', async t => {
   for (const stream_mode of [['custom', 'values'], ['events', 'custom'], ['custom']] as StreamMode[][]) {
     const began = performance.now()
     const ended = await thread('unshowable').run({ input: { ms: 300 }, stream_mode })
@@ -253,7 +253,7 @@ t.test('what cannot be shown is an error of its run, which stops at once', async
   t.equal(host.child.exitCode, null, 'and what its node throws afterwards hurts nobody')
 })
 
-t.test('large values pass; what is too large is an error of its run alone', async t => {
+t.test('large values pass; a value beyond the limit fails its run only', async t => {
   const MB = 1_000_000
   const large = (size: number, kwargs: Partial<RunKwargs>, parts = 1) => {
     const { run, thread_id } = thread('large')
@@ -350,6 +350,6 @@ t.test('a cancel reaches nodes, subgraphs and the events mode, and no further no
   t.notMatch(host.output.stdout, /deaf second/)
 })
 
-t.test('nothing went to stderr', async t => {
+t.test('stderr stays empty', async t => {
   t.equal(host.output.stderr, '')
 })

@@ -11,7 +11,7 @@ import { fakeStore } from './host-helper.js'
 const turn = () => new Promise(resolve => setImmediate(resolve))
 const meta = { source: 'loop' as const, step: 0, parents: {} }
 
-/** A saver of a run on a fresh thread, its saves as they arrive, and a hand on their answers. */
+/** A saver of a run on a fresh thread, its saves as they arrive, and control over their answers. */
 function saverWith(durability: Durability, hold = false) {
   const store = fakeStore()
   const saves: SaveHead[] = []
@@ -54,7 +54,7 @@ function saverWith(durability: Durability, hold = false) {
   return { saver, saves, answers, troubles, questions, put, place }
 }
 
-t.test('async: one save per turn, one in flight, the rest rides in the finish', async t => {
+t.test('async: one save per turn, one in flight, the rest travels in the finish', async t => {
   const { saver, saves, answers, put, place } = saverWith('async', true)
   await put('1', 'one')
   await saver.putWrites(place('1'), [['a', 'x']], 'task')
@@ -106,7 +106,7 @@ t.test('sync waits for the answer, exit sends nothing', async t => {
   })
 })
 
-t.test('a failed save is told once and stops the next put', async t => {
+t.test('a failed save is reported once and stops the next put', async t => {
   const { put, answers, troubles, saver } = saverWith('async', true)
   await put('1', 'one')
   await turn()
@@ -117,7 +117,7 @@ t.test('a failed save is told once and stops the next put', async t => {
   t.equal((await saver.outbox.take()).length, 0)
 })
 
-t.test('what this run has put is read without a question, also before it is stored', async t => {
+t.test('the run reads its own puts without a request, even before they are stored', async t => {
   const { saver, questions, put, place } = saverWith('exit')
   t.equal(await saver.getTuple(place()), undefined, 'a fresh thread')
   const value = { deep: ['a'] }
@@ -149,7 +149,7 @@ t.test('what this run has put is read without a question, also before it is stor
   t.same(questions, ['get'])
 })
 
-t.test('blobs only for new versions, references for all', async t => {
+t.test('blobs are saved for new versions only, references for all', async t => {
   const { saver, place } = saverWith('exit')
   const checkpoint = {
     ...library.emptyCheckpoint(),
@@ -170,7 +170,7 @@ t.test('a run has one thread', async t => {
   await t.rejects(saver.deleteThread('t'), /cannot delete its own thread/)
 })
 
-t.test('versions are ordered and never the same twice', async t => {
+t.test('versions are ordered and unique', async t => {
   let last = nextVersion(undefined)
   for (let i = 0; i < 2000; i++) {
     const next = nextVersion(last)
@@ -182,7 +182,7 @@ t.test('versions are ordered and never the same twice', async t => {
   t.not(nextVersion(last), nextVersion(last))
 })
 
-t.test('plain values take the short way, others the library’s', async t => {
+t.test('plain values take the short path, others the library’s serialiser', async t => {
   const { saver } = saverWith('exit')
   const plain = { a: [1, 'b', null, { c: true }] }
   t.notOk(dump(saver.serde, plain) instanceof Promise)

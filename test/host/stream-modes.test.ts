@@ -30,7 +30,7 @@ interface Shown extends Json {
 const dataOf = ({ events }: Ended, name: string) =>
   events.filter(({ event }) => event === name).map(({ data }) => data as Shown)
 const names = ({ events }: Ended) => events.map(({ event }) => event)
-/** Names without namespaces and repetitions. */
+/** Event names without namespaces and repetitions. */
 const kinds = (ended: Ended) => [...new Set(names(ended).map(name => name.split('|')[0]))]
 
 for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'))) {
@@ -42,7 +42,7 @@ for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'
       await host.stop()
       app.remove()
     })
-    /** Since 1.7 the library gives tokens of subgraphs only if subgraphs are asked for. */
+    /** Since 1.7 the library sends tokens of subgraphs only if subgraphs are requested. */
     const withholds = line.version.startsWith('1.7')
 
     let threads = 0
@@ -113,7 +113,7 @@ for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'
       t.notMatch(JSON.stringify(ended.events), /"lc":|lc_kwargs|"__pregel_\w+":/)
     })
 
-    t.test('messages: the text so far, then the whole message after the state that holds it', async t => {
+    t.test('messages: the text so far, then the whole message after its state', async t => {
       const spec = { graph_id: 'talker', thread_id: 'twice' }
       const kwargs = { input: question, temporary: false, stream_mode: ['messages', 'values'] as StreamMode[] }
       const ended = await host.run({ ...spec, kwargs })
@@ -158,7 +158,7 @@ for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'
       )
     })
 
-    t.test('messages of a subgraph: bare names unless subgraphs are asked for', async t => {
+    t.test('messages of a subgraph: bare names unless subgraphs are requested', async t => {
       const plain = await stream('outer', ['messages-tuple', 'messages'], { input: question })
       const own = (ended: Ended, name: string) => dataOf(ended, name) as unknown as [Message, Shown][]
       const accumulated = withholds
@@ -201,7 +201,7 @@ for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'
       )
     })
 
-    t.test('without subgraphs nothing of them leaves, in any mixture', async t => {
+    t.test('without subgraphs no combination of modes sends their events', async t => {
       const all: StreamMode[] = ['values', 'updates', 'custom', 'tasks', 'debug', 'checkpoints']
       for (const modes of [['custom'], ['custom', 'updates'], ['values'], all] as StreamMode[][]) {
         const ended = await stream('deep', modes, { input: note })
@@ -212,7 +212,7 @@ for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'
       }
     })
 
-    t.test('debug: its checkpoints are the history, oldest first', async t => {
+    t.test('debug: its checkpoints match the history, oldest first', async t => {
       for (const durability of ['sync', 'async'] as const) {
         const thread_id = `history-${durability}`
         const kwargs = { input: note, durability, temporary: false, stream_mode: ['debug'] as StreamMode[] }
@@ -250,7 +250,7 @@ for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'
       }
     })
 
-    t.test('debug, tasks and checkpoints say the same', async t => {
+    t.test('debug, tasks and checkpoints carry the same payloads', async t => {
       const ended = await stream('steps', ['debug', 'tasks', 'checkpoints'], { input: note })
       const debug = dataOf(ended, 'debug')
       const payloads = (types: string[]) =>
@@ -273,7 +273,7 @@ for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'
       ])
     })
 
-    t.test('a checkpoint refers to subgraphs by checkpoint, and tasks tell their interrupts', async t => {
+    t.test('a checkpoint refers to subgraphs by checkpoint, and tasks carry their interrupts', async t => {
       const ended = await stream('nested', ['checkpoints', 'tasks', 'debug'], { input: { numbers: [] } })
       const task = dataOf(ended, 'checkpoints')
         .flatMap(({ tasks }) => tasks)
@@ -290,7 +290,7 @@ for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'
       t.match(dataOf(hidden, 'debug').at(-1), { payload: { config: { configurable: { mine: 'visible' } } } })
     })
 
-    t.test('several writes to one channel are $writes', async t => {
+    t.test('several writes to one channel become $writes', async t => {
       const ended = await stream('twice', ['tasks'], { input: note })
       t.match(
         dataOf(ended, 'tasks').find(({ name, result }) => name === 'left' && result),
@@ -305,7 +305,7 @@ for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'
       )
     })
 
-    t.test('events: what happened, without internals, and in their own run the chunks of other modes', async t => {
+    t.test('events: callbacks without internals; the other modes stay unchanged beside it', async t => {
       const run_id = '01890000-0000-7000-8000-00000000000a'
       const ended = await stream('talker', ['events'], { input: question }, { run_id })
       const events = dataOf(ended, 'events')
@@ -358,7 +358,7 @@ for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'
       t.match(dataOf(paused, 'values').at(-1), { __interrupt__: [{ value: { question: '?' } }] })
     })
 
-    t.test('tools tell their start and end', async t => {
+    t.test('tools report their start and end', async t => {
       const ended = await stream('talker', ['tools'], { input: question })
       t.match(dataOf(ended, 'tools'), [
         { event: 'on_tool_start', name: 'lookup', input: /"x"/ },
@@ -369,7 +369,7 @@ for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'
       t.match(names(inside), ['metadata', /^tools\|agent:[0-9a-f-]{36}$/, /^tools\|agent/])
     })
 
-    t.test('values tell an interrupt in an event of its own, updates too', async t => {
+    t.test('values and updates report an interrupt in a separate event', async t => {
       const ended = await stream('ask', ['values', 'updates'], { input: { question: '?' } })
       const [interrupt] = Object.values(ended.interrupts).flat()
       t.same(
