@@ -72,7 +72,7 @@ t.test('cancel stops the work, and answers when it has stopped', async t => {
         t.match(await client.runs.join(neighbour.thread_id, other.run_id), { done: { length: 200 } })
         t.equal(await statusOf(neighbour.thread_id, other.run_id), 'success', 'who ran beside it is done')
         // From the remaining checkpoint, without the harmful node.
-        const input2 = { at: 0 }
+        const input2 = { at: 0, ms: 5 }
         t.match(await client.runs.wait(thread_id, 'poison', { input: input2 }), { done: { length: 5 } })
         t.match(await client.threads.get(thread_id), { status: 'idle' })
         t.same(stepLog.steps().slice(0, 3), [1, 2, 3])
