@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { type Cluster, startCluster } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
-import { readStream } from '../helpers/sse.js'
-import { until } from '../helpers/steps.js'
+import { type Cluster, startCluster } from '../../helpers/cluster.js'
+import { lines } from '../../helpers/sdk.js'
+import { readStream } from '../../helpers/sse.js'
+import { until } from '../../helpers/steps.js'
 
 const ALL = ['values', 'updates', 'messages', 'tools', 'lifecycle', 'input', 'tasks', 'checkpoints', 'custom']
 

@@ -3,11 +3,11 @@ import { readFileSync, rmSync, statSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
-import { ROUTES } from '../../edge/routes.js'
-import { startCluster, startRoles } from '../helpers/cluster.js'
-import { github, KEY, openControl } from '../helpers/control.js'
-import { onMongo } from '../helpers/mongo.js'
-import { until } from '../helpers/steps.js'
+import { ROUTES } from '../../../edge/routes.js'
+import { startCluster, startRoles } from '../../helpers/cluster.js'
+import { github, KEY, openControl } from '../../helpers/control.js'
+import { onMongo } from '../../helpers/mongo.js'
+import { until } from '../../helpers/steps.js'
 
 t.setTimeout(180_000)
 

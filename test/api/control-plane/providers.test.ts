@@ -1,8 +1,8 @@
 /** OAuth providers over HTTP (API: control-plane 9.1; contract). */
 import t from 'tap'
-import type { Provider } from '../../schemas/providers.js'
-import { startRoles } from '../helpers/cluster.js'
-import { KEY, openControl } from '../helpers/control.js'
+import type { Provider } from '../../../schemas/providers.js'
+import { startRoles } from '../../helpers/cluster.js'
+import { KEY, openControl } from '../../helpers/control.js'
 
 t.setTimeout(180_000)
 

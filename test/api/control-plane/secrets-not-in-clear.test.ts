@@ -5,9 +5,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { Deployment } from '../../schemas/deployments.js'
-import { startRoles } from '../helpers/cluster.js'
-import { github, image, KEY, openControl, openDeployer } from '../helpers/control.js'
+import type { Deployment } from '../../../schemas/deployments.js'
+import { startRoles } from '../../helpers/cluster.js'
+import { github, image, KEY, openControl, openDeployer } from '../../helpers/control.js'
 
 t.setTimeout(180_000)
 

@@ -3,9 +3,9 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { root } from '../../scripts/root.js'
-import { type Cluster, startCluster } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { root } from '../../../scripts/root.js'
+import { type Cluster, startCluster } from '../../helpers/cluster.js'
+import { lines } from '../../helpers/sdk.js'
 
 t.setTimeout(120_000)
 

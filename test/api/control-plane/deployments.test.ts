@@ -1,10 +1,10 @@
 /** Deployments over HTTP, with a scripted deploy worker at the broker (API: control-plane 6, 7, 8; contract). */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import type { Deployment, DeploymentPatch, Revision } from '../../schemas/deployments.js'
-import { allGone, startRoles } from '../helpers/cluster.js'
-import { github, image, KEY, openControl, openDeployer, still } from '../helpers/control.js'
-import { until } from '../helpers/steps.js'
+import type { Deployment, DeploymentPatch, Revision } from '../../../schemas/deployments.js'
+import { allGone, startRoles } from '../../helpers/cluster.js'
+import { github, image, KEY, openControl, openDeployer, still } from '../../helpers/control.js'
+import { until } from '../../helpers/steps.js'
 
 t.setTimeout(180_000)
 
