@@ -7,14 +7,14 @@
  */
 import type { RunnableConfig } from '@langchain/core/runnables'
 import type { BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTuple } from '@langchain/langgraph'
-import type { CheckpointQuery, TuplesHead } from '../../schemas/checkpoints.js'
-import { contains } from '../../schemas/contains.js'
-import { cutter, unpack } from '../../schemas/packed.js'
-import type { Durability } from '../../schemas/runs.js'
-import { LARGEST_STATE, StateTooLarge } from './limits.js'
-import type { Library } from './loading.js'
-import { type Outbox, outbox } from './saver-outbox.js'
-import { nextVersion, type Place, placeOf, type Write, writeIndex } from './saver-parts.js'
+import type { CheckpointQuery, TuplesHead } from '../../../schemas/checkpoints.js'
+import { contains } from '../../../schemas/contains.js'
+import { cutter, unpack } from '../../../schemas/packed.js'
+import type { Durability } from '../../../schemas/runs.js'
+import { LARGEST_STATE, StateTooLarge } from '../limits.js'
+import type { Library } from '../loading.js'
+import { type Outbox, outbox } from './outbox.js'
+import { nextVersion, type Place, placeOf, type Write, writeIndex } from './parts.js'
 import {
   configOf,
   firstOf,
@@ -26,8 +26,8 @@ import {
   sizeOf,
   TASKS,
   writeKey,
-} from './saver-tuples.js'
-import { dump } from './saver-values.js'
+} from './tuples.js'
+import { dump } from './values.js'
 
 export interface SaverTransport {
   save(thread_id: string, body: Uint8Array): Promise<void>

@@ -6,10 +6,10 @@
  * A part that is too large closes the outbox, as a failed save does: no later part may refer to a part that was never
  * stored.
  */
-import type { BlobEntry, CheckpointEntry, SaveHead, WriteEntry } from '../../schemas/checkpoints.js'
-import { pack } from '../../schemas/packed.js'
-import type { Durability } from '../../schemas/runs.js'
-import { LARGEST_STATE, StateTooLarge } from './limits.js'
+import type { BlobEntry, CheckpointEntry, SaveHead, WriteEntry } from '../../../schemas/checkpoints.js'
+import { pack } from '../../../schemas/packed.js'
+import type { Durability } from '../../../schemas/runs.js'
+import { LARGEST_STATE, StateTooLarge } from '../limits.js'
 
 export interface Part {
   checkpoint?: { entry: CheckpointEntry; value: Uint8Array; metadata: Uint8Array }

@@ -1,9 +1,9 @@
 /** Converts stored checkpoints to the library's tuples. */
 import type { BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTuple } from '@langchain/langgraph'
-import type { TupleEntry, TuplesHead } from '../../schemas/checkpoints.js'
-import { cutter, unpack } from '../../schemas/packed.js'
-import type { Write } from './saver-parts.js'
-import { revive } from './saver-values.js'
+import type { TupleEntry, TuplesHead } from '../../../schemas/checkpoints.js'
+import { cutter, unpack } from '../../../schemas/packed.js'
+import type { Write } from './parts.js'
+import { revive } from './values.js'
 
 type Serializer = BaseCheckpointSaver['serde']
 
