@@ -3,9 +3,9 @@ import t from 'tap'
 import type { SaveHead } from '../../schemas/checkpoints.js'
 import { unpack } from '../../schemas/packed.js'
 import type { Durability } from '../../schemas/runs.js'
-import { nextVersion } from '../../workers/host/saver/parts.js'
-import { createSaver, type SaverTransport } from '../../workers/host/saver/saver.js'
-import { dump, revive } from '../../workers/host/saver/values.js'
+import { createSaver, type SaverTransport } from '../../workers/host/storage/saver.js'
+import { nextVersion } from '../../workers/host/storage/saver-parts.js'
+import { dump, revive } from '../../workers/host/storage/saver-values.js'
 import { fakeStore } from './host-helper.js'
 
 const turn = () => new Promise(resolve => setImmediate(resolve))

@@ -9,7 +9,7 @@ import { deltaChannelHistoryTests, specTest } from '@langchain/langgraph-checkpo
 
 const dist = resolve(import.meta.dirname, process.env.WEFT_DIST ?? '../../dist')
 const load = file => import(pathToFileURL(join(dist, file)).href)
-const { createSaver } = await load('workers/host/saver/saver.js')
+const { createSaver } = await load('workers/host/storage/saver.js')
 const { packTuples, rowsOf } = await load('workers/resources/rows/checkpoint.js')
 const { newThread } = await load('workers/resources/rows/thread.js')
 const { openSqlite } = await load('store/sqlite.js')

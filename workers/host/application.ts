@@ -22,7 +22,7 @@ import {
   storeWrapperOf,
   tuneLibrary,
 } from './loading.js'
-import { tuneStores } from './store-queue.js'
+import { tuneStores } from './storage/item-queue.js'
 
 /**
  * The members of a compiled graph that the host uses. Never use instanceof: the application may bring its own copy of

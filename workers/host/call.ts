@@ -8,8 +8,8 @@ import { LARGEST_ANSWER, StateTooLarge } from './limits.js'
 import { failure, type Host, transportOf } from './port.js'
 import { errorOf, render } from './render.js'
 import { withSaver } from './run.js'
-import { createSaver, type SaverOptions } from './saver/saver.js'
 import { stateOf } from './state.js'
+import { createSaver, type SaverOptions } from './storage/saver.js'
 import { type Called, update } from './update.js'
 
 const encoder = new TextEncoder()

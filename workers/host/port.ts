@@ -5,7 +5,7 @@ import type { CallFailure } from '../../schemas/host.js'
 import { ASK, type Frame } from '../pipe.js'
 import type { Application } from './application.js'
 import type { NodeGates } from './node-gate.js'
-import type { SaverTransport } from './saver/saver.js'
+import type { SaverTransport } from './storage/saver.js'
 
 const encoder = new TextEncoder()
 

@@ -5,7 +5,7 @@ import type { Graph } from './application.js'
 import type { RunEvents } from './events.js'
 import type { NodeGate } from './node-gate.js'
 import type { Host } from './port.js'
-import type { WeftSaver } from './saver/saver.js'
+import type { WeftSaver } from './storage/saver.js'
 import type { EventBuffer } from './stream.js'
 
 export interface RunState {

@@ -13,8 +13,8 @@ import { LARGEST_ANSWER, StateTooLarge } from './limits.js'
 import type { Library } from './loading.js'
 import { failure, type Host, transportOf, Unanswered } from './port.js'
 import { errorOf, render } from './render.js'
-import type { SaverOptions, WeftSaver } from './saver/saver.js'
 import { referenceOf, stateOf } from './state.js'
+import type { SaverOptions, WeftSaver } from './storage/saver.js'
 
 /** The inputs of a call. */
 export interface Called {

@@ -13,8 +13,8 @@ import { cutter, unpack } from '../../../schemas/packed.js'
 import type { Durability } from '../../../schemas/runs.js'
 import { LARGEST_STATE, StateTooLarge } from '../limits.js'
 import type { Library } from '../loading.js'
-import { type Outbox, outbox } from './outbox.js'
-import { nextVersion, type Place, placeOf, type Write, writeIndex } from './parts.js'
+import { type Outbox, outbox } from './saver-outbox.js'
+import { nextVersion, type Place, placeOf, type Write, writeIndex } from './saver-parts.js'
 import {
   configOf,
   firstOf,
@@ -26,8 +26,8 @@ import {
   sizeOf,
   TASKS,
   writeKey,
-} from './tuples.js'
-import { dump } from './values.js'
+} from './saver-tuples.js'
+import { dump } from './saver-values.js'
 
 export interface SaverTransport {
   save(thread_id: string, body: Uint8Array): Promise<void>

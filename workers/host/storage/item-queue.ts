@@ -1,5 +1,5 @@
 /** The queue that the library puts in front of the store of a run, sent once per turn of the event loop. */
-import type { JsonObject } from '../../schemas/json.js'
+import type { JsonObject } from '../../../schemas/json.js'
 
 /** The operations of the library's BaseStore, distinguished by their members. */
 export type Operation = {

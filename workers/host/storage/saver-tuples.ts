@@ -2,8 +2,8 @@
 import type { BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTuple } from '@langchain/langgraph'
 import type { TupleEntry, TuplesHead } from '../../../schemas/checkpoints.js'
 import { cutter, unpack } from '../../../schemas/packed.js'
-import type { Write } from './parts.js'
-import { revive } from './values.js'
+import type { Write } from './saver-parts.js'
+import { revive } from './saver-values.js'
 
 type Serializer = BaseCheckpointSaver['serde']
 
