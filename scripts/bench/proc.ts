@@ -10,7 +10,7 @@ export type Role = string
 
 /** The first row that matches a command line gives the role. */
 const ROLES: readonly [RegExp, Role][] = [
-  [/workers\/graph\/host\.js/, 'host'],
+  [/workers\/host\/main\.js/, 'host'],
   [/roles-main\.js/, 'server'],
   [/nats-server -c /, 'nats'],
   [/weft\.js start/, 'launcher'],
