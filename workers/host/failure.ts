@@ -12,7 +12,7 @@ const LONGEST = 8_000
 export function failureOf({ start }: RunState, thrown: unknown, state: ThreadState | null): RunFailure {
   const { error, message } = errorOf(thrown)
   const stack = stackOf(thrown)
-  const { assistant_id } = start.kwargs.config.configurable as { assistant_id?: unknown }
+  const { assistant_id } = (start.kwargs.config.configurable ?? {}) as { assistant_id?: unknown }
   return {
     error,
     message: message.slice(0, LONGEST),
