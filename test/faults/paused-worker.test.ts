@@ -31,7 +31,7 @@ t.test('a worker that resumes after its runs were taken over writes nothing', as
     const runs = `${url}/threads/${thread_id}/runs`
     const body = {
       assistant_id: 'poison',
-      input: { log: stepLog.file, steps: 8, at: 4, harm: 'wait', ms: 4_000, times: 1 },
+      input: { log: stepLog.file, steps: 8, at: 4, harm: 'hold', times: 1 },
       durability: 'sync',
       stream_mode: ['values', 'updates'],
       stream_resumable,
@@ -58,6 +58,7 @@ t.test('a worker that resumes after its runs were taken over writes nothing', as
   const zombie = roles.graphs.find(({ pid }) => pid === worker)!
   zombie.kill('SIGSTOP')
   stopped.add(worker)
+  for (const { stepLog } of all) stepLog.release()
   const taken = all.filter(run => run.worker === worker)
   t.ok(taken.length > 0)
 

@@ -29,6 +29,8 @@ export interface StepLog {
   all(): Step[]
   /** Resolves when this many steps have begun. */
   begun(count: number): Promise<Step[]>
+  /** Ends the harm `hold`. */
+  release(): void
 }
 
 /** Creates logs in a new folder; `remove` deletes it. */
@@ -48,6 +50,7 @@ export function stepLogs(): { log(): StepLog; remove(): void } {
           await until(() => all().length >= count)
           return all()
         },
+        release: () => writeFileSync(`${file}.released`, ''),
       }
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),

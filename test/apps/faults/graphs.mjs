@@ -1,6 +1,6 @@
 // Graphs that harm their host. Each appends one line per node start (step, process id, monotonic time) to the file
 // `log` of its input, so that a checker does not depend on the server's records.
-import { appendFileSync, readFileSync, writeSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Annotation, END, entrypoint, START, StateGraph, task } from '@langchain/langgraph'
 
@@ -31,6 +31,10 @@ async function eatSlowly() {
 const harms = {
   none: () => {},
   wait: (_, ms) => sleep(ms),
+  /** Until a checker releases the log (helpers/steps.ts). */
+  async hold(log) {
+    while (!existsSync(`${log}.released`)) await sleep(20)
+  },
   signal: (_, ms, config) => sleep(ms, undefined, { signal: config.signal }),
   busy: (_, ms) => busy(ms),
   exit: () => process.exit(3),
