@@ -21,7 +21,7 @@ t.test('a generated key', async t => {
   const file = join(cluster.data, 'control.key')
   const key = readFileSync(file, 'utf8').trim()
   t.equal(statSync(file).mode & 0o777, 0o600)
-  await until(() => cluster.output().includes(key))
+  await until(() => cluster.output().includes(`stored in ${file}`))
   const status = async (headers: { [name: string]: string }, path = LIST) =>
     (await fetch(`${cluster.url}${path}`, { headers })).status
 
@@ -106,7 +106,7 @@ t.test('a generated key', async t => {
     const open = await fetch(`${cluster.url}/ok`, { headers: { origin } })
     t.equal(open.headers.get('access-control-allow-origin'), '*', 'the run plane is open by default')
   })
-  t.equal(cluster.output().split(key).length, 2, 'the key was printed once')
+  t.notOk(cluster.output().includes(key), 'the key is printed on a terminal only')
 })
 
 t.test('a configured key, and an edge that asks for the digest of a generated key', async t => {
