@@ -353,10 +353,7 @@ export class RunReader implements Listener, WatchEntry {
   private onReplayEnd(outcome: Outcome): void {
     if (this.phase !== 'replaying' && this.phase !== 'live') return
     this.phase = 'live'
-    if (this.lenient && this.sent < 0 && (outcome === 'gone' || outcome === 'empty')) {
-      this.anchored = false
-      if (this.end !== null) this.end.last = null
-    }
+    if (this.lenient && this.sent < 0 && (outcome === 'gone' || outcome === 'empty')) this.anchored = false
     if (outcome === 'stopped') return this.advance('replay')
     this.tries++
     if (outcome === 'silent') return this.replayLater()
@@ -389,7 +386,7 @@ export class RunReader implements Listener, WatchEntry {
     const { last, error } = end
     if (last !== null && this.sent >= last) return this.finish()
     if (!this.anchored) {
-      if (this.replaysSinceEnd++ > 0) return this.finish()
+      if (this.replaysSinceEnd++ > 0) return this.finishUndelivered(end)
       this.retry ??= setTimeout(() => {
         this.retry = null
         this.advance()
@@ -413,6 +410,13 @@ export class RunReader implements Listener, WatchEntry {
     if (body === null) return
     end.error = (JSON.parse(Buffer.from(body).toString()) as { __error__?: RunError }).__error__ ?? null
     this.advance('replay')
+  }
+
+  /** Nothing of the run could be delivered, and nothing more comes: its error may be the only event there is. */
+  private finishUndelivered(end: End): void {
+    if (end.fetchError && this.lenient) return void this.fetchError(end)
+    if (end.error === null) this.finish()
+    else this.finishWithError(end.last ?? this.sent + 1, end.error)
   }
 
   private finishWithError(id: number, error: RunError): void {

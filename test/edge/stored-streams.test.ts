@@ -96,8 +96,10 @@ const lose = async (run: FakeRun, keep = 0) => {
   const manager = await stage.worker.nc.jetstreamManager()
   await manager.streams.purge(EVENTS_STREAM, { filter: chunks(idOf(run)), ...(keep > 0 ? { keep } : {}) })
 }
-const join = (run: FakeRun, id: string) =>
-  fetch(`${url}/threads/${THREAD}/runs/${run.head.run_id}/stream`, { headers: { 'last-event-id': id } })
+const join = (run: FakeRun, id?: string) =>
+  fetch(`${url}/threads/${THREAD}/runs/${run.head.run_id}/stream`, {
+    headers: id === undefined ? {} : { 'last-event-id': id },
+  })
 
 t.test('a lost stored stream is refused before it starts, in every state of its run', async t => {
   for (const status of ['running', 'success'] as const) {
@@ -166,4 +168,20 @@ t.test('the error of a run that never started is its only event', async t => {
   const answer = await join(run, '-1')
   t.equal(answer.status, 200)
   t.match(await answer.text(), /id: 0\nevent: error\ndata: {"error":"WorkerLost"/)
+})
+
+t.test('a run whose host was lost before its first event ends with its error, wherever a reader begins', async t => {
+  const lost = { error: 'WorkerLost', message: 'given up' }
+  const expected = /id: 0\nevent: error\ndata: {"error":"WorkerLost"/
+  stage.template = { from: 'start' }
+  const ended = stage.add({ status: 'error', last_event_id: 0 })
+  ended.gone = true
+  ended.result = JSON.stringify({ __error__: lost })
+  t.match(await (await join(ended)).text(), expected, 'the run has ended')
+  const running = stage.add()
+  running.gone = true
+  const answer = await join(running)
+  running.head.last_event_id = 0
+  stage.finish(running, 'error', { error: lost })
+  t.match(await answer.text(), expected, 'the run ends now')
 })
