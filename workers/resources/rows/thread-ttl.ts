@@ -2,17 +2,14 @@
  * Expiry of threads (API: threads-and-runs 5 `ttl`; assistants-crons-store 10.3). The time counts from the last change
  * of the thread. The row holds when to check, and only then is `updated_at` read, so that a run costs nothing.
  */
-import { isDeepStrictEqual } from 'node:util'
 import type { ThreadTtl, TtlDefaults } from '../../../schemas/threads.js'
 import type { Store, ThreadRow, Ttl } from '../../../store/port.js'
-import { newRecord } from './record.js'
+import { openPoolSettings } from './pool-settings.js'
 
 const MINUTE_MS = 60_000
 /** Defaults of langgraph.json. */
 const SWEEP_MINUTES = 5
 const SWEEP_LIMIT = 1_000
-/** Cache lifetime: an announcement to another resource worker counts here after this time. */
-const CACHE_MS = 5_000
 const KIND = 'thread_ttl'
 /** A thread that is incomplete or being removed is hidden, and swept after this time. */
 export const HALF_MADE_MS = 10 * MINUTE_MS
@@ -27,34 +24,19 @@ export interface Ttls {
 }
 
 export function openTtls(store: Store): Ttls {
-  const kept = new Map<string, { ttl: Ttl | null; until: number }>()
+  const settings = openPoolSettings<TtlDefaults>(store, KIND)
   let swept = 0
-  const bodyOf = ({ body }: { body: string }) => JSON.parse(body) as TtlDefaults
   return {
     async of(app) {
-      const known = kept.get(app)
-      if (known !== undefined && known.until > Date.now()) return known.ttl
-      const said = (await store.records.list({ kind: KIND, parent: app, sort: 'id', order: 'asc', limit: 100 })).map(
-        bodyOf,
-      )
-      const { default_ttl, strategy } = said.find(one => one.default_ttl !== undefined) ?? {}
-      const ttl = default_ttl === undefined ? null : { minutes: default_ttl, strategy: strategy ?? 'delete' }
-      kept.set(app, { ttl, until: Date.now() + CACHE_MS })
-      return ttl
+      const defaults = await settings.of(app)
+      const { default_ttl, strategy } = defaults.find(one => one.default_ttl !== undefined) ?? {}
+      return default_ttl === undefined ? null : { minutes: default_ttl, strategy: strategy ?? 'delete' }
     },
-    async announce(app, pool, defaults) {
-      const id = `${app} ${pool}`
-      const stored = await store.records.get(KIND, id)
-      if (isDeepStrictEqual(stored === null ? null : bodyOf(stored), defaults)) return
-      await store.apply([{ step: 'records.remove', kind: KIND, id, where: {} }])
-      kept.delete(app)
-      if (defaults === null) return
-      const row = newRecord(KIND, id, { app, parent: app, body: JSON.stringify(defaults) })
-      await store.apply([{ step: 'records.insert', row }])
-      kept.delete(app)
-    },
+    announce: settings.announce,
     async sweep() {
-      const all = (await store.records.list({ kind: KIND, limit: 1_000 })).map(bodyOf)
+      const all = (await store.records.list({ kind: KIND, limit: 1_000 })).map(
+        ({ body }) => JSON.parse(body) as TtlDefaults,
+      )
       const minutes = all.map(one => one.sweep_interval_minutes ?? SWEEP_MINUTES)
       const every_ms = (minutes.length > 0 ? Math.min(...minutes) : SWEEP_MINUTES) * MINUTE_MS
       if (Date.now() < swept + every_ms) return null
