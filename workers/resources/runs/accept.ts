@@ -95,10 +95,11 @@ export async function accept(
     const merged = merge(isObject(stored) ? stored : null, ids)
     const metadata = JSON.stringify(merged)
     const isNew = thread === null || metadata !== thread.metadata
-    const set = {
+    // The type rejects a misspelled column, which an adapter would not write.
+    const set: Partial<ThreadRow> = {
       queue: decision.queue,
-      next_no: base.next_position + 1,
-      status: 'busy' as const,
+      next_position: base.next_position + 1,
+      status: 'busy',
       updated_at: run.created_at,
       ...(isNew ? { metadata } : {}),
     }
