@@ -13,6 +13,7 @@ import type { Clients } from './http/clients.js'
 import type { Exchange } from './http/exchange.js'
 import type { Stalls } from './http/outlet.js'
 import type { Penalty } from './http/penalty.js'
+import type { Library } from './library.js'
 import type { Watch } from './watch.js'
 import type { Wheel } from './wheel.js'
 
@@ -29,6 +30,8 @@ export interface Edge {
   /** Slows down clients that guess the control key. */
   penalty: Penalty
   versions: Versions
+  /** The LangGraph of the built-in application. */
+  library: Library
   controlKey: ControlKey
   /** Requests without an answer yet, and open streams. */
   open: Set<Exchange>

@@ -14,6 +14,7 @@ import { openBudget } from './http/body.js'
 import { openClients } from './http/clients.js'
 import { openStalls } from './http/outlet.js'
 import { openPenalty } from './http/penalty.js'
+import { openLibrary } from './library.js'
 import { openEvents, sendCommand } from './protocols/v2.js'
 import { EventSocket } from './protocols/v2-socket.js'
 import type { AnswerKind } from './routes.js'
@@ -48,12 +49,14 @@ export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ p
     clients: openClients(config.streams_per_address),
     penalty: openPenalty(),
     versions: readVersions(),
+    library: openLibrary(link, caller),
     controlKey: openControlKey(config, caller),
     open: new Set(),
     sockets: new Set(),
     stopping: stopping.signal,
   }
   const close = () => {
+    edge.library.close()
     edge.wheel.close()
     edge.watch.close()
     edge.stalls.close()

@@ -1,10 +1,13 @@
 /** Health and version of this server (API: assistants 5). Never needs credentials. */
+import type { Answer } from '../bus/call.js'
+import { validateAppInfo } from '../schemas/calls.js'
 import { ERRORS } from '../schemas/errors.js'
 import { isTrue } from '../schemas/query.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Edge } from './context.js'
 import type { Exchange } from './http/exchange.js'
 
+const decoder = new TextDecoder()
 const OK = '{"ok":true}'
 const CHECK_MS = 5_000
 const READY_MS = 2_000
@@ -21,21 +24,37 @@ export function ok(edge: Edge, exchange: Exchange): void | Promise<void> {
 
 /** 503 until broker, store and a worker answer. */
 export async function ready(edge: Edge, exchange: Exchange): Promise<void> {
-  const fault = edge.stopping.aborted
+  const asked = edge.stopping.aborted
     ? unavailable('The edge is stopping')
     : edge.link.connected()
       ? await ask(edge, exchange, rpc('system', 'ready'), READY_MS)
       : unavailable('The broker cannot be reached')
-  if (fault === null) exchange.reply(200, OK)
-  else exchange.error(fault.status, fault.detail)
+  if ('detail' in asked) exchange.error(asked.status, asked.detail)
+  else exchange.reply(200, OK)
 }
 
+/** The LangGraph version is that of the application; Weft's own while no graph worker has announced it. */
 export function info(edge: Edge, exchange: Exchange): void | Promise<void> {
-  const { versions } = edge
+  if (exchange.mount === null) return exchange.reply(200, infoText(edge, edge.library.version()))
+  return deploymentInfo(edge, exchange)
+}
+
+async function deploymentInfo(edge: Edge, exchange: Exchange): Promise<void> {
+  const asked = await ask(edge, exchange, rpc('system', 'info'), CHECK_MS)
+  if ('detail' in asked) return exchange.error(asked.status, asked.detail)
+  const parsed = validateAppInfo(JSON.parse(decoder.decode(asked.body)))
+  exchange.reply(200, infoText(edge, parsed.success ? parsed.data.langgraph_version : null))
+}
+
+function infoText({ versions }: Edge, library: string | null): string {
   const flags = { assistants: true, crons: true, langsmith: false }
-  const body = { version: versions.weft, langgraph_js_version: versions.langgraph, context: 'js', flags, metadata: {} }
-  const answer = () => exchange.reply(200, JSON.stringify(body))
-  return exchange.mount === null ? answer() : check(edge, exchange, answer)
+  return JSON.stringify({
+    version: versions.weft,
+    langgraph_js_version: library ?? versions.langgraph,
+    context: 'js',
+    flags,
+    metadata: {},
+  })
 }
 
 interface Fault {
@@ -47,16 +66,17 @@ const unavailable = (detail: string): Fault => ({ status: ERRORS.unavailable.sta
 
 /** Answers `good` when the store answers and knows the deployment; a deployment that does not serve says why. */
 async function check(edge: Edge, exchange: Exchange, good: () => void): Promise<void> {
-  const fault = await ask(edge, exchange, rpc('system', 'check'), CHECK_MS)
-  if (fault === null) good()
-  else exchange.error(exchange.mount === null ? 500 : fault.status, fault.detail)
+  const asked = await ask(edge, exchange, rpc('system', 'check'), CHECK_MS)
+  if ('detail' in asked) exchange.error(exchange.mount === null ? 500 : asked.status, asked.detail)
+  else good()
 }
 
-/** Null when the worker answers without an error. */
-async function ask(edge: Edge, exchange: Exchange, subject: string, timeout: number): Promise<Fault | null> {
+/** The answer of a worker, or the reason why there is none. */
+async function ask(edge: Edge, exchange: Exchange, subject: string, timeout: number): Promise<Answer | Fault> {
   try {
-    const { head } = await edge.caller.call(subject, exchange.callHead(), undefined, { timeout, patience: 0 })
-    return head.status < 400 ? null : { status: head.status, detail: head.detail ?? 'Not ready' }
+    const answer = await edge.caller.call(subject, exchange.callHead(), undefined, { timeout, patience: 0 })
+    const { status, detail = 'Not ready' } = answer.head
+    return status < 400 ? answer : { status, detail }
   } catch (error) {
     return unavailable((error as Error).message)
   }

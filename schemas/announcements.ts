@@ -1,5 +1,5 @@
 /** Announcements of graph workers to resource workers, and their notifications among resource workers. */
-import typia from 'typia'
+import typia, { type tags } from 'typia'
 import type { ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'
 import type { TtlDefaults } from './threads.js'
@@ -11,6 +11,8 @@ export interface Registration {
   revision?: string
   pool: string
   graphs: { graph_id: string; description?: string | null; config?: JsonObject; context?: JsonObject }[]
+  /** The version of `@langchain/langgraph` that executes them. */
+  library?: LibraryVersion
   /** Graphs of the application that could not be loaded, with the sentence why. */
   failed?: { graph_id: string; error: string }[]
   /** Default time to live of its threads; null or absent: unlimited. */
@@ -19,12 +21,16 @@ export interface Registration {
   item_ttl?: ItemTtlDefaults | null
 }
 
+/** A version of a package, as `1.7.3`. */
+export type LibraryVersion = string & tags.MaxLength<64>
+
 /** A registration as resource workers pass it on to each other. */
 export interface Announced {
   app: string
   pool: string
-  /** Graph ids. */
+  /** Graph ids; none for a revision of a deployment, whose graphs are those of its row. */
   graphs: string[]
+  library?: LibraryVersion
 }
 
 export const validateAnnounced = typia.createValidate<Announced>()

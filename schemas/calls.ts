@@ -138,6 +138,13 @@ export interface Disconnect {
   joined_at?: number | null
 }
 
+/** Answer of rpc.system.info: what executes the graphs of an application. */
+export interface AppInfo {
+  /** The version of `@langchain/langgraph`; null: no graph worker has announced it yet. */
+  langgraph_version: string | null
+}
+
+export const validateAppInfo = typia.createValidate<AppInfo>()
 export const validateClaim = typia.createValidate<Claim>()
 export const validateHeartbeat = typia.createValidate<Heartbeat>()
 export const validateRelease = typia.createValidate<Release>()

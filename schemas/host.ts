@@ -1,5 +1,6 @@
 /** What the bodies of frames (frames.ts) say. Both ends are ours; nothing here reaches a client. */
 import typia from 'typia'
+import type { LibraryVersion } from './announcements.js'
 import type { Checkpoint } from './checkpoints.js'
 import type { ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'
@@ -17,7 +18,7 @@ export interface Hello {
     inputs?: string[]
   }[]
   /** The version of `@langchain/langgraph` that runs the graphs. */
-  library?: string
+  library?: LibraryVersion
   /** `checkpointer.ttl` of langgraph.json. */
   ttl?: TtlDefaults | null
   /** `store.ttl` of langgraph.json. */

@@ -57,7 +57,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['main.ts'],
   ],
   'edge/': [
-    ['routes.ts', 'watch.ts', 'wheel.ts', 'control-key.ts'],
+    ['routes.ts', 'watch.ts', 'wheel.ts', 'control-key.ts', 'library.ts'],
     ['http/'],
     ['context.ts'],
     ['calls.ts', 'system.ts', 'upgrade.ts'],

@@ -22,6 +22,10 @@ t.test('a second application below its prefix', async t => {
   const first = roles.urls[0]!
   const second = `${first}/deployments/second`
 
+  const info = await send(`${second}/info`, undefined, {}, 'GET')
+  t.match([info.status, info.body], [200, { context: 'js', langgraph_js_version: /^1\./ }])
+  t.equal((await send(`${first}/deployments/third/info`, undefined, {}, 'GET')).status, 404)
+
   for (const { name, connect } of lines) {
     await t.test(`${name} with the prefix in its base URL`, async t => {
       const client = connect(second)

@@ -23,6 +23,9 @@ for (const line of libraryLines) {
       app.remove()
     })
 
+    const info = (await (await fetch(`${cluster.url}/info`)).json()) as { langgraph_js_version: string }
+    t.equal(info.langgraph_js_version, line.version)
+
     for (const { name, connect } of lines) {
       t.test(`${name}: tokens of subgraphs under their names, whole states, a question and its answer`, async t => {
         const client = connect(cluster.url)

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { bytesHandler } from '../../bus/serve.js'
 import { fail } from '../../schemas/errors.js'
+import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { openRaw, openStage, request, THREAD } from './stage.js'
 
 const LIMIT = 1024 * 1024
@@ -256,15 +258,21 @@ t.test('a preflight is answered', async t => {
 })
 
 t.test('system routes', async t => {
-  const json = async (path: string) => {
+  const json = async (path: string): Promise<[number, { langgraph_js_version?: string }]> => {
     const answer = await fetch(url + path)
-    return [answer.status, await answer.json()]
+    return [answer.status, (await answer.json()) as object]
   }
   t.same(await json('/'), [200, { ok: true }])
   t.same(await json('/ok'), [200, { ok: true }])
   t.same(await json('/ok?check_db=1'), [200, { ok: true }])
   t.same(await json('/ready'), [200, { ok: true }])
   t.match(await json('/info'), [200, { context: 'js', version: /^\d/, langgraph_js_version: /^1\./, metadata: {} }])
+  stage.worker.nc.publish(
+    'event.graphs.announced',
+    Buffer.from(JSON.stringify({ app: BUILT_IN_APP, pool: 'default', graphs: ['a'], library: '0.3.12' })),
+  )
+  while ((await json('/info'))[1].langgraph_js_version !== '0.3.12') await sleep(10)
+  t.match(await json('/info'), [200, { langgraph_js_version: '0.3.12' }], 'as graph workers announce it')
   stage.handlers['system.check'] = stage.handlers['system.ready'] = bytesHandler(() => {
     throw fail('unavailable', 'The store does not answer')
   })

@@ -1,8 +1,11 @@
 /** Which application a call is for, and who may announce its graphs. */
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { lifecycle } from '../../bus/lifecycle.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
+import { followAnnouncements } from '../../workers/resources/announcements.js'
 import { openApps } from '../../workers/resources/apps.js'
 import { register } from '../../workers/resources/assistants/register.js'
+import type { Deps } from '../../workers/resources/context.js'
 import { createDeployment } from '../../workers/resources/deployments/create.js'
 import { findServed } from '../../workers/resources/deployments/served.js'
 import { github } from '../helpers/control.js'
@@ -29,3 +32,52 @@ t.test('a worker cannot announce the graphs of a deployment without its revision
   t.equal(await deps.apps.poolOf('named', 'agent'), 'named')
   await register({ app: BUILT_IN_APP, pool: 'default', graphs }, deps)
 })
+
+t.test('the LangGraph version of an application is that of its pool; all resource workers know it', async t => {
+  const { all } = await stage(t, 2)
+  const [one, other] = all as [Deps, Deps]
+  await following(t, other)
+  const graphs = [{ graph_id: 'agent' }]
+  t.equal(await one.apps.libraryOf('named'), null)
+  await register({ app: 'named', pool: 'named', graphs, library: '1.7.3' }, one)
+  t.equal(await one.apps.libraryOf('named'), '1.7.3')
+  await until(async () => (await other.apps.libraryOf('named')) === '1.7.3')
+
+  const served = { deployment_id: 'd', slug: 'd', state: 'serving', pool: 'new', graphs: ['agent'] } as const
+  const deployed: Deps = { ...one, apps: openApps(async () => served) }
+  await register({ app: 'd', revision: 'r2', pool: 'new', graphs, library: '1.5.3' }, deployed)
+  await register({ app: 'd', revision: 'r1', pool: 'old', graphs, library: '0.2.20' }, deployed)
+  t.equal(await deployed.apps.libraryOf('d'), '1.5.3', 'the pool of the active revision counts')
+})
+
+t.test('graph workers of one pool that announce different graphs are reported, whoever receives them', async t => {
+  const { all } = await stage(t, 2)
+  const warnings: unknown[] = []
+  const [one, other] = all.map(deps => ({
+    ...deps,
+    link: { ...deps.link, log: { ...deps.link.log, warn: (...all: unknown[]) => warnings.push(all) } },
+  })) as unknown as [Deps, Deps]
+  await following(t, other)
+  await register({ app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'a' }, { graph_id: 'b' }] }, one)
+  await until(async () => other.apps.announcedFor('default') !== null)
+  await register({ app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'b' }, { graph_id: 'a' }] }, other)
+  await register({ app: 'second', pool: 'second', graphs: [{ graph_id: 'c' }] }, other)
+  t.same(warnings, [], 'the order does not matter, another pool is no conflict')
+  await register({ app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'c' }] }, other)
+  t.match(warnings, [
+    [
+      { pool: 'default', graphs: ['c'], before: { graphs: ['b', 'a'] } },
+      /graph workers of one pool announce different/,
+    ],
+  ])
+})
+
+async function following(t: Test, deps: Deps): Promise<void> {
+  const life = lifecycle(deps.link.log, 1_000)
+  await followAnnouncements(deps, life)
+  t.teardown(() => life.stop())
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise(done => setTimeout(done, 10))
+}

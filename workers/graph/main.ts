@@ -70,6 +70,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     ...revision,
     pool,
     graphs,
+    ...(hello.library === undefined ? {} : { library: hello.library }),
     failed: hello.graphs.flatMap(({ graph_id, error }) => (error === null ? [] : [{ graph_id, error }])),
     ttl: hello.ttl ?? null,
     item_ttl: hello.item_ttl ?? null,

@@ -25,8 +25,10 @@ export async function followAnnouncements({ store, link, apps }: Shared, life: L
   const subscription = link.subscribe(ANNOUNCED, message => {
     const parsed = validateAnnounced(JSON.parse(decoder.decode(message.data)))
     if (!parsed.success) return
-    const { app, pool, graphs } = parsed.data
+    const { app, pool, graphs, library } = parsed.data
     for (const graph_id of graphs) apps.announce(app, graph_id, pool)
+    if (graphs.length > 0) apps.setAnnounced(pool, { app, graphs })
+    if (library !== undefined) apps.setLibrary(app, pool, library)
   })
   life.push({ name: 'announcements', quiet: () => subscription.unsubscribe() })
   for await (const { app, body } of each(store, { kind: GRAPH, sort: 'id', order: 'asc' })) {
@@ -56,5 +58,12 @@ export async function shareAnnouncement({ store, link, apps }: Shared, announced
       await store.apply([{ step: 'records.patch', kind: GRAPH, id, where: {}, set: { body, updated_at: Date.now() } }])
     apps.announce(app, graph_id, pool)
   }
+  passOn({ link, apps }, announced)
+}
+
+/** Tells all resource workers, this one included, what a graph worker has announced. */
+export function passOn({ link, apps }: Pick<Shared, 'link' | 'apps'>, announced: Announced): void {
+  const { app, pool, library } = announced
+  if (library !== undefined) apps.setLibrary(app, pool, library)
   link.nc.publish(ANNOUNCED, Buffer.from(JSON.stringify(announced)))
 }

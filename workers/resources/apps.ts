@@ -41,6 +41,10 @@ export interface Apps {
   /** The last announcement for the pool that this worker received; null: none. */
   announcedFor(pool: string): PoolAnnouncement | null
   setAnnounced(pool: string, announcement: PoolAnnouncement): void
+  /** A graph worker of the pool executes the graphs of the application with this version of LangGraph. */
+  setLibrary(app: string, pool: string, version: string): void
+  /** That version, of the active revision for a deployment; null: no graph worker has announced it yet. */
+  libraryOf(app: string): Promise<string | null>
   /** Whether a graph worker can run its graphs. */
   ready(app: string): Promise<boolean>
   /** Whether the application is a deployment: its revisions are announced by their own workers only. */
@@ -55,11 +59,15 @@ export interface Apps {
 export const appOf = ({ app }: CallHead): string => app ?? BUILT_IN_APP
 
 const CACHE_MS = 5_000
+/** Versions kept per application: one pool per revision of a deployment. */
+const MAX_POOLS = 100
 
 export function openApps(find: FindServed): Apps {
   const announced = new Map<string, Map<string, string>>()
   const remembered = new Map<string, string>()
   const byPool = new Map<string, PoolAnnouncement>()
+  /** Application → pool → version, the pool that was announced last at the end. */
+  const libraries = new Map<string, Map<string, string>>()
   const generations = new Map<string, number>()
   let changes = 0
   let kept = new Map<string, { served: Promise<Served | null>; until: number }>()
@@ -122,6 +130,17 @@ export function openApps(find: FindServed): Apps {
     },
     announcedFor: pool => byPool.get(pool) ?? null,
     setAnnounced: (pool, announcement) => void byPool.set(pool, announcement),
+    setLibrary(app, pool, version) {
+      const pools = libraries.get(app) ?? new Map<string, string>()
+      pools.delete(pool)
+      libraries.set(app, pools.set(pool, version))
+      if (pools.size > MAX_POOLS) pools.delete(pools.keys().next().value!)
+    },
+    async libraryOf(app) {
+      const pools = libraries.get(app) ?? new Map<string, string>()
+      const active = app === BUILT_IN_APP ? null : (await findCached(app, { id: app }))?.pool
+      return (active ? pools.get(active) : [...pools.values()].at(-1)) ?? null
+    },
     remember(app, graph_id, pool) {
       remembered.set(JSON.stringify([app, graph_id]), pool)
     },

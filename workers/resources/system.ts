@@ -1,5 +1,6 @@
 /** Health checks (API: assistants-crons-store 5). */
 import { bytesHandler, jsonHandler } from '../../bus/serve.js'
+import type { AppInfo } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
 import { type Truncate, validateTruncate } from '../../schemas/truncate.js'
 import { appOf } from './apps.js'
@@ -18,6 +19,11 @@ const checks = ({ store, apps, alarms, streams }: Deps) => ({
   check: bytesHandler(async () => {
     await store.ping()
     return { body: '{"ok":true}' }
+  }),
+  /** What executes the graphs of the application. */
+  info: bytesHandler(async (_, { head }) => {
+    const answer: AppInfo = { langgraph_version: await apps.libraryOf(appOf(head)) }
+    return { body: JSON.stringify(answer) }
   }),
   /** Ready when the store can write, the broker can store wake-ups and events, a graph worker has announced itself and the clock agrees with the broker's. */
   ready: bytesHandler(async (_, { head }) => {

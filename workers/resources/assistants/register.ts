@@ -5,12 +5,13 @@ import type { Registration } from '../../../schemas/announcements.js'
 import { fail } from '../../../schemas/errors.js'
 import { BUILT_IN_APP, token } from '../../../schemas/ids.js'
 import type { Store } from '../../../store/port.js'
-import { shareAnnouncement } from '../announcements.js'
+import { passOn, shareAnnouncement } from '../announcements.js'
 import type { Deps } from '../context.js'
 import { insertSteps, LOAD_ERROR, newAssistant, systemAssistantId } from '../rows/assistant.js'
 import { newRecord } from '../rows/record.js'
 
-export async function register({ app, revision, pool, graphs, failed = [], ttl, item_ttl }: Registration, deps: Deps) {
+export async function register(registration: Registration, deps: Deps) {
+  const { app, revision, pool, graphs, failed = [], library, ttl, item_ttl } = registration
   const { store, link, ttls, itemTtls } = deps
   // Else a worker could take over the runs of a deployment by announcing its graphs.
   if (app !== BUILT_IN_APP && revision === undefined && (await deps.apps.isDeployment(app)))
@@ -18,10 +19,14 @@ export async function register({ app, revision, pool, graphs, failed = [], ttl, 
   await ttls.announce(app, pool, ttl ?? null)
   await itemTtls.announce(app, pool, item_ttl ?? null)
   await ensureConsumer(link, token('pool', pool))
-  if (revision !== undefined) return {}
+  const announced = { app, pool, ...(library === undefined ? {} : { library }) }
+  if (revision !== undefined) {
+    passOn(deps, { ...announced, graphs: [] })
+    return {}
+  }
   await ensureSystemAssistants(store, app, graphs)
   await storeLoadErrors(store, app, pool, failed)
-  await shareAnnouncement(deps, { app, pool, graphs: graphs.map(({ graph_id }) => graph_id) })
+  await shareAnnouncement(deps, { ...announced, graphs: graphs.map(({ graph_id }) => graph_id) })
   return {}
 }
 

@@ -1,0 +1,51 @@
+/**
+ * The LangGraph version of the built-in application, for `/info`: asked at the start and after a reconnect, and taken
+ * from announcements of graph workers in between. `/info` answers at once and needs no worker.
+ */
+import type { Caller } from '../bus/call.js'
+import type { Link } from '../bus/connect.js'
+import { validateAnnounced } from '../schemas/announcements.js'
+import { validateAppInfo } from '../schemas/calls.js'
+import { BUILT_IN_APP } from '../schemas/ids.js'
+import { event, rpc } from '../schemas/subjects.js'
+
+const decoder = new TextDecoder()
+const PAUSE_MS = 2_000
+
+export interface Library {
+  /** Null until it is known. */
+  version(): string | null
+  close(): void
+}
+
+export function openLibrary(link: Link, caller: Caller): Library {
+  const closing = new AbortController()
+  let version: string | null = null
+
+  const announced = link.subscribe(event('graphs', 'announced'), ({ data }) => {
+    const parsed = validateAnnounced(JSON.parse(decoder.decode(data)))
+    if (parsed.success && parsed.data.app === BUILT_IN_APP) version = parsed.data.library ?? version
+  })
+
+  async function ask(): Promise<void> {
+    const options = { pause: PAUSE_MS, signal: closing.signal }
+    const { body } = await caller.askUntilAnswered(rpc('system', 'info'), { request_id: 'info' }, undefined, options)
+    const parsed = validateAppInfo(JSON.parse(decoder.decode(body)))
+    if (parsed.success) version = parsed.data.langgraph_version ?? version
+  }
+  const refresh = () =>
+    void ask().catch(error => {
+      if (!closing.signal.aborted) link.log.warn({ err: error }, 'the version of LangGraph could not be asked for')
+    })
+  refresh()
+  const stopListening = link.onReconnect(refresh)
+
+  return {
+    version: () => version,
+    close() {
+      closing.abort()
+      stopListening()
+      announced.unsubscribe()
+    },
+  }
+}
