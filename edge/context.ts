@@ -3,6 +3,7 @@ import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Follower } from '../bus/follow.js'
 import type { Versions } from '../bus/versions.js'
+import type { AppConfig } from '../schemas/application.js'
 import type { Disconnect } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
 import type { RunView } from '../schemas/runs.js'
@@ -19,6 +20,8 @@ import type { Wheel } from './wheel.js'
 
 export interface Edge {
   config: Config
+  /** The built-in application; null when only graph workers elsewhere know it. */
+  application: AppConfig | null
   link: Link
   caller: Caller
   follower: Follower

@@ -5,6 +5,7 @@ import { openFollower } from '../bus/follow.js'
 import type { Lifecycle } from '../bus/lifecycle.js'
 import { openMux } from '../bus/mux.js'
 import { readVersions } from '../bus/versions.js'
+import type { AppConfig } from '../schemas/application.js'
 import type { Config } from '../schemas/config.js'
 import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
@@ -28,17 +29,20 @@ import { openWheel } from './wheel.js'
 
 export interface EdgeOptions {
   config: Config
+  /** The built-in application; null when only graph workers elsewhere know it. */
+  application: AppConfig | null
   link: Link
   life: Lifecycle
 }
 
 /** Listens and serves until `life` stops. Throws an Error with one sentence when it cannot listen. */
-export async function openEdge({ config, link, life }: EdgeOptions): Promise<{ port: number }> {
+export async function openEdge({ config, application, link, life }: EdgeOptions): Promise<{ port: number }> {
   const mux = openMux(link)
   const caller = openCaller(link)
   const stopping = new AbortController()
   const edge: Edge = {
     config,
+    application,
     link,
     caller,
     follower: openFollower(link, mux),

@@ -16,6 +16,9 @@ export interface Hello {
     error: string | null
     /** The keys of its input; absent for a factory, which only a call would tell. */
     inputs?: string[]
+    /** Defaults of its system assistant (LANGGRAPH_CONFIG). */
+    config?: JsonObject
+    context?: JsonObject
   }[]
   /** The version of `@langchain/langgraph` that runs the graphs. */
   library?: LibraryVersion
@@ -23,6 +26,8 @@ export interface Hello {
   ttl?: TtlDefaults | null
   /** `store.ttl` of langgraph.json. */
   item_ttl?: ItemTtlDefaults | null
+  /** Sentences for the log, once per worker. */
+  notes?: string[]
 }
 
 /** Head of `start`: everything a run needs. `kwargs.config` is merged and carries the system keys. */

@@ -27,7 +27,7 @@ const OPTIONS = {
 type Flag = keyof typeof OPTIONS
 const FLAGS: { [command: string]: readonly Flag[] } = {
   start: ['app', 'port', 'host', 'data', 'pool', 'slots', 'insecure'],
-  edge: ['port', 'host', 'data', 'insecure'],
+  edge: ['app', 'port', 'host', 'data', 'insecure'],
   resources: ['data'],
   graphs: ['app', 'app-id', 'pool', 'slots', 'data'],
   deployer: ['data'],
@@ -37,7 +37,7 @@ const HELP = `weft: an open server for LangGraph applications
 
   weft start [--app path] [--port n] [--host h] [--data dir] [--pool p] [--slots n] [--insecure]
       Everything on this machine: edge, resource worker, graph worker, embedded store, NATS server.
-  weft edge [--port n] [--host h] [--insecure]
+  weft edge [--app path] [--port n] [--host h] [--insecure]
   weft resources
   weft graphs [--app path] [--app-id name] [--pool p] [--slots n]
   weft deployer

@@ -1,7 +1,6 @@
 /** The text of `weft start` when it serves: the address, the graphs with their files, and an example that runs. */
-import { readFileSync, statSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { isObject, type JsonObject } from '../../schemas/json.js'
+import { resolve } from 'node:path'
+import type { AppConfig } from '../../schemas/application.js'
 
 /** A graph as the graph worker reports it. */
 export interface GraphReport {
@@ -13,7 +12,7 @@ export interface GraphReport {
 }
 
 export interface Banner {
-  app: string
+  app: AppConfig
   data: string
   url: string
   graphs: readonly GraphReport[]
@@ -22,7 +21,7 @@ export interface Banner {
 const SAMPLE = [{ role: 'user', content: 'Tell me a story' }]
 
 export function banner({ app, data, url, graphs }: Banner): string {
-  const files = filesOf(app)
+  const files = Object.fromEntries(app.graphs.map(({ graph_id, path }) => [graph_id, path]))
   const width = Math.max(0, ...graphs.map(({ graph_id }) => graph_id.length))
   const rows = graphs.map(
     ({ graph_id, error }) =>
@@ -30,7 +29,7 @@ export function banner({ app, data, url, graphs }: Banner): string {
   )
   const example = graphs.find(({ error }) => error === null)
   return `
-Weft serves ${descriptionFile(app)}
+Weft serves ${app.path}
 at ${url} (data in ${resolve(data)}; Ctrl-C stops it)
 
 ${rows.length > 0 ? `${rows.join('\n')}\n\n` : ''}${example === undefined ? '' : exampleOf(url, example)}`
@@ -53,25 +52,4 @@ Interrupt it with Ctrl-C, then continue after the last event that you saw (the f
   curl -N ${url}/runs/RUN_ID/stream -H 'last-event-id: LAST_ID_YOU_SAW'
 
 `
-}
-
-/** The langgraph.json of --app, which names the file or its folder. */
-export function descriptionFile(app: string): string {
-  const path = resolve(app)
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ? join(path, 'langgraph.json') : path
-}
-
-/** Graph id → its file as langgraph.json names it; empty when that cannot be read. */
-function filesOf(app: string): { [graph_id: string]: string } {
-  try {
-    const { graphs } = JSON.parse(readFileSync(descriptionFile(app), 'utf8')) as { graphs: JsonObject }
-    const files: { [graph_id: string]: string } = {}
-    for (const [graph_id, value] of Object.entries(graphs)) {
-      const path = isObject(value) ? value.path : value
-      if (typeof path === 'string') files[graph_id] = path
-    }
-    return files
-  } catch {
-    return {}
-  }
 }

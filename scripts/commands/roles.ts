@@ -11,6 +11,7 @@ import type { Config } from '../../schemas/config.js'
 import { prepareDataFolder } from '../data-folder.js'
 import { natsUrlOf } from '../nats/process.js'
 import { UserError } from '../user-error.js'
+import { findApplication } from './application.js'
 import type { GraphReport } from './banner.js'
 
 export type RoleName = Extract<Role, 'edge' | 'resources' | 'graphs' | 'deployer'>
@@ -73,7 +74,10 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
       sayControlKey(config, own)
     } else if (role === 'graphs') reports = await graphs(config, link, life)
     else if (role === 'deployer') await deployer(config, link, life)
-    else port = (await (await import('../../edge/main.js')).openEdge({ config, link, life })).port
+    else {
+      const { openEdge } = await import('../../edge/main.js')
+      port = (await openEdge({ config, application: findApplication(config.app), link, life })).port
+    }
   }
   try {
     for (const row of START_ORDER) await Promise.all(row.filter(role => roles.includes(role)).map(start))

@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { AppConfig } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
 import { isLoopback } from '../../schemas/loopback.js'
 import { prepareDataFolder } from '../data-folder.js'
@@ -15,7 +16,8 @@ import { type NatsProcess, startNatsProcess } from '../nats/process.js'
 import { findNatsServer } from '../nats/server.js'
 import { isFree } from '../ports.js'
 import { UserError } from '../user-error.js'
-import { banner, descriptionFile, type GraphReport } from './banner.js'
+import { readApplication } from './application.js'
+import { banner, type GraphReport } from './banner.js'
 import type { Ready } from './roles.js'
 
 /** Time limit for the roles to start. Large applications take a while to load. */
@@ -32,6 +34,7 @@ interface Start {
   giveUp(error: Error): void
   nats: NatsProcess | null
   roles: ManagedProcess | null
+  app: AppConfig | null
   port: number
   graphs: GraphReport[]
 }
@@ -50,6 +53,7 @@ export async function start(config: Config): Promise<void> {
     },
     nats: null,
     roles: null,
+    app: null,
     port: config.port,
     graphs: [],
   }
@@ -81,21 +85,8 @@ async function end({ config, nats, roles }: Start): Promise<void> {
 }
 
 /** A mistyped path is the most common mistake, so it is checked before anything starts. */
-function checkApp({ config }: Start): void {
-  const path = descriptionFile(config.app)
-  if (!existsSync(path))
-    throw new UserError(
-      `there is no application at ${path}: expected a langgraph.json (--app path/to/langgraph.json)`,
-      2,
-    )
-  let graphs: unknown
-  try {
-    graphs = (JSON.parse(readFileSync(path, 'utf8')) as { graphs?: unknown } | null)?.graphs
-  } catch (error) {
-    throw new UserError(`${path} is not valid JSON: ${(error as Error).message}`, 2)
-  }
-  if (typeof graphs !== 'object' || graphs === null || Object.keys(graphs).length === 0)
-    throw new UserError(`${path} names no graphs: expected {"graphs": {"agent": "./agent.ts:graph"}}`, 2)
+function checkApp(run: Start): void {
+  run.app = readApplication(run.config.app)
 }
 
 /** The HTTP server would silently share a port that another process uses, so the port is tried here. */
@@ -173,11 +164,11 @@ function urlOf(host: string, port: number): string {
 
 const keyFile = ({ data }: Config): string => join(data, 'control.key')
 
-async function greet({ config, hadKey, port, graphs, say }: Start): Promise<void> {
+async function greet({ config, app, hadKey, port, graphs, say }: Start): Promise<void> {
   const url = urlOf(config.host, port)
   if (!(await becomesReady(`${url}/ready`))) say(`${url}/ready does not answer 200 yet`)
   process.send?.({ ready: true, port, graphs } satisfies Ready)
-  process.stdout.write(banner({ app: config.app, data: config.data, url, graphs }))
+  process.stdout.write(banner({ app: app!, data: config.data, url, graphs }))
   if (hadKey || !existsSync(keyFile(config))) return
   // A service manager keeps what a program prints, so the key itself is for a terminal only.
   const key = process.stdout.isTTY ? `\n  ${readFileSync(keyFile(config), 'utf8').trim()}` : ''

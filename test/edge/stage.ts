@@ -10,6 +10,7 @@ import { type Lifecycle, lifecycle } from '../../bus/lifecycle.js'
 import { openLog } from '../../bus/log.js'
 import { bytesHandler, type Handler, serve } from '../../bus/serve.js'
 import { openEdge } from '../../edge/edge.js'
+import type { AppConfig } from '../../schemas/application.js'
 import type { CallHead, Peek } from '../../schemas/calls.js'
 import { type Config, readConfig } from '../../schemas/config.js'
 import { type RunId, token } from '../../schemas/ids.js'
@@ -62,7 +63,7 @@ export const frames = (first: number, count: number, pad = 0): Buffer =>
 let lastRun = 0
 const runId = () => `0198bbbb-0000-7000-8000-${(++lastRun).toString().padStart(12, '0')}`
 
-export async function openStage(given: Partial<Config> = {}): Promise<Stage> {
+export async function openStage(given: Partial<Config> = {}, application: AppConfig | null = null): Promise<Stage> {
   const nats = await startNats()
   const log = openLog('test', process.env.TEST_LOG ?? 'silent')
   const link = (role: 'edge' | 'resources' | 'graphs') => openLink({ url: nats.url(role), role, log })
@@ -186,7 +187,7 @@ export async function openStage(given: Partial<Config> = {}): Promise<Stage> {
   noun('system', {}, ['check', 'ready'])
   await worker.nc.flush()
   try {
-    stage.port = (await openEdge({ config, link: edge, life })).port
+    stage.port = (await openEdge({ config, application, link: edge, life })).port
   } catch (error) {
     await stage.close()
     throw error

@@ -36,7 +36,7 @@ export interface Graphs {
  * one sentence when the application cannot be loaded.
  */
 export async function startGraphs(config: Config, link: Link, life: Lifecycle, deployed?: Deployed): Promise<Graphs> {
-  const app = applicationFile(config.app)
+  const app = applicationFile(config.app, deployed?.env ?? process.env)
   const pool = poolOf(config)
   const mux = openMux(link)
   const caller = openCaller(link)
@@ -57,13 +57,16 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   life.push({ name: 'supervisor', quiet: () => supervisor.quiet(), stop: ms => supervisor.stop(ms) })
   const hello = await hosts.hello
   if (hello.error !== null) throw new Error(hello.error)
+  for (const note of hello.notes ?? []) link.log.warn(note)
   for (const graph of hello.graphs)
     if (graph.error !== null)
       link.log.error({ graph_id: graph.graph_id, error: graph.error }, 'a graph could not be loaded')
   const loaded = hello.graphs.filter(graph => graph.error === null)
   if (loaded.length === 0)
     throw new Error(`no graph of ${app} could be loaded: ${hello.graphs.map(graph => graph.error).join('; ')}`)
-  const graphs = loaded.map(({ graph_id, description }) => ({ graph_id, description }))
+  const graphs = loaded.map(({ graph_id, description, config = {}, context = {} }) => {
+    return { graph_id, description, config, context }
+  })
   const revision = deployed === undefined ? {} : { revision: deployed.revision }
   const registration: Registration = {
     app: config.app_id,
@@ -120,12 +123,12 @@ function poolOf({ app_id, pool }: Config) {
   return token<'pool'>('pool', own ? app_id : pool)
 }
 
-/** The langgraph.json at `path`, which names the file or its folder. */
-export function applicationFile(path: string): string {
+/** The langgraph.json at `path`, which names the file or its folder. LANGSERVE_GRAPHS makes the file optional. */
+export function applicationFile(path: string, env: { [name: string]: string | undefined }): string {
   const full = resolve(path)
   const found = statSync(full, { throwIfNoEntry: false })
-  if (found?.isDirectory()) return applicationFile(`${full}/langgraph.json`)
-  if (found === undefined)
+  if (found?.isDirectory()) return applicationFile(`${full}/langgraph.json`, env)
+  if (found === undefined && !env.LANGSERVE_GRAPHS)
     throw new Error(`there is no application at ${full}; expected a langgraph.json or the folder that holds one`)
   return full
 }

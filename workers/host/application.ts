@@ -3,14 +3,11 @@
  * and the other graphs are served. A file that cannot be read or parsed is reported in one sentence to its author.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { parseEnv } from 'node:util'
-import type { IValidation } from 'typia'
+import { type GraphSource, readAppConfig } from '../../schemas/application.js'
 import type { Hello } from '../../schemas/host.js'
-import { type ItemTtlDefaults, validateItemTtlDefaults } from '../../schemas/items.js'
-import type { JsonObject } from '../../schemas/json.js'
-import { type TtlDefaults, validateTtlDefaults } from '../../schemas/threads.js'
+import { isObject, type JsonObject } from '../../schemas/json.js'
 import { refusalOf, warningOf } from './library-versions.js'
 import {
   type Library,
@@ -99,16 +96,21 @@ function executionOf(langgraph_version: string): Execution {
 export async function loadApplication(path: string): Promise<Application> {
   const graphs = new Map<string, GraphOf>()
   try {
-    const { entries, folder, ttl, item_ttl } = readDescription(path)
+    const app = readAppConfig({ path, env: process.env, read: textOf })
+    const { folder, ttl, item_ttl, notes } = app
+    // Variables that the process already has take precedence (API: langgraph.json, env).
+    for (const [name, value] of Object.entries(app.env)) process.env[name] ??= value
+    notes.push(...versionNotes(app.node_version))
+    const entries = app.graphs.map(existing)
     const files = entries.flatMap(entry => entry.file ?? [])
     await prepareLoading(folder, files)
     const version = libraryVersion(folder, files)
     const refusal = refusalOf(version, folder)
     if (refusal !== null) throw new Error(refusal)
     const warning = warningOf(version)
-    if (warning !== null) console.warn(warning)
+    if (warning !== null) notes.push(warning)
     const library = await libraryOf(folder, files)
-    const hello: Hello = { error: null, graphs: [], library: version, ttl, item_ttl }
+    const hello: Hello = { error: null, graphs: [], library: version, ttl, item_ttl, notes }
     const loadIn = loadTimes()
     const loading: Promise<Awaited<ReturnType<typeof load>>>[] = []
     for (const { graph_id, file, name, error } of entries) {
@@ -117,12 +119,13 @@ export async function loadApplication(path: string): Promise<Application> {
       // Graphs load one after the other, but a graph that hangs does not delay the others.
       await Promise.race([work, sleep(TURN_MS)])
     }
-    for (const [n, { graph_id, description }] of entries.entries()) {
+    for (const [n, { graph_id, description, config, context }] of entries.entries()) {
       const loaded = await loading[n]!
-      if (typeof loaded === 'string') hello.graphs.push({ graph_id, description, error: loaded })
+      const given = { graph_id, description, config, context }
+      if (typeof loaded === 'string') hello.graphs.push({ ...given, error: loaded })
       else {
         graphs.set(graph_id, loaded.graphOf)
-        hello.graphs.push({ graph_id, description, error: null, ...(loaded.inputs && { inputs: loaded.inputs }) })
+        hello.graphs.push({ ...given, error: null, ...(loaded.inputs && { inputs: loaded.inputs }) })
       }
     }
     await tuneLibrary(folder, files)
@@ -157,110 +160,18 @@ function loadTimes(): <T>(graph_id: string, file: string, work: Promise<T>) => P
   }
 }
 
-interface Entry {
-  graph_id: string
-  description: string | null
-  file: string | null
-  name: string
-  error: string | null
-}
+const textOf = (path: string): string | null => (existsSync(path) ? readFileSync(path, 'utf8') : null)
 
-/** An application that asks for these keys must not be served without them. */
-const GUARDS = ['auth', 'encryption']
-/** Documented keys that Weft does not support yet. Unknown keys are ignored (API: langgraph.json). */
-const TO_COME = ['http', 'webhooks', 'ui']
+const versionNotes = (wanted: string | null): string[] =>
+  wanted === null || wanted === process.versions.node.split('.')[0]
+    ? []
+    : [`langgraph.json asks for Node ${wanted}, this is ${process.versions.node}.`]
 
-interface Description {
-  folder: string
-  entries: Entry[]
-  ttl: TtlDefaults | null
-  item_ttl: ItemTtlDefaults | null
-}
-
-function readDescription(path: string): Description {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch {
-    throw new Error(`The application description ${path} cannot be read.`)
-  }
-  let described: unknown
-  try {
-    described = JSON.parse(text)
-  } catch (error) {
-    throw new Error(`${path} is not valid JSON: ${(error as Error).message}.`)
-  }
-  if (!isObject(described)) throw new Error(`${path} must hold a JSON object.`)
-  if (!isObject(described.graphs) || Object.keys(described.graphs).length === 0)
-    throw new Error(`${path} names no graphs: "graphs" must map a name to "file:export".`)
-  for (const key of GUARDS)
-    if (key in described)
-      throw new Error(`${path} asks for "${key}", which Weft does not have yet: it is not served without it.`)
-  for (const key of TO_COME)
-    if (key in described) console.warn(`"${key}" in langgraph.json is not available yet; it is ignored.`)
-  const wanted = described.node_version
-  if (wanted !== undefined && `${wanted}` !== process.versions.node.split('.')[0])
-    console.warn(`langgraph.json asks for Node ${wanted}, this is ${process.versions.node}.`)
-  const folder = dirname(path)
-  applyEnvironment(described.env, folder)
-  const entries = Object.entries(described.graphs).map(([id, value]) => entryOf(id, value, folder))
-  return {
-    folder,
-    entries,
-    ttl: ttlIn(path, 'checkpointer', described.checkpointer, validateTtlDefaults),
-    item_ttl: ttlIn(path, 'store', described.store, validateItemTtlDefaults),
-  }
-}
-
-/**
- * `checkpointer.ttl` and `store.ttl` (API: assistants-crons-store 10.3). A wrong value would delete too early or never.
- */
-function ttlIn<Ttl>(
-  path: string,
-  name: 'checkpointer' | 'store',
-  section: unknown,
-  validate: (input: unknown) => IValidation<Ttl>,
-): Ttl | null {
-  const { ttl, ...others } = isObject(section) ? section : {}
-  for (const key of Object.keys(others)) console.warn(`"${name}.${key}" in langgraph.json is ignored.`)
-  if (ttl === undefined || ttl === null) return null
-  const checked = validate(ttl)
-  if (checked.success) return checked.data
-  const { path: at, expected } = checked.errors[0]!
-  throw new Error(`${path}: ${at.replace('$input', `${name}.ttl`)} must be ${expected}.`)
-}
-
-function entryOf(graph_id: string, value: unknown, folder: string): Entry {
-  const path = typeof value === 'string' ? value : isObject(value) ? value.path : null
-  const description = isObject(value) && typeof value.description === 'string' ? value.description : null
-  const entry: Entry = { graph_id, description, file: null, name: 'default', error: null }
-  if (typeof path !== 'string' || !path.includes(':')) {
-    entry.error = `Graph "${graph_id}" must be given as "file:export".`
-    return entry
-  }
-  const colon = path.lastIndexOf(':')
-  const file = resolve(folder, path.slice(0, colon))
-  entry.name = path.slice(colon + 1) || 'default'
-  if (/\.pyi?$/.test(file))
-    entry.error = `Graph "${graph_id}" is a Python graph (${path}): Weft runs JavaScript and TypeScript graphs only.`
-  else if (!existsSync(file)) entry.error = `Graph "${graph_id}": the file ${file} does not exist.`
-  else entry.file = file
-  return entry
-}
-
-/** Variables that the process already has take precedence (API: langgraph.json, env). */
-function applyEnvironment(env: unknown, folder: string): void {
-  let variables: NodeJS.Dict<string> = {}
-  if (typeof env === 'string') {
-    const file = resolve(folder, env)
-    if (existsSync(file)) variables = parseEnv(readFileSync(file, 'utf8'))
-    else console.warn(`The environment file ${file} does not exist.`)
-  } else if (isObject(env)) {
-    for (const [name, value] of Object.entries(env)) variables[name] = String(value)
-  } else if (env !== undefined && env !== null) {
-    console.warn('"env" in langgraph.json must be a path or a map; it is ignored.')
-  }
-  for (const [name, value] of Object.entries(variables)) process.env[name] ??= value
+/** A graph whose file does not exist has an error. */
+function existing(source: GraphSource): GraphSource {
+  const { graph_id, file } = source
+  if (file === null || existsSync(file)) return source
+  return { ...source, file: null, error: `Graph "${graph_id}": the file ${file} does not exist.` }
 }
 
 /** Returns the graph of an export, or a sentence with the reason for its absence. */
@@ -325,6 +236,3 @@ function compiled(value: unknown): Graph | null {
   if (typeof found.compile === 'function') return compiled(found.compile())
   return typeof value === 'object' && found.graph !== undefined ? compiled(found.graph) : null
 }
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,6 +1,7 @@
 /** Reads the application's langgraph.json for a build (API: control-plane 11.2, assistants-crons-store 10). */
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
+import { readAppConfig } from '../../../schemas/application.js'
 import { Fault } from '../fault.js'
 
 export interface Description {
@@ -18,25 +19,16 @@ export async function describe(tree: string, path: string): Promise<Description>
   const root = await realpath(tree)
   const found = await locate(root, path)
   const file = relative(root, found)
-  let parsed: unknown
+  const text = await readFile(found, 'utf8')
   try {
-    parsed = JSON.parse(await readFile(found, 'utf8'))
+    // Files that it names are read by a host only, as another user.
+    const { graphs } = readAppConfig({ path: file, env: {}, read: path => (path === file ? text : null) })
+    const bad = graphs.find(graph => graph.error !== null)
+    if (bad !== undefined) throw new Error(`${file}: ${bad.error}`)
+    return { file, folder: dirname(found), graphs: graphs.map(({ graph_id }) => graph_id) }
   } catch (error) {
-    throw new Fault(`config: ${file} is not valid JSON: ${(error as Error).message}`)
+    throw new Fault(`config: ${(error as Error).message}`)
   }
-  const graphs = (parsed as { graphs?: unknown } | null)?.graphs
-  if (typeof graphs !== 'object' || graphs === null || Array.isArray(graphs) || Object.keys(graphs).length === 0)
-    throw new Fault(`config: ${file} names no graphs; expected {"graphs": {"agent": "./agent.ts:graph"}}`)
-  for (const [name, value] of Object.entries(graphs)) {
-    const given = typeof value === 'string' ? value : (value as { path?: unknown } | null)?.path
-    if (typeof given !== 'string' || !given.includes(':'))
-      throw new Fault(`config: graph "${name}" of ${file} must be given as "file:export"`)
-    if (/\.pyi?$/.test(given.slice(0, given.lastIndexOf(':'))))
-      throw new Fault(
-        `config: graph "${name}" is a Python graph (${given}); Weft runs JavaScript and TypeScript graphs`,
-      )
-  }
-  return { file, folder: dirname(found), graphs: Object.keys(graphs) }
 }
 
 /** Follows symlinks within the tree only. */

@@ -91,6 +91,7 @@ export async function probe(
 function graphsOf(result: ProbeResult | null, how: string, say: Say): Graph[] {
   if (result === null) throw new Fault(`probe: the process ended (${how}) before the graphs were loaded`)
   if (result.error !== null) throw new Fault(`probe: ${result.error}`)
+  for (const note of result.notes ?? []) say('WARNING', note)
   const broken = result.graphs.filter(graph => graph.error !== null)
   for (const { error } of broken) say('ERROR', error!)
   if (broken.length > 0) throw new Fault(`probe: ${broken.map(graph => graph.error).join('; ')}`.slice(0, 1_000))

@@ -1,0 +1,404 @@
+/**
+ * The configuration of an application: langgraph.json and the variables that may replace its keys (API:
+ * assistants-crons-store 10). The only reader of both. Pure: the caller reads the files.
+ */
+import { dirname, resolve } from 'node:path'
+import { parseEnv } from 'node:util'
+import typia, { type IValidation, type tags } from 'typia'
+import type { ItemTtlDefaults } from './items.js'
+import { isObject, type JsonObject } from './json.js'
+import { readable } from './problems.js'
+import type { TtlDefaults } from './threads.js'
+import type { WebhookConfig, WebhookUrlRules } from './webhooks.js'
+
+/** What langgraph.json and the variables say, with absolute paths. Absent keys have their documented defaults. */
+export interface AppConfig {
+  /** Of langgraph.json. */
+  path: string
+  /** All relative paths are resolved against it. */
+  folder: string
+  graphs: GraphSource[]
+  /** The variables of `env`; those that the process already has take precedence. */
+  env: { [name: string]: string }
+  /** The major version of Node.js that the application asks for. */
+  node_version: string | null
+  /** What loads the files of the application: `tsx`, or a module for `--import`. */
+  node_loader: string | null
+  /** `checkpointer.ttl`. */
+  ttl: TtlDefaults | null
+  /** `store.ttl`. */
+  item_ttl: ItemTtlDefaults | null
+  /** `store.index`. */
+  index: StoreIndex | null
+  auth: AuthConfig | null
+  http: HttpConfig
+  webhooks: WebhookConfig
+  /** Name of a component → its file; empty without `ui`. */
+  ui: { [name: string]: string }
+  /** `ui_config.shared`: packages that the page provides. */
+  ui_shared: string[]
+  /** Sentences for the log, once at start: ignored keys, keys taken from variables. */
+  notes: string[]
+}
+
+/** A graph as langgraph.json names it. */
+export interface GraphSource {
+  graph_id: string
+  description: string | null
+  /** `file:export`, as written. */
+  path: string
+  /** Absolute; null when `error` says why there is none. */
+  file: string | null
+  /** Of the export. */
+  name: string
+  error: string | null
+  /** Defaults of its system assistant (LANGGRAPH_CONFIG). */
+  config: JsonObject
+  context: JsonObject
+}
+
+/** Semantic search of the item store. */
+export interface StoreIndex {
+  dims: number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<65536>
+  /** `provider:model`, or `file:export`. */
+  embed: string & tags.MinLength<1>
+  /** Paths into the value; `$`, the whole value, when absent. */
+  fields?: (string & tags.MinLength<1>)[]
+}
+
+export interface AuthConfig {
+  /** `file:export`. */
+  path: string & tags.MinLength<1>
+  disable_studio_auth?: boolean
+  allow_langsmith_api_keys?: boolean
+  cache?: { cache_keys?: string[]; ttl_seconds?: number & tags.Minimum<0>; max_size?: number & tags.Minimum<0> }
+  /** Security schemes and requirements for /openapi.json. */
+  openapi?: JsonObject
+}
+
+/** Groups of routes that an application may switch off; they answer 404. */
+export const ROUTE_GROUPS = [
+  'assistants',
+  'threads',
+  'runs',
+  'crons',
+  'store',
+  'meta',
+  'ui',
+  'mcp',
+  'a2a',
+  'webhooks',
+] as const
+export type RouteGroup = (typeof ROUTE_GROUPS)[number]
+
+export interface HttpConfig {
+  /** `file:export` of a fetch handler with routes of the application; null: none. */
+  app: string | null
+  cors: CorsConfig | null
+  configurable_headers: HeaderPatterns
+  logging_headers: HeaderPatterns
+  middleware_order: 'middleware_first' | 'auth_first'
+  enable_custom_route_auth: boolean
+  /** In front of every path, as `/api`; '' when absent. */
+  mount_prefix: string
+  disabled: RouteGroup[]
+}
+
+export interface CorsConfig {
+  allow_origins?: string[]
+  /** Decides alone when present. */
+  allow_origin_regex?: string
+  allow_methods?: string[]
+  allow_headers?: string[]
+  allow_credentials?: boolean
+  expose_headers?: string[]
+  /** Seconds. */
+  max_age?: number & tags.Type<'uint32'>
+}
+
+/** Names of request headers; `*` matches any text. `excludes` wins. */
+export interface HeaderPatterns {
+  includes: string[]
+  excludes: string[]
+}
+
+/** One sentence for the author of the application: the key, where it stands, and what was expected. */
+export class AppConfigError extends Error {
+  override name = 'AppConfigError'
+}
+
+export interface AppSource {
+  /** Absolute path of langgraph.json. It may be missing when LANGSERVE_GRAPHS names the graphs. */
+  path: string
+  /** Variables of the process. Its own settings among them are not read. */
+  env: { readonly [name: string]: string | undefined }
+  /** The text of a file; null when there is none. May throw. */
+  read(path: string): string | null
+}
+
+/** Throws an AppConfigError. */
+export function readAppConfig({ path, env: variables, read }: AppSource): AppConfig {
+  const folder = dirname(path)
+  const described = descriptionOf(path, variables, read)
+  const notes: string[] = []
+  const own = envOf(described.env, folder, read, notes)
+  const env = { ...own, ...defined(variables) }
+  const given: JsonObject = { ...described, ...sectionsOf(env, notes) }
+  const { graphs } = given
+  const raw = withoutNulls({ ...given, graphs: null, env: null }) as JsonObject
+  if (!isObject(graphs) || Object.keys(graphs).length === 0)
+    throw new AppConfigError(`${path} names no graphs: "graphs" must map a name to "file:export".`)
+  const { checkpointer, store, auth, http, webhooks, ui, ui_config, node_version, node_loader } = check(path, raw, env)
+  for (const key of NOT_SERVED)
+    if (raw[key] !== undefined)
+      throw new AppConfigError(`${path} asks for "${key}", which Weft does not have yet: it is not served without it.`)
+  notes.push(...ignoredIn(path, described, raw))
+  const defaults = assistantDefaults(env.LANGGRAPH_CONFIG)
+  return {
+    path,
+    folder,
+    graphs: Object.entries(graphs).map(([id, value]) => graphOf(id, value, folder, defaults[id])),
+    env: own,
+    node_version: node_version === undefined ? null : `${node_version}`,
+    node_loader: env.LANGGRAPH_NODE_LOADER || (node_loader ?? null),
+    ttl: checkpointer?.ttl ?? null,
+    item_ttl: store?.ttl ?? null,
+    index: store?.index ?? null,
+    auth: auth ?? null,
+    http: httpOf(http ?? {}, env),
+    webhooks: { env_prefix: 'LG_WEBHOOK_', headers: {}, url: {}, ...webhooks },
+    ui: Object.fromEntries(Object.entries(ui ?? {}).map(([name, file]) => [name, resolve(folder, file)])),
+    ui_shared: ui_config?.shared ?? [],
+    notes,
+  }
+}
+
+/** Sections that must not be missing in silence: without them the application is less guarded than its author wrote. */
+const NOT_SERVED = ['auth', 'encryption']
+
+/** Variable → the section that it replaces, as JSON; image builds of the platform set them. */
+const VARIABLES: { readonly [name: string]: string } = {
+  LANGSERVE_GRAPHS: 'graphs',
+  LANGGRAPH_STORE: 'store',
+  LANGGRAPH_AUTH: 'auth',
+  LANGGRAPH_HTTP: 'http',
+  LANGGRAPH_WEBHOOKS: 'webhooks',
+  LANGGRAPH_CHECKPOINTER: 'checkpointer',
+  LANGGRAPH_UI: 'ui',
+  LANGGRAPH_UI_CONFIG: 'ui_config',
+  LANGGRAPH_ENCRYPTION: 'encryption',
+}
+
+/** Sections as they are written; unknown members are allowed. */
+interface Sections {
+  node_version?: string | number
+  node_loader?: string & tags.MinLength<1>
+  checkpointer?: { ttl?: TtlDefaults }
+  store?: { ttl?: ItemTtlDefaults; index?: StoreIndex }
+  auth?: AuthConfig
+  http?: HttpSection
+  webhooks?: { env_prefix?: string & tags.MinLength<1>; headers?: { [name: string]: string }; url?: WebhookUrlRules }
+  ui?: { [name: string]: string }
+  ui_config?: { shared?: string[] }
+}
+
+interface HttpSection {
+  app?: string & tags.MinLength<1>
+  cors?: CorsConfig
+  configurable_headers?: PatternSection
+  logging_headers?: PatternSection
+  middleware_order?: 'middleware_first' | 'auth_first'
+  enable_custom_route_auth?: boolean
+  mount_prefix?: MountPrefix
+  disable_assistants?: boolean
+  disable_threads?: boolean
+  disable_runs?: boolean
+  disable_crons?: boolean
+  disable_store?: boolean
+  disable_meta?: boolean
+  disable_ui?: boolean
+  disable_mcp?: boolean
+  disable_a2a?: boolean
+  disable_webhooks?: boolean
+}
+
+type MountPrefix = string & tags.Pattern<'^(/[A-Za-z0-9._~-]+)*/?$'>
+
+interface PatternSection {
+  includes?: string[]
+  include?: string[]
+  excludes?: string[]
+  exclude?: string[]
+}
+
+const validateSections = typia.createValidate<Sections>()
+const validateMountPrefix = typia.createValidate<MountPrefix>()
+const validateDefaults = typia.createValidate<{ [graph_id: string]: { context?: JsonObject } & JsonObject }>()
+
+/** The keys of each section that are used; an empty list: all of them. */
+const USED: { readonly [key: string]: readonly string[] } = {
+  graphs: [],
+  env: [],
+  node_version: [],
+  node_loader: [],
+  checkpointer: ['ttl'],
+  store: ['ttl', 'index'],
+  auth: ['path', 'disable_studio_auth', 'allow_langsmith_api_keys', 'cache', 'openapi'],
+  http: [
+    ...['app', 'cors', 'configurable_headers', 'logging_headers', 'middleware_order', 'enable_custom_route_auth'],
+    ...['mount_prefix', ...ROUTE_GROUPS.map(group => `disable_${group}`)],
+  ],
+  webhooks: ['env_prefix', 'headers', 'url'],
+  ui: [],
+  ui_config: ['shared'],
+}
+
+/** One sentence with all keys that have no effect. `$schema` is for editors. */
+function ignoredIn(path: string, described: JsonObject, raw: JsonObject): string[] {
+  const keys = Object.keys(described).flatMap(key => {
+    const used = USED[key]
+    if (used === undefined) return key === '$schema' ? [] : [key]
+    const section = raw[key]
+    if (used.length === 0 || !isObject(section)) return []
+    return Object.keys(section).flatMap(member => (used.includes(member) ? [] : [`${key}.${member}`]))
+  })
+  return keys.length === 0 ? [] : [`${path}: these keys are ignored: ${keys.join(', ')}.`]
+}
+
+function descriptionOf(path: string, env: AppSource['env'], read: AppSource['read']): JsonObject {
+  let text: string | null
+  try {
+    text = read(path)
+  } catch {
+    text = null
+  }
+  if (text === null) {
+    if (env.LANGSERVE_GRAPHS) return {}
+    throw new AppConfigError(`The application description ${path} cannot be read.`)
+  }
+  const described = parse(path, text)
+  if (!isObject(described)) throw new AppConfigError(`${path} must hold a JSON object.`)
+  return described
+}
+
+function sectionsOf(env: { [name: string]: string }, notes: string[]): JsonObject {
+  const sections: JsonObject = {}
+  for (const [name, key] of Object.entries(VARIABLES)) {
+    if (!env[name]) continue
+    sections[key] = parse(name, env[name])
+    notes.push(`"${key}" of the application is that of the variable ${name}.`)
+  }
+  return sections
+}
+
+function check(path: string, raw: JsonObject, env: { [name: string]: string }): Sections {
+  const checked = validateSections(raw)
+  if (checked.success) return checked.data
+  const [, key = '', rest = ''] = /^\$input\.(\w+)(.*)$/.exec(checked.errors[0]!.path) ?? []
+  const variable = Object.keys(VARIABLES).find(name => VARIABLES[name] === key && env[name])
+  throw wrong(variable ?? path, variable === undefined ? `${key}${rest}` : rest.replace(/^\./, ''), checked.errors)
+}
+
+/** `at` is the key within the place; '' is the whole of it. */
+function wrong(place: string, at: string, [error]: readonly IValidation.IError[]): AppConfigError {
+  const what = at === '' ? `${place} must be` : `${place}: ${at} must be`
+  return new AppConfigError(`${what} ${readable(error!.expected)}.`)
+}
+
+/** Throws without the text: a variable may hold secrets. */
+function parse(place: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const why = VARIABLES[place] === undefined ? `: ${(error as Error).message}` : ''
+    throw new AppConfigError(`${place} is not valid JSON${why}.`)
+  }
+}
+
+function assistantDefaults(text: string | undefined): { [graph_id: string]: { context?: JsonObject } & JsonObject } {
+  if (!text) return {}
+  const name = 'LANGGRAPH_CONFIG'
+  const checked = validateDefaults(parse(name, text))
+  if (checked.success) return checked.data
+  throw wrong(name, checked.errors[0]!.path.replace(/^\$input\.?/, ''), checked.errors)
+}
+
+function graphOf(
+  graph_id: string,
+  value: unknown,
+  folder: string,
+  { context = {}, ...config }: { context?: JsonObject } & JsonObject = {},
+): GraphSource {
+  const path = typeof value === 'string' ? value : isObject(value) ? value.path : null
+  const description = isObject(value) && typeof value.description === 'string' ? value.description : null
+  const given = { graph_id, description, config, context }
+  if (typeof path !== 'string' || !path.includes(':')) {
+    const error = `Graph "${graph_id}" must be given as "file:export".`
+    return { ...given, path: '', file: null, name: 'default', error }
+  }
+  const colon = path.lastIndexOf(':')
+  const file = path.slice(0, colon)
+  const source = { ...given, path, name: path.slice(colon + 1) || 'default' }
+  if (!/\.pyi?$/.test(file)) return { ...source, file: resolve(folder, file), error: null }
+  const error = `Graph "${graph_id}" is a Python graph (${path}): Weft runs JavaScript and TypeScript graphs only.`
+  return { ...source, file: null, error }
+}
+
+/** `env` is a map, or the path of a file of `NAME=value` lines. */
+function envOf(env: unknown, folder: string, read: AppSource['read'], notes: string[]): { [name: string]: string } {
+  if (typeof env === 'string') {
+    const file = resolve(folder, env)
+    let text: string | null
+    try {
+      text = read(file)
+    } catch {
+      text = null
+    }
+    if (text === null) notes.push(`The environment file ${file} cannot be read.`)
+    return defined(parseEnv(text ?? ''))
+  }
+  if (isObject(env)) return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)]))
+  if (env !== undefined && env !== null) notes.push('"env" in langgraph.json must be a path or a map; it is ignored.')
+  return {}
+}
+
+function httpOf(section: HttpSection, env: { [name: string]: string }): HttpConfig {
+  const { app, cors, configurable_headers, logging_headers } = section
+  const prefix = validateMountPrefix(section.mount_prefix ?? env.MOUNT_PREFIX ?? '')
+  if (!prefix.success) throw wrong('MOUNT_PREFIX', '', prefix.errors)
+  if (cors?.allow_origin_regex !== undefined && !isPattern(cors.allow_origin_regex))
+    throw new AppConfigError('http.cors.allow_origin_regex must be a regular expression.')
+  return {
+    app: app ?? null,
+    cors: cors ?? null,
+    configurable_headers: patternsOf(configurable_headers),
+    logging_headers: patternsOf(logging_headers),
+    middleware_order: section.middleware_order ?? 'middleware_first',
+    enable_custom_route_auth: section.enable_custom_route_auth ?? false,
+    mount_prefix: prefix.data.replace(/\/$/, ''),
+    disabled: ROUTE_GROUPS.filter(group => section[`disable_${group}`] === true),
+  }
+}
+
+const patternsOf = ({ includes, include, excludes, exclude }: PatternSection = {}): HeaderPatterns => ({
+  includes: includes ?? include ?? [],
+  excludes: excludes ?? exclude ?? [],
+})
+
+function isPattern(source: string): boolean {
+  try {
+    return new RegExp(source) instanceof RegExp
+  } catch {
+    return false
+  }
+}
+
+const defined = (env: AppSource['env']): { [name: string]: string } =>
+  Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined))
+
+/** A key that is null is absent, at every depth of a section. */
+function withoutNulls(value: unknown): unknown {
+  if (!isObject(value)) return value
+  const kept = Object.entries(value).filter(([, member]) => member !== null)
+  return Object.fromEntries(kept.map(([key, member]) => [key, withoutNulls(member)]))
+}
