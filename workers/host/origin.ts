@@ -14,9 +14,23 @@ export interface Origin {
   node: string | undefined
 }
 
+/** A task sends all its chunks under one metadata object, which the library never changes. */
+const origins = new WeakMap<JsonObject, Origin>()
+const ROOT: Origin = { graph: [], task: [], node: undefined }
+
 /** `metadata` comes from a callback or from a config inside of a node. */
 export function originOf(metadata: JsonObject | undefined): Origin {
-  const { langgraph_checkpoint_ns, checkpoint_ns, langgraph_node, langgraph_path } = metadata ?? {}
+  if (typeof metadata !== 'object' || metadata === null) return ROOT
+  let origin = origins.get(metadata)
+  if (origin === undefined) {
+    origin = read(metadata)
+    origins.set(metadata, origin)
+  }
+  return origin
+}
+
+function read(metadata: JsonObject): Origin {
+  const { langgraph_checkpoint_ns, checkpoint_ns, langgraph_node, langgraph_path } = metadata
   const text = langgraph_checkpoint_ns ?? checkpoint_ns
   const whole = typeof text === 'string' && text !== '' ? text.split('|') : []
   const graph = whole.slice(0, Math.max(0, whole.length - 1 - callersOf(langgraph_path)))
