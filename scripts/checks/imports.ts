@@ -16,7 +16,15 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ['store/', 'schemas/'],
   // User code runs here.
   ['workers/host/', 'workers/pipe.ts', 'schemas/'],
-  ['workers/graph/', 'workers/pipe.ts', 'workers/kill-group.ts', 'workers/host-user.ts', 'bus/', 'schemas/'],
+  [
+    'workers/graph/',
+    'workers/child/',
+    'workers/pipe.ts',
+    'workers/kill-group.ts',
+    'workers/host-user.ts',
+    'bus/',
+    'schemas/',
+  ],
   // Two separate programs, started as children of the deploy worker.
   ['workers/deploy/process/instance.ts', 'workers/deploy/', 'workers/graph/main.ts', 'bus/', 'schemas/'],
   ['workers/deploy/process/probe-child.ts', 'workers/deploy/', 'workers/host/application.ts', 'schemas/'],
@@ -31,6 +39,7 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ],
   ['workers/resources/', 'workers/outbound.ts', 'workers/redact.ts', 'store/', 'bus/', 'schemas/'],
   // Used by two programs each.
+  ['workers/child/', 'workers/pipe.ts', 'workers/kill-group.ts', 'workers/host-user.ts', 'bus/', 'schemas/'],
   ['workers/pipe.ts'],
   ['workers/outbound.ts'],
   ['workers/kill-group.ts'],
@@ -100,7 +109,7 @@ const READS_ENV = [
   /^test\//,
   /(^|\/)main\.ts$/,
   /^workers\/host\/(main|application|context|tuning)\.ts$/,
-  /^workers\/graph\/host-process\.ts$/,
+  /^workers\/child\/start\.ts$/,
   /^workers\/deploy\/process\/probe-child\.ts$/,
 ]
 /** The server's permissions are patterns over all subjects. */

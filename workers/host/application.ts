@@ -4,12 +4,12 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { type GraphSource, readAppConfig } from '../../schemas/application.js'
 import type { Hello } from '../../schemas/host.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
 import { refusalOf, warningOf } from './library-versions.js'
 import {
+  importExport,
   type Library,
   libraryOf,
   libraryVersion,
@@ -181,9 +181,7 @@ async function load(
   name: string,
 ): Promise<{ graphOf: GraphOf; inputs?: string[] } | string> {
   try {
-    const module = (await import(pathToFileURL(file).href)) as JsonObject & { default?: JsonObject }
-    // A TypeScript file of a CommonJS package has its exports under `default` only.
-    const exported = await (module[name] ?? (name === 'default' ? undefined : module.default?.[name]))
+    const exported = await importExport(file, name)
     if (exported === undefined || exported === null)
       return `Graph "${graph_id}": ${file} has no export named "${name}".`
     const graph = compiled(nested(exported, name))

@@ -29,6 +29,15 @@ export async function prepareLoading(folder: string, files: readonly string[]): 
   esm.register()
 }
 
+/** The awaited export of a module; undefined or null if it has none of this name. Throws what the module throws. */
+export async function importExport(file: string, name: string): Promise<unknown> {
+  const module = (await import(pathToFileURL(file).href)) as JsonObject & { default?: JsonObject }
+  // A TypeScript file of a CommonJS package has its exports under `default` only.
+  const common = module.default?.__esModule === true ? module.default : undefined
+  if (name === 'default') return common?.default ?? module.default
+  return module[name] ?? module.default?.[name]
+}
+
 /** Returns the library that made the application's graphs: the application's copy, else Weft's. */
 export async function libraryOf(folder: string, files: readonly string[]): Promise<Library> {
   const entry = libraryEntry(folder, files)

@@ -1,6 +1,6 @@
 /**
- * Forwards stdout and stderr of a graph host to ours, up to 1 MB/s per host: a graph that logs without end costs the
- * reading, never the disk or the memory of the supervisor. The number of dropped bytes is logged.
+ * Forwards stdout and stderr of a child process with user code to ours, up to 1 MB/s per child: code that logs without
+ * end costs the reading, never the disk or the memory of the parent. The number of dropped bytes is logged.
  */
 import type { ChildProcess } from 'node:child_process'
 import type { Writable } from 'node:stream'
@@ -11,8 +11,12 @@ const WINDOW_MS = 1_000
 const MAX_BUFFERED = 8 * 1024 * 1024
 const TAIL = 4_096
 
-/** Forwards the output of the child; `tail` is the end of its stderr, dropped or not. */
-export function forwardOutput({ pid, stdout, stderr }: ChildProcess, { out, err } = ownOutput): { tail(): string } {
+/** Forwards the output of the child, which is named `name`; `tail` is the end of its stderr, dropped or not. */
+export function forwardOutput(
+  { pid, stdout, stderr }: ChildProcess,
+  name: string,
+  { out, err } = ownOutput,
+): { tail(): string } {
   let room = OUTPUT_BYTES
   let dropped = 0
   let refilling = false
@@ -22,9 +26,7 @@ export function forwardOutput({ pid, stdout, stderr }: ChildProcess, { out, err 
     refilling = false
     room = OUTPUT_BYTES
     if (dropped === 0) return
-    err.write(
-      `\n[graph host ${pid}: ${dropped} bytes of output dropped, the limit is ${OUTPUT_BYTES} bytes per second]\n`,
-    )
+    err.write(`\n[${name} ${pid}: ${dropped} bytes of output dropped, the limit is ${OUTPUT_BYTES} bytes per second]\n`)
     dropped = 0
   }
 

@@ -1,0 +1,146 @@
+/**
+ * Starts a program with user code as a child process: with no credential of ours and no connection but two socket pairs,
+ * descriptor 3 for frames both ways and descriptor 4 for the reports of its watchdog. It ends when its parent does, and
+ * takes the processes that it started with it.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { dirname } from 'node:path'
+import type { Duplex } from 'node:stream'
+import { asUser, type HostUser, homeOf } from '../host-user.js'
+import { killGroup } from '../kill-group.js'
+import { type Frame, frameWriter, readFrames } from '../pipe.js'
+import { forwardOutput } from './output.js'
+
+const STOP_MS = 3_000
+/** Time to read what a dead child had sent before its end. */
+const DRAIN_MS = 1_000
+/** The application may need the variables that the operator set, but not our own credentials. */
+const OWN_VARIABLES = /^(NATS_|MONGODB_URL$|LANGGRAPH_AES_KEY$|WEFT_)/
+
+/** The variables of this process, without credentials and settings of ours. */
+export const inheritedEnv = () =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_VARIABLES.test(name)))
+
+export interface ChildOptions {
+  /** Absolute path of the program. */
+  program: string
+  /** How its output is named: `graph host`. */
+  name: string
+  /** Absolute path of langgraph.json. */
+  app: string
+  /** The variables of the child; our own, without credentials and settings of ours, when absent. */
+  env?: { [name: string]: string | undefined }
+  memory_mb: number
+  /** The user of the child; our own when null. */
+  user: HostUser | null
+  /** A frame of descriptor 3. An error that it throws is passed to `onMalformed`. */
+  onFrame: (frame: Frame) => void
+  /** A frame of descriptor 4, as `onFrame`. */
+  onNote: (frame: Frame) => void
+  /** Called at most once for each pipe; nothing is read after it. `slot` is that of the frame, 0 when unknown. */
+  onMalformed: (error: Error, slot: number) => void
+  /** The process could not be started; `onExit` follows. */
+  onError: (error: Error) => void
+  /** The process has ended, and everything it sent was read. */
+  onExit: (exit: ChildExit) => void
+}
+
+export interface ChildExit {
+  code: number | null
+  signal: NodeJS.Signals | null
+  /** It was ended by `kill` or `stop`. */
+  killed: boolean
+  /** The end of its stderr. */
+  tail: string
+}
+
+export interface Child {
+  /** 0 if it could not be started. */
+  pid: number
+  send: ReturnType<typeof frameWriter>
+  pause(): void
+  resume(): void
+  hasExited(): boolean
+  /** At once, with every process it started. */
+  kill(): void
+  stop(): Promise<void>
+}
+
+export function startChild(options: ChildOptions): Child {
+  const { program, name, app, env = inheritedEnv(), memory_mb, user } = options
+  const child: ChildProcess = spawn(
+    process.execPath,
+    ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, program],
+    {
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
+      ...asUser(user),
+      env: { ...env, ...homeOf(user), WEFT_APP: app, WEFT_NOTES_FD: '4' },
+      // Relative files and the tsconfig.json (path aliases) are those of the application, wherever Weft was started.
+      cwd: dirname(app),
+      // Leads a process group: it can be killed with everything that it started, and does not receive our Ctrl-C.
+      detached: true,
+    },
+  )
+  const pid = child.pid ?? 0
+  const pipe = child.stdio[3] as unknown as Duplex
+  const notes = child.stdio[4] as unknown as Duplex
+  const output = forwardOutput(child, name)
+  let hasExited = false
+  let killed = false
+
+  for (const stream of [pipe, notes]) stream.on('error', () => {})
+  readFrames(pipe, options.onFrame, options.onMalformed)
+  readFrames(notes, options.onNote, options.onMalformed)
+  child.once('error', error => {
+    options.onError(error)
+    // Without a process there is no exit event.
+    if (pid === 0) handleExit(null, null)
+  })
+  child.once('exit', handleExit)
+  function handleExit(code: number | null, signal: NodeJS.Signals | null): void {
+    if (hasExited) return
+    hasExited = true
+    killGroup(pid)
+    void Promise.all([pipe, notes].map(readToEnd)).then(() =>
+      options.onExit({ code, signal, killed, tail: output.tail() }),
+    )
+  }
+
+  return {
+    pid,
+    send: frameWriter(pipe),
+    pause: () => pipe.pause(),
+    resume: () => pipe.resume(),
+    hasExited: () => hasExited,
+    kill() {
+      if (hasExited) return
+      killed = true
+      killGroup(pid)
+    },
+    stop: () =>
+      new Promise(resolve => {
+        if (hasExited) return resolve()
+        killed = true
+        const killTimer = setTimeout(() => killGroup(pid), STOP_MS)
+        child.once('exit', () => {
+          clearTimeout(killTimer)
+          resolve()
+        })
+        pipe.end()
+        child.kill('SIGTERM')
+      }),
+  }
+}
+
+/** Reads everything that was sent: the last frames of a child count although it is dead. */
+function readToEnd(stream: Duplex): Promise<void> {
+  return new Promise(resolve => {
+    if (stream.destroyed || stream.readableEnded) return resolve()
+    const timer = setTimeout(resolve, DRAIN_MS)
+    stream.once('close', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+    stream.resume()
+  })
+}
