@@ -1,10 +1,18 @@
 /**
- * The configuration of an application: langgraph.json and the variables that may replace its keys (API:
- * assistants-crons-store 10). The only reader of both. Pure: the caller reads the files.
+ * The configuration of an application, typed and checked: langgraph.json and the variables that may replace its keys
+ * (API: assistants-crons-store 10).
  */
-import { dirname, resolve } from 'node:path'
-import { parseEnv } from 'node:util'
+import { resolve } from 'node:path'
 import typia, { type IValidation, type tags } from 'typia'
+import {
+  AppConfigError,
+  type AppSource,
+  type Description,
+  type GraphSource,
+  parse,
+  readDescription,
+  VARIABLES,
+} from './description.js'
 import type { ItemTtlDefaults } from './items.js'
 import { isObject, type JsonObject } from './json.js'
 import { readable } from './problems.js'
@@ -12,14 +20,8 @@ import type { TtlDefaults } from './threads.js'
 import type { WebhookConfig, WebhookUrlRules } from './webhooks.js'
 
 /** What langgraph.json and the variables say, with absolute paths. Absent keys have their documented defaults. */
-export interface AppConfig {
-  /** Of langgraph.json. */
-  path: string
-  /** All relative paths are resolved against it. */
-  folder: string
-  graphs: GraphSource[]
-  /** The variables of `env`; those that the process already has take precedence. */
-  env: { [name: string]: string }
+export interface AppConfig extends Pick<Description, 'path' | 'folder' | 'env' | 'notes'> {
+  graphs: GraphConfig[]
   /** The major version of Node.js that the application asks for. */
   node_version: string | null
   /** What loads the files of the application: `tsx`, or a module for `--import`. */
@@ -37,21 +39,9 @@ export interface AppConfig {
   ui: { [name: string]: string }
   /** `ui_config.shared`: packages that the page provides. */
   ui_shared: string[]
-  /** Sentences for the log, once at start: ignored keys, keys taken from variables. */
-  notes: string[]
 }
 
-/** A graph as langgraph.json names it. */
-export interface GraphSource {
-  graph_id: string
-  description: string | null
-  /** `file:export`, as written. */
-  path: string
-  /** Absolute; null when `error` says why there is none. */
-  file: string | null
-  /** Of the export. */
-  name: string
-  error: string | null
+export interface GraphConfig extends GraphSource {
   /** Defaults of its system assistant (LANGGRAPH_CONFIG). */
   config: JsonObject
   context: JsonObject
@@ -122,72 +112,37 @@ export interface HeaderPatterns {
   excludes: string[]
 }
 
-/** One sentence for the author of the application: the key, where it stands, and what was expected. */
-export class AppConfigError extends Error {
-  override name = 'AppConfigError'
-}
-
-export interface AppSource {
-  /** Absolute path of langgraph.json. It may be missing when LANGSERVE_GRAPHS names the graphs. */
-  path: string
-  /** Variables of the process. Its own settings among them are not read. */
-  env: { readonly [name: string]: string | undefined }
-  /** The text of a file; null when there is none. May throw. */
-  read(path: string): string | null
-}
-
 /** Throws an AppConfigError. */
-export function readAppConfig({ path, env: variables, read }: AppSource): AppConfig {
-  const folder = dirname(path)
-  const described = descriptionOf(path, variables, read)
-  const notes: string[] = []
-  const own = envOf(described.env, folder, read, notes)
-  const env = { ...own, ...defined(variables) }
-  const given: JsonObject = { ...described, ...sectionsOf(env, notes) }
-  const { graphs } = given
+export function readAppConfig(source: AppSource): AppConfig {
+  const { path, folder, graphs, env, variables, given, notes } = readDescription(source)
   const raw = withoutNulls({ ...given, graphs: null, env: null }) as JsonObject
-  if (!isObject(graphs) || Object.keys(graphs).length === 0)
-    throw new AppConfigError(`${path} names no graphs: "graphs" must map a name to "file:export".`)
-  const { checkpointer, store, auth, http, webhooks, ui, ui_config, node_version, node_loader } = check(path, raw, env)
+  const sections = check(path, raw, variables)
+  const { checkpointer, store, auth, http, webhooks, ui, ui_config, node_version, node_loader } = sections
   for (const key of NOT_SERVED)
     if (raw[key] !== undefined)
       throw new AppConfigError(`${path} asks for "${key}", which Weft does not have yet: it is not served without it.`)
-  notes.push(...ignoredIn(path, described, raw))
-  const defaults = assistantDefaults(env.LANGGRAPH_CONFIG)
+  const defaults = assistantDefaults(variables.LANGGRAPH_CONFIG)
   return {
     path,
     folder,
-    graphs: Object.entries(graphs).map(([id, value]) => graphOf(id, value, folder, defaults[id])),
-    env: own,
+    graphs: graphs.map(graph => ({ ...graph, ...defaultsOf(graph.graph_id, defaults) })),
+    env,
     node_version: node_version === undefined ? null : `${node_version}`,
-    node_loader: env.LANGGRAPH_NODE_LOADER || (node_loader ?? null),
+    node_loader: variables.LANGGRAPH_NODE_LOADER || (node_loader ?? null),
     ttl: checkpointer?.ttl ?? null,
     item_ttl: store?.ttl ?? null,
     index: store?.index ?? null,
     auth: auth ?? null,
-    http: httpOf(http ?? {}, env),
+    http: httpOf(http ?? {}, variables),
     webhooks: { env_prefix: 'LG_WEBHOOK_', headers: {}, url: {}, ...webhooks },
     ui: Object.fromEntries(Object.entries(ui ?? {}).map(([name, file]) => [name, resolve(folder, file)])),
     ui_shared: ui_config?.shared ?? [],
-    notes,
+    notes: [...notes, ...ignoredIn(path, given, raw)],
   }
 }
 
 /** Sections that must not be missing in silence: without them the application is less guarded than its author wrote. */
 const NOT_SERVED = ['auth', 'encryption']
-
-/** Variable → the section that it replaces, as JSON; image builds of the platform set them. */
-const VARIABLES: { readonly [name: string]: string } = {
-  LANGSERVE_GRAPHS: 'graphs',
-  LANGGRAPH_STORE: 'store',
-  LANGGRAPH_AUTH: 'auth',
-  LANGGRAPH_HTTP: 'http',
-  LANGGRAPH_WEBHOOKS: 'webhooks',
-  LANGGRAPH_CHECKPOINTER: 'checkpointer',
-  LANGGRAPH_UI: 'ui',
-  LANGGRAPH_UI_CONFIG: 'ui_config',
-  LANGGRAPH_ENCRYPTION: 'encryption',
-}
 
 /** Sections as they are written; unknown members are allowed. */
 interface Sections {
@@ -233,7 +188,7 @@ interface PatternSection {
 
 const validateSections = typia.createValidate<Sections>()
 const validateMountPrefix = typia.createValidate<MountPrefix>()
-const validateDefaults = typia.createValidate<{ [graph_id: string]: { context?: JsonObject } & JsonObject }>()
+const validateDefaults = typia.createValidate<Defaults>()
 
 /** The keys of each section that are used; an empty list: all of them. */
 const USED: { readonly [key: string]: readonly string[] } = {
@@ -265,33 +220,7 @@ function ignoredIn(path: string, described: JsonObject, raw: JsonObject): string
   return keys.length === 0 ? [] : [`${path}: these keys are ignored: ${keys.join(', ')}.`]
 }
 
-function descriptionOf(path: string, env: AppSource['env'], read: AppSource['read']): JsonObject {
-  let text: string | null
-  try {
-    text = read(path)
-  } catch {
-    text = null
-  }
-  if (text === null) {
-    if (env.LANGSERVE_GRAPHS) return {}
-    throw new AppConfigError(`The application description ${path} cannot be read.`)
-  }
-  const described = parse(path, text)
-  if (!isObject(described)) throw new AppConfigError(`${path} must hold a JSON object.`)
-  return described
-}
-
-function sectionsOf(env: { [name: string]: string }, notes: string[]): JsonObject {
-  const sections: JsonObject = {}
-  for (const [name, key] of Object.entries(VARIABLES)) {
-    if (!env[name]) continue
-    sections[key] = parse(name, env[name])
-    notes.push(`"${key}" of the application is that of the variable ${name}.`)
-  }
-  return sections
-}
-
-function check(path: string, raw: JsonObject, env: { [name: string]: string }): Sections {
+function check(path: string, raw: JsonObject, env: Description['variables']): Sections {
   const checked = validateSections(raw)
   if (checked.success) return checked.data
   const [, key = '', rest = ''] = /^\$input\.(\w+)(.*)$/.exec(checked.errors[0]!.path) ?? []
@@ -305,17 +234,14 @@ function wrong(place: string, at: string, [error]: readonly IValidation.IError[]
   return new AppConfigError(`${what} ${readable(error!.expected)}.`)
 }
 
-/** Throws without the text: a variable may hold secrets. */
-function parse(place: string, text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    const why = VARIABLES[place] === undefined ? `: ${(error as Error).message}` : ''
-    throw new AppConfigError(`${place} is not valid JSON${why}.`)
-  }
+type Defaults = { [graph_id: string]: { context?: JsonObject } & JsonObject }
+
+function defaultsOf(graph_id: string, defaults: Defaults): Pick<GraphConfig, 'config' | 'context'> {
+  const { context = {}, ...config } = Object.hasOwn(defaults, graph_id) ? defaults[graph_id]! : {}
+  return { config, context }
 }
 
-function assistantDefaults(text: string | undefined): { [graph_id: string]: { context?: JsonObject } & JsonObject } {
+function assistantDefaults(text: string | undefined): Defaults {
   if (!text) return {}
   const name = 'LANGGRAPH_CONFIG'
   const checked = validateDefaults(parse(name, text))
@@ -323,46 +249,7 @@ function assistantDefaults(text: string | undefined): { [graph_id: string]: { co
   throw wrong(name, checked.errors[0]!.path.replace(/^\$input\.?/, ''), checked.errors)
 }
 
-function graphOf(
-  graph_id: string,
-  value: unknown,
-  folder: string,
-  { context = {}, ...config }: { context?: JsonObject } & JsonObject = {},
-): GraphSource {
-  const path = typeof value === 'string' ? value : isObject(value) ? value.path : null
-  const description = isObject(value) && typeof value.description === 'string' ? value.description : null
-  const given = { graph_id, description, config, context }
-  if (typeof path !== 'string' || !path.includes(':')) {
-    const error = `Graph "${graph_id}" must be given as "file:export".`
-    return { ...given, path: '', file: null, name: 'default', error }
-  }
-  const colon = path.lastIndexOf(':')
-  const file = path.slice(0, colon)
-  const source = { ...given, path, name: path.slice(colon + 1) || 'default' }
-  if (!/\.pyi?$/.test(file)) return { ...source, file: resolve(folder, file), error: null }
-  const error = `Graph "${graph_id}" is a Python graph (${path}): Weft runs JavaScript and TypeScript graphs only.`
-  return { ...source, file: null, error }
-}
-
-/** `env` is a map, or the path of a file of `NAME=value` lines. */
-function envOf(env: unknown, folder: string, read: AppSource['read'], notes: string[]): { [name: string]: string } {
-  if (typeof env === 'string') {
-    const file = resolve(folder, env)
-    let text: string | null
-    try {
-      text = read(file)
-    } catch {
-      text = null
-    }
-    if (text === null) notes.push(`The environment file ${file} cannot be read.`)
-    return defined(parseEnv(text ?? ''))
-  }
-  if (isObject(env)) return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)]))
-  if (env !== undefined && env !== null) notes.push('"env" in langgraph.json must be a path or a map; it is ignored.')
-  return {}
-}
-
-function httpOf(section: HttpSection, env: { [name: string]: string }): HttpConfig {
+function httpOf(section: HttpSection, env: Description['variables']): HttpConfig {
   const { app, cors, configurable_headers, logging_headers } = section
   const prefix = validateMountPrefix(section.mount_prefix ?? env.MOUNT_PREFIX ?? '')
   if (!prefix.success) throw wrong('MOUNT_PREFIX', '', prefix.errors)
@@ -392,9 +279,6 @@ function isPattern(source: string): boolean {
     return false
   }
 }
-
-const defined = (env: AppSource['env']): { [name: string]: string } =>
-  Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined))
 
 /** A key that is null is absent, at every depth of a section. */
 function withoutNulls(value: unknown): unknown {

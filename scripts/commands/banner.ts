@@ -1,6 +1,6 @@
 /** The text of `weft start` when it serves: the address, the graphs with their files, and an example that runs. */
 import { resolve } from 'node:path'
-import type { AppConfig } from '../../schemas/application.js'
+import type { Description } from '../../schemas/description.js'
 
 /** A graph as the graph worker reports it. */
 export interface GraphReport {
@@ -12,7 +12,7 @@ export interface GraphReport {
 }
 
 export interface Banner {
-  app: AppConfig
+  app: Description
   data: string
   url: string
   graphs: readonly GraphReport[]

@@ -76,7 +76,7 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
     else if (role === 'deployer') await deployer(config, link, life)
     else {
       const { openEdge } = await import('../../edge/main.js')
-      port = (await openEdge({ config, application: findApplication(config.app), link, life })).port
+      port = (await openEdge({ config, application: await findApplication(config.app), link, life })).port
     }
   }
   try {

@@ -7,8 +7,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AppConfig } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
+import type { Description } from '../../schemas/description.js'
 import { isLoopback } from '../../schemas/loopback.js'
 import { prepareDataFolder } from '../data-folder.js'
 import { keepRunning, type ManagedProcess } from '../keep-running.js'
@@ -16,7 +16,7 @@ import { type NatsProcess, startNatsProcess } from '../nats/process.js'
 import { findNatsServer } from '../nats/server.js'
 import { isFree } from '../ports.js'
 import { UserError } from '../user-error.js'
-import { readApplication } from './application.js'
+import { describeApplication } from './application.js'
 import { banner, type GraphReport } from './banner.js'
 import type { Ready } from './roles.js'
 
@@ -34,7 +34,7 @@ interface Start {
   giveUp(error: Error): void
   nats: NatsProcess | null
   roles: ManagedProcess | null
-  app: AppConfig | null
+  app: Description | null
   port: number
   graphs: GraphReport[]
 }
@@ -86,7 +86,7 @@ async function end({ config, nats, roles }: Start): Promise<void> {
 
 /** A mistyped path is the most common mistake, so it is checked before anything starts. */
 function checkApp(run: Start): void {
-  run.app = readApplication(run.config.app)
+  run.app = describeApplication(run.config.app)
 }
 
 /** The HTTP server would silently share a port that another process uses, so the port is tried here. */

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { type AppConfig, AppConfigError, readAppConfig } from '../../schemas/application.js'
+import { type AppConfig, readAppConfig } from '../../schemas/application.js'
+import { AppConfigError } from '../../schemas/description.js'
 import { webhookHeaders } from '../../schemas/webhooks.js'
 
 const GRAPHS = { agent: './src/agent.ts:graph' }

@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type GraphSource, readAppConfig } from '../../schemas/application.js'
+import { type GraphConfig, readAppConfig } from '../../schemas/application.js'
 import type { Hello } from '../../schemas/host.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
 import { refusalOf, warningOf } from './library-versions.js'
@@ -168,7 +168,7 @@ const versionNotes = (wanted: string | null): string[] =>
     : [`langgraph.json asks for Node ${wanted}, this is ${process.versions.node}.`]
 
 /** A graph whose file does not exist has an error. */
-function existing(source: GraphSource): GraphSource {
+function existing(source: GraphConfig): GraphConfig {
   const { graph_id, file } = source
   if (file === null || existsSync(file)) return source
   return { ...source, file: null, error: `Graph "${graph_id}": the file ${file} does not exist.` }

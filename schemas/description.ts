@@ -1,0 +1,151 @@
+/**
+ * Reads langgraph.json and the variables that may replace its keys (API: assistants-crons-store 10). Pure, and without
+ * a library: the launcher reads the graphs of an application here. `application.ts` checks the other sections.
+ */
+import { dirname, resolve } from 'node:path'
+import { parseEnv } from 'node:util'
+import { isObject, type JsonObject } from './json.js'
+
+/** One sentence for the author of the application: the key, where it stands, and what was expected. */
+export class AppConfigError extends Error {
+  override name = 'AppConfigError'
+}
+
+export interface AppSource {
+  /** Absolute path of langgraph.json. It may be missing when LANGSERVE_GRAPHS names the graphs. */
+  path: string
+  /** Variables of the process. Its own settings among them are not read. */
+  env: { readonly [name: string]: string | undefined }
+  /** The text of a file; null when there is none. May throw. */
+  read(path: string): string | null
+}
+
+export interface Description {
+  /** Of langgraph.json. */
+  path: string
+  /** All relative paths are resolved against it. */
+  folder: string
+  graphs: GraphSource[]
+  /** The variables of `env`; those that the process already has take precedence. */
+  env: { [name: string]: string }
+  /** These, and the variables of the process. */
+  variables: { [name: string]: string }
+  /** All keys, as the file and the variables say them. */
+  given: JsonObject
+  /** Sentences for the log. */
+  notes: string[]
+}
+
+/** A graph as langgraph.json names it. */
+export interface GraphSource {
+  graph_id: string
+  description: string | null
+  /** `file:export`, as written. */
+  path: string
+  /** Absolute; null when `error` says why there is none. */
+  file: string | null
+  /** Of the export. */
+  name: string
+  error: string | null
+}
+
+/** Throws an AppConfigError. */
+export function readDescription({ path, env: variables, read }: AppSource): Description {
+  const folder = dirname(path)
+  const described = descriptionOf(path, variables, read)
+  const notes: string[] = []
+  const env = envOf(described.env, folder, read, notes)
+  const all = { ...env, ...defined(variables) }
+  const given: JsonObject = { ...described, ...sectionsOf(all, notes) }
+  const { graphs } = given
+  if (!isObject(graphs) || Object.keys(graphs).length === 0)
+    throw new AppConfigError(`${path} names no graphs: "graphs" must map a name to "file:export".`)
+  const sources = Object.entries(graphs).map(([id, value]) => graphOf(id, value, folder))
+  return { path, folder, graphs: sources, env, variables: all, given, notes }
+}
+
+/** Variable → the section that it replaces, as JSON; image builds of the platform set them. */
+export const VARIABLES: { readonly [name: string]: string } = {
+  LANGSERVE_GRAPHS: 'graphs',
+  LANGGRAPH_STORE: 'store',
+  LANGGRAPH_AUTH: 'auth',
+  LANGGRAPH_HTTP: 'http',
+  LANGGRAPH_WEBHOOKS: 'webhooks',
+  LANGGRAPH_CHECKPOINTER: 'checkpointer',
+  LANGGRAPH_UI: 'ui',
+  LANGGRAPH_UI_CONFIG: 'ui_config',
+  LANGGRAPH_ENCRYPTION: 'encryption',
+}
+
+function descriptionOf(path: string, env: AppSource['env'], read: AppSource['read']): JsonObject {
+  let text: string | null
+  try {
+    text = read(path)
+  } catch {
+    text = null
+  }
+  if (text === null) {
+    if (env.LANGSERVE_GRAPHS) return {}
+    throw new AppConfigError(`The application description ${path} cannot be read.`)
+  }
+  const described = parse(path, text)
+  if (!isObject(described)) throw new AppConfigError(`${path} must hold a JSON object.`)
+  return described
+}
+
+function sectionsOf(env: { [name: string]: string }, notes: string[]): JsonObject {
+  const sections: JsonObject = {}
+  for (const [name, key] of Object.entries(VARIABLES)) {
+    if (!env[name]) continue
+    sections[key] = parse(name, env[name])
+    notes.push(`"${key}" of the application is that of the variable ${name}.`)
+  }
+  return sections
+}
+
+/** Throws without the text: a variable may hold secrets. */
+export function parse(place: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const why = VARIABLES[place] === undefined ? `: ${(error as Error).message}` : ''
+    throw new AppConfigError(`${place} is not valid JSON${why}.`)
+  }
+}
+
+function graphOf(graph_id: string, value: unknown, folder: string): GraphSource {
+  const path = typeof value === 'string' ? value : isObject(value) ? value.path : null
+  const description = isObject(value) && typeof value.description === 'string' ? value.description : null
+  const given = { graph_id, description }
+  if (typeof path !== 'string' || !path.includes(':')) {
+    const error = `Graph "${graph_id}" must be given as "file:export".`
+    return { ...given, path: '', file: null, name: 'default', error }
+  }
+  const colon = path.lastIndexOf(':')
+  const file = path.slice(0, colon)
+  const source = { ...given, path, name: path.slice(colon + 1) || 'default' }
+  if (!/\.pyi?$/.test(file)) return { ...source, file: resolve(folder, file), error: null }
+  const error = `Graph "${graph_id}" is a Python graph (${path}): Weft runs JavaScript and TypeScript graphs only.`
+  return { ...source, file: null, error }
+}
+
+/** `env` is a map, or the path of a file of `NAME=value` lines. */
+function envOf(env: unknown, folder: string, read: AppSource['read'], notes: string[]): { [name: string]: string } {
+  if (typeof env === 'string') {
+    const file = resolve(folder, env)
+    let text: string | null
+    try {
+      text = read(file)
+    } catch {
+      text = null
+    }
+    if (text === null) notes.push(`The environment file ${file} cannot be read.`)
+    return defined(parseEnv(text ?? ''))
+  }
+  if (isObject(env)) return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)]))
+  if (env !== undefined && env !== null) notes.push('"env" in langgraph.json must be a path or a map; it is ignored.')
+  return {}
+}
+
+const defined = (env: AppSource['env']): { [name: string]: string } =>
+  Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined))
