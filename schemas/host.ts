@@ -63,6 +63,8 @@ export interface FinishHead {
   next: string[]
   /** Task id → what it raised; only tasks that raised something. */
   interrupts: { [task_id: string]: Interrupt[] }
+  /** wait and join answer the interrupts only: the values are the result of an earlier run. */
+  interrupts_only?: boolean
   values_size: number
   rest_size: number
   save_size: number

@@ -61,6 +61,23 @@ for (const line of libraryLines) {
         t.match(answered, { question: 'why?', answer: 'because' })
         t.equal((await client.threads.getHistory(other.thread_id)).at(0)?.next.length, 0)
       })
+
+      if (line.agents)
+        t.test(
+          `${name}: a question of the functional API is answered without the result of the run before`,
+          async t => {
+            const client = connect(cluster.url)
+            const { thread_id } = await client.threads.create()
+            t.same(await client.runs.wait(thread_id, 'review', { input: { text: 'one' } }), { result: 'one' })
+            const asked = (await client.runs.wait(thread_id, 'review', { input: { text: 'two' } })) as object
+            t.match(asked, { __interrupt__: [{ value: { review: 'two' } }] })
+            t.same(Object.keys(asked), ['__interrupt__'])
+            const [run] = await client.runs.list(thread_id)
+            t.same(await client.runs.join(thread_id, run!.run_id), asked, 'also for who asks later')
+            t.match((await client.threads.get(thread_id)).values, { result: 'one' }, 'the state of the thread has it')
+            t.same(await client.runs.wait(thread_id, 'review', { command: { resume: 'fine' } }), { result: 'two fine' })
+          },
+        )
     }
 
     t.test('protocol v2 by the SDK: messages are put together as the state has them', async t => {

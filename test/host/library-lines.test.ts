@@ -33,7 +33,7 @@ for (const line of libraryLines) {
     })
     const { graphs } = await host.hello
     const served = graphs.filter(({ error }) => error === null).map(({ graph_id }) => graph_id)
-    t.same(served, ['agent', 'outer', ...(line.version.startsWith('0.2') ? [] : ['functional', 'ask'])])
+    t.same(served, ['agent', 'outer', ...(line.version.startsWith('0.2') ? [] : ['functional', 'ask', 'review'])])
 
     const run = (graph_id: string, stream_mode: StreamMode[], stream_subgraphs = false) =>
       host.run({ graph_id, kwargs: { input, stream_mode, stream_subgraphs } })

@@ -28,6 +28,8 @@ import { tuneStores } from './storage/item-queue.js'
 export interface Graph {
   lg_is_pregel: true
   channels: { [name: string]: { lc_graph_name?: string } }
+  /** `__end__` for an entrypoint of the functional API. */
+  outputChannels?: unknown
   builder?: { _inputDefinition?: object }
   stream(input: unknown, options: JsonObject): Promise<AsyncIterable<unknown>>
   streamEvents(input: unknown, options: JsonObject): AsyncIterable<unknown>

@@ -4,7 +4,7 @@ import type { FinishHead } from '../../schemas/host.js'
 import { pack } from '../../schemas/packed.js'
 import { interruptsOf, type ThreadState } from '../../schemas/threads.js'
 import { FROM_HOST } from '../pipe.js'
-import type { Snapshot } from './application.js'
+import type { Graph, Snapshot } from './application.js'
 import type { Ended } from './events.js'
 import { failureOf } from './failure.js'
 import { LARGEST_STATE, StateTooLarge } from './limits.js'
@@ -41,8 +41,16 @@ export async function settle(run: RunState, outcome: Outcome): Promise<void> {
     const failure = failureOf(run, outcome.thrown, state)
     run.host.send({ kind: FROM_HOST.failed, slot: run.slot, body: Buffer.from(JSON.stringify(failure)) })
   }
-  await finish(run, outcome, { values, rest, next: state?.next, interrupts: interruptsOf(state?.tasks ?? []) })
+  const interrupts = interruptsOf(state?.tasks ?? [])
+  const interrupts_only = isEntrypoint(run.graph) && Object.keys(interrupts).length > 0
+  await finish(run, outcome, { values, rest, next: state?.next, interrupts, interrupts_only })
 }
+
+/**
+ * The output of an entrypoint (functional API) is what it returned last. A run that stops at an interrupt has returned
+ * nothing yet.
+ */
+const isEntrypoint = (graph: Graph | null): boolean => graph?.outputChannels === '__end__'
 
 async function stateAtEnd({ graph, start, saver }: RunState): Promise<ThreadState | null> {
   if (graph === null) return null
@@ -60,6 +68,7 @@ interface Left {
   rest?: string
   next?: string[]
   interrupts?: FinishHead['interrupts']
+  interrupts_only?: boolean
 }
 
 export async function finish(run: RunState, outcome: Outcome, left: Left = {}): Promise<void> {
@@ -108,6 +117,7 @@ const headOf = (
   head: saver?.head() ?? null,
   next: left.next ?? [],
   interrupts: left.interrupts ?? {},
+  ...(left.interrupts_only && { interrupts_only: true }),
 })
 
 function send({ host, slot }: RunState, head: ReturnType<typeof headOf>, parts: Uint8Array[]): void {

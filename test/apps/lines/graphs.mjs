@@ -108,3 +108,12 @@ export const ask =
         .addNode('node', ({ question }) => ({ answer: interrupt({ question }) }))
         .addEdge(START, 'node')
         .compile()
+
+/** The functional API: the first run of a thread returns, later ones ask first. */
+export const review =
+  library.entrypoint === undefined || interrupt === undefined
+    ? null
+    : library.entrypoint('review', async ({ text }) => {
+        const before = library.getPreviousState()
+        return { result: before === undefined ? text : `${text} ${interrupt({ review: text })}` }
+      })

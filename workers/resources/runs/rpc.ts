@@ -165,8 +165,8 @@ function requireRun<Row extends RunSummary>(row: Row | null, head: CallHead): as
 }
 
 /**
- * API: threads-and-runs 10. A temporary run stores its result; other runs are answered from their thread. Null while the
- * thread still holds the run: a store without transactions shows the end of a run before its final state.
+ * API: threads-and-runs 10. A temporary run stores its result, as does a run of an entrypoint that stopped at an
+ * interrupt; other runs are answered from their thread. Null while the thread still holds the run: a store without transactions shows the end of a run before its final state.
  */
 async function result({ store }: Deps, row: RunSummary): Promise<string | Uint8Array | null> {
   if (row.temporary) {
@@ -177,10 +177,9 @@ async function result({ store }: Deps, row: RunSummary): Promise<string | Uint8A
   const thread = await store.threads.get(row.app, row.thread_id)
   if (thread === null) return '{}'
   if (thread.active?.run_id === row.run_id) return null
+  const interrupts = Object.values(JSON.parse(thread.interrupts) as { [task: string]: unknown[] }).flat()
+  const own = interrupts.length > 0 ? (await store.runs.get(row.run_id))?.result : null
+  if (own) return own
   const state = await store.threads.state(row.thread_id)
-  return resultText(
-    state?.values ?? null,
-    Object.values(JSON.parse(thread.interrupts) as { [task: string]: unknown[] }).flat(),
-    null,
-  )
+  return resultText(state?.values ?? null, interrupts, null)
 }

@@ -37,6 +37,7 @@ interface Outcome {
     head: string | null
     next: string[]
     interrupts: { [task_id: string]: Interrupt[] }
+    interrupts_only: boolean
     values: Uint8Array | null
     rest: Uint8Array | null
   }
@@ -50,13 +51,13 @@ export async function finish(deps: Deps, lease: Lease, bytes: Uint8Array): Promi
   const values = part(head.values_size)
   const rest = part(head.rest_size)
   const save = part(head.save_size) ?? undefined
-  const { status, error, last_event_id, next, interrupts } = head
+  const { status, error, last_event_id, next, interrupts, interrupts_only = false } = head
   return settle(deps, lease, {
     status,
     error,
     last_event_id,
     save,
-    state: { head: head.head, next, interrupts, values, rest },
+    state: { head: head.head, next, interrupts, interrupts_only, values, rest },
   })
 }
 
@@ -78,8 +79,10 @@ export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promis
     const error = outcome.error === null ? null : JSON.stringify(outcome.error)
     const interrupts = left === null ? thread.interrupts : JSON.stringify(left.interrupts)
     const raised = Object.values(left?.interrupts ?? {}).flat()
-    const wanted = run.temporary || run.mode === 'wait'
-    const result = wanted ? Buffer.from(resultText(left?.values ?? null, raised, error)) : null
+    const interruptsOnly = outcome.state?.interrupts_only === true
+    const stored = run.temporary || interruptsOnly
+    const values = interruptsOnly ? null : (left?.values ?? null)
+    const result = stored || run.mode === 'wait' ? Buffer.from(resultText(values, raised, error)) : null
     const steps: Step[] = []
     if (outcome.save !== undefined) {
       steps.push({ step: 'checkpoints.insert', thread_id, run_id, attempt: lease.attempt, ...rowsOf(outcome.save) })
@@ -103,7 +106,7 @@ export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promis
         last_event_id: outcome.last_event_id,
         error,
         cancel_due_at: null,
-        ...(run.temporary ? { result } : {}),
+        ...(stored ? { result } : {}),
         ...(run.webhook === null ? {} : { webhook_due_at: now }),
       },
     })
