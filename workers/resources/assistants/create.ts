@@ -5,7 +5,7 @@ import { fail } from '../../../schemas/errors.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import type { AssistantRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
-import { checkGraph, insertSteps, newAssistant } from '../rows/assistant.js'
+import { checkGraph, newAssistant } from '../rows/assistant.js'
 import { checkTemplate, metadataText } from '../rows/limits.js'
 
 /** The new assistant, or with `if_exists=do_nothing` the stored one, unchanged. Throws `not_found` and `conflict`. */
@@ -23,16 +23,10 @@ export async function createAssistant({ store }: Deps, app: string, body: Assist
     metadata: metadataText(withoutReserved(body.metadata ?? {})),
   })
   checkTemplate('assistant', row.config, row.context, row.metadata)
-  if ((await store.apply(insertSteps(row))) === -1) return row
+  if ((await store.apply([{ step: 'assistants.insert', row }])) === -1) return row
   const stored = await store.assistants.get(app, row.assistant_id)
-  if (stored !== null) {
-    if (body.if_exists === 'do_nothing') return stored
-    throw fail('conflict', 'Assistant already exists')
-  }
-  // A create or delete that a crash cut short left versions behind.
-  const { assistant_id } = row
-  if ((await store.apply([{ step: 'assistants.remove', app, assistant_id }, ...insertSteps(row)])) === -1) return row
-  throw fail('conflict', 'Assistant already exists')
+  if (body.if_exists !== 'do_nothing' || stored === null) throw fail('conflict', 'Assistant already exists')
+  return stored
 }
 
 /** `created_by: "system"` marks system assistants; a client cannot forge it. */

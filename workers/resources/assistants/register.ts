@@ -7,7 +7,7 @@ import { BUILT_IN_APP, token } from '../../../schemas/ids.js'
 import type { Store } from '../../../store/port.js'
 import { passOn, shareAnnouncement } from '../announcements.js'
 import type { Deps } from '../context.js'
-import { insertSteps, LOAD_ERROR, newAssistant, systemAssistantId } from '../rows/assistant.js'
+import { LOAD_ERROR, newAssistant, systemAssistantId } from '../rows/assistant.js'
 import { newRecord } from '../rows/record.js'
 
 export async function register(registration: Registration, deps: Deps) {
@@ -45,10 +45,8 @@ export async function ensureSystemAssistants(store: Store, app: string, graphs: 
       context: JSON.stringify(context ?? {}),
       metadata: '{"created_by":"system"}',
     })
-    if ((await store.apply(insertSteps(row))) === -1) continue
-    // Another worker was faster, or a crash left versions without their assistant.
-    if ((await store.assistants.get(app, assistant_id)) === null)
-      await store.apply([{ step: 'assistants.remove', app, assistant_id }, ...insertSteps(row)])
+    // Fails when another worker was faster.
+    await store.apply([{ step: 'assistants.insert', row }])
   }
 }
 

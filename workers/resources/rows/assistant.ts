@@ -2,7 +2,7 @@
 import { v5 } from 'uuid'
 import { fail, type WeftError } from '../../../schemas/errors.js'
 import { isUuid, SYSTEM_ASSISTANT_NAMESPACE } from '../../../schemas/ids.js'
-import type { AssistantRow, AssistantVersionRow, Step, Store } from '../../../store/port.js'
+import type { AssistantRow, AssistantVersionRow, Store } from '../../../store/port.js'
 
 /** A name with a lone surrogate has no UTF-8 and so no id of its own; no graph has such a name. */
 export const systemAssistantId = (graph_id: string): string => v5(graph_id.toWellFormed(), SYSTEM_ASSISTANT_NAMESPACE)
@@ -29,12 +29,6 @@ export const versionOf = ({ updated_at, ...row }: AssistantRow): AssistantVersio
   ...row,
   created_at: updated_at,
 })
-
-/** The steps that store a new assistant: its version first, which nobody sees without it. */
-export const insertSteps = (row: AssistantRow): Step[] => [
-  { step: 'versions.insert', row: versionOf(row) },
-  { step: 'assistants.insert', row },
-]
 
 /** By id or by graph id: a graph's own name wins (API: assistants 2.4). Null when neither is known. */
 export async function findAssistant(store: Store, app: string, given: string): Promise<AssistantRow | null> {
