@@ -8,6 +8,7 @@ import type { Disconnect } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
 import type { RunView } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
+import type { EdgeAppHost } from './app/host.js'
 import type { ControlKey } from './control-key.js'
 import type { Budget } from './http/body.js'
 import type { Clients } from './http/clients.js'
@@ -36,6 +37,8 @@ export interface Edge {
   /** The LangGraph of the built-in application. */
   library: Library
   controlKey: ControlKey
+  /** Runs the `auth` of the built-in application; null if it has none. */
+  appHost: EdgeAppHost | null
   /** Requests without an answer yet, and open streams. */
   open: Set<Exchange>
   /** Open WebSockets. */

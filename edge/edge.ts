@@ -7,6 +7,7 @@ import { openMux } from '../bus/mux.js'
 import { readVersions } from '../bus/versions.js'
 import type { AppConfig } from '../schemas/application.js'
 import type { Config } from '../schemas/config.js'
+import { startEdgeAppHost } from './app/host.js'
 import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
 import { answerControl } from './control.js'
@@ -37,6 +38,8 @@ export interface EdgeOptions {
 
 /** Listens and serves until `life` stops. Throws an Error with one sentence when it cannot listen. */
 export async function openEdge({ config, application, link, life }: EdgeOptions): Promise<{ port: number }> {
+  const appHost = application === null ? null : await startEdgeAppHost({ config, application, log: link.log })
+  if (appHost !== null) life.push({ name: 'app host', stop: () => appHost.stop() })
   const mux = openMux(link)
   const caller = openCaller(link)
   const stopping = new AbortController()
@@ -55,6 +58,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     versions: readVersions(),
     library: openLibrary(link, caller),
     controlKey: openControlKey(config, caller),
+    appHost,
     open: new Set(),
     sockets: new Set(),
     stopping: stopping.signal,

@@ -142,7 +142,7 @@ export function readAppConfig(source: AppSource): AppConfig {
 }
 
 /** Sections that must not be missing in silence: without them the application is less guarded than its author wrote. */
-const NOT_SERVED = ['auth', 'encryption']
+const NOT_SERVED = ['encryption']
 
 /** Sections as they are written; unknown members are allowed. */
 interface Sections {

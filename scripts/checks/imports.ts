@@ -12,6 +12,8 @@ import { root } from '../root.js'
 const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ['schemas/'],
   ['bus/', 'schemas/'],
+  // Starts the child process with the code of the application.
+  ['edge/app/', 'workers/child/', 'workers/host-user.ts', 'edge/', 'bus/', 'schemas/'],
   ['edge/', 'bus/', 'schemas/'],
   ['store/', 'schemas/'],
   // User code runs here.
@@ -68,6 +70,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
   'edge/': [
     ['routes.ts', 'watch.ts', 'wheel.ts', 'control-key.ts', 'library.ts'],
     ['http/'],
+    ['app/'],
     ['context.ts'],
     ['calls.ts', 'system.ts', 'upgrade.ts'],
     ['streams/', 'control.ts'],
@@ -99,7 +102,11 @@ const NEVER_REACHES: readonly { start: string; rooms: readonly string[]; late: b
   { start: 'workers/host/main.ts', rooms: ['store/', 'bus/'], late: false },
   { start: 'workers/graph/main.ts', rooms: ['store/'], late: false },
   { start: 'workers/deploy/main.ts', rooms: ['store/'], late: false },
-  { start: 'edge/main.ts', rooms: ['store/', 'workers/'], late: false },
+  {
+    start: 'edge/main.ts',
+    rooms: ['store/', 'workers/graph/', 'workers/host/', 'workers/resources/', 'workers/deploy/'],
+    late: false,
+  },
   // The launcher starts in an instant and stays small.
   { start: 'scripts/weft.ts', rooms: ['bus/', 'edge/', 'workers/', 'store/'], late: true },
 ]

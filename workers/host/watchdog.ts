@@ -42,10 +42,13 @@ export interface Watchdog {
 
 const MAX_MESSAGE = 2_000
 
-/** `fd` is the descriptor of the pipe; null: no supervisor reads reports. */
-export function startWatchdog(fd: number | null): Watchdog {
+/**
+ * `fd` is the descriptor of the pipe; null: no supervisor reads reports. `otherSlot`: of code outside of all slots, whose
+ * blocks are reported unless it is 0.
+ */
+export function startWatchdog(fd: number | null, otherSlot = 0): Watchdog {
   const context = new AsyncLocalStorage<number>()
-  const slot = () => context.getStore() ?? 0
+  const slot = () => context.getStore() ?? otherSlot
   const thread = fd === null ? null : startThread(fd, slot)
   let said = false
   return {

@@ -1,0 +1,35 @@
+/**
+ * Calls to an app host: the child process that runs the code of an application beside its graphs, which are `auth` and
+ * `store.index.embed` of langgraph.json. Frames carry them (workers/pipe.ts: `call` and `called`).
+ */
+import typia from 'typia'
+import type { AuthUser, CheckAnswer, CheckAsk } from './auth.js'
+
+/** The greeting of an app host: what the application brings. */
+export interface AppHello {
+  /** The sentence why the application cannot be loaded; then nothing is served. */
+  error: string | null
+  auth: boolean
+  embed: boolean
+}
+
+/** Head of the packed body of `call`; the rest is the body of the request for a check, empty otherwise. */
+export type AppCall = CheckCall | EmbedCall
+
+/** One request. Answer: packed CheckAnswer, and the new body where it says so. */
+export interface CheckCall extends CheckAsk {
+  verb: 'check'
+  /** The user of an earlier check with the same credentials: `authenticate` is not called. */
+  user?: AuthUser | null
+}
+
+/** Texts to vectors. Answer: the vectors one after the other, as little-endian 32-bit floats. */
+export interface EmbedCall {
+  verb: 'embed'
+  /** `query`: the texts are searched for; `documents`: they are stored. A model may embed both differently. */
+  kind: 'documents' | 'query'
+  texts: string[]
+}
+
+export const validateAppHello = typia.createValidate<AppHello>()
+export const validateCheckAnswer = typia.createValidate<CheckAnswer>()

@@ -1,0 +1,153 @@
+/**
+ * The app host of an application as its parent sees it: the child process that runs `auth` and `store.index.embed`
+ * (host/app/main.ts). It is started again when it ends; a call while it is not ready is refused with `unavailable`,
+ * never answered without it. A child whose event loop is blocked for 5 s is killed.
+ */
+import { fileURLToPath } from 'node:url'
+import type { Log } from '../../bus/log.js'
+import { type AppCall, type AppHello, validateAppHello } from '../../schemas/app-host.js'
+import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
+import { validateCallFailure } from '../../schemas/host.js'
+import { pack } from '../../schemas/packed.js'
+import type { HostUser } from '../host-user.js'
+import { FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
+import { type Child, type ChildExit, startChild } from './start.js'
+
+const PROGRAM = fileURLToPath(new URL('../host/app/main.js', import.meta.url))
+/** Pause before a child that never became ready is started again: doubled each time. */
+const RESTART_MS = 100
+const RESTART_MAX_MS = 5_000
+const BLOCKED_MS = 5_000
+const NOTHING = new Uint8Array(0)
+
+export interface AppHost {
+  /** The greeting of the first child. */
+  hello: Promise<AppHello>
+  /**
+   * The body of the answer. Rejects with a WeftError: `unavailable` while no child is ready and when the child ends;
+   * `internal` when the code of the application fails or takes longer than `timeout` ms; other codes as the child says.
+   */
+  call(call: AppCall, body?: Uint8Array, timeout?: number): Promise<Uint8Array>
+  stop(): Promise<void>
+}
+
+export interface AppHostOptions {
+  /** Absolute path of langgraph.json. */
+  app: string
+  /** The variables of the child; our own, without credentials and settings of ours, when absent. */
+  env?: { [name: string]: string | undefined }
+  memory_mb: number
+  user: HostUser | null
+  log: Log
+}
+
+interface Pending {
+  resolve(body: Uint8Array): void
+  reject(error: Error): void
+  timer: NodeJS.Timeout
+}
+
+/** Longer than the child gives the code of the application (host/app/main.ts). */
+const CALL_MS = 7_000
+
+export function openAppHost({ app, env, memory_mb, user, log }: AppHostOptions): AppHost {
+  const pending = new Map<number, Pending>()
+  let lastId = 0
+  let child: Child
+  let ready = false
+  let stopping = false
+  let restart: NodeJS.Timeout | undefined
+  let pause = RESTART_MS
+  let greet: (hello: AppHello) => void = () => {}
+  const hello = new Promise<AppHello>(resolve => (greet = resolve))
+
+  function start(): void {
+    child = startChild({
+      program: PROGRAM,
+      name: 'app host',
+      app,
+      ...(env === undefined ? {} : { env }),
+      memory_mb,
+      user,
+      onFrame,
+      onNote,
+      onMalformed(error) {
+        if (child.hasExited()) return
+        log.error({ err: error }, 'the app host sent a malformed frame; it is killed')
+        child.kill()
+      },
+      onError: error => log.error({ err: error }, 'the app host could not be started'),
+      onExit,
+    })
+  }
+
+  function onFrame(frame: Frame): void {
+    if (frame.kind === FROM_HOST.hello) onHello(readJson(frame.body, validateAppHello))
+    else if (frame.kind === FROM_HOST.called) onAnswer(frame)
+    else throw new MalformedFrame('its kind is not known')
+  }
+
+  function onHello(found: AppHello): void {
+    greet(found)
+    if (found.error !== null) return log.error({ error: found.error }, 'the app host cannot load the application')
+    ready = true
+    pause = RESTART_MS
+  }
+
+  function onAnswer({ id, flags, body }: Frame): void {
+    const call = settle(id)
+    // A call that took too long is no longer pending.
+    if (call === undefined) return
+    if (flags === 0) return call.resolve(body)
+    const { code, detail } = readJson(body, validateCallFailure)
+    call.reject(fail(Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'internal', detail))
+  }
+
+  function onNote({ kind, count }: Frame): void {
+    if (kind !== FROM_HOST.held || count < BLOCKED_MS) return
+    log.error({ ms: count }, 'the code of the application blocks the event loop of the app host; it is killed')
+    child.kill()
+  }
+
+  function onExit({ code, signal, tail }: ChildExit): void {
+    ready = false
+    const how = signal === null ? `exit code ${code}` : `signal ${signal}`
+    const reason = tail.trim().split('\n').at(-1) ?? ''
+    greet({ error: `the app host ended with ${how}${reason === '' ? '' : `: ${reason}`}`, auth: false, embed: false })
+    for (const id of [...pending.keys()]) settle(id)!.reject(fail('unavailable', ENDED))
+    if (stopping) return
+    log.warn({ how }, 'the app host ended; it is started again')
+    restart = setTimeout(start, pause)
+    pause = Math.min(pause * 2, RESTART_MAX_MS)
+  }
+
+  function settle(id: number): Pending | undefined {
+    const call = pending.get(id)
+    pending.delete(id)
+    if (call !== undefined) clearTimeout(call.timer)
+    return call
+  }
+
+  start()
+  return {
+    hello,
+    call(head, body = NOTHING, timeout = CALL_MS) {
+      if (!ready) return Promise.reject(fail('unavailable', NOT_READY))
+      return new Promise((resolve, reject) => {
+        const id = ++lastId
+        const timer = setTimeout(() => settle(id)?.reject(fail('internal', TOO_LONG)), timeout)
+        pending.set(id, { resolve, reject, timer })
+        child.send({ kind: TO_HOST.call, id, body: pack(head, [body]) })
+      })
+    },
+    async stop() {
+      stopping = true
+      clearTimeout(restart)
+      await child.stop()
+    },
+  }
+}
+
+const NOT_READY = 'The code of the application that this request needs is being started'
+const ENDED = 'The code of the application that this request needs ended before it answered'
+const TOO_LONG = 'The code of the application did not answer in time'

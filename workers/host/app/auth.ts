@@ -1,0 +1,131 @@
+/**
+ * `auth` of langgraph.json: the handlers of the SDK's Auth, called for one request (API: assistants-crons-store 6.2–6.4).
+ * It fails closed: whatever a handler does that is not documented as a permission refuses the request.
+ */
+import type { CheckCall } from '../../../schemas/app-host.js'
+import { type AuthUser, type CheckAnswer, type Filters, handlerNames, MAX_USER, userOf } from '../../../schemas/auth.js'
+import { type Fired, openCheck } from '../../../schemas/auth-values.js'
+import { WeftError } from '../../../schemas/errors.js'
+import { isObject, type JsonObject } from '../../../schemas/json.js'
+import { pack } from '../../../schemas/packed.js'
+
+/** The handlers that an Auth of the SDK holds. */
+export interface AuthHandlers {
+  authenticate?: (request: Request) => unknown
+  callbacks?: { [event: string]: (event: JsonObject) => unknown }
+}
+
+type Refused = Extract<CheckAnswer, { refused: object }>['refused']
+
+/** The request is answered with this instead of being carried out. */
+class Refusal extends Error {
+  constructor(readonly refused: Refused) {
+    super(refused.detail)
+  }
+}
+
+const FAILED = 'The authentication of the application failed'
+const encoder = new TextEncoder()
+const strict = new TextDecoder('utf-8', { fatal: true })
+
+/** The handlers of an export. An Auth is known by its member: the application may have a copy of the SDK of its own. */
+export function handlersOf(exported: unknown, path: string): AuthHandlers {
+  const handlers = isObject(exported) ? exported['~handlerCache'] : undefined
+  if (!isObject(handlers))
+    throw new Error(`auth.path: ${path} is no Auth; expected an instance of Auth of @langchain/langgraph-sdk/auth.`)
+  return handlers as AuthHandlers
+}
+
+/** Checks one request; the answer is a packed CheckAnswer, with the body where a handler changed it. Never rejects. */
+export async function check(handlers: AuthHandlers, call: CheckCall, body: Uint8Array): Promise<Uint8Array> {
+  try {
+    return await pass(handlers, call, body)
+  } catch (error) {
+    return pack({ refused: refusalOf(error) } satisfies CheckAnswer)
+  }
+}
+
+async function pass(handlers: AuthHandlers, call: CheckCall, body: Uint8Array): Promise<Uint8Array> {
+  const { authenticate } = handlers
+  // Without `authenticate` there is no user, and no handler runs (API: assistants-crons-store 6.3).
+  if (authenticate === undefined) return pack({ passed: { user: null, filters: {} } } satisfies CheckAnswer)
+  const user = call.user ?? (await identify(authenticate, call, body))
+  const { events, params, query } = call
+  const { fired, finish } = openCheck({ events, params, query, body: parse(body) })
+  const filters: Filters = {}
+  for (const one of fired) {
+    const filter = await authorize(handlers, one, user)
+    if (filter === null) continue
+    const { event } = one
+    // A batch fires an event for each of its runs: what every one of them demands holds for all.
+    filters[event] = filters[event] ? { $and: [filters[event], filter] } : filter
+  }
+  const changed = finish()
+  const passed = { user, filters, ...(changed.query === undefined ? {} : { query: changed.query }) }
+  if (JSON.stringify(passed).length > MAX_USER)
+    throw new TypeError(`the user and the filters exceed ${MAX_USER} characters as JSON`)
+  if (!('body' in changed)) return pack({ passed } satisfies CheckAnswer)
+  const text = encoder.encode(JSON.stringify(changed.body))
+  return pack({ passed: { ...passed, body: true } } satisfies CheckAnswer, [text])
+}
+
+async function identify(
+  handler: (request: Request) => unknown,
+  { method, url, headers }: CheckCall,
+  body: Uint8Array,
+): Promise<AuthUser> {
+  const hasBody = method !== 'GET' && method !== 'HEAD' && body.length > 0
+  const request = new Request(url, { method, headers, ...(hasBody ? { body: new Uint8Array(body) } : {}) })
+  const user = userOf(await handler(request))
+  if (user === null)
+    throw new TypeError('authenticate must return an identity: a string, or an object with the member identity')
+  return user
+}
+
+/** The filter that the handler of the event returned; null: none. */
+async function authorize(
+  { callbacks = {} }: AuthHandlers,
+  { event, value }: Fired,
+  user: AuthUser,
+): Promise<JsonObject | null> {
+  const name = handlerNames(event).find(name => Object.hasOwn(callbacks, name))
+  if (name === undefined) return null
+  const [resource, action] = event.split(':')
+  const result = await callbacks[name]!({ event, resource, action, value, user, permissions: user.permissions })
+  if (result === false) throw new Refusal({ status: 403, detail: 'Forbidden' })
+  if (isObject(result)) return result
+  if (result === null || result === undefined || result === true) return null
+  throw new TypeError(`the handler of ${name} must return nothing, true, false or a filter`)
+}
+
+/** Throws a Refusal for a body that is no JSON in UTF-8: the handlers cannot decide about it. */
+function parse(body: Uint8Array): unknown {
+  if (body.length === 0) return undefined
+  try {
+    return JSON.parse(strict.decode(body))
+  } catch {
+    throw new Refusal({ status: 400, detail: 'The body is not JSON in UTF-8' })
+  }
+}
+
+/** An HTTPException of the SDK has a status and headers; any other error is logged and answered without its message. */
+function refusalOf(error: unknown): Refused {
+  if (error instanceof Refusal) return error.refused
+  const { status, headers, message } = (typeof error === 'object' && error !== null ? error : {}) as JsonObject
+  if (error instanceof WeftError) {
+    if (error.code === 'internal') console.error('The auth of the application failed:', error)
+    return { status: error.status, detail: error.message }
+  }
+  if (typeof status === 'number' && headers !== undefined && Number.isInteger(status) && status >= 400 && status < 600)
+    return { status, detail: String(message || 'Unauthorized'), headers: plainHeaders(headers) }
+  console.error('The auth of the application failed:', error)
+  return { status: 500, detail: FAILED }
+}
+
+function plainHeaders(headers: unknown): { [name: string]: string } {
+  try {
+    return Object.fromEntries(new Headers((headers ?? {}) as ConstructorParameters<typeof Headers>[0]))
+  } catch {
+    return {}
+  }
+}
