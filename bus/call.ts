@@ -3,10 +3,15 @@
  * one event-loop turn to one subject travel in one message, bodies beyond max_payload in parts (up to 256 MB). An answer
  * with an error status resolves like any other: the edge forwards it. Only "no answer" rejects, with `unavailable`;
  * whether the call was carried out is then unknown.
+ *
+ * A worker reports each second that a call is in progress. So a call without any sign of its worker for 5 s is not slow:
+ * its worker is paused, dead or cut off. The caller then offers the call to all workers of the subject, and the first that
+ * replies gets it. Calls that must not be carried out twice are rejected instead.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { AnswerHead, CallHead } from '../schemas/calls.js'
-import { ERRORS, type ErrorCode, fail } from '../schemas/errors.js'
+import { fail } from '../schemas/errors.js'
+import { token } from '../schemas/ids.js'
+import { all, one as memberOf } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import {
   decodeHead,
@@ -20,20 +25,27 @@ import {
   sizeOf,
 } from './envelope.js'
 import { openIncoming, windowsOf } from './parts.js'
+import { callUntilAnswered, isUnavailable, succeed } from './retry.js'
 
 export interface Answer {
   head: AnswerHead
   body: Uint8Array
 }
 
-interface CallOptions {
+export interface CallOptions {
   /** Milliseconds until the call rejects; 10,000 when absent. */
   timeout?: number
   /** Milliseconds to repeat the call while no worker serves the subject; 1,500 when absent. */
   patience?: number
+  /** Milliseconds without a sign of the worker after which it counts as dead; 5,000 when absent. */
+  silence?: number
+  /** The call may be carried out twice: when its worker is silent, or the broker was away, it is sent to another one. */
+  repeat?: boolean
+  /** The call is offered to all workers from the start: only one that can take it now gets it. */
+  offered?: boolean
 }
 
-export interface RetryOptions extends CallOptions {
+export interface RetryOptions extends Omit<CallOptions, 'repeat'> {
   /** Milliseconds since the epoch after which no further try is made; no end when absent. */
   until?: number
   /** Milliseconds between two tries; 250 when absent. */
@@ -66,18 +78,30 @@ interface Waiting {
   entry: Entry
   body: Uint8Array
   windows: Iterator<Uint8Array[]> | null
+  /** Who receives the parts of the body; '' = nobody yet. */
+  partsTo: string
   /** The number of the message that the call was sent in. */
   message: number
   due: number
   retryUntil: number
+  silence: number
+  repeat: boolean
+  /** The call was offered to all workers, and none has replied yet. */
+  isOffered: boolean
+  /** Last sign of its worker, or when the call was sent. */
+  heardAt: number
   resolve(answer: Answer): void
   reject(error: Error): void
 }
 
 const TIMEOUT_MS = 10_000
 const PATIENCE_MS = 1_500
+const SILENCE_MS = 5_000
+/** A worker that can take an offered call replies at once. */
+const OFFER_MS = 1_000
 const SWEEP_MS = 100
-const PAUSE_MS = 250
+/** A sweep that is later than this means that this process was paused, or its event loop blocked: nobody was silent. */
+const PAUSED_MS = 500
 /** How long a call waits before it is sent again when no worker serves its subject. */
 const NOBODY_MS = 50
 /** Time after a reconnect in which a worker that was disconnected, too, can still send its answer. */
@@ -107,6 +131,8 @@ export function openCaller(link: Link): Caller {
 
   function onEntry(call: Waiting, { kind, head, body, time }: Entry): void {
     const key = `${call.id}`
+    if (kind === KIND.ready) return onReady(call, decodeHead<{ member: string }>(head).member)
+    call.heardAt = Date.now()
     if (kind === KIND.whole) resolve(call, { head: decodeHead(head), body })
     else if (kind === KIND.announce) answers.announce(key, time, decodeHead(head))
     else if (kind === KIND.part) {
@@ -130,7 +156,10 @@ export function openCaller(link: Link): Caller {
     call.reject(error)
   }
 
+  /** The parts go to one worker only: a paused one that had the call before may ask for them late. */
   function sendWindow(call: Waiting, to: string): void {
+    if (call.partsTo === '') call.partsTo = to
+    if (call.partsTo !== to) return
     call.windows ??= windowsOf(call.id, call.body)
     for (const message of call.windows.next().value ?? []) link.nc.publish(to, message, { reply: `${inbox}.0` })
   }
@@ -145,12 +174,19 @@ export function openCaller(link: Link): Caller {
     }
   }
 
-  function enqueue(call: Waiting): void {
+  /** Sends the call at the end of this turn: to any worker, to all as an offer, or to one. */
+  function enqueue(call: Waiting, subject = call.isOffered ? all(call.subject) : call.subject): void {
+    call.heardAt = Date.now()
+    call.windows = null
+    call.partsTo = ''
     if (turn.size === 0) setImmediate(flush)
-    const group = turn.get(call.subject)
-    if (group === undefined) turn.set(call.subject, [call])
+    const group = turn.get(subject)
+    if (group === undefined) turn.set(subject, [call])
     else group.push(call)
   }
+
+  const entryOf = (call: Waiting): Entry =>
+    call.isOffered ? { kind: KIND.offer, id: call.id, time: 0, head: NOTHING, body: NOTHING } : call.entry
 
   /**
    * While the broker is away, calls wait here and are not published: the client would send a call after its caller got an
@@ -162,12 +198,13 @@ export function openCaller(link: Link): Caller {
     turn = new Map()
     for (const [subject, queued] of groups) {
       const calls = queued.filter(({ id }) => waiting.has(id))
+      const entries = calls.map(entryOf)
       let from = 0
-      for (const message of messagesOf(calls.map(call => call.entry))) {
+      for (const message of messagesOf(entries)) {
         const number = ++lastMessage
         for (const size = { left: message.length }; size.left > 0 && from < calls.length; from++) {
           calls[from]!.message = number
-          size.left -= sizeOf(calls[from]!.entry)
+          size.left -= sizeOf(entries[from]!)
         }
         try {
           link.nc.publish(subject, message, { reply: `${inbox}.${number}` })
@@ -178,15 +215,37 @@ export function openCaller(link: Link): Caller {
     }
   }
 
+  function onSilence(call: Waiting): void {
+    if (call.isOffered) return reject(call, fail('unavailable', noneReady(call.subject)))
+    if (!call.repeat) return reject(call, fail('unavailable', silent(call)))
+    link.log.warn({ subject: call.subject, ms: call.silence }, 'a worker is silent; its call is offered to all')
+    call.isOffered = true
+    enqueue(call)
+  }
+
+  function onReady(call: Waiting, member: string): void {
+    if (!call.isOffered) return
+    call.isOffered = false
+    enqueue(call, memberOf(call.subject, token('member', member)))
+  }
+
+  let sweptAt = Date.now()
   const sweep = setInterval(() => {
     const now = Date.now()
-    if (!link.connected()) {
-      for (const call of waiting.values())
+    const paused = now - sweptAt > PAUSED_MS ? now - sweptAt : 0
+    sweptAt = now
+    const isConnected = link.connected()
+    for (const call of waiting.values()) {
+      if (call.due <= now) reject(call, fail('unavailable', `${call.subject} did not answer in time`))
+      else if (!isConnected) {
+        call.heardAt = now
         if (call.message === 0 && call.retryUntil <= now)
           reject(call, fail('unavailable', 'The broker cannot be reached'))
+      } else {
+        call.heardAt += paused
+        if (now - call.heardAt >= (call.isOffered ? OFFER_MS : call.silence)) onSilence(call)
+      }
     }
-    for (const call of waiting.values())
-      if (call.due <= now) reject(call, fail('unavailable', `${call.subject} did not answer in time`))
   }, SWEEP_MS)
   sweep.unref()
 
@@ -194,9 +253,11 @@ export function openCaller(link: Link): Caller {
   const stopListening = link.onReconnect(() => {
     const before = lastMessage
     const lost = setTimeout(() => {
-      for (const call of waiting.values())
-        if (call.message > 0 && call.message <= before)
-          reject(call, fail('unavailable', 'The connection to the broker was lost before the answer'))
+      for (const call of waiting.values()) {
+        if (call.message === 0 || call.message > before) continue
+        if (call.repeat) enqueue(call)
+        else reject(call, fail('unavailable', 'The connection to the broker was lost before the answer'))
+      }
     }, LOST_MS)
     lost.unref()
     if (turn.size > 0) flush()
@@ -206,7 +267,13 @@ export function openCaller(link: Link): Caller {
     subject: string,
     head: CallHead,
     body: Uint8Array = NOTHING,
-    { timeout = TIMEOUT_MS, patience = PATIENCE_MS }: CallOptions = {},
+    {
+      timeout = TIMEOUT_MS,
+      patience = PATIENCE_MS,
+      silence = SILENCE_MS,
+      repeat = false,
+      offered: isOffered = false,
+    }: CallOptions = {},
   ): Promise<Answer> {
     if (closed) return Promise.reject(fail('unavailable', 'the connection was closed'))
     return new Promise((resolve, reject) => {
@@ -217,41 +284,36 @@ export function openCaller(link: Link): Caller {
       const entry: Entry = fits
         ? { kind: KIND.whole, id, time: timeout, head: bytes, body }
         : { kind: KIND.announce, id, time: body.length, head: encodeHead({ ...head, timeout }), body: NOTHING }
-      const retryUntil = now + Math.min(patience, timeout)
-      const due = now + timeout
-      const one: Waiting = { id, subject, entry, body, windows: null, message: 0, due, retryUntil, resolve, reject }
+      const one: Waiting = {
+        id,
+        subject,
+        entry,
+        body,
+        windows: null,
+        partsTo: '',
+        message: 0,
+        due: now + timeout,
+        retryUntil: now + Math.min(patience, timeout),
+        silence,
+        repeat,
+        isOffered,
+        heardAt: now,
+        resolve,
+        reject,
+      }
       waiting.set(id, one)
       enqueue(one)
     })
   }
 
-  async function callUntilAnswered(
-    subject: string,
-    head: CallHead,
-    body: Uint8Array = NOTHING,
-    { until = Infinity, pause = PAUSE_MS, signal, retryIf, onRetry, timeout = TIMEOUT_MS, patience }: RetryOptions = {},
-  ): Promise<Answer> {
-    for (;;) {
-      const options = { timeout: Math.max(1, Math.min(timeout, until - Date.now())), patience }
-      const last = await call(subject, head, body, options).catch((error: Error) => error)
-      if (!(last instanceof Error) && !retryIf?.(last)) return last
-      const tryAgain = () => !closed && !signal?.aborted
-      if (tryAgain() && Date.now() + pause < until) {
-        onRetry?.(last)
-        await sleep(pause, undefined, { signal }).catch(() => {})
-        if (tryAgain()) continue
-      }
-      if (last instanceof Error) throw last
-      return last
-    }
-  }
+  const untilAnswered = callUntilAnswered(call, () => closed)
 
   return {
     call,
     ask: async (subject, head, body, options) => succeed(await call(subject, head, body, options)),
-    callUntilAnswered,
+    callUntilAnswered: untilAnswered,
     askUntilAnswered: async (subject, head, body, options) =>
-      succeed(await callUntilAnswered(subject, head, body, { retryIf: isUnavailable, ...options })),
+      succeed(await untilAnswered(subject, head, body, { retryIf: isUnavailable, ...options })),
     close() {
       closed = true
       clearInterval(sweep)
@@ -263,14 +325,13 @@ export function openCaller(link: Link): Caller {
   }
 }
 
+const roleOf = (subject: string) => (subject.startsWith('host.') ? 'graphs' : 'resources')
+
 const nobodyServes = (subject: string): string =>
-  `No worker serves this request at the moment: start "weft ${subject.startsWith('host.') ? 'graphs' : 'resources'}"`
+  `No worker serves this request at the moment: start "weft ${roleOf(subject)}"`
 
-const isUnavailable = ({ head }: Answer) => head.code === 'unavailable'
+const noneReady = (subject: string): string => `No "weft ${roleOf(subject)}" worker can take this request at the moment`
 
-/** The answer; throws a WeftError when its status is an error. */
-function succeed(answer: Answer): Answer {
-  const { status, code, detail } = answer.head
-  if (status >= 400) throw fail(code !== undefined && code in ERRORS ? (code as ErrorCode) : 'internal', detail)
-  return answer
-}
+const silent = ({ subject, silence }: Waiting): string =>
+  `The "weft ${roleOf(subject)}" worker of this request has been silent for ${silence / 1_000} s; ` +
+  'whether it was carried out is not known'

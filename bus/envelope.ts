@@ -12,6 +12,12 @@ export const KIND = {
   part: 2,
   /** Receiver of an announced call to its caller: send the next parts to `head.inbox`. */
   go: 3,
+  /** Receiver to its caller: the call is still in progress. */
+  busy: 4,
+  /** Caller to all workers of a subject: which of you can take this call? */
+  offer: 5,
+  /** The answer: send the call to `head.member`. */
+  ready: 6,
 } as const
 
 export interface Entry {

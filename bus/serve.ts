@@ -2,11 +2,14 @@
  * The receiving side of calls: decodes, validates, awaits the handler, answers, logs. Handlers take a value and return a
  * value, or throw; they never answer themselves. A known error keeps its code, an unknown one is logged with its stack
  * and answered as `internal`. A call that cannot be read is refused, or dropped when it names no answerable id: it costs
- * its sender, never this process.
+ * its sender, never this process. A call that takes longer than a second is reported as in progress each second.
  */
+import type { Msg } from 'nats'
 import type { IValidation } from 'typia'
 import type { AnswerHead, CallHead } from '../schemas/calls.js'
 import { fail, InvalidFields, WeftError } from '../schemas/errors.js'
+import { token } from '../schemas/ids.js'
+import { all, one } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import { decodeAs, decodeFields } from './decode.js'
 import { decodeHead, type Entry, encodeHead, entriesOf, KIND, MAX_MESSAGE, messagesOf, NOTHING } from './envelope.js'
@@ -47,6 +50,11 @@ export const bytesHandler = (handle: Handle<Uint8Array>): Handler => ({ handle }
 export const fieldsHandler = <T>(json: (value: unknown) => IValidation<T>, handle: Handle<T>): Handler =>
   bytesHandler((bytes, context) => handle(decodeFields(bytes, json), context))
 
+export interface ServeOptions {
+  /** False: the calls that are offered to all workers are left to the others at the moment. */
+  isReady?: (verb: string) => boolean
+}
+
 interface Served {
   /** Takes no new call; resolves when the accepted ones are answered. */
   quiet(): Promise<void>
@@ -61,31 +69,58 @@ interface Call {
   deadline: number
 }
 
+/** A call whose handler is at work. */
+interface Running {
+  call: Call
+  /** When the caller was told last, by its start or by a sign. */
+  told_at: number
+}
+
 const MAX_DETAIL = 1_000
 const TIMEOUT_MS = 10_000
 const SWEEP_MS = 1_000
+/** A call is reported as in progress this often. Callers give up after 2 s without a sign at the earliest. */
+const SIGN_MS = 1_000
+const SIGN_SWEEP_MS = 250
 /** Bytes of bodies that are being assembled in this process; beyond it calls are refused with 429. */
 const MAX_IN_FLIGHT = 1024 * 1024 * 1024
 
-/** Serves `<prefix>.<verb>` for the verbs of the table, in one queue group. */
-export function serve(link: Link, prefix: string, group: string, handlers: { [verb: string]: Handler }): Served {
+/**
+ * Serves `<prefix>.<verb>` for the verbs of the table, in one queue group; calls that are offered to all workers of the
+ * group, and those that are sent to this one.
+ */
+export function serve(
+  link: Link,
+  prefix: string,
+  group: string,
+  handlers: { [verb: string]: Handler },
+  { isReady = () => true }: ServeOptions = {},
+): Served {
   const { nc, log } = link
   const inbox = link.inbox()
+  const member = token('member', inbox.slice(inbox.lastIndexOf('.') + 1))
   const bodies = openIncoming<Call>(MAX_IN_FLIGHT)
   const answers = openAnswers(link)
-  let running = 0
+  const running = new Set<Running>()
   let onIdle: (() => void) | null = null
 
-  const calls = link.subscribe(
-    `${prefix}.*`,
-    message => {
-      if (message.reply === undefined) return
+  function onCalls(message: Msg): void {
+    if (message.reply === undefined) return
+    const from = senderOf(message.reply)
+    const verb = verbOf(message.subject, prefix)
+    for (const entry of entriesOf(message.data)) refuseOnError(from, entry.id, () => receive(verb, from, entry))
+  }
+  const every = `${prefix}.*`
+  const subscriptions = [
+    link.subscribe(every, onCalls, { queue: group }),
+    link.subscribe(one(every, member), onCalls),
+    link.subscribe(all(every), message => {
+      if (message.reply === undefined || !isReady(verbOf(message.subject, prefix))) return
       const from = senderOf(message.reply)
-      const verb = message.subject.slice(prefix.length + 1)
-      for (const entry of entriesOf(message.data)) refuseOnError(from, entry.id, () => receive(verb, from, entry))
-    },
-    { queue: group },
-  )
+      for (const { kind, id } of entriesOf(message.data))
+        if (kind === KIND.offer) sign(from, id, KIND.ready, { member })
+    }),
+  ]
   const parts = link.subscribe(inbox, message => {
     if (message.reply === undefined) return
     const from = senderOf(message.reply)
@@ -96,6 +131,19 @@ export function serve(link: Link, prefix: string, group: string, handlers: { [ve
     bodies.discardIf(({ deadline }) => deadline <= now)
   }, SWEEP_MS)
   sweep.unref()
+  const signs = setInterval(() => {
+    const now = Date.now()
+    for (const work of running) {
+      const { from, id, deadline } = work.call
+      if (work.told_at > now - SIGN_MS || deadline <= now) continue
+      work.told_at = now
+      sign(from, id, KIND.busy)
+    }
+  }, SIGN_SWEEP_MS)
+  signs.unref()
+
+  const sign = (to: string, id: number, kind: number, head?: object) =>
+    answers.enqueue(to, { kind, id, time: 0, head: head === undefined ? NOTHING : encodeHead(head), body: NOTHING })
 
   function receive(verb: string, from: string, { kind, id, time, head: bytes, body }: Entry): void {
     const head = readHead(bytes)
@@ -112,8 +160,7 @@ export function serve(link: Link, prefix: string, group: string, handlers: { [ve
     else if (result !== null) void run(result.info, result.body)
   }
 
-  const requestWindow = (to: string, id: number) =>
-    answers.enqueue(to, { kind: KIND.go, id, time: 0, head: encodeHead({ inbox }), body: NOTHING })
+  const requestWindow = (to: string, id: number) => sign(to, id, KIND.go, { inbox })
 
   function refuseOnError(from: string, id: number, receive: () => void): void {
     try {
@@ -124,7 +171,8 @@ export function serve(link: Link, prefix: string, group: string, handlers: { [ve
   }
 
   async function run(call: Call, bytes: Uint8Array): Promise<void> {
-    running++
+    const mine: Running = { call, told_at: Date.now() }
+    running.add(mine)
     const started = performance.now()
     let status = 200
     try {
@@ -138,7 +186,8 @@ export function serve(link: Link, prefix: string, group: string, handlers: { [ve
     } catch (error) {
       status = refuse(call, error as Error, call.head)
     } finally {
-      if (--running === 0) onIdle?.()
+      running.delete(mine)
+      if (running.size === 0) onIdle?.()
       if (log.isLevelEnabled('debug')) {
         const ms = Math.round((performance.now() - started) * 10) / 10
         log.debug({ call: `${prefix}.${call.verb}`, status, ms, request_id: call.head.request_id }, 'call')
@@ -158,15 +207,19 @@ export function serve(link: Link, prefix: string, group: string, handlers: { [ve
 
   return {
     async quiet() {
-      await calls.drain()
-      if (running > 0) await new Promise<void>(done => (onIdle = done))
+      await Promise.all(subscriptions.map(each => each.drain()))
+      if (running.size > 0) await new Promise<void>(done => (onIdle = done))
       answers.flush()
       parts.unsubscribe()
       clearInterval(sweep)
+      clearInterval(signs)
       await nc.flush().catch(() => {})
     },
   }
 }
+
+/** The verb of `<prefix>.<verb>`, or of `<prefix>.<verb>.<who>`. */
+const verbOf = (subject: string, prefix: string): string => subject.slice(prefix.length + 1).split('.')[0]!
 
 /** The inbox that a message of calls was sent from, without the number of the message. */
 const senderOf = (reply: string): string => reply.slice(0, reply.lastIndexOf('.'))

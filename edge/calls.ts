@@ -9,9 +9,6 @@ import type { Route } from './routes.js'
 const CALL_MS = 60_000
 /** Time in which an idempotent call without an answer is repeated. */
 const REPEAT_MS = 20_000
-const TRY_MS = 5_000
-/** A large body needs longer to travel. */
-const BYTES_PER_MS = 2_000
 
 export async function callThrough(
   edge: Edge,
@@ -21,15 +18,15 @@ export async function callThrough(
   more?: Partial<CallHead>,
 ): Promise<void> {
   const head = more === undefined ? exchange.callHead() : { ...exchange.callHead(), ...more }
-  const answer = await edge.caller.call(route.subject, head, body, { timeout: CALL_MS })
+  const answer = await edge.caller.call(route.subject, head, body, { timeout: CALL_MS, repeat: route.repeats })
   exchange.releaseBody()
   forward(exchange, answer)
 }
 
 /** How an idempotent call is repeated: one that carries an id made here. */
-export const repeatOptions = (edge: Edge, body: Uint8Array): RetryOptions => ({
+export const repeatOptions = (edge: Edge): RetryOptions => ({
   until: Date.now() + REPEAT_MS,
-  timeout: TRY_MS + body.length / BYTES_PER_MS,
+  timeout: REPEAT_MS,
   signal: edge.stopping,
 })
 

@@ -39,6 +39,8 @@ export interface Row {
   test?: boolean
   /** Routes that create a run: how it is followed. */
   mode?: RunMode
+  /** A call of another method than GET that may be carried out twice. */
+  repeats?: boolean
 }
 
 /** Paths of the control plane: it needs its key, takes JSON only, and is closed to pages of other origins. */
@@ -50,6 +52,8 @@ export interface Route extends Row {
   /** Names of the path's parameters, in order. */
   params: string[]
   control: boolean
+  /** The call may be carried out twice: it is sent again when its worker is silent. */
+  repeats: boolean
 }
 
 const { create, get, join, state } = {
@@ -72,8 +76,8 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/internal/truncate', answer: 'json', subject: rpc('system', 'truncate'), auth: 'public', test: true },
 
   { method: 'POST', path: '/assistants', answer: 'json', subject: rpc('assistants', 'create'), auth: ['assistants:create'] },
-  { method: 'POST', path: '/assistants/search', answer: 'json', subject: rpc('assistants', 'search'), auth: ['assistants:search'] },
-  { method: 'POST', path: '/assistants/count', answer: 'json', subject: rpc('assistants', 'count'), auth: ['assistants:search'] },
+  { method: 'POST', path: '/assistants/search', answer: 'json', subject: rpc('assistants', 'search'), repeats: true, auth: ['assistants:search'] },
+  { method: 'POST', path: '/assistants/count', answer: 'json', subject: rpc('assistants', 'count'), repeats: true, auth: ['assistants:search'] },
   { method: 'GET', path: '/assistants/:assistant_id', answer: 'json', subject: rpc('assistants', 'get'), auth: ['assistants:read'] },
   { method: 'PATCH', path: '/assistants/:assistant_id', answer: 'json', subject: rpc('assistants', 'update'), auth: ['assistants:update'] },
   { method: 'DELETE', path: '/assistants/:assistant_id', answer: 'json', subject: rpc('assistants', 'delete'), auth: ['assistants:delete', 'threads:delete'], scope: 'assistants' },
@@ -81,19 +85,19 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/assistants/:assistant_id/schemas', answer: 'json', subject: rpc('assistants', 'schemas'), auth: ['assistants:read'] },
   { method: 'GET', path: '/assistants/:assistant_id/subgraphs', answer: 'json', subject: rpc('assistants', 'subgraphs'), auth: ['assistants:read'] },
   { method: 'GET', path: '/assistants/:assistant_id/subgraphs/:namespace', answer: 'json', subject: rpc('assistants', 'subgraphs'), auth: ['assistants:read'] },
-  { method: 'POST', path: '/assistants/:assistant_id/versions', answer: 'json', subject: rpc('assistants', 'versions'), auth: ['assistants:read'] },
+  { method: 'POST', path: '/assistants/:assistant_id/versions', answer: 'json', subject: rpc('assistants', 'versions'), repeats: true, auth: ['assistants:read'] },
   { method: 'POST', path: '/assistants/:assistant_id/latest', answer: 'json', subject: rpc('assistants', 'latest'), auth: ['assistants:update'] },
 
   { method: 'PUT', path: '/store/items', answer: 'json', subject: rpc('items', 'put'), auth: ['store:put'] },
   { method: 'GET', path: '/store/items', answer: 'json', subject: rpc('items', 'get'), auth: ['store:get'] },
   { method: 'DELETE', path: '/store/items', answer: 'json', subject: rpc('items', 'delete'), auth: ['store:delete'] },
-  { method: 'POST', path: '/store/items/search', answer: 'json', subject: rpc('items', 'search'), auth: ['store:search'] },
-  { method: 'POST', path: '/store/namespaces', answer: 'json', subject: rpc('items', 'namespaces'), auth: ['store:list_namespaces'] },
+  { method: 'POST', path: '/store/items/search', answer: 'json', subject: rpc('items', 'search'), repeats: true, auth: ['store:search'] },
+  { method: 'POST', path: '/store/namespaces', answer: 'json', subject: rpc('items', 'namespaces'), repeats: true, auth: ['store:list_namespaces'] },
 
   { method: 'POST', path: '/threads', answer: 'json', subject: rpc('threads', 'create'), auth: ['threads:create'] },
-  { method: 'POST', path: '/threads/search', answer: 'json', subject: rpc('threads', 'search'), auth: ['threads:search'] },
+  { method: 'POST', path: '/threads/search', answer: 'json', subject: rpc('threads', 'search'), repeats: true, auth: ['threads:search'] },
   { method: 'POST', path: '/threads/prune', answer: 'json', subject: rpc('threads', 'prune'), auth: ['threads:delete'] },
-  { method: 'POST', path: '/threads/count', answer: 'json', subject: rpc('threads', 'count'), auth: ['threads:search'] },
+  { method: 'POST', path: '/threads/count', answer: 'json', subject: rpc('threads', 'count'), repeats: true, auth: ['threads:search'] },
   { method: 'GET', path: '/threads/:thread_id', answer: 'json', subject: rpc('threads', 'get'), auth: ['threads:read'] },
   { method: 'PATCH', path: '/threads/:thread_id', answer: 'json', subject: rpc('threads', 'update'), auth: ['threads:update'] },
   { method: 'DELETE', path: '/threads/:thread_id', answer: 'json', subject: rpc('threads', 'delete'), auth: ['threads:delete'] },
@@ -103,9 +107,9 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/threads/:thread_id/state', answer: 'json', subject: rpc('threads', 'update_state'), auth: ['threads:update'] },
   { method: 'PATCH', path: '/threads/:thread_id/state', answer: 'json', subject: rpc('threads', 'patch_state'), auth: ['threads:update'] },
   { method: 'GET', path: '/threads/:thread_id/state/:checkpoint_id', answer: 'json', subject: state, auth: ['threads:read'] },
-  { method: 'POST', path: '/threads/:thread_id/state/checkpoint', answer: 'json', subject: rpc('threads', 'state_at'), auth: ['threads:read'] },
+  { method: 'POST', path: '/threads/:thread_id/state/checkpoint', answer: 'json', subject: rpc('threads', 'state_at'), repeats: true, auth: ['threads:read'] },
   { method: 'GET', path: '/threads/:thread_id/history', answer: 'json', subject: rpc('threads', 'history'), auth: ['threads:read'] },
-  { method: 'POST', path: '/threads/:thread_id/history', answer: 'json', subject: rpc('threads', 'search_history'), auth: ['threads:read'] },
+  { method: 'POST', path: '/threads/:thread_id/history', answer: 'json', subject: rpc('threads', 'search_history'), repeats: true, auth: ['threads:read'] },
   { method: 'GET', path: '/threads/:thread_id/stream', answer: 'join-thread', subject: rpc('threads', 'follow'), auth: ['threads:read'] },
   { method: 'POST', path: '/threads/:thread_id/commands', answer: 'command', subject: rpc('threads', 'command'), auth: COMMAND },
   { method: 'POST', path: '/threads/:thread_id/stream/events', answer: 'events', subject: rpc('threads', 'filter'), auth: ['threads:read'] },
@@ -113,8 +117,8 @@ const ROWS: readonly Row[] = [
 
   { method: 'POST', path: '/threads/:thread_id/runs/crons', answer: 'json', subject: rpc('crons', 'create_for_thread'), auth: ['crons:create', 'assistants:read', 'threads:read'] },
   { method: 'POST', path: '/runs/crons', answer: 'json', subject: rpc('crons', 'create'), auth: ['crons:create', 'assistants:read'] },
-  { method: 'POST', path: '/runs/crons/search', answer: 'json', subject: rpc('crons', 'search'), auth: ['crons:search', 'threads:search'] },
-  { method: 'POST', path: '/runs/crons/count', answer: 'json', subject: rpc('crons', 'count'), auth: ['crons:search', 'threads:search'] },
+  { method: 'POST', path: '/runs/crons/search', answer: 'json', subject: rpc('crons', 'search'), repeats: true, auth: ['crons:search', 'threads:search'] },
+  { method: 'POST', path: '/runs/crons/count', answer: 'json', subject: rpc('crons', 'count'), repeats: true, auth: ['crons:search', 'threads:search'] },
   { method: 'GET', path: '/runs/crons/:cron_id', answer: 'json', subject: rpc('crons', 'get'), auth: ['crons:read'] },
   { method: 'PATCH', path: '/runs/crons/:cron_id', answer: 'json', subject: rpc('crons', 'update'), auth: ['crons:update'] },
   { method: 'DELETE', path: '/runs/crons/:cron_id', answer: 'json', subject: rpc('crons', 'delete'), auth: ['crons:delete'] },
@@ -165,6 +169,7 @@ export const ROUTES: readonly Route[] = ROWS.map(row => ({
   ...row,
   params: [...row.path.matchAll(/:(\w+)/g)].map(([, name]) => name!),
   control: CONTROL.test(row.path),
+  repeats: row.repeats ?? row.method === 'GET',
 }))
 
 /** Parts of the API that are not served yet, by path. */

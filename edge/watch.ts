@@ -28,6 +28,7 @@ export interface Watch {
 
 const IDLE_MS = 5_000
 const PER_CALL = 1_000
+const SILENCE_MS = 2_000
 const SPREAD_MS = 1_000
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -51,7 +52,11 @@ export function openWatch(link: Link, caller: Caller): Watch {
     const run_ids = [...new Set(asked.map(one => one.run))]
     try {
       const body = encoder.encode(JSON.stringify({ run_ids }))
-      const answer = await caller.ask(rpc('runs', 'peek'), { request_id: 'watch' }, body, { timeout: IDLE_MS })
+      const answer = await caller.ask(rpc('runs', 'peek'), { request_id: 'watch' }, body, {
+        timeout: IDLE_MS,
+        silence: SILENCE_MS,
+        repeat: true,
+      })
       const { runs } = JSON.parse(decoder.decode(answer.body)) as { runs: Peek[] }
       const found = new Map(runs.map(run => [run.run_id, run]))
       for (const one of asked) if (all.has(one)) one.onPeek(found.get(one.run) ?? null)

@@ -7,6 +7,8 @@ export type RunId = Token<'run'>
 export type ThreadId = Token<'thread'>
 export type Pool = Token<'pool'>
 export type DeploymentId = Token<'deployment'>
+/** One process that serves calls. */
+export type Member = Token<'member'>
 
 const TOKEN = /^[A-Za-z0-9_-]{1,64}$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i

@@ -1,7 +1,7 @@
 /**
  * Every subject of the cluster. Nothing else spells one; arguments are branded tokens (schemas/ids.ts).
  */
-import type { DeploymentId, Pool, RunId, ThreadId } from './ids.js'
+import type { DeploymentId, Member, Pool, RunId, ThreadId } from './ids.js'
 
 type RpcNoun =
   | 'assistants'
@@ -18,6 +18,10 @@ type RpcNoun =
 
 /** Request and reply with a resource worker; one queue group per noun. */
 export const rpc = (noun: RpcNoun, verb: string): string => `rpc.${noun}.${verb}`
+/** All workers that serve a call, instead of one of its queue group. */
+export const all = (call: string): string => `${call}.all`
+/** One worker that serves a call. */
+export const one = (call: string, member: Member): string => `${call}.${member}`
 /** Wake-ups of one pool, in the work-queue stream. */
 export const queue = (pool: Pool): string => `queue.${pool}`
 /** Stored events of a resumable run; `block` = floor(first id / EVENTS_PER_BLOCK). */

@@ -66,7 +66,7 @@ export class EventSocket implements Socket, StallEntry {
         rpc('threads', 'socket_command'),
         call,
         bytes,
-        repeatOptions(this.edge, bytes),
+        repeatOptions(this.edge),
       )
       if (this.over) return
       if (head.status >= 400 && body.length === 0) throw new Error(head.detail)

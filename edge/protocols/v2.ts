@@ -16,7 +16,7 @@ import { openForwarder } from './v2-forwarder.js'
 
 export async function sendCommand(edge: Edge, exchange: Exchange, { subject }: Route, body: Uint8Array): Promise<void> {
   const head = { ...exchange.runHead(), run: { run_id: uuid(), mode: 'events' as const } }
-  const answer = await edge.caller.callUntilAnswered(subject, head, body, repeatOptions(edge, body))
+  const answer = await edge.caller.callUntilAnswered(subject, head, body, repeatOptions(edge))
   exchange.releaseBody()
   // A body that is no command is answered in the protocol's form.
   if (answer.head.status === 400 && answer.body.length > 0) exchange.reply(400, answer.body)
@@ -24,7 +24,7 @@ export async function sendCommand(edge: Edge, exchange: Exchange, { subject }: R
 }
 
 export async function openEvents(edge: Edge, exchange: Exchange, { subject }: Route, body: Uint8Array): Promise<void> {
-  const answer = await edge.caller.ask(subject, exchange.callHead(), body)
+  const answer = await edge.caller.ask(subject, exchange.callHead(), body, { repeat: true })
   exchange.releaseBody()
   if (exchange.over) return
   const { filter, from } = JSON.parse(Buffer.from(answer.body).toString()) as EventsAsked

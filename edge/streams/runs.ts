@@ -30,7 +30,7 @@ export async function createRun(edge: Edge, exchange: Exchange, route: Route, bo
   const head = { ...exchange.runHead(), run: { run_id, mode } }
   let answer: Answer
   try {
-    answer = await edge.caller.callUntilAnswered(route.subject, head, body, repeatOptions(edge, body))
+    answer = await edge.caller.callUntilAnswered(route.subject, head, body, repeatOptions(edge))
   } catch (error) {
     follower?.drop()
     throw error
@@ -87,10 +87,8 @@ interface JoinOptions {
 /** Authorises, finds, and clears a cancel that is due since the creator left. Null when it was refused and answered. */
 async function join(edge: Edge, exchange: Exchange, route: Route, { mode, resumes = false }: JoinOptions) {
   const head = exchange.callHead()
-  const answer = await edge.caller.call(route.subject, {
-    ...head,
-    run: { run_id: head.params!.run_id!, mode, resumes },
-  })
+  const asked = { ...head, run: { run_id: head.params!.run_id!, mode, resumes } }
+  const answer = await edge.caller.call(route.subject, asked, undefined, { repeat: true })
   const { run, status } = answer.head
   if (status >= 400) {
     forward(exchange, answer)

@@ -163,7 +163,7 @@ export class ThreadReader {
 
   private async follow(from: From, may_miss: boolean): Promise<Followed> {
     const body = Buffer.from(JSON.stringify({ from, may_miss }))
-    const answer = await this.edge.caller.ask(rpc('threads', 'follow'), this.call, body)
+    const answer = await this.edge.caller.ask(rpc('threads', 'follow'), this.call, body, { repeat: true })
     return JSON.parse(Buffer.from(answer.body).toString()) as Followed
   }
 

@@ -60,7 +60,8 @@ class ThreadStream extends ThreadAnswer {
     const { run_id } = run
     if (this.wants() === 'events') this.send('run_done', JSON.stringify({ run_id, status }), endSeqOf(last, run))
     if (!this.modes.has('state_update')) return
-    const { body } = await this.edge.caller.ask(rpc('threads', 'final_state'), this.exchange.callHead())
+    const head = this.exchange.callHead()
+    const { body } = await this.edge.caller.ask(rpc('threads', 'final_state'), head, undefined, { repeat: true })
     this.send('state_update', Buffer.from(body).toString(), stateSeqOf(last, run))
   }
 

@@ -17,13 +17,17 @@ interface Rights {
   subscribe: string[]
 }
 
+/** A call to any worker of its queue group, to all of them, or to one. */
+const calls = (noun: string, ...verbs: string[]) =>
+  verbs.flatMap(verb => [`rpc.${noun}.${verb}`, `rpc.${noun}.${verb}.*`])
+
 /** Orders, and the secrets that come with them: for deploy workers alone. */
-const DEPLOYER = ['claim', 'renew', 'advance', 'log', 'active', 'env'].map(verb => `rpc.deployments.${verb}`)
+const DEPLOYER = calls('deployments', 'claim', 'renew', 'advance', 'log', 'active', 'env')
 
 export const RIGHTS: { [role in Role]: Rights } = {
   edge: {
     publish: ['rpc.>', 'ctl.run.*', '$JS.API.DIRECT.GET.EVENTS', '_INBOX_resources.>'],
-    never: [...DEPLOYER, 'rpc.assistants.register', 'rpc.assistants.retire'],
+    never: [...DEPLOYER, ...calls('assistants', 'register', 'retire')],
     subscribe: ['_INBOX_edge.>', 'live.*', 'end.*', 'event.>'],
   },
   resources: {
@@ -46,10 +50,10 @@ export const RIGHTS: { [role in Role]: Rights } = {
   },
   graphs: {
     publish: [
-      ...['claim', 'heartbeat', 'stream_full', 'finish', 'release'].map(verb => `rpc.runs.${verb}`),
-      ...['save', 'get', 'list'].map(verb => `rpc.checkpoints.${verb}`),
-      'rpc.items.batch',
-      'rpc.assistants.register',
+      ...calls('runs', 'claim', 'heartbeat', 'stream_full', 'finish', 'release'),
+      ...calls('checkpoints', 'save', 'get', 'list'),
+      ...calls('items', 'batch'),
+      ...calls('assistants', 'register'),
       '_INBOX_resources.>',
       '_INBOX_edge.>',
       '_INBOX_graphs.>',
@@ -62,7 +66,7 @@ export const RIGHTS: { [role in Role]: Rights } = {
     subscribe: ['_INBOX_graphs.>', 'ctl.run.*', 'ctl.worker.*', 'event.>', 'host.>'],
   },
   deployer: {
-    publish: [...DEPLOYER, 'rpc.assistants.retire', '_INBOX_resources.>'],
+    publish: [...DEPLOYER, ...calls('assistants', 'retire'), '_INBOX_resources.>'],
     subscribe: ['_INBOX_deployer.>', 'deploy.task.>', 'event.>'],
   },
 }

@@ -11,6 +11,8 @@ import { rpc } from '../../schemas/subjects.js'
 /** An unreachable store pauses a run; after this time the run is given back. */
 export const STORE_MS = 60_000
 export const HEARTBEAT_MS = 5_000
+/** A resource worker that gives no sign for this time gets no heartbeat: another one does. */
+const SILENCE_MS = 2_000
 
 const has = (code: string) => (error: unknown) => error instanceof WeftError && error.code === code
 /** A later attempt holds the run. */
@@ -49,7 +51,8 @@ export function openLeaseClient(caller: Caller, worker: string, app: string): Le
   return {
     claim({ run_id, thread_id }) {
       const body = json({ run_id, thread_id, worker } satisfies Claim)
-      return caller.ask(rpc('runs', 'claim'), { request_id: run_id }, body, { timeout: 10_000, patience: 5_000 })
+      const options = { timeout: 10_000, patience: 5_000, repeat: true }
+      return caller.ask(rpc('runs', 'claim'), { request_id: run_id }, body, options)
     },
     async checkpoints(verb, lease, body) {
       const head = lease === null ? { request_id: '', app } : headOf(lease)
@@ -67,7 +70,9 @@ export function openLeaseClient(caller: Caller, worker: string, app: string): Le
     async heartbeat(leases) {
       const body = json({ worker, runs: leases.map(({ run_id, token }) => ({ run_id, token })) })
       const head = { request_id: worker }
-      return parse<HeartbeatReply>(await caller.ask(rpc('runs', 'heartbeat'), head, body, { timeout: HEARTBEAT_MS }))
+      // A run of which no heartbeat was stored for 12 s is taken over.
+      const options = { timeout: HEARTBEAT_MS, silence: SILENCE_MS, repeat: true }
+      return parse<HeartbeatReply>(await caller.ask(rpc('runs', 'heartbeat'), head, body, options))
     },
     stopRetrying: () => stopping.abort(),
   }
