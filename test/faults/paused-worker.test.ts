@@ -113,3 +113,50 @@ t.test('a worker that resumes after its runs were taken over writes nothing', as
   t.ok(later.every(values => (values as { done: number[] }).done.length === 5))
   t.equal(zombie.child.exitCode, null, 'the old worker continues')
 })
+
+/** The silence after which another worker is asked, and a margin for a loaded machine: it was 30 s. */
+const STATE_MS = 12_000
+
+t.test('the state of running threads is read while one of two workers is paused, and while both are', async t => {
+  const roles = await startRoles({ app: 'test/apps/faults', graphs: 2 })
+  const logs = stepLogs()
+  t.teardown(async () => {
+    for (const worker of roles.graphs) worker.kill('SIGCONT')
+    await roles.stop()
+    logs.remove()
+  })
+  const url = roles.urls[0]!
+  const client = lines[0]!.connect(url)
+  const threads: string[] = []
+  for (let n = 0; n < 4; n++) {
+    const { thread_id } = await client.threads.create()
+    threads.push(thread_id)
+    const log = logs.log()
+    const input = { log: log.file, steps: 8, at: 4, harm: 'hold', times: 1 }
+    await client.runs.create(thread_id, 'poison', { input, durability: 'sync' })
+    await log.begun(4)
+  }
+  const stored = await client.threads.create()
+  const values = await client.runs.wait(stored.thread_id, 'nested', { input: {} })
+  const read = async (thread_id: string, query = '') => {
+    const since = Date.now()
+    const answer = await fetch(`${url}/threads/${thread_id}/state${query}`)
+    const ms = Date.now() - since
+    t.ok(ms < STATE_MS, `answered after ${ms} ms`)
+    return { status: answer.status, body: (await answer.json()) as { values?: object } }
+  }
+
+  roles.graphs[0]!.kill('SIGSTOP')
+  for (const { status, body } of await Promise.all(threads.map(thread_id => read(thread_id)))) {
+    t.equal(status, 200)
+    t.match(body, { values: { done: [1, 2, 3] } }, 'the state at the latest checkpoint')
+  }
+  roles.graphs[1]!.kill('SIGSTOP')
+  const plain = await read(stored.thread_id)
+  t.same(plain.body.values, values)
+  const nested = await read(stored.thread_id, '?subgraphs=true')
+  t.same(nested, plain, 'without the states of subgraphs when no host answers')
+  const { status, body } = await read(threads[0]!)
+  t.equal(status, 503, 'nothing is stored that could be answered')
+  t.match(body, { detail: /No graph host/ })
+})

@@ -2,14 +2,23 @@
 import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
 import { type Call, validateCallFailure } from '../../schemas/host.js'
 import { type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
+import { isStuck } from './host-choice.js'
 import type { GraphHost } from './host-process.js'
 import type { RunTable } from './run-table.js'
 
 const CALL_MS = 30_000
+/** A call that has waited this long for a host that another slot blocks goes to another host. */
+const STUCK_MS = 2_000
+const CHECK_MS = 250
 
 export interface HostCalls {
   /** Passes a call to graph code, and its answer back. `host` is null when none is ready. */
   call(host: GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }>
+  /**
+   * As `call`, to a host that `pick` returns. Another host is asked when the code of another slot blocks this one; throws
+   * unavailable when there is none.
+   */
+  callAny(pick: (tried: ReadonlySet<GraphHost>) => GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }>
   /** A `called` frame of this host. The answer to a call of another host is malformed. */
   onAnswer(host: GraphHost, frame: Frame): void
   /** Fails the calls that wait for a host that has ended. */
@@ -26,7 +35,7 @@ export function openHostCalls(table: RunTable): HostCalls {
   const pending = new Map<number, PendingCall>()
   let lastId = 0
 
-  function call(host: GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }> {
+  function call(host: GraphHost | null, body: Uint8Array, onStuck?: () => void): Promise<{ body: Uint8Array }> {
     if (host === null) return Promise.reject(fail('unavailable', 'No graph host is up at the moment'))
     const id = ++lastId
     // The resource worker has written it, and the slot may read the checkpoints of its thread only.
@@ -35,6 +44,7 @@ export function openHostCalls(table: RunTable): HostCalls {
     return new Promise((resolve, reject) => {
       const settle = () => {
         clearTimeout(timer)
+        clearInterval(checks)
         pending.delete(id)
         giveBack()
       }
@@ -53,13 +63,34 @@ export function openHostCalls(table: RunTable): HostCalls {
         },
       }
       const timer = setTimeout(() => call.fail('The graph did not answer in time'), CALL_MS)
+      const since = performance.now()
+      const checks = setInterval(() => {
+        if (onStuck === undefined || performance.now() - since < STUCK_MS) return
+        if (!isStuck(host) || host.holder === slot) return
+        onStuck()
+        call.fail('The graph host is blocked by a run')
+      }, CHECK_MS)
       pending.set(id, call)
       host.send({ kind: TO_HOST.call, id, slot, body })
     })
   }
 
+  async function callAny(pick: (tried: ReadonlySet<GraphHost>) => GraphHost | null, body: Uint8Array) {
+    const tried = new Set<GraphHost>()
+    for (;;) {
+      const host = pick(tried)
+      let isLeft = false
+      try {
+        return await call(host, body, () => (isLeft = true))
+      } catch (error) {
+        if (!isLeft || host === null || pick(tried.add(host)) === null) throw error
+      }
+    }
+  }
+
   return {
     call,
+    callAny,
     onAnswer(host, frame) {
       const call = pending.get(frame.id)
       // A call that took too long is no longer pending.

@@ -8,6 +8,7 @@ import type { GraphHost } from './host-process.js'
 export const MAX_SLOTS = 1_000
 /** A host whose event loop is later than this gets no new run while another is ready (design 2.8). */
 const LATE_MS = 50
+const STUCK_MS = 2_000
 /** A run waits this long for a host that is drained for it; then it shares the host with what is left in it. */
 const SHARE_MS = 5_000
 /** A host is drained this long after the last run has asked for it: waiting runs ask every 5 s at least. */
@@ -21,8 +22,8 @@ export type Isolation = 'shared' | 'graph' | 'solo'
 export interface HostChoice {
   /** The host for the next run of this graph, which has waited for `waited_ms`; null: none yet. */
   pick(graph_id: string, isolation: Isolation, waited_ms: number): GraphHost | null
-  /** The host for a call; null when none is ready. */
-  pickForCall(): GraphHost | null
+  /** The host for a call, other than those that were `tried`; null when none is ready. */
+  pickForCall(tried?: ReadonlySet<GraphHost>): GraphHost | null
 }
 
 export interface HostChoiceOptions {
@@ -86,10 +87,17 @@ export function openHostChoice({ ready, wanted, grow }: HostChoiceOptions): Host
 
   return {
     pick,
-    pickForCall: () =>
-      leastLoaded(withFreeSlots().filter(host => reservedFor(host) === null)) ?? leastLoaded(withFreeSlots()),
+    pickForCall(tried = NONE) {
+      const untried = withFreeSlots().filter(host => !tried.has(host))
+      return leastLoaded(untried.filter(host => reservedFor(host) === null && !isStuck(host))) ?? leastLoaded(untried)
+    },
   }
 }
+
+const NONE: ReadonlySet<GraphHost> = new Set()
+
+/** Its event loop does not turn: what it is asked waits. */
+export const isStuck = (host: GraphHost): boolean => host.blocked || host.late() > STUCK_MS
 
 const loadOf = (host: GraphHost) => host.slots.size + (host.holder !== 0 || host.late() > LATE_MS ? MAX_SLOTS : 0)
 

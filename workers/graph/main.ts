@@ -93,16 +93,13 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     onExit: supervisor.onHostEnd,
   })
   life.push({ name: 'describer', stop: () => describer.stop() })
+  const call = bytesHandler(bytes => supervisor.callAny(hosts.pickForCall, bytes))
   const describe = bytesHandler(async bytes => supervisor.call(await describer.host(), bytes))
-  const call = bytesHandler(bytes => supervisor.call(hosts.pickForCall(), bytes))
-  const served = serve(link, `host.${pool}`, 'graphs', {
-    state: call,
-    history: call,
-    update: call,
-    draw: describe,
-    schemas: describe,
-    subgraphs: describe,
-  })
+  const onThreads = { state: call, history: call, update: call }
+  const onGraphs = { draw: describe, schemas: describe, subgraphs: describe }
+  // A question about a graph has a host of its own.
+  const isReady = (verb: string) => verb in onGraphs || hosts.canAnswer()
+  const served = serve(link, `host.${pool}`, 'graphs', { ...onThreads, ...onGraphs }, { isReady })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
   supervisor.start(
     hosts,

@@ -9,7 +9,7 @@ import type { Log } from '../../bus/log.js'
 import type { Hello } from '../../schemas/host.js'
 import type { HostUser } from '../host-user.js'
 import type { Frame } from '../pipe.js'
-import { openHostChoice } from './host-choice.js'
+import { isStuck, openHostChoice } from './host-choice.js'
 import type { HostEnd } from './host-end.js'
 import { type GraphHost, startHost } from './host-process.js'
 
@@ -33,8 +33,10 @@ export interface HostPool {
    * waited too long for that, with runs of its graph.
    */
   pick(graph_id: string, isSuspect: boolean, waited_ms: number): GraphHost | null
-  /** The host for a call; null when none is ready. */
-  pickForCall(): GraphHost | null
+  /** The host for a call, other than those that were `tried`; null when none is ready. */
+  pickForCall(tried?: ReadonlySet<GraphHost>): GraphHost | null
+  /** A host can answer a call now. */
+  canAnswer(): boolean
   /** The graph shares no host with other graphs from now on. */
   isolate(graph_id: string, why: string): void
   all(): readonly GraphHost[]
@@ -163,6 +165,7 @@ export function startPool({
       return choice.pick(graph_id, isolation, waited_ms)
     },
     pickForCall: choice.pickForCall,
+    canAnswer: () => [...ready].some(host => !isStuck(host)),
     isolate(graph_id, why) {
       if (isolated.has(graph_id) || graphCount === 1) return
       isolated.add(graph_id)

@@ -18,7 +18,7 @@ import { attemptOf } from '../../schemas/subjects.js'
 import { ANSWER, ASK, CHUNK, FROM_HOST, type Frame, MalformedFrame, monotonicMs, readJson, TO_HOST } from '../pipe.js'
 import { type Claimed, openClaims } from './claims.js'
 import { openHandBack } from './hand-back.js'
-import { openHostCalls } from './host-calls.js'
+import { type HostCalls, openHostCalls } from './host-calls.js'
 import type { HostEnd } from './host-end.js'
 import type { GraphHost } from './host-process.js'
 import { HEARTBEAT_MS, isFenced, isUnreachable, openLeaseClient, STORE_MS } from './lease-client.js'
@@ -67,6 +67,8 @@ export interface Supervisor {
   fill(): void
   /** Passes a call to graph code, and its answer back. `host` is null when none is ready. */
   call(host: GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }>
+  /** As `call`, to a host that `pick` returns; another one is asked when a run blocks it. */
+  callAny: HostCalls['callAny']
   /** Frames dropped because their slot was not assigned. */
   foreignFrames(): number
   running(): number
@@ -324,6 +326,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     onHostEnd,
     fill,
     call: calls.call,
+    callAny: calls.callAny,
     foreignFrames: () => foreign,
     running: table.size,
     quiet() {

@@ -1,5 +1,5 @@
 /** Questions to graph code about a thread (design 2.8): a graph worker of the thread's graph lends a host. */
-import { fail } from '../../../schemas/errors.js'
+import { fail, WeftError } from '../../../schemas/errors.js'
 import type { DrawCall, HistoryCall, SchemasCall, StateCall, SubgraphsCall, UpdateCall } from '../../../schemas/host.js'
 import { token } from '../../../schemas/ids.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
@@ -10,6 +10,8 @@ import { findAssistant } from '../rows/assistant.js'
 
 /** A host has 30 s to answer. */
 const CALL_MS = 35_000
+/** A graph worker that gives no sign for this time is not waited for. Supervisors run no user code, so they are quick. */
+const SILENCE_MS = 2_000
 
 export type Question =
   | Omit<StateCall, 'graph_id' | 'thread_id' | 'config'>
@@ -28,7 +30,10 @@ interface Asked {
   timeout?: number
 }
 
-/** Answer bytes (schemas/host.ts). Throws unavailable when no host answers in time, and the errors of the host. */
+/**
+ * Answer bytes (schemas/host.ts). A question changes nothing, so that another worker is asked when one is silent or has
+ * no host for it. Throws unavailable when no host answers in time, and the errors of the host.
+ */
 export async function askHost(
   { caller, apps }: Pick<Deps, 'caller' | 'apps'>,
   { app, thread_id, graph_id, config = {}, timeout = CALL_MS }: Asked,
@@ -37,9 +42,19 @@ export async function askHost(
   const pool = await apps.poolOf(app, graph_id)
   if (pool === null) throw fail('unavailable', `Nobody serves the graph "${graph_id}" at the moment`)
   const body = Buffer.from(JSON.stringify({ ...question, graph_id, thread_id, config }))
-  const answer = await caller.ask(host(token('pool', pool), question.verb), { request_id: '' }, body, { timeout })
-  return answer.body
+  const until = Date.now() + timeout
+  const ask = async (offered: boolean) => {
+    const options = { timeout: until - Date.now(), silence: SILENCE_MS, repeat: true, offered }
+    return (await caller.ask(host(token('pool', pool), question.verb), { request_id: '' }, body, options)).body
+  }
+  return ask(false).catch(error => {
+    if (!isUnavailable(error) || Date.now() >= until) throw error
+    return ask(true)
+  })
 }
+
+/** No host answered: none is ready, or none in time. */
+export const isUnavailable = (error: unknown): boolean => error instanceof WeftError && error.code === 'unavailable'
 
 /** As askHost, with the graph and the assistant of the thread. Throws bad_request when the thread has no graph. */
 export async function askGraph(deps: Deps, row: ThreadRow, question: Question): Promise<Uint8Array> {

@@ -4,11 +4,10 @@
  * computes it before the thread is released, so that a client that reads the thread after the end of the run gets it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { WeftError } from '../../../schemas/errors.js'
 import type { Interrupt } from '../../../schemas/threads.js'
 import type { RunSummary, StateRow, ThreadRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
-import { askHost } from './ask-graph.js'
+import { askHost, isUnavailable } from './ask-graph.js'
 import { readLeft, refreshState, STATE, splitState } from './kept-state.js'
 
 /** Longest time that the thread is held for this; a host that was killed is replaced in about a second. */
@@ -41,7 +40,7 @@ export async function computeFinalState(deps: Deps, thread: ThreadRow, run: RunS
       const state = splitState(head, text)
       return { ...readLeft(state.rest), state, fresh: true }
     } catch (error) {
-      const retry = error instanceof WeftError && error.code === 'unavailable' && Date.now() + RETRY_MS < until
+      const retry = isUnavailable(error) && Date.now() + RETRY_MS < until
       if (retry) await sleep(RETRY_MS)
       else {
         deps.link.log.warn({ err: error, thread_id, run_id: run.run_id }, 'the final state of a run was not computed')

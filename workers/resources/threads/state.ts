@@ -26,7 +26,7 @@ import { requireCheckpoint, rowsOf } from '../rows/checkpoint.js'
 import { EMPTY_STATE, stateText } from '../rows/text.js'
 import { requireThread, threadIdOf } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
-import { askGraph, graphIds } from '../state/ask-graph.js'
+import { askGraph, graphIds, isUnavailable } from '../state/ask-graph.js'
 import { refreshState, settledOf } from '../state/kept-state.js'
 import { patch } from './patch.js'
 
@@ -63,18 +63,27 @@ export const stateHandlers = (deps: Deps) => ({
 /** Default length of a history. */
 const HISTORY = 10
 
-/** The ThreadState at a checkpoint, or the latest of a namespace, as JSON text. */
+/**
+ * The ThreadState at a checkpoint, or the latest of a namespace, as JSON text. When no host answers, the latest state is
+ * the last one that was stored, without the states of subgraphs.
+ */
 export async function stateOf(deps: Deps, row: ThreadRow, checkpoint: Checkpoint, subgraphs: boolean) {
   const { checkpoint_id, checkpoint_ns } = checkpoint
   if (!checkpoint_id && (row.latest_checkpoint_id === null || graphIds(row).graph_id === undefined)) return EMPTY_STATE
   if (!checkpoint_id && !checkpoint_ns && !subgraphs) {
     const { state, stale } = await refreshState(deps, row, await deps.store.threads.state(row.thread_id))
+    if (state?.rest) return stateText(state.values, state.rest)
     if (stale) throw fail('unavailable', 'No graph host can compute the state of this thread at the moment')
-    return state?.rest ? stateText(state.values, state.rest) : EMPTY_STATE
+    return EMPTY_STATE
   }
   // The library would answer an empty state for an unknown checkpoint.
   await requireCheckpoint(deps.store, row.thread_id, checkpoint)
-  return askGraph(deps, row, { verb: 'state', checkpoint, subgraphs })
+  return askGraph(deps, row, { verb: 'state', checkpoint, subgraphs }).catch(async error => {
+    const stored = checkpoint_ns || !isUnavailable(error) ? null : await deps.store.threads.state(row.thread_id)
+    if (!stored?.rest || (checkpoint_id && stored.latest_checkpoint_id !== checkpoint_id)) throw error
+    deps.link.log.warn({ err: error, thread_id: row.thread_id }, 'no host answered: the stored state is served')
+    return stateText(stored.values, stored.rest)
+  })
 }
 
 /** States of the thread, newest first, as JSON text. */
