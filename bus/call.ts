@@ -12,6 +12,14 @@ import type { AnswerHead, CallHead } from '../schemas/calls.js'
 import { fail } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
 import { all, one as memberOf } from '../schemas/subjects.js'
+import {
+  type Answer,
+  type CallOptions,
+  callUntilAnswered,
+  isUnavailable,
+  type RetryOptions,
+  succeed,
+} from './answer.js'
 import type { Link } from './connect.js'
 import {
   decodeHead,
@@ -25,38 +33,6 @@ import {
   sizeOf,
 } from './envelope.js'
 import { openIncoming, windowsOf } from './parts.js'
-import { callUntilAnswered, isUnavailable, succeed } from './retry.js'
-
-export interface Answer {
-  head: AnswerHead
-  body: Uint8Array
-}
-
-export interface CallOptions {
-  /** Milliseconds until the call rejects; 10,000 when absent. */
-  timeout?: number
-  /** Milliseconds to repeat the call while no worker serves the subject; 1,500 when absent. */
-  patience?: number
-  /** Milliseconds without a sign of the worker after which it counts as dead; 5,000 when absent. */
-  silence?: number
-  /** The call may be carried out twice: when its worker is silent, or the broker was away, it is sent to another one. */
-  repeat?: boolean
-  /** The call is offered to all workers from the start: only one that can take it now gets it. */
-  offered?: boolean
-}
-
-export interface RetryOptions extends Omit<CallOptions, 'repeat'> {
-  /** Milliseconds since the epoch after which no further try is made; no end when absent. */
-  until?: number
-  /** Milliseconds between two tries; 250 when absent. */
-  pause?: number
-  /** Ends the pause and allows no further try. A try in progress is not interrupted. */
-  signal?: AbortSignal
-  /** Answers that count as no answer. */
-  retryIf?: (answer: Answer) => boolean
-  /** Called before each pause: the error of the last try, or its refused answer. */
-  onRetry?: (last: Error | Answer) => void
-}
 
 export interface Caller {
   call(subject: string, head: CallHead, body?: Uint8Array, options?: CallOptions): Promise<Answer>

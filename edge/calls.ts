@@ -1,5 +1,5 @@
 /** Plain calls: forwards the body's bytes to a worker and the answer's bytes back, and parses neither. */
-import type { Answer, RetryOptions } from '../bus/call.js'
+import type { Answer, RetryOptions } from '../bus/answer.js'
 import type { CallHead } from '../schemas/calls.js'
 import { ERRORS } from '../schemas/errors.js'
 import type { Edge } from './context.js'

@@ -1,5 +1,5 @@
 /** Health and version of this server (API: assistants 5). Never needs credentials. */
-import type { Answer } from '../bus/call.js'
+import type { Answer } from '../bus/answer.js'
 import { validateAppInfo } from '../schemas/calls.js'
 import { ERRORS } from '../schemas/errors.js'
 import { isTrue } from '../schemas/query.js'

@@ -1,5 +1,5 @@
 /** The result of a run that has ended, as `wait` answers it. */
-import type { Answer } from '../../bus/call.js'
+import type { Answer } from '../../bus/answer.js'
 import { rpc } from '../../schemas/subjects.js'
 import type { Edge } from '../context.js'
 

@@ -3,7 +3,7 @@
  * missed; every error of a create is answered as plain HTTP before a stream starts.
  */
 import { v7 as uuid } from 'uuid'
-import type { Answer } from '../../bus/call.js'
+import type { Answer } from '../../bus/answer.js'
 import { fail } from '../../schemas/errors.js'
 import { isTrue } from '../../schemas/query.js'
 import { isTerminal, type RunMode } from '../../schemas/runs.js'

@@ -2,7 +2,8 @@
  * The calls of a supervisor to the resource workers under its leases. A refusal is not an outage: `fenced` is thrown at
  * once, a call without an answer is repeated until the store has been unreachable for a minute.
  */
-import type { Answer, Caller } from '../../bus/call.js'
+import type { Answer } from '../../bus/answer.js'
+import type { Caller } from '../../bus/call.js'
 import type { Job } from '../../bus/queue.js'
 import type { Claim, HeartbeatReply, Lease, Release, Released } from '../../schemas/calls.js'
 import { WeftError } from '../../schemas/errors.js'
