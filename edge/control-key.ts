@@ -2,7 +2,7 @@
  * Checks the key of the control plane. The resource worker that made the key stores it; an edge elsewhere asks for its
  * SHA-256, so that the key never travels.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { Caller } from '../bus/call.js'
 import type { Config } from '../schemas/config.js'
 import { rpc } from '../schemas/subjects.js'
@@ -39,4 +39,4 @@ export function openControlKey({ control_key }: Config, caller: Caller): Control
   }
 }
 
-const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
+const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')

@@ -5,7 +5,7 @@
  * The promise between the two: when `contains(stored, filter)`, then each of `keysOf(filter)` is among `keysOf(stored)`,
  * or `keysOf(stored)` is `[ANY_KEY]`.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { fail } from './errors.js'
 
 /** The only key of a document that has too many: it stays a candidate for every filter. */
@@ -79,8 +79,7 @@ function collect(value: unknown, path: string, keys: Set<string>): boolean {
   return Object.keys(value).every(key => collect((value as Values)[key], `${path}.${JSON.stringify(key)}`, keys))
 }
 
-const shortened = (key: string): string =>
-  PLAIN.test(key) ? key : `#${createHash('sha256').update(key).digest('base64url')}`
+const shortened = (key: string): string => (PLAIN.test(key) ? key : `#${hash('sha256', key, 'base64url')}`)
 
 type Values = { [key: string]: unknown }
 const isCompound = (value: unknown): value is object => typeof value === 'object' && value !== null

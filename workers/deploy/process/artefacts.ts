@@ -2,10 +2,10 @@
  * The artefact store: finished read-only trees, named by the hash of all their inputs. A tree is renamed into place and
  * its note is written last, so a tree whose note has the right checksum is complete after any crash.
  */
-import { createHash, randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { chmod, lchown, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { HostUser } from '../../host-user.js'
+import type { HostUser } from '../../child/process.js'
 import { hashOf } from './fetch.js'
 
 /** Inputs of a build; two builds with equal inputs are the same artefact. */
@@ -41,7 +41,7 @@ export interface Artefacts {
 export const keyOf = (ingredients: Ingredients): string => {
   const { content, repo, config, install_command, build_command, runtime } = ingredients
   const text = JSON.stringify([content, repo, config, install_command, build_command, runtime])
-  return createHash('sha256').update(text).digest('hex')
+  return hash('sha256', text)
 }
 
 const KEY = /^[0-9a-f]{64}$/

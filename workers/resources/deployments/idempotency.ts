@@ -3,7 +3,7 @@
  * body answers the deployment that it created, and another body is 409. The record holds a keyed digest of the body,
  * because the body holds secrets.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { fail } from '../../../schemas/errors.js'
 import type { RecordRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
@@ -21,7 +21,7 @@ interface Made {
 /** The record that binds the key to the deployment. */
 export function idempotencyRecord({ ring }: Deps, key: string, body: unknown, deployment_id: string): RecordRow {
   const made: Made = { fingerprint: ring.prints(JSON.stringify(body))[0]!, deployment_id }
-  const id = createHash('sha256').update(`deployments ${key}`).digest('hex')
+  const id = hash('sha256', `deployments ${key}`)
   return newRecord(KIND, id, { body: JSON.stringify(made), due_at: Date.now() + KEEP_MS })
 }
 

@@ -6,7 +6,7 @@
  * The revision in progress is part of the aggregate (`rollout`), so claim, fence and cutover are compare-and-sets of
  * one record. The revision's own record receives the outcome afterwards; while it is the rollout, the rollout counts.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { DeployTaskKind, Graph } from '../../../schemas/deploy-calls.js'
 import type {
   DeploymentStatus,
@@ -137,7 +137,7 @@ export const slugOf = (name: string, id: string): string =>
       .replace(/[^a-z0-9]+/g, '-')
       .slice(0, 40)
       .replace(/^-+|-+$/g, '') || 'd'
-  }-${createHash('sha256').update(id).digest('hex').slice(0, 8)}`
+  }-${hash('sha256', id).slice(0, 8)}`
 
 /** The rollout of a revision that starts now. */
 export const newRollout = (revision_id: string, body: RevisionBody): Rollout => ({

@@ -1,5 +1,5 @@
 /** The key of the control plane: made once and stored in the data folder; edges get its digest only. */
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { bytesHandler } from '../../../bus/serve.js'
@@ -16,9 +16,13 @@ export const control = (sha256: string) => ({ key: bytesHandler(() => ({ body: J
  * (mode 0600). Of several workers on one store the first makes it, and stores the digest for the others.
  */
 export async function controlDigest({ control_key, data, mongodb_url }: Config, store: Store): Promise<string> {
-  if (control_key !== '') return sha256(control_key)
+  if (control_key !== '') return hash('sha256', control_key)
   const path = join(data, 'control.key')
-  const own = () => sha256(readOrCreateSecret(path, () => `weft_${randomBytes(32).toString('base64url')}`))
+  const own = () =>
+    hash(
+      'sha256',
+      readOrCreateSecret(path, () => `weft_${randomBytes(32).toString('base64url')}`),
+    )
   if (mongodb_url === '') return own()
   const hadFile = existsSync(path)
   const { value, mine } = await onceInStore(store, 'control_key', own)
@@ -26,5 +30,3 @@ export async function controlDigest({ control_key, data, mongodb_url }: Config, 
   if (!mine && !hadFile) rmSync(path, { force: true })
   return value
 }
-
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')

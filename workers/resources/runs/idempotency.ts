@@ -4,7 +4,7 @@
  * row, after it, and is removed with it when the run is never accepted: a record without a run means that the run has
  * ended and was removed.
  */
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import type { Reply } from '../../../bus/serve.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
@@ -43,16 +43,10 @@ export function keyOf(head: CallHead, bytes: Uint8Array): IdempotencyKey | undef
   const app = appOf(head)
   const where = JSON.stringify([head.run?.mode, head.params?.thread_id?.toLowerCase()])
   return {
-    id: sha256([JSON.stringify([app, head.identity?.identity, head.idempotency_key])]),
+    id: hash('sha256', JSON.stringify([app, head.identity?.identity, head.idempotency_key])),
     app,
-    fingerprint: sha256([where, bytes]),
+    fingerprint: createHash('sha256').update(where).update(bytes).digest('hex'),
   }
-}
-
-const sha256 = (parts: (string | Uint8Array)[]): string => {
-  const hash = createHash('sha256')
-  for (const part of parts) hash.update(part)
-  return hash.digest('hex')
 }
 
 /** The record that makes `made` the only answer to the key. */
