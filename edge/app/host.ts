@@ -7,7 +7,7 @@ import type { Config } from '../../schemas/config.js'
 import { fail } from '../../schemas/errors.js'
 import { unpack } from '../../schemas/packed.js'
 import { type AppHost, openAppHost } from '../../workers/child/app-host.js'
-import { findHostUser } from '../../workers/host-user.js'
+import { findHostUser } from '../../workers/child/process.js'
 
 export interface EdgeAppHost {
   /**

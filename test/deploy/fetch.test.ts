@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { openRedactor } from '../../schemas/redact.js'
 import { fetchSource } from '../../workers/deploy/process/fetch.js'
 import { checkRef, type Remote, readSource, resolveAddress } from '../../workers/deploy/process/source.js'
 import { parseAllowed } from '../../workers/outbound.js'
-import { openRedactor } from '../../workers/redact.js'
 import { application, makeRepository, sourcesFolder } from './repository.js'
 
 const never = new AbortController().signal

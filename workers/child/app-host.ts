@@ -9,8 +9,8 @@ import { type AppCall, type AppHello, validateAppHello } from '../../schemas/app
 import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
 import { validateCallFailure } from '../../schemas/host.js'
 import { pack } from '../../schemas/packed.js'
-import type { HostUser } from '../host-user.js'
 import { FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
+import type { HostUser } from './process.js'
 import { type Child, type ChildExit, startChild } from './start.js'
 
 const PROGRAM = fileURLToPath(new URL('../host/app/main.js', import.meta.url))

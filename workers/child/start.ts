@@ -6,10 +6,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { dirname } from 'node:path'
 import type { Duplex } from 'node:stream'
-import { asUser, type HostUser, homeOf } from '../host-user.js'
-import { killGroup } from '../kill-group.js'
 import { type Frame, frameWriter, readFrames } from '../pipe.js'
 import { forwardOutput } from './output.js'
+import { asUser, type HostUser, homeOf, killGroup } from './process.js'
 
 const STOP_MS = 3_000
 /** Time to read what a dead child had sent before its end. */

@@ -7,7 +7,7 @@
 import { availableParallelism } from 'node:os'
 import type { Log } from '../../bus/log.js'
 import type { Hello } from '../../schemas/host.js'
-import type { HostUser } from '../host-user.js'
+import type { HostUser } from '../child/process.js'
 import type { Frame } from '../pipe.js'
 import { isStuck, openHostChoice } from './host-choice.js'
 import type { HostEnd } from './host-end.js'

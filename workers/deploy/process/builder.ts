@@ -2,11 +2,11 @@
  * Builds the source of a revision into an artefact on this machine's disk (API: control-plane 11.2): fetch, install,
  * build, probe. Each attempt has a folder of its own. A finished artefact is found again by its key.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DeployTask } from '../../../schemas/deploy-calls.js'
-import { openRedactor } from '../../redact.js'
+import { openRedactor } from '../../../schemas/redact.js'
 import type { Step } from '../driver.js'
 import { Fault, retry, throwIfStopped } from '../fault.js'
 import { type Artefacts, erase, giveTo, keyOf, writeDurably } from './artefacts.js'
@@ -38,7 +38,7 @@ interface Builder {
 }
 
 /** Begin of the marks of all builds in this folder. */
-export const markOf = (folder: string): string => `${createHash('sha256').update(folder).digest('hex').slice(0, 24)}.`
+export const markOf = (folder: string): string => `${hash('sha256', folder).slice(0, 24)}.`
 
 export function openBuilder(
   { folder, config, ours, versions, sources, user }: ProcessOptions,

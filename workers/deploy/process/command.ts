@@ -6,9 +6,8 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { asUser, type HostUser } from '../../host-user.js'
-import { killGroup } from '../../kill-group.js'
-import type { Redactor } from '../../redact.js'
+import type { Redactor } from '../../../schemas/redact.js'
+import { asUser, type HostUser, killGroup } from '../../child/process.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import type { Say } from '../log.js'
 import { killMarked, MARK } from './leftovers.js'

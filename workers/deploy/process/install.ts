@@ -5,8 +5,8 @@
  */
 import { readFile, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import type { HostUser } from '../../host-user.js'
-import type { Redactor } from '../../redact.js'
+import type { Redactor } from '../../../schemas/redact.js'
+import type { HostUser } from '../../child/process.js'
 import { Fault } from '../fault.js'
 import { type Command, runOrFail, type Say } from './command.js'
 import { MARK } from './leftovers.js'

@@ -2,7 +2,7 @@
 import type { Log } from '../../../bus/log.js'
 import type { Config } from '../../../schemas/config.js'
 import type { EnvOf } from '../../../schemas/deploy-calls.js'
-import type { HostUser } from '../../host-user.js'
+import type { HostUser } from '../../child/process.js'
 import type { RevisionLog } from '../log.js'
 import type { Sources } from './source.js'
 

@@ -3,11 +3,11 @@
  * `created_at` is the time of a batch's last line and `updated_at` that of its first, so a read can begin at any time.
  * Within a stage the times of lines never decrease.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { type DeployLog, type LogLine, type LogStage, validateDeployLog } from '../../../schemas/deploy-calls.js'
+import type { Redactor } from '../../../schemas/redact.js'
 import type { RecordRow, Store } from '../../../store/port.js'
-import type { Redactor } from '../../redact.js'
 import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
 import type { Redactors } from './redact.js'
@@ -91,13 +91,13 @@ function cut(text: string): string {
 
 /** Appends the batch under the next number. Drops a repeated batch, and any batch after the end of the stage. */
 async function append(store: Store, parent: string, lines: LogLine[]): Promise<void> {
-  const hash = createHash('sha256').update(JSON.stringify(lines)).digest('base64url')
+  const digest = hash('sha256', JSON.stringify(lines), 'base64url')
   for (let i = 0; i < TRIES; i++) {
     const rows = await store.records.list({ kind: 'log', parent, sort: 'id', order: 'desc', limit: LOOK_BACK })
     const before = rows.map(({ body }) => JSON.parse(body) as BatchBody)
     const [last] = before
-    if (before.some(one => one.hash === hash) || (last !== undefined && last.bytes >= MAX_STAGE)) return
-    const row = batchRow(parent, lines, hash, last, rows[0]?.created_at ?? 0)
+    if (before.some(one => one.hash === digest) || (last !== undefined && last.bytes >= MAX_STAGE)) return
+    const row = batchRow(parent, lines, digest, last, rows[0]?.created_at ?? 0)
     if ((await store.apply([{ step: 'records.insert', row }])) === -1) return
   }
   throw new Error(`the log ${parent} has too many concurrent writers`)

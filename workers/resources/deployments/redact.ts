@@ -1,5 +1,5 @@
 /** The redactors of deployments, by version of their secrets. */
-import { openRedactor, type Redactor } from '../../redact.js'
+import { openRedactor, type Redactor } from '../../../schemas/redact.js'
 import type { Deps } from '../context.js'
 import { secretsOf } from './text.js'
 

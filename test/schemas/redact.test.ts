@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openRedactor } from '../../workers/redact.js'
+import { openRedactor } from '../../schemas/redact.js'
 
 const pem = '-----BEGIN KEY-----\nMIIBVgIBADANBgkq\nhkiG9w0BAQ\n-----END KEY-----'
 

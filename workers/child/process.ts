@@ -1,6 +1,7 @@
 /**
- * WEFT_HOST_USER: the user of programs that are not ours, which are graph hosts, and builds and probes of deployments.
- * Under the user of Weft they can read its keys and its database, and the environment of its processes.
+ * Programs that are not ours: graph hosts, and builds and probes of deployments. Each leads a process group, so that one
+ * signal ends it with its children. WEFT_HOST_USER names their user: under the user of Weft they can read its keys and
+ * its database, and the environment of its processes.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 
@@ -46,4 +47,14 @@ export function checkReach(user: HostUser, folder: string): void {
   const { status } = spawnSync('sh', ['-c', 'cd "$1"', 'sh', folder], { ...asUser(user), cwd: '/', stdio: 'ignore' })
   if (status !== 0)
     throw new Error(`WEFT_HOST_USER: ${user.name} cannot enter ${folder}; expected a folder whose parents it can enter`)
+}
+
+/** Kills a process that leads a group, with every process of the group, at once. An empty group is no error. */
+export function killGroup(pid: number): void {
+  if (pid === 0) return
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // No process of the group exists any more.
+  }
 }
