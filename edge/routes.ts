@@ -1,4 +1,5 @@
 /** The routes of the edge: one row each. */
+import type { RouteGroup } from '../schemas/application.js'
 import type { AuthEvent } from '../schemas/auth.js'
 import type { Scope } from '../schemas/keys.js'
 import type { RunMode } from '../schemas/runs.js'
@@ -54,6 +55,8 @@ export interface Route extends Row {
   control: boolean
   /** The call may be carried out twice: it is sent again when its worker is silent. */
   repeats: boolean
+  /** The application may switch each of them off. */
+  groups: readonly RouteGroup[]
 }
 
 const { create, get, join, state } = {
@@ -165,12 +168,31 @@ const ROWS: readonly Row[] = [
   { method: 'DELETE', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'delete'), auth: 'control' },
 ]
 
+const GROUPS: readonly [path: RegExp, groups: readonly RouteGroup[]][] = [
+  [/^\/(threads\/[^/]+\/)?runs\/crons(\/|$)/, ['runs', 'crons']],
+  [/^\/runs(\/|$)|^\/threads\/[^/]+\/(runs|stream|commands)(\/|$)/, ['runs']],
+  [/^\/threads(\/|$)/, ['threads']],
+  [/^\/assistants(\/|$)/, ['assistants']],
+  [/^\/store\//, ['store']],
+  [/^\/(info|metrics|docs|openapi\.json)?$|^\/docs\//, ['meta']],
+  [/^\/mcp\/?$/, ['mcp']],
+  [/^\/a2a\/|^\/\.well-known\/agent-card\.json$/, ['a2a']],
+  [/^\/ui\//, ['ui']],
+]
+
 export const ROUTES: readonly Route[] = ROWS.map(row => ({
   ...row,
   params: [...row.path.matchAll(/:(\w+)/g)].map(([, name]) => name!),
   control: CONTROL.test(row.path),
   repeats: row.repeats ?? row.method === 'GET',
+  groups: groupsOf(row.path),
 }))
+
+/** API: assistants-crons-store 10.4. Streams and commands of a thread belong to its runs. */
+function groupsOf(path: string): readonly RouteGroup[] {
+  const found = GROUPS.find(([pattern]) => pattern.test(path))
+  return found === undefined ? [] : found[1]
+}
 
 /** Parts of the API that are not served yet, by path. */
 const NOT_SERVED: readonly [path: RegExp, what: string][] = [
@@ -181,8 +203,8 @@ const NOT_SERVED: readonly [path: RegExp, what: string][] = [
   [/^\/ui\/./, 'user interface components'],
 ]
 
-/** The sentence for a path of the API that is not served yet; null for any other. */
-export function notServed(path: string): string | null {
+/** The sentence for a path of the API that is not served yet; null for any other, also for one that is switched off. */
+export function notServed(path: string, serves: (groups: readonly RouteGroup[]) => boolean): string | null {
   const found = NOT_SERVED.find(([pattern]) => pattern.test(path))
-  return found === undefined ? null : `Weft does not serve ${found[1]} yet`
+  return found === undefined || !serves(groupsOf(path)) ? null : `Weft does not serve ${found[1]} yet`
 }

@@ -10,10 +10,11 @@ import { isLoopback } from '../schemas/loopback.js'
 import type { Edge } from './context.js'
 import { CHALLENGE, NO_KEY } from './control.js'
 import { readBody } from './http/body.js'
-import { openConfigurable } from './http/configurable.js'
 import { openCors } from './http/cors.js'
 import { Exchange } from './http/exchange.js'
 import { framingFault, hostGuard, isJson, isStrictJson, originAllowed } from './http/guards.js'
+import { NO_PATH } from './http/mount.js'
+import { openPolicy } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, openRouter } from './http/router.js'
 import { CONTROL, CONTROL_PREFIX, notServed, ROUTES, type Route } from './routes.js'
@@ -36,11 +37,14 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   if (!isLoopback(config.host) && !config.insecure) {
     throw new Error(`Weft has no keys yet, so it listens on other than loopback (${config.host}) only with --insecure`)
   }
-  const router = openRouter(ROUTES.filter(route => !route.test || config.test))
-  const cors = openCors(config.cors_origins)
+  const policy = openPolicy(config, edge.application?.http ?? null)
+  const { cors } = policy
+  const routes = ROUTES.filter(route => !route.test || config.test)
+  const router = openRouter(routes)
+  const own = openRouter(routes, route => policy.serves(route.groups))
+  const routerOf = ({ mount }: Exchange) => (mount === null ? own : router)
   const strictCors = openCors(config.cors_origins, { wildcards: false })
   const hostAllowed = hostGuard(config)
-  const isConfigurable = openConfigurable(config.configurable_headers)
   const refused = openRefusalLog(link.log)
   let quiet = false
 
@@ -53,11 +57,12 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (isFull()) return exchange.refuseAndClose(503, FULL)
     const path = pathOf(exchange)
     if (CONTROL.test(path)) exchange.cors = strictCors
+    const router = routerOf(exchange)
     const found = router.find(exchange.method, path)
     if (exchange.method === 'OPTIONS') return onOptions(exchange, found === null ? null : router.find('', path))
     if (!originAllowed(received, exchange.cors)) return exchange.error(403, NO_ORIGIN)
     if (found === null) {
-      const missing = notServed(path)
+      const missing = notServed(path, exchange.mount === null ? policy.serves : () => true)
       return missing === null ? exchange.refuse('not_found') : exchange.error(501, missing)
     }
     if (typeof found === 'string') return exchange.refuse('method_not_allowed', undefined, { Allow: found })
@@ -77,7 +82,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   function admit(exchange: Exchange): boolean {
     const { received } = exchange
     const fault = framingFault(exchange.method, received)
-    const found = router.find(exchange.method, pathOf(exchange))
+    const found = routerOf(exchange).find(exchange.method, pathOf(exchange))
     if (fault !== null) exchange.refuseAndClose(400, fault)
     else if (!hostAllowed(received.host)) exchange.error(403, NO_HOST)
     else if (found === null || typeof found === 'string' || found.route.answer !== 'socket')
@@ -129,7 +134,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   app.any('/*', (res, req) => {
     let exchange: Exchange | null = null
     try {
-      exchange = new Exchange(res, req, cors, failed, isConfigurable)
+      exchange = new Exchange(res, req, policy, failed)
       const one = exchange
       edge.open.add(one)
       one.onOver = () => edge.open.delete(one)
@@ -145,7 +150,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     app,
     edge,
     (res, req) => {
-      const exchange = new Exchange(res, req, cors, failed, isConfigurable)
+      const exchange = new Exchange(res, req, policy, failed)
       edge.open.add(exchange)
       exchange.onOver = () => edge.open.delete(exchange)
       exchange.onRefused = refused
@@ -194,7 +199,7 @@ const isLong = ({ answer, mode }: Route): boolean =>
 /** The control plane is also served below its prefix; no other route is. */
 function pathOf({ path, mount }: Exchange): string {
   // A deployment has no control plane.
-  if (mount !== null && 'slug' in mount && CONTROL.test(path)) return '//'
+  if (mount !== null && 'slug' in mount && CONTROL.test(path)) return NO_PATH
   if (!path.startsWith(CONTROL_PREFIX)) return path
   const inner = path.slice(CONTROL_PREFIX.length)
   return CONTROL.test(inner) ? inner : path

@@ -15,9 +15,13 @@ const READY_MS = 2_000
 export const root = (edge: Edge, exchange: Exchange): void | Promise<void> =>
   exchange.mount === null ? exchange.reply(200, OK) : check(edge, exchange, () => exchange.reply(200, OK))
 
-/** 200 while the edge lives; with check_db=1 only while the store answers. Below a deployment: while it serves. */
+/**
+ * 200 while the edge lives; with check_db=1 only while the store answers, unless the application has switched off `meta`.
+ * Below a deployment: while it serves.
+ */
 export function ok(edge: Edge, exchange: Exchange): void | Promise<void> {
-  const asks = exchange.mount !== null || isTrue(new URLSearchParams(exchange.query).get('check_db'))
+  const mayCheck = !edge.application?.http.disabled.includes('meta')
+  const asks = exchange.mount !== null || (mayCheck && isTrue(new URLSearchParams(exchange.query).get('check_db')))
   const good = () => exchange.reply(200, OK)
   return asks ? check(edge, exchange, good) : good()
 }

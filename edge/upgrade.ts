@@ -68,7 +68,7 @@ export function serveSockets(
         if (release === null) return exchange.refuse('too_many', MANY_STREAMS)
         exchange.handOver(() =>
           res.upgrade<Connection>(
-            { head: exchange.runHead(), socket: null, release },
+            { head: exchange.callHead(), socket: null, release },
             key,
             protocol,
             extensions,

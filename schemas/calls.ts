@@ -25,7 +25,7 @@ export interface CallHead {
   origin?: string
   if_match?: string
   idempotency_key?: string
-  /** Calls that create runs: the client's headers that become members of `config.configurable`, by lower-case name. */
+  /** The client's headers that become members of `config.configurable`, by lower-case name. */
   headers?: { [name: string]: string }
   /** The client wants no body: `Prefer: return=minimal`. */
   minimal?: boolean

@@ -2,6 +2,8 @@
  * Which browser pages may read the answers (API: assistants 7.2). A wildcard never comes with credentials; the headers
  * that the SDKs read are always exposed.
  */
+import type { CorsConfig } from '../../schemas/application.js'
+
 export interface Cors {
   /** Whether pages of this origin may call. */
   allows(origin: string): boolean
@@ -11,44 +13,61 @@ export interface Cors {
   preflight(origin: string, headers: string): readonly string[]
 }
 
-const EXPOSE = 'Content-Location, Location, X-Pagination-Total, X-Pagination-Next, X-Request-Id'
+const EXPOSE = ['Content-Location', 'Location', 'X-Pagination-Total', 'X-Pagination-Next', 'X-Request-Id']
 const METHODS = 'GET, POST, PUT, PATCH, DELETE, OPTIONS, HEAD'
 const HEADER_LIST = /^[A-Za-z0-9_\-, ]{1,2048}$/
+const USUAL_HEADERS = 'Content-Type, X-Api-Key, Last-Event-ID'
+const MAX_AGE_SECS = 600
 const NONE: readonly string[] = []
 
-/** `list` is a comma list of origins; `*` in it is ignored unless `wildcards`. */
-export function openCors(list: string, { wildcards = true } = {}): Cors {
-  const origins = new Set(list.split(',').flatMap(one => one.trim() || []))
-  const any = wildcards && origins.has('*')
-  const exposed = ['Access-Control-Expose-Headers', EXPOSE]
+interface CorsOptions {
+  /** Whether `*` counts. */
+  wildcards?: boolean
+  /** `http.cors` of the application: what it gives replaces the list and the defaults. */
+  config?: CorsConfig | null
+}
+
+/** `list` is a comma list of origins. */
+export function openCors(list: string, { wildcards = true, config }: CorsOptions = {}): Cors {
+  const origins = new Set(config?.allow_origins ?? list.split(',').flatMap(one => one.trim() || []))
+  const regex = config?.allow_origin_regex === undefined ? null : new RegExp(`^(?:${config.allow_origin_regex})$`)
+  const any = wildcards && regex === null && origins.has('*')
+  const allows = (origin: string) => any || (regex === null ? origins.has(origin) : regex.test(origin))
+  const exposed = ['Access-Control-Expose-Headers', namesOf(EXPOSE, config?.expose_headers)]
+  // Listed origins are trusted with credentials unless the application says otherwise; a wildcard never is.
+  const credentials =
+    (config?.allow_credentials ?? config == null) ? ['Access-Control-Allow-Credentials', 'true'] : NONE
   const wildcard = ['Access-Control-Allow-Origin', '*', ...exposed]
-  const answer = (origin: string): readonly string[] => {
-    if (origin === '') return NONE
-    if (any) return wildcard
-    if (!origins.has(origin)) return ['Vary', 'Origin']
-    return [
-      'Access-Control-Allow-Origin',
-      origin,
-      'Vary',
-      'Origin',
-      'Access-Control-Allow-Credentials',
-      'true',
-      ...exposed,
-    ]
-  }
-  const allows = (origin: string) => any || origins.has(origin)
+  const { allow_methods: methods, allow_headers: headers, max_age = MAX_AGE_SECS } = config ?? {}
+  const fixed = headers === undefined || headers.includes('*') ? null : namesOf(SIMPLE_HEADERS, headers)
   return {
     allows,
-    answer,
-    preflight(origin, headers) {
+    answer(origin) {
+      if (origin === '') return NONE
+      if (any) return wildcard
+      if (!allows(origin)) return ['Vary', 'Origin']
+      return ['Access-Control-Allow-Origin', origin, 'Vary', 'Origin', ...credentials, ...exposed]
+    },
+    preflight(origin, wanted) {
       if (!allows(origin)) return NONE
-      // Echoed, because `*` does not cover Authorization.
-      const allowed = HEADER_LIST.test(headers) ? headers : 'Content-Type, X-Api-Key, Last-Event-ID'
       return [
-        ...['Access-Control-Allow-Methods', METHODS],
-        ...['Access-Control-Allow-Headers', allowed],
-        ...['Access-Control-Max-Age', '600'],
+        ...[
+          'Access-Control-Allow-Methods',
+          methods === undefined || methods.includes('*') ? METHODS : methods.join(', '),
+        ],
+        // Echoed, because `*` does not cover Authorization.
+        ...['Access-Control-Allow-Headers', fixed ?? (HEADER_LIST.test(wanted) ? wanted : USUAL_HEADERS)],
+        ...['Access-Control-Max-Age', `${max_age}`],
       ]
     },
   }
+}
+
+/** Always allowed; browsers ask for them only with unusual values. */
+const SIMPLE_HEADERS = ['Accept', 'Accept-Language', 'Content-Language', 'Content-Type']
+
+/** Without a name twice; header names that cannot be written are left out. */
+function namesOf(required: readonly string[], more: readonly string[] = []): string {
+  const known = new Set(required.map(name => name.toLowerCase()))
+  return [...required, ...more.filter(name => HEADER_LIST.test(name) && !known.has(name.toLowerCase()))].join(', ')
 }

@@ -9,6 +9,7 @@ import type { CallHead } from '../../schemas/calls.js'
 import { ERRORS, type ErrorCode, errorBody, fail, WeftError } from '../../schemas/errors.js'
 import type { Cors } from './cors.js'
 import { type Mount, unmount } from './mount.js'
+import type { Policy } from './policy.js'
 
 /** The headers that the edge reads; all others are ignored, x-weft-* above all. */
 export interface Received {
@@ -36,6 +37,8 @@ export interface Received {
   deployment: string
   /** Headers for `config.configurable` of a run (API: assistants-crons-store 7.3); null: none. */
   configurable: Headers | null
+  /** Headers that the log may show; null: none. */
+  logged: Headers | null
   close: boolean
   preflight: boolean
   preflightHeaders: string
@@ -84,6 +87,8 @@ export class Exchange {
   readonly received: Received
   readonly requestId: string
   params: { [name: string]: string } = {}
+  /** Which pages may read the answer: a stricter rule may replace it before the answer begins. */
+  cors: Cors
   /** Called once when the client leaves (or we close the socket) before the answer is complete. */
   onAbort: (() => void) | null = null
   /** Called once, whatever the end. */
@@ -100,12 +105,10 @@ export class Exchange {
   constructor(
     private readonly res: HttpResponse,
     req: HttpRequest,
-    /** Which pages may read the answer: a stricter policy may replace it before the answer begins. */
-    public cors: Cors,
+    policy: Policy,
     private readonly onFault: (exchange: Exchange, error: unknown) => void,
-    /** Which headers the graph of a run can read. */
-    isConfigurable: (name: string) => boolean,
   ) {
+    this.cors = policy.cors
     res.onAborted(() => {
       const { onAbort } = this
       this.guard(() => {
@@ -115,8 +118,8 @@ export class Exchange {
     })
     this.method = req.getCaseSensitiveMethod()
     this.query = req.getQuery()
-    this.received = readHeaders(req, isConfigurable)
-    const { path, mount } = unmount(req.getUrl(), this.received.deployment)
+    this.received = readHeaders(req, policy)
+    const { path, mount } = unmount(req.getUrl(), this.received.deployment, policy.prefix)
     this.path = path
     this.mount = mount
     const { requestId } = this.received
@@ -138,12 +141,6 @@ export class Exchange {
     return this.received.encodings > 0
   }
 
-  /** The head of a call that may create a run: with the headers that the run's graph can read. */
-  runHead(): CallHead {
-    const { configurable } = this.received
-    return configurable === null ? this.callHead() : { ...this.callHead(), headers: configurable }
-  }
-
   /** The head of a call made for this request. */
   callHead(): CallHead {
     const head: CallHead = { request_id: this.requestId, params: this.params }
@@ -152,6 +149,7 @@ export class Exchange {
     else if (this.received.deployment !== '')
       throw fail('invalid', 'X-Deployment-Id: expected 1 to 64 letters, digits, "_" or "-"')
     if (this.query !== '') head.query = this.query
+    if (this.received.configurable !== null) head.headers = this.received.configurable
     if (TRACEPARENT.test(this.received.traceparent)) head.traceparent = this.received.traceparent
     const { idempotencyKey } = this.received
     if (idempotencyKey.length > MAX_IDEMPOTENCY_KEY)
@@ -311,7 +309,7 @@ export class Exchange {
   }
 }
 
-function readHeaders(req: HttpRequest, isConfigurable: (name: string) => boolean): Received {
+function readHeaders(req: HttpRequest, policy: Policy): Received {
   const received: Received = {
     host: '',
     hosts: 0,
@@ -332,12 +330,14 @@ function readHeaders(req: HttpRequest, isConfigurable: (name: string) => boolean
     prefer: '',
     deployment: '',
     configurable: null,
+    logged: null,
     close: false,
     preflight: false,
     preflightHeaders: '',
   }
   req.forEach((name, value) => {
-    if (isConfigurable(name)) (received.configurable ??= {})[name] = value
+    if (policy.isConfigurable(name)) (received.configurable ??= {})[name] = value
+    if (policy.isLogged(name)) (received.logged ??= {})[name] = value
     switch (name) {
       case 'host':
         received.hosts++

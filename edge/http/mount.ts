@@ -7,12 +7,27 @@ export type Mount = { slug: string } | { id: string }
 const PREFIX = '/deployments/'
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
 
-/** The path within the deployment, and which one; null is the built-in application. A path without a valid slug is left as it is. */
-export function unmount(path: string, id: string): { path: string; mount: Mount | null } {
+/**
+ * The path within the deployment, and which one; null is the built-in application. A path without a valid slug is left as
+ * it is. `prefix` is in front of the paths of the built-in application, not of deployments and of the control plane.
+ */
+export function unmount(path: string, id: string, prefix: string): { path: string; mount: Mount | null } {
   if (path.startsWith(PREFIX)) {
     const end = path.indexOf('/', PREFIX.length)
     const slug = path.slice(PREFIX.length, end === -1 ? undefined : end)
     if (NAME.test(slug)) return { path: end === -1 ? '/' : path.slice(end), mount: { slug } }
   }
-  return { path, mount: NAME.test(id) ? { id } : null }
+  if (NAME.test(id)) return { path, mount: { id } }
+  return { path: prefix === '' ? path : withoutPrefix(path, prefix), mount: null }
 }
+
+function withoutPrefix(path: string, prefix: string): string {
+  if (path === prefix) return '/'
+  if (path.startsWith(prefix) && path[prefix.length] === '/') return path.slice(prefix.length)
+  return OF_THE_SERVER.test(path) ? path : NO_PATH
+}
+
+/** Served without the prefix: probes, the control plane, calls for tests. */
+const OF_THE_SERVER = /^\/(ok|ready)$|^\/(v[12]|api-host|internal)\//
+/** No route has it. */
+export const NO_PATH = '//'

@@ -15,7 +15,7 @@ export function openRefusalLog(log: Log, now: () => number = Date.now): Refused 
   let second = 0
   let lines = 0
   let dropped = 0
-  return ({ method, path, requestId }, status, body) => {
+  return ({ method, path, requestId, received }, status, body) => {
     if (PROBES.has(path)) return
     const current = Math.floor(now() / 1_000)
     if (current !== second) {
@@ -27,7 +27,15 @@ export function openRefusalLog(log: Log, now: () => number = Date.now): Refused 
       dropped++
       return
     }
-    const line = { status, method, path: path.slice(0, MAX_DETAIL), detail: detailOf(body), request_id: requestId }
+    const headers = received.logged === null ? {} : { headers: received.logged }
+    const line = {
+      status,
+      method,
+      path: path.slice(0, MAX_DETAIL),
+      detail: detailOf(body),
+      request_id: requestId,
+      ...headers,
+    }
     if (status >= 500) log.warn(line, 'request refused')
     else log.info(line, 'request refused')
   }

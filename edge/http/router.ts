@@ -17,6 +17,8 @@ interface Node {
   parameter: Node | null
   methods: Map<string, Route>
   allow: string
+  /** Switched off: as an unknown path, and no other route takes its place. */
+  off: boolean
 }
 
 export interface Router {
@@ -24,9 +26,10 @@ export interface Router {
   find(method: string, path: string): Match | string | null
 }
 
-const node = (): Node => ({ literal: new Map(), parameter: null, methods: new Map(), allow: '' })
+const node = (): Node => ({ literal: new Map(), parameter: null, methods: new Map(), allow: '', off: false })
 
-export function openRouter(routes: readonly Route[]): Router {
+/** `serves`: whether a route is switched on. */
+export function openRouter(routes: readonly Route[], serves: (route: Route) => boolean = () => true): Router {
   const root = node()
   for (const route of routes) {
     let at = root
@@ -41,12 +44,13 @@ export function openRouter(routes: readonly Route[]): Router {
     if (at.methods.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`)
     at.methods.set(route.method, route)
     at.allow = allowOf(at.methods)
+    at.off = !serves(route)
   }
   return {
     find(method, path) {
       const values: string[] = []
       const at = walk(root, path.slice(1).split('/'), 0, values)
-      if (at === null) return null
+      if (at === null || at.off) return null
       const route = at.methods.get(method) ?? (method === 'HEAD' ? headRoute(at.methods.get('GET')) : undefined)
       return route === undefined ? at.allow : { route, values }
     },

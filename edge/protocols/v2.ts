@@ -15,7 +15,7 @@ import { ThreadAnswer } from '../streams/thread-answer.js'
 import { openForwarder } from './v2-forwarder.js'
 
 export async function sendCommand(edge: Edge, exchange: Exchange, { subject }: Route, body: Uint8Array): Promise<void> {
-  const head = { ...exchange.runHead(), run: { run_id: uuid(), mode: 'events' as const } }
+  const head = { ...exchange.callHead(), run: { run_id: uuid(), mode: 'events' as const } }
   const answer = await edge.caller.callUntilAnswered(subject, head, body, repeatOptions(edge))
   exchange.releaseBody()
   // A body that is no command is answered in the protocol's form.

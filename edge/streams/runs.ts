@@ -27,7 +27,7 @@ export async function createRun(edge: Edge, exchange: Exchange, route: Route, bo
         ? new RunWait(edge, exchange, run_id, { joined: false })
         : null
   // A worker that finds the run stored answers its row, so a repeat makes no second one.
-  const head = { ...exchange.runHead(), run: { run_id, mode } }
+  const head = { ...exchange.callHead(), run: { run_id, mode } }
   let answer: Answer
   try {
     answer = await edge.caller.callUntilAnswered(route.subject, head, body, repeatOptions(edge))

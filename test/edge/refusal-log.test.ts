@@ -8,7 +8,8 @@ function recorder() {
   const at = (level: string) => (fields: object, msg: string) => void lines.push({ level, msg, ...fields })
   return { lines, log: { info: at('info'), warn: at('warn') } as unknown as Log }
 }
-const exchange = (path = '/threads/x') => ({ method: 'GET', path, requestId: 'id-1' }) as Exchange
+const exchange = (path = '/threads/x', logged: object | null = null) =>
+  ({ method: 'GET', path, requestId: 'id-1', received: { logged } }) as Exchange
 
 t.test('each refused request is logged in one line with its reason', t => {
   const { lines, log } = recorder()
@@ -16,14 +17,15 @@ t.test('each refused request is logged in one line with its reason', t => {
   refused(exchange(), 404, JSON.stringify({ detail: 'Thread not found' }))
   refused(exchange(), 503, Buffer.from('{"detail":"away"}'))
   refused(exchange(), 422, JSON.stringify({ detail: [{ loc: ['body', 'limit'], msg: 'too large' }] }))
-  refused(exchange(), 400, null)
+  refused(exchange('/threads/x', { 'x-client': 'a' }), 400, null)
   const line = { msg: 'request refused', method: 'GET', path: '/threads/x', request_id: 'id-1' }
   t.match(lines, [
     { level: 'info', status: 404, detail: 'Thread not found', ...line },
     { level: 'warn', status: 503, detail: 'away', ...line },
     { level: 'info', status: 422, detail: /too large/ },
-    { level: 'info', status: 400, detail: '' },
+    { level: 'info', status: 400, detail: '', headers: { 'x-client': 'a' } },
   ])
+  t.notOk('headers' in lines[0]!)
   t.end()
 })
 

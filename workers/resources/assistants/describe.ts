@@ -6,7 +6,7 @@ import type { Reply } from '../../../bus/serve.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import type { DrawCall, SchemasCall, SubgraphsCall } from '../../../schemas/host.js'
-import type { JsonObject } from '../../../schemas/json.js'
+import { type JsonObject, merge, type Config as RunConfig } from '../../../schemas/json.js'
 import { isTrue, readBoolean } from '../../../schemas/query.js'
 import type { AssistantRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
@@ -15,9 +15,17 @@ import { askHost } from '../state/ask-graph.js'
 type Given = 'graph_id' | 'thread_id' | 'config'
 type Question = Omit<DrawCall, Given> | Omit<SchemasCall, Given> | Omit<SubgraphsCall, Given>
 
-export async function describe(deps: Deps, row: AssistantRow, question: Question): Promise<Reply> {
+/** `headers`: of the request, for graphs that are made by a function (API: assistants-crons-store 7.3). */
+export async function describe(
+  deps: Deps,
+  row: AssistantRow,
+  question: Question,
+  headers?: CallHead['headers'],
+): Promise<Reply> {
   const { app, graph_id } = row
-  const config: JsonObject = { ...(JSON.parse(row.config) as JsonObject), context: JSON.parse(row.context) }
+  const own = JSON.parse(row.config) as RunConfig
+  const configurable = headers === undefined ? {} : { configurable: merge(headers, own.configurable) }
+  const config: JsonObject = { ...own, ...configurable, context: JSON.parse(row.context) }
   const key = JSON.stringify([graph_id, config, question])
   const body = await deps.descriptions.get(app, deps.apps.generation(app), key, () =>
     askHost(deps, { app, thread_id: '', graph_id, config }, question),

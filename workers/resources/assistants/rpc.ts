@@ -64,9 +64,15 @@ export const assistants = (deps: Deps) => {
       const version = body.version ?? versionIn(context)
       return { body: assistantText(await setLatest(deps, await named(context), version)) }
     }),
-    graph: bytesHandler(async (_, context) => describe(deps, await named(context), drawingIn(context.head))),
-    schemas: bytesHandler(async (_, context) => describe(deps, await named(context), { verb: 'schemas' })),
-    subgraphs: bytesHandler(async (_, context) => describe(deps, await named(context), subgraphsIn(context.head))),
+    graph: bytesHandler(async (_, context) =>
+      describe(deps, await named(context), drawingIn(context.head), context.head.headers),
+    ),
+    schemas: bytesHandler(async (_, context) =>
+      describe(deps, await named(context), { verb: 'schemas' }, context.head.headers),
+    ),
+    subgraphs: bytesHandler(async (_, context) =>
+      describe(deps, await named(context), subgraphsIn(context.head), context.head.headers),
+    ),
     register: jsonHandler<Registration>(validateRegistration, body => register(body, deps)),
     retire: jsonHandler<Retirement>(validateRetirement, async ({ pool }) => {
       await removeConsumer(deps.link, token('pool', pool))

@@ -14,6 +14,7 @@ import {
   validateThreadCronCreate,
 } from '../../../schemas/crons.js'
 import { fail } from '../../../schemas/errors.js'
+import { merge } from '../../../schemas/json.js'
 import type { RecordRow, Store } from '../../../store/port.js'
 import { refusal } from '../../outbound.js'
 import { appOf } from '../apps.js'
@@ -58,7 +59,7 @@ async function create(deps: Deps, body: CronCreate, thread_id: string, head: Cal
       enabled: enabled ?? true,
       on_run_completed: body.on_run_completed ?? null,
       next: nextSlot(table, now),
-      payload: { ...payloadOf(body), assistant_id: assistant.assistant_id, schedule },
+      payload: { ...payloadOf(withHeaders(body, head)), assistant_id: assistant.assistant_id, schedule },
       metadata: body.metadata ?? {},
       user_id: head.identity?.identity ?? null,
     },
@@ -98,6 +99,13 @@ async function update(deps: Deps, patch: CronPatch, head: CallHead) {
     if (row.due_at !== null) deps.alarms.set(row.due_at)
     return { body: JSON.stringify(cronOf(row)) }
   }
+}
+
+/** Its runs find these headers of the request in `config.configurable`, as runs of requests do. */
+function withHeaders(body: CronCreate, { headers }: CallHead): CronCreate {
+  if (headers === undefined) return body
+  const { config } = body
+  return { ...body, config: { ...config, configurable: merge(headers, config?.configurable) } }
 }
 
 /** Absent and null are "unchanged", except that `end_time: null` clears it; metadata is merged. */

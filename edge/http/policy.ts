@@ -1,0 +1,36 @@
+/**
+ * What an application says about HTTP, beside the settings of the server (API: assistants-crons-store 7.2, 7.3, 10.4):
+ * which routes are served, below which prefix, to which pages, and which request headers reach graphs and logs.
+ */
+import type { HttpConfig, RouteGroup } from '../../schemas/application.js'
+import type { Config } from '../../schemas/config.js'
+import { type Cors, openCors } from './cors.js'
+import { openPatterns } from './patterns.js'
+
+export interface Policy {
+  /** In front of every path of the application; '' for none. */
+  prefix: string
+  cors: Cors
+  /** Whether the graph of a run can read a header, by its lower-case name. */
+  isConfigurable(name: string): boolean
+  /** Whether the log may show it. */
+  isLogged(name: string): boolean
+  /** False when one of the groups is switched off. */
+  serves(groups: readonly RouteGroup[]): boolean
+}
+
+/** `http` is null for an application whose langgraph.json is not known here: nothing is switched off. */
+export function openPolicy(config: Config, http: HttpConfig | null): Policy {
+  const includes = config.configurable_headers.split(',').flatMap(one => one.trim() || [])
+  const configured = openPatterns({ includes, excludes: [] })
+  const ofApplication = openPatterns(http?.configurable_headers)
+  const excluded = openPatterns({ includes: http?.configurable_headers.excludes ?? [], excludes: [] })
+  const disabled = new Set(http?.disabled)
+  return {
+    prefix: http?.mount_prefix ?? '',
+    cors: openCors(config.cors_origins, { config: http?.cors }),
+    isConfigurable: name => ofApplication(name) || (configured(name) && !excluded(name)),
+    isLogged: openPatterns(http?.logging_headers),
+    serves: groups => disabled.size === 0 || !groups.some(group => disabled.has(group)),
+  }
+}

@@ -1,0 +1,155 @@
+/** What `http` of langgraph.json changes at the edge (API: assistants-crons-store 7.2, 7.3, 10.4). */
+import t, { type Test } from 'tap'
+import { openCors } from '../../edge/http/cors.js'
+import { openPolicy } from '../../edge/http/policy.js'
+import { type AppConfig, readAppConfig } from '../../schemas/application.js'
+import { readConfig } from '../../schemas/config.js'
+import { openStage, type Stage } from './stage.js'
+
+const applicationWith = (http: object): AppConfig =>
+  readAppConfig({
+    path: '/app/langgraph.json',
+    env: {},
+    read: () => JSON.stringify({ graphs: { a: './a.js:a' }, http }),
+  })
+
+async function stageWith(t: Test, http: object): Promise<Stage> {
+  const stage = await openStage({}, applicationWith(http))
+  t.teardown(() => stage.close())
+  return stage
+}
+
+const fields = (flat: readonly string[]) =>
+  Object.fromEntries(flat.flatMap((name, i) => (i % 2 ? [] : [[name, flat[i + 1]]])))
+
+t.test('a disabled group answers 404 to every method; the others are served', async t => {
+  const ID = '0198aaaa-0000-7000-8000-000000000001'
+  const groups: { [group: string]: [method: string, path: string][] } = {
+    assistants: [
+      ['POST', '/assistants/search'],
+      ['GET', `/assistants/${ID}`],
+      ['GET', `/assistants/${ID}/graph`],
+    ],
+    threads: [
+      ['POST', '/threads'],
+      ['GET', `/threads/${ID}`],
+      ['GET', `/threads/${ID}/history`],
+    ],
+    runs: [
+      ['POST', '/runs/wait'],
+      ['GET', `/threads/${ID}/runs`],
+      ['GET', `/threads/${ID}/stream`],
+      ['POST', `/threads/${ID}/commands`],
+    ],
+    crons: [
+      ['POST', '/runs/crons'],
+      ['POST', `/threads/${ID}/runs/crons`],
+      ['GET', `/runs/crons/${ID}`],
+    ],
+    store: [
+      ['PUT', '/store/items'],
+      ['POST', '/store/namespaces'],
+    ],
+    meta: [
+      ['GET', '/'],
+      ['GET', '/info'],
+    ],
+  }
+  const isServed = async ({ port }: Stage, method: string, path: string) => {
+    const body = method === 'GET' ? null : '{}'
+    const controller = new AbortController()
+    const { status } = await fetch(`http://127.0.0.1:${port}${path}`, { method, body, signal: controller.signal })
+    controller.abort()
+    return status !== 404
+  }
+  // No worker serves these nouns here: a route that is served is refused by a worker that is missing, not by the table.
+  for (const off of ['threads', 'crons', 'meta']) {
+    const stage = await stageWith(t, { [`disable_${off}`]: true })
+    for (const [method, path] of groups[off]!) t.equal(await isServed(stage, method, path), false, `${off}: ${path}`)
+    t.ok(await isServed(stage, 'GET', '/ok'), '/ok stays')
+    t.equal((await fetch(`http://127.0.0.1:${stage.port}/ok?check_db=1`)).status, 200)
+    if (off !== 'threads') t.ok(await isServed(stage, 'POST', '/threads'))
+  }
+  const { serves } = openPolicy(readConfig({}), applicationWith({ disable_runs: true }).http)
+  t.notOk(serves(['runs', 'crons']), 'crons are runs')
+  t.ok(serves(['threads']))
+  t.ok(serves([]))
+})
+
+t.test('a prefix is in front of every path of the application', async t => {
+  const { port } = await stageWith(t, { mount_prefix: '/api/v1' })
+  const status = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
+  t.equal(await status('/api/v1/info'), 200)
+  t.equal(await status('/api/v1'), 200)
+  t.equal(await status('/api/v1/ok'), 200)
+  t.equal(await status('/ok'), 200, 'probes need no prefix')
+  t.equal(await status('/info'), 404)
+  t.equal(await status('/api/v1x/info'), 404)
+  t.equal(await status('/v2/deployments'), 401, 'the control plane is not of the application')
+  const made = await fetch(`http://127.0.0.1:${port}/api/v1/threads`, { method: 'POST', body: '{}' })
+  t.equal(made.status, 200)
+})
+
+t.test('CORS of the application', async t => {
+  const cors = (config: object, list = '*') => openCors(list, { config: applicationWith({ cors: config }).http.cors })
+  const listed = cors({ allow_origins: ['https://a.example'], expose_headers: ['X-Own', 'location'], max_age: 5 })
+  t.ok(listed.allows('https://a.example'))
+  t.notOk(listed.allows('https://b.example'), 'the list of the application replaces that of the server')
+  const answer = fields(listed.answer('https://a.example'))
+  t.equal(answer['Access-Control-Allow-Origin'], 'https://a.example')
+  t.equal(answer['Access-Control-Allow-Credentials'], undefined, 'not without allow_credentials')
+  for (const name of ['Content-Location', 'Location', 'X-Pagination-Total', 'X-Pagination-Next', 'X-Own'])
+    t.match(answer['Access-Control-Expose-Headers'], name)
+  t.same(answer['Access-Control-Expose-Headers']!.match(/location/gi)!.length, 2, 'Location is not listed twice')
+  t.equal(fields(listed.preflight('https://a.example', 'x'))['Access-Control-Max-Age'], '5')
+  t.same(listed.preflight('https://b.example', 'x'), [])
+
+  const trusted = cors({ allow_origins: ['https://a.example'], allow_credentials: true })
+  t.equal(fields(trusted.answer('https://a.example'))['Access-Control-Allow-Credentials'], 'true')
+  const wildcard = cors({ allow_origins: ['*'], allow_credentials: true })
+  t.equal(fields(wildcard.answer('https://a.example'))['Access-Control-Allow-Credentials'], undefined, 'never with *')
+  t.equal(fields(wildcard.answer('https://a.example'))['Access-Control-Allow-Origin'], '*')
+
+  const regex = cors({ allow_origins: ['https://a.example'], allow_origin_regex: 'https://.*\\.b\\.example' })
+  t.ok(regex.allows('https://x.b.example'))
+  t.notOk(regex.allows('https://a.example'), 'the expression decides alone')
+  t.notOk(regex.allows('https://x.b.example.evil'), 'it matches the whole origin')
+
+  const narrow = cors({ allow_origins: ['*'], allow_methods: ['GET'], allow_headers: ['x-a'] })
+  const preflight = fields(narrow.preflight('https://a.example', 'x-b'))
+  t.equal(preflight['Access-Control-Allow-Methods'], 'GET')
+  t.match(preflight['Access-Control-Allow-Headers'], /x-a/)
+  t.notMatch(preflight['Access-Control-Allow-Headers'], /x-b/)
+  t.ok(
+    cors({ max_age: 1 }, 'https://c.example').allows('https://c.example'),
+    'the server lists origins when it lists none',
+  )
+
+  const { port } = await stageWith(t, { cors: { allow_origins: ['https://a.example'] } })
+  const ask = (origin: string) =>
+    fetch(`http://127.0.0.1:${port}/threads`, { method: 'POST', body: '{}', headers: { origin } })
+  t.equal((await ask('https://a.example')).headers.get('access-control-allow-origin'), 'https://a.example')
+  t.equal((await ask('https://b.example')).status, 403)
+})
+
+t.test('headers for graphs and for the log', async t => {
+  const http = { configurable_headers: { includes: ['x-*', 'User-Agent'], excludes: ['x-secret-*'] } }
+  const own = openPolicy(readConfig({}), applicationWith(http).http)
+  const matching = (names: string[], { isConfigurable }: { isConfigurable(name: string): boolean }) =>
+    names.filter(isConfigurable)
+  const names = ['x-a', 'user-agent', 'x-secret-a', 'x-api-key', 'authorization', 'cookie', 'accept']
+  t.same(matching(names, own), ['x-a', 'user-agent'])
+  const both = openPolicy(readConfig({ WEFT_CONFIGURABLE_HEADERS: 'accept,x-secret-a' }), applicationWith(http).http)
+  t.same(matching(names, both), ['x-a', 'user-agent', 'accept'], 'excludes of the application win over the setting')
+  t.same(matching(names, openPolicy(readConfig({}), null)), [])
+
+  const stage = await stageWith(t, http)
+  await fetch(`http://127.0.0.1:${stage.port}/threads`, {
+    method: 'POST',
+    body: '{}',
+    headers: { 'x-a': '1', 'x-secret-b': '2' },
+  })
+  const { headers } = stage.calls.at(-1)!.head
+  t.match(headers, { 'x-a': '1' })
+  t.notOk(headers && 'x-secret-b' in headers)
+})
