@@ -307,6 +307,13 @@ export interface ItemRow {
 
 export type ItemKey = Pick<ItemRow, 'namespace' | 'key'>
 
+/** The vectors of an item, which make it found by meaning. */
+export interface ItemVectors extends ItemKey {
+  updated_at: number
+  /** One after the other, as little-endian 32-bit floats. */
+  vectors: Uint8Array
+}
+
 export interface ItemQuery {
   app: string
   /** The first labels; [] = all items. */
@@ -393,10 +400,10 @@ export type Step =
   /** Removes all records of the kind that belong to `parent`; never fails. */
   | { step: 'records.clear'; kind: string; parent: string }
   /**
-   * Inserts the item or replaces its value; never fails. A stored item that has not expired keeps its `created_at`, and
-   * its `updated_at` grows by at least one.
+   * Inserts the item or replaces its value and its vectors; never fails. A stored item that has not expired keeps its
+   * `created_at`, and its `updated_at` grows by at least one. `vectors`: as ItemVectors; none when absent or empty.
    */
-  | { step: 'items.put'; row: ItemRow }
+  | { step: 'items.put'; row: ItemRow; vectors?: Uint8Array }
   /** Removes the item, with `expired_at` only if it has expired by then; never fails. */
   | ({ step: 'items.remove'; app: string; expired_at?: number } & ItemKey)
   /** Sets the expiry of items that have not been written since they were read (`updated_at`); never fails. */
@@ -512,6 +519,16 @@ export interface Store {
   items: {
     /** Null also for an item that has expired at `now`. */
     get(app: string, item: ItemKey, now: number): Promise<ItemRow | null>
+    /** Those of the items that exist and have not expired at `now`, in any order. */
+    many(app: string, items: readonly ItemKey[], now: number): Promise<ItemRow[]>
+    /** Items with vectors, least recently written first; equal times are ordered by namespace and key. */
+    indexed(
+      app: string,
+      after: ItemKey & { updated_at: number },
+      limit: number,
+    ): Promise<Omit<ItemVectors, 'vectors'>[]>
+    /** The vectors of those items that have some, in any order. */
+    vectors(app: string, items: readonly ItemKey[]): Promise<ItemVectors[]>
     /** Items at or below the prefix, most recently written first; equal times are ordered by namespace and key. */
     list(query: ItemQuery): Promise<ItemRow[]>
     /** Namespaces at or below the prefix that hold an item, ordered by their labels joined with dots. */

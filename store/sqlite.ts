@@ -129,6 +129,17 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
     },
     items: {
       get: async (...item) => itemOf(await reader.call<Row>(['items.get', ...item])),
+      many: async (...query) => (await reader.call<Row[]>(['items.many', ...query])).map(row => itemOf(row)!),
+      indexed: async (...query) =>
+        (await scan<[string, string, number][]>('items.indexed', ...query)).map(([path, key, updated_at]) => ({
+          namespace: labelsOfPath(path),
+          key,
+          updated_at,
+        })),
+      vectors: async (...query) =>
+        (await scan<[string, string, number, Uint8Array][]>('items.vectors', ...query)).map(
+          ([path, key, updated_at, vectors]) => ({ namespace: labelsOfPath(path), key, updated_at, vectors }),
+        ),
       list: async query => (await scan<Row[]>('items.list', query)).map(row => itemOf(row)!),
       namespaces: async query => (await scan<string[]>('items.namespaces', query)).map(labelsOfPath),
       expired: async (now, limit) =>

@@ -80,6 +80,7 @@ export const INDEXES: readonly IndexRow[] = [
   index('records', 'due', { kind: 1, due_at: 1, id: 1 }, some({ due_at: { $gt: 0 } })),
   index('items', 'by_path', { app: 1, path: 1, updated_at: -1, key: 1 }),
   index('items', 'by_updated', { app: 1, updated_at: -1, path: -1, key: -1 }),
+  index('items', 'indexed', { app: 1, updated_at: 1, path: 1, key: 1 }, some({ _indexed: true })),
   index('items', 'expired', { expires_at: 1 }, some({ expires_at: { $gt: 0 } })),
   index('parts', 'by_thread', { thread_id: 1, run_id: 1 }),
 ]

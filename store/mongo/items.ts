@@ -1,8 +1,8 @@
 /** Items: one document each, whose `path` is the namespace, so that a prefix of labels is a range of texts. */
-import type { Filter } from 'mongodb'
-import type { ItemKey, ItemRow, Step, Store } from '../port.js'
+import type { Binary, Filter } from 'mongodb'
+import type { ItemKey, ItemRow, ItemVectors, Step, Store } from '../port.js'
 import type { Collections } from './collections.js'
-import { type Doc, fields, key as idOf } from './documents.js'
+import { type Doc, exact, fields, key as idOf } from './documents.js'
 import { chunks, type Find } from './find.js'
 import { insert, NOBODY, patch, remove } from './parts.js'
 
@@ -14,19 +14,24 @@ const labelsOfPath = (path: string): string[] => path.slice(0, -1).split('.')
 const idOfItem = (app: string, { namespace, key }: ItemKey): string => idOf(app, pathOf(namespace), key)
 
 /** Compare-and-set on `updated_at`, because the new value depends on the stored one. */
-export async function putItem(all: Collections, { namespace, ...row }: ItemRow): Promise<void> {
+export async function putItem(
+  all: Collections,
+  { namespace, ...row }: ItemRow,
+  vectors: Uint8Array = new Uint8Array(0),
+): Promise<void> {
+  const own = vectors.length === 0 ? { _vectors: null, _indexed: null } : { _vectors: vectors, _indexed: true }
   const _id = idOfItem(row.app, { namespace, key: row.key })
   for (;;) {
     const stored = await all.items.findOne({ _id }, { projection: { updated_at: 1, expires_at: 1 } })
     if (stored === null) {
-      if (await insert(all, 'items', NOBODY, { ...fields({ ...row, path: pathOf(namespace) }), _id })) return
+      if (await insert(all, 'items', NOBODY, { ...fields({ ...row, path: pathOf(namespace) }), ...own, _id })) return
       continue
     }
     const { value, ttl, expires_at, created_at } = row
     const updated_at = Math.max(row.updated_at, stored.updated_at + 1)
     const expired = stored.expires_at !== null && stored.expires_at <= row.updated_at
     const set = { value, ttl, expires_at, updated_at, ...(expired ? { created_at } : {}) }
-    if (await patch(all, 'items', NOBODY, { _id, updated_at: stored.updated_at }, fields(set))) return
+    if (await patch(all, 'items', NOBODY, { _id, updated_at: stored.updated_at }, { ...fields(set), ...own })) return
   }
 }
 
@@ -49,10 +54,58 @@ export async function touchItems(all: Collections, { app, items }: Of<'items.tou
 
 type Stored = Omit<ItemRow, 'namespace'> & { path: string }
 
+/** Rows are read without their vectors. */
+const ROW = { projection: { _vectors: 0 } }
+
 export const itemReads = (all: Collections, { one, rows }: Find): Store['items'] => ({
   async get(app, item, now) {
-    const row = await one<Stored>('items', idOfItem(app, item))
+    const row = await one<Stored>('items', idOfItem(app, item), ROW)
     return row === null || (row.expires_at !== null && row.expires_at <= now) ? null : itemOf(row)
+  },
+  async many(app, items, now) {
+    const found: ItemRow[] = []
+    for (const some of chunks(items))
+      for (const row of await rows<Stored>('items', { _id: { $in: some.map(item => idOfItem(app, item)) } }, ROW))
+        if (row.expires_at === null || row.expires_at > now) found.push(itemOf(row))
+    return found
+  },
+  async indexed(app, { updated_at, namespace, key }, limit) {
+    const path = pathOf(namespace)
+    const found = await all.items
+      .find(
+        {
+          app,
+          _indexed: true,
+          updated_at: { $gte: updated_at },
+          $or: [
+            { updated_at: { $gt: updated_at } },
+            { updated_at, path: { $gt: path } },
+            { updated_at, path, key: { $gt: key } },
+          ],
+        },
+        {
+          projection: { path: 1, key: 1, updated_at: 1 },
+          sort: { updated_at: 1, path: 1, key: 1 },
+          limit,
+        },
+      )
+      .toArray()
+    return found.map(doc => ({ namespace: labelsOfPath(doc.path), key: exact(doc.key), updated_at: doc.updated_at }))
+  },
+  async vectors(app, items) {
+    const found: ItemVectors[] = []
+    for (const some of chunks(items)) {
+      const filter = { _id: { $in: some.map(item => idOfItem(app, item)) }, _indexed: true }
+      const projection = { path: 1, key: 1, updated_at: 1, _vectors: 1 }
+      for (const doc of await all.items.find(filter, { projection }).toArray())
+        found.push({
+          namespace: labelsOfPath(doc.path),
+          key: exact(doc.key),
+          updated_at: doc.updated_at,
+          vectors: bytesOf(doc._vectors),
+        })
+    }
+    return found
   },
   /** Ids first: sorted documents would count against the memory of a sort with their values. */
   async list({ app, prefix, now, after, limit }) {
@@ -76,7 +129,7 @@ export const itemReads = (all: Collections, { one, rows }: Find): Store['items']
       .toArray()
     const byId = new Map<string, ItemRow>()
     for (const ids of chunks(found.map(({ _id }) => _id)))
-      for (const row of await rows<Stored>('items', { _id: { $in: ids } }))
+      for (const row of await rows<Stored>('items', { _id: { $in: ids } }, ROW))
         byId.set(idOf(row.app, row.path, row.key), itemOf(row))
     return found.flatMap(({ _id }) => byId.get(_id) ?? [])
   },
@@ -101,6 +154,9 @@ export const itemReads = (all: Collections, { one, rows }: Find): Store['items']
 })
 
 const itemOf = ({ path, ...row }: Stored): ItemRow => ({ ...row, namespace: labelsOfPath(path) })
+
+/** The driver gives bytes back as Binary, unless it is told to promote them. */
+const bytesOf = (value: Binary | Uint8Array): Uint8Array => (value instanceof Uint8Array ? value : value.value())
 
 const lives = (now: number): Filter<Doc> => ({ $or: [{ expires_at: null }, { expires_at: { $gt: now } }] })
 

@@ -171,8 +171,8 @@ const WAYS: Ways = {
     return true
   },
 
-  'items.put': async ({ row }, all) => {
-    await putItem(all, row)
+  'items.put': async ({ row, vectors }, all) => {
+    await putItem(all, row, vectors)
     return true
   },
 

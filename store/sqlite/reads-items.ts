@@ -1,7 +1,7 @@
 /** The queries of items. A namespace is stored as a path, so that a prefix of labels is a range of the primary key. */
 import type { ItemKey, ItemQuery, ItemRow } from '../port.js'
 import type { Param, Row } from './database.js'
-import type { Ask, Read } from './query.js'
+import { type Ask, give, type Read } from './query.js'
 import { ITEM } from './rows.js'
 
 /** The labels, each followed by a dot: `a.b.` begins the paths of all namespaces at or below `a`, `b`. */
@@ -17,6 +17,35 @@ export function itemReads({ get, all }: Ask) {
         key,
         now,
       ]),
+
+    'items.many': (_, app: string, items: readonly ItemKey[], now: number) =>
+      items.flatMap(
+        ({ namespace, key }) =>
+          [
+            get(`SELECT ${ITEM} FROM items WHERE app = ? AND path = ? AND key = ? AND ${LIVES}`, [
+              app,
+              pathOf(namespace),
+              key,
+              now,
+            ]),
+          ].filter(row => row !== undefined) as Row[],
+      ),
+
+    'items.indexed': (_, app: string, after: ItemKey & { updated_at: number }, limit: number) =>
+      all(
+        `SELECT path, key, updated_at FROM items INDEXED BY items_indexed WHERE app = ? AND vectors IS NOT NULL
+          AND (updated_at, path, key) > (?, ?, ?) ORDER BY updated_at, path, key LIMIT ?`,
+        [app, after.updated_at, pathOf(after.namespace), after.key, limit],
+      ),
+
+    'items.vectors': (transfer, app: string, items: readonly ItemKey[]) =>
+      items.flatMap(({ namespace, key }) => {
+        const row = get(
+          'SELECT path, key, updated_at, vectors FROM items WHERE app = ? AND path = ? AND key = ? AND vectors IS NOT NULL',
+          [app, pathOf(namespace), key],
+        )
+        return row === undefined ? [] : [give(transfer, row)]
+      }),
 
     'items.list': (_, { app, prefix, now, after, limit }: ItemQuery) => {
       const [range, params] = below(prefix)

@@ -155,6 +155,11 @@ const VERSIONS = [
   `
   CREATE TABLE health (id INTEGER PRIMARY KEY, checked_at INTEGER NOT NULL);
   `,
+  // The last column: reading the value of an item does not read its vectors.
+  `
+  ALTER TABLE items ADD COLUMN vectors BLOB;
+  CREATE INDEX items_indexed ON items (app, updated_at, path, key) WHERE vectors IS NOT NULL;
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

@@ -131,9 +131,10 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
   'records.clear': ({ kind, parent }, _i, out) => {
     out.push(['DELETE FROM records WHERE kind = ? AND parent = ?', -1, [kind, parent]])
   },
-  'items.put': ({ row }, _i, out) => {
+  'items.put': ({ row, vectors }, _i, out) => {
     const { app, namespace, key, value, created_at, updated_at, ttl, expires_at } = row
-    out.push([PUT_ITEM, -1, [app, pathOf(namespace), key, value, created_at, updated_at, ttl, expires_at]])
+    const params = [app, pathOf(namespace), key, value, created_at, updated_at, ttl, expires_at]
+    out.push([PUT_ITEM, -1, [...params, vectors === undefined || vectors.length === 0 ? null : vectors]])
   },
   'items.remove': ({ app, namespace, key, expired_at }, _i, out) => {
     const params = [app, pathOf(namespace), key]
@@ -259,10 +260,10 @@ const WRITE = insert('writes', [
   'value',
 ])
 const INSERT_RECORD = `${insert('records', RECORD)} ON CONFLICT DO NOTHING`
-const PUT_ITEM = `${insert('items', ITEM)} ON CONFLICT (app, path, key) DO UPDATE SET
+const PUT_ITEM = `${insert('items', [...ITEM, 'vectors'])} ON CONFLICT (app, path, key) DO UPDATE SET
   created_at = CASE WHEN expires_at <= excluded.updated_at THEN excluded.created_at ELSE created_at END,
   value = excluded.value, updated_at = max(excluded.updated_at, updated_at + 1),
-  ttl = excluded.ttl, expires_at = excluded.expires_at`
+  ttl = excluded.ttl, expires_at = excluded.expires_at, vectors = excluded.vectors`
 const REMOVE_ITEM = 'DELETE FROM items WHERE app = ? AND path = ? AND key = ?'
 const TOUCH_ITEMS = `UPDATE items SET expires_at = touched.value ->> 3 FROM json_each(?2) AS touched
   WHERE app = ?1 AND items.path = touched.value ->> 0 AND items.key = touched.value ->> 1 AND updated_at = touched.value ->> 2`

@@ -133,4 +133,63 @@ export function itemConformance(t: Test, store: Store): void {
     t.equal((await mine()).length, 0)
     t.same(await list([], { now: later }), ['a:long'])
   })
+
+  t.test('vectors are stored with their item, and go with it', async t => {
+    const { app, put } = maker()
+    const vector = (...numbers: number[]) => new Uint8Array(new Float32Array(numbers).buffer)
+    const index = async (namespace: string[], key: string, vectors: Uint8Array, updated_at = NOW) => {
+      const row = await put(namespace, key, { updated_at })
+      await store.apply([{ step: 'items.put', row: { ...row, updated_at: updated_at + 1 }, vectors }])
+    }
+    const indexed = async (updated_at = 0, limit = 100) => {
+      const after = { updated_at, namespace: [], key: '' }
+      return (await store.items.indexed(app, after, limit)).map(({ key, updated_at }) => [key, updated_at - NOW])
+    }
+    const large = new Uint8Array(1024 * 1024).fill(1)
+    await index(['a'], 'one', vector(1, -2.5, 3))
+    await index(['a', 'b'], 'two', large, NOW + 10)
+    await index(['a'], 'more', vector(0), NOW + 10)
+    await put(['a'], 'plain', { updated_at: NOW + 20 })
+    t.same(
+      await indexed(),
+      [
+        ['one', 1],
+        ['two', 11],
+        ['more', 11],
+      ].sort(([a, x], [b, y]) => Number(x) - Number(y) || (a === 'more' ? -1 : b === 'more' ? 1 : 0)),
+    )
+    t.same(await indexed(NOW + 2, 1), [['more', 11]])
+    const first = (await store.items.indexed(app, { updated_at: 0, namespace: [], key: '' }, 2)).at(-1)!
+    t.same(
+      (await store.items.indexed(app, first, 100)).map(({ key }) => key),
+      ['two'],
+      'the page behind a row',
+    )
+    const keys = [
+      { namespace: ['a'], key: 'one' },
+      { namespace: ['a', 'b'], key: 'two' },
+      { namespace: ['a'], key: 'plain' },
+      { namespace: ['none'], key: 'one' },
+    ]
+    const vectors = async () =>
+      (await store.items.vectors(app, keys)).map(({ key, vectors }) => [key, vectors.length]).sort()
+    t.same(await vectors(), [
+      ['one', 12],
+      ['two', 1024 * 1024],
+    ])
+    const [one] = await store.items.vectors(app, keys.slice(0, 1))
+    t.same([...new Float32Array(new Uint8Array(one!.vectors).buffer)], [1, -2.5, 3])
+    t.same((await store.items.many(app, keys, NOW)).map(({ key }) => key).sort(), ['one', 'plain', 'two'])
+    t.same(await store.items.many(randomUUID(), keys, NOW), [])
+    await put(['a'], 'one', { updated_at: NOW + 30 })
+    await store.apply([{ step: 'items.remove', app, namespace: ['a', 'b'], key: 'two' }])
+    t.same(await vectors(), [], 'replaced without vectors, and removed')
+    t.same(await indexed(), [['more', 11]])
+    await put(['a'], 'one', { expires_at: NOW + 100 })
+    t.same(
+      (await store.items.many(app, keys, NOW + 100)).map(({ key }) => key),
+      ['plain'],
+      'expired',
+    )
+  })
 }

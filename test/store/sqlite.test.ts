@@ -164,6 +164,8 @@ t.test('a database of an earlier schema is brought up to date', async t => {
     UPDATE threads SET queue = replace(queue, '"position":', '"no":');
     UPDATE runs SET base = replace(base, 'latest_checkpoint_id', 'head');
     DROP TABLE health;
+    DROP INDEX items_indexed;
+    ALTER TABLE items DROP COLUMN vectors;
     PRAGMA user_version = 6;
   `)
   db.close()
