@@ -3,19 +3,18 @@
  * own processes; user bytes travel in the body.
  */
 import typia from 'typia'
+import type { AuthUser, Filters } from './auth.js'
 import type { RunMode, RunStatus, RunView } from './runs.js'
-
-interface Identity {
-  identity: string
-  permissions?: string[]
-}
 
 /** Head of every call. `params` are decoded path parameters, `query` the raw query string without "?". */
 export interface CallHead {
   request_id: string
   params?: { [name: string]: string }
   query?: string
-  identity?: Identity | null
+  /** The authenticated caller; set by the edge only. */
+  identity?: AuthUser | null
+  /** What authorization handlers returned, by event; absent: there are none. Set by the edge only. */
+  filters?: Filters
   /** The deployment that the client addressed, by the slug of the path or by its id; absent: the built-in application. */
   deployment?: { slug: string } | { id: string }
   /** The application that the call is for, resolved from `deployment` by the worker. Read with `appOf`. */

@@ -1,6 +1,8 @@
 /** What the bodies of frames (frames.ts) say. Both ends are ours; nothing here reaches a client. */
+
 import typia from 'typia'
 import type { LibraryVersion } from './announcements.js'
+import type { AuthUser } from './auth.js'
 import type { Checkpoint } from './checkpoints.js'
 import type { ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'
@@ -46,6 +48,8 @@ export interface StartHead {
   want_values: boolean
   /** Events of protocol v2 are rendered beside the classic ones. */
   events: boolean
+  /** The authenticated caller who created the run: it becomes members of `config.configurable`. */
+  user?: AuthUser
 }
 
 /**

@@ -30,6 +30,8 @@ export interface FollowedRun extends RunView {
 
 /** The answer. */
 export interface Followed {
+  /** The thread exists. One that is created later may not be visible to this reader. */
+  exists: boolean
   /** The application it is of: news of another one with the same thread id are none of this reader's. */
   app: string
   /** Claims up to this one need no further word. */

@@ -191,10 +191,12 @@ export interface RunRow {
   idempotency_id: string | null
   /** The answer of wait, for temporary runs only (that of other runs is read from the thread). */
   result: Uint8Array | null
+  /** The authenticated caller (schemas/auth.ts AuthUser) as JSON text; clients never get it. */
+  auth_user: string | null
 }
 
 /** A run without its payload. */
-export type RunSummary = Omit<RunRow, 'kwargs' | 'result'>
+export type RunSummary = Omit<RunRow, 'kwargs' | 'result' | 'auth_user'>
 
 /** A running run as its heartbeats change it. */
 export type RunningRun = Pick<RunRow, 'run_id' | 'attempt' | 'heartbeats'>

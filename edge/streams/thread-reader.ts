@@ -9,7 +9,7 @@ import { followThread } from '../../bus/events.js'
 import type { Batch } from '../../bus/follow.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { PER_CLAIM } from '../../schemas/checkpoints.js'
-import { fail } from '../../schemas/errors.js'
+import { fail, WeftError } from '../../schemas/errors.js'
 import { token } from '../../schemas/ids.js'
 import { rpc } from '../../schemas/subjects.js'
 import { type Followed, type FollowedRun, type From, idBefore, type ThreadNews } from '../../schemas/thread-stream.js'
@@ -57,6 +57,8 @@ export class ThreadReader {
   /** Claims up to this one are delivered, in line, or not wanted. */
   private lastClaim = 0
   private app = ''
+  /** False: the thread did not exist when it was asked for, so nobody has checked that this reader may see it. */
+  private exists = true
   private current: { due: DueRun; reader: RunReader } | null = null
   private started = false
   private closed = false
@@ -122,6 +124,7 @@ export class ThreadReader {
     // Thread ids are unique over all applications, but a reader may name one of another application.
     else if (news.app !== this.app) return
     else if ('removed' in news) this.sink.closed('removed')
+    else if (!this.exists && this.call.filters !== undefined) void this.refresh()
     else if ('dropped' in news) this.sink.dropped(news.dropped.run_id, news.dropped.status)
     else if (news.claimed.claim_no > this.lastClaim + 1) void this.refresh()
     else this.add(news.claimed)
@@ -153,6 +156,7 @@ export class ThreadReader {
       for (const run of followed.runs) this.add(run)
       this.lastClaim = Math.max(this.lastClaim, followed.known)
     } catch (error) {
+      if (error instanceof WeftError && error.code === 'not_found') return this.sink.closed('removed')
       this.edge.link.log.warn({ err: error, thread_id: this.call.params!.thread_id }, 'a thread could not be followed')
       setTimeout(() => void this.refresh(), ASK_AGAIN_MS).unref()
     } finally {
@@ -164,7 +168,9 @@ export class ThreadReader {
   private async follow(from: From, may_miss: boolean): Promise<Followed> {
     const body = Buffer.from(JSON.stringify({ from, may_miss }))
     const answer = await this.edge.caller.ask(rpc('threads', 'follow'), this.call, body, { repeat: true })
-    return JSON.parse(Buffer.from(answer.body).toString()) as Followed
+    const followed = JSON.parse(Buffer.from(answer.body).toString()) as Followed
+    this.exists = followed.exists
+    return followed
   }
 
   // One after the other.

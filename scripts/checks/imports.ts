@@ -35,7 +35,9 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
 /** The floors of a folder, ground first: a file or subfolder imports from lower floors only. Each must have a floor. */
 const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
   'workers/resources/': [
-    ['rows/', 'apps.ts', 'descriptions.ts'],
+    ['apps.ts', 'descriptions.ts'],
+    ['access.ts'],
+    ['rows/'],
     ['keys/', 'announcements.ts', 'workspace.ts', 'store-identity.ts'],
     ['context.ts'],
     ['providers.ts'],

@@ -7,7 +7,7 @@ import { type Ask, columnName, give, type Read } from './query.js'
 import { checkpointReads } from './reads-checkpoints.js'
 import { itemReads } from './reads-items.js'
 import { threadReads } from './reads-threads.js'
-import { ASSISTANT, ASSISTANT_VERSION, encode, exact, plain, RECORD, RUN, THREAD } from './rows.js'
+import { ASSISTANT, ASSISTANT_VERSION, encode, exact, PAYLOAD, plain, RECORD, RUN, THREAD } from './rows.js'
 
 export function reads(db: Database) {
   const prepared = new Map<string, Statement<unknown[]>>()
@@ -71,7 +71,7 @@ export function reads(db: Database) {
       give(
         transfer,
         get(
-          `SELECT ${RUN.map(name => `runs.${name}`)}, kwargs, result FROM runs JOIN payloads USING (run_id) WHERE run_id = ?`,
+          `SELECT ${RUN.map(name => `runs.${name}`)}, ${PAYLOAD} FROM runs JOIN payloads USING (run_id) WHERE run_id = ?`,
           [id],
         ),
       ),

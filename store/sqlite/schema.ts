@@ -160,6 +160,9 @@ const VERSIONS = [
   ALTER TABLE items ADD COLUMN vectors BLOB;
   CREATE INDEX items_indexed ON items (app, updated_at, path, key) WHERE vectors IS NOT NULL;
   `,
+  `
+  ALTER TABLE payloads ADD COLUMN auth_user TEXT;
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

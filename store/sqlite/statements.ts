@@ -74,7 +74,7 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
   },
   'runs.insert': ({ row }, i, out) => {
     out.push([INSERT_RUN, i, values(RUN, row)])
-    out.push([INSERT_PAYLOAD, -1, [row.run_id, row.kwargs, row.result]])
+    out.push([INSERT_PAYLOAD, -1, [row.run_id, ...values(PAYLOAD, row)]])
   },
   'runs.patch': ({ run_id, where, set, optional }, i, out) => {
     const { sets, params } = assignments(RUN_PATCHED, set)

@@ -1,5 +1,7 @@
 import t from 'tap'
+import { BUILT_IN_APP } from '../../schemas/ids.js'
 import type { Step, Store } from '../../store/port.js'
+import { wholeApp } from '../../workers/resources/access.js'
 import { patchAssistant, searchVersions, setLatest } from '../../workers/resources/assistants/versions.js'
 import type { Deps } from '../../workers/resources/context.js'
 import { newAssistant, versionOf } from '../../workers/resources/rows/assistant.js'
@@ -18,7 +20,7 @@ async function create(store: Store) {
 }
 const versions = async (deps: Deps, assistant_id: string, metadata?: { a: number }) => {
   const row = (await deps.store.assistants.get(APP, assistant_id))!
-  const found = await searchVersions(deps, row, metadata === undefined ? {} : { metadata })
+  const found = await searchVersions(deps, wholeApp(BUILT_IN_APP), row, metadata === undefined ? {} : { metadata })
   return found.map(({ version, name, created_at }) => ({ version, name, created_at }))
 }
 
@@ -30,8 +32,8 @@ t.test('an assistant that was never patched has one version', async t => {
   t.same(await versions(deps, row.assistant_id), first)
   t.same(await versions(deps, row.assistant_id, { a: 1 }), first)
   t.same(await versions(deps, row.assistant_id, { a: 2 }), [])
-  t.match(await setLatest(deps, row, 1), { version: 1, created_at: row.created_at })
-  await t.rejects(setLatest(deps, row, 2), { code: 'not_found' })
+  t.match(await setLatest(deps, wholeApp(BUILT_IN_APP), row, 1), { version: 1, created_at: row.created_at })
+  await t.rejects(setLatest(deps, wholeApp(BUILT_IN_APP), row, 2), { code: 'not_found' })
   t.match(await patchAssistant(deps, (await deps.store.assistants.get(APP, row.assistant_id))!, { name: 'two' }), {
     version: 2,
   })
@@ -53,7 +55,7 @@ t.test('every crash point of the first patch keeps the first version', async t =
     const found = await versions(deps, row.assistant_id)
     t.match(found[0], { version: patched.version, name: 'again' })
     t.match(found.at(-1), { version: 1, name: 'one', created_at: row.created_at })
-    t.match(await setLatest(deps, patched, 1), { version: 1, name: 'one' })
+    t.match(await setLatest(deps, wholeApp(BUILT_IN_APP), patched, 1), { version: 1, name: 'one' })
   }
 })
 
@@ -64,7 +66,7 @@ t.test('versions of an earlier assistant with the same id do not count', async t
   const old = { ...versionOf(row), name: 'old', created_at: row.created_at - 1 }
   await store.apply([1, 2].map((version): Step => ({ step: 'versions.insert', row: { ...old, version } })))
   t.match(await versions(deps, row.assistant_id), [{ version: 1, name: 'one' }])
-  await t.rejects(setLatest(deps, row, 2), { code: 'not_found' })
+  await t.rejects(setLatest(deps, wholeApp(BUILT_IN_APP), row, 2), { code: 'not_found' })
   t.match(await patchAssistant(deps, row, { name: 'two' }), { version: 3 })
   t.match(await versions(deps, row.assistant_id), [
     { version: 3, name: 'two' },

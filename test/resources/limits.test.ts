@@ -2,6 +2,7 @@ import t from 'tap'
 import { v7 } from 'uuid'
 import { containsAll } from '../../schemas/contains.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
+import { wholeApp } from '../../workers/resources/access.js'
 import { createAssistant } from '../../workers/resources/assistants/create.js'
 import { register } from '../../workers/resources/assistants/register.js'
 import { newRecord } from '../../workers/resources/rows/record.js'
@@ -20,7 +21,7 @@ t.test('a small batch with a large assistant is refused before it fills the memo
   const { store, all } = await stage(t, 1, undefined, { body_limit: 4 * 1024 * 1024 })
   const deps = all[0]!
   const config = { configurable: { text: 'x'.repeat(900_000) } }
-  const { assistant_id } = await createAssistant(deps, BUILT_IN_APP, { graph_id: 'g', config } as never)
+  const { assistant_id } = await createAssistant(deps, wholeApp(BUILT_IN_APP), { graph_id: 'g', config } as never)
   const bodies = Array.from({ length: 100 }, () => ({ assistant_id, after_seconds: 1e6 }))
   await t.rejects(createBatch(deps, bodies, batchTarget()), { code: 'too_large', message: /send fewer/ })
   t.same(await store.runs.unsettled(10), [], 'none of it was stored')
@@ -31,12 +32,12 @@ t.test('a small batch with a large assistant is refused before it fills the memo
 t.test('an assistant that is too large to be copied into runs is refused', async t => {
   const { all } = await stage(t, 1)
   const config = { configurable: { text: 'x'.repeat(1_100_000) } }
-  await t.rejects(createAssistant(all[0]!, BUILT_IN_APP, { graph_id: 'g', config } as never), {
+  await t.rejects(createAssistant(all[0]!, wholeApp(BUILT_IN_APP), { graph_id: 'g', config } as never), {
     code: 'invalid',
     message: /for the assistant/,
   })
   const metadata = { text: 'x'.repeat(66_000) }
-  await t.rejects(createAssistant(all[0]!, BUILT_IN_APP, { graph_id: 'g', metadata } as never), {
+  await t.rejects(createAssistant(all[0]!, wholeApp(BUILT_IN_APP), { graph_id: 'g', metadata } as never), {
     code: 'invalid',
     message: /^metadata: expected at most 65536/,
   })

@@ -7,6 +7,7 @@ import { v7 } from 'uuid'
 import { readConfig } from '../../schemas/config.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { openSqlite } from '../../store/sqlite.js'
+import { wholeApp } from '../../workers/resources/access.js'
 import { type Deps, serializer } from '../../workers/resources/context.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
 import { HALF_MADE_MS, openTtls } from '../../workers/resources/rows/thread-ttl.js'
@@ -84,7 +85,7 @@ t.test('every crash point of a copy and of a prune', async t => {
     const before = await kept(thread_id)
     const seen = await shown()
     const points = await crashes(
-      () => copyThread(deps, BUILT_IN_APP, thread_id),
+      () => copyThread(deps, wholeApp(BUILT_IN_APP), thread_id),
       async () => {
         t.same(await kept(thread_id), before, 'the source')
         const made = (await shown()).filter(id => !seen.includes(id))

@@ -91,6 +91,7 @@ export const run = (thread_id: string, set: Partial<RunRow> = {}): RunRow => ({
   webhook_tries: 0,
   idempotency_id: null,
   result: null,
+  auth_user: null,
   ...set,
 })
 

@@ -216,9 +216,10 @@ export function conformance(
         last_event_id: 2_000_000_017,
         error: '{"error":"E","message":"m"}',
         kwargs: '{"input":{"__proto__":1}}',
+        auth_user: '{"identity":"alice"}',
       })
       t.same(await store.runs.get(row.run_id), row)
-      const { kwargs: _, result: __, ...summary } = row
+      const { kwargs: _, result: __, auth_user: ___, ...summary } = row
       t.same(await store.runs.summary([row.run_id, 'absent']), [summary])
       t.same(await store.runs.summary([]), [])
       t.equal(await store.runs.get('absent'), null)

@@ -166,6 +166,7 @@ t.test('a database of an earlier schema is brought up to date', async t => {
     DROP TABLE health;
     DROP INDEX items_indexed;
     ALTER TABLE items DROP COLUMN vectors;
+    ALTER TABLE payloads DROP COLUMN auth_user;
     PRAGMA user_version = 6;
   `)
   db.close()

@@ -16,7 +16,7 @@ const SELECTION = ['checkpoint_id', 'checkpoint_ns', 'checkpoint_map', 'thread_t
  * library.
  */
 export function configOf(
-  { kwargs, metadata, attempt, run_id, thread_id, graph_id }: StartHead,
+  { kwargs, metadata, attempt, run_id, thread_id, graph_id, user }: StartHead,
   execution: Execution | null = null,
 ) {
   const { tags, run_name, max_concurrency, recursion_limit, metadata: given } = kwargs.config
@@ -26,6 +26,12 @@ export function configOf(
     configurable[key] = value
   }
   Object.assign(configurable, { thread_id, run_id, graph_id })
+  // API: assistants-crons-store 6.7. What a client sent under these names was removed when the run was created.
+  if (user !== undefined) {
+    configurable.langgraph_auth_user = user
+    configurable.langgraph_auth_user_id = user.identity
+    configurable.langgraph_auth_permissions = user.permissions
+  }
   const { assistant_id } = configurable
   const config: JsonObject & { configurable: JsonObject; metadata: JsonObject } = {
     configurable,

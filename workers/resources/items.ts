@@ -21,10 +21,10 @@ import {
   validateItemSearch,
   validateNamespaceSearch,
 } from '../../schemas/items.js'
-import type { JsonObject } from '../../schemas/json.js'
+import { type JsonObject, merge } from '../../schemas/json.js'
 import { readBoolean } from '../../schemas/query.js'
 import type { ItemRow, Step } from '../../store/port.js'
-import { appOf } from './apps.js'
+import { type Access, accessOf, seesObject, wholeApp } from './access.js'
 import type { Deps } from './context.js'
 import { itemText } from './rows/text.js'
 import { leaseOf } from './runs/lease.js'
@@ -40,21 +40,21 @@ const REMOVED = 500
 
 export const items = (deps: Deps) => ({
   put: jsonHandler<ItemPut>(validateItemPut, async (body, { head }) => {
-    await putItem(deps, appOf(head), body)
+    await putItem(deps, accessOf(head, 'store:put'), body)
     return { head: { status: 204 } }
   }),
   get: bytesHandler((_, { head }) => get(deps, head)),
   delete: jsonHandler<ItemRef>(validateItemRef, async (body, { head }) => {
-    await deps.store.apply([removeStep(appOf(head), body)])
+    await removeItem(deps, accessOf(head, 'store:delete'), body)
     return { head: { status: 204 } }
   }),
   batch: jsonHandler<ItemBatch>(validateItemBatch, (body, { head }) => batch(deps, leaseOf(head.lease), body)),
   search: jsonHandler<ItemSearch>(validateItemSearch, async (body, { head }) => {
-    const found = await searchItems(deps, appOf(head), body)
+    const found = await searchItems(deps, accessOf(head, 'store:search'), body)
     return { body: `{"items":[${found.map(itemText).join()}]}` }
   }),
   namespaces: jsonHandler<NamespaceSearch>(validateNamespaceSearch, async (body, { head }) => ({
-    body: JSON.stringify({ namespaces: await listNamespaces(deps, appOf(head), body) }),
+    body: JSON.stringify({ namespaces: await listNamespaces(deps, accessOf(head, 'store:list_namespaces'), body) }),
   })),
 })
 
@@ -93,25 +93,63 @@ async function answerText(
   app: string,
   operation: Exclude<ItemOperation, { op: 'put' | 'delete' }>,
 ): Promise<string> {
-  if (operation.op === 'search') return `[${(await searchItems(deps, app, operation)).map(itemText).join()}]`
-  if (operation.op === 'namespaces') return JSON.stringify(await listNamespaces(deps, app, operation))
-  const row = await getItem(deps, app, operation, null)
+  if (operation.op === 'search') return `[${(await searchItems(deps, wholeApp(app), operation)).map(itemText).join()}]`
+  if (operation.op === 'namespaces') return JSON.stringify(await listNamespaces(deps, wholeApp(app), operation))
+  const row = await getItem(deps, wholeApp(app), operation, null)
   return row === null ? 'null' : itemText(row)
 }
 
-const removeStep = (app: string, { namespace, key }: ItemRef): Step => ({
+const removeStep = (app: string, { namespace, key }: ItemRef): Extract<Step, { step: 'items.remove' }> => ({
   step: 'items.remove',
   app,
   namespace: namespaceOf(namespace, 'read'),
   key: storable(key),
 })
 
-/** Stores the item durably. Throws `invalid` for a namespace that breaks the rules. */
-export async function putItem(deps: Deps, app: string, body: ItemPut): Promise<void> {
-  await deps.store.apply([await putStep(deps, app, body)])
+/**
+ * Stores the item durably. Throws `invalid` for a namespace that breaks the rules, and as API: assistants-crons-store 6.6
+ * `not_found` for an item that is not visible, `forbidden` for one that would not be.
+ */
+export async function putItem(deps: Deps, access: Access, body: ItemPut): Promise<void> {
+  const step = await putStep(deps, access.app, body)
+  if (access.filter === null) return void (await deps.store.apply([step]))
+  await alone(deps, step.row, async stored => {
+    if (stored !== null && !seesItem(access, stored)) throw fail('not_found', NO_ITEM)
+    if (!seesItem(access, step.row)) throw fail('forbidden', NOT_YOURS)
+    await deps.store.apply([step])
+  })
 }
 
-async function putStep({ itemTtls }: Deps, app: string, body: ItemPut): Promise<Step> {
+/** As `putItem`; an item that does not exist is removed only where one with this key would be visible. */
+async function removeItem(deps: Deps, access: Access, body: ItemRef): Promise<void> {
+  const step = removeStep(access.app, body)
+  if (access.filter === null) return void (await deps.store.apply([step]))
+  await alone(deps, step, async stored => {
+    if (stored !== null && !seesItem(access, stored)) throw fail('not_found', NO_ITEM)
+    if (stored === null && !seesObject(access, { namespace: step.namespace, key: step.key }))
+      throw fail('forbidden', NOT_YOURS)
+    await deps.store.apply([step])
+  })
+}
+
+const NO_ITEM = 'Item not found'
+const NOT_YOURS = 'Not authorized'
+
+/** Filters see the members of the value, and the namespace and the key in their place (API: assistants-crons-store 6.6). */
+const seesItem = (access: Access, { value, namespace, key }: Pick<ItemRow, 'value' | 'namespace' | 'key'>): boolean =>
+  access.filter === null || seesObject(access, merge(JSON.parse(value), { namespace, key }))
+
+/** Work on one item, after all work on it that this worker began before. */
+const alone = (
+  { store, serialize }: Deps,
+  { app, namespace, key }: Pick<ItemRow, 'app' | 'namespace' | 'key'>,
+  work: (stored: ItemRow | null) => Promise<void>,
+): Promise<void> =>
+  serialize(JSON.stringify([app, namespace, key]), async () =>
+    work(await store.items.get(app, { namespace, key }, Date.now())),
+  )
+
+async function putStep({ itemTtls }: Deps, app: string, body: ItemPut): Promise<Extract<Step, { step: 'items.put' }>> {
   const now = Date.now()
   const ttl = body.ttl === undefined ? ((await defaultsOf(itemTtls, app)).default_ttl ?? null) : body.ttl
   const row: ItemRow = {
@@ -132,7 +170,7 @@ async function get(deps: Deps, head: Context['head']): Promise<Reply> {
   const key = query.get('key') ?? ''
   if (key === '') throw fail('invalid', 'key: expected a text that is not empty')
   const refresh = query.get('refresh_ttl')?.trim() ? readBoolean(query, 'refresh_ttl') : null
-  const row = await getItem(deps, appOf(head), { namespace: namespacesIn(query), key }, refresh)
+  const row = await getItem(deps, accessOf(head, 'store:get'), { namespace: namespacesIn(query), key }, refresh)
   return { body: row === null ? 'null' : itemText(row) }
 }
 
@@ -140,21 +178,27 @@ async function get(deps: Deps, head: Context['head']): Promise<Reply> {
 const namespacesIn = (query: URLSearchParams): string[] =>
   query.getAll('namespace').flatMap(text => (text === '' ? [] : text.split('.')))
 
-/** Null when there is none. `refresh`: whether its time starts anew; null = as the application says. */
+/**
+ * Null when there is none. `refresh`: whether its time starts anew; null = as the application says. Throws `not_found` for
+ * an item that is not visible.
+ */
 export async function getItem(
   deps: Deps,
-  app: string,
+  access: Access,
   item: { namespace: string[]; key: string },
   refresh: boolean | null,
 ): Promise<ItemRow | null> {
+  const { app } = access
   const namespace = namespaceOf(item.namespace, 'read')
   const row = await deps.store.items.get(app, { namespace, key: storable(item.key) }, Date.now())
+  if (row !== null && !seesItem(access, row)) throw fail('not_found', NO_ITEM)
   if (row !== null) await touch(deps, app, [row], refresh)
   return row
 }
 
 /** Most recently written first. `filter` and prefix decide before offset and limit. */
-export async function searchItems(deps: Deps, app: string, body: ItemSearch): Promise<ItemRow[]> {
+export async function searchItems(deps: Deps, access: Access, body: ItemSearch): Promise<ItemRow[]> {
+  const { app } = access
   const prefix = labelsOf('namespace_prefix', body.namespace_prefix ?? [])
   const matches = body.filter && Object.keys(body.filter).length > 0 ? itemFilter(body.filter) : null
   const from = body.offset ?? 0
@@ -162,8 +206,14 @@ export async function searchItems(deps: Deps, app: string, body: ItemSearch): Pr
   const found: ItemRow[] = []
   let skipped = 0
   let size = 0
-  for await (const row of listed(deps, app, prefix, matches === null ? Math.min(from + limit, PAGE) : PAGE)) {
+  for await (const row of listed(
+    deps,
+    app,
+    prefix,
+    matches === null && access.filter === null ? Math.min(from + limit, PAGE) : PAGE,
+  )) {
     if (matches !== null && !matches(JSON.parse(row.value) as JsonObject)) continue
+    if (!seesItem(access, row)) continue
     if (skipped++ < from) continue
     size += row.value.length
     if (size > MAX_TEXT) throw fail('too_large', `These items exceed ${MAX_TEXT} characters; ask for fewer with limit`)
@@ -192,7 +242,8 @@ async function* listed({ store }: Deps, app: string, prefix: string[], limit: nu
 }
 
 /** Namespaces that hold an item, in the order of their labels; `max_depth` shortens them before repeats are dropped. */
-export async function listNamespaces({ store }: Deps, app: string, body: NamespaceSearch): Promise<string[][]> {
+export async function listNamespaces({ store }: Deps, access: Access, body: NamespaceSearch): Promise<string[][]> {
+  const { app } = access
   const prefix = labelsOf('prefix', body.prefix ?? [])
   const suffix = labelsOf('suffix', body.suffix ?? [])
   const wildcard = prefix.indexOf(ANY_LABEL)
@@ -202,6 +253,7 @@ export async function listNamespaces({ store }: Deps, app: string, body: Namespa
     const page = await store.items.namespaces({ ...query, ...(after === undefined ? {} : { after }) })
     for (const labels of page) {
       if (!labelsMatch(prefix, labels, 0) || !labelsMatch(suffix, labels, labels.length - suffix.length)) continue
+      if (!seesObject(access, { namespace: labels })) continue
       const shown = labels.slice(0, body.max_depth ?? labels.length)
       found.set(shown.join('.'), shown)
     }

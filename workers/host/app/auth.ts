@@ -2,8 +2,10 @@
  * `auth` of langgraph.json: the handlers of the SDK's Auth, called for one request (API: assistants-crons-store 6.2–6.4).
  * It fails closed: whatever a handler does that is not documented as a permission refuses the request.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { CheckCall } from '../../../schemas/app-host.js'
 import { type AuthUser, type CheckAnswer, type Filters, handlerNames, MAX_USER, userOf } from '../../../schemas/auth.js'
+import { compileFilter } from '../../../schemas/auth-filter.js'
 import { type Fired, openCheck } from '../../../schemas/auth-values.js'
 import { WeftError } from '../../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
@@ -55,10 +57,10 @@ async function pass(handlers: AuthHandlers, call: CheckCall, body: Uint8Array): 
   const filters: Filters = {}
   for (const one of fired) {
     const filter = await authorize(handlers, one, user)
-    if (filter === null) continue
     const { event } = one
     // A batch fires an event for each of its runs: what every one of them demands holds for all.
-    filters[event] = filters[event] ? { $and: [filters[event], filter] } : filter
+    filters[event] =
+      filters[event] && filter !== null ? { $and: [filters[event], filter] } : (filter ?? filters[event] ?? null)
   }
   const changed = finish()
   const passed = { user, filters, ...(changed.query === undefined ? {} : { query: changed.query }) }
@@ -93,9 +95,17 @@ async function authorize(
   const [resource, action] = event.split(':')
   const result = await callbacks[name]!({ event, resource, action, value, user, permissions: user.permissions })
   if (result === false) throw new Refusal({ status: 403, detail: 'Forbidden' })
-  if (isObject(result)) return result
+  if (isObject(result)) return checked(result)
   if (result === null || result === undefined || result === true) return null
   throw new TypeError(`the handler of ${name} must return nothing, true, false or a filter`)
+}
+
+/** The filter. Throws for one that is not understood, or that would lose a member on its way: it would then let more pass. */
+function checked(filter: JsonObject): JsonObject {
+  compileFilter(filter)
+  if (!isDeepStrictEqual(JSON.parse(JSON.stringify(filter)), filter))
+    throw new TypeError('a handler returned a filter that is no JSON, such as one with a member that is undefined')
+  return filter
 }
 
 /** Throws a Refusal for a body that is no JSON in UTF-8: the handlers cannot decide about it. */

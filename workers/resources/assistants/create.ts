@@ -4,12 +4,14 @@ import type { AssistantCreate } from '../../../schemas/assistants.js'
 import { fail } from '../../../schemas/errors.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import type { AssistantRow } from '../../../store/port.js'
+import { type Access, sees } from '../access.js'
 import type { Deps } from '../context.js'
 import { checkGraph, newAssistant } from '../rows/assistant.js'
 import { checkTemplate, metadataText } from '../rows/limits.js'
 
 /** The new assistant, or with `if_exists=do_nothing` the stored one, unchanged. Throws `not_found` and `conflict`. */
-export async function createAssistant({ store }: Deps, app: string, body: AssistantCreate): Promise<AssistantRow> {
+export async function createAssistant({ store }: Deps, access: Access, body: AssistantCreate): Promise<AssistantRow> {
+  const { app } = access
   await checkGraph(store, app, body.graph_id)
   const row = newAssistant({
     app,
@@ -25,7 +27,8 @@ export async function createAssistant({ store }: Deps, app: string, body: Assist
   checkTemplate('assistant', row.config, row.context, row.metadata)
   if ((await store.apply([{ step: 'assistants.insert', row }])) === -1) return row
   const stored = await store.assistants.get(app, row.assistant_id)
-  if (body.if_exists !== 'do_nothing' || stored === null) throw fail('conflict', 'Assistant already exists')
+  if (body.if_exists !== 'do_nothing' || stored === null || !sees(access, stored.metadata))
+    throw fail('conflict', 'Assistant already exists')
   return stored
 }
 

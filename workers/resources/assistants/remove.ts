@@ -4,6 +4,7 @@
  */
 import { contains, keysOf } from '../../../schemas/contains.js'
 import type { AssistantRow, RecordRow, RunSummary, ThreadQuery } from '../../../store/port.js'
+import { type Access, sees } from '../access.js'
 import type { Deps } from '../context.js'
 import { assistantKey, CRON } from '../crons/record.js'
 import { pages } from '../rows/pages.js'
@@ -13,11 +14,16 @@ import { removeThread } from '../threads/remove.js'
 
 const PAGE = 200
 
-export async function removeAssistant(deps: Deps, row: AssistantRow, { threads }: { threads: boolean }): Promise<void> {
+/** `threads`: which of its threads are deleted too; null: none. */
+export async function removeAssistant(
+  deps: Deps,
+  row: AssistantRow,
+  { threads }: { threads: Access | null },
+): Promise<void> {
   const { app, assistant_id } = row
   await removeCrons(deps, row)
   await stopRuns(deps, row)
-  if (threads) await removeThreads(deps, row)
+  if (threads !== null) await removeThreads(deps, row, threads)
   await deps.store.apply([{ step: 'assistants.remove', app, assistant_id }])
   // What was created meanwhile.
   await removeCrons(deps, row)
@@ -38,12 +44,19 @@ async function stopRuns(deps: Deps, { app, assistant_id }: AssistantRow): Promis
   }
 }
 
-async function removeThreads(deps: Deps, { app, assistant_id }: AssistantRow): Promise<void> {
+async function removeThreads(deps: Deps, { app, assistant_id }: AssistantRow, access: Access): Promise<void> {
   const wanted = { assistant_id }
-  const query: ThreadQuery = { app, keys: keysOf(wanted), sort: 'thread_id', order: 'asc', limit: PAGE }
+  const query: ThreadQuery = {
+    app,
+    keys: [...keysOf(wanted), ...access.keys],
+    sort: 'thread_id',
+    order: 'asc',
+    limit: PAGE,
+  }
   for (;;) {
     const { rows, next } = await deps.store.threads.list(query)
-    for (const row of rows) if (contains(JSON.parse(row.metadata), wanted)) await removeThread(deps, row)
+    for (const row of rows)
+      if (contains(JSON.parse(row.metadata), wanted) && sees(access, row.metadata)) await removeThread(deps, row)
     if (next === null) return
     query.after = next
   }

@@ -24,7 +24,7 @@ import {
 import { fail } from '../../../schemas/errors.js'
 import { token } from '../../../schemas/ids.js'
 import { readBoolean } from '../../../schemas/query.js'
-import { appOf } from '../apps.js'
+import { accessOf } from '../access.js'
 import type { Deps } from '../context.js'
 import { pathAssistant } from '../rows/assistant.js'
 import { assistantText, versionText } from '../rows/text.js'
@@ -36,42 +36,49 @@ import { countAssistants, searchAssistants } from './search.js'
 import { patchAssistant, searchVersions, setLatest } from './versions.js'
 
 export const assistants = (deps: Deps) => {
-  const named = ({ head }: Context) => pathAssistant(deps.store, appOf(head), head.params?.assistant_id ?? '')
+  const named = ({ head }: Context, action: 'read' | 'update' | 'delete') =>
+    pathAssistant(deps.store, accessOf(head, `assistants:${action}`), head.params?.assistant_id ?? '')
   return {
     create: jsonHandler<AssistantCreate>(validateAssistantCreate, async (body, { head }) => ({
-      body: assistantText(await createAssistant(deps, appOf(head), body)),
+      body: assistantText(await createAssistant(deps, accessOf(head, 'assistants:create'), body)),
     })),
-    get: bytesHandler(async (_, context) => ({ body: assistantText(await named(context)) })),
+    get: bytesHandler(async (_, context) => ({ body: assistantText(await named(context, 'read')) })),
     update: jsonHandler<AssistantPatch>(validateAssistantPatch, async (body, context) => ({
-      body: assistantText(await patchAssistant(deps, await named(context), body)),
+      body: assistantText(await patchAssistant(deps, await named(context, 'update'), body)),
     })),
     delete: bytesHandler(async (_, context) => {
       const threads = readBoolean(new URLSearchParams(context.head.query), 'delete_threads')
-      await removeAssistant(deps, await named(context), { threads })
+      const row = await named(context, 'delete')
+      await removeAssistant(deps, row, { threads: threads ? accessOf(context.head, 'threads:delete') : null })
       return { head: { status: 204 } }
     }),
     search: jsonHandler<AssistantSearch>(validateAssistantSearch, (body, { head }) =>
-      searchAssistants(deps, appOf(head), body),
+      searchAssistants(deps, accessOf(head, 'assistants:search'), body),
     ),
     count: jsonHandler<AssistantCount>(validateAssistantCount, async (body, { head }) => ({
-      body: `${await countAssistants(deps, appOf(head), body)}`,
+      body: `${await countAssistants(deps, accessOf(head, 'assistants:search'), body)}`,
     })),
     versions: jsonHandler<VersionSearch>(validateVersionSearch, async (body, context) => {
-      const found = await searchVersions(deps, await named(context), body)
+      const access = accessOf(context.head, 'assistants:read')
+      const found = await searchVersions(deps, access, await named(context, 'read'), body)
       return { body: `[${found.map(versionText).join()}]` }
     }),
     latest: jsonHandler<LatestVersion>(validateLatestVersion, async (body, context) => {
       const version = body.version ?? versionIn(context)
-      return { body: assistantText(await setLatest(deps, await named(context), version)) }
+      return {
+        body: assistantText(
+          await setLatest(deps, accessOf(context.head, 'assistants:update'), await named(context, 'update'), version),
+        ),
+      }
     }),
     graph: bytesHandler(async (_, context) =>
-      describe(deps, await named(context), drawingIn(context.head), context.head.headers),
+      describe(deps, await named(context, 'read'), drawingIn(context.head), context.head.headers),
     ),
     schemas: bytesHandler(async (_, context) =>
-      describe(deps, await named(context), { verb: 'schemas' }, context.head.headers),
+      describe(deps, await named(context, 'read'), { verb: 'schemas' }, context.head.headers),
     ),
     subgraphs: bytesHandler(async (_, context) =>
-      describe(deps, await named(context), subgraphsIn(context.head), context.head.headers),
+      describe(deps, await named(context, 'read'), subgraphsIn(context.head), context.head.headers),
     ),
     register: jsonHandler<Registration>(validateRegistration, body => register(body, deps)),
     retire: jsonHandler<Retirement>(validateRetirement, async ({ pool }) => {

@@ -5,6 +5,7 @@ import type { AssistantCount, AssistantField, AssistantSearch } from '../../../s
 import { contains } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import type { AssistantQuery, AssistantRow } from '../../../store/port.js'
+import { type Access, sees } from '../access.js'
 import type { Deps } from '../context.js'
 import { pages } from '../rows/pages.js'
 import { assistantFields, assistantText } from '../rows/text.js'
@@ -16,7 +17,7 @@ const SLICE_MS = 5
 const MAX_TEXT = 64 * 1024 * 1024
 
 /** `X-Pagination-Next` is there only when more rows exist. */
-export async function searchAssistants(deps: Deps, app: string, body: AssistantSearch): Promise<Reply> {
+export async function searchAssistants(deps: Deps, access: Access, body: AssistantSearch): Promise<Reply> {
   const from = body.offset ?? 0
   const to = from + (body.limit ?? 10)
   const wanted = body.select?.length ? new Set<AssistantField>(body.select) : null
@@ -25,7 +26,7 @@ export async function searchAssistants(deps: Deps, app: string, body: AssistantS
   let passed = 0
   // One more than is asked for tells whether there is a next page.
   const order = { sort: body.sort_by ?? 'created_at', order: body.sort_order ?? 'desc' } as const
-  for await (const row of matching(deps, app, body, order)) {
+  for await (const row of matching(deps, access, body, order)) {
     if (passed++ < from) continue
     if (passed > to) break
     const text = wanted === null ? assistantText(row) : selected(row, wanted)
@@ -41,21 +42,21 @@ export async function searchAssistants(deps: Deps, app: string, body: AssistantS
   return { body: `[${texts.join()}]`, head: { headers } }
 }
 
-export async function countAssistants(deps: Deps, app: string, filter: AssistantCount): Promise<number> {
+export async function countAssistants(deps: Deps, access: Access, filter: AssistantCount): Promise<number> {
   let found = 0
   // Not the order of the body: a count does not check the fields of a search.
-  for await (const _ of matching(deps, app, filter, { sort: 'created_at', order: 'desc' })) found++
+  for await (const _ of matching(deps, access, filter, { sort: 'created_at', order: 'desc' })) found++
   return found
 }
 
 /** Gives other calls a turn while it goes on. */
 async function* matching(
   { store }: Deps,
-  app: string,
+  access: Access,
   { graph_id, name, metadata }: AssistantCount,
   order: Pick<AssistantQuery, 'sort' | 'order'>,
 ): AsyncGenerator<AssistantRow> {
-  const query: AssistantQuery = { app, ...order, limit: PAGE }
+  const query: AssistantQuery = { app: access.app, ...order, limit: PAGE }
   if (graph_id) query.graph_id = graph_id
   const part = name?.toLowerCase() ?? ''
   const filtered = metadata && Object.keys(metadata).length > 0
@@ -70,6 +71,7 @@ async function* matching(
       }
       if (part !== '' && !row.name.toLowerCase().includes(part)) continue
       if (filtered && !contains(JSON.parse(row.metadata), metadata)) continue
+      if (!sees(access, row.metadata)) continue
       yield row
     }
 }

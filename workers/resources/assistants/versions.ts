@@ -10,6 +10,7 @@ import { contains } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import { merge } from '../../../schemas/json.js'
 import type { AssistantRow, AssistantVersionRow, Step, Store } from '../../../store/port.js'
+import { type Access, sees } from '../access.js'
 import type { Deps } from '../context.js'
 import { checkGraph, versionOf } from '../rows/assistant.js'
 import { checkTemplate, metadataText } from '../rows/limits.js'
@@ -56,12 +57,17 @@ export async function patchAssistant(deps: Deps, found: AssistantRow, body: Assi
 }
 
 /** Copies everything of the version onto the assistant. Throws `not_found` when there is no such version. */
-export async function setLatest(deps: Deps, found: AssistantRow, version: number): Promise<AssistantRow> {
+export async function setLatest(
+  deps: Deps,
+  access: Access,
+  found: AssistantRow,
+  version: number,
+): Promise<AssistantRow> {
   const { store } = deps
   const { app, assistant_id } = found
   const stored =
     version === found.version ? versionOf(found) : await store.assistants.version(app, assistant_id, version)
-  if (stored === null || !isVersionOf(found, stored))
+  if (stored === null || !isVersionOf(found, stored) || !sees(access, stored.metadata))
     throw fail('not_found', `Version ${version} of assistant ${assistant_id} not found`)
   return changed(deps, found, async row => {
     const next: AssistantRow = { ...stored, created_at: row.created_at, updated_at: later(row) }
@@ -109,6 +115,7 @@ const later = ({ updated_at }: AssistantRow): number => Math.max(Date.now(), upd
 /** Newest first; `metadata` is that of the version. */
 export async function searchVersions(
   { store }: Deps,
+  access: Access,
   row: AssistantRow,
   { limit, offset, metadata }: VersionSearch,
 ): Promise<AssistantVersionRow[]> {
@@ -118,7 +125,8 @@ export async function searchVersions(
   const read = (after: AssistantVersionRow | undefined) =>
     store.assistants.versions(app, assistant_id, PAGE, after?.version)
   const take = (version: AssistantVersionRow) => {
-    if (!metadata || contains(JSON.parse(version.metadata), metadata)) found.push(version)
+    if (metadata && !contains(JSON.parse(version.metadata), metadata)) return
+    if (sees(access, version.metadata)) found.push(version)
   }
   let stored = 0
   for await (const page of pages(read, PAGE)) {

@@ -49,6 +49,7 @@ async function start(deps: Deps, row: RecordRow, body: CronBody, slot: number): 
       run_id,
       thread_id,
       mode: 'background',
+      user: body.user ?? null,
       brings: row.parent === '' ? { cron_id: row.id } : null,
     })
     if (made) log.info({ ...fields, late }, 'cron fired')

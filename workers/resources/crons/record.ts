@@ -2,6 +2,7 @@
  * A cron as it is stored: a record of kind `cron`. Its thread is the parent, its next slot is `due_at` while the cron is
  * enabled.
  */
+import type { AuthUser } from '../../../schemas/auth.js'
 import type { Cron, CronPayload } from '../../../schemas/crons.js'
 import { type JsonObject, time } from '../../../schemas/json.js'
 import type { RecordRow, Step } from '../../../store/port.js'
@@ -20,6 +21,8 @@ export interface CronBody extends Timetable {
   payload: CronPayload
   metadata: JsonObject
   user_id: string | null
+  /** The authenticated creator, whose identity its runs have. */
+  user?: AuthUser | null
 }
 
 /** Searches narrow by these. */

@@ -1,6 +1,7 @@
 /** Crons for clients (API: assistants-crons-store 3); fire.ts fires them. */
 import { v7 } from 'uuid'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
+import type { AuthEvent } from '../../../schemas/auth.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import {
   type CronCreate,
@@ -17,35 +18,38 @@ import { fail } from '../../../schemas/errors.js'
 import { merge } from '../../../schemas/json.js'
 import type { RecordRow, Store } from '../../../store/port.js'
 import { refusal } from '../../outbound.js'
+import { accessOf, seesObject } from '../access.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
-import { findAssistant, noAssistant } from '../rows/assistant.js'
+import { findRunnable, noAssistant } from '../rows/assistant.js'
 import { requireThread } from '../rows/thread.js'
 import { CRON, type CronBody, cronOf, rowOf } from './record.js'
-import { count, search } from './search.js'
+import { type CronAccess, count, search } from './search.js'
 import { checkTimetable, nextSlot, parseTime } from './slots.js'
 
 export const crons = (deps: Deps) => ({
   create_for_thread: jsonHandler<ThreadCronCreate>(validateThreadCronCreate, async (body, { head }) => {
-    const { thread_id } = await requireThread(deps.store, appOf(head), head.params?.thread_id ?? '')
+    const { thread_id } = await requireThread(deps.store, accessOf(head, 'threads:read'), head.params?.thread_id ?? '')
     return create(deps, { ...body, on_run_completed: null }, thread_id, head)
   }),
   create: jsonHandler<CronCreate>(validateCronCreate, (body, { head }) =>
     create(deps, { ...body, on_run_completed: body.on_run_completed ?? 'delete' }, '', head),
   ),
-  get: bytesHandler(async (_, { head }) => ({ body: JSON.stringify(cronOf(await requireCron(deps.store, head))) })),
+  get: bytesHandler(async (_, { head }) => ({
+    body: JSON.stringify(cronOf(await requireCron(deps.store, head, 'crons:read'))),
+  })),
   update: jsonHandler<CronPatch>(validateCronPatch, (body, { head }) => update(deps, body, head)),
   delete: bytesHandler(async (_, { head }) => {
-    const { id } = await requireCron(deps.store, head)
+    const { id } = await requireCron(deps.store, head, 'crons:delete')
     await deps.store.apply([{ step: 'records.remove', kind: CRON, id, where: {} }])
     return { head: { status: 204 } }
   }),
-  search: jsonHandler(validateCronSearch, (body, { head }) => search(deps.store, appOf(head), body)),
-  count: jsonHandler(validateCronCount, (body, { head }) => count(deps.store, appOf(head), body)),
+  search: jsonHandler(validateCronSearch, (body, { head }) => search(deps.store, visibleTo(head), body)),
+  count: jsonHandler(validateCronCount, (body, { head }) => count(deps.store, visibleTo(head), body)),
 })
 
 async function create(deps: Deps, body: CronCreate, thread_id: string, head: CallHead) {
-  const assistant = await findAssistant(deps.store, appOf(head), body.assistant_id)
+  const assistant = await findRunnable(deps.store, accessOf(head, 'assistants:read'), body.assistant_id)
   if (assistant === null) throw await noAssistant(deps.store, appOf(head), body.assistant_id)
   checkWebhook(deps, body.webhook)
   const now = Date.now()
@@ -62,6 +66,7 @@ async function create(deps: Deps, body: CronCreate, thread_id: string, head: Cal
       payload: { ...payloadOf(withHeaders(body, head)), assistant_id: assistant.assistant_id, schedule },
       metadata: body.metadata ?? {},
       user_id: head.identity?.identity ?? null,
+      user: head.identity ?? null,
     },
     { app: assistant.app, id: v7(), parent: thread_id, created_at: now, updated_at: now },
   )
@@ -73,7 +78,7 @@ async function create(deps: Deps, body: CronCreate, thread_id: string, head: Cal
 async function update(deps: Deps, patch: CronPatch, head: CallHead) {
   checkWebhook(deps, patch.webhook)
   for (;;) {
-    const stored = await requireCron(deps.store, head)
+    const stored = await requireCron(deps.store, head, 'crons:update')
     const before = JSON.parse(stored.body) as CronBody
     const body = applyPatch(before, patch, stored.parent === '')
     checkTimetable(body, deps.config.cron_seconds)
@@ -152,9 +157,16 @@ function checkWebhook({ allowed }: Deps, url: string | null | undefined): void {
   if (no !== null) throw fail('invalid', `webhook: ${no}`)
 }
 
-async function requireCron(store: Store, head: CallHead): Promise<RecordRow> {
+/** What a search for crons sees: also the thread of a cron must be visible. */
+const visibleTo = (head: CallHead): CronAccess => ({
+  crons: accessOf(head, 'crons:search'),
+  threads: accessOf(head, 'threads:search'),
+})
+
+async function requireCron(store: Store, head: CallHead, event: AuthEvent): Promise<RecordRow> {
   const cron_id = head.params?.cron_id?.toLowerCase() ?? ''
   const row = await store.records.get(CRON, cron_id)
-  if (row === null || row.app !== appOf(head)) throw fail('not_found', `Cron with ID ${cron_id} not found`)
+  const isVisible = row !== null && row.app === appOf(head) && seesObject(accessOf(head, event), cronOf(row).metadata)
+  if (!isVisible) throw fail('not_found', `Cron with ID ${cron_id} not found`)
   return row
 }

@@ -4,6 +4,7 @@ import { containsAll } from '../../../schemas/contains.js'
 import type { Cron, CronCount, CronSearch } from '../../../schemas/crons.js'
 import { time } from '../../../schemas/json.js'
 import type { RecordSort, Store } from '../../../store/port.js'
+import { type Access, seesObject, seesThread, wholeApp } from '../access.js'
 import { findAssistant } from '../rows/assistant.js'
 import { openPause } from '../rows/pages.js'
 import { each } from '../rows/record.js'
@@ -16,7 +17,12 @@ const STORED: { readonly [sort: string]: RecordSort | undefined } = {
   updated_at: 'updated_at',
 }
 
-export async function search(store: Store, app: string, body: CronSearch): Promise<Reply> {
+export interface CronAccess {
+  crons: Access
+  threads: Access
+}
+
+export async function search(store: Store, access: CronAccess, body: CronSearch): Promise<Reply> {
   const { offset, limit, sort_by, select } = body
   const order = body.sort_order ?? 'desc'
   const from = offset ?? 0
@@ -25,7 +31,7 @@ export async function search(store: Store, app: string, body: CronSearch): Promi
   const found: Cron[] = []
   // One more row than requested tells whether there is a next page.
   const most = sort === undefined ? Number.POSITIVE_INFINITY : to + 1
-  for await (const cron of findMatching(store, app, body, sort ?? 'created_at', order))
+  for await (const cron of findMatching(store, access, body, sort ?? 'created_at', order))
     if (found.push(cron) >= most) break
   if (sort === undefined) found.sort(by(sort_by as keyof Cron, order))
   const more = found.length > to
@@ -40,22 +46,23 @@ export async function search(store: Store, app: string, body: CronSearch): Promi
   }
 }
 
-export async function count(store: Store, app: string, body: CronCount): Promise<Reply> {
+export async function count(store: Store, access: CronAccess, body: CronCount): Promise<Reply> {
   let n = 0
-  for await (const _ of findMatching(store, app, body, 'created_at', 'desc')) n++
+  for await (const _ of findMatching(store, access, body, 'created_at', 'desc')) n++
   return { body: `${n}` }
 }
 
 async function* findMatching(
   store: Store,
-  app: string,
+  { crons, threads }: CronAccess,
   { assistant_id, thread_id, enabled, metadata }: CronCount,
   sort: RecordSort,
   order: 'asc' | 'desc',
 ): AsyncGenerator<Cron> {
+  const { app } = crons
   const keys: string[] = []
   if (assistant_id)
-    keys.push(assistantKey((await findAssistant(store, app, assistant_id))?.assistant_id ?? assistant_id))
+    keys.push(assistantKey((await findAssistant(store, wholeApp(app), assistant_id))?.assistant_id ?? assistant_id))
   if (enabled != null) keys.push(enabledKey(enabled))
   const isContained = containsAll(metadata)
   const pause = openPause()
@@ -63,7 +70,10 @@ async function* findMatching(
   for await (const row of each(store, { kind: CRON, app, keys, sort, order, ...parent })) {
     await pause()
     const cron = cronOf(row)
-    if (!metadata || isContained(cron.metadata)) yield cron
+    if (metadata && !isContained(cron.metadata)) continue
+    if (!seesObject(crons, cron.metadata)) continue
+    if (cron.thread_id !== null && !(await seesThread(store, threads, cron.thread_id))) continue
+    yield cron
   }
 }
 

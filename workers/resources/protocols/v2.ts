@@ -13,9 +13,10 @@ import { isTerminal, type RunCreate, type StreamMode, validateRunCreate } from '
 import { seqOf } from '../../../schemas/thread-stream.js'
 import type { Interrupt, ThreadState } from '../../../schemas/threads.js'
 import type { ThreadRow } from '../../../store/port.js'
+import { accessOf, sees } from '../access.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
-import { findAssistant, noAssistant } from '../rows/assistant.js'
+import { findRunnable, noAssistant } from '../rows/assistant.js'
 import { requireCheckpoint } from '../rows/checkpoint.js'
 import { requireThread } from '../rows/thread.js'
 import { create } from '../runs/create.js'
@@ -169,7 +170,7 @@ const COMMON = { stream_mode: MODES, stream_subgraphs: true, stream_resumable: t
 /** With pending interrupts, the input of a run is the answer to them. A connection runs one assistant. */
 async function runStart(deps: Deps, params: v2.RunStart, context: Context): Promise<Done> {
   const { input, config, metadata, langsmith_tracer, multitaskStrategy, multitask_strategy } = params
-  const found = await findAssistant(deps.store, appOf(context.head), params.assistant_id)
+  const found = await findRunnable(deps.store, accessOf(context.head, 'assistants:read'), params.assistant_id)
   if (found === null) throw await noAssistant(deps.store, appOf(context.head), params.assistant_id)
   const { assistant_id } = found
   const { assistant_id: bound = assistant_id } = context.head
@@ -258,9 +259,15 @@ async function start(
 /** The last seq that a claim can have. */
 const endOf = (claim_no: number): number => seqOf(0, { claim_no: claim_no + 1, attempt: 1 }) - 1
 
-async function threadOf({ store }: Deps, { head }: Context): Promise<ThreadRow | null> {
-  const row = await store.threads.get(appOf(head), head.params?.thread_id?.toLowerCase() ?? '')
-  if (row?.temporary) throw fail('not_found', `Thread with ID ${head.params?.thread_id} not found`)
+async function threadOf(
+  { store }: Deps,
+  { head }: Context,
+  event: 'threads:create_run' | 'threads:read' = 'threads:create_run',
+): Promise<ThreadRow | null> {
+  const access = accessOf(head, event)
+  const row = await store.threads.get(access.app, head.params?.thread_id?.toLowerCase() ?? '')
+  if (row !== null && (row.temporary || !sees(access, row.metadata)))
+    throw fail('not_found', `Thread with ID ${head.params?.thread_id} not found`)
   return row
 }
 
@@ -288,7 +295,7 @@ function assistantOf(thread: ThreadRow): string {
 // State.
 
 async function stateGet(deps: Deps, { namespace, keys }: v2.StateGet, { head }: Context): Promise<Done> {
-  const row = await requireThread(deps.store, appOf(head), head.params?.thread_id ?? '')
+  const row = await requireThread(deps.store, accessOf(head, 'threads:read'), head.params?.thread_id ?? '')
   const checkpoint_ns = await namespaceOf(deps, row, namespace)
   const { values, checkpoint } = parseJson<ThreadState>(await stateOf(deps, row, { checkpoint_ns }, false))
   const all = isObject(values) ? values : { values }
@@ -299,7 +306,7 @@ async function stateGet(deps: Deps, { namespace, keys }: v2.StateGet, { head }: 
 
 async function listCheckpoints(deps: Deps, params: v2.ListCheckpoints, { head }: Context): Promise<Done> {
   const { namespace, limit, before } = params
-  const row = await requireThread(deps.store, appOf(head), head.params?.thread_id ?? '')
+  const row = await requireThread(deps.store, accessOf(head, 'threads:read'), head.params?.thread_id ?? '')
   const checkpoint = { checkpoint_ns: await namespaceOf(deps, row, namespace) }
   const text = await history(deps, row, { limit: limit ?? LISTED, before: before ?? null, checkpoint })
   const checkpoints = parseJson<ThreadState[]>(text).map(({ checkpoint, created_at, metadata }) => ({
@@ -325,7 +332,7 @@ async function namespaceOf({ store }: Deps, { thread_id }: ThreadRow, given: str
 }
 
 async function getTree(deps: Deps, { run_id }: v2.GetTree, context: Context): Promise<Done> {
-  const thread = await threadOf(deps, context)
+  const thread = await threadOf(deps, context, 'threads:read')
   const last = thread === null ? undefined : await newestRun(deps, thread)
   const [run] = run_id ? await deps.store.runs.summary([run_id.toLowerCase()]) : [last]
   if (thread === null || run === undefined || run.thread_id !== thread.thread_id)

@@ -3,6 +3,7 @@ import { v5 } from 'uuid'
 import { fail, type WeftError } from '../../../schemas/errors.js'
 import { isUuid, SYSTEM_ASSISTANT_NAMESPACE } from '../../../schemas/ids.js'
 import type { AssistantRow, AssistantVersionRow, Store } from '../../../store/port.js'
+import { type Access, sees } from '../access.js'
 
 /** A name with a lone surrogate has no UTF-8 and so no id of its own; no graph has such a name. */
 export const systemAssistantId = (graph_id: string): string => v5(graph_id.toWellFormed(), SYSTEM_ASSISTANT_NAMESPACE)
@@ -30,8 +31,23 @@ export const versionOf = ({ updated_at, ...row }: AssistantRow): AssistantVersio
   created_at: updated_at,
 })
 
-/** By id or by graph id: a graph's own name wins (API: assistants 2.4). Null when neither is known. */
-export async function findAssistant(store: Store, app: string, given: string): Promise<AssistantRow | null> {
+/** By id or by graph id: a graph's own name wins (API: assistants 2.4). Null when neither is known or visible. */
+export async function findAssistant(store: Store, access: Access, given: string): Promise<AssistantRow | null> {
+  const row = await findAny(store, access.app, given)
+  return row !== null && sees(access, row.metadata) ? row : null
+}
+
+/** As `findAssistant`, for runs and crons: they may use every system assistant (API: assistants-crons-store 6.4). */
+export async function findRunnable(store: Store, access: Access, given: string): Promise<AssistantRow | null> {
+  const row = await findAny(store, access.app, given)
+  return row !== null && (sees(access, row.metadata) || isSystem(row)) ? row : null
+}
+
+/** Clients cannot set `created_by` to this. */
+const isSystem = ({ metadata }: AssistantRow): boolean =>
+  (JSON.parse(metadata) as { created_by?: unknown }).created_by === 'system'
+
+async function findAny(store: Store, app: string, given: string): Promise<AssistantRow | null> {
   if (isUuid(given)) {
     const row = await store.assistants.get(app, given.toLowerCase())
     if (row !== null) return row
@@ -40,10 +56,10 @@ export async function findAssistant(store: Store, app: string, given: string): P
 }
 
 /** The assistant of a path. Throws `not_found`, or `invalid` for what is neither an id nor a graph. */
-export async function pathAssistant(store: Store, app: string, given: string): Promise<AssistantRow> {
-  const row = await findAssistant(store, app, given)
+export async function pathAssistant(store: Store, access: Access, given: string): Promise<AssistantRow> {
+  const row = await findAssistant(store, access, given)
   if (row !== null) return row
-  if (!isUuid(given) && (await store.records.get(GRAPH, graphRecordId(app, given))) === null)
+  if (!isUuid(given) && (await store.records.get(GRAPH, graphRecordId(access.app, given))) === null)
     throw fail('invalid', `assistant_id: expected a uuid or the id of a graph, got "${given}"`)
   throw fail('not_found', `Assistant with ID ${given} not found`)
 }

@@ -2,12 +2,14 @@
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import type { Store, ThreadRow, Ttl } from '../../../store/port.js'
+import { type Access, sees } from '../access.js'
 import { ttlFields } from './thread-ttl.js'
 
-/** The thread; throws not_found when it is unknown or the hidden thread of a stateless run. */
-export async function requireThread(store: Store, app: string, thread_id: string): Promise<ThreadRow> {
-  const row = await store.threads.get(app, thread_id.toLowerCase())
-  if (row === null || row.temporary) throw fail('not_found', `Thread with ID ${thread_id} not found`)
+/** The thread; throws not_found when it is unknown, not visible, or the hidden thread of a stateless run. */
+export async function requireThread(store: Store, access: Access, thread_id: string): Promise<ThreadRow> {
+  const row = await store.threads.get(access.app, thread_id.toLowerCase())
+  if (row === null || row.temporary || !sees(access, row.metadata))
+    throw fail('not_found', `Thread with ID ${thread_id} not found`)
   return row
 }
 

@@ -7,6 +7,7 @@ import { keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import { isObject, type JsonObject, merge } from '../../../schemas/json.js'
 import type { RecordRow, RunRow, Step, Store, ThreadRow } from '../../../store/port.js'
+import { type Access, sees } from '../access.js'
 import type { Deps } from '../context.js'
 import { newThread } from '../rows/thread.js'
 import { firstEligible } from '../rows/thread-status.js'
@@ -66,30 +67,46 @@ async function dropLoser(store: Store, { run_id }: RunRow): Promise<'taken'> {
   return 'taken'
 }
 
-/** Throws when the thread is not in the state that the caller requires. The row that it checked is the one that takes the run. */
+export interface Conditions {
+  /** Creates the thread when it does not exist; else that is not_found. */
+  mayCreate: boolean
+  /** Metadata of the thread if this creates it. */
+  metadata: JsonObject
+  /** The thread must be visible. */
+  access: Access
+  /** Throws when the thread is not in the state that the caller requires. The row that it checked is the one that takes the run. */
+  expects?: Expects | undefined
+}
+
 export type Expects = (thread: ThreadRow) => void
 
 /** One compare-and-set on the thread row takes the multitask decision and the position in the queue. */
 export async function accept(
   deps: Deps,
   run: RunRow,
-  mayCreate: boolean,
+  { mayCreate, metadata: given, access, expects }: Conditions,
   record: RecordRow | null,
-  expects: Expects = () => {},
 ): Promise<Outcome> {
   const { store } = deps
   for (let key = record; ; ) {
     const thread = await store.threads.get(run.app, run.thread_id)
-    if ((thread === null && !mayCreate) || thread?.temporary)
+    if (thread === null ? !mayCreate : thread.temporary || !sees(access, thread.metadata))
       throw fail('not_found', `Thread with ID ${run.thread_id} not found`)
-    const base = thread ?? newThread({ app: run.app, thread_id: run.thread_id, ttl: await deps.ttls.of(run.app) })
+    const base =
+      thread ??
+      newThread({
+        app: run.app,
+        thread_id: run.thread_id,
+        metadata: JSON.stringify(given),
+        ttl: await deps.ttls.of(run.app),
+      })
     const decision: Decision = await decide(deps, run, base)
     if (decision.known) {
       const outcome = await acceptAgain(deps, decision, run, base)
       if (outcome === null) continue
       return outcome
     }
-    expects(base)
+    expects?.(base)
     const stored: unknown = JSON.parse(base.metadata)
     const ids = { graph_id: run.graph_id, assistant_id: run.assistant_id }
     const merged = merge(isObject(stored) ? stored : null, ids)

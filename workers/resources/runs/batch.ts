@@ -5,12 +5,14 @@
 import { v7 } from 'uuid'
 import type { Reply } from '../../../bus/serve.js'
 import { fail } from '../../../schemas/errors.js'
+import { merge } from '../../../schemas/json.js'
 import type { RunCreate } from '../../../schemas/runs.js'
 import type { RunRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { runText } from '../rows/text.js'
 import { acceptNew, wakeWhenDue } from './accept.js'
 import { type IdempotencyKey, KIND, keyRecord, readKey, UNDER_WAY } from './idempotency.js'
+import { withoutAuth } from './payload.js'
 import { prepare, type Target } from './prepare.js'
 
 /** After this time a repeat continues a batch with a key that was not finished. */
@@ -59,7 +61,9 @@ export async function createBatch(
     const failed = await deps.store.apply([{ step: 'records.insert', row: keyRecord(key, runs[0]!, made) }])
     if (failed !== -1) throw fail('conflict', UNDER_WAY)
   }
-  const outcomes = await Promise.all(runs.map(run => acceptNew(deps, run)))
+  const outcomes = await Promise.all(
+    runs.map((run, i) => acceptNew(deps, run, null, withoutAuth(merge(bodies[i]!.metadata)))),
+  )
   if (key !== undefined) await markDone(deps, key)
   for (const [i, run] of runs.entries()) if (outcomes[i] === 'first') wakeWhenDue(deps, run)
   return { body: text }

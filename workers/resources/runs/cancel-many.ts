@@ -3,7 +3,7 @@ import type { Context, Reply } from '../../../bus/serve.js'
 import { fail } from '../../../schemas/errors.js'
 import { isTerminal, type RunsCancel } from '../../../schemas/runs.js'
 import type { RunSummary } from '../../../store/port.js'
-import { appOf } from '../apps.js'
+import { type Access, accessOf, seesThread, visibleThreads } from '../access.js'
 import type { Deps } from '../context.js'
 import { pages } from '../rows/pages.js'
 import { type Action, actionOf, cancel, ignoreEnded, REASONS } from './cancel.js'
@@ -17,36 +17,45 @@ export async function cancelMany(deps: Deps, body: RunsCancel, { head }: Context
   const names = thread_id && run_ids
   if (status ? thread_id || run_ids : !names)
     throw fail('invalid', 'expected either status, or thread_id together with run_ids')
+  const access = accessOf(head, 'threads:update')
   const selected = status
-    ? await cancelAll(deps, appOf(head), status === 'all' ? ['pending', 'running'] : [status], action)
-    : await cancelNamed(deps, appOf(head), thread_id!, run_ids!, action)
+    ? await cancelAll(deps, access, status === 'all' ? ['pending', 'running'] : [status], action)
+    : await cancelNamed(deps, access, thread_id!, run_ids!, action)
   if (selected === 0) throw fail('not_found', 'No run found to cancel')
   return { head: { status: 204 } }
 }
 
-async function cancelAll(deps: Deps, app: string, status: ('pending' | 'running')[], action: Action): Promise<number> {
+async function cancelAll(
+  deps: Deps,
+  access: Access,
+  status: ('pending' | 'running')[],
+  action: Action,
+): Promise<number> {
   let selected = 0
-  const read = (after: RunSummary | undefined) => deps.store.runs.active(app, status, AT_ONCE, after)
+  const read = (after: RunSummary | undefined) => deps.store.runs.active(access.app, status, AT_ONCE, after)
   for await (const page of pages(read, AT_ONCE)) {
-    await cancelEach(deps, page, action)
-    selected += page.length
+    const isVisible = await visibleThreads(deps.store, access, threadsOf(page))
+    const mine = page.filter(({ thread_id }) => isVisible(thread_id))
+    await cancelEach(deps, mine, action)
+    selected += mine.length
   }
   return selected
 }
 
 async function cancelNamed(
   deps: Deps,
-  app: string,
+  access: Access,
   thread_id: string,
   run_ids: readonly string[],
   action: Action,
 ): Promise<number> {
+  if (!(await seesThread(deps.store, access, thread_id.toLowerCase()))) return 0
   let selected = 0
   const ids = [...new Set(run_ids.map(id => id.toLowerCase()))]
   for (let at = 0; at < ids.length; at += AT_ONCE) {
     const rows = await deps.store.runs.summary(ids.slice(at, at + AT_ONCE))
     const mine = rows.filter(
-      row => row.app === app && row.thread_id === thread_id.toLowerCase() && row.status !== 'accepting',
+      row => row.app === access.app && row.thread_id === thread_id.toLowerCase() && row.status !== 'accepting',
     )
     selected += mine.length
     await cancelEach(
@@ -57,6 +66,8 @@ async function cancelNamed(
   }
   return selected
 }
+
+const threadsOf = (rows: readonly RunSummary[]) => rows.map(({ thread_id }) => thread_id)
 
 const cancelEach = (deps: Deps, rows: readonly RunSummary[], action: Action) =>
   Promise.all(rows.map(({ run_id }) => cancel(deps, run_id, action, REASONS.client).catch(ignoreEnded)))

@@ -179,4 +179,4 @@ const leaseFields = (run: RunRow) => ({
 /** StartHead (schemas/host.ts) as JSON text; stored JSON is inserted as it is. */
 const startText = (run: RunRow, attempt: number, claim_no: number): string =>
   `{"run_id":"${run.run_id}","thread_id":"${run.thread_id}","graph_id":${JSON.stringify(run.graph_id)},"attempt":${attempt},"first_id":${firstIdOf(attempt)},` +
-  `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary},"events":${run.mode === 'events'}}`
+  `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary},"events":${run.mode === 'events'}${run.auth_user ? `,"user":${run.auth_user}` : ''}}`

@@ -4,11 +4,14 @@
  */
 import type { Reply } from '../../../bus/serve.js'
 import { fail } from '../../../schemas/errors.js'
+import { merge } from '../../../schemas/json.js'
 import type { RunCreate } from '../../../schemas/runs.js'
 import type { RunRow } from '../../../store/port.js'
+import { wholeApp } from '../access.js'
 import type { Deps } from '../context.js'
 import { accept, acceptNew, type Expects, type Outcome, wakeWhenDue } from './accept.js'
 import { findByKey, type IdempotencyKey, keyRecord, shortText } from './idempotency.js'
+import { withoutAuth } from './payload.js'
 import { prepare, type Target } from './prepare.js'
 import { answer } from './view.js'
 
@@ -61,9 +64,17 @@ async function acceptRow(creation: Creation): Promise<void> {
   const { run_id, brings } = target
   const stateless = brings !== null
   const record = key === undefined ? null : keyRecord(key, run, { run_id, stateless, text: shortText(run) })
+  // As the official server does: a thread that a run creates gets the metadata of the run.
+  const metadata = withoutAuth(merge(body.metadata))
+  const conditions = {
+    mayCreate: body.if_not_exists === 'create',
+    metadata,
+    access: target.access?.threads ?? wholeApp(target.app),
+    expects,
+  }
   creation.outcome = stateless
-    ? await acceptNew(deps, run, record, brings)
-    : await deps.serialize(run.thread_id, () => accept(deps, run, body.if_not_exists === 'create', record, expects))
+    ? await acceptNew(deps, run, record, { ...metadata, ...brings })
+    : await deps.serialize(run.thread_id, () => accept(deps, run, conditions, record))
 }
 
 /** Another create with this Idempotency-Key was faster: its answer, or a new try when it came to nothing. */

@@ -6,7 +6,7 @@ import { merge } from '../../../schemas/json.js'
 import { readInteger, readNames, readObject } from '../../../schemas/query.js'
 import { RUN_FIELDS, type RunStatus } from '../../../schemas/runs.js'
 import type { RunQuery, RunSummary } from '../../../store/port.js'
-import { appOf } from '../apps.js'
+import { accessOf } from '../access.js'
 import type { Deps } from '../context.js'
 import { openPause, pages } from '../rows/pages.js'
 import { runText } from '../rows/text.js'
@@ -25,7 +25,7 @@ export async function list(deps: Deps, { head }: Context): Promise<Reply> {
   const status = readNames(query, 'status', STATUSES)
   const select = readNames(query, 'select', RUN_FIELDS)
   const metadata = readObject(query, 'metadata')
-  const { thread_id } = await requireThread(deps.store, appOf(head), head.params?.thread_id ?? '')
+  const { thread_id } = await requireThread(deps.store, accessOf(head, 'threads:read'), head.params?.thread_id ?? '')
   const wanted: RunQuery = { thread_id, limit, ...(status.length === 0 ? {} : { status }) }
   const rows =
     metadata === null

@@ -1,14 +1,16 @@
 /** The row of a new run: its assistant, its pool, its payload. Nothing is stored here. */
 import { v7 } from 'uuid'
+import type { AuthUser } from '../../../schemas/auth.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import { type JsonObject, merge } from '../../../schemas/json.js'
 import type { RunCreate, RunMode } from '../../../schemas/runs.js'
 import type { AssistantRow, RunRow } from '../../../store/port.js'
 import { refusal } from '../../outbound.js'
+import { type Access, accessOf, wholeApp } from '../access.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
-import { findAssistant, noAssistant } from '../rows/assistant.js'
+import { findRunnable, noAssistant } from '../rows/assistant.js'
 import { requireCheckpoint } from '../rows/checkpoint.js'
 import { metadataText } from '../rows/limits.js'
 import { kwargsOf, userOf, withoutAuth } from './payload.js'
@@ -19,8 +21,10 @@ export interface Target {
   run_id: string
   thread_id: string
   mode: RunMode
-  /** Identity of the caller. */
-  identity?: string
+  /** The authenticated caller. */
+  user?: AuthUser | null
+  /** What the caller may see; absent: the run is created inside the cluster, which sees the whole application. */
+  access?: { assistants: Access; threads: Access }
   /** Request headers for `config.configurable`. */
   headers?: { [name: string]: string }
   /** A stateless run brings its thread, with this metadata beside its own. Null: the run is for an existing thread. */
@@ -35,7 +39,8 @@ export function targetOf(head: CallHead): Target {
     run_id: head.run?.run_id ?? v7(),
     thread_id: thread_id ?? v7(),
     mode: head.run?.mode ?? 'background',
-    identity: head.identity?.identity,
+    user: head.identity,
+    access: { assistants: accessOf(head, 'assistants:read'), threads: accessOf(head, 'threads:create_run') },
     headers: head.headers,
     brings: thread_id === undefined ? {} : null,
   }
@@ -48,7 +53,8 @@ export async function prepare(deps: Deps, body: RunCreate, target: Target): Prom
     const reason = refusal(body.webhook, deps.allowed)
     if (reason !== null) throw fail('invalid', `webhook: ${reason}`)
   }
-  const assistant = await findAssistant(deps.store, app, body.assistant_id)
+  const access = target.access?.assistants ?? wholeApp(app)
+  const assistant = await findRunnable(deps.store, access, body.assistant_id)
   if (assistant === null) throw await noAssistant(deps.store, app, body.assistant_id)
   const pool = await deps.apps.poolOf(app, assistant.graph_id)
   if (pool === null)
@@ -78,11 +84,11 @@ interface Given extends Target {
 export function newRun(
   body: RunCreate,
   assistant: AssistantRow,
-  { pool, run_id, thread_id, mode, brings, temporary, identity, headers }: Given,
+  { pool, run_id, thread_id, mode, brings, temporary, user, headers }: Given,
 ): RunRow {
   const now = Date.now()
   const { graph_id, assistant_id } = assistant
-  const user_id = userOf(body, JSON.parse(assistant.config)) ?? identity
+  const user_id = userOf(body, JSON.parse(assistant.config)) ?? user?.identity
   const ids = { graph_id, assistant_id, thread_id, run_id, ...(user_id === undefined ? {} : { user_id }) }
   const metadata = merge(withoutAuth(merge(JSON.parse(assistant.metadata), body.metadata)), ids)
   return {
@@ -126,5 +132,6 @@ export function newRun(
     webhook_tries: 0,
     idempotency_id: null,
     result: null,
+    auth_user: user == null ? null : JSON.stringify(user),
   }
 }

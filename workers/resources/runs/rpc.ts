@@ -1,6 +1,7 @@
 /** Runs for clients: create, read, join, wait (API: threads-and-runs 7–10, 14). */
 import { decodeAs } from '../../../bus/decode.js'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
+import type { AuthEvent } from '../../../schemas/auth.js'
 import {
   type CallHead,
   type Disconnect,
@@ -22,6 +23,7 @@ import {
   validateRunsCancel,
 } from '../../../schemas/runs.js'
 import type { RunRow, RunSummary } from '../../../store/port.js'
+import { accessOf, seesThread } from '../access.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
 import { resultText, runText } from '../rows/text.js'
@@ -49,17 +51,19 @@ export const runs = (deps: Deps) => ({
     ),
   ),
   list: bytesHandler((_, context) => list(deps, context)),
-  delete: bytesHandler(async (_, context) => remove(deps, await summary(deps, context.head), context)),
+  delete: bytesHandler(async (_, context) =>
+    remove(deps, await summary(deps, context.head, 'threads:delete'), context),
+  ),
   cancel_many: jsonHandler<RunsCancel>(validateRunsCancel, (body, context) => cancelMany(deps, body, context)),
   get: bytesHandler(async (_, { head }) => {
     const row = await deps.store.runs.get(head.params?.run_id?.toLowerCase() ?? '')
-    requireRun(row, head)
-    if (row.temporary && isTerminal(row.status)) throw fail('not_found', 'Run not found')
-    return { body: runText(row) }
+    await requireRun(deps, row, head, 'threads:read')
+    if (row!.temporary && isTerminal(row!.status)) throw fail('not_found', 'Run not found')
+    return { body: runText(row!) }
   }),
   /** Authorises a reader and answers where it may start. A reader clears a cancel that waits for its grace. */
   join: bytesHandler(async (_, { head }) => {
-    const found = await summary(deps, head)
+    const found = await summary(deps, head, 'threads:read')
     const { temporary, resumable, ended_at } = found
     const over = (ended_at ?? 0) < Date.now() - deps.config.keep_ended_ms
     if (isTerminal(found.status) && temporary && !resumable && over) throw fail('not_found', 'Run not found')
@@ -76,7 +80,7 @@ export const runs = (deps: Deps) => ({
   }),
   /** Durable when it answers; the run stops soon after. With `wait` the edge waits for the end. */
   cancel: bytesHandler(async (_, { head }) => {
-    const row = await summary(deps, head)
+    const row = await summary(deps, head, 'threads:update')
     const action = actionOf(head)
     await cancel(deps, row.run_id, action, reasonOf(head, action))
     return { head: { status: 202, run: headOf(row, false) } }
@@ -146,20 +150,21 @@ async function modesOf({ store }: Deps, run_id: string): Promise<StreamMode[]> {
   return run === null ? [] : (JSON.parse(run.kwargs) as RunKwargs).stream_mode
 }
 
-async function summary({ store }: Deps, head: CallHead): Promise<RunSummary> {
-  const [row] = await store.runs.summary([head.params?.run_id?.toLowerCase() ?? ''])
-  requireRun(row ?? null, head)
+async function summary(deps: Deps, head: CallHead, event: AuthEvent): Promise<RunSummary> {
+  const [row] = await deps.store.runs.summary([head.params?.run_id?.toLowerCase() ?? ''])
+  await requireRun(deps, row ?? null, head, event)
   return row!
 }
 
-/** The run of the path, within its application. */
-function requireRun<Row extends RunSummary>(row: Row | null, head: CallHead): asserts row is Row {
+/** Throws not_found unless the run is that of the path, in its application, on a visible thread. */
+async function requireRun({ store }: Deps, row: RunSummary | null, head: CallHead, event: AuthEvent): Promise<void> {
   const thread_id = head.params?.thread_id
   if (
     row === null ||
     row.app !== appOf(head) ||
     row.status === 'accepting' ||
-    (thread_id !== undefined && row.thread_id !== thread_id.toLowerCase())
+    (thread_id !== undefined && row.thread_id !== thread_id.toLowerCase()) ||
+    !(await seesThread(store, accessOf(head, event), row.thread_id))
   )
     throw fail('not_found', 'Run not found')
 }

@@ -5,6 +5,7 @@ import { token } from '../../../schemas/ids.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { host } from '../../../schemas/subjects.js'
 import type { ThreadRow } from '../../../store/port.js'
+import { wholeApp } from '../access.js'
 import type { Deps } from '../context.js'
 import { findAssistant } from '../rows/assistant.js'
 
@@ -62,7 +63,7 @@ export async function askGraph(deps: Deps, row: ThreadRow, question: Question): 
   const { graph_id, assistant_id } = graphIds(row)
   if (graph_id === undefined)
     throw fail('bad_request', `Thread ${thread_id} has no graph: run one on it, or name it as metadata.graph_id`)
-  const assistant = assistant_id === undefined ? null : await findAssistant(deps.store, app, assistant_id)
+  const assistant = assistant_id === undefined ? null : await findAssistant(deps.store, wholeApp(app), assistant_id)
   const config = assistant?.graph_id === graph_id ? (JSON.parse(assistant.config) as JsonObject) : {}
   return askHost(deps, { app, thread_id, graph_id, config }, question)
 }

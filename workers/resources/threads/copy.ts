@@ -5,9 +5,12 @@
 import { v7 } from 'uuid'
 import { keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
+import { type JsonObject, merge } from '../../../schemas/json.js'
 import { interruptsOf, type ThreadState } from '../../../schemas/threads.js'
 import type { BlobRow, CheckpointRow, StateRow, Step, Store, ThreadRow, WriteRow } from '../../../store/port.js'
+import type { Access } from '../access.js'
 import type { Deps } from '../context.js'
+import { metadataText } from '../rows/limits.js'
 import { collect, pages } from '../rows/pages.js'
 import { newThread, requireThread } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
@@ -18,14 +21,24 @@ const PAGE = { limit: 200, bytes: 8 * 1024 * 1024 }
 /** Tries of a copy; it restarts when the source was rolled back meanwhile. */
 const TRIES = 3
 
-/** Resolves to the new thread. Runs are not copied; a busy source is copied at its newest checkpoint. */
-export async function copyThread(deps: Deps, app: string, thread_id: string): Promise<ThreadRow> {
+/**
+ * Resolves to the new thread, whose metadata is that of the source with `stamp`. Runs are not copied; a busy source is
+ * copied at its newest checkpoint.
+ */
+export async function copyThread(
+  deps: Deps,
+  access: Access,
+  thread_id: string,
+  stamp: JsonObject = {},
+): Promise<ThreadRow> {
   const { store } = deps
+  const { app } = access
   for (let tries = 0; tries < TRIES; tries++) {
-    const source = await requireThread(store, app, thread_id)
-    const made = newThread({ app, thread_id: v7(), metadata: source.metadata, ttl: await deps.ttls.of(app) })
+    const source = await requireThread(store, access, thread_id)
+    const merged = merge(JSON.parse(source.metadata), stamp)
+    const made = newThread({ app, thread_id: v7(), metadata: metadataText(merged), ttl: await deps.ttls.of(app) })
     const half = { ...made, temporary: true, ttl: null, expires_at: made.created_at + HALF_MADE_MS }
-    await store.apply([{ step: 'threads.insert', row: half, keys: keysOf(JSON.parse(source.metadata)) }])
+    await store.apply([{ step: 'threads.insert', row: half, keys: keysOf(merged) }])
     const isWhole = source.latest_checkpoint_id === null || (await copyCheckpoints(store, source, made.thread_id))
     const state = await store.threads.state(source.thread_id)
     if (isWhole && (await store.threads.get(app, source.thread_id)) !== null) {

@@ -8,6 +8,7 @@ import { time } from '../../../schemas/json.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import { claimOf, type Follow, type Followed, idBefore, validateFollow } from '../../../schemas/thread-stream.js'
 import type { RunSummary, ThreadRow } from '../../../store/port.js'
+import { accessOf, sees } from '../access.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
 import { requireThread } from '../rows/thread.js'
@@ -20,17 +21,26 @@ const PAGE = 200
 export const threadStreams = (deps: Deps) => ({
   follow: jsonHandler<Follow>(validateFollow, async (body, { head }) => {
     const thread_id = head.params?.thread_id?.toLowerCase() ?? ''
+    const access = accessOf(head, 'threads:read')
     const thread = await deps.store.threads.get(appOf(head), thread_id)
-    if (thread !== null && !thread.temporary) return { body: JSON.stringify(await listFollowed(deps, thread, body)) }
+    if (thread !== null && !thread.temporary && sees(access, thread.metadata))
+      return { body: JSON.stringify(await listFollowed(deps, thread, body)) }
     if (thread === null && body.may_miss)
       return {
-        body: JSON.stringify({ app: appOf(head), known: 0, runs: [], more: false, gone: false } satisfies Followed),
+        body: JSON.stringify({
+          exists: false,
+          app: appOf(head),
+          known: 0,
+          runs: [],
+          more: false,
+          gone: false,
+        } satisfies Followed),
       }
     throw fail('not_found', `Thread with ID ${thread_id} not found`)
   }),
   /** The state after a run, as one event (API: state_update). */
   final_state: bytesHandler(async (_, { head }) => {
-    const found = await requireThread(deps.store, appOf(head), head.params?.thread_id ?? '')
+    const found = await requireThread(deps.store, accessOf(head, 'threads:read'), head.params?.thread_id ?? '')
     const { row, state } = await refreshState(deps, found, await deps.store.threads.state(found.thread_id))
     const values = state?.values ? Buffer.from(state.values).toString() : 'null'
     return {
@@ -51,7 +61,7 @@ async function listFollowed(deps: Deps, thread: ThreadRow, { from }: Follow): Pr
   const gone =
     typeof from === 'number' &&
     rows.some(run => !isKept(deps, run) && idBefore(from, claimPlace(run)) < (run.last_event_id ?? 0))
-  return { app: thread.app, known, runs, more, gone }
+  return { exists: true, app: thread.app, known, runs, more, gone }
 }
 
 /** The first requested claim; null: none of the existing ones. */

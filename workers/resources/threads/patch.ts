@@ -3,16 +3,17 @@ import { keysOf } from '../../../schemas/contains.js'
 import { isObject, merge } from '../../../schemas/json.js'
 import type { ThreadPatch } from '../../../schemas/threads.js'
 import type { ThreadRow } from '../../../store/port.js'
+import type { Access } from '../access.js'
 import type { Deps } from '../context.js'
 import { metadataText } from '../rows/limits.js'
 import { requireThread } from '../rows/thread.js'
 import { readTtl, ttlFields } from '../rows/thread-ttl.js'
 
 /** Merges metadata key by key; a key that is set to null stays as null. Resolves to the new row. */
-export async function patch(deps: Deps, app: string, thread_id: string, body: ThreadPatch): Promise<ThreadRow> {
+export async function patch(deps: Deps, access: Access, thread_id: string, body: ThreadPatch): Promise<ThreadRow> {
   return deps.serialize(thread_id.toLowerCase(), async () => {
     for (;;) {
-      const row = await requireThread(deps.store, app, thread_id)
+      const row = await requireThread(deps.store, access, thread_id)
       const now = Date.now()
       const ttl = readTtl(body.ttl)
       const set = { updated_at: now, ...(ttl === null ? {} : ttlFields(ttl, now)) }

@@ -6,6 +6,7 @@
 import { isObject } from '../../../schemas/json.js'
 import type { ThreadPrune } from '../../../schemas/threads.js'
 import type { BlobKey, CheckpointRow, Step, Store, ThreadRow } from '../../../store/port.js'
+import { type Access, sees } from '../access.js'
 import type { Deps } from '../context.js'
 import { collect } from '../rows/pages.js'
 import { expiryOf, HALF_MADE_MS, ttlFields } from '../rows/thread-ttl.js'
@@ -18,13 +19,13 @@ const AT_ONCE = 500
 /** Threads that are processed at the same time. */
 const WIDE = 8
 
-/** The number of threads that were removed or pruned. Unknown ids are skipped. */
-export async function prune(deps: Deps, app: string, { thread_ids, strategy }: ThreadPrune): Promise<number> {
+/** The number of threads that were removed or pruned. Unknown and invisible ids are skipped. */
+export async function prune(deps: Deps, access: Access, { thread_ids, strategy }: ThreadPrune): Promise<number> {
   const ids = [...new Set(thread_ids.map(id => id.toLowerCase()))]
   let pruned = 0
   await forEachThread(ids, async id => {
-    const row = await deps.store.threads.get(app, id)
-    if (row === null || row.temporary) return
+    const row = await deps.store.threads.get(access.app, id)
+    if (row === null || row.temporary || !sees(access, row.metadata)) return
     if (strategy !== 'keep_latest') await removeThread(deps, row)
     else if (!(await keepLatest(deps, row))) return
     pruned++

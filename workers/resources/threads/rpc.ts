@@ -3,7 +3,7 @@ import { v7 } from 'uuid'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import { keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
-import type { JsonObject } from '../../../schemas/json.js'
+import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { readNames } from '../../../schemas/query.js'
 import {
   type ThreadCreate,
@@ -19,7 +19,7 @@ import {
   validateThreadSearch,
 } from '../../../schemas/threads.js'
 import type { Step, ThreadRow } from '../../../store/port.js'
-import { appOf } from '../apps.js'
+import { type Access, accessOf, sees } from '../access.js'
 import type { Deps } from '../context.js'
 import { metadataText } from '../rows/limits.js'
 import { threadText, ttlText } from '../rows/text.js'
@@ -34,33 +34,39 @@ import { count, search } from './search.js'
 import { replay, stateHandlers } from './state.js'
 
 export const threads = (deps: Deps) => ({
-  create: jsonHandler<ThreadCreate>(validateThreadCreate, (body, { head }) => create(deps, appOf(head), body)),
+  create: jsonHandler<ThreadCreate>(validateThreadCreate, (body, { head }) =>
+    create(deps, accessOf(head, 'threads:create'), body),
+  ),
   get: bytesHandler(async (_, { head }) => {
     const include = readNames(new URLSearchParams(head.query), 'include', ['ttl'])
-    return answerThread(deps, await requireThread(deps.store, appOf(head), threadIdOf(head)), {
+    return answerThread(deps, await requireThread(deps.store, accessOf(head, 'threads:read'), threadIdOf(head)), {
       withTtl: include.length > 0,
     })
   }),
   update: jsonHandler<ThreadPatch>(validateThreadPatch, async (body, { head }) => {
-    const row = await patch(deps, appOf(head), threadIdOf(head), body)
+    const row = await patch(deps, accessOf(head, 'threads:update'), threadIdOf(head), body)
     return head.minimal ? { head: { status: 204, headers: MINIMAL } } : answerThread(deps, row)
   }),
   delete: bytesHandler(async (_, { head }) => {
-    await removeThread(deps, await requireThread(deps.store, appOf(head), threadIdOf(head)))
+    await removeThread(deps, await requireThread(deps.store, accessOf(head, 'threads:delete'), threadIdOf(head)))
     return { head: { status: 204 } }
   }),
-  search: jsonHandler<ThreadSearch>(validateThreadSearch, (body, { head }) => search(deps, appOf(head), body)),
-  count: jsonHandler<ThreadFilter>(validateThreadFilter, async (body, { head }) => ({
-    body: `${await count(deps, appOf(head), body)}`,
-  })),
-  copy: jsonHandler<JsonObject>(validateObject, async (_, { head }) =>
-    answerThread(deps, await copyThread(deps, appOf(head), threadIdOf(head))),
+  search: jsonHandler<ThreadSearch>(validateThreadSearch, (body, { head }) =>
+    search(deps, accessOf(head, 'threads:search'), body),
   ),
+  count: jsonHandler<ThreadFilter>(validateThreadFilter, async (body, { head }) => ({
+    body: `${await count(deps, accessOf(head, 'threads:search'), body)}`,
+  })),
+  copy: jsonHandler<JsonObject>(validateObject, async ({ metadata }, { head }) => {
+    // The body of a copy has no members: only a handler of threads:create can give it metadata.
+    const stamp = head.filters !== undefined && isObject(metadata) ? metadata : {}
+    return answerThread(deps, await copyThread(deps, accessOf(head, 'threads:read'), threadIdOf(head), stamp))
+  }),
   prune: jsonHandler<ThreadPrune>(validateThreadPrune, async (body, { head }) => ({
-    body: JSON.stringify({ pruned_count: await prune(deps, appOf(head), body) }),
+    body: JSON.stringify({ pruned_count: await prune(deps, accessOf(head, 'threads:delete'), body) }),
   })),
   storage: bytesHandler(async (_, { head }) => ({
-    body: await storageText(deps, await requireThread(deps.store, appOf(head), threadIdOf(head))),
+    body: await storageText(deps, await requireThread(deps.store, accessOf(head, 'threads:read'), threadIdOf(head))),
   })),
   ...stateHandlers(deps),
 })
@@ -72,8 +78,9 @@ async function answerThread(deps: Deps, row: ThreadRow, { withTtl = false } = {}
   return { body: threadText(fresh, state, { more: withTtl ? [ttlText(fresh, expiryOf(fresh))] : [] }) }
 }
 
-async function create(deps: Deps, app: string, body: ThreadCreate) {
+async function create(deps: Deps, access: Access, body: ThreadCreate) {
   const { store } = deps
+  const { app } = access
   const metadata = body.metadata ?? {}
   const ttl = readTtl(body.ttl) ?? (await deps.ttls.of(app))
   const row = newThread({
@@ -93,6 +100,7 @@ async function create(deps: Deps, app: string, body: ThreadCreate) {
   }
   if (body.if_exists !== 'do_nothing') throw fail('conflict', 'Thread already exists')
   const stored = await store.threads.get(app, row.thread_id)
-  if (stored === null || stored.temporary) throw fail('conflict', 'Thread already exists')
+  if (stored === null || stored.temporary || !sees(access, stored.metadata))
+    throw fail('conflict', 'Thread already exists')
   return answerThread(deps, stored)
 }

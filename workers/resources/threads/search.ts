@@ -8,6 +8,7 @@ import { fail } from '../../../schemas/errors.js'
 import { type Path, readPaths, valueAt } from '../../../schemas/paths.js'
 import type { ThreadField, ThreadFilter, ThreadSearch } from '../../../schemas/threads.js'
 import type { StateRow, ThreadQuery, ThreadRow } from '../../../store/port.js'
+import { type Access, sees } from '../access.js'
 import type { Deps } from '../context.js'
 import { openPause } from '../rows/pages.js'
 import { threadFields, threadText } from '../rows/text.js'
@@ -29,13 +30,13 @@ interface Found {
 }
 
 /** `X-Pagination-Total` is exact on the last page; before it, it is one more than the threads known so far. */
-export async function search(deps: Deps, app: string, body: ThreadSearch) {
+export async function search(deps: Deps, access: Access, body: ThreadSearch) {
   const { limit, offset, sort_by, sort_order } = body
   const most = limit ?? 10
   const shape = shapeOf(body)
-  const plain = isPlain(body)
+  const plain = isPlain(body, access)
   const query = { sort: sort_by ?? 'updated_at', order: sort_order ?? 'desc' } as const
-  const pages = findMatching(deps, app, body, {
+  const pages = findMatching(deps, access, body, {
     ...query,
     limit: Math.min(PAGE, Math.max(LEAST, (plain ? 0 : (offset ?? 0)) + most + 1)),
     ...(plain && offset ? { skip: offset } : {}),
@@ -72,33 +73,38 @@ export async function search(deps: Deps, app: string, body: ThreadSearch) {
   }
 }
 
-export async function count(deps: Deps, app: string, filter: ThreadFilter): Promise<number> {
-  if (isPlain({ ...filter, status: null })) return deps.store.threads.count(app, filter.status ?? undefined)
+export async function count(deps: Deps, access: Access, filter: ThreadFilter): Promise<number> {
+  if (isPlain({ ...filter, status: null }, access))
+    return deps.store.threads.count(access.app, filter.status ?? undefined)
   let found = 0
   const query = { sort: 'thread_id', order: 'asc', limit: COUNTED } as const
-  for await (const page of findMatching(deps, app, filter, query)) found += page.length
+  for await (const page of findMatching(deps, access, filter, query)) found += page.length
   return found
 }
 
 /** No condition narrows it. */
-const isPlain = ({ ids, status, metadata, values }: ThreadFilter & { ids?: string[] | null }): boolean =>
-  !ids?.length && !status && isEmpty(metadata) && !values
+const isPlain = (
+  { ids, status, metadata, values }: ThreadFilter & { ids?: string[] | null },
+  { filter }: Access,
+): boolean => filter === null && !ids?.length && !status && isEmpty(metadata) && !values
 const isEmpty = (object: object | null | undefined): boolean =>
   object === null || object === undefined || Object.keys(object).length === 0
 
 /** Matching threads, page by page; with their states when `values` are filtered. */
 async function* findMatching(
   { store, ...deps }: Deps,
-  app: string,
+  access: Access,
   { ids, status, metadata, values }: ThreadFilter & { ids?: string[] | null },
   order: Pick<ThreadQuery, 'sort' | 'order' | 'limit' | 'skip'>,
 ): AsyncGenerator<Found[]> {
-  const query: ThreadQuery = { app, ...order }
+  const query: ThreadQuery = { app: access.app, ...order }
   if (ids?.length) query.ids = ids.map(id => id.toLowerCase())
   if (status) query.status = status
-  if (!isEmpty(metadata)) query.keys = keysOf(metadata)
+  const keys = isEmpty(metadata) ? access.keys : [...keysOf(metadata), ...access.keys]
+  if (keys.length > 0) query.keys = keys
   const isContained = containsAll(metadata)
-  const isMine = (row: ThreadRow) => isEmpty(metadata) || isContained(JSON.parse(row.metadata))
+  const isMine = (row: ThreadRow) =>
+    sees(access, row.metadata) && (isEmpty(metadata) || isContained(JSON.parse(row.metadata)))
   const pause = openPause()
   for (;;) {
     const { rows, next } = await store.threads.list(query)

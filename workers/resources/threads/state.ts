@@ -20,7 +20,7 @@ import {
   validateStateUpdate,
 } from '../../../schemas/threads.js'
 import type { Step, ThreadRow } from '../../../store/port.js'
-import { appOf } from '../apps.js'
+import { type Access, accessOf } from '../access.js'
 import type { Deps } from '../context.js'
 import { requireCheckpoint, rowsOf } from '../rows/checkpoint.js'
 import { EMPTY_STATE, stateText } from '../rows/text.js'
@@ -32,30 +32,30 @@ import { patch } from './patch.js'
 
 export const stateHandlers = (deps: Deps) => ({
   state: bytesHandler(async (_, { head }) => {
-    const row = await requireThread(deps.store, appOf(head), threadIdOf(head))
+    const row = await requireThread(deps.store, accessOf(head, 'threads:read'), threadIdOf(head))
     const subgraphs = readBoolean(new URLSearchParams(head.query), 'subgraphs')
     return { body: await stateOf(deps, row, { checkpoint_id: head.params?.checkpoint_id ?? null }, subgraphs) }
   }),
   state_at: jsonHandler<StateAt>(validateStateAt, async ({ checkpoint, subgraphs }, { head }) => {
-    const row = await requireThread(deps.store, appOf(head), threadIdOf(head))
+    const row = await requireThread(deps.store, accessOf(head, 'threads:read'), threadIdOf(head))
     const wanted = subgraphs === true || isTrue(`${subgraphs}`)
     return { body: await stateOf(deps, row, checkpoint, wanted) }
   }),
   update_state: jsonHandler<StateUpdate>(validateStateUpdate, async (body, { head }) => ({
-    body: await update(deps, appOf(head), threadIdOf(head), body),
+    body: await update(deps, accessOf(head, 'threads:update'), threadIdOf(head), body),
   })),
   patch_state: jsonHandler<StateMetadata>(validateStateMetadata, async ({ metadata }, { head }) => {
-    await patch(deps, appOf(head), threadIdOf(head), { metadata })
+    await patch(deps, accessOf(head, 'threads:update'), threadIdOf(head), { metadata })
     return { head: { status: 204 } }
   }),
   history: bytesHandler(async (_, { head }) => {
     const query = new URLSearchParams(head.query)
     const limit = readInteger(query, 'limit', HISTORY, 1, 1_000)
-    const row = await requireThread(deps.store, appOf(head), threadIdOf(head))
+    const row = await requireThread(deps.store, accessOf(head, 'threads:read'), threadIdOf(head))
     return { body: await history(deps, row, { limit, before: query.get('before') }) }
   }),
   search_history: jsonHandler<HistoryQuery>(validateHistoryQuery, async (body, { head }) => {
-    const row = await requireThread(deps.store, appOf(head), threadIdOf(head))
+    const row = await requireThread(deps.store, accessOf(head, 'threads:read'), threadIdOf(head))
     return { body: await history(deps, row, body) }
   }),
 })
@@ -101,12 +101,12 @@ export async function history(deps: Deps, row: ThreadRow, { limit, before, metad
 /** Tries of an update; it restarts when the thread changed meanwhile. */
 const TRIES = 3
 
-async function update(deps: Deps, app: string, thread_id: string, body: StateUpdate): Promise<string> {
+async function update(deps: Deps, access: Access, thread_id: string, body: StateUpdate): Promise<string> {
   const { values = null, as_node } = body
   const checkpoint = { checkpoint_id: body.checkpoint_id ?? null, ...body.checkpoint }
   return deps.serialize(thread_id.toLowerCase(), async () => {
     for (let tries = 0; tries < TRIES; tries++) {
-      const row = await requireThread(deps.store, app, thread_id)
+      const row = await requireThread(deps.store, access, thread_id)
       if (row.status === 'busy') break
       await requireCheckpoint(deps.store, row.thread_id, checkpoint)
       const supersteps = [{ updates: [{ values, as_node: as_node ?? null }] }]

@@ -1,0 +1,69 @@
+/**
+ * What a call may see: the rows of its application that pass the filters of its authorization handlers (API:
+ * assistants-crons-store 6.4 to 6.6). The one place where a filter meets a row. Only the edge sets filters, in the head of
+ * the call; a call from inside the cluster (crons, webhooks, graph workers) has none and sees its whole application.
+ */
+import type { AuthEvent } from '../../schemas/auth.js'
+import { compileFilter, filterKeys, type Matcher } from '../../schemas/auth-filter.js'
+import type { CallHead } from '../../schemas/calls.js'
+import { fail } from '../../schemas/errors.js'
+import { isObject, type JsonObject } from '../../schemas/json.js'
+import type { Store, ThreadRow } from '../../store/port.js'
+import { appOf } from './apps.js'
+
+export interface Access {
+  app: string
+  /** Null: every row of the application. */
+  filter: Matcher | null
+  /** Keys (schemas/contains.ts) that the metadata of every visible row has: a search can narrow by them. */
+  keys: readonly string[]
+}
+
+/**
+ * The access of a call for one event. Throws `internal` when the call passed authorization but this event was not asked:
+ * then its route names other events than its handler needs, and nothing may pass.
+ */
+export function accessOf(head: CallHead, event: AuthEvent): Access {
+  const app = appOf(head)
+  if (head.filters === undefined) return wholeApp(app)
+  const filter = head.filters[event]
+  if (filter === undefined) throw fail('internal', `The request was not authorized for ${event}`)
+  if (filter === null || Object.keys(filter).length === 0) return wholeApp(app)
+  return { app, filter: compileFilter(filter), keys: filterKeys(filter) }
+}
+
+export const wholeApp = (app: string): Access => ({ app, filter: null, keys: NO_KEYS })
+
+const NO_KEYS: readonly string[] = []
+
+/** Whether a row with this metadata (JSON text) is visible. */
+export function sees({ filter }: Access, metadata: string): boolean {
+  if (filter === null) return true
+  const parsed: unknown = JSON.parse(metadata)
+  return filter(isObject(parsed) ? parsed : {})
+}
+
+/** As `sees`, for a value that was parsed already. */
+export const seesObject = ({ filter }: Access, value: JsonObject): boolean => filter === null || filter(value)
+
+/** Whether the thread of a run is visible; reads it only when a filter decides. */
+export async function seesThread(store: Store, access: Access, thread_id: string): Promise<boolean> {
+  if (access.filter === null) return true
+  const thread = await store.threads.get(access.app, thread_id)
+  return thread !== null && sees(access, thread.metadata)
+}
+
+/** Which of these threads are visible. */
+export async function visibleThreads(
+  store: Store,
+  access: Access,
+  thread_ids: Iterable<string>,
+): Promise<(thread_id: string) => boolean> {
+  if (access.filter === null) return () => true
+  const unique = [...new Set(thread_ids)]
+  const rows = await Promise.all(unique.map(id => store.threads.get(access.app, id)))
+  const seen = new Set(
+    rows.filter((row): row is ThreadRow => row !== null && sees(access, row.metadata)).map(row => row.thread_id),
+  )
+  return thread_id => seen.has(thread_id)
+}
