@@ -54,8 +54,11 @@ function sequenceOf(ack: string): number {
   return Number(tokens.length > 9 ? tokens[7] : tokens[5])
 }
 
-const MAX_PULLS = 16
-const EXPIRES_MS = 30_000
+/** Jobs that one pull asks for at most: what a worker that stands still can keep from the others. */
+const MAX_BATCH = 32
+const MAX_PULLS = 2
+/** A pull of a worker that stands still takes jobs until it expires. */
+const EXPIRES_MS = 10_000
 const BEAT_MS = 2_500
 const NANOS = 1_000_000
 
@@ -65,14 +68,17 @@ interface Pull {
 }
 
 export interface Puller {
-  /** To be called when slots became free: requests exactly the missing number of jobs. */
+  /** To be called when slots became free: requests more jobs when few are requested. */
   fill(): void
   quiet(): void
 }
 
 /**
- * Keeps requests for exactly `free()` jobs open, in at most 16 raw pulls: beyond max_waiting the server drops a pull
- * without an answer. Each pull also has a deadline here, and missing heartbeats of the server restart all pulls.
+ * Keeps requests for jobs open: at most `free()` jobs, in one raw pull of up to 32, and a second one when less than half
+ * of it is left. The server serves the open pulls of all workers in turn, so that each worker must have as many of them
+ * as the others: with a pull for each slot that became free, a busy worker got 31 of 40 jobs beside an idle one. Each pull
+ * also has a deadline here, because the server drops one beyond max_waiting without an answer, and missing heartbeats of
+ * the server restart all pulls.
  */
 export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob: (job: Job) => void): Puller {
   const { nc, log } = link
@@ -84,12 +90,6 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
   let heardAt = Date.now()
   let planned = false
 
-  const asked = () => {
-    let sum = 0
-    for (const { left } of pulls.values()) sum += left
-    return sum
-  }
-
   const subscription = link.subscribe(`${inbox}.*`, message => {
     heardAt = Date.now()
     const code = message.headers?.code ?? 0
@@ -99,7 +99,8 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
 
   function onStatus(key: string, code: number, message: Msg): void {
     if (code === 100) return
-    pulls.delete(key)
+    const pending = message.headers?.get('Nats-Pending-Messages')
+    forget(key, Number(pending ?? 0))
     if (code !== 408 && code !== 404)
       log.debug({ pool, code, description: message.headers?.description }, 'a pull ended')
     // 409 and 503: the consumer or the server is missing, so the next pull waits.
@@ -107,13 +108,32 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
     else setTimeout(plan, 250).unref()
   }
 
-  /** A job carries the subject of the stream, not of the pull: it counts for the oldest pull, which the server serves first. */
-  function onMessage(message: Msg): void {
+  /** Jobs that the open pulls may still bring. */
+  function asked(): number {
+    let sum = 0
+    for (const { left } of pulls.values()) sum += left
+    return sum
+  }
+
+  /** The pull brings nothing more; `left` of its jobs did not come. Others were counted for it, or its own for another. */
+  function forget(key: string, left: number): void {
+    const surplus = left - (pulls.get(key)?.left ?? 0)
+    pulls.delete(key)
+    count(surplus)
+  }
+
+  /** Counts jobs for the oldest pull. */
+  function count(jobs: number): void {
     for (const [key, one] of pulls) {
-      if (one.left > 1) one.left--
-      else pulls.delete(key)
-      break
+      one.left -= jobs
+      if (one.left <= 0) pulls.delete(key)
+      return
     }
+  }
+
+  /** A job carries the subject of the stream, not of the pull: it is counted for the oldest one. */
+  function onMessage(message: Msg): void {
+    count(1)
     const ack = message.reply
     if (ack === undefined) return
     const { run_id, thread_id } = JSON.parse(decoder.decode(message.data)) as WakeUp
@@ -142,8 +162,11 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
   function fill(): void {
     planned = false
     if (!open || !link.connected()) return
-    const batch = free() - asked()
-    if (batch <= 0 || pulls.size >= MAX_PULLS) return
+    const slots = free()
+    const left = asked()
+    if (left > Math.min(slots, MAX_BATCH) / 2 || pulls.size >= MAX_PULLS) return
+    const batch = Math.min(MAX_BATCH, slots - left)
+    if (batch <= 0) return
     const key = (++token).toString(36)
     pulls.set(key, { left: batch, due: Date.now() + EXPIRES_MS + 2_000 })
     const request = { batch, expires: EXPIRES_MS * NANOS, idle_heartbeat: BEAT_MS * NANOS }
@@ -153,7 +176,7 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
   const watch = setInterval(() => {
     const now = Date.now()
     if (pulls.size > 0 && now - heardAt > 3 * BEAT_MS) pulls.clear()
-    for (const [key, one] of pulls) if (one.due < now) pulls.delete(key)
+    for (const [key, { due, left }] of pulls) if (due < now) forget(key, left)
     if (pulls.size === 0) heardAt = now
     fill()
   }, BEAT_MS)
