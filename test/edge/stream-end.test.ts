@@ -11,15 +11,18 @@ const upTo = (n: number) => Array.from({ length: n }, (_, i) => i)
 
 t.test('an unanswered create is repeated with the same run id', async t => {
   const ids: string[] = []
-  const refuse = stage.handlers
-  refuse['runs.create'] = bytesHandler(async (_, { head }) => {
+  const { handlers } = stage
+  let repeat = () => {}
+  const repeated = new Promise<void>(done => (repeat = done))
+  handlers['runs.create'] = bytesHandler(async (_, { head }) => {
     ids.push(head.run!.run_id)
-    if (ids.length === 1) await new Promise(done => setTimeout(done, 5_500))
+    if (ids.length === 1) await repeated
+    else repeat()
     const run = stage.runs.get(head.run!.run_id) ?? stage.add({ run_id: head.run!.run_id, stateless: true })
     return { head: { run: run.head } }
   })
   const answer = await create()
-  delete refuse['runs.create']
+  delete handlers['runs.create']
   t.equal(answer.status, 200)
   t.equal(ids.length, 2)
   t.equal(ids[0], ids[1])
