@@ -8,7 +8,7 @@
 import type { Config } from '../../schemas/config.js'
 import { isLoopback } from '../../schemas/loopback.js'
 import type { Cors } from './cors.js'
-import type { Received } from './exchange.js'
+import type { Received } from './received.js'
 
 const BODILESS = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE'])
 
