@@ -4,7 +4,7 @@
  */
 import { type EventsFilter, type EventTag, framesOf, readTag } from '../../schemas/protocol-v2.js'
 import { endSeqOf, type FollowedRun, seqOf } from '../../schemas/thread-stream.js'
-import type { RunError } from '../streams/run-reader.js'
+import type { RunError } from '../streams/run-end.js'
 
 /** Tags whose answer is cached. */
 const MAX_CACHED = 1_000

@@ -6,7 +6,7 @@
 import type { Batch } from '../../bus/follow.js'
 import type { EventsFilter } from '../../schemas/protocol-v2.js'
 import type { FollowedRun } from '../../schemas/thread-stream.js'
-import type { RunError } from '../streams/run-reader.js'
+import type { RunError } from '../streams/run-end.js'
 import type { ThreadSink } from '../streams/thread-reader.js'
 import { endFrame, openTagFilter } from './v2-filter.js'
 

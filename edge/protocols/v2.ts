@@ -10,7 +10,7 @@ import { forward, repeatOptions } from '../calls.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import type { Route } from '../routes.js'
-import type { RunError } from '../streams/run-reader.js'
+import type { RunError } from '../streams/run-end.js'
 import { ThreadAnswer } from '../streams/thread-answer.js'
 import { openForwarder } from './v2-forwarder.js'
 

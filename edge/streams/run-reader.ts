@@ -7,27 +7,18 @@
 import { after, type Batch, type Ending, follows, type Listener, type Replayed } from '../../bus/follow.js'
 import type { Peek } from '../../schemas/calls.js'
 import { type RunId, token } from '../../schemas/ids.js'
-import { isTerminal, type RunView } from '../../schemas/runs.js'
+import type { RunView } from '../../schemas/runs.js'
 import type { Edge } from '../context.js'
 import type { WatchEntry } from '../watch.js'
 import { Backlog } from './backlog.js'
-import { fetchResult } from './run-result.js'
+import { Gap, type Outcome } from './gap.js'
+import { announcedEnd, endOfRow, fetchEndError, type RunEnd, type RunError } from './run-end.js'
 
-const FIRST_RETRY_MS = 50
-const LAST_RETRY_MS = 2_000
-/** An event counts as lost after it was missing for this long: supervisors reconnect to a restarted broker, too. */
-const GONE_MS = 3_000
-/** Time after our own reconnect in which a replay that finds nothing is repeated. */
-const RECONNECT_MS = 5_000
-/** The same for the last events of an ended run: their supervisor may still be sending them to the stored stream. */
-const TAIL_GONE_MS = 10_000
 /** Events and the end travel over different connections: an event published before the end may arrive this much later. */
 const TAIL_MS = 250
 
 /** Thrown to end a replay early. */
 const STOP = new Error('the replay is no longer needed')
-
-export type RunError = NonNullable<Ending['error']>
 
 /** Where the events go. `events` and `error` are called only while it is `ready`. */
 export interface RunSink {
@@ -52,17 +43,6 @@ export interface RunSink {
  */
 type Phase = 'waiting' | 'joining' | 'live' | 'replaying' | 'closed'
 
-export type Outcome = Replayed | 'stopped' | 'silent'
-
-/** What the row says of the end. `last` null: only that the run is over. */
-interface End {
-  last: number | null
-  status: string
-  error: RunError | null
-  /** The row's error may have to be fetched: a peek does not carry it. */
-  fetchError: boolean
-}
-
 /** Where delivery begins. */
 export interface Start {
   /** Last id that needs no delivery. */
@@ -80,19 +60,15 @@ export class RunReader implements Listener, WatchEntry {
   view: RunView | null = null
   /** Last id that was delivered, or that needs no delivery. */
   sent = -1
-  end: End | null = null
+  end: RunEnd | null = null
   private phase: Phase = 'waiting'
   private anchored = true
   private lenient = false
   private readonly backlog = new Backlog()
-  /** An event of the present replay did not follow the one before. */
-  private hole = false
+  private readonly gap = new Gap()
   /** A batch of the present replay reached the reader. */
   private found = false
-  private tries = 0
   private replaysSinceEnd = 0
-  private goneSince = 0
-  private reconnectedAt = 0
   private retry: NodeJS.Timeout | null = null
   private readonly closing = new AbortController()
   private unfollow: () => void
@@ -115,10 +91,7 @@ export class RunReader implements Listener, WatchEntry {
   accept(view: RunView): void {
     this.view = view
     this.heardAt = Date.now()
-    if (isTerminal(view.status)) {
-      const fetchError = view.status === 'error' || view.status === 'timeout'
-      this.end ??= { last: view.last_event_id, status: view.status, error: null, fetchError }
-    }
+    this.end ??= endOfRow(view)
     this.edge.watch.add(this)
   }
 
@@ -163,7 +136,7 @@ export class RunReader implements Listener, WatchEntry {
     this.sent = after
     this.anchored = anchored
     this.lenient = lenient
-    this.hole = false
+    this.gap.hole = false
     this.found = false
     let outcome: Outcome
     try {
@@ -171,7 +144,7 @@ export class RunReader implements Listener, WatchEntry {
     } catch (error) {
       outcome = error === STOP ? 'stopped' : 'silent'
     }
-    return { outcome, found: this.found, hole: this.hole, began: this.is('replaying') }
+    return { outcome, found: this.found, hole: this.gap.hole, began: this.is('replaying') }
   }
 
   /** Whether any event of the run is stored. Rejects when the broker does not answer. */
@@ -224,27 +197,23 @@ export class RunReader implements Listener, WatchEntry {
     } else if (this.end !== null) this.advance()
   }
 
-  onEnd({ status, last_event_id, resumable_until_id, error }: Ending): void {
-    this.storedUntil(resumable_until_id)
-    this.onEnded({ last: last_event_id, status, error, fetchError: false })
+  onEnd(ending: Ending): void {
+    this.storedUntil(ending.resumable_until_id)
+    this.onEnded(announcedEnd(ending))
   }
 
   onPeek(peek: Peek | null): void {
     this.storedUntil(peek?.resumable_until_id)
-    if (peek === null) this.onEnded({ last: null, status: 'removed', error: null, fetchError: false })
-    else if (isTerminal(peek.status)) {
-      const fetchError = peek.status === 'error' || peek.status === 'timeout'
-      this.onEnded({ last: peek.last_event_id, status: peek.status, error: null, fetchError })
-    }
+    this.onEnded(endOfRow(peek))
   }
 
   onReconnect(): void {
-    this.reconnectedAt = Date.now()
+    this.gap.onReconnect()
     if (this.phase === 'live' && this.anchored) this.replay()
   }
 
-  private onEnded(end: End): void {
-    if (this.closed || this.end !== null) return
+  private onEnded(end: RunEnd | null): void {
+    if (this.closed || this.end !== null || end === null) return
     this.end = end
     this.advance()
   }
@@ -267,8 +236,7 @@ export class RunReader implements Listener, WatchEntry {
     }
     this.anchored = true
     this.sent = next.first + next.count - 1
-    this.tries = 0
-    this.goneSince = 0
+    this.gap.onDelivered()
     this.sink.events(next)
     return true
   }
@@ -290,14 +258,11 @@ export class RunReader implements Listener, WatchEntry {
 
   private replayLater(): void {
     // The last one brought nothing: the stored stream may have become full meanwhile.
-    if (this.tries > 0 && this.view?.resumable && this.view.resumable_until_id === null) this.edge.watch.ask(this)
-    this.retry ??= setTimeout(
-      () => {
-        this.retry = null
-        this.replay()
-      },
-      this.tries === 0 ? 0 : Math.min(FIRST_RETRY_MS * 2 ** this.tries, LAST_RETRY_MS),
-    )
+    if (this.gap.tries > 0 && this.view?.resumable && this.view.resumable_until_id === null) this.edge.watch.ask(this)
+    this.retry ??= setTimeout(() => {
+      this.retry = null
+      this.replay()
+    }, this.gap.pause)
   }
 
   private replay(): void {
@@ -308,7 +273,7 @@ export class RunReader implements Listener, WatchEntry {
     // The backlog behind an overflow is older than what the replay brings: it goes on from `sent`.
     if (this.backlog.overflowed) this.backlog.clear()
     this.backlog.overflowed = false
-    this.hole = false
+    this.gap.hole = false
     this.fetch(this.sent, batch => this.onReplayed(batch)).then(
       outcome => this.onReplayEnd(outcome),
       error => this.onReplayEnd(error === STOP ? 'stopped' : 'silent'),
@@ -323,13 +288,13 @@ export class RunReader implements Listener, WatchEntry {
   private onProbed(batch: Batch, exact: boolean): void {
     if (this.closed) throw STOP
     // Behind the last event that the client has, the first one of a later attempt follows.
-    const meetsStart = this.found && !this.hole
+    const meetsStart = this.found && !this.gap.hole
     this.found = true
     if (this.phase === 'joining' && batch.first + batch.count - 1 > this.sent) {
       const next = after(batch, this.sent)!
       const isNext = next.first === this.sent + 1 || ((meetsStart || !exact) && follows(this.sent, next.first))
       if (this.anchored && !isNext) {
-        this.hole = true
+        this.gap.hole = true
         return
       }
       if (!this.begin()) throw STOP
@@ -344,7 +309,7 @@ export class RunReader implements Listener, WatchEntry {
     const { backlog } = this
     if (this.phase === 'replaying' && this.sink.ready && !(backlog.overflowed && backlog.batches.length > 0)) {
       // An event that was sent again after a loss is stored behind later ones: go on reading.
-      this.hole = !this.take(batch, 'replay')
+      this.gap.hole = !this.take(batch, 'replay')
       return
     }
     if (!backlog.pushReplayed(batch)) throw STOP
@@ -355,34 +320,19 @@ export class RunReader implements Listener, WatchEntry {
     this.phase = 'live'
     if (this.lenient && this.sent < 0 && (outcome === 'gone' || outcome === 'empty')) this.anchored = false
     if (outcome === 'stopped') return this.advance('replay')
-    this.tries++
+    this.gap.tries++
     if (outcome === 'silent') return this.replayLater()
     if (this.end !== null) this.replaysSinceEnd++
-    const missing = this.hole ? GONE_MS : this.misses()
-    if (missing === 0) this.goneSince = 0
-    else if (Date.now() - (this.goneSince ||= Date.now()) >= missing) return this.sink.cut()
-    // The process that stores the events may reconnect to the broker later than we do.
-    const early = outcome === 'gone' && Date.now() - this.reconnectedAt < RECONNECT_MS
-    if (early || this.hole) return this.replayLater()
+    if (this.gap.isLost(this.sent, this.anchored, this.backlog, this.end)) return this.sink.cut()
+    if (this.gap.isEarly(outcome) || this.gap.hole) return this.replayLater()
     this.advance('replay')
     if (!this.closed && this.end === null && this.retry === null) this.sink.caughtUp?.()
-  }
-
-  /** Milliseconds after which an event behind `sent`, known to exist, counts as lost; 0: none is missing. */
-  private misses(): number {
-    const { backlog, end, sent } = this
-    const next = backlog.batches[0]
-    if (next !== undefined) return next.first > sent && !follows(sent, next.first) ? GONE_MS : 0
-    if (backlog.overflowed || !this.anchored || end === null || end.last === null || sent >= end.last) return 0
-    // The last event is an error that no host was alive to write.
-    if ((end.error !== null || end.fetchError) && follows(sent, end.last)) return 0
-    return TAIL_GONE_MS
   }
 
   // The end.
 
   /** Everything received was delivered, and the run has ended. */
-  private conclude(end: End): void {
+  private conclude(end: RunEnd): void {
     const { last, error } = end
     if (last !== null && this.sent >= last) return this.finish()
     if (!this.anchored) {
@@ -394,7 +344,7 @@ export class RunReader implements Listener, WatchEntry {
       return
     }
     if (this.replaysSinceEnd === 0) {
-      this.tries = 1
+      this.gap.tries = 1
       return this.replayLater()
     }
     if (last === null) return error === null ? this.finish() : this.finishWithError(this.sent + 1, error)
@@ -404,16 +354,16 @@ export class RunReader implements Listener, WatchEntry {
   }
 
   /** The row was found ended, and no host was alive to write its last event. */
-  private async fetchError(end: End): Promise<void> {
+  private async fetchError(end: RunEnd): Promise<void> {
     end.fetchError = false
-    const body = await fetchResult(this.edge, this.run, `end-${this.run}`, this.closing.signal)
-    if (body === null) return
-    end.error = (JSON.parse(Buffer.from(body).toString()) as { __error__?: RunError }).__error__ ?? null
+    const error = await fetchEndError(this.edge, this.run, this.closing.signal)
+    if (error === undefined) return
+    end.error = error
     this.advance('replay')
   }
 
   /** Nothing of the run could be delivered, and nothing more comes: its error may be the only event there is. */
-  private finishUndelivered(end: End): void {
+  private finishUndelivered(end: RunEnd): void {
     if (end.fetchError && this.lenient) return void this.fetchError(end)
     if (end.error === null) this.finish()
     else this.finishWithError(end.last ?? this.sent + 1, end.error)

@@ -10,7 +10,8 @@ import type { Exchange } from '../http/exchange.js'
 import { Outlet } from '../http/outlet.js'
 import type { WheelEntry } from '../wheel.js'
 import type { EventFilter } from './filter.js'
-import { type RunError, RunReader, type RunSink } from './run-reader.js'
+import type { RunError } from './run-end.js'
+import { RunReader, type RunSink } from './run-reader.js'
 
 /** A single line end: after a comment with a blank line some SDKs dispatch a phantom event (API: threads-and-runs 12). */
 export const HEARTBEAT = Buffer.from(': heartbeat\n')

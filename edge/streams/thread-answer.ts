@@ -8,7 +8,7 @@ import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import { Outlet } from '../http/outlet.js'
 import type { WheelEntry } from '../wheel.js'
-import type { RunError } from './run-reader.js'
+import type { RunError } from './run-end.js'
 import { FIRST, HEARTBEAT, SSE } from './run-stream.js'
 import { ThreadReader, type ThreadSink } from './thread-reader.js'
 

@@ -14,7 +14,8 @@ import { token } from '../../schemas/ids.js'
 import { rpc } from '../../schemas/subjects.js'
 import { type Followed, type FollowedRun, type From, idBefore, type ThreadNews } from '../../schemas/thread-stream.js'
 import type { Edge } from '../context.js'
-import { type RunError, RunReader, type RunSink } from './run-reader.js'
+import type { RunError } from './run-end.js'
+import { RunReader, type RunSink } from './run-reader.js'
 
 /** Runs in line here; of further ones only that there are more. */
 const MAX_LINE = 1_000

@@ -11,7 +11,7 @@ import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import { readCursor } from './cursor.js'
 import { type EventFilter, onlyEvents } from './filter.js'
-import type { RunError } from './run-reader.js'
+import type { RunError } from './run-end.js'
 import { ThreadAnswer } from './thread-answer.js'
 
 const MODES = ['run_modes', 'lifecycle', 'state_update']
