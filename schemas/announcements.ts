@@ -1,8 +1,10 @@
 /** Announcements of graph workers to resource workers, and their notifications among resource workers. */
 import typia, { type tags } from 'typia'
+import type { HttpConfig } from './application.js'
 import type { ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'
 import type { TtlDefaults } from './threads.js'
+import type { WebhookSettings } from './webhooks.js'
 
 /** The announcement of a graph worker at start; it may be repeated. */
 export interface Registration {
@@ -19,6 +21,10 @@ export interface Registration {
   ttl?: TtlDefaults | null
   /** Default time to live of its items; null or absent: unlimited. */
   item_ttl?: ItemTtlDefaults | null
+  /** Null or absent: the defaults. */
+  http?: HttpConfig | null
+  /** Null or absent: no rules and no headers. */
+  webhooks?: WebhookSettings | null
 }
 
 /** A version of a package, as `1.7.3`. */

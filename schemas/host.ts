@@ -2,12 +2,14 @@
 
 import typia from 'typia'
 import type { LibraryVersion } from './announcements.js'
+import type { HttpConfig } from './application.js'
 import type { AuthUser } from './auth.js'
 import type { Checkpoint } from './checkpoints.js'
 import type { ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'
 import type { Command, RunKwargs } from './runs.js'
 import type { Interrupt, TtlDefaults } from './threads.js'
+import type { WebhookSettings } from './webhooks.js'
 
 export interface Hello {
   /** The sentence to show when langgraph.json itself is bad: no graph is loaded. A graph that fails says so in its own row. */
@@ -28,6 +30,9 @@ export interface Hello {
   ttl?: TtlDefaults | null
   /** `store.ttl` of langgraph.json. */
   item_ttl?: ItemTtlDefaults | null
+  /** `http` of langgraph.json. */
+  http?: HttpConfig | null
+  webhooks?: WebhookSettings | null
   /** Sentences for the log, once per worker. */
   notes?: string[]
 }

@@ -1,5 +1,6 @@
 /** Webhooks as the application configures them (API: assistants-crons-store 7.4). */
 import type { tags } from 'typia'
+import { isLoopback } from './loopback.js'
 
 export interface WebhookConfig {
   /** Prefix of the variables that header templates may name. */
@@ -16,7 +17,7 @@ export interface WebhookUrlRules {
   allowed_domains?: string[]
   allowed_ports?: (number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<65535>)[]
   max_url_length?: number & tags.Type<'uint32'> & tags.Minimum<1>
-  /** True when absent. */
+  /** Closes loopback addresses also where the operator has opened them. They are closed in any case without that. */
   disable_loopback?: boolean
 }
 
@@ -46,3 +47,34 @@ export function webhookHeaders(
   }
   return resolved
 }
+
+/** What a graph worker announces: templates are resolved, in the environment of the application. */
+export interface WebhookSettings {
+  headers: { [name: string]: string }
+  url: WebhookUrlRules
+  /** Nothing is sent (`http.disable_webhooks`). */
+  disabled: boolean
+}
+
+/** Null when the rules of the application allow the URL, else the sentence why not. An invalid URL is not judged here. */
+export function webhookFault(text: string, rules: WebhookUrlRules): string | null {
+  const { require_https, allowed_domains, allowed_ports, max_url_length, disable_loopback } = rules
+  if (max_url_length !== undefined && text.length > max_url_length)
+    return `expected a URL of at most ${max_url_length} characters (webhooks.url.max_url_length)`
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null) return null
+  if (require_https === true && url.protocol !== 'https:') return 'expected an https URL (webhooks.url.require_https)'
+  const host = url.hostname.toLowerCase()
+  if (allowed_domains !== undefined && !allowed_domains.some(domain => isWithin(host, domain.toLowerCase())))
+    return 'expected a host of webhooks.url.allowed_domains'
+  const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
+  if (allowed_ports !== undefined && !allowed_ports.includes(port))
+    return 'expected a port of webhooks.url.allowed_ports'
+  if (disable_loopback === true && isLoopback(host))
+    return 'expected an address other than loopback (webhooks.url.disable_loopback)'
+  return null
+}
+
+/** `*.x.com` matches subdomains of x.com, not x.com. */
+const isWithin = (host: string, domain: string): boolean =>
+  domain.startsWith('*.') ? host.endsWith(domain.slice(1)) : host === domain

@@ -148,12 +148,19 @@ const isPublic = (address: string): boolean =>
 /** The part of a URL that may be logged: a webhook often has a token in its path. */
 export const originOf = (text: string): string => (URL.canParse(text) ? new URL(text).origin : 'its URL')
 
-/** POSTs the body; resolves to the status. Throws an Error with one sentence: refused, unreachable, too slow. */
+/** Also as IPv6 writes the addresses of IPv4. */
+const loopbacks = listOf([
+  ['127.0.0.0', 8],
+  ['::1', 128],
+])
+
+/** POSTs the body; `loopback`: it may go to this machine when `allowed` opens that. Resolves to the status. Throws an Error with one sentence: refused, unreachable, too slow. */
 export async function post(
   text: string,
   body: Uint8Array,
   headers: { [name: string]: string },
   allowed: Allowed,
+  { loopback = true } = {},
 ): Promise<number> {
   const origin = originOf(text)
   const deadline = Date.now() + TOTAL_MS
@@ -163,7 +170,11 @@ export async function post(
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const named = isNamed(url, allowed)
   const found = isIP(host) === 0 ? await addressesOf(host, { named }) : [{ address: host, family: isIP(host) }]
-  const bad = found.find(({ address }) => (named ? isMetadata(address) : !mayConnect(address, allowed)))
+  const bad = found.find(
+    ({ address }) =>
+      (!loopback && loopbacks.check(address, familyOf(address))) ||
+      (named ? isMetadata(address) : !mayConnect(address, allowed)),
+  )
   if (found.length === 0 || bad !== undefined)
     throw new Error(`${origin} is not called: it leads to an address that is not public; ${HINT}`)
   const { address, family } = found[0]!

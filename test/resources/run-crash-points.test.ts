@@ -23,6 +23,7 @@ import { openApps } from '../../workers/resources/apps.js'
 import { type Deps, serializer } from '../../workers/resources/context.js'
 import { openDescriptions } from '../../workers/resources/descriptions.js'
 import { openRing } from '../../workers/resources/keys/ring.js'
+import { openAppWebhooks } from '../../workers/resources/keys/webhook-settings.js'
 import { systemAssistantId } from '../../workers/resources/rows/assistant.js'
 import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
@@ -61,6 +62,8 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     apps: openApps(async () => null),
     ttls: openTtls(store),
     itemTtls: openPoolSettings(store, 'item_ttl'),
+    http: openPoolSettings(store, 'app_http'),
+    webhooks: openAppWebhooks(store, openRing('a key of a test that is long')),
     descriptions: openDescriptions(),
     allowed: parseAllowed(''),
     webhookSecret: Buffer.from('x'),

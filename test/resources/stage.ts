@@ -20,6 +20,7 @@ import { openApps } from '../../workers/resources/apps.js'
 import { type Deps, serializer } from '../../workers/resources/context.js'
 import { openDescriptions } from '../../workers/resources/descriptions.js'
 import { openRing } from '../../workers/resources/keys/ring.js'
+import { openAppWebhooks } from '../../workers/resources/keys/webhook-settings.js'
 import { systemAssistantId } from '../../workers/resources/rows/assistant.js'
 import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
 import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
@@ -63,6 +64,8 @@ export async function stage(
       caller: openCaller(link),
       ttls: openTtls(store),
       itemTtls: openPoolSettings(store, 'item_ttl'),
+      http: openPoolSettings(store, 'app_http'),
+      webhooks: openAppWebhooks(store, openRing('a key of a test that is long')),
       descriptions: openDescriptions(),
       apps: openApps(async () => null),
       allowed: parseAllowed(''),

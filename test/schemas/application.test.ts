@@ -1,7 +1,7 @@
 import t from 'tap'
 import { type AppConfig, readAppConfig } from '../../schemas/application.js'
 import { AppConfigError } from '../../schemas/description.js'
-import { webhookHeaders } from '../../schemas/webhooks.js'
+import { type WebhookUrlRules, webhookFault, webhookHeaders } from '../../schemas/webhooks.js'
 
 const GRAPHS = { agent: './src/agent.ts:graph' }
 
@@ -222,4 +222,31 @@ t.test('webhook headers take the variables with the prefix, and only these', asy
   )
   t.throws(() => webhookHeaders(withHeader('a b', 'x'), {}), /must be a header/)
   t.throws(() => webhookHeaders(withHeader('a', 'x\r\ny: z'), {}), /must be a header/)
+})
+
+t.test('which webhooks the application allows', t => {
+  const cases: [url: string, rules: WebhookUrlRules, sentence: RegExp | null][] = [
+    ['https://a.example/x', {}, null],
+    ['http://a.example/', { require_https: true }, /an https URL/],
+    ['https://a.example/', { allowed_domains: ['a.example'] }, null],
+    ['https://b.a.example/', { allowed_domains: ['a.example'] }, /allowed_domains/],
+    ['https://B.A.example/', { allowed_domains: ['*.a.example'] }, null],
+    ['https://a.example/', { allowed_domains: ['*.a.example'] }, /allowed_domains/],
+    ['https://xa.example/', { allowed_domains: ['*.a.example'] }, /allowed_domains/],
+    ['https://a.example/', { allowed_domains: [] }, /allowed_domains/],
+    ['https://a.example/', { allowed_ports: [443] }, null],
+    ['http://a.example/', { allowed_ports: [443] }, /allowed_ports/],
+    ['http://a.example:8080/', { allowed_ports: [8080] }, null],
+    ['http://localhost:8080/', { disable_loopback: true }, /disable_loopback/],
+    ['http://127.1.2.3/', { disable_loopback: true }, /disable_loopback/],
+    ['http://[::1]/', { disable_loopback: true }, /disable_loopback/],
+    ['https://a.example/12', { max_url_length: 20 }, null],
+    ['https://a.example/123', { max_url_length: 20 }, /at most 20/],
+  ]
+  for (const [url, rules, sentence] of cases) {
+    const fault = webhookFault(url, rules)
+    if (sentence === null) t.equal(fault, null, url)
+    else t.match(fault, sentence, url)
+  }
+  t.end()
 })

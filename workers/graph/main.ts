@@ -77,6 +77,8 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     failed: hello.graphs.flatMap(({ graph_id, error }) => (error === null ? [] : [{ graph_id, error }])),
     ttl: hello.ttl ?? null,
     item_ttl: hello.item_ttl ?? null,
+    http: hello.http ?? null,
+    webhooks: hello.webhooks ?? null,
   }
   const register = () => announce(caller, link, registration)
   await register()

@@ -4,9 +4,10 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type GraphConfig, readAppConfig } from '../../schemas/application.js'
+import { type AppConfig, type GraphConfig, readAppConfig } from '../../schemas/application.js'
 import type { Hello } from '../../schemas/host.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
+import { type WebhookSettings, webhookHeaders } from '../../schemas/webhooks.js'
 import { refusalOf, warningOf } from './library-versions.js'
 import {
   importExport,
@@ -101,10 +102,11 @@ export async function loadApplication(path: string): Promise<Application> {
     const app = readAppConfig({ path, env: process.env, read: textOf })
     if (app.auth !== null)
       throw new Error(`${path} asks for "auth", which Weft does not have yet: it is not served without it.`)
-    const { folder, ttl, item_ttl, notes } = app
+    const { folder, ttl, item_ttl, http, notes } = app
     // Variables that the process already has take precedence (API: langgraph.json, env).
     for (const [name, value] of Object.entries(app.env)) process.env[name] ??= value
     notes.push(...versionNotes(app.node_version))
+    const webhooks = webhookSettings(app)
     const entries = app.graphs.map(existing)
     const files = entries.flatMap(entry => entry.file ?? [])
     await prepareLoading(folder, files)
@@ -114,7 +116,7 @@ export async function loadApplication(path: string): Promise<Application> {
     const warning = warningOf(version)
     if (warning !== null) notes.push(warning)
     const library = await libraryOf(folder, files)
-    const hello: Hello = { error: null, graphs: [], library: version, ttl, item_ttl, notes }
+    const hello: Hello = { error: null, graphs: [], library: version, ttl, item_ttl, http, webhooks, notes }
     const loadIn = loadTimes()
     const loading: Promise<Awaited<ReturnType<typeof load>>>[] = []
     for (const { graph_id, file, name, error } of entries) {
@@ -165,6 +167,13 @@ function loadTimes(): <T>(graph_id: string, file: string, work: Promise<T>) => P
 }
 
 const textOf = (path: string): string | null => (existsSync(path) ? readFileSync(path, 'utf8') : null)
+
+/** Throws a RangeError for a header whose variable is missing: the application is not served without it. */
+const webhookSettings = ({ webhooks, http }: AppConfig): WebhookSettings => ({
+  headers: webhookHeaders(webhooks, process.env),
+  url: webhooks.url,
+  disabled: http.disabled.includes('webhooks'),
+})
 
 const versionNotes = (wanted: string | null): string[] =>
   wanted === null || wanted === process.versions.node.split('.')[0]

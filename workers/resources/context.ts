@@ -4,6 +4,7 @@ import type { Caller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Mux } from '../../bus/mux.js'
 import type { StreamWatch } from '../../bus/stream-watch.js'
+import type { HttpConfig } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
 import type { ItemTtlDefaults } from '../../schemas/items.js'
 import type { RunSummary, Store } from '../../store/port.js'
@@ -11,6 +12,7 @@ import type { Allowed } from '../outbound.js'
 import type { Apps } from './apps.js'
 import type { Descriptions } from './descriptions.js'
 import type { KeyRing } from './keys/ring.js'
+import type { AppWebhooks } from './keys/webhook-settings.js'
 import type { PoolSettings } from './rows/pool-settings.js'
 import type { Ttls } from './rows/thread-ttl.js'
 import type { Workspace } from './workspace.js'
@@ -25,6 +27,9 @@ export interface Deps {
   apps: Apps
   ttls: Ttls
   itemTtls: PoolSettings<ItemTtlDefaults>
+  /** `http` of langgraph.json, for the edge. */
+  http: PoolSettings<HttpConfig>
+  webhooks: AppWebhooks
   descriptions: Descriptions
   /** Addresses that are not public and that users may still name. */
   allowed: Allowed

@@ -24,6 +24,7 @@ import { openDescriptions } from './descriptions.js'
 import { items } from './items.js'
 import { control, controlDigest } from './keys/control-key.js'
 import { provedRing, renewSecrets } from './keys/renew.js'
+import { openAppWebhooks } from './keys/webhook-settings.js'
 import { commands } from './protocols/v2.js'
 import { providers } from './providers.js'
 import { openPoolSettings } from './rows/pool-settings.js'
@@ -55,6 +56,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   const caller = openCaller(link)
   const streams = watchStreams({ link, mux, config, onCreated: () => askForAnnouncements({ link }) })
   life.push({ name: 'stream watch', quiet: () => streams.stop() })
+  const ring = await provedRing(config, store, link.log)
   const deps: Deps = {
     config,
     store,
@@ -65,10 +67,12 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     apps: openApps(findServed(store)),
     ttls: openTtls(store),
     itemTtls: openPoolSettings(store, 'item_ttl'),
+    http: openPoolSettings(store, 'app_http'),
+    webhooks: openAppWebhooks(store, ring),
     descriptions: openDescriptions(),
     allowed: parseAllowed(config.allow_hosts),
     webhookSecret: await webhookSecret(config, store),
-    ring: await provedRing(config, store, link.log),
+    ring,
     workspace: await workspaceOf(store),
     serialize: serializer(),
     alarms: openAlarms(link),

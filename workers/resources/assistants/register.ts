@@ -11,13 +11,15 @@ import { LOAD_ERROR, newAssistant, systemAssistantId } from '../rows/assistant.j
 import { newRecord } from '../rows/record.js'
 
 export async function register(registration: Registration, deps: Deps) {
-  const { app, revision, pool, graphs, failed = [], library, ttl, item_ttl } = registration
+  const { app, revision, pool, graphs, failed = [], library, ttl, item_ttl, http, webhooks } = registration
   const { store, link, ttls, itemTtls } = deps
   // Else a worker could take over the runs of a deployment by announcing its graphs.
   if (app !== BUILT_IN_APP && revision === undefined && (await deps.apps.isDeployment(app)))
     throw fail('conflict', `The application ${app} is a deployment: only a worker of its revisions announces it`)
   await ttls.announce(app, pool, ttl ?? null)
   await itemTtls.announce(app, pool, item_ttl ?? null)
+  await deps.http.announce(app, pool, http ?? null)
+  await deps.webhooks.announce(app, pool, webhooks ?? null)
   await ensureConsumer(link, token('pool', pool))
   const announced = { app, pool, ...(library === undefined ? {} : { library }) }
   if (revision !== undefined) {

@@ -16,13 +16,13 @@ import {
 } from '../../../schemas/crons.js'
 import { fail } from '../../../schemas/errors.js'
 import { merge } from '../../../schemas/json.js'
-import type { RecordRow, Store } from '../../../store/port.js'
-import { refusal } from '../../outbound.js'
+import type { AssistantRow, RecordRow, Store } from '../../../store/port.js'
 import { accessOf, seesObject } from '../access.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
 import { findRunnable, noAssistant } from '../rows/assistant.js'
 import { requireThread } from '../rows/thread.js'
+import { webhookOf } from '../runs/webhook-check.js'
 import { CRON, type CronBody, cronOf, rowOf } from './record.js'
 import { type CronAccess, count, search } from './search.js'
 import { checkTimetable, nextSlot, parseTime } from './slots.js'
@@ -51,7 +51,7 @@ export const crons = (deps: Deps) => ({
 async function create(deps: Deps, body: CronCreate, thread_id: string, head: CallHead) {
   const assistant = await findRunnable(deps.store, accessOf(head, 'assistants:read'), body.assistant_id)
   if (assistant === null) throw await noAssistant(deps.store, appOf(head), body.assistant_id)
-  checkWebhook(deps, body.webhook)
+  await checkWebhook(deps, assistant, body.webhook)
   const now = Date.now()
   const { schedule, timezone = null, enabled, end_time } = body
   const table = { schedule, timezone, end: end_time == null ? null : parseTime('end_time', end_time) }
@@ -76,10 +76,13 @@ async function create(deps: Deps, body: CronCreate, thread_id: string, head: Cal
 }
 
 async function update(deps: Deps, patch: CronPatch, head: CallHead) {
-  checkWebhook(deps, patch.webhook)
   for (;;) {
     const stored = await requireCron(deps.store, head, 'crons:update')
     const before = JSON.parse(stored.body) as CronBody
+    if (patch.webhook) {
+      const assistant = await deps.store.assistants.get(stored.app, before.assistant_id)
+      await checkWebhook(deps, assistant ?? { app: stored.app, graph_id: '' }, patch.webhook)
+    }
     const body = applyPatch(before, patch, stored.parent === '')
     checkTimetable(body, deps.config.cron_seconds)
     const moved =
@@ -152,9 +155,12 @@ function payloadOf(given: Pick<Partial<CronPayload>, (typeof TEMPLATE)[number]>)
   return Object.fromEntries(TEMPLATE.filter(name => given[name] != null).map(name => [name, given[name]]))
 }
 
-function checkWebhook({ allowed }: Deps, url: string | null | undefined): void {
-  const no = url ? refusal(url, allowed) : null
-  if (no !== null) throw fail('invalid', `webhook: ${no}`)
+async function checkWebhook(
+  deps: Deps,
+  { app, graph_id }: Pick<AssistantRow, 'app' | 'graph_id'>,
+  url: string | null | undefined,
+): Promise<void> {
+  if (url) await webhookOf(deps, app, (await deps.apps.poolOf(app, graph_id)) ?? '', url)
 }
 
 /** What a search for crons sees: also the thread of a cron must be visible. */

@@ -2,9 +2,10 @@
 import type { Log } from '../../../bus/log.js'
 import type { Config } from '../../../schemas/config.js'
 import { fail } from '../../../schemas/errors.js'
-import type { Store } from '../../../store/port.js'
+import type { RecordRow, Store } from '../../../store/port.js'
 import { each, onceInStore } from '../rows/record.js'
 import { type KeyRing, keyRingOf, secretPlace, secretsPlace } from './ring.js'
+import { WEBHOOKS, webhooksPlace } from './webhook-settings.js'
 
 const PROOF = 'weft'
 
@@ -40,12 +41,13 @@ export async function renewSecrets({ store, ring, log }: { store: Store; ring: K
   for (const [kind, member] of [
     ['secrets', 'sealed'],
     ['provider', 'client_secret'],
+    [WEBHOOKS, 'sealed'],
   ] as const)
     for await (const row of each(store, { kind })) {
       const body = JSON.parse(row.body) as { [member: string]: unknown }
       const sealed = body[member]
       if (typeof sealed !== 'string') continue
-      const place = kind === 'secrets' ? secretsPlace(row.parent, row.id) : secretPlace(row.id)
+      const place = placeOf(kind, row)
       try {
         const text = ring.renew(sealed, place)
         if (text === null) continue
@@ -57,4 +59,9 @@ export async function renewSecrets({ store, ring, log }: { store: Store; ring: K
       }
     }
   if (renewed > 0) log.info({ key: ring.id, renewed }, 'all secrets are now encrypted with the first key')
+}
+
+function placeOf(kind: string, { id, parent }: RecordRow): string {
+  if (kind === WEBHOOKS) return webhooksPlace(id)
+  return kind === 'secrets' ? secretsPlace(parent, id) : secretPlace(id)
 }

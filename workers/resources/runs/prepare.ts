@@ -6,7 +6,6 @@ import { fail } from '../../../schemas/errors.js'
 import { type JsonObject, merge } from '../../../schemas/json.js'
 import type { RunCreate, RunMode } from '../../../schemas/runs.js'
 import type { AssistantRow, RunRow } from '../../../store/port.js'
-import { refusal } from '../../outbound.js'
 import { type Access, accessOf, wholeApp } from '../access.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
@@ -14,6 +13,7 @@ import { findRunnable, noAssistant } from '../rows/assistant.js'
 import { requireCheckpoint } from '../rows/checkpoint.js'
 import { metadataText } from '../rows/limits.js'
 import { kwargsOf, userOf, withoutAuth } from './payload.js'
+import { webhookOf } from './webhook-check.js'
 
 /** Where a new run belongs: the same for an HTTP call, an element of a batch, a command of protocol v2 and a cron. */
 export interface Target {
@@ -49,18 +49,15 @@ export function targetOf(head: CallHead): Target {
 /** The row of a new run, after the checks that do not read its thread. */
 export async function prepare(deps: Deps, body: RunCreate, target: Target): Promise<RunRow> {
   const { app, brings } = target
-  if (body.webhook) {
-    const reason = refusal(body.webhook, deps.allowed)
-    if (reason !== null) throw fail('invalid', `webhook: ${reason}`)
-  }
   const access = target.access?.assistants ?? wholeApp(app)
   const assistant = await findRunnable(deps.store, access, body.assistant_id)
   if (assistant === null) throw await noAssistant(deps.store, app, body.assistant_id)
   const pool = await deps.apps.poolOf(app, assistant.graph_id)
   if (pool === null)
     throw fail('not_found', `Graph '${assistant.graph_id}' is not one of those that this application serves now`)
+  const webhook = await webhookOf(deps, app, pool, body.webhook)
   const temporary = brings !== null && (body.on_completion ?? 'delete') === 'delete'
-  const run = newRun(body, assistant, { ...target, pool, temporary })
+  const run = newRun({ ...body, webhook }, assistant, { ...target, pool, temporary })
   await checkSelection(deps, body, run)
   return run
 }

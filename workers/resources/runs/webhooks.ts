@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { Config } from '../../../schemas/config.js'
 import { time } from '../../../schemas/json.js'
 import { isTerminal } from '../../../schemas/runs.js'
+import { webhookFault } from '../../../schemas/webhooks.js'
 import type { RunRow, Store } from '../../../store/port.js'
 import { originOf, post } from '../../outbound.js'
 import type { Deliveries, Deps, WebhookHost } from '../context.js'
@@ -122,7 +123,13 @@ async function tryOnce(deps: Deps, run: RunRow): Promise<void> {
   }
 }
 
-async function attempt({ allowed, store, webhookSecret }: Deps, run: RunRow): Promise<number> {
+async function attempt(deps: Deps, run: RunRow): Promise<number> {
+  const { allowed, store, webhooks, webhookSecret } = deps
+  const pool = await deps.apps.poolFor(run.app, run.pool)
+  const { url } = await webhooks.rules(run.app, pool)
+  const fault = webhookFault(run.webhook!, url)
+  if (fault !== null) throw new Error(`${originOf(run.webhook!)} is not called: ${fault}`)
+  const headers = await webhooks.headers(run.app, pool)
   const values = await valuesOf(store, run)
   const body = Buffer.from(
     `${runText(run).slice(0, -1)},"run_started_at":${run.started_at === null ? 'null' : `"${time(run.started_at)}"`},"run_ended_at":"${time(run.ended_at ?? run.updated_at)}",` +
@@ -134,14 +141,20 @@ async function attempt({ allowed, store, webhookSecret }: Deps, run: RunRow): Pr
     run.webhook!,
     body,
     {
+      // Ours win: the receiver checks the signature by them.
+      ...lowerCase(headers),
       'content-type': 'application/json',
       'webhook-id': run.run_id,
       'webhook-timestamp': `${at}`,
       'webhook-signature': `v1,${signature}`,
     },
     allowed,
+    { loopback: url.disable_loopback !== true },
   )
 }
+
+const lowerCase = (headers: { [name: string]: string }): { [name: string]: string } =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 
 async function valuesOf(store: Deps['store'], run: RunRow): Promise<string | null> {
   if (run.temporary) return run.error === null && run.result !== null ? Buffer.from(run.result).toString() : null
