@@ -5,30 +5,34 @@ import { eventually, frame, idsIn, openRaw, openStage, request } from './stage.j
 const stage = await openStage({ heartbeat_ms: 500 })
 t.teardown(() => stage.close())
 const url = `http://127.0.0.1:${stage.port}`
-const create = (path = '/runs/stream', init: RequestInit = {}) =>
-  fetch(url + path, { method: 'POST', body: '{"assistant_id":"a"}', ...init })
 const upTo = (n: number) => Array.from({ length: n }, (_, i) => i)
 
-t.test('an unanswered create is repeated with the same run id', async t => {
+t.test('a create whose answer may be lost with the broker is repeated with the same run id', async t => {
+  const own = await openStage({})
+  t.teardown(() => own.close())
   const ids: string[] = []
-  const { handlers } = stage
   let repeat = () => {}
   const repeated = new Promise<void>(done => (repeat = done))
-  handlers['runs.create'] = bytesHandler(async (_, { head }) => {
+  own.handlers['runs.create'] = bytesHandler(async (_, { head }) => {
     ids.push(head.run!.run_id)
-    if (ids.length === 1) await repeated
-    else repeat()
-    const run = stage.runs.get(head.run!.run_id) ?? stage.add({ run_id: head.run!.run_id, stateless: true })
+    if (ids.length === 1) {
+      own.nats.kill()
+      await own.nats.restart()
+      await repeated
+    } else repeat()
+    const run = own.runs.get(head.run!.run_id) ?? own.add({ run_id: head.run!.run_id, stateless: true })
     return { head: { run: run.head } }
   })
-  const answer = await create()
-  delete handlers['runs.create']
+  const answer = await fetch(`http://127.0.0.1:${own.port}/runs/stream`, {
+    method: 'POST',
+    body: '{"assistant_id":"a"}',
+  })
   t.equal(answer.status, 200)
   t.equal(ids.length, 2)
   t.equal(ids[0], ids[1])
-  const run = stage.runs.get(ids[0]!)!
-  stage.publish(run, 0, 1)
-  stage.finish(run)
+  const run = own.runs.get(ids[0]!)!
+  own.publish(run, 0, 1)
+  own.finish(run)
   t.same(idsIn(await answer.text()), [0])
 })
 
