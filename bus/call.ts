@@ -33,6 +33,7 @@ import {
   sizeOf,
 } from './envelope.js'
 import { openIncoming, windowsOf } from './parts.js'
+import { openSeal } from './seal.js'
 
 export interface Caller {
   call(subject: string, head: CallHead, body?: Uint8Array, options?: CallOptions): Promise<Answer>
@@ -85,6 +86,7 @@ const LOST_MS = 2_000
 
 export function openCaller(link: Link): Caller {
   const inbox = link.inbox()
+  const seal = openSeal(link.role)
   const waiting = new Map<number, Waiting>()
   const answers = openIncoming<AnswerHead>(Infinity)
   let turn = new Map<string, Waiting[]>()
@@ -94,7 +96,7 @@ export function openCaller(link: Link): Caller {
 
   const subscription = link.subscribe(`${inbox}.*`, message => {
     if (message.headers?.code === 503) return onNobody(Number(message.subject.slice(inbox.length + 1)))
-    for (const entry of entriesOf(message.data)) {
+    for (const entry of entriesOf(seal === null ? message.data : seal.open(message.data))) {
       const call = waiting.get(entry.id)
       if (call === undefined) continue
       try {
@@ -112,8 +114,9 @@ export function openCaller(link: Link): Caller {
     if (kind === KIND.whole) resolve(call, { head: decodeHead(head), body })
     else if (kind === KIND.announce) answers.announce(key, time, decodeHead(head))
     else if (kind === KIND.part) {
+      const head = answers.infoOf(key)
       const whole = answers.add(key, body)
-      if (whole !== null && whole !== 'go') resolve(call, { head: whole.info, body: whole.body })
+      if (head !== null && whole !== null && whole !== 'go') resolve(call, { head, body: whole })
     } else if (kind === KIND.go) sendWindow(call, decodeHead<{ inbox: string }>(head).inbox)
   }
 
@@ -136,7 +139,7 @@ export function openCaller(link: Link): Caller {
   function sendWindow(call: Waiting, to: string): void {
     if (call.partsTo === '') call.partsTo = to
     if (call.partsTo !== to) return
-    call.windows ??= windowsOf(call.id, call.body)
+    call.windows ??= windowsOf(call.id, call.body, seal?.key)
     for (const message of call.windows.next().value ?? []) link.nc.publish(to, message, { reply: `${inbox}.0` })
   }
 
@@ -183,7 +186,8 @@ export function openCaller(link: Link): Caller {
           size.left -= sizeOf(entries[from]!)
         }
         try {
-          link.nc.publish(subject, message, { reply: `${inbox}.${number}` })
+          const sent = seal === null ? message : seal.attach(message)
+          link.nc.publish(subject, sent, { reply: `${inbox}.${number}` })
         } catch (error) {
           link.log.warn({ err: error, subject }, 'a call could not be sent')
         }

@@ -18,6 +18,8 @@ export const KIND = {
   offer: 5,
   /** The answer: send the call to `head.member`. */
   ready: 6,
+  /** First entry of a message of calls: the answers must be sealed with the key in its body (bus/seal.ts). */
+  key: 7,
 } as const
 
 export interface Entry {
@@ -29,7 +31,7 @@ export interface Entry {
 }
 
 const HEAD = 20
-/** Largest message: the server's max_payload of 1 MB less headers and protocol. */
+/** Largest message: the server's max_payload of 1 MB less headers, protocol and what a seal adds. */
 export const MAX_MESSAGE = 900 * 1024
 export const NOTHING = new Uint8Array(0)
 

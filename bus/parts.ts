@@ -9,12 +9,12 @@ import { KIND, MAX_MESSAGE, messagesOf, NOTHING, sizeOf } from './envelope.js'
 const MAX_BODY = 256 * 1024 * 1024
 const WINDOW = 8
 
-/** The parts of a body as messages, one array per window. */
-export function* windowsOf(id: number, body: Uint8Array): Generator<Uint8Array[]> {
-  const room = MAX_MESSAGE - sizeOf({ kind: KIND.part, id, time: 0, head: NOTHING, body: NOTHING })
+/** The parts of a body as messages, one array per window. `head`: the key of the caller, if it has one. */
+export function* windowsOf(id: number, body: Uint8Array, head: Uint8Array = NOTHING): Generator<Uint8Array[]> {
+  const room = MAX_MESSAGE - sizeOf({ kind: KIND.part, id, time: 0, head, body: NOTHING })
   let window: Uint8Array[] = []
   for (let at = 0; at < body.length; at += room) {
-    const part = { kind: KIND.part, id, time: 0, head: NOTHING, body: body.subarray(at, at + room) }
+    const part = { kind: KIND.part, id, time: 0, head, body: body.subarray(at, at + room) }
     if (window.push(...messagesOf([part])) < WINDOW) continue
     yield window
     window = []
@@ -29,7 +29,9 @@ interface Incoming<Info> {
    * The whole body with its last part; `go` when the sender waits for a request of the next window; null when nothing
    * is due. Throws bad_request on more bytes than announced, and discards the body.
    */
-  add(key: string, part: Uint8Array): { info: Info; body: Uint8Array } | 'go' | null
+  add(key: string, part: Uint8Array): Uint8Array | 'go' | null
+  /** As announced; null when no such body is being assembled. */
+  infoOf(key: string): Info | null
   discard(key: string): void
   discardIf(condition: (info: Info) => boolean): void
 }
@@ -63,8 +65,9 @@ export function openIncoming<Info>(limit: number): Incoming<Info> {
       one.received += part.length
       if (one.received < one.body.length) return ++one.parts % WINDOW === 0 ? 'go' : null
       discard(key)
-      return { info: one.info, body: one.body }
+      return one.body
     },
+    infoOf: key => bodies.get(key)?.info ?? null,
     discard,
     discardIf(condition) {
       for (const [key, { info }] of bodies) if (condition(info)) discard(key)

@@ -15,6 +15,7 @@ import { decodeAs, decodeFields } from './decode.js'
 import { decodeHead, type Entry, encodeHead, entriesOf, KIND, MAX_MESSAGE, messagesOf, NOTHING } from './envelope.js'
 import type { Log } from './log.js'
 import { openIncoming, windowsOf } from './parts.js'
+import { isKey, seal } from './seal.js'
 
 export interface Context {
   head: CallHead
@@ -60,10 +61,17 @@ interface Served {
   quiet(): Promise<void>
 }
 
+/** Where answers go. */
+interface Sender {
+  inbox: string
+  /** The key that seals them; null: they are sent as they are. */
+  key: Uint8Array | null
+}
+
 /** One call: what the handler and the answer need to know of it. */
 interface Call {
   verb: string
-  from: string
+  from: Sender
   id: number
   head: CallHead
   deadline: number
@@ -106,9 +114,9 @@ export function serve(
 
   function onCalls(message: Msg): void {
     if (message.reply === undefined) return
-    const from = senderOf(message.reply)
+    const { from, entries } = readCalls(message.reply, message.data)
     const verb = verbOf(message.subject, prefix)
-    for (const entry of entriesOf(message.data)) refuseOnError(from, entry.id, () => receive(verb, from, entry))
+    for (const entry of entries) refuseOnError(from, entry.id, () => receive(verb, from, entry))
   }
   const every = `${prefix}.*`
   const subscriptions = [
@@ -116,15 +124,14 @@ export function serve(
     link.subscribe(one(every, member), onCalls),
     link.subscribe(all(every), message => {
       if (message.reply === undefined || !isReady(verbOf(message.subject, prefix))) return
-      const from = senderOf(message.reply)
-      for (const { kind, id } of entriesOf(message.data))
-        if (kind === KIND.offer) sign(from, id, KIND.ready, { member })
+      const { from, entries } = readCalls(message.reply, message.data)
+      for (const { kind, id } of entries) if (kind === KIND.offer) sign(from, id, KIND.ready, { member })
     }),
   ]
   const parts = link.subscribe(inbox, message => {
     if (message.reply === undefined) return
-    const from = senderOf(message.reply)
-    for (const entry of entriesOf(message.data)) refuseOnError(from, entry.id, () => receivePart(from, entry))
+    const inbox = inboxOf(message.reply)
+    for (const entry of entriesOf(message.data)) receivePart(inbox, entry)
   })
   const sweep = setInterval(() => {
     const now = Date.now()
@@ -142,27 +149,34 @@ export function serve(
   }, SIGN_SWEEP_MS)
   signs.unref()
 
-  const sign = (to: string, id: number, kind: number, head?: object) =>
+  const sign = (to: Sender, id: number, kind: number, head?: object) =>
     answers.enqueue(to, { kind, id, time: 0, head: head === undefined ? NOTHING : encodeHead(head), body: NOTHING })
 
-  function receive(verb: string, from: string, { kind, id, time, head: bytes, body }: Entry): void {
+  function receive(verb: string, from: Sender, { kind, id, time, head: bytes, body }: Entry): void {
     const head = readHead(bytes)
     if (kind === KIND.whole) return void run({ verb, from, id, head, deadline: Date.now() + time }, body)
     if (kind !== KIND.announce) throw fail('bad_request', 'A call is whole or announced')
     const { timeout = TIMEOUT_MS } = head as { timeout?: number }
-    bodies.announce(`${from} ${id}`, time, { verb, from, id, head, deadline: Date.now() + timeout })
-    requestWindow(from, id)
+    const call = { verb, from, id, head, deadline: Date.now() + timeout }
+    bodies.announce(`${nameOf(from)} ${id}`, time, call)
+    requestWindow(call)
   }
 
-  function receivePart(from: string, { id, body: bytes }: Entry): void {
-    const result = bodies.add(`${from} ${id}`, bytes)
-    if (result === 'go') requestWindow(from, id)
-    else if (result !== null) void run(result.info, result.body)
+  function receivePart(inbox: string, { id, head, body: bytes }: Entry): void {
+    const name = `${nameOf({ inbox, key: head.length > 0 ? head : null })} ${id}`
+    const call = bodies.infoOf(name)
+    // Its call has ended, or its sender is another one.
+    if (call === null) return
+    refuseOnError(call.from, id, () => {
+      const body = bodies.add(name, bytes)
+      if (body === 'go') requestWindow(call)
+      else if (body !== null) void run(call, body)
+    })
   }
 
-  const requestWindow = (to: string, id: number) => sign(to, id, KIND.go, { inbox })
+  const requestWindow = ({ from, id }: Call) => sign(from, id, KIND.go, { inbox })
 
-  function refuseOnError(from: string, id: number, receive: () => void): void {
+  function refuseOnError(from: Sender, id: number, receive: () => void): void {
     try {
       receive()
     } catch (error) {
@@ -180,7 +194,7 @@ export function serve(
       if (handler === undefined) throw fail('not_found', `No such call: ${prefix}.${call.verb}`)
       const value = handler.json === undefined ? bytes : decodeAs(bytes, handler.json)
       const { head, from, deadline } = call
-      const reply = await (handler.handle as Handle<unknown>)(value, { head, from, deadline, log })
+      const reply = await (handler.handle as Handle<unknown>)(value, { head, from: from.inbox, deadline, log })
       status = reply.head?.status ?? 200
       answers.send(call, { status, ...reply.head }, reply.body)
     } catch (error) {
@@ -195,7 +209,7 @@ export function serve(
     }
   }
 
-  function refuse(to: { from: string; id: number }, error: Error, head?: CallHead): number {
+  function refuse(to: Pick<Call, 'from' | 'id'>, error: Error, head?: CallHead): number {
     const known = error instanceof WeftError ? error : fail('internal')
     // A sentence that quotes its input must fit into one message.
     const detail = known.message.length > MAX_DETAIL ? `${known.message.slice(0, MAX_DETAIL)}…` : known.message
@@ -222,7 +236,19 @@ export function serve(
 const verbOf = (subject: string, prefix: string): string => subject.slice(prefix.length + 1).split('.')[0]!
 
 /** The inbox that a message of calls was sent from, without the number of the message. */
-const senderOf = (reply: string): string => reply.slice(0, reply.lastIndexOf('.'))
+const inboxOf = (reply: string): string => reply.slice(0, reply.lastIndexOf('.'))
+
+/** Another caller may name the same inbox, but does not have the key. */
+const nameOf = ({ inbox, key }: Sender): string =>
+  key === null ? inbox : `${inbox} ${Buffer.from(key.buffer, key.byteOffset, key.length).toString('latin1')}`
+
+/** The calls of a message, and where their answers go. */
+function readCalls(reply: string, message: Uint8Array): { from: Sender; entries: Entry[] } {
+  const entries = entriesOf(message)
+  const key = entries[0]?.kind === KIND.key ? entries.shift()!.body : null
+  if (key !== null && !isKey(key)) throw new RangeError('the key for the answers has another size')
+  return { from: { inbox: inboxOf(reply), key }, entries }
+}
 
 function readHead(bytes: Uint8Array): CallHead {
   try {
@@ -234,26 +260,30 @@ function readHead(bytes: Uint8Array): CallHead {
 
 /** Sends answers: those of one event-loop turn to one caller in one message, large ones in parts. */
 function openAnswers({ nc, log }: Link) {
-  const turn = new Map<string, Entry[]>()
+  const turn = new Map<string, { to: Sender; entries: Entry[] }>()
 
-  function enqueue(to: string, entry: Entry): void {
+  const publish = ({ inbox, key }: Sender, message: Uint8Array) =>
+    nc.publish(`${inbox}.0`, key === null ? message : seal(key, message))
+
+  function enqueue(to: Sender, entry: Entry): void {
     if (turn.size === 0) setImmediate(flush)
-    const group = turn.get(to)
-    if (group === undefined) turn.set(to, [entry])
-    else group.push(entry)
+    const name = nameOf(to)
+    const group = turn.get(name)
+    if (group === undefined) turn.set(name, { to, entries: [entry] })
+    else group.entries.push(entry)
   }
 
   function flush(): void {
-    const groups = [...turn]
+    const groups = [...turn.values()]
     turn.clear()
-    for (const [to, entries] of groups) for (const message of messagesOf(entries)) nc.publish(`${to}.0`, message)
+    for (const { to, entries } of groups) for (const message of messagesOf(entries)) publish(to, message)
   }
 
-  async function sendInParts(to: string, id: number, head: Uint8Array, body: Uint8Array): Promise<void> {
+  async function sendInParts(to: Sender, id: number, head: Uint8Array, body: Uint8Array): Promise<void> {
     for (const message of messagesOf([{ kind: KIND.announce, id, time: body.length, head, body: NOTHING }]))
-      nc.publish(`${to}.0`, message)
+      publish(to, message)
     for (const window of windowsOf(id, body)) {
-      for (const message of window) nc.publish(`${to}.0`, message)
+      for (const message of window) publish(to, message)
       await nc.flush()
     }
   }
@@ -261,7 +291,7 @@ function openAnswers({ nc, log }: Link) {
   return {
     enqueue,
     flush,
-    send({ from, id }: { from: string; id: number }, head: AnswerHead, body: string | Uint8Array = NOTHING): void {
+    send({ from, id }: Pick<Call, 'from' | 'id'>, head: AnswerHead, body: string | Uint8Array = NOTHING): void {
       const bytes = typeof body === 'string' ? Buffer.from(body) : body
       const encoded = encodeHead(head)
       if (encoded.length + bytes.length < MAX_MESSAGE - 64)

@@ -56,7 +56,6 @@ export const RIGHTS: { [role in Role]: Rights } = {
       ...calls('assistants', 'register'),
       '_INBOX_resources.>',
       '_INBOX_edge.>',
-      '_INBOX_graphs.>',
       'chunk.*.*',
       'live.*',
       '$JS.API.CONSUMER.MSG.NEXT.RUNS.*',

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { ROUTES } from '../../edge/routes.js'
 import { SETTINGS } from '../../schemas/config.js'
+import { RIGHTS, ROLES as ROLES_AT_BROKER } from '../../scripts/nats/config.js'
 import { root } from '../../scripts/root.js'
 import { NEWEST_LIBRARY, OLDEST_LIBRARY } from '../../workers/host/library-versions.js'
 
@@ -43,6 +44,19 @@ t.test('docs/api.md lists the routes of the edge', async t => {
     [...rows].map(([, method, path]) => `${method} ${path}`).sort(),
     ROUTES.map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`).sort(),
   )
+})
+
+t.test('docs/operations.md lists the rights of the roles at the broker', async t => {
+  const listed: { [role: string]: { [right: string]: string[] } } = {}
+  const rows = marked('docs/operations.md', 'rights').matchAll(
+    /^\| (\w+) \| (publish|publish, never|subscribe) \| (.+) \|$/gm,
+  )
+  for (const [, role = '', right = '', subjects = ''] of rows)
+    listed[role] = { ...listed[role], [right]: subjects.split(', ').map(subject => subject.replaceAll('`', '')) }
+  for (const role of ROLES_AT_BROKER) {
+    const { publish, never, subscribe } = RIGHTS[role]
+    t.same(listed[role], { publish, ...(never && { 'publish, never': never }), subscribe }, role)
+  }
 })
 
 t.test('docs/application.md says which versions of LangGraph are served', async t => {

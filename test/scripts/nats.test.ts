@@ -89,6 +89,59 @@ t.test('only deploy workers receive deploy tasks and their secrets', async t => 
   t.same(heard, [...verbs, 'rpc.assistants.retire', 'rpc.deployments.create', 'rpc.assistants.register'])
 })
 
+t.test('graph workers publish the calls of their code, and no other call', async t => {
+  const resources = await as('resources')
+  const edge = await as('edge')
+  const heard: string[] = []
+  const hear = { callback: (_: unknown, { subject }: { subject: string }) => void heard.push(subject) }
+  for (const subject of ['rpc.>', '_INBOX_resources.>']) resources.nc.subscribe(subject, hear)
+  for (const subject of ['_INBOX_edge.>', 'event.>', 'end.*', 'live.*']) edge.nc.subscribe(subject, hear)
+  await Promise.all([resources.nc.flush(), edge.nc.flush()])
+  const graphs = await as('graphs')
+  const allowed = [
+    ...['claim', 'heartbeat', 'stream_full', 'finish', 'release'].map(verb => `rpc.runs.${verb}`),
+    ...['save', 'get', 'list'].map(verb => `rpc.checkpoints.${verb}`),
+    'rpc.items.batch',
+    'rpc.assistants.register',
+    '_INBOX_resources.a.0',
+    '_INBOX_edge.a.0',
+    'live.run',
+  ]
+  const refused = [
+    ...['create', 'get', 'join', 'result', 'cancel', 'settle', 'peek'].map(verb => `rpc.runs.${verb}`),
+    ...['create', 'get', 'search', 'state', 'remove'].map(verb => `rpc.threads.${verb}`),
+    ...['search', 'get', 'retire', 'remove'].map(verb => `rpc.assistants.${verb}`),
+    ...['put', 'get', 'search', 'remove', 'namespaces'].map(verb => `rpc.items.${verb}`),
+    ...['create', 'search'].map(verb => `rpc.crons.${verb}`),
+    ...['check', 'ready', 'truncate'].map(verb => `rpc.system.${verb}`),
+    ...['env', 'claim', 'create', 'get', 'log'].map(verb => `rpc.deployments.${verb}`),
+    'rpc.revisions.get',
+    'rpc.providers.get',
+    'rpc.control.key',
+    'rpc.checkpoints.remove',
+    '_INBOX_graphs.a.0',
+    '_INBOX_deployer.a.0',
+    'end.run',
+    'event.graphs.announced',
+    'queue.default',
+    'chunk.run',
+    'host.default.state',
+    'ctl.run.a',
+    'deploy.task.deploy.a',
+    '$JS.API.STREAM.INFO.RUNS',
+    '$JS.API.STREAM.DELETE.EVENTS',
+    '$JS.API.STREAM.PURGE.RUNS',
+    '$JS.API.CONSUMER.DELETE.RUNS.pool_default',
+    '$JS.API.CONSUMER.CREATE.RUNS.a',
+    '$JS.API.DIRECT.GET.EVENTS',
+    '$JS.ACK.EVENTS.a',
+  ]
+  for (const subject of [...allowed, ...refused]) await publish(graphs, subject)
+  await Promise.all([resources.nc.flush(), edge.nc.flush()])
+  t.same(heard.sort(), [...allowed].sort())
+  t.equal(graphs.refused.length, refused.length)
+})
+
 t.test('no role may subscribe to the inbox of another', async t => {
   for (const role of ROLES) {
     const { nc } = await as(role)
