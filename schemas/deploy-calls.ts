@@ -9,6 +9,7 @@
  */
 import typia, { type tags } from 'typia'
 import type { Deployment, ResourceSpec, Revision, RevisionStatus, SecretReference, Source } from './deployments.js'
+import type { JsonObject } from './json.js'
 
 /** The pool of a revision's graph workers. Each revision has its own pool, so a cutover is a change of pool. */
 export const poolOf = (revision_id: string): string => `rev_${revision_id}`
@@ -102,6 +103,9 @@ export interface DeployAdvance extends Held {
 export interface Graph {
   graph_id: string
   description?: string | null
+  /** Defaults of its system assistant. */
+  config?: JsonObject
+  context?: JsonObject
 }
 
 export type LogStage = 'build' | 'deploy' | 'runtime'

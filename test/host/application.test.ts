@@ -242,3 +242,44 @@ t.test('a late rejection of a run that has ended does not affect other runs', as
   t.match(await host.run(spec), { status: 'success' })
   await host.stop()
 })
+
+t.test('getLogger() of the SDK works at the top level of a module and in a node', async t => {
+  const sdk = import.meta.resolve('@langchain/langgraph-sdk/logging')
+  const path = application(
+    { graphs: { g: './graph.mjs:graph' } },
+    {
+      'graph.mjs': `
+        import { getLogger } from ${JSON.stringify(sdk)}
+        const logger = getLogger().info('loaded')
+        ${graph("(logger.warn('in the node', { a: 1 }).debug('hidden'), 1)")}
+      `,
+    },
+  )
+  const host = await startHost(path)
+  await host.run({ graph_id: 'g', kwargs: { input: { value: 0 }, config: { configurable: { graph_id: 'g' } } } })
+  await host.stop()
+  t.match(host.output.stdout, /^\[info\] loaded$/m)
+  t.match(host.output.stderr, /^\[warn\] in the node \{ a: 1 \} \(graph_id g, node node/m)
+  t.notMatch(host.output.stdout, /hidden/)
+})
+
+t.test('node_loader: a module of the application registers the loader', async t => {
+  const files = {
+    'loader.mjs': `import { register } from 'node:module'\nregister('./hooks.mjs', import.meta.url)`,
+    'hooks.mjs': `
+      export async function load(url, context, next) {
+        if (!url.endsWith('.own')) return next(url, context)
+        return { format: 'module', shortCircuit: true, source: ${JSON.stringify(graph('"own"'))} }
+      }
+    `,
+    'graph.own': 'anything',
+  }
+  const described = (node_loader: string) => application({ graphs: { g: './graph.own:graph' }, node_loader }, files)
+  const host = await startHost(described('./loader.mjs'))
+  t.same((await host.run({ graph_id: 'g', kwargs: { input: { value: 0 } } })).values, { value: 'own' })
+  await host.stop()
+  t.match(
+    (await loadApplication(described('ts-node'))).hello.error,
+    /^node_loader "ts-node" of langgraph\.json cannot be loaded: Cannot find module 'ts-node'/,
+  )
+})

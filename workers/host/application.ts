@@ -20,6 +20,7 @@ import {
   storeWrapperOf,
   tuneLibrary,
 } from './loading.js'
+import { registerLogger } from './logger.js'
 import { tuneStores } from './storage/item-queue.js'
 
 /**
@@ -109,13 +110,15 @@ export async function loadApplication(path: string): Promise<Application> {
     const webhooks = webhookSettings(app)
     const entries = app.graphs.map(existing)
     const files = entries.flatMap(entry => entry.file ?? [])
-    await prepareLoading(folder, files)
+    await prepareLoading(folder, files, app.node_loader)
+    let library: Library | null = null
+    registerLogger(() => library?.getConfig(), process.env.LOG_LEVEL)
     const version = libraryVersion(folder, files)
     const refusal = refusalOf(version, folder)
     if (refusal !== null) throw new Error(refusal)
     const warning = warningOf(version)
     if (warning !== null) notes.push(warning)
-    const library = await libraryOf(folder, files)
+    library = await libraryOf(folder, files)
     const hello: Hello = { error: null, graphs: [], library: version, ttl, item_ttl, http, webhooks, notes }
     const loadIn = loadTimes()
     const loading: Promise<Awaited<ReturnType<typeof load>>>[] = []

@@ -18,10 +18,14 @@ const LIBRARY = '@langchain/langgraph'
 const CORE = '@langchain/core'
 const CHECKPOINT = '@langchain/langgraph-checkpoint'
 
-/** Must run before the first file of the application is imported. */
-export async function prepareLoading(folder: string, files: readonly string[]): Promise<void> {
+/**
+ * Must run before the first file of the application is imported. `loader`: `node_loader` of langgraph.json. Throws an
+ * Error with one sentence when it cannot be loaded.
+ */
+export async function prepareLoading(folder: string, files: readonly string[], loader: string | null): Promise<void> {
   if (foldersOf(folder, files).some(each => resolveFrom(each, LIBRARY) === null || resolveFrom(each, 'zod') === null))
     lendLibraries()
+  if (loader !== null && loader !== 'tsx') return registerLoader(folder, loader)
   if (!files.some(file => TYPESCRIPT.test(file))) return
   // cjs first: esm alone fails on an application without "type": "module" (ERR_REQUIRE_CYCLE_MODULE).
   const [cjs, esm] = await Promise.all([import('tsx/cjs/api'), import('tsx/esm/api')])
@@ -36,6 +40,20 @@ export async function importExport(file: string, name: string): Promise<unknown>
   const common = module.default?.__esModule === true ? module.default : undefined
   if (name === 'default') return common?.default ?? module.default
   return module[name] ?? module.default?.[name]
+}
+
+/** `ts-node`, or a module that registers a loader when it is imported: a file of the application, or a package. */
+async function registerLoader(folder: string, loader: string): Promise<void> {
+  const require = createRequire(join(folder, 'package.json'))
+  try {
+    if (loader === 'ts-node') {
+      const { register: registerCommon } = require('ts-node') as { register(options: object): unknown }
+      registerCommon({ cwd: folder })
+      register('ts-node/esm', pathToFileURL(join(folder, 'package.json')))
+    } else await import(pathToFileURL(require.resolve(loader)).href)
+  } catch (error) {
+    throw new Error(`node_loader "${loader}" of langgraph.json cannot be loaded: ${(error as Error).message}`)
+  }
 }
 
 /** Returns the library that made the application's graphs: the application's copy, else Weft's. */

@@ -11,6 +11,7 @@ import { readAppConfig } from '../../../schemas/application.js'
 import { unpack } from '../../../schemas/packed.js'
 import { FROM_HOST, frameWriter, readFrames, TO_HOST } from '../../pipe.js'
 import { importExport, prepareLoading } from '../loading.js'
+import { registerLogger } from '../logger.js'
 import { startWatchdog } from '../watchdog.js'
 import { type AuthHandlers, check, handlersOf } from './auth.js'
 import { type Embedder, embed, embedFile, loadEmbedder } from './embed.js'
@@ -36,14 +37,16 @@ interface Loaded {
 
 /** Loads what langgraph.json names. Throws an Error with one sentence. */
 async function load(): Promise<Loaded> {
-  const { folder, env, auth, index } = readAppConfig({ path, env: process.env, read: readText })
+  const { folder, env, auth, index, node_loader } = readAppConfig({ path, env: process.env, read: readText })
   for (const [name, value] of Object.entries(env)) process.env[name] ??= value
   const authFile = auth === null ? null : fileOf(auth.path, folder)
   const embedderFile = index === null ? null : embedFile(index, folder)
   await prepareLoading(
     folder,
     [authFile, embedderFile].filter(file => file !== null),
+    node_loader,
   )
+  registerLogger(() => undefined, process.env.LOG_LEVEL)
   return {
     auth: auth === null ? null : handlersOf(await importExport(authFile!, exportOf(auth.path)), auth.path),
     embedder: index === null ? null : await loadEmbedder(index, folder),

@@ -7,8 +7,9 @@ import { BUILT_IN_APP, token } from '../../../schemas/ids.js'
 import type { Store } from '../../../store/port.js'
 import { passOn, shareAnnouncement } from '../announcements.js'
 import type { Deps } from '../context.js'
-import { LOAD_ERROR, newAssistant, systemAssistantId } from '../rows/assistant.js'
+import { LOAD_ERROR } from '../rows/assistant.js'
 import { newRecord } from '../rows/record.js'
+import { ensureSystemAssistants } from './system.js'
 
 export async function register(registration: Registration, deps: Deps) {
   const { app, revision, pool, graphs, failed = [], library, ttl, item_ttl, http, webhooks } = registration
@@ -30,26 +31,6 @@ export async function register(registration: Registration, deps: Deps) {
   await storeLoadErrors(store, app, pool, failed)
   await shareAnnouncement(deps, { ...announced, graphs: graphs.map(({ graph_id }) => graph_id) })
   return {}
-}
-
-/** One assistant per graph, whose id follows from the graph's. A stored one stays: what users made of it is theirs. */
-export async function ensureSystemAssistants(store: Store, app: string, graphs: Registration['graphs']): Promise<void> {
-  for (const { graph_id, description, config, context } of graphs) {
-    const assistant_id = systemAssistantId(graph_id)
-    if ((await store.assistants.get(app, assistant_id)) !== null) continue
-    const row = newAssistant({
-      app,
-      assistant_id,
-      graph_id,
-      name: graph_id,
-      description: description ?? null,
-      config: JSON.stringify(config ?? {}),
-      context: JSON.stringify(context ?? {}),
-      metadata: '{"created_by":"system"}',
-    })
-    // Fails when another worker was faster.
-    await store.apply([{ step: 'assistants.insert', row }])
-  }
 }
 
 /** Replaces the load errors of the pool. */

@@ -24,7 +24,7 @@ import {
 } from '../../../schemas/deploy-calls.js'
 import { fail } from '../../../schemas/errors.js'
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
-import { ensureSystemAssistants } from '../assistants/register.js'
+import { ensureSystemAssistants } from '../assistants/system.js'
 import type { Deps } from '../context.js'
 import { each } from '../rows/record.js'
 import type { Redactors } from './redact.js'
