@@ -1,7 +1,7 @@
 /** Announcements of graph workers to resource workers, and their notifications among resource workers. */
 import typia, { type tags } from 'typia'
 import type { HttpConfig } from './application.js'
-import type { ItemTtlDefaults } from './items.js'
+import type { ItemIndexConfig, ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'
 import type { TtlDefaults } from './threads.js'
 import type { WebhookSettings } from './webhooks.js'
@@ -25,6 +25,8 @@ export interface Registration {
   http?: HttpConfig | null
   /** Null or absent: no rules and no headers. */
   webhooks?: WebhookSettings | null
+  /** How its items are found by meaning; null or absent: they are not. */
+  item_index?: ItemIndexConfig | null
 }
 
 /** A version of a package, as `1.7.3`. */

@@ -31,5 +31,6 @@ export interface EmbedCall {
   texts: string[]
 }
 
+export const validateEmbedCall = typia.createValidate<EmbedCall>()
 export const validateAppHello = typia.createValidate<AppHello>()
 export const validateCheckAnswer = typia.createValidate<CheckAnswer>()

@@ -5,7 +5,7 @@ import type { LibraryVersion } from './announcements.js'
 import type { HttpConfig } from './application.js'
 import type { AuthUser } from './auth.js'
 import type { Checkpoint } from './checkpoints.js'
-import type { ItemTtlDefaults } from './items.js'
+import type { ItemIndexConfig, ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'
 import type { Command, RunKwargs } from './runs.js'
 import type { Interrupt, TtlDefaults } from './threads.js'
@@ -33,6 +33,8 @@ export interface Hello {
   /** `http` of langgraph.json. */
   http?: HttpConfig | null
   webhooks?: WebhookSettings | null
+  /** `store.index` of langgraph.json. */
+  item_index?: ItemIndexConfig | null
   /** Sentences for the log, once per worker. */
   notes?: string[]
 }

@@ -60,6 +60,20 @@ export interface ItemTtlDefaults {
 }
 
 export const validateItemTtlDefaults = typia.createValidate<ItemTtlDefaults>()
+
+/** `store.index` of langgraph.json, as graph workers announce it. */
+export interface ItemIndexConfig {
+  /** Numbers of a vector. */
+  dims: number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<65536>
+  /** Paths into the value; the whole value when absent. */
+  fields?: (string & tags.MinLength<1>)[]
+}
+
+/** With the pool whose graph workers embed texts. */
+export interface ItemIndex extends ItemIndexConfig {
+  pool: string
+}
+
 /** One operation of a graph on the store. */
 export type ItemOperation =
   | { op: 'get'; namespace: string[]; key: string }

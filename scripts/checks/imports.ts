@@ -38,7 +38,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['apps.ts', 'descriptions.ts'],
     ['access.ts'],
     ['rows/'],
-    ['keys/', 'announcements.ts', 'workspace.ts', 'store-identity.ts'],
+    ['keys/', 'vectors/', 'announcements.ts', 'workspace.ts', 'store-identity.ts'],
     ['context.ts'],
     ['providers.ts'],
     ['state/', 'truncate.ts'],

@@ -37,6 +37,7 @@ import { targetOf } from '../../workers/resources/runs/prepare.js'
 import { remove } from '../../workers/resources/runs/remove.js'
 import { dropOrphan, repair } from '../../workers/resources/runs/repair.js'
 import { newDeliveries } from '../../workers/resources/runs/webhooks.js'
+import { openRankings } from '../../workers/resources/vectors/ranking.js'
 import { startNats } from '../helpers/nats.js'
 import { bytes, checkpoint } from '../store/conformance-rows.js'
 import { Crash, stepwise } from './stage.js'
@@ -64,6 +65,8 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     itemTtls: openPoolSettings(store, 'item_ttl'),
     http: openPoolSettings(store, 'app_http'),
     webhooks: openAppWebhooks(store, openRing('a key of a test that is long')),
+    itemIndexes: openPoolSettings(store, 'item_index'),
+    rankings: openRankings(store),
     descriptions: openDescriptions(),
     allowed: parseAllowed(''),
     webhookSecret: Buffer.from('x'),

@@ -26,6 +26,7 @@ import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
 import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { openHolders } from '../../workers/resources/runs/holders.js'
 import { newDeliveries } from '../../workers/resources/runs/webhooks.js'
+import { openRankings } from '../../workers/resources/vectors/ranking.js'
 import { startNats } from '../helpers/nats.js'
 import { assistant } from '../store/conformance-rows.js'
 
@@ -66,6 +67,8 @@ export async function stage(
       itemTtls: openPoolSettings(store, 'item_ttl'),
       http: openPoolSettings(store, 'app_http'),
       webhooks: openAppWebhooks(store, openRing('a key of a test that is long')),
+      itemIndexes: openPoolSettings(store, 'item_index'),
+      rankings: openRankings(store),
       descriptions: openDescriptions(),
       apps: openApps(async () => null),
       allowed: parseAllowed(''),

@@ -23,6 +23,7 @@ const NOTHING = new Uint8Array(0)
 export interface AppHost {
   /** The greeting of the first child. */
   hello: Promise<AppHello>
+  isReady(): boolean
   /**
    * The body of the answer. Rejects with a WeftError: `unavailable` while no child is ready and when the child ends;
    * `internal` when the code of the application fails or takes longer than `timeout` ms; other codes as the child says.
@@ -131,6 +132,7 @@ export function openAppHost({ app, env, memory_mb, user, log }: AppHostOptions):
   start()
   return {
     hello,
+    isReady: () => ready,
     call(head, body = NOTHING, timeout = CALL_MS) {
       if (!ready) return Promise.reject(fail('unavailable', NOT_READY))
       return new Promise((resolve, reject) => {

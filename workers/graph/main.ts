@@ -5,8 +5,9 @@ import { type Caller, openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { openMux } from '../../bus/mux.js'
-import { bytesHandler, serve } from '../../bus/serve.js'
+import { bytesHandler, jsonHandler, serve } from '../../bus/serve.js'
 import type { Registration } from '../../schemas/announcements.js'
+import { type EmbedCall, validateEmbedCall } from '../../schemas/app-host.js'
 import { type Config, SETTINGS } from '../../schemas/config.js'
 import type { Hello } from '../../schemas/host.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
@@ -14,6 +15,7 @@ import { event, rpc } from '../../schemas/subjects.js'
 import { findHostUser } from '../child/process.js'
 import { inheritedEnv } from '../child/start.js'
 import { openDescriber } from './describer.js'
+import { openEmbedder } from './embedder.js'
 import { startPool } from './pool.js'
 import { openSupervisor } from './supervisor.js'
 
@@ -79,6 +81,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     item_ttl: hello.item_ttl ?? null,
     http: hello.http ?? null,
     webhooks: hello.webhooks ?? null,
+    item_index: hello.item_index ?? null,
   }
   const register = () => announce(caller, link, registration)
   await register()
@@ -95,13 +98,23 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     onExit: supervisor.onHostEnd,
   })
   life.push({ name: 'describer', stop: () => describer.stop() })
+  const embedder = openEmbedder({
+    app,
+    memory_mb: config.host_memory_mb,
+    user: findHostUser(config.host_user),
+    env: deployed?.env ?? ownEnv(config),
+    log: link.log,
+  })
+  life.push({ name: 'embedder', stop: () => embedder.stop() })
+  if (hello.item_index) embedder.start()
+  const embed = jsonHandler<EmbedCall>(validateEmbedCall, async call => ({ body: await embedder.embed(call) }))
   const call = bytesHandler(bytes => supervisor.callAny(hosts.pickForCall, bytes))
   const describe = bytesHandler(async bytes => supervisor.call(await describer.host(), bytes))
   const onThreads = { state: call, history: call, update: call }
   const onGraphs = { draw: describe, schemas: describe, subgraphs: describe }
-  // A question about a graph has a host of its own.
-  const isReady = (verb: string) => verb in onGraphs || hosts.canAnswer()
-  const served = serve(link, `host.${pool}`, 'graphs', { ...onThreads, ...onGraphs }, { isReady })
+  // A question about a graph, and the embedder, have a process of their own.
+  const isReady = (verb: string) => !(verb in onThreads) || hosts.canAnswer()
+  const served = serve(link, `host.${pool}`, 'graphs', { ...onThreads, ...onGraphs, embed }, { isReady })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
   supervisor.start(
     hosts,

@@ -103,7 +103,7 @@ export async function loadApplication(path: string): Promise<Application> {
     const app = readAppConfig({ path, env: process.env, read: textOf })
     if (app.auth !== null)
       throw new Error(`${path} asks for "auth", which Weft does not have yet: it is not served without it.`)
-    const { folder, ttl, item_ttl, http, notes } = app
+    const { folder, ttl, item_ttl, index, http, notes } = app
     // Variables that the process already has take precedence (API: langgraph.json, env).
     for (const [name, value] of Object.entries(app.env)) process.env[name] ??= value
     notes.push(...versionNotes(app.node_version))
@@ -119,7 +119,17 @@ export async function loadApplication(path: string): Promise<Application> {
     const warning = warningOf(version)
     if (warning !== null) notes.push(warning)
     library = await libraryOf(folder, files)
-    const hello: Hello = { error: null, graphs: [], library: version, ttl, item_ttl, http, webhooks, notes }
+    const hello: Hello = {
+      error: null,
+      graphs: [],
+      library: version,
+      ttl,
+      item_ttl,
+      item_index: index,
+      http,
+      webhooks,
+      notes,
+    }
     const loadIn = loadTimes()
     const loading: Promise<Awaited<ReturnType<typeof load>>>[] = []
     for (const { graph_id, file, name, error } of entries) {

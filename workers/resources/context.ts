@@ -6,7 +6,7 @@ import type { Mux } from '../../bus/mux.js'
 import type { StreamWatch } from '../../bus/stream-watch.js'
 import type { HttpConfig } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
-import type { ItemTtlDefaults } from '../../schemas/items.js'
+import type { ItemIndex, ItemTtlDefaults } from '../../schemas/items.js'
 import type { RunSummary, Store } from '../../store/port.js'
 import type { Allowed } from '../outbound.js'
 import type { Apps } from './apps.js'
@@ -15,6 +15,7 @@ import type { KeyRing } from './keys/ring.js'
 import type { AppWebhooks } from './keys/webhook-settings.js'
 import type { PoolSettings } from './rows/pool-settings.js'
 import type { Ttls } from './rows/thread-ttl.js'
+import type { Rankings } from './vectors/ranking.js'
 import type { Workspace } from './workspace.js'
 
 export interface Deps {
@@ -30,6 +31,8 @@ export interface Deps {
   /** `http` of langgraph.json, for the edge. */
   http: PoolSettings<HttpConfig>
   webhooks: AppWebhooks
+  itemIndexes: PoolSettings<ItemIndex>
+  rankings: Rankings
   descriptions: Descriptions
   /** Addresses that are not public and that users may still name. */
   allowed: Allowed

@@ -26,8 +26,9 @@ import { readBoolean } from '../../schemas/query.js'
 import type { ItemRow, Step } from '../../store/port.js'
 import { type Access, accessOf, seesObject, wholeApp } from './access.js'
 import type { Deps } from './context.js'
-import { itemText } from './rows/text.js'
+import { type FoundItem, itemText } from './rows/text.js'
 import { leaseOf } from './runs/lease.js'
+import { embedItems, embedQuery, indexOf } from './vectors/embed.js'
 
 const MINUTE_MS = 60_000
 /** Items read in one go, and the longest work between two turns of the event loop. */
@@ -63,17 +64,22 @@ async function batch(deps: Deps, { run_id, attempt, token }: Lease, { operations
   const [run] = await deps.store.runs.summary([run_id])
   if (run === undefined || run.attempt !== attempt || run.token !== token) throw fail('fenced')
   const { app } = run
+  const puts = operations.filter(operation => operation.op === 'put')
+  const vectors = await embedAll(deps, app, puts)
   const answers: string[] = []
   let writes: Step[] = []
   const flush = async () => {
     const steps = writes
     writes = []
     if (steps.length > 0) await deps.store.apply(steps)
+    for (const step of steps) if (step.step === 'items.put') deps.rankings.note(app, step.row)
   }
   for (const operation of operations)
     try {
       if (operation.op === 'put' || operation.op === 'delete') {
-        writes.push(operation.op === 'put' ? await putStep(deps, app, operation) : removeStep(app, operation))
+        writes.push(
+          operation.op === 'put' ? await putStep(deps, app, operation, vectors(operation)) : removeStep(app, operation),
+        )
         answers.push('null')
         continue
       }
@@ -86,6 +92,34 @@ async function batch(deps: Deps, { run_id, attempt, token }: Lease, { operations
     }
   await flush()
   return { body: `[${answers.join()}]` }
+}
+
+/** The vectors of each put; those of one whose texts cannot be embedded are thrown when they are read. */
+async function embedAll(deps: Deps, app: string, puts: readonly ItemPut[]): Promise<(put: ItemPut) => Uint8Array> {
+  const made = new Map<ItemPut, Uint8Array | WeftError>()
+  const set = (some: readonly ItemPut[], vectors: readonly Uint8Array[]) => {
+    for (const [i, put] of some.entries()) made.set(put, vectors[i]!)
+  }
+  const all = await embedItems(deps, app, puts).catch(error => asRefusal(error))
+  if (Array.isArray(all)) set(puts, all)
+  // One of them breaks a rule: each for itself.
+  else
+    for (const put of puts) {
+      const own = await embedItems(deps, app, [put]).catch(error => asRefusal(error))
+      if (Array.isArray(own)) set([put], own)
+      else made.set(put, own)
+    }
+  return put => {
+    const found = made.get(put)!
+    if (found instanceof WeftError) throw found
+    return found
+  }
+}
+
+/** An operation that breaks the rules is refused; any other error concerns all of them. */
+function asRefusal(error: unknown): WeftError {
+  if (error instanceof WeftError && error.code === 'invalid') return error
+  throw error
 }
 
 async function answerText(
@@ -111,13 +145,16 @@ const removeStep = (app: string, { namespace, key }: ItemRef): Extract<Step, { s
  * `not_found` for an item that is not visible, `forbidden` for one that would not be.
  */
 export async function putItem(deps: Deps, access: Access, body: ItemPut): Promise<void> {
-  const step = await putStep(deps, access.app, body)
-  if (access.filter === null) return void (await deps.store.apply([step]))
-  await alone(deps, step.row, async stored => {
-    if (stored !== null && !seesItem(access, stored)) throw fail('not_found', NO_ITEM)
-    if (!seesItem(access, step.row)) throw fail('forbidden', NOT_YOURS)
-    await deps.store.apply([step])
-  })
+  const [vectors] = await embedItems(deps, access.app, [body])
+  const step = await putStep(deps, access.app, body, vectors!)
+  if (access.filter === null) await deps.store.apply([step])
+  else
+    await alone(deps, step.row, async stored => {
+      if (stored !== null && !seesItem(access, stored)) throw fail('not_found', NO_ITEM)
+      if (!seesItem(access, step.row)) throw fail('forbidden', NOT_YOURS)
+      await deps.store.apply([step])
+    })
+  deps.rankings.note(access.app, step.row)
 }
 
 /** As `putItem`; an item that does not exist is removed only where one with this key would be visible. */
@@ -149,7 +186,12 @@ const alone = (
     work(await store.items.get(app, { namespace, key }, Date.now())),
   )
 
-async function putStep({ itemTtls }: Deps, app: string, body: ItemPut): Promise<Extract<Step, { step: 'items.put' }>> {
+async function putStep(
+  { itemTtls }: Deps,
+  app: string,
+  body: ItemPut,
+  vectors: Uint8Array,
+): Promise<Extract<Step, { step: 'items.put' }>> {
   const now = Date.now()
   const ttl = body.ttl === undefined ? ((await defaultsOf(itemTtls, app)).default_ttl ?? null) : body.ttl
   const row: ItemRow = {
@@ -162,7 +204,7 @@ async function putStep({ itemTtls }: Deps, app: string, body: ItemPut): Promise<
     ttl,
     expires_at: expiryOf(ttl, now),
   }
-  return { step: 'items.put', row }
+  return { step: 'items.put', row, vectors }
 }
 
 async function get(deps: Deps, head: Context['head']): Promise<Reply> {
@@ -196,22 +238,26 @@ export async function getItem(
   return row
 }
 
-/** Most recently written first. `filter` and prefix decide before offset and limit. */
-export async function searchItems(deps: Deps, access: Access, body: ItemSearch): Promise<ItemRow[]> {
+/**
+ * Most recently written first; with a query, in an application with an index, most similar first, then those without
+ * vectors. `filter` and prefix decide before offset and limit.
+ */
+export async function searchItems(deps: Deps, access: Access, body: ItemSearch): Promise<FoundItem[]> {
   const { app } = access
   const prefix = labelsOf('namespace_prefix', body.namespace_prefix ?? [])
   const matches = body.filter && Object.keys(body.filter).length > 0 ? itemFilter(body.filter) : null
   const from = body.offset ?? 0
   const limit = body.limit ?? 10
-  const found: ItemRow[] = []
+  const found: FoundItem[] = []
   let skipped = 0
   let size = 0
-  for await (const row of listed(
-    deps,
-    app,
-    prefix,
-    matches === null && access.filter === null ? Math.min(from + limit, PAGE) : PAGE,
-  )) {
+  const page = matches === null && access.filter === null ? Math.min(from + limit, PAGE) : PAGE
+  const index = body.query ? await indexOf(deps, app) : null
+  const rows =
+    index === null
+      ? listed(deps, app, prefix, page)
+      : similar(deps, app, prefix, await embedQuery(deps, index, body.query!))
+  for await (const row of rows) {
     if (matches !== null && !matches(JSON.parse(row.value) as JsonObject)) continue
     if (!seesItem(access, row)) continue
     if (skipped++ < from) continue
@@ -221,6 +267,17 @@ export async function searchItems(deps: Deps, access: Access, body: ItemSearch):
   }
   await touch(deps, app, found, body.refresh_ttl ?? null)
   return found
+}
+
+/** All items at or below the prefix, most similar first, then those without vectors. */
+async function* similar(deps: Deps, app: string, prefix: string[], query: Float32Array): AsyncGenerator<FoundItem> {
+  const ranked = new Set<string>()
+  const idOf = ({ namespace, key }: ItemRow) => JSON.stringify([namespace, key])
+  for await (const { row, score } of deps.rankings.search(app, query, prefix)) {
+    ranked.add(idOf(row))
+    yield { ...row, score }
+  }
+  for await (const row of listed(deps, app, prefix, PAGE)) if (!ranked.has(idOf(row))) yield { ...row, score: null }
 }
 
 /** All items at or below the prefix, a page at a time; gives other calls a turn while it goes on. */

@@ -38,6 +38,7 @@ import { startSweeper } from './sweeper.js'
 import { system } from './system.js'
 import { threadStreams } from './threads/follow.js'
 import { threads } from './threads/rpc.js'
+import { openRankings } from './vectors/ranking.js'
 import { workspaceOf } from './workspace.js'
 
 /** Serves `rpc.*` on this link until the lifecycle stops it. Throws an Error with one sentence when it cannot. */
@@ -69,6 +70,8 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     itemTtls: openPoolSettings(store, 'item_ttl'),
     http: openPoolSettings(store, 'app_http'),
     webhooks: openAppWebhooks(store, ring),
+    itemIndexes: openPoolSettings(store, 'item_index'),
+    rankings: openRankings(store),
     descriptions: openDescriptions(),
     allowed: parseAllowed(config.allow_hosts),
     webhookSecret: await webhookSecret(config, store),
@@ -79,6 +82,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     holders,
     deliveries: newDeliveries(),
   }
+  life.push({ name: 'rankings', stop: () => deps.rankings.close() })
   watchOutages(holders, link, life)
   await followAnnouncements(deps, life)
   const nouns = {

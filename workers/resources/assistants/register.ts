@@ -12,8 +12,8 @@ import { newRecord } from '../rows/record.js'
 import { ensureSystemAssistants } from './system.js'
 
 export async function register(registration: Registration, deps: Deps) {
-  const { app, revision, pool, graphs, failed = [], library, ttl, item_ttl, http, webhooks } = registration
-  const { store, link, ttls, itemTtls } = deps
+  const { app, revision, pool, graphs, failed = [], library, ttl, item_ttl, item_index, http, webhooks } = registration
+  const { store, link, ttls, itemTtls, itemIndexes } = deps
   // Else a worker could take over the runs of a deployment by announcing its graphs.
   if (app !== BUILT_IN_APP && revision === undefined && (await deps.apps.isDeployment(app)))
     throw fail('conflict', `The application ${app} is a deployment: only a worker of its revisions announces it`)
@@ -21,6 +21,7 @@ export async function register(registration: Registration, deps: Deps) {
   await itemTtls.announce(app, pool, item_ttl ?? null)
   await deps.http.announce(app, pool, http ?? null)
   await deps.webhooks.announce(app, pool, webhooks ?? null)
+  await itemIndexes.announce(app, pool, item_index ? { ...item_index, pool } : null)
   await ensureConsumer(link, token('pool', pool))
   const announced = { app, pool, ...(library === undefined ? {} : { library }) }
   if (revision !== undefined) {

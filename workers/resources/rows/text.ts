@@ -71,9 +71,12 @@ export const runText = (row: Omit<RunRow, 'auth_user'>): string =>
   `"multitask_strategy":"${row.multitask_strategy}","cancel_reason":${json(row.cancel_reason ?? null)}}`
 
 /** API: assistants-crons-store 4.1. */
-export const itemText = ({ namespace, key, value, created_at, updated_at }: ItemRow): string =>
+export const itemText = ({ namespace, key, value, created_at, updated_at, score }: FoundItem): string =>
   `{"namespace":${json(namespace)},"key":${json(key)},"value":${value},` +
-  `"created_at":"${time(created_at)}","updated_at":"${time(updated_at)}"}`
+  `"created_at":"${time(created_at)}","updated_at":"${time(updated_at)}"${score === undefined ? '' : `,"score":${score}`}}`
+
+/** `score`: of an item that was searched for by meaning; null when it has no vectors. */
+export type FoundItem = ItemRow & { score?: number | null }
 
 /** The state of a thread that has no checkpoint (API: threads-and-runs 6). */
 export const EMPTY_STATE =
