@@ -56,14 +56,13 @@ export interface AnswerHead {
   code?: string
   detail?: string
   run?: RunView
-  /** rpc.runs.claim: the outcome. `held` has the attempt and the heartbeats of the holder: repeat the claim in 6 s. */
+  /** rpc.runs.claim: the outcome. `held`: another worker has the run; repeat the claim later. */
   claim?: 'taken' | 'waiting' | 'ended' | 'held'
   lease?: Lease & {
     graph_id: string
     resumable: boolean
     temporary: boolean
     resumable_until_id: number | null
-    heartbeats?: number
   }
   headers?: { [name: string]: string }
   /** rpc.threads.socket_command: the body is an EdgeAction (schemas/protocol-v2.ts). */
@@ -72,12 +71,11 @@ export interface AnswerHead {
   assistant_id?: string
 }
 
-/** Body of rpc.runs.claim. `seen`: the holder as an answer gave it 6 s ago; when it is unchanged the holder is dead. */
+/** Body of rpc.runs.claim. */
 export interface Claim {
   run_id: string
   thread_id: string
   worker: string
-  seen?: { attempt: number; heartbeats: number }
 }
 
 /** Body of rpc.runs.heartbeat; answered by HeartbeatReply. */

@@ -2,14 +2,28 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { openCaller } from '../../bus/call.js'
+import type { Link } from '../../bus/connect.js'
+import { entriesOf } from '../../bus/envelope.js'
 import { openMux } from '../../bus/mux.js'
 import { wake } from '../../bus/queue.js'
-import type { Claim } from '../../schemas/calls.js'
+import type { Claim, Heartbeat } from '../../schemas/calls.js'
 import { token } from '../../schemas/ids.js'
 import { rpc } from '../../schemas/subjects.js'
 import { type Started, startWorkers, until, within } from './worker-helper.js'
 
 t.setTimeout(240_000)
+/** The token of the worker that has the run, from its next heartbeat. */
+const tokenOf = (link: Link, run_id: string) =>
+  new Promise<string>(found => {
+    const heartbeats = link.subscribe(rpc('runs', 'heartbeat'), ({ data }) => {
+      for (const { body } of entriesOf(data))
+        for (const one of (JSON.parse(Buffer.from(body).toString()) as Heartbeat).runs)
+          if (one.run_id === run_id) {
+            heartbeats.unsubscribe()
+            found(one.token)
+          }
+    })
+  })
 const stepsOf = (run: Started) => run.steps().map(({ step }) => step)
 const alive = (pid: number) => {
   try {
@@ -48,26 +62,21 @@ t.test('with one worker', async t => {
       const run = await weft.run('poison', input, { thread_id, body: { durability: 'sync' } })
       const [, first] = await run.begun(2)
       const other = openCaller(await weft.open('graphs'))
-      const claim = async (seen?: Claim['seen']) =>
-        (
-          await other.ask(
-            rpc('runs', 'claim'),
-            { request_id: 't' },
-            json({ run_id: run.run_id, thread_id, worker: 'w', seen } satisfies Claim),
-          )
-        ).head
-      // The holder sends a heartbeat every few seconds: a claim between two of them repeats with the last count.
-      let { claim: answer, lease } = await claim()
-      await until(async () => {
-        if (answer !== 'taken')
-          ({ claim: answer, lease } = await claim({ attempt: lease!.attempt, heartbeats: lease!.heartbeats! }))
-        return answer === 'taken'
-      })
+      const token = await tokenOf(await weft.open('resources'), run.run_id)
       const back = { charge: false, end: null, error: { error: 'E', message: 'm' }, last_event_id: null }
+      const ask = (verb: string, head: object, body: object) =>
+        other.ask(rpc('runs', verb), { request_id: 't', ...head }, json(body))
+      // The claim is queued behind the release, before the wake-up reaches the holder.
+      const [, taken] = await Promise.all([
+        ask('release', { lease: { run_id: run.run_id, thread_id, attempt: 1, token } }, back),
+        ask('claim', {}, { run_id: run.run_id, thread_id, worker: 'w' } satisfies Claim),
+      ])
+      const { lease } = taken.head
+      t.match(lease, { attempt: 2 })
       if (harm === 'busy') await until(() => !alive(first!.pid))
       else await sleep(6_000)
       t.same(stepsOf(run), [1, 2])
-      await other.ask(rpc('runs', 'release'), { request_id: 't', lease }, json(back))
+      await ask('release', { lease }, back)
       t.match(await within(30_000, run.ended), { status: 'success' })
       t.same(stepsOf(run), [1, 2, 2, 3, 4])
       other.close()

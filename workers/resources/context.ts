@@ -80,11 +80,8 @@ export interface Alarms {
 export type Look = Pick<RunSummary, 'attempt' | 'heartbeats'>
 
 export interface Holders {
-  /**
-   * True when the holder is dead: by the looks of this worker, or by an earlier `look` of the caller, who waited 6 s since.
-   * Each call is a look.
-   */
-  isDead(run: Look & Pick<RunSummary, 'run_id'>, look?: Look): boolean
+  /** True when the holder is dead: it sent no heartbeat between the calls of this function for the run. */
+  isDead(run: Look & Pick<RunSummary, 'run_id'>): boolean
   /** Heartbeats were lost or delayed until now: the wait starts again for all runs. */
   reset(): void
   /** A heartbeat that is being stored, or a ping: while it is late, no holder is taken for dead. */

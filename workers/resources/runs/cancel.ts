@@ -10,7 +10,7 @@ import type { Deps } from '../context.js'
 import { statusOf } from '../rows/thread-status.js'
 import { announceDropped, dropStep } from './drop.js'
 import { release } from './release.js'
-import { wakeNext } from './settle.js'
+import { wakeNext } from './wake.js'
 
 export type Action = 'interrupt' | 'rollback'
 

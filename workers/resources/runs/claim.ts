@@ -16,8 +16,8 @@ import { packTuples } from '../rows/checkpoint.js'
 import { baseText, firstEligible } from '../rows/thread-status.js'
 import { release } from './release.js'
 import { isHalfClaimed, repair } from './repair.js'
-import { wakeNext } from './settle.js'
 import { announceClaim } from './view.js'
+import { wakeNext } from './wake.js'
 
 const steps = [repairHalfDone, answerEnded, answerHeld, answerWaiting, take] as const
 
@@ -46,7 +46,7 @@ export async function claim(deps: Deps, request: Claim): Promise<Reply> {
     ])
     if (thread === null || run === null) return ENDED
     const isHeld = thread.active?.run_id === run.run_id
-    const isDead = isHeld && deps.holders.isDead(run, request.seen)
+    const isDead = isHeld && deps.holders.isDead(run)
     const outcome = await first({ deps, request, thread, run, isHeld, isDead })
     if (outcome !== READ_AGAIN) return outcome
   }
@@ -80,7 +80,7 @@ function answerEnded({ run }: Claiming): Outcome {
 /** The holder of a run that is alive keeps it; that of a dead one loses it, and the attempt is charged. */
 async function answerHeld({ deps, thread, run, isHeld, isDead }: Claiming): Promise<Outcome> {
   if (!isHeld) return null
-  if (!isDead) return { head: { claim: 'held', lease: { ...leaseFields(run), attempt: run.attempt, token: '' } } }
+  if (!isDead) return { head: { claim: 'held' } }
   const { attempt, heartbeats } = run
   const lost = { error: 'WorkerLost', message: 'its worker was lost' }
   const release_ = { charge: true, end: null, error: lost, last_event_id: null }
@@ -165,7 +165,7 @@ async function take({ deps, request, thread, run }: Claiming): Promise<Outcome> 
   }
 }
 
-/** Fields of a lease that stay the same over the attempts; `heartbeats` is the count of the holder. */
+/** Fields of a lease that stay the same over the attempts. */
 const leaseFields = (run: RunRow) => ({
   run_id: run.run_id,
   thread_id: run.thread_id,
@@ -173,7 +173,6 @@ const leaseFields = (run: RunRow) => ({
   resumable: run.resumable,
   temporary: run.temporary,
   resumable_until_id: run.resumable_until_id,
-  heartbeats: run.heartbeats,
 })
 
 /** StartHead (schemas/host.ts) as JSON text; stored JSON is inserted as it is. */

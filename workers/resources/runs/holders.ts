@@ -38,14 +38,13 @@ export function openHolders(clock = () => performance.now()): Holders {
   }
 
   return {
-    isDead({ run_id, attempt, heartbeats }, look) {
+    isDead({ run_id, attempt, heartbeats }) {
       const now = clock()
-      const isSame = (one: Look) => one.attempt === attempt && one.heartbeats === heartbeats
       const known = looks.get(run_id)
-      const since = known !== undefined && isSame(known) ? known.since : now
+      const isSame = known !== undefined && known.attempt === attempt && known.heartbeats === heartbeats
+      const since = isSame ? known.since : now
       looks.set(run_id, { attempt, heartbeats, since, last: now })
-      const watched = look !== undefined && isSame(look) ? WATCH_MS : now - since
-      return Math.min(watched, calm(now)) >= WATCH_MS
+      return Math.min(now - since, calm(now)) >= WATCH_MS
     },
     reset() {
       calm_since = clock()

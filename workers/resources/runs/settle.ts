@@ -11,19 +11,19 @@ import { fail } from '../../../schemas/errors.js'
 import type { FinishHead } from '../../../schemas/host.js'
 import { token } from '../../../schemas/ids.js'
 import { cutter, unpack } from '../../../schemas/packed.js'
-import { isTerminal, type RunStatus } from '../../../schemas/runs.js'
+import type { RunStatus } from '../../../schemas/runs.js'
 import type { Interrupt } from '../../../schemas/threads.js'
-import type { Queued, RunSummary, Step, ThreadRow } from '../../../store/port.js'
+import type { RunSummary, Step, ThreadRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { rowsOf } from '../rows/checkpoint.js'
 import { resultText } from '../rows/text.js'
-import { firstEligible, readBase, statusOf } from '../rows/thread-status.js'
+import { readBase, statusOf } from '../rows/thread-status.js'
 import { computeFinalState, type Left, refreshLater } from '../state/final-state.js'
 import { settledOf } from '../state/kept-state.js'
-import { wakeRun } from './wake.js'
+import { wakeNext } from './wake.js'
 import { deliver } from './webhooks.js'
 
-/** How a run ended. Without `state` no host lived to tell what it left: then it is computed (run-left.ts). */
+/** How a run ended. Without `state` no host lived to tell what it left: then it is computed (state/final-state.ts). */
 interface Outcome {
   status: RunStatus
   error: { error: string; message: string } | null
@@ -61,98 +61,159 @@ export async function finish(deps: Deps, lease: Lease, bytes: Uint8Array): Promi
   })
 }
 
+const steps = [rollBack, readFinalState, store, announce, deliverAndWake] as const
+
+interface Settling {
+  deps: Deps
+  lease: Lease
+  outcome: Outcome
+  thread: ThreadRow
+  run: RunSummary
+  /** From readFinalState on. */
+  final?: Final
+}
+
+interface Final {
+  left: LeftBehind | null
+  /** The answer of `wait`; null when nobody asks for it. */
+  result: Buffer | null
+  /** Time of the end, milliseconds since the epoch. */
+  now: number
+}
+
+/** The rows changed: read them again. */
+const READ_AGAIN = 'read again'
+/** The run has ended. */
+const ENDED = 'ended'
+type Progress = typeof READ_AGAIN | typeof ENDED | undefined
+
+/** Throws `fenced` when a later attempt has the run, or it has ended. */
 export async function settle(deps: Deps, lease: Lease, outcome: Outcome): Promise<Reply> {
-  const { store, link } = deps
-  const { run_id, thread_id } = lease
+  const { threads, runs } = deps.store
   for (;;) {
-    const [thread, [run]] = await Promise.all([store.threads.get(null, thread_id), store.runs.summary([run_id])])
+    const [thread, [run]] = await Promise.all([threads.get(null, lease.thread_id), runs.summary([lease.run_id])])
     if (thread === null || run === undefined || run.token !== lease.token || run.attempt !== lease.attempt)
       throw fail('fenced')
-    if (run.cancel === 'rollback') {
-      if (await rollback(deps, run, thread)) return {}
-      continue
-    }
-    const holds = thread.active?.token === lease.token
-    const head = outcome.state?.head ?? thread.latest_checkpoint_id
-    const left = await finalStateOf(deps, thread, run, outcome)
-    const now = Date.now()
-    const error = outcome.error === null ? null : JSON.stringify(outcome.error)
-    const interrupts = left === null ? thread.interrupts : JSON.stringify(left.interrupts)
-    const raised = Object.values(left?.interrupts ?? {}).flat()
-    const interruptsOnly = outcome.state?.interrupts_only === true
-    const stored = run.temporary || interruptsOnly
-    const values = interruptsOnly ? null : (left?.values ?? null)
-    const result = stored || run.mode === 'wait' ? Buffer.from(resultText(values, raised, error)) : null
-    const steps: Step[] = []
-    if (outcome.save !== undefined) {
-      steps.push({ step: 'checkpoints.insert', thread_id, run_id, attempt: lease.attempt, ...rowsOf(outcome.save) })
-      // Before the run row: once that is terminal, nobody brings these checkpoints again.
-      if (holds)
-        steps.push({
-          step: 'threads.patch',
-          thread_id,
-          where: { token: lease.token },
-          set: { latest_checkpoint_id: head },
-        })
-    }
-    steps.push({
-      step: 'runs.patch',
-      run_id,
-      where: { attempt: lease.attempt, token: lease.token, heartbeats: outcome.heartbeats },
-      set: {
-        status: outcome.status,
-        ended_at: now,
-        updated_at: now,
-        last_event_id: outcome.last_event_id,
-        error,
-        cancel_due_at: null,
-        ...(stored ? { result } : {}),
-        ...(run.webhook === null ? {} : { webhook_due_at: now }),
-      },
-    })
-    if (!run.temporary && left !== null && left.fresh && left.values !== null)
-      steps.push({ step: 'threads.state', thread_id, latest_checkpoint_id: head, values: left.values, rest: left.rest })
-    const settled = settledOf(error, left, thread.settled)
-    const after = { active: null, queue: thread.queue, settled }
-    const set = {
+    const progress = await settleOnce({ deps, lease, outcome, thread, run })
+    if (progress !== READ_AGAIN) return {}
+  }
+}
+
+async function settleOnce(settling: Settling): Promise<Progress> {
+  for (const step of steps) {
+    const progress: Progress = await step(settling)
+    if (progress !== undefined) return progress
+  }
+  return ENDED
+}
+
+/** A run that is cancelled with `rollback` leaves nothing. */
+async function rollBack({ deps, run, thread }: Settling): Promise<Progress> {
+  if (run.cancel !== 'rollback') return undefined
+  return (await rollback(deps, run, thread)) ? ENDED : READ_AGAIN
+}
+
+async function readFinalState(settling: Settling): Promise<Progress> {
+  const { deps, thread, run, outcome } = settling
+  const left = await finalStateOf(deps, thread, run, outcome)
+  const raised = Object.values(left?.interrupts ?? {}).flat()
+  const values = outcome.state?.interrupts_only ? null : (left?.values ?? null)
+  const isRead = keepsResult(settling) || run.mode === 'wait'
+  const result = isRead ? Buffer.from(resultText(values, raised, errorText(outcome))) : null
+  settling.final = { left, result, now: Date.now() }
+  return undefined
+}
+
+const errorText = ({ error }: Outcome): string | null => (error === null ? null : JSON.stringify(error))
+/** Nobody can read the result from the thread. */
+const keepsResult = ({ run, outcome }: Settling): boolean => run.temporary || outcome.state?.interrupts_only === true
+
+async function store(settling: Settling): Promise<Progress> {
+  const { deps, lease, outcome, thread, run } = settling
+  const { left } = settling.final!
+  const { run_id, thread_id } = lease
+  const holds = thread.active?.token === lease.token
+  const latest_checkpoint_id = outcome.state?.head ?? thread.latest_checkpoint_id
+  const list: Step[] = []
+  if (outcome.save !== undefined) {
+    list.push({ step: 'checkpoints.insert', thread_id, run_id, attempt: lease.attempt, ...rowsOf(outcome.save) })
+    // Before the run row: once that is terminal, nobody brings these checkpoints again.
+    if (holds)
+      list.push({ step: 'threads.patch', thread_id, where: { token: lease.token }, set: { latest_checkpoint_id } })
+  }
+  list.push(runStep(settling))
+  if (!run.temporary && left !== null && left.fresh && left.values !== null)
+    list.push({ step: 'threads.state', thread_id, latest_checkpoint_id, values: left.values, rest: left.rest })
+  // A run that a crash left terminal with its thread still held comes here again: the condition is then the lock alone.
+  if (holds) list.push(threadStep(settling, latest_checkpoint_id))
+  const failed = await deps.store.apply(list)
+  if (failed >= 0 && list[failed]!.step === 'runs.patch') throw fail('fenced')
+  if (failed !== -1) return READ_AGAIN
+  if (left === null) refreshLater(deps, thread)
+  return undefined
+}
+
+const runStep = (settling: Settling): Step => {
+  const { lease, outcome, run } = settling
+  const { now, result } = settling.final!
+  return {
+    step: 'runs.patch',
+    run_id: lease.run_id,
+    where: { attempt: lease.attempt, token: lease.token, heartbeats: outcome.heartbeats },
+    set: {
+      status: outcome.status,
+      ended_at: now,
+      updated_at: now,
+      last_event_id: outcome.last_event_id,
+      error: errorText(outcome),
+      cancel_due_at: null,
+      ...(keepsResult(settling) ? { result } : {}),
+      ...(run.webhook === null ? {} : { webhook_due_at: now }),
+    },
+  }
+}
+
+function threadStep({ lease, outcome, thread, final }: Settling, latest_checkpoint_id: string | null): Step {
+  const { left, now } = final!
+  const error = errorText(outcome)
+  const settled = settledOf(error, left, thread.settled)
+  return {
+    step: 'threads.patch',
+    thread_id: lease.thread_id,
+    where: { rev: thread.rev, token: lease.token },
+    set: {
       active: null,
       settled,
       error,
-      interrupts,
-      status: statusOf(after),
-      latest_checkpoint_id: head,
+      interrupts: left === null ? thread.interrupts : JSON.stringify(left.interrupts),
+      status: statusOf({ active: null, queue: thread.queue, settled }),
+      latest_checkpoint_id,
       updated_at: now,
       state_updated_at: now,
-    }
-    // A run that a crash left terminal with its thread still held comes here again: the condition is then the lock alone.
-    if (holds) steps.push({ step: 'threads.patch', thread_id, where: { rev: thread.rev, token: lease.token }, set })
-    const failed = await store.apply(steps)
-    if (failed >= 0 && steps[failed]!.step === 'runs.patch') throw fail('fenced')
-    if (failed !== -1) continue
-    if (left === null) refreshLater(deps, thread)
-    announceEnd(link, token('run', run_id), {
-      status: outcome.status,
-      last_event_id: outcome.last_event_id,
-      resumable_until_id: run.resumable_until_id,
-      result: run.mode === 'wait' ? result : null,
-      error: outcome.render ? outcome.error : null,
-    })
-    link.log.info(
-      {
-        run_id,
-        thread_id,
-        graph_id: run.graph_id,
-        assistant_id: run.assistant_id,
-        attempt: lease.attempt,
-        status: outcome.status,
-        ms: now - run.created_at,
-      },
-      'run ended',
-    )
-    if (run.webhook !== null) void deliver(deps, run_id)
-    wakeNext(deps, thread.queue)
-    return {}
+    },
   }
+}
+
+function announce({ deps: { link }, lease, outcome, run, final }: Settling): Progress {
+  const { now, result } = final!
+  const { run_id, thread_id, attempt } = lease
+  const { status } = outcome
+  announceEnd(link, token('run', run_id), {
+    status,
+    last_event_id: outcome.last_event_id,
+    resumable_until_id: run.resumable_until_id,
+    result: run.mode === 'wait' ? result : null,
+    error: outcome.render ? outcome.error : null,
+  })
+  const { graph_id, assistant_id } = run
+  link.log.info({ run_id, thread_id, graph_id, assistant_id, attempt, status, ms: now - run.created_at }, 'run ended')
+  return undefined
+}
+
+function deliverAndWake({ deps, thread, run }: Settling): Progress {
+  if (run.webhook !== null) void deliver(deps, run.run_id)
+  wakeNext(deps, thread.queue)
+  return ENDED
 }
 
 /** What decides the thread's values, interrupts and status. Null: nobody can tell now. */
@@ -213,16 +274,3 @@ const noState = (thread_id: string, head: string | null): Step => ({
   values: null,
   rest: null,
 })
-
-/** Publishes the wake-up of the first run in line, beside what waits for the caller: the sweeper repeats a lost one. */
-export function wakeNext(deps: Deps, queue: readonly Queued[]): void {
-  const next = firstEligible(queue, Date.now())
-  if (next === null) return
-  const publish = async () => {
-    const [run] = await deps.store.runs.summary([next.run_id])
-    if (run === undefined || isTerminal(run.status)) return
-    const id = `${next.run_id}:${run.attempt + 1}:next`
-    await wakeRun(deps, run, id)
-  }
-  publish().catch(error => deps.link.log.warn({ err: error, run_id: next.run_id }, 'a wake-up was not published'))
-}

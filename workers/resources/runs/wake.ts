@@ -1,8 +1,10 @@
-/** Publishes the wake-up of a run to the pool that serves its application now. */
+/** Publishes the wake-ups of runs, each to the pool that serves its application now. */
 import { wake } from '../../../bus/queue.js'
 import { token } from '../../../schemas/ids.js'
-import type { RunSummary } from '../../../store/port.js'
+import { isTerminal } from '../../../schemas/runs.js'
+import type { Queued, RunSummary } from '../../../store/port.js'
 import type { Deps } from '../context.js'
+import { firstEligible } from '../rows/thread-status.js'
 
 /**
  * Resolves to false when the broker did not confirm. A run that was accepted under an earlier revision goes to the pool of
@@ -17,4 +19,17 @@ export async function wakeRun(
   const published = await wake(link, mux, token('pool', pool), { run_id: run.run_id, thread_id: run.thread_id }, id)
   if (!published) void streams.check()
   return published
+}
+
+/** Publishes the wake-up of the first run in line, beside what waits for the caller: the sweeper repeats a lost one. */
+export function wakeNext(deps: Deps, queue: readonly Queued[]): void {
+  const next = firstEligible(queue, Date.now())
+  if (next === null) return
+  const publish = async () => {
+    const [run] = await deps.store.runs.summary([next.run_id])
+    if (run === undefined || isTerminal(run.status)) return
+    const id = `${next.run_id}:${run.attempt + 1}:next`
+    await wakeRun(deps, run, id)
+  }
+  publish().catch(error => deps.link.log.warn({ err: error, run_id: next.run_id }, 'a wake-up was not published'))
 }
