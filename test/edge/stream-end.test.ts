@@ -4,7 +4,6 @@ import { eventually, frame, idsIn, openRaw, openStage, request } from './stage.j
 
 const stage = await openStage({ heartbeat_ms: 500 })
 t.teardown(() => stage.close())
-const url = `http://127.0.0.1:${stage.port}`
 const upTo = (n: number) => Array.from({ length: n }, (_, i) => i)
 
 t.test('a create whose answer may be lost with the broker is repeated with the same run id', async t => {
