@@ -43,7 +43,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['providers.ts'],
     ['state/', 'truncate.ts'],
     ['runs/', 'system.ts'],
-    ['crons/', 'checkpoints.ts', 'items.ts'],
+    ['crons/', 'checkpoints.ts', 'items/'],
     ['threads/', 'alarms.ts'],
     ['assistants/'],
     ['protocols/', 'deployments/'],

@@ -6,7 +6,7 @@ import type { RunCursor, RunningRun, RunSummary, ThreadRow } from '../../store/p
 import type { Deps } from './context.js'
 import { sweepLogs } from './deployments/logs.js'
 import { sweepOrphans, sweepTasks } from './deployments/sweep.js'
-import { sweepItems } from './items.js'
+import { sweepItems } from './items/write.js'
 import { pages } from './rows/pages.js'
 import { firstEligible } from './rows/thread-status.js'
 import { removeExpiredKeys } from './runs/idempotency.js'

@@ -1,0 +1,22 @@
+/** What reads and writes of items share: which items a caller sees, and how long items live. */
+import type { ItemTtlDefaults } from '../../../schemas/items.js'
+import { merge } from '../../../schemas/json.js'
+import type { ItemRow } from '../../../store/port.js'
+import { type Access, seesObject } from '../access.js'
+import type { PoolSettings } from '../rows/pool-settings.js'
+
+const MINUTE_MS = 60_000
+export const NO_ITEM = 'Item not found'
+
+/** Filters see the members of the value, and the namespace and the key in their place (API: assistants-crons-store 6.6). */
+export const seesItem = (
+  access: Access,
+  { value, namespace, key }: Pick<ItemRow, 'value' | 'namespace' | 'key'>,
+): boolean => access.filter === null || seesObject(access, merge(JSON.parse(value), { namespace, key }))
+
+export const expiryOf = (ttl: number | null, now: number): number | null =>
+  ttl === null ? null : now + Math.ceil(ttl * MINUTE_MS)
+
+/** `store.ttl` of the application. */
+export const defaultsOf = async (itemTtls: PoolSettings<ItemTtlDefaults>, app: string) =>
+  (await itemTtls.of(app))[0] ?? {}

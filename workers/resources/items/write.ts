@@ -1,0 +1,89 @@
+/** Writes of items: puts with their vectors, removals, and the sweep of what has expired. */
+import { fail } from '../../../schemas/errors.js'
+import { type ItemPut, type ItemRef, namespaceOf, storable } from '../../../schemas/items.js'
+import type { ItemRow, Step } from '../../../store/port.js'
+import { type Access, seesObject } from '../access.js'
+import type { Deps } from '../context.js'
+import { embedItems } from '../vectors/embed.js'
+import { defaultsOf, expiryOf, NO_ITEM, seesItem } from './rules.js'
+
+/** Expired items removed in one commit. */
+const REMOVED = 500
+const NOT_YOURS = 'Not authorized'
+
+export const removeStep = (app: string, { namespace, key }: ItemRef): Extract<Step, { step: 'items.remove' }> => ({
+  step: 'items.remove',
+  app,
+  namespace: namespaceOf(namespace, 'read'),
+  key: storable(key),
+})
+
+/**
+ * Stores the item durably. Throws `invalid` for a namespace that breaks the rules, and as API: assistants-crons-store 6.6
+ * `not_found` for an item that is not visible, `forbidden` for one that would not be.
+ */
+export async function putItem(deps: Deps, access: Access, body: ItemPut): Promise<void> {
+  const [vectors] = await embedItems(deps, access.app, [body])
+  const step = await putStep(deps, access.app, body, vectors!)
+  if (access.filter === null) await deps.store.apply([step])
+  else
+    await alone(deps, step.row, async stored => {
+      if (stored !== null && !seesItem(access, stored)) throw fail('not_found', NO_ITEM)
+      if (!seesItem(access, step.row)) throw fail('forbidden', NOT_YOURS)
+      await deps.store.apply([step])
+    })
+  deps.rankings.note(access.app, step.row)
+}
+
+/** As `putItem`; an item that does not exist is removed only where one with this key would be visible. */
+export async function removeItem(deps: Deps, access: Access, body: ItemRef): Promise<void> {
+  const step = removeStep(access.app, body)
+  if (access.filter === null) return void (await deps.store.apply([step]))
+  await alone(deps, step, async stored => {
+    if (stored !== null && !seesItem(access, stored)) throw fail('not_found', NO_ITEM)
+    if (stored === null && !seesObject(access, { namespace: step.namespace, key: step.key }))
+      throw fail('forbidden', NOT_YOURS)
+    await deps.store.apply([step])
+  })
+}
+
+/** Work on one item, after all work on it that this worker began before. */
+const alone = (
+  { store, serialize }: Deps,
+  { app, namespace, key }: Pick<ItemRow, 'app' | 'namespace' | 'key'>,
+  work: (stored: ItemRow | null) => Promise<void>,
+): Promise<void> =>
+  serialize(JSON.stringify([app, namespace, key]), async () =>
+    work(await store.items.get(app, { namespace, key }, Date.now())),
+  )
+
+export async function putStep(
+  { itemTtls }: Deps,
+  app: string,
+  body: ItemPut,
+  vectors: Uint8Array,
+): Promise<Extract<Step, { step: 'items.put' }>> {
+  const now = Date.now()
+  const ttl = body.ttl === undefined ? ((await defaultsOf(itemTtls, app)).default_ttl ?? null) : body.ttl
+  const row: ItemRow = {
+    app,
+    namespace: namespaceOf(body.namespace, 'write'),
+    key: storable(body.key),
+    value: JSON.stringify(body.value),
+    created_at: now,
+    updated_at: now,
+    ttl,
+    expires_at: expiryOf(ttl, now),
+  }
+  return { step: 'items.put', row, vectors }
+}
+
+/** Removes what has expired; until then it is not answered either. */
+export async function sweepItems({ store }: Deps): Promise<void> {
+  const now = Date.now()
+  for (;;) {
+    const expired = await store.items.expired(now, REMOVED)
+    if (expired.length === 0) return
+    await store.apply(expired.map(item => ({ step: 'items.remove' as const, ...item, expired_at: now })))
+  }
+}
