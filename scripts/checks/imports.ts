@@ -70,6 +70,7 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   'uWebSockets.js': ['edge/'],
   libsql: ['store/'],
   mongodb: ['store/'],
+  esbuild: ['workers/graph/'],
   typia: ['schemas/'],
   'p-queue': ['workers/deploy/'],
   croner: ['workers/resources/crons/'],

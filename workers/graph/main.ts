@@ -14,6 +14,7 @@ import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, rpc } from '../../schemas/subjects.js'
 import { findHostUser } from '../child/process.js'
 import { inheritedEnv } from '../child/start.js'
+import { watchAppFiles } from './app-files.js'
 import { openDescriber } from './describer.js'
 import { openEmbedder } from './embedder.js'
 import { startPool } from './pool.js'
@@ -43,6 +44,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const mux = openMux(link)
   const caller = openCaller(link)
   const supervisor = openSupervisor({ config, link, mux, caller, pool, worker: `${pool}-${process.pid}` })
+  const loaded_at = Date.now()
   const hosts = startPool({
     app,
     count: config.hosts,
@@ -88,6 +90,17 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const started = link.subscribe(event('resources', 'started'), () => void register())
   life.push({ name: 'announcements to new resource workers', quiet: () => started.unsubscribe() })
   life.push({ name: 'announcements after a reconnect', quiet: link.onReconnect(() => void register()) })
+  // The files of a revision do not change.
+  if (deployed === undefined) {
+    const files = watchAppFiles({
+      app,
+      env: process.env,
+      loaded_at,
+      onChange: file => link.log.warn({ file }, 'a file of the application has changed; restart Weft to use it'),
+      onError: error => link.log.warn({ err: error }, 'the files of the application are not watched'),
+    })
+    life.push({ name: 'files of the application', quiet: () => files.stop() })
+  }
   const describer = openDescriber({
     app,
     memory_mb: config.host_memory_mb,
