@@ -177,3 +177,6 @@ export function openRunTable(): RunTable {
     },
   }
 }
+
+/** Nothing more of the run leaves this process. */
+export const isMuted = (run: ActiveRun): boolean => run.stopReason === 'lost' || run.stopReason === 'store'

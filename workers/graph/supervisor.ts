@@ -10,38 +10,28 @@ import type { Mux } from '../../bus/mux.js'
 import { openPublisher } from '../../bus/publish.js'
 import { type Puller, pull } from '../../bus/queue.js'
 import { openRings } from '../../bus/ring.js'
-import { validateCheckpointQuery } from '../../schemas/checkpoints.js'
 import type { Config } from '../../schemas/config.js'
-import { validateRunFailure } from '../../schemas/host.js'
 import { type Pool, type RunId, token } from '../../schemas/ids.js'
-import { attemptOf } from '../../schemas/subjects.js'
-import { ANSWER, ASK, CHUNK, FROM_HOST, type Frame, MalformedFrame, monotonicMs, readJson, TO_HOST } from '../pipe.js'
+import { FROM_HOST, type Frame, monotonicMs, TO_HOST } from '../pipe.js'
 import { type Claimed, openClaims } from './claims.js'
 import { openHandBack } from './hand-back.js'
+import { openHostAsks } from './host-asks.js'
 import { type HostCalls, openHostCalls } from './host-calls.js'
 import type { HostEnd } from './host-end.js'
+import { logFailure, publishEvents } from './host-events.js'
 import type { GraphHost } from './host-process.js'
-import { HEARTBEAT_MS, isFenced, isUnreachable, openLeaseClient, STORE_MS } from './lease-client.js'
+import { HEARTBEAT_MS, openLeaseClient, STORE_MS } from './lease-client.js'
+import { openMisplaced } from './misplaced.js'
 import type { HostPool } from './pool.js'
 import { openRunSignals } from './run-signals.js'
-import { type ActiveRun, newActiveRun, openRunTable } from './run-table.js'
+import { type ActiveRun, isMuted, newActiveRun, openRunTable } from './run-table.js'
 import { openStopping } from './stopping.js'
 
 /** A claimed run goes back to the queue when no host was ready for this time. */
 const NO_HOST_MS = 30_000
 const MAX_SUSPECTS = 10_000
-const PAUSE_MS = 10_000
-/** The questions that a slot without a run may ask. */
-const READS = new Set<number>([ASK.get, ASK.list])
 /** While its host is blocked, the time left to a run is looked at this often. */
 const MIN_LIMIT_MS = 200
-/** A run of a graph that is not loaded here is given back after this time, so that another worker may take it. */
-const MISPLACED_MS = 1_000
-/** After this time it is charged: it ends as an error when no worker of the pool loads its graph. */
-const MISPLACED_LIMIT_MS = 60_000
-const MAX_MISPLACED = 10_000
-/** `id: 0`, `event: x` and `data: 0`, with their line ends. */
-const MIN_EVENT_BYTES = 22
 /** A stop without a broker for this time gives up on its runs: the process that stops us has ended the broker, too. */
 const CUT_OFF_MS = 1_000
 /** The part of the time to stop that is reserved for giving runs back. */
@@ -88,9 +78,9 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   const isolate = (graph_id: string, why: string) => hosts?.isolate(graph_id, why)
   const stopping = openStopping({ log, table, handBack, isolate, suspect })
   const claims = openClaims({ log, table, leases, signals, onClaimed: execute, onEnd: () => puller?.fill() })
+  const asks = openHostAsks(table, leases, stopping)
+  const misplaced = openMisplaced({ log, pool, handBack })
   const limit_ms = config.run_timeout_secs * 1000
-  /** Runs whose graph is not loaded here, and when the first of their attempts came. */
-  const misplaced = new Map<RunId, number>()
   let graphs: ReadonlySet<string> = new Set()
   let hosts: HostPool | null = null
   let puller: Puller | null = null
@@ -116,29 +106,11 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     const publisher = openPublisher(link, mux, rings, { run: run_id, attempt, resumable, budget, onSpent })
     const run = newActiveRun(run_id, lease, claimed, publisher)
     table.runs.set(run_id, run)
-    if (!graphs.has(lease.graph_id) && !claimed.cancelled) return giveBackMisplaced(run)
+    if (!graphs.has(lease.graph_id) && !claimed.cancelled) return misplaced.giveBack(run)
     table.waiting.add(run)
     if (claimed.cancelled) stopping.stop(run, 'cancel')
     else if (!open) handBack.giveBack(run, NOT_HERE)
     else assign(run)
-  }
-
-  /**
-   * Workers of one pool may load other graphs: during a deployment, or when two applications use the pool by mistake. The
-   * run is not charged while another worker may take it.
-   */
-  function giveBackMisplaced(run: ActiveRun): void {
-    const { run_id, graph_id, attempt } = run.lease
-    const since = misplaced.get(run.run_id) ?? Date.now()
-    misplaced.set(run.run_id, since)
-    if (misplaced.size > MAX_MISPLACED) misplaced.delete(misplaced.keys().next().value!)
-    log.warn({ run_id, graph_id, attempt, pool }, 'a run of this pool needs a graph that is not loaded here')
-    const charge = Date.now() - since > MISPLACED_LIMIT_MS
-    const error = {
-      error: 'GraphNotLoaded',
-      message: `Graph "${graph_id}" is not loaded by the workers of pool "${pool}"`,
-    }
-    setTimeout(() => handBack.giveBack(run, { charge, end: null, error }), MISPLACED_MS)
   }
 
   /** Starts a waiting run in a host, if there is one for it. */
@@ -189,87 +161,14 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   function onFrame(host: GraphHost, frame: Frame): void {
     if (frame.kind === FROM_HOST.called) return calls.onAnswer(host, frame)
     const run = table.get(host, frame.slot)
-    const isAsk = frame.kind === FROM_HOST.ask
-    if (run === undefined) {
-      if (isAsk && READS.has(frame.flags) && table.isLent(host, frame.slot)) return ask(host, frame, null)
-      foreign++
-    } else if (isAsk) ask(host, frame, run)
-    else if (frame.kind === FROM_HOST.chunk) publish(run, frame)
-    else if (frame.kind === FROM_HOST.failed) logFailure(run, frame)
+    if (frame.kind === FROM_HOST.ask) {
+      if (!asks.onAsk(host, frame, run)) foreign++
+    } else if (run === undefined) foreign++
+    else if (frame.kind === FROM_HOST.chunk) {
+      if (!publishEvents(run, frame)) foreign++
+    } else if (frame.kind === FROM_HOST.failed) logFailure(log, run, frame)
     else if (frame.kind === FROM_HOST.finish) finish(run, frame)
     else foreign++
-  }
-
-  /** One entry for an error of graph code. The error itself is in the finish of the run. */
-  function logFailure(run: ActiveRun, { body }: Frame): void {
-    if (isMuted(run)) return
-    const { error, message, stack, ...where } = readJson(body, validateRunFailure)
-    const { run_id, thread_id, attempt } = run.lease
-    log.error({ run_id, thread_id, attempt, ...where, err: errorFrom(error, message, stack) }, 'run failed')
-  }
-
-  /** The host numbers its events; ids of another attempt, or not greater than the last, are dropped. */
-  function publish(run: ActiveRun, { id, count, body, flags }: Frame): void {
-    if (isMuted(run)) return
-    if (count * MIN_EVENT_BYTES > body.length) throw new MalformedFrame(`${count} events do not fit into its body`)
-    const lastId = id + count - 1
-    const { attempt } = run.lease
-    if (attemptOf(id) !== attempt || attemptOf(lastId) !== attempt || id <= run.last_event_id || count === 0) {
-      foreign++
-      return
-    }
-    run.last_event_id = lastId
-    run.publisher.send(id, count, body, flags === CHUNK.v2)
-    if (run.isHostPaused || !run.publisher.isCongested()) return
-    run.isHostPaused = true
-    run.host?.pause()
-    void run.publisher.settled(PAUSE_MS).then(() => {
-      run.isHostPaused = false
-      run.host?.resume()
-    })
-  }
-
-  /**
-   * Reads checkpoints of the slot's own thread, whatever thread the host names, or saves them under its lease. `run` is
-   * null for a slot that is lent to a call: it may read and not save.
-   */
-  function ask(host: GraphHost, frame: Frame, run: ActiveRun | null): void {
-    const { slot, flags, id, body } = frame
-    if (run !== null && isMuted(run)) return host.send({ kind: TO_HOST.answer, slot, id, flags: ANSWER.refused })
-    if (run !== null && flags === ASK.save) return void answerAsk(host, frame, run, saveOf(run, body))
-    if (run !== null && flags === ASK.items) return void answerAsk(host, frame, run, leases.items(run.lease, body))
-    if (!READS.has(flags)) throw new MalformedFrame('its question is not known')
-    const query = { ...readJson(body, validateCheckpointQuery), thread_id: table.threadOf(host, slot) }
-    const bytes = Buffer.from(JSON.stringify(query))
-    const verb = flags === ASK.get ? 'get' : 'list'
-    void answerAsk(host, frame, run, leases.checkpoints(verb, run?.lease ?? null, bytes))
-  }
-
-  async function answerAsk(
-    host: GraphHost,
-    { slot, id }: Frame,
-    run: ActiveRun | null,
-    answer: Promise<Uint8Array>,
-  ): Promise<void> {
-    const reply = (flags: number, body?: Uint8Array) =>
-      host.send({ kind: TO_HOST.answer, slot, id, flags, ...(body ? { body } : {}) })
-    try {
-      reply(ANSWER.ok, await answer)
-    } catch (error) {
-      const reason = isFenced(error) ? 'lost' : isUnreachable(error) ? 'store' : null
-      if (run === null || reason === null)
-        return reply(ANSWER.failed, Buffer.from(JSON.stringify({ detail: (error as Error).message })))
-      stopping.stop(run, reason)
-      reply(ANSWER.refused)
-    }
-  }
-
-  function saveOf(run: ActiveRun, body: Uint8Array): Promise<Uint8Array> {
-    const save = leases.checkpoints('save', run.lease, body)
-    run.saves.add(save)
-    const done = () => void run.saves.delete(save)
-    save.then(done, done)
-    return save
   }
 
   function finish(run: ActiveRun, frame: Frame): void {
@@ -358,18 +257,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   }
 }
 
-/** An error as the logger serialises it: its `type` is the name where there is no constructor. */
-function errorFrom(name: string, message: string, stack: string | null): Error {
-  const error = new Error(message)
-  error.stack = stack ?? `${name}: ${message}`
-  return Object.defineProperties(error, { name: { value: name }, constructor: { value: null } })
-}
-
 const NOT_HERE = {
   charge: false,
   end: null,
   error: { error: 'WorkerLost', message: 'its worker could not go on with it' },
 } as const
-
-/** Nothing more of the run leaves this process. */
-const isMuted = (run: ActiveRun): boolean => run.stopReason === 'lost' || run.stopReason === 'store'

@@ -1,0 +1,48 @@
+/** What a host sends of its runs without a question: their events, and the errors of graph code. */
+import type { Log } from '../../bus/log.js'
+import { validateRunFailure } from '../../schemas/host.js'
+import { attemptOf } from '../../schemas/subjects.js'
+import { CHUNK, type Frame, MalformedFrame, readJson } from '../pipe.js'
+import { type ActiveRun, isMuted } from './run-table.js'
+
+/** A host whose run publishes faster than the broker takes events is paused for this time at most. */
+const PAUSE_MS = 10_000
+/** `id: 0`, `event: x` and `data: 0`, with their line ends. */
+const MIN_EVENT_BYTES = 22
+
+/**
+ * Publishes a frame of events. False: it was dropped, because its ids are of another attempt or not greater than the
+ * last. Throws a MalformedFrame when the events cannot fit into the frame.
+ */
+export function publishEvents(run: ActiveRun, { id, count, body, flags }: Frame): boolean {
+  if (isMuted(run)) return true
+  if (count * MIN_EVENT_BYTES > body.length) throw new MalformedFrame(`${count} events do not fit into its body`)
+  const lastId = id + count - 1
+  const { attempt } = run.lease
+  if (attemptOf(id) !== attempt || attemptOf(lastId) !== attempt || id <= run.last_event_id || count === 0) return false
+  run.last_event_id = lastId
+  run.publisher.send(id, count, body, flags === CHUNK.v2)
+  if (run.isHostPaused || !run.publisher.isCongested()) return true
+  run.isHostPaused = true
+  run.host?.pause()
+  void run.publisher.settled(PAUSE_MS).then(() => {
+    run.isHostPaused = false
+    run.host?.resume()
+  })
+  return true
+}
+
+/** One entry for an error of graph code. The error itself is in the finish of the run. */
+export function logFailure(log: Log, run: ActiveRun, { body }: Frame): void {
+  if (isMuted(run)) return
+  const { error, message, stack, ...where } = readJson(body, validateRunFailure)
+  const { run_id, thread_id, attempt } = run.lease
+  log.error({ run_id, thread_id, attempt, ...where, err: errorFrom(error, message, stack) }, 'run failed')
+}
+
+/** An error as the logger serialises it: its `type` is the name where there is no constructor. */
+function errorFrom(name: string, message: string, stack: string | null): Error {
+  const error = new Error(message)
+  error.stack = stack ?? `${name}: ${message}`
+  return Object.defineProperties(error, { name: { value: name }, constructor: { value: null } })
+}
