@@ -54,6 +54,12 @@ function sequenceOf(ack: string): number {
   return Number(tokens.length > 9 ? tokens[7] : tokens[5])
 }
 
+/** How often the broker has delivered the message, this time included. */
+function deliveriesOf(ack: string): number {
+  const tokens = ack.split('.')
+  return Number(tokens.length > 9 ? tokens[6] : tokens[4])
+}
+
 /** Jobs that one pull asks for at most: what a worker that stands still can keep from the others. */
 const MAX_BATCH = 32
 const MAX_PULLS = 2
@@ -70,6 +76,8 @@ interface Pull {
 export interface Puller {
   /** To be called when slots became free: requests more jobs when few are requested. */
   fill(): void
+  /** Jobs since the start, and those among them that had been delivered before. */
+  counts(): { jobs: number; redelivered: number }
   quiet(): void
 }
 
@@ -89,6 +97,8 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
   let open = true
   let heardAt = Date.now()
   let planned = false
+  let jobs = 0
+  let redelivered = 0
 
   const subscription = link.subscribe(`${inbox}.*`, message => {
     heardAt = Date.now()
@@ -136,6 +146,8 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
     count(1)
     const ack = message.reply
     if (ack === undefined) return
+    jobs++
+    if (deliveriesOf(ack) > 1) redelivered++
     const { run_id, thread_id } = JSON.parse(decoder.decode(message.data)) as WakeUp
     const say = (what: string) => nc.publish(ack, encoder.encode(what))
     onJob({
@@ -188,6 +200,7 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
 
   return {
     fill: plan,
+    counts: () => ({ jobs, redelivered }),
     quiet() {
       open = false
       off()

@@ -15,7 +15,7 @@ import {
 } from 'nats'
 import type { Config } from '../schemas/config.js'
 import type { Pool, RunId } from '../schemas/ids.js'
-import { chunks, consumerOf, EVENTS_STREAM, queue, RUNS_STREAM } from '../schemas/subjects.js'
+import { chunks, consumerOf, EVENTS_STREAM, poolOfConsumer, queue, RUNS_STREAM } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import type { Mux } from './mux.js'
 
@@ -136,4 +136,30 @@ export async function purgeEvents(link: Link, mux: Mux, run: RunId): Promise<voi
   await mux
     .ask(`$JS.API.STREAM.PURGE.${EVENTS_STREAM}`, body)
     .catch(error => link.log.warn({ err: error, run_id: run }, 'the stored events of a run were not removed'))
+}
+
+export interface QueueInfo {
+  pool: string
+  /** Wake-ups that no worker has. */
+  waiting: number
+  /** Wake-ups that workers have and that are not done. */
+  taken: number
+  /** Those among them that were delivered more than once. */
+  redelivered: number
+}
+
+/** The queues of all pools, and the bytes that the streams store. Throws when the broker does not answer. */
+export async function queueInfo(
+  link: Link,
+): Promise<{ queues: QueueInfo[]; streams: { name: string; bytes: number }[] }> {
+  const manager = await managerOf(link)
+  const queues: QueueInfo[] = []
+  for await (const { name, num_pending, num_ack_pending, num_redelivered } of manager.consumers.list(RUNS_STREAM)) {
+    const pool = poolOfConsumer(name)
+    if (pool !== null) queues.push({ pool, waiting: num_pending, taken: num_ack_pending, redelivered: num_redelivered })
+  }
+  const streams = await Promise.all(
+    [RUNS_STREAM, EVENTS_STREAM].map(async name => ({ name, bytes: (await manager.streams.info(name)).state.bytes })),
+  )
+  return { queues, streams }
 }

@@ -6,6 +6,7 @@ import type { Versions } from '../bus/versions.js'
 import type { AppConfig } from '../schemas/application.js'
 import type { Disconnect } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
+import type { Sample } from '../schemas/metrics.js'
 import type { RunView } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
 import type { EdgeAppHost } from './app/host.js'
@@ -15,6 +16,7 @@ import type { Clients } from './http/clients.js'
 import type { Exchange } from './http/exchange.js'
 import type { Stalls } from './http/outlet.js'
 import type { Penalty } from './http/penalty.js'
+import type { Traffic } from './http/traffic.js'
 import type { Library } from './library.js'
 import type { Watch } from './watch.js'
 import type { Wheel } from './wheel.js'
@@ -34,6 +36,9 @@ export interface Edge {
   /** Slows down clients that guess the control key. */
   penalty: Penalty
   versions: Versions
+  /** Requests of each route. */
+  traffic: Traffic
+  metrics: { collect(edge: Edge): Promise<Sample[]> }
   /** The LangGraph of the built-in application. */
   library: Library
   controlKey: ControlKey

@@ -16,10 +16,12 @@ import { openBudget } from './http/body.js'
 import { openClients } from './http/clients.js'
 import { openStalls } from './http/outlet.js'
 import { openPenalty } from './http/penalty.js'
+import { openTraffic } from './http/traffic.js'
 import { openLibrary } from './library.js'
+import { metrics, openMetrics } from './metrics.js'
 import { openEvents, sendCommand } from './protocols/v2.js'
 import { EventSocket } from './protocols/v2-socket.js'
-import type { AnswerKind } from './routes.js'
+import { type AnswerKind, ROUTES } from './routes.js'
 import { type Answerer, listen } from './server.js'
 import { cancelRun } from './streams/run-cancel.js'
 import { createRun, joinStream, joinWait } from './streams/runs.js'
@@ -43,6 +45,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   const mux = openMux(link)
   const caller = openCaller(link)
   const stopping = new AbortController()
+  const figures = openMetrics(mux)
   const edge: Edge = {
     config,
     application,
@@ -56,6 +59,8 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     clients: openClients(config.streams_per_address),
     penalty: openPenalty(),
     versions: readVersions(),
+    traffic: openTraffic(ROUTES),
+    metrics: figures,
     library: openLibrary(link, caller),
     controlKey: openControlKey(config, caller),
     appHost,
@@ -68,6 +73,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     edge.wheel.close()
     edge.watch.close()
     edge.stalls.close()
+    figures.close()
     caller.close()
     mux.close()
   }
@@ -114,4 +120,5 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   ok: exchange => ok(edge, exchange),
   ready: exchange => ready(edge, exchange),
   info: exchange => info(edge, exchange),
+  metrics: exchange => metrics(edge, exchange),
 })

@@ -23,6 +23,7 @@ export type AnswerKind =
   | 'ok'
   | 'ready'
   | 'info'
+  | 'metrics'
 
 export interface Row {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -50,6 +51,8 @@ export const CONTROL = /^\/v[12]\//
 export const CONTROL_PREFIX = '/api-host'
 
 export interface Route extends Row {
+  /** Its place in the table. */
+  index: number
   /** Names of the path's parameters, in order. */
   params: string[]
   control: boolean
@@ -76,6 +79,7 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/ok', answer: 'ok', subject: rpc('system', 'check'), auth: 'public' },
   { method: 'GET', path: '/ready', answer: 'ready', subject: rpc('system', 'ready'), auth: 'public' },
   { method: 'GET', path: '/info', answer: 'info', subject: '', auth: 'public' },
+  { method: 'GET', path: '/metrics', answer: 'metrics', subject: rpc('system', 'metrics'), auth: 'public' },
   { method: 'POST', path: '/internal/truncate', answer: 'json', subject: rpc('system', 'truncate'), auth: 'public', test: true },
 
   { method: 'POST', path: '/assistants', answer: 'json', subject: rpc('assistants', 'create'), auth: ['assistants:create'] },
@@ -180,8 +184,9 @@ const GROUPS: readonly [path: RegExp, groups: readonly RouteGroup[]][] = [
   [/^\/ui\//, ['ui']],
 ]
 
-export const ROUTES: readonly Route[] = ROWS.map(row => ({
+export const ROUTES: readonly Route[] = ROWS.map((row, index) => ({
   ...row,
+  index,
   params: [...row.path.matchAll(/:(\w+)/g)].map(([, name]) => name!),
   control: CONTROL.test(row.path),
   repeats: row.repeats ?? row.method === 'GET',
@@ -198,7 +203,6 @@ function groupsOf(path: string): readonly RouteGroup[] {
 const NOT_SERVED: readonly [path: RegExp, what: string][] = [
   [/^\/mcp\/?$/, 'MCP'],
   [/^\/a2a\/[^/]+$|^\/\.well-known\/agent-card\.json$/, 'A2A'],
-  [/^\/metrics$/, 'metrics'],
   [/^\/docs$|^\/openapi\.json$/, 'the OpenAPI document'],
   [/^\/ui\/./, 'user interface components'],
 ]

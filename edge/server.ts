@@ -66,8 +66,9 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       return missing === null ? exchange.refuse('not_found') : exchange.error(501, missing)
     }
     if (typeof found === 'string') return exchange.refuse('method_not_allowed', undefined, { Allow: found })
-    exchange.params = decodeParams(found)
     const { route } = found
+    countWhenOver(exchange, route)
+    exchange.params = decodeParams(found)
     if (route.control && received.key === '') return exchange.refuse('unauthorized', NO_KEY, CHALLENGE)
     // A GET is answered without waiting for a body: a reconnecting SDK repeats the headers of its POST.
     if (route.method === 'GET') return run(exchange, route, NOTHING)
@@ -112,6 +113,14 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       void answer(exchange, route, body)?.catch(error => failed(exchange, error))
     } catch (error) {
       failed(exchange, error)
+    }
+  }
+
+  function countWhenOver(exchange: Exchange, route: Route): void {
+    const { onOver } = exchange
+    exchange.onOver = () => {
+      edge.traffic.count(route, exchange)
+      onOver?.()
     }
   }
 

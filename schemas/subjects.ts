@@ -56,6 +56,8 @@ export const PROBE_CHUNK = 'chunk.$probe.0'
 export const RUNS_STREAM = 'RUNS'
 export const EVENTS_STREAM = 'EVENTS'
 export const consumerOf = (pool: Pool): string => `pool_${pool}`
+/** The pool of a consumer; null for a consumer of another kind. */
+export const poolOfConsumer = (name: string): string | null => (name.startsWith('pool_') ? name.slice(5) : null)
 
 /** Event ids of an attempt start at (attempt − 1) · 10⁹ (design: classic event id). */
 const IDS_PER_ATTEMPT = 1_000_000_000

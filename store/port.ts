@@ -472,6 +472,8 @@ export interface Store {
      * checks.
      */
     unsettled(limit: number, after?: RunCursor): Promise<RunSummary[]>
+    /** How many runs run, and how many wait: an index is counted, no row is read. */
+    counts(): Promise<{ pending: number; running: number }>
     /** Running runs in the order of their ids, after `after`. */
     running(limit: number, after?: string): Promise<RunningRun[]>
     /** Runs of a thread, newest first; equal times are ordered by id. */

@@ -100,6 +100,10 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       get: async id => decode([...RUN, ...PAYLOAD], await reader.call<Row>(['runs.get', id])),
       summary: async ids => summaries(await reader.call(['runs.summary', ids])),
       unsettled: async (limit, after) => summaries(await reader.call(['runs.unsettled', limit, after])),
+      counts: async () => {
+        const [open, running] = await scan<[number, number]>('runs.counts')
+        return { pending: open - running, running }
+      },
       running: async (limit, after) => {
         const rows = await reader.call<[string, number, number][]>(['runs.running', limit, after])
         return rows.map(([run_id, attempt, heartbeats]) => ({ run_id, attempt, heartbeats }))

@@ -64,6 +64,10 @@ export class Exchange {
   releaseBody: () => void = () => {}
   /** True once the answer is complete, or the client left: nothing more can be sent. */
   over = false
+  /** Of the answer; 0 while there is none. */
+  status = 0
+  /** When the head of the request had arrived, in ms of `performance.now()`. */
+  readonly started = performance.now()
   private begun = false
   private replying = false
 
@@ -132,7 +136,7 @@ export class Exchange {
     return this.over ? '' : Buffer.from(this.res.getRemoteAddressAsText()).toString()
   }
 
-  /** The whole answer at once; null means no body. */
+  /** The whole answer at once; null means no body. A body is JSON unless `headers` give its Content-Type. */
   reply(status: number, body: string | Uint8Array | null, headers?: Headers): void {
     if (this.over || this.begun || this.replying) return
     this.replying = true
@@ -145,7 +149,8 @@ export class Exchange {
     if (this.over) return
     this.res.cork(() => {
       this.writeHead(status, headers)
-      if (body !== null) this.res.writeHeader('Content-Type', 'application/json')
+      if (body !== null && headers?.['Content-Type'] === undefined)
+        this.res.writeHeader('Content-Type', 'application/json')
       if (this.method === 'HEAD' || (body === null && status === 204)) this.endEmpty()
       // Sends Content-Length: 0; without it a client waits for the connection to close.
       else if (body === null) this.res.end('', this.received.close)
@@ -242,6 +247,7 @@ export class Exchange {
 
   private writeHead(status: number, headers: Headers | undefined): void {
     const { res } = this
+    this.status = status
     res.writeStatus(`${status} ${REASONS[status] ?? 'Status'}`)
     res.writeHeader('x-request-id', this.requestId)
     res.writeHeader('X-Content-Type-Options', 'nosniff')

@@ -58,6 +58,13 @@ function runReads(all: Collections, { one, rows }: Find): Store['runs'] {
         },
         { sort: OLDEST, limit },
       ),
+    async counts() {
+      const [open, running] = await Promise.all([
+        all.runs.countDocuments({ _open: true, created_at: { $gte: 0 } }),
+        all.runs.countDocuments({ status: 'running' }),
+      ])
+      return { pending: Math.max(0, open - running), running }
+    },
     async running(limit, after = '') {
       const projection = { attempt: 1, heartbeats: 1 }
       const found = all.runs.find({ status: 'running', _id: { $gt: after } }, { projection, sort: { _id: 1 }, limit })

@@ -86,6 +86,13 @@ export function reads(db: Database) {
         [after?.created_at ?? -1, after?.run_id ?? '', limit],
       ),
 
+    'runs.counts': () =>
+      get(
+        `SELECT (SELECT COUNT(*) FROM runs WHERE status IN ('accepting', 'pending', 'running')),
+          (SELECT COUNT(*) FROM runs WHERE status = 'running')`,
+        [],
+      ),
+
     'runs.running': (_, limit: number, after = '') =>
       all(
         "SELECT run_id, attempt, heartbeats FROM runs WHERE status = 'running' AND run_id > ? ORDER BY run_id LIMIT ?",

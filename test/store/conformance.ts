@@ -607,8 +607,10 @@ export function conformance(
     t.test('running and unsettled runs come page by page', async t => {
       const { thread_id } = await newThread()
       const ids: string[] = []
+      const before = await store.runs.counts()
       for (const status of ['running', 'pending', 'running', 'success', 'running'] as const)
         ids.push((await newRun(thread_id, { status, attempt: 2, token: 't', heartbeats: 7 })).run_id)
+      t.same(await store.runs.counts(), { pending: before.pending + 1, running: before.running + 3 })
       const running = [ids[0]!, ids[2]!, ids[4]!].sort()
       const found: { run_id: string; attempt: number; heartbeats: number }[] = []
       for (

@@ -355,6 +355,7 @@ t.test('every statement goes through an index', async t => {
   ways['runs.unsettled']([], 1)
   ways['runs.unsettled']([], 1, runRow)
   ways['runs.running']([], 1, 'r')
+  ways['runs.counts']()
   ways['threads.busy']([], 1, 1, row)
   const place = { created_at: 1, run_id: 'r' }
   ways['runs.list']([], { thread_id: 'x', limit: 1 })

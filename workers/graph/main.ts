@@ -1,9 +1,11 @@
 /** The graph worker of a pool: hosts, supervisor, and the calls that need graph code. */
 import { statSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { type Caller, openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
+import { answerMetrics, sample } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
 import { bytesHandler, jsonHandler, serve } from '../../bus/serve.js'
 import type { Registration } from '../../schemas/announcements.js'
@@ -45,6 +47,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const caller = openCaller(link)
   const supervisor = openSupervisor({ config, link, mux, caller, pool, worker: `${pool}-${process.pid}` })
   const loaded_at = Date.now()
+  let hostEnds = 0
   const hosts = startPool({
     app,
     count: config.hosts,
@@ -54,7 +57,10 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     log: link.log,
     onFrame: supervisor.onFrame,
     onBlocked: supervisor.onBlocked,
-    onHostEnd: supervisor.onHostEnd,
+    onHostEnd(host, end) {
+      hostEnds++
+      supervisor.onHostEnd(host, end)
+    },
     onChange: supervisor.fill,
   })
   life.push({ name: 'hosts', stop: () => hosts.stop() })
@@ -129,6 +135,18 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const isReady = (verb: string) => !(verb in onThreads) || hosts.canAnswer()
   const served = serve(link, `host.${pool}`, 'graphs', { ...onThreads, ...onGraphs, embed }, { isReady })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
+  const metrics = answerMetrics(link, { role: 'graphs', worker: `${hostname()}.${process.pid}.${pool}` }, () => {
+    const { jobs, redelivered } = supervisor.jobs()
+    return [
+      sample('weft_pool_slots', config.slots, { pool }),
+      sample('weft_pool_running', supervisor.running(), { pool }),
+      sample('weft_pool_jobs_total', jobs, { pool }),
+      sample('weft_pool_redeliveries_total', redelivered, { pool }),
+      sample('weft_hosts', hosts.all().length, { pool }),
+      sample('weft_host_ends_total', hostEnds, { pool }),
+    ]
+  })
+  life.push({ name: 'metrics', quiet: () => metrics.close() })
   supervisor.start(
     hosts,
     graphs.map(graph => graph.graph_id),

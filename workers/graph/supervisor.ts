@@ -62,6 +62,8 @@ export interface Supervisor {
   /** Frames dropped because their slot was not assigned. */
   foreignFrames(): number
   running(): number
+  /** Wake-ups since the start. */
+  jobs(): ReturnType<Puller['counts']>
   quiet(): void
   stop(ms: number): Promise<void>
 }
@@ -228,6 +230,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     callAny: calls.callAny,
     foreignFrames: () => foreign,
     running: table.size,
+    jobs: () => puller?.counts() ?? { jobs: 0, redelivered: 0 },
     quiet() {
       open = false
       claims.quiet()

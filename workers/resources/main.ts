@@ -25,6 +25,7 @@ import { items } from './items/rpc.js'
 import { control, controlDigest } from './keys/control-key.js'
 import { provedRing, renewSecrets } from './keys/renew.js'
 import { openAppWebhooks } from './keys/webhook-settings.js'
+import { measureWrites, reportMetrics } from './metrics.js'
 import { commands } from './protocols/v2.js'
 import { providers } from './providers.js'
 import { openPoolSettings } from './rows/pool-settings.js'
@@ -45,7 +46,8 @@ import { workspaceOf } from './workspace.js'
 export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
   await mkdir(config.data, { recursive: true, mode: 0o700 })
   const holders = openHolders()
-  const store = trackHeartbeats(await openStore(config, link), holders)
+  const { store: measured, figures } = measureWrites(await openStore(config, link))
+  const store = trackHeartbeats(measured, holders)
   life.push({ name: 'store', stop: () => store.close() })
   const mux = openMux(link)
   const onConflict = (error: Error) => {
@@ -114,6 +116,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   void renewSecrets({ store, ring: deps.ring, log: link.log }).catch(error =>
     link.log.warn({ err: error }, 'secrets could not be re-encrypted'),
   )
+  reportMetrics(deps, figures, life)
   deps.alarms.start(deps)
   life.push({ name: 'alarms', quiet: () => deps.alarms.stop() })
   const sweeper = startSweeper(deps)

@@ -5,6 +5,7 @@ import { fail } from '../../schemas/errors.js'
 import { type Truncate, validateTruncate } from '../../schemas/truncate.js'
 import { appOf } from './apps.js'
 import type { Deps } from './context.js'
+import { clusterMetrics } from './metrics.js'
 import { truncate } from './truncate.js'
 
 export const system = (deps: Deps) => ({
@@ -12,6 +13,7 @@ export const system = (deps: Deps) => ({
     await truncate(deps, body)
     return { head: { status: 204 } }
   }),
+  metrics: bytesHandler(async () => ({ body: JSON.stringify(await clusterMetrics(deps)) })),
   ...checks(deps),
 })
 

@@ -1,0 +1,196 @@
+/**
+ * Metrics. A worker counts in plain arrays and reports when an edge asks, so that nothing is sent while nobody scrapes;
+ * the edge turns the reports into the text of Prometheus.
+ */
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { Registry } from 'prom-client'
+import {
+  BOUNDS,
+  METRICS,
+  type MetricName,
+  type MetricsReport,
+  type Sample,
+  validateMetricsReport,
+} from '../schemas/metrics.js'
+import { event } from '../schemas/subjects.js'
+import type { Link } from './connect.js'
+import type { Mux } from './mux.js'
+
+const ASKED = event('metrics', 'asked')
+/** An answer that takes longer is missing in this scrape. */
+const ANSWER_MS = 1_000
+/** Workers that were not known before have this time. */
+const NEWCOMER_MS = 150
+/** Reports and samples in them are bounded: a worker that lies costs its own figures only. */
+const MAX_REPORTS = 1_000
+const decoder = new TextDecoder()
+const encoder = new TextEncoder()
+
+/** One sample, with the name checked. */
+export const sample = (name: MetricName, value: number, labels?: { [label: string]: string }): Sample =>
+  labels === undefined ? { name, value } : { name, labels, value }
+
+export interface Histogram {
+  observe(seconds: number): void
+  sample(name: MetricName, labels?: { [label: string]: string }): Sample
+}
+
+export function openHistogram(): Histogram {
+  const counts = new Array<number>(BOUNDS.length + 1).fill(0)
+  let sum = 0
+  return {
+    observe(seconds) {
+      let i = 0
+      while (i < BOUNDS.length && seconds > BOUNDS[i]!) i++
+      counts[i]!++
+      sum += seconds
+    },
+    sample: (name, labels) => ({ name, counts: [...counts], sum, ...(labels === undefined ? {} : { labels }) }),
+  }
+}
+
+/** Figures of this process; the delay of the event loop is that since the last call. */
+export function openProcessFigures(): { samples(): Sample[]; close(): void } {
+  const delay: IntervalHistogram = monitorEventLoopDelay({ resolution: 20 })
+  delay.enable()
+  return {
+    samples() {
+      const { user, system } = process.cpuUsage()
+      const quantiles = [50, 99, 100].map(percent =>
+        sample('weft_event_loop_delay_seconds', delay.percentile(percent) / 1e9, { quantile: `${percent / 100}` }),
+      )
+      delay.reset()
+      return [
+        ...quantiles,
+        sample('weft_process_resident_bytes', process.memoryUsage.rss()),
+        sample('weft_process_cpu_seconds_total', (user + system) / 1e6),
+        sample('weft_up', 1),
+      ]
+    },
+    close: () => delay.disable(),
+  }
+}
+
+/** Answers edges that ask for the figures of this worker, until it is closed. */
+export function answerMetrics(
+  link: Link,
+  { role, worker }: Pick<MetricsReport, 'role' | 'worker'>,
+  collect: () => Sample[] | Promise<Sample[]>,
+): { close(): void } {
+  const figures = openProcessFigures()
+  const subscription = link.subscribe(ASKED, message => {
+    void Promise.resolve(collect())
+      .then(samples =>
+        message.respond(
+          encoder.encode(
+            JSON.stringify({ role, worker, samples: [...samples, ...figures.samples()] } satisfies MetricsReport),
+          ),
+        ),
+      )
+      .catch(error => link.log.warn({ err: error }, 'the metrics could not be reported'))
+  })
+  return {
+    close() {
+      subscription.unsubscribe()
+      figures.close()
+    },
+  }
+}
+
+/** Asks all workers. It ends when those that answered the last time have answered, at the latest after a second. */
+export function openReports(mux: Mux): { ask(): Promise<MetricsReport[]> } {
+  let known = new Set<string>()
+  return {
+    async ask() {
+      const reports = new Map<string, MetricsReport>()
+      const asked = performance.now()
+      const timer = { isOver: false }
+      const collected = mux.many(
+        ASKED,
+        new Uint8Array(),
+        message => {
+          const parsed = validateMetricsReport(JSON.parse(decoder.decode(message.data)))
+          if (parsed.success && reports.size < MAX_REPORTS)
+            reports.set(`${parsed.data.role} ${parsed.data.worker}`, parsed.data)
+          return timer.isOver || isComplete(reports, known, asked)
+        },
+        ANSWER_MS,
+      )
+      await Promise.race([collected.catch(() => {}), pause(reports, () => known, asked)])
+      timer.isOver = true
+      known = new Set(reports.keys())
+      return [...reports.values()]
+    },
+  }
+}
+
+const isComplete = (reports: ReadonlyMap<string, unknown>, known: ReadonlySet<string>, asked: number): boolean =>
+  performance.now() - asked >= NEWCOMER_MS && [...known].every(name => reports.has(name))
+
+/** Ends when all are complete, without a further answer. */
+async function pause(
+  reports: ReadonlyMap<string, unknown>,
+  known: () => ReadonlySet<string>,
+  asked: number,
+): Promise<void> {
+  while (performance.now() - asked < ANSWER_MS && !isComplete(reports, known(), asked))
+    await new Promise(done => setTimeout(done, NEWCOMER_MS / 3))
+}
+
+const LABEL = /^[a-z][a-z_]{0,31}$/
+
+/**
+ * The samples of a report, with labels for its worker. What would make Prometheus refuse the whole answer is left out:
+ * an unknown name, a label that is no name, a sample that comes twice.
+ */
+export function samplesOf({ role, worker, samples }: MetricsReport): Sample[] {
+  const found = new Map<string, Sample>()
+  for (const one of samples) {
+    const labels = { ...one.labels, role, worker }
+    if (!Object.hasOwn(METRICS, one.name) || !Object.keys(labels).every(label => LABEL.test(label))) continue
+    found.set(JSON.stringify([one.name, Object.entries(labels).sort()]), { ...one, labels })
+  }
+  return [...found.values()]
+}
+
+/** The text of Prometheus. */
+export async function expositionOf(samples: readonly Sample[]): Promise<{ type: string; text: string }> {
+  const registry = new Registry()
+  const byName = new Map<string, Sample[]>()
+  for (const one of samples) {
+    const known = byName.get(one.name)
+    if (known === undefined) byName.set(one.name, [one])
+    else known.push(one)
+  }
+  for (const [name, found] of byName) {
+    if (!Object.hasOwn(METRICS, name)) continue
+    const { type, help } = METRICS[name as MetricName]
+    const values = found.flatMap(one => (type === 'histogram' ? bucketsOf(one) : plainValue(one)))
+    const metric = { name, get: async () => ({ name, help, type, aggregator: 'sum', values }) }
+    registry.registerMetric(metric as unknown as Parameters<typeof registry.registerMetric>[0])
+  }
+  return { type: registry.contentType, text: await registry.metrics() }
+}
+
+type Labels = { [label: string]: string | number }
+interface Value {
+  value: number
+  labels: Labels
+  metricName?: string
+}
+
+const plainValue = ({ value, labels = {} }: Sample): Value[] => (value === undefined ? [] : [{ value, labels }])
+
+function bucketsOf({ name, labels = {}, counts, sum = 0 }: Sample): Value[] {
+  if (counts === undefined) return []
+  let total = 0
+  const buckets = counts.map((count, i) => {
+    total += count
+    return { value: total, labels: { ...labels, le: BOUNDS[i] ?? '+Inf' }, metricName: `${name}_bucket` }
+  })
+  return [
+    ...buckets,
+    { value: sum, labels, metricName: `${name}_sum` },
+    { value: total, labels, metricName: `${name}_count` },
+  ]
+}

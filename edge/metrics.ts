@@ -1,0 +1,102 @@
+/**
+ * `/metrics`: the figures of this edge, of all workers, and of the queues (API: assistants-crons-store 5). Workers are
+ * asked when somebody scrapes, at most once in 5 s.
+ */
+import { expositionOf, openProcessFigures, openReports, sample, samplesOf } from '../bus/metrics.js'
+import type { Mux } from '../bus/mux.js'
+import { fail } from '../schemas/errors.js'
+import { type ClusterMetrics, type MetricsReport, type Sample, validateClusterMetrics } from '../schemas/metrics.js'
+import { rpc } from '../schemas/subjects.js'
+import type { Edge } from './context.js'
+import type { Exchange } from './http/exchange.js'
+
+const CACHE_MS = 5_000
+const CLUSTER_MS = 2_000
+const decoder = new TextDecoder()
+
+export interface Metrics {
+  /** All samples; concurrent callers and those of the next 5 s share one question to the workers. */
+  collect(edge: Edge): Promise<Sample[]>
+  close(): void
+}
+
+export function openMetrics(mux: Mux): Metrics {
+  const reports = openReports(mux)
+  const figures = openProcessFigures()
+  let cached: { samples: Promise<Sample[]>; until: number } | null = null
+
+  async function collect(edge: Edge): Promise<Sample[]> {
+    const [found, cluster] = await Promise.all([reports.ask(), askCluster(edge)])
+    const own = [
+      sample('weft_edge_open_requests', edge.open.size),
+      sample('weft_edge_open_sockets', edge.sockets.size),
+      ...figures.samples().map(one => ({ ...one, labels: { ...one.labels, role: 'edge' } })),
+    ]
+    return [...edge.traffic.samples(), ...own, ...slotsOf(found), ...cluster.samples, ...found.flatMap(samplesOf)]
+  }
+
+  return {
+    collect(edge) {
+      if (cached === null || cached.until < Date.now())
+        cached = { samples: collect(edge), until: Date.now() + CACHE_MS }
+      return cached.samples
+    },
+    close: () => figures.close(),
+  }
+}
+
+/** Empty while no resource worker answers: the other figures are wanted most of all then. */
+async function askCluster({ caller, link }: Edge): Promise<ClusterMetrics> {
+  try {
+    const head = { request_id: 'metrics' }
+    const { body } = await caller.ask(rpc('system', 'metrics'), head, undefined, { timeout: CLUSTER_MS, patience: 0 })
+    const parsed = validateClusterMetrics(JSON.parse(decoder.decode(body)))
+    if (parsed.success) return parsed.data
+  } catch (error) {
+    link.log.warn({ err: error }, 'no resource worker answers the question for metrics')
+  }
+  return { samples: [] }
+}
+
+/** The slots of all graph workers, under the names of the platform. */
+function slotsOf(reports: readonly MetricsReport[]): Sample[] {
+  const all = reports.flatMap(({ samples }) => samples)
+  const sum = (name: string) => all.reduce((total, one) => total + (one.name === name ? (one.value ?? 0) : 0), 0)
+  const [max, active] = [sum('weft_pool_slots'), sum('weft_pool_running')]
+  return [
+    sample('lg_api_workers_max', max),
+    sample('lg_api_workers_active', active),
+    sample('lg_api_workers_available', Math.max(0, max - active)),
+  ]
+}
+
+/** `?format=json`, or the text of Prometheus. A deployment has no metrics of its own. */
+export async function metrics(edge: Edge, exchange: Exchange): Promise<void> {
+  if (exchange.mount !== null) return exchange.refuse('not_found')
+  const format = new URLSearchParams(exchange.query).get('format') ?? 'prometheus'
+  if (format !== 'prometheus' && format !== 'json')
+    throw fail('invalid', `format: expected prometheus or json, got "${format.slice(0, 80)}"`)
+  const samples = await edge.metrics.collect(edge)
+  if (format === 'json') return exchange.reply(200, JSON.stringify(asJson(samples)))
+  const { type, text } = await expositionOf(samples)
+  exchange.reply(200, text, { 'Content-Type': type })
+}
+
+/** `queue` and `workers` as the platform names them, and all samples. */
+function asJson(samples: readonly Sample[]) {
+  const value = (name: string) => samples.find(one => one.name === name)?.value ?? 0
+  const ages = samples.flatMap(one => (one.name === 'weft_queue_oldest_seconds' ? (one.value ?? []) : []))
+  return {
+    queue: {
+      n_pending: value('lg_api_num_pending_runs'),
+      n_running: value('lg_api_num_running_runs'),
+      max_age_secs: ages.length === 0 ? null : Math.max(...ages),
+    },
+    workers: {
+      max: value('lg_api_workers_max'),
+      active: value('lg_api_workers_active'),
+      available: value('lg_api_workers_available'),
+    },
+    samples,
+  }
+}

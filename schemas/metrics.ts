@@ -1,0 +1,77 @@
+/** The figures of `/metrics` (API: assistants-crons-store 5), and how workers report theirs to an edge. */
+import typia, { type tags } from 'typia'
+
+interface Metric {
+  type: 'counter' | 'gauge' | 'histogram'
+  help: string
+}
+
+/** Every metric. The names `lg_api_*` are those of the platform. */
+export const METRICS = {
+  lg_api_num_pending_runs: { type: 'gauge', help: 'Runs that wait, also those that start later.' },
+  lg_api_num_running_runs: { type: 'gauge', help: 'Runs in execution.' },
+  lg_api_workers_max: { type: 'gauge', help: 'Runs that all graph workers may execute at the same time.' },
+  lg_api_workers_active: { type: 'gauge', help: 'Slots of graph workers in use.' },
+  lg_api_workers_available: { type: 'gauge', help: 'Free slots of graph workers.' },
+  lg_api_http_requests_total: { type: 'counter', help: 'Answered requests, by route and status class.' },
+  lg_api_http_requests_latency_seconds: {
+    type: 'histogram',
+    help: 'Time from the head of a request to the end of its answer; for streams their duration.',
+  },
+  weft_edge_open_requests: { type: 'gauge', help: 'Requests without an answer yet, and open streams.' },
+  weft_edge_open_sockets: { type: 'gauge', help: 'Open WebSockets.' },
+  weft_queue_waiting: { type: 'gauge', help: 'Wake-ups of a pool that no graph worker has taken.' },
+  weft_queue_taken: { type: 'gauge', help: 'Wake-ups of a pool that graph workers have taken and not finished.' },
+  weft_queue_redelivered: { type: 'gauge', help: 'Taken wake-ups that were delivered more than once.' },
+  weft_queue_oldest_seconds: { type: 'gauge', help: 'Age of the oldest run of a pool that waits and may start.' },
+  weft_stream_bytes: { type: 'gauge', help: 'Bytes that a stream of the broker stores.' },
+  weft_pool_slots: { type: 'gauge', help: 'Runs that a graph worker may execute at the same time.' },
+  weft_pool_running: { type: 'gauge', help: 'Runs that a graph worker executes.' },
+  weft_pool_jobs_total: { type: 'counter', help: 'Wake-ups that a graph worker has received.' },
+  weft_pool_redeliveries_total: { type: 'counter', help: 'Received wake-ups that had been delivered before.' },
+  weft_hosts: { type: 'gauge', help: 'Graph hosts of a graph worker.' },
+  weft_host_ends_total: { type: 'counter', help: 'Graph hosts that ended by themselves or were killed.' },
+  weft_store_write_seconds: { type: 'histogram', help: 'Time of a write to the store.' },
+  weft_store_failures_total: { type: 'counter', help: 'Writes to the store that threw.' },
+  weft_store_ping_seconds: {
+    type: 'gauge',
+    help: 'Time of a small read of the store, when the metrics were asked for.',
+  },
+  weft_webhooks_under_way: { type: 'gauge', help: 'Deliveries of webhooks that wait for an answer.' },
+  weft_event_loop_delay_seconds: { type: 'gauge', help: 'Delay of the event loop since the last report, by quantile.' },
+  weft_process_resident_bytes: { type: 'gauge', help: 'Memory of the process.' },
+  weft_process_cpu_seconds_total: { type: 'counter', help: 'CPU time of the process.' },
+  weft_up: { type: 'gauge', help: '1 for each process that has reported.' },
+} as const satisfies { [name: string]: Metric }
+export type MetricName = keyof typeof METRICS
+
+/** Upper bounds of histograms in seconds; a last bucket holds what is above. */
+export const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const
+
+type Count = number & tags.Minimum<0>
+
+/** One figure; a histogram has `counts` (one more than BOUNDS, not cumulative) and their `sum`. */
+export interface Sample {
+  name: string & tags.MaxLength<64>
+  labels?: { [label: string]: string & tags.MaxLength<128> }
+  value?: number
+  counts?: Count[] & tags.MinItems<16> & tags.MaxItems<16>
+  sum?: number
+}
+
+/** The answer of a worker to `event.metrics.asked`. */
+export interface MetricsReport {
+  role: 'resources' | 'graphs'
+  /** Unique among the workers of the role. */
+  worker: string & tags.MinLength<1> & tags.MaxLength<128>
+  samples: Sample[] & tags.MaxItems<1000>
+}
+
+export const validateMetricsReport = typia.createValidate<MetricsReport>()
+
+/** The answer of rpc.system.metrics: figures that are the same for all workers. */
+export interface ClusterMetrics {
+  samples: Sample[]
+}
+
+export const validateClusterMetrics = typia.createValidate<ClusterMetrics>()

@@ -1,0 +1,74 @@
+/** `/metrics` of a whole server (API: assistants-crons-store 5). */
+import t from 'tap'
+import { startCluster } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+import { until } from '../helpers/steps.js'
+
+t.setTimeout(60_000)
+
+const LINE = /^([a-z_]+)(?:\{(.*)\})? (\S+)$/
+
+/** Each line of the text; fails on a line that Prometheus would refuse, and on one that comes twice. */
+function parse(text: string) {
+  const seen = new Set<string>()
+  return text.split('\n').flatMap(line => {
+    if (line === '' || line.startsWith('# HELP ') || line.startsWith('# TYPE ')) return []
+    const [, name, labels = '', value] = LINE.exec(line) ?? []
+    if (name === undefined || !Number.isFinite(Number(value))) throw new Error(`no sample: ${line}`)
+    const key = `${name}{${labels}}`
+    if (seen.has(key)) throw new Error(`twice: ${line}`)
+    seen.add(key)
+    return [{ name, labels, value: Number(value) }]
+  })
+}
+
+t.test('figures of the edge, the workers, the queues and the store', async t => {
+  const cluster = await startCluster({ app: 'test/apps/basic', flags: ['--slots', '50'] })
+  t.teardown(() => cluster.stop())
+  const client = lines[0]!.connect(cluster.url)
+  await client.runs.wait(null, 'echo', { input: {} })
+  await client.runs.wait(null, 'echo', { input: {} })
+  const { thread_id } = await client.threads.create()
+  const slow = await client.runs.create(thread_id, 'slow', { input: { ms: 30_000 } })
+  await client.runs.create(thread_id, 'echo', { input: {}, multitaskStrategy: 'enqueue' })
+  await until(async () => (await client.runs.get(thread_id, slow.run_id)).status === 'running')
+  await fetch(`${cluster.url}/threads/${thread_id.replace(/.$/, '?')}`)
+
+  const answer = await fetch(`${cluster.url}/metrics`)
+  t.equal(answer.status, 200)
+  t.equal(answer.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
+  const samples = parse(await answer.text())
+  const value = (name: string, ...labels: string[]) =>
+    samples.find(one => one.name === name && labels.every(label => one.labels.includes(label)))?.value
+  t.equal(value('lg_api_workers_max'), 50)
+  t.equal(value('lg_api_workers_active'), 1)
+  t.equal(value('lg_api_workers_available'), 49)
+  t.equal(value('lg_api_num_running_runs'), 1)
+  t.equal(value('lg_api_num_pending_runs'), 1)
+  t.equal(value('lg_api_http_requests_total', 'method="POST"', 'path="/runs/wait"', 'status="2xx"'), 2)
+  t.equal(value('lg_api_http_requests_latency_seconds_count', 'path="/runs/wait"'), 2)
+  t.equal(value('lg_api_http_requests_latency_seconds_bucket', 'path="/runs/wait"', 'le="+Inf"'), 2)
+  t.ok(value('lg_api_http_requests_latency_seconds_sum', 'path="/runs/wait"')! > 0)
+  t.equal(value('weft_queue_waiting', 'pool="default"'), 0)
+  t.ok(value('weft_queue_taken', 'pool="default"')! >= 1)
+  t.ok(value('weft_queue_oldest_seconds', 'pool="default"')! >= 0)
+  t.ok(value('weft_pool_jobs_total', 'pool="default"')! >= 3)
+  t.equal(value('weft_pool_redeliveries_total', 'pool="default"'), 0)
+  t.ok(value('weft_hosts', 'pool="default"')! >= 1)
+  t.ok(value('weft_store_write_seconds_count')! > 3)
+  t.equal(value('weft_store_failures_total'), 0)
+  t.ok(value('weft_store_ping_seconds')! > 0)
+  for (const role of ['edge', 'resources', 'graphs']) {
+    t.ok(value('weft_event_loop_delay_seconds', `role="${role}"`, 'quantile="0.99"')! > 0, role)
+    t.ok(value('weft_process_resident_bytes', `role="${role}"`)! > 1e6, role)
+    t.equal(value('weft_up', `role="${role}"`), 1, role)
+  }
+
+  const json = (await (await fetch(`${cluster.url}/metrics?format=json`)).json()) as object
+  t.match(json, {
+    queue: { n_pending: 1, n_running: 1, max_age_secs: Number },
+    workers: { max: 50, active: 1, available: 49 },
+  })
+  t.equal((await fetch(`${cluster.url}/metrics?format=xml`)).status, 422)
+  t.equal((await fetch(`${cluster.url}/deployments/x/metrics`)).status, 404)
+})

@@ -1,0 +1,77 @@
+import t from 'tap'
+import { openLink } from '../../bus/connect.js'
+import { openLog } from '../../bus/log.js'
+import { answerMetrics, expositionOf, openHistogram, openReports, sample, samplesOf } from '../../bus/metrics.js'
+import { openMux } from '../../bus/mux.js'
+import { BOUNDS, type MetricsReport } from '../../schemas/metrics.js'
+import { startNats } from '../helpers/nats.js'
+
+const log = openLog('test', 'silent')
+
+t.test('a histogram is written cumulatively', async t => {
+  const histogram = openHistogram()
+  for (const seconds of [0.0005, 0.001, 0.3, 1_000]) histogram.observe(seconds)
+  const { text, type } = await expositionOf([histogram.sample('weft_store_write_seconds', { a: 'b"\n' })])
+  t.match(type, /^text\/plain/)
+  t.match(text, '# TYPE weft_store_write_seconds histogram')
+  const count = (le: string) =>
+    Number(new RegExp(`_bucket\\{.*le="${le.replace('+', '\\+')}".*\\} (\\d+)`).exec(text)?.[1])
+  t.equal(count('0.001'), 2)
+  t.equal(count('0.25'), 2)
+  t.equal(count('0.5'), 3)
+  t.equal(count('60'), 3)
+  t.equal(count('+Inf'), 4)
+  t.equal(text.match(/_bucket/g)?.length, BOUNDS.length + 1)
+  t.match(text, /_count\{.*\} 4$/m)
+  t.match(text, 'a="b\\"\\n"')
+})
+
+t.test('a worker cannot break the answer', t => {
+  const report: MetricsReport = {
+    role: 'graphs',
+    worker: 'w',
+    samples: [
+      sample('weft_hosts', 1, { pool: 'p' }),
+      sample('weft_hosts', 2, { pool: 'p' }),
+      sample('weft_hosts', 3, { pool: 'q', worker: 'another', role: 'edge' }),
+      sample('weft_hosts', 4, { 'x="1"} 5 #': 'q' }),
+      { name: 'constructor', value: 1 },
+      { name: 'weft_made_up', value: 1 },
+    ],
+  }
+  t.same(samplesOf(report), [
+    { name: 'weft_hosts', value: 2, labels: { pool: 'p', role: 'graphs', worker: 'w' } },
+    { name: 'weft_hosts', value: 3, labels: { pool: 'q', role: 'graphs', worker: 'w' } },
+  ])
+  t.end()
+})
+
+t.test('an edge hears every worker, skips unreadable answers, and does not wait for those that are known', async t => {
+  const nats = await startNats()
+  t.teardown(() => nats.stop())
+  const link = (role: 'edge' | 'resources' | 'graphs') => openLink({ url: nats.url(role), role, log })
+  const [edge, first, second, odd] = await Promise.all([
+    link('edge'),
+    link('resources'),
+    link('graphs'),
+    link('graphs'),
+  ])
+  const mux = openMux(edge)
+  t.teardown(async () => {
+    mux.close()
+    for (const one of [edge, first, second, odd]) await one.close()
+  })
+  const one = answerMetrics(first, { role: 'resources', worker: '1' }, () => [sample('weft_webhooks_under_way', 7)])
+  const two = answerMetrics(second, { role: 'graphs', worker: '2' }, async () => [])
+  const broken = answerMetrics(odd, { role: 'graphs', worker: 'x'.repeat(500) }, () => [])
+  await Promise.all([first, second, odd].map(({ nc }) => nc.flush()))
+  const reports = openReports(mux)
+  const found = await reports.ask()
+  t.same(found.map(({ role, worker }) => `${role} ${worker}`).sort(), ['graphs 2', 'resources 1'])
+  t.match(found.find(({ role }) => role === 'resources')!.samples, [{ name: 'weft_webhooks_under_way', value: 7 }])
+  two.close()
+  await second.nc.flush()
+  t.equal((await reports.ask()).length, 1, 'a worker that has left is missing')
+  one.close()
+  broken.close()
+})
