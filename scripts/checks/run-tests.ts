@@ -1,6 +1,6 @@
 /**
  * Runs every check of the project: the linter, the test files (those of the API and of faults also on MongoDB), and the
- * published suite for checkpointers under vitest. The last line is "N passed, N failed".
+ * published suite for checkpointers under vitest, and the checks of the Python host. The last line is "N passed, N failed".
  */
 import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
@@ -11,6 +11,7 @@ import { startMongoProcess } from '../mongo/process.js'
 import { findMongo } from '../mongo/server.js'
 import { findNatsServer } from '../nats/server.js'
 import { root } from '../root.js'
+import { checkPython } from './python.js'
 import { type FileReport, runFiles } from './run-files.js'
 import type { Counts } from './tap-report.js'
 import { testFiles } from './test-files.js'
@@ -22,6 +23,7 @@ const runners: readonly Runner[] = [
   { name: 'lint', run: lint },
   { name: 'tap', run: tap },
   { name: 'suite', run: suite },
+  { name: 'host-python', run: python },
 ]
 
 const {
@@ -135,6 +137,10 @@ async function suite(): Promise<Counts | null> {
   return { passed, failed: code !== 0 && failed === 0 ? 1 : failed, skipped }
 }
 
+async function python(): Promise<Counts | null> {
+  return only !== undefined && !'host-python'.includes(only) ? null : checkPython(say)
+}
+
 function run(command: string, args: string[], itsEnv = env): Promise<number | null> {
   const child = spawn(command, args, { cwd: root, env: itsEnv, stdio: ['ignore', 'inherit', 'inherit'] })
   return new Promise((done, failed) => child.once('error', failed).once('close', done))
@@ -150,7 +156,7 @@ async function main(): Promise<void> {
       return { passed: 0, failed: 1, skipped: 0 }
     })
     if (counts === null) continue
-    if (name !== 'lint' && counts.passed + counts.failed === 0) {
+    if (name !== 'lint' && counts.passed + counts.failed + counts.skipped === 0) {
       say(`FAIL ${name} reported no tests`)
       counts.failed++
     }

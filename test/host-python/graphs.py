@@ -1,0 +1,193 @@
+"""Graphs for the tests of the host."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import AsyncIterator
+from operator import add
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_store, get_stream_writer
+from langgraph.func import entrypoint, task
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Send, interrupt
+
+
+class State(TypedDict, total=False):
+    steps: Annotated[list[str], add]
+    answer: Any
+    limit: int
+
+
+entered: list[str] = []
+left: list[str] = []
+started = asyncio.Event()
+
+
+async def first(state: State) -> State:
+    return {"steps": ["first"]}
+
+
+def second(state: State) -> State:
+    get_stream_writer()({"progress": 1})
+    return {"steps": ["second"]}
+
+
+def two_steps() -> StateGraph[Any, Any, Any, Any]:
+    builder = StateGraph(State)
+    builder.add_node(first)
+    builder.add_node(second)
+    builder.add_edge(START, "first")
+    builder.add_edge("first", "second")
+    builder.add_edge("second", END)
+    return builder
+
+
+def single(node: Any) -> Any:
+    return StateGraph(State).add_node("node", node).add_edge(START, "node").compile()
+
+
+graph = two_steps().compile()
+builder = two_steps()
+
+
+def asks(state: State) -> State:
+    return {"answer": interrupt({"question": 1}), "steps": ["asked"]}
+
+
+asking = single(asks)
+
+
+def outer_node(state: State) -> State:
+    return {"steps": ["outer"]}
+
+
+outer = (
+    StateGraph(State)
+    .add_node("outer", outer_node)
+    .add_node("inner", asking)
+    .add_edge(START, "outer")
+    .add_edge("outer", "inner")
+    .compile()
+)
+
+
+def raises(state: State) -> State:
+    raise ValueError("no good")
+
+
+failing = single(raises)
+
+
+def exits(state: State) -> State:
+    sys.exit(3)
+
+
+exiting = single(exits)
+
+
+async def waits(state: State, config: RunnableConfig) -> State:
+    entered.append(config["configurable"]["run_id"])
+    try:
+        await asyncio.sleep(3600)
+    finally:
+        left.append(config["configurable"]["run_id"])
+    return {}
+
+
+waiting = single(waits)
+
+
+async def ignores(state: State) -> State:
+    for _ in range(200):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.01)
+    return {}
+
+
+deaf = single(ignores)
+
+
+def sleeps(state: State) -> State:
+    time.sleep(2)
+    return {}
+
+
+sleeping = single(sleeps)
+model = GenericFakeChatModel(messages=iter(AIMessage("one two three", id=f"m{n}") for n in range(1000)))
+
+
+async def speaks(state: MessagesState) -> Any:
+    return {"messages": [await model.ainvoke(state["messages"])]}
+
+
+speaking = StateGraph(MessagesState).add_node("model", speaks).add_edge(START, "model").compile()
+
+
+async def remembers(state: State) -> State:
+    store = get_store()
+    await store.aput(("notes",), "a", {"text": "x"})
+    found = await store.aget(("notes",), "a")
+    return {"answer": None if found is None else found.value}
+
+
+remembering = single(remembers)
+
+
+def writes_chunks(state: State) -> State:
+    write = get_stream_writer()
+    for n in range(3):
+        write(n)
+    return {"steps": ["wrote"]}
+
+
+chunks = single(writes_chunks)
+
+
+def fan_out(state: State) -> list[Send]:
+    return [Send("each", {"limit": n}) for n in range(8)]
+
+
+def each(state: State) -> State:
+    time.sleep((7 - state.get("limit", 0)) / 200)
+    return {"steps": [str(state.get("limit"))]}
+
+
+fanned = StateGraph(State).add_node("each", each).add_conditional_edges(START, fan_out, ["each"]).compile()
+
+
+@task
+async def double(value: int) -> int:
+    return value * 2
+
+
+@entrypoint()
+async def functional(value: int) -> int:
+    doubled = await double(value)
+    interrupt("really?")
+    return doubled
+
+
+@contextlib.asynccontextmanager
+async def factory(config: RunnableConfig) -> AsyncIterator[Any]:
+    task_at_start = asyncio.current_task()
+    entered.append("factory")
+    yield graph
+    left.append("same task" if asyncio.current_task() is task_at_start else "another task")
+
+
+def plain_factory() -> Any:
+    return two_steps()
+
+
+def factory_of_nothing() -> Any:
+    return 42
+
+
+not_a_graph = 42

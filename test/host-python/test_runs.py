@@ -1,0 +1,257 @@
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import graphs
+import pytest
+from supervisor import Supervisor, source
+
+from weft_host.frames import Answer, FromHost, ToHost
+from weft_host.node_gate import monotonic_ms
+
+GRAPHS = Path(__file__).parent / "graphs.py"
+EXPORTS = ["graph", "asking", "outer", "failing", "exiting", "waiting", "deaf", "sleeping", "speaking"]
+EXPORTS += ["remembering", "chunks", "fanned", "functional"]
+
+
+@pytest.fixture
+async def supervisor() -> Supervisor:
+    return Supervisor([source(name, GRAPHS, name) for name in EXPORTS], "/")
+
+
+async def test_a_run_streams_its_values_and_leaves_its_state(supervisor: Supervisor):
+    ended = await supervisor.run("graph", input={"steps": ["in"]}, stream_mode=["values", "updates", "custom"])
+    assert ended["status"] == "success"
+    assert ended.names[0] == "metadata"
+    assert [id for id, _, _ in ended["events"]] == list(range(len(ended["events"])))
+    assert ended.named("values")[-1] == {"steps": ["in", "first", "second"]}
+    assert ended.named("updates") == [{"first": {"steps": ["first"]}}, {"second": {"steps": ["second"]}}]
+    assert ended.named("custom") == [{"progress": 1}]
+    assert ended["values"] == {"steps": ["in", "first", "second"]}
+    assert (ended["next"], ended["rest"]["next"]) == ([], [])
+    assert ended["head"] == ended["rest"]["checkpoint"]["checkpoint_id"]
+    assert ended["rest"]["metadata"]["langgraph_plan"] == "developer"
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+async def test_the_state_is_stored_with_every_durability(supervisor: Supervisor, durability: str):
+    ended = await supervisor.run("graph", input={"steps": []}, durability=durability)
+    before_finish = supervisor.checkpoints.saves - (1 if ended["save"] else 0)
+    assert (before_finish == 0) == (durability == "exit")
+    state = await supervisor.call("state", "graph")
+    assert state["values"] == {"steps": ["first", "second"]}
+    history = await supervisor.call("history", "graph", limit=10)
+    assert len(history) == (1 if durability == "exit" else 4)
+    assert history[0]["checkpoint"]["checkpoint_id"] == ended["head"]
+
+
+async def test_a_temporary_run_stores_nothing(supervisor: Supervisor):
+    ended = await supervisor.run("graph", input={"steps": []}, temporary=True)
+    assert ended["values"] == {"steps": ["first", "second"]}
+    assert (ended["head"], ended["rest"], supervisor.checkpoints.saves) == (None, None, 0)
+
+
+async def test_an_interrupt_pauses_and_an_answer_resumes(supervisor: Supervisor):
+    paused = await supervisor.run("asking", input={"steps": []}, stream_mode=["values", "updates"])
+    assert paused["status"] == "success"
+    assert paused["next"] == ["node"]
+    [[interrupt]] = paused["interrupts"].values()
+    assert interrupt["value"] == {"question": 1}
+    assert paused.named("updates")[-1] == {"__interrupt__": [interrupt]}
+    for answer in (None, False, 0, "", {"a": 1}):
+        await supervisor.run("asking", f"t{answer}", input={"steps": []})
+        resumed = await supervisor.run("asking", f"t{answer}", command={"resume": answer})
+        assert resumed["values"] == {"steps": ["asked"], "answer": answer}
+
+
+async def test_subgraphs_stream_under_their_namespace(supervisor: Supervisor):
+    paused = await supervisor.run("outer", input={"steps": []}, stream_subgraphs=True, stream_mode=["updates"])
+    names = [name for name in paused.names if name.startswith("updates|inner:")]
+    assert names
+    state = await supervisor.call("state", "outer", subgraphs=True)
+    assert state["tasks"][0]["state"]["next"] == ["node"]
+    resumed = await supervisor.run("outer", command={"resume": "yes"})
+    assert resumed["values"]["answer"] == "yes"
+
+
+async def test_an_error_is_an_event_a_finish_and_a_log_entry(supervisor: Supervisor):
+    slot = supervisor.start("failing", input={"steps": []})
+    ended = await supervisor.end(slot)
+    error = {"error": "ValueError", "message": "no good"}
+    assert (ended["status"], ended["error"], ended.named("error")) == ("error", error, [error])
+    failure = supervisor.failures[slot]
+    assert (failure["node"], failure["graph_id"]) == ("node", "failing")
+    assert failure["at"].startswith(f"{GRAPHS}:")
+    assert "no good" in failure["stack"]
+
+
+async def test_a_cancel_ends_an_async_node_and_a_sync_node_is_left_behind(supervisor: Supervisor):
+    for name in ("waiting", "deaf", "sleeping"):
+        slot = supervisor.start(name, f"t-{name}", input={"steps": []})
+        await asyncio.sleep(0.2)
+        supervisor.server.on_frame(ToHost.CANCEL, 0, slot, 0, b"")
+        ended = await supervisor.end(slot)
+        assert (ended["status"], ended["error"]) == ("interrupted", None), name
+        assert ended.named("error") == []
+    assert graphs.left[-1] == graphs.entered[-1]
+
+
+async def test_a_timeout_has_an_error(supervisor: Supervisor):
+    slot = supervisor.start("waiting", input={"steps": []})
+    await asyncio.sleep(0.1)
+    supervisor.server.on_frame(ToHost.CANCEL, 1, slot, 0, b"")
+    ended = await supervisor.end(slot)
+    assert (ended["status"], ended["error"]["error"]) == ("timeout", "RunTimeout")
+
+
+async def test_a_cancel_of_a_run_that_was_not_admitted_ends_it(supervisor: Supervisor):
+    slots = [supervisor.start("waiting", f"t{n}", input={"steps": []}) for n in range(12)]
+    for slot in reversed(slots):
+        supervisor.server.on_frame(ToHost.CANCEL, 0, slot, 0, b"")
+    assert [(await supervisor.end(slot))["status"] for slot in slots] == ["interrupted"] * 12
+    assert supervisor.server.runs == {}
+    assert supervisor.server.watchdog.busy == 0
+
+
+async def test_a_lost_lease_ends_the_run_without_state(supervisor: Supervisor):
+    supervisor.refusal = Answer.REFUSED
+    ended = await supervisor.run("graph", input={"steps": []}, durability="sync")
+    assert (ended["status"], ended["head"], ended["values"], ended["rest"]) == ("interrupted", None, None, None)
+    assert "error" not in ended.names
+
+
+async def test_a_store_that_fails_is_the_error_of_the_run(supervisor: Supervisor):
+    supervisor.refusal = Answer.FAILED
+    for durability in ("sync", "async"):
+        ended = await supervisor.run("graph", f"t{durability}", input={"steps": []}, durability=durability)
+        assert (ended["status"], ended["head"], ended["next"]) == ("error", None, [])
+        assert ended["error"] == {"error": "Unanswered", "message": "the store failed"}
+
+
+async def test_a_second_attempt_continues_its_own_checkpoint(supervisor: Supervisor):
+    slot = supervisor.start("asking", input={"steps": ["in"]}, run_id="00000000-0000-4000-8000-000000000999")
+    await supervisor.end(slot)
+    again = await supervisor.run(
+        "asking",
+        input={"steps": ["in"]},
+        run_id="00000000-0000-4000-8000-000000000999",
+        attempt=2,
+        first_id=10**9,
+        config={"configurable": {"checkpoint_id": "1ef00000-0000-0000-0000-000000000000"}},
+    )
+    assert again["events"][0] == (10**9, "metadata", {"run_id": "00000000-0000-4000-8000-000000000999", "attempt": 2})
+    assert again["rest"]["next"] == ["node"]
+    assert again["values"] == {"steps": ["in"]}, "the input was not applied twice"
+    other = await supervisor.run("asking", input={"steps": ["more"]}, attempt=2, first_id=10**9)
+    assert other["values"]["steps"] == ["in", "more"], "the checkpoint of another run is no own one"
+
+
+async def test_messages_as_tokens_and_as_a_whole(supervisor: Supervisor):
+    message = {"messages": [{"role": "human", "content": "hi"}]}
+    ended = await supervisor.run("speaking", input=message, stream_mode=["messages-tuple", "messages", "values"])
+    tokens = [chunk["content"] for chunk, _ in ended.named("messages")]
+    assert "".join(tokens) == "one two three"
+    assert len(ended.named("messages/metadata")) == 1
+    assert ended.named("messages/partial")[-1][0]["content"] == "one two three"
+    assert [each[0]["content"] for each in ended.named("messages/complete")] == ["one two three"]
+
+
+async def test_the_mode_events_streams_callbacks(supervisor: Supervisor):
+    ended = await supervisor.run("graph", input={"steps": []}, stream_mode=["events", "values"])
+    kinds = {data["event"] for data in ended.named("events")}
+    assert {"on_chain_start", "on_chain_end"} <= kinds
+    assert ended.named("values")[-1] == {"steps": ["first", "second"]}
+
+
+async def test_only_custom_is_written_directly_also_from_a_thread(supervisor: Supervisor):
+    ended = await supervisor.run("chunks", input={"steps": []}, stream_mode=["custom"])
+    assert ended.named("custom") == [0, 1, 2]
+    assert ended["values"] == {"steps": ["wrote"]}
+
+
+async def test_debug_modes_hide_internal_keys(supervisor: Supervisor):
+    modes = ["debug", "tasks", "checkpoints"]
+    ended = await supervisor.run("graph", input={"steps": []}, stream_mode=modes)
+    assert {data["type"] for data in ended.named("debug")} == {"checkpoint", "task", "task_result"}
+    assert {"result", "interrupts"} <= set(ended.named("tasks")[-1])
+    checkpoint = ended.named("checkpoints")[-1]
+    assert checkpoint["checkpoint"]["checkpoint_id"] == ended["head"]
+    assert not [key for key in checkpoint["config"]["configurable"] if key.startswith("__")]
+
+
+async def test_order_of_writes_of_parallel_tasks(supervisor: Supervisor):
+    ended = await supervisor.run("fanned", input={"steps": []})
+    assert ended["values"]["steps"] == [str(n) for n in range(8)]
+
+
+async def test_an_entrypoint_that_asks_answers_its_question_only(supervisor: Supervisor):
+    ended = await supervisor.run("functional", input=21)
+    assert ended["interrupts_only"] is True
+    resumed = await supervisor.run("functional", command={"resume": True})
+    assert resumed["values"] == 42
+    assert "interrupts_only" not in resumed
+
+
+async def test_the_item_store_travels_with_the_run(supervisor: Supervisor):
+    item = {"namespace": ["notes"], "key": "a", "value": {"text": "x"}}
+    times = {"created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z"}
+    supervisor.answer_items = lambda operations: [item | times if each["op"] == "get" else None for each in operations]
+    ended = await supervisor.run("remembering", input={"steps": []})
+    assert ended["values"]["answer"] == {"text": "x"}
+    assert supervisor.items[0] == {"op": "put", **item}
+
+    supervisor.answer_items = lambda operations: [{"error": "namespace: reserved"} for _ in operations]
+    refused = await supervisor.run("remembering", "t2", input={"steps": []})
+    assert refused["error"] == {"error": "RefusedOperation", "message": "namespace: reserved"}
+
+
+async def test_no_node_starts_long_after_the_last_confirmation(supervisor: Supervisor):
+    slot = supervisor.start("graph", input={"steps": []}, confirmed_at=monotonic_ms() - 60_000)
+    await asyncio.sleep(0.2)
+    assert not supervisor.finished[slot].done()
+    supervisor.server.on_frame(ToHost.CONFIRM, 0, 0, monotonic_ms(), b"")
+    assert (await supervisor.end(slot))["status"] == "success"
+
+    stopped = supervisor.start("graph", "t2", input={"steps": []}, confirmed_at=monotonic_ms() - 60_000)
+    supervisor.host.gates.confirmed_at = 0
+    await asyncio.sleep(0.1)
+    supervisor.server.on_frame(ToHost.CANCEL, 0, stopped, 0, b"")
+    assert (await supervisor.end(stopped))["values"] == {"steps": []}
+
+
+async def test_protocol_v2_tells_the_life_of_a_run(supervisor: Supervisor):
+    modes = ["values", "updates", "messages-tuple", "tasks", "checkpoints", "custom"]
+    message: dict[str, Any] = {"messages": [{"role": "human", "content": "hi"}]}
+    ended = await supervisor.run("speaking", input=message, stream_mode=modes, stream_subgraphs=True, events=True)
+    methods = [each["method"] for each in ended["v2"]]
+    assert methods[0] == methods[-1] == "lifecycle"
+    assert ended["v2"][-1]["params"]["data"] == {"event": "completed", "graph_name": "speaking"}
+    assert ended["v2"][-1]["tag"] == ["lifecycle", [], 1]
+    told = [each["params"]["data"]["event"] for each in ended["v2"] if each["method"] == "messages"]
+    assert told[0] == "message-start"
+    assert told[-1] == "message-finish"
+    assert told.count("content-block-start") == 1
+    assert methods.index("checkpoints") < methods.index("values")
+
+    options: dict[str, Any] = {"stream_mode": modes, "stream_subgraphs": True, "events": True}
+    asked = await supervisor.run("outer", "t2", input={"steps": []}, **options)
+    question = asked["v2"][-2]
+    assert question["method"] == "input.requested"
+    assert question["params"]["namespace"][0].startswith("inner:")
+    assert question["params"]["data"]["value"] == {"question": 1}
+
+
+async def test_threads_of_ended_runs_retire_the_host(supervisor: Supervisor):
+    supervisor.threads.threads = 2
+    for n in range(2):
+        slot = supervisor.start("sleeping", f"t{n}", input={"steps": []})
+        await asyncio.sleep(0.1)
+        supervisor.server.on_frame(ToHost.CANCEL, 0, slot, 0, b"")
+        await supervisor.end(slot)
+    await asyncio.sleep(0.05)
+    assert supervisor.others == [FromHost.RETIRE]
+
+
+async def test_a_run_of_an_unknown_graph_fails(supervisor: Supervisor):
+    ended = await supervisor.run("nowhere", input={})
+    assert ended["error"] == {"error": "LookupError", "message": 'Graph "nowhere" is not loaded.'}

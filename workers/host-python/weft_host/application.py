@@ -1,0 +1,91 @@
+"""
+Loads the Python graphs of an application. A graph that fails to load is reported, and the other graphs are served.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import traceback
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from .description import Description, GraphSource
+from .factory import Graph, compiled, inputs_of
+from .modules import extend_path, import_module
+from .objects import JsonObject
+from .storage.serde import Serde
+
+
+class Application:
+    """`hello` carries the errors; `execution` is added to the metadata of each run."""
+
+    def __init__(self, description: Description) -> None:
+        self.graphs: dict[str, Graph] = {}
+        for name, value in description.env.items():
+            os.environ.setdefault(name, value)
+        self.library = library_version()
+        self.execution = execution_of(self.library)
+        self.serde = Serde.of(description.serde)
+        folder = Path(description.folder)
+        extend_path([folder, *(Path(each) for each in description.dependencies)])
+        rows = [self.add(source, folder) for source in description.graphs]
+        self.hello: JsonObject = {"error": None, "graphs": rows, "library": self.library, **description.hello}
+
+    def add(self, source: GraphSource, folder: Path) -> JsonObject:
+        """Loads one graph. Returns its row of the hello frame."""
+        row: JsonObject = {
+            "graph_id": source.graph_id,
+            "description": source.description,
+            "config": source.config,
+            "context": source.context,
+        }
+        found = source.error or load(source, folder)
+        if isinstance(found, str):
+            return {**row, "error": found}
+        self.graphs[source.graph_id] = found
+        inputs = {} if found.fixed is None else {"inputs": inputs_of(found.fixed)}
+        return {**row, "error": None, **inputs}
+
+
+def library_version() -> str:
+    try:
+        return version("langgraph")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def execution_of(library: str) -> JsonObject:
+    """The environment of a run: the values that the platform sets for a self-hosted server without a licence."""
+    execution = {"langgraph_version": library, "langgraph_plan": "developer", "langgraph_host": "self-hosted"}
+    if url := os.environ.get("LANGGRAPH_API_URL"):
+        execution["langgraph_api_url"] = url
+    return execution
+
+
+def load(source: GraphSource, folder: Path) -> Graph | str:
+    """The graph of an export, or a sentence with the reason for its absence."""
+    graph_id, place, name = source.graph_id, source.place, source.name
+    try:
+        module = import_module(place, folder)
+        if not hasattr(module, name):
+            return f'Graph "{graph_id}": {place} has no export named "{name}".'
+        exported = getattr(module, name)
+        if compiled(exported) is None and (not callable(exported) or inspect.isclass(exported)):
+            return f'Graph "{graph_id}": the export "{name}" of {place} is not a graph.'
+        return Graph(graph_id, exported)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # A module may also call sys.exit().
+        traceback.print_exc()
+        return f'Graph "{graph_id}" cannot be loaded: {type(error).__name__}: {error}{advice_on(error)}'
+
+
+def advice_on(error: BaseException) -> str:
+    """For a package that is not installed."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return ""
+    return (
+        f' (add the package of "{error.name}" to the dependencies of the application; its Python is {sys.executable})'
+    )

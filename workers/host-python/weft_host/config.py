@@ -1,0 +1,137 @@
+"""The config and the context that a run passes to the library, from the stored request (API: config, context)."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, cast
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from .objects import JsonObject, member
+
+# Keys of `configurable` that the server sets; the other keys belong to the user.
+SYSTEM = re.compile(
+    r"^(thread_id|run_id|graph_id|assistant_id|user_id|checkpoint_id|checkpoint_ns|checkpoint_map|thread_ts"
+    r"|langgraph_.*|__.*)$"
+)
+SELECTION = ("checkpoint_id", "checkpoint_ns", "checkpoint_map", "thread_ts")
+
+
+class User:
+    """The user of a run, as graphs read it: by attribute and by key."""
+
+    def __init__(self, fields: JsonObject) -> None:
+        self.fields = fields
+
+    @property
+    def identity(self) -> str:
+        return self.fields.get("identity", "")
+
+    @property
+    def display_name(self) -> str:
+        return self.fields.get("display_name") or self.identity
+
+    @property
+    def is_authenticated(self) -> bool:
+        return self.fields.get("is_authenticated", True)
+
+    @property
+    def permissions(self) -> list[str]:
+        return self.fields.get("permissions") or []
+
+    def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__.get("fields", {})
+        if name in fields:
+            return fields[name]
+        raise AttributeError(name)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.fields[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.fields
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fields)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.fields.get(key, default)
+
+    def model_dump(self) -> JsonObject:
+        return self.fields
+
+
+def config_of(start: JsonObject, execution: JsonObject) -> JsonObject:
+    """
+    The members of `config` that a request may set: a client can set neither callbacks nor internal keys of the library.
+    `start`: StartHead (schemas/host.ts).
+    """
+    given: JsonObject = start["kwargs"]["config"]
+    system = {name: start[name] for name in ("thread_id", "run_id", "graph_id")}
+    configurable: JsonObject = {
+        key: value
+        for key, value in member(given, "configurable").items()
+        if not key.startswith("__pregel_") and not (value is None and key in SELECTION)
+    } | system
+    assistant_id = configurable.get("assistant_id")
+    metadata: JsonObject = {
+        **member(given, "metadata"),
+        **start["metadata"],
+        **system,
+        **({} if assistant_id is None else {"assistant_id": assistant_id}),
+        "run_attempt": start["attempt"],
+        **execution,
+    }
+    config: JsonObject = {"configurable": configurable, "metadata": metadata, "run_id": UUID(start["run_id"])}
+    # A default would override what is bound to the graph.
+    for name, kind in (("tags", list), ("run_name", str), ("max_concurrency", int), ("recursion_limit", int)):
+        if isinstance(given.get(name), kind):
+            config[name] = given[name]
+    if isinstance(user := configurable.get("langgraph_auth_user"), dict):
+        configurable["langgraph_auth_user"] = User(cast(JsonObject, user))
+    return config
+
+
+def context_of(configurable: JsonObject, context: Any) -> tuple[Any, bool]:
+    """`configurable` and `context` mirror each other if one is empty. True: the context is the mirrored one."""
+    own = {key: value for key, value in configurable.items() if not SYSTEM.match(key)}
+    if not context:
+        return (own or None), True
+    if isinstance(context, dict) and not own:
+        for key, value in cast(JsonObject, context).items():
+            configurable.setdefault(key, value)
+    return cast(Any, context), False
+
+
+def fitting(context: Any, schema: Any) -> Any:
+    """The part of a mirrored context that the context schema knows: the library refuses other keys."""
+    if not isinstance(context, dict) or not isinstance(schema, type):
+        return cast(Any, context)
+    kind = cast(type[Any], schema)
+    if issubclass(kind, BaseModel):
+        known = set(kind.model_fields)
+    elif dataclasses.is_dataclass(kind):
+        known = {field.name for field in dataclasses.fields(kind) if field.init}
+    else:
+        return cast(JsonObject, context)
+    return {key: value for key, value in cast(JsonObject, context).items() if key in known} or None
+
+
+async def is_newest(configurable: JsonObject, newest: Callable[[str], Awaitable[str | None]]) -> bool:
+    """Whether the client chose the newest checkpoints: then the run is no fork. `newest` takes a namespace."""
+    chosen = dict(configurable.get("checkpoint_map") or {})
+    if checkpoint_id := configurable.get("checkpoint_id"):
+        chosen[configurable.get("checkpoint_ns") or ""] = checkpoint_id
+    for ns, checkpoint_id in chosen.items():
+        if checkpoint_id and checkpoint_id != await newest(ns):
+            return False
+    return True
+
+
+def drop_selection(configurable: JsonObject) -> None:
+    """Continues from the newest checkpoint instead of the one that the client chose."""
+    for key in SELECTION:
+        configurable.pop(key, None)

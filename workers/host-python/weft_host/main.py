@@ -1,0 +1,145 @@
+"""
+A graph host: a child process that loads the Python graphs of an application and runs them. It exchanges frames with its
+supervisor over descriptor 3. Its watchdog reports the run that holds the event loop over WEFT_NOTES_FD. The host has no
+other connection, no lease token and no credential.
+
+Before the process dies by its own doing it reports the cause and the responsible run in a last message. The other runs
+in the host are handed back and lose nothing but time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import io
+import os
+import socket
+import sys
+import traceback
+from typing import Any, NoReturn, cast
+
+import orjson
+
+from .application import Application
+from .description import read_description
+from .frames import FromHost, Pipe
+from .port import Host, current_slot
+from .server import Server
+from .threads import THREADS, SlotThreads
+from .watchdog import Watchdog
+
+PIPE_FD = 3
+# New objects before the garbage collector runs: short runs make thousands, and nearly all are freed by their counters.
+# 10 % of the CPU time of a one-step run.
+YOUNG = (50_000, 50, 100)
+leave = os._exit
+
+
+def main() -> None:
+    notes = os.environ.get("WEFT_NOTES_FD")
+    notes_fd = None if notes is None else int(notes)
+    for fd in (PIPE_FD, notes_fd):
+        if fd is not None:
+            os.set_inheritable(fd, False)
+    os.register_at_fork(after_in_child=lambda: close_pipes(notes_fd))
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(line_buffering=True, errors="backslashreplace")
+    loop = new_loop()
+    asyncio.set_event_loop(loop)
+    threads = SlotThreads(current_slot.get, int(os.environ.get("WEFT_HOST_THREADS") or THREADS))
+    loop.set_default_executor(threads)
+    watchdog = Watchdog(loop, notes_fd, int(os.environ.get("WEFT_HOST_MEMORY_MB") or 0))
+    report_exits(watchdog)
+    serving = loop.create_task(serve(watchdog, threads))
+    serving.add_done_callback(exit_on_failure)
+    run_forever(loop, watchdog)
+
+
+def run_forever(loop: asyncio.AbstractEventLoop, watchdog: Watchdog) -> NoReturn:
+    while True:
+        try:
+            loop.run_forever()
+        except SystemExit as error:
+            # sys.exit() in a node is an error of its run. The loop passes it on, and the other runs continue.
+            print(f"SystemExit({error.code}) in a graph.", file=sys.stderr)
+        except KeyboardInterrupt:
+            continue
+        except BaseException as error:
+            traceback.print_exc()
+            watchdog.last("UncaughtException", f"{type(error).__name__}: {error}")
+            leave(1)
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """uvloop saves 3 to 6 % of the CPU time of a short run, if the application has it."""
+    if os.environ.get("WEFT_HOST_UVLOOP") != "0":
+        with contextlib.suppress(ImportError):
+            import uvloop  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
+
+            return cast(asyncio.AbstractEventLoop, cast(Any, uvloop).new_event_loop())
+    return asyncio.new_event_loop()
+
+
+async def serve(watchdog: Watchdog, threads: SlotThreads) -> None:
+    """Loads the application, sends hello and serves until the pipe ends."""
+    hello, application = load()
+    host = Host(application) if application is not None else None
+    # What was loaded stays: the garbage collector need not walk it.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*YOUNG)
+    server = None
+    if host is not None:
+        server = Server(host, watchdog, threads)
+
+    def on_frame(kind: int, flags: int, slot: int, id: int, body: bytes) -> None:
+        if server is not None:
+            server.on_frame(kind, flags, slot, id, body)
+
+    # Without its parent no process waits for results of this host.
+    _, pipe = await asyncio.get_running_loop().create_unix_connection(
+        lambda: Pipe(on_frame, lambda: leave(0)), sock=socket.socket(fileno=PIPE_FD)
+    )
+    if host is not None:
+        host.connected = pipe
+    pipe.send(FromHost.HELLO, body=orjson.dumps(hello))
+
+
+def load() -> tuple[dict[str, Any], Application | None]:
+    """The hello frame, and the application unless its description is wrong."""
+    try:
+        application = Application(read_description(os.environ.get("WEFT_DESCRIPTION", "")))
+    except ValueError as error:
+        return {"error": str(error), "graphs": []}, None
+    return application.hello, application
+
+
+def exit_on_failure(serving: asyncio.Task[None]) -> None:
+    if not serving.cancelled() and (error := serving.exception()) is not None:
+        traceback.print_exception(error)
+        leave(1)
+
+
+def close_pipes(notes_fd: int | None) -> None:
+    """A child that a graph forks has no part in the pipes: the supervisor must see them end with the host."""
+    for fd in (PIPE_FD, notes_fd):
+        if fd is not None:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+def report_exits(watchdog: Watchdog) -> None:
+    """Python has no event for os._exit() and os.abort()."""
+    abort = os.abort
+
+    def exit_with(status: int) -> NoReturn:
+        watchdog.last("ProcessExit", f"the process ended with exit code {status}")
+        leave(status)
+
+    def abort_with_report() -> NoReturn:
+        watchdog.last("ProcessExit", "the process called abort()")
+        abort()
+
+    os._exit, os.abort = exit_with, abort_with_report

@@ -1,0 +1,112 @@
+"""
+Selects the modes that a run requests from the library and converts the library's chunks to events (API: event
+catalogue). A mode that no client requested is never sent, even if another mode needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from .debug import checkpoint_payload, debug_payload, task_payload
+from .events import RunEvents
+from .messages import Accumulated
+from .objects import JsonObject
+from .render import render
+from .state import interrupt_of
+from .stream import Events
+
+Namespace = tuple[str, ...]
+Taker = Callable[[Namespace, Any], None]
+
+
+def with_interrupts(payload: Any) -> Any:
+    if not isinstance(payload, dict) or "__interrupt__" not in payload:
+        return cast(Any, payload)
+    members = cast(JsonObject, payload)
+    return {**members, "__interrupt__": [interrupt_of(each) for each in members["__interrupt__"]]}
+
+
+def unchanged(payload: Any) -> Any:
+    return payload
+
+
+SHAPES: dict[str, Callable[[Any], Any]] = {
+    "values": with_interrupts,
+    "updates": with_interrupts,
+    "custom": unchanged,
+    "tasks": task_payload,
+    "checkpoints": checkpoint_payload,
+    "debug": debug_payload,
+    "tools": unchanged,
+}
+
+
+class Modes:
+    """`library`: the modes to request. `direct`: only `custom`, which no other mode must be in order with."""
+
+    def __init__(self, requested: Iterable[str], subgraphs: bool, events: Events, v2: RunEvents | None) -> None:
+        modes = set(requested) or {"values"}
+        self.subgraphs, self.events, self.v2 = subgraphs, events, v2
+        self.takers: dict[str, Taker] = {mode: self.sender(mode) for mode in SHAPES if mode in modes}
+        if "messages" in modes or "messages-tuple" in modes:
+            self.add_messages("messages-tuple" in modes, "messages" in modes)
+        self.library = list(self.takers) or ["values"]
+        self.direct = modes == {"custom"} and v2 is None
+        # Callbacks are streamed, too.
+        self.callbacks = "events" in modes
+
+    def sender(self, mode: str) -> Taker:
+        push, shape = self.events.push, SHAPES[mode]
+
+        def send(ns: Namespace, payload: Any) -> None:
+            if not ns or self.subgraphs:
+                push(name_of(mode, ns), render(shape(payload)))
+
+        return send
+
+    def add_messages(self, tuples: bool, whole: bool) -> None:
+        push, v2 = self.events.push, self.v2
+        accumulated = Accumulated(push) if whole else None
+
+        def take_message(ns: Namespace, payload: Any) -> None:
+            message, metadata = payload
+            if v2 is not None:
+                v2.message(ns, message, metadata)
+            if tuples:
+                push(name_of("messages", ns if self.subgraphs else ()), render(payload))
+            if accumulated is not None:
+                accumulated.chunk(message, metadata)
+
+        self.takers["messages"] = take_message
+        if accumulated is None:
+            return
+        values = self.takers.get("values")
+
+        def take_values(ns: Namespace, payload: Any) -> None:
+            if values is not None:
+                values(ns, payload)
+            if not ns or self.subgraphs:
+                accumulated.values("|".join(ns), payload)
+
+        self.takers["values"] = take_values
+
+    def take(self, ns: Namespace, mode: str, payload: Any) -> None:
+        taker = self.takers.get(mode)
+        if taker is not None:
+            taker(ns, payload)
+        if self.v2 is not None and mode != "messages":
+            self.v2.take(ns, mode, payload)
+
+    def custom(self, ns: Namespace, payload: Any) -> None:
+        if not ns or self.subgraphs:
+            self.events.push(name_of("custom", ns), render(payload))
+
+    def callback(self, event: JsonObject) -> None:
+        if "langsmith:hidden" not in (event.get("tags") or ()):
+            self.events.push("events", render(event))
+
+
+def name_of(event: str, ns: Namespace) -> str:
+    """The namespace follows the name; root events have the bare name."""
+    return f"{event}|{'|'.join(ns)}".replace("\r", " ").replace("\n", " ") if ns else event

@@ -1,0 +1,61 @@
+"""What the parts of one run share."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from .events import RunEvents
+from .factory import AnyGraph
+from .frames import Chunk, FromHost
+from .limits import Refused
+from .objects import JsonObject
+from .port import Host
+from .storage.saver import WeftSaver
+from .stream import Events
+
+
+class RunState:
+    """`start`: StartHead (schemas/host.ts)."""
+
+    def __init__(self, host: Host, slot: int, start: JsonObject) -> None:
+        self.host, self.slot, self.start = host, slot, start
+        self.events = Events(start["first_id"], start["first_seq"], self.send_chunk)
+        self.v2 = RunEvents(self.events, start["graph_id"]) if start["events"] else None
+        # None: a run without a thread.
+        self.saver: WeftSaver | None = None
+        self.graph: AnyGraph | None = None
+        # The values that the graph yielded last.
+        self.values: Any = None
+        self.has_values = False
+        # It yielded an interrupt.
+        self.is_paused = False
+        # A later attempt holds the run.
+        self.is_lost = False
+        # Why it cannot go on: a save failed, or something is too large.
+        self.broken: BaseException | None = None
+        # Its finish was sent.
+        self.over = False
+        # `cancelled` or `timeout`, once it was ordered to stop.
+        self.stopped: str | None = None
+        self.stopping: asyncio.Future[None] = host.loop.create_future()
+
+    def send_chunk(self, id: int, count: int, body: bytes, v2: bool) -> None:
+        self.host.pipe.send(FromHost.CHUNK, Chunk.V2 if v2 else 0, self.slot, id, count, body)
+
+    def cancel(self, timeout: bool) -> None:
+        """Stops it: it finishes as `interrupted`, or as `timeout`."""
+        self.stopped = self.stopped or ("timeout" if timeout else "cancelled")
+        self.halt()
+
+    def fail(self, error: BaseException) -> None:
+        """A save failed, or something is too large."""
+        if isinstance(error, Refused):
+            self.is_lost = True
+        else:
+            self.broken = self.broken or error
+        self.halt()
+
+    def halt(self) -> None:
+        if not self.stopping.done():
+            self.stopping.set_result(None)

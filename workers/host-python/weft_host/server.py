@@ -1,0 +1,124 @@
+"""The host's end of the pipe: dispatches frames to runs and calls."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+import traceback
+from collections.abc import Coroutine
+from typing import Any
+
+import orjson
+
+from .call import answer_call
+from .frames import FromHost, Stop, ToHost
+from .limits import CallFailure
+from .packed import unpack
+from .port import Host
+from .run import Run
+from .threads import SlotThreads
+from .watchdog import Watchdog
+
+# Starts in one turn of the event loop: a crowd that starts together ends together.
+PER_TURN = 4
+
+
+class Server:
+    def __init__(self, host: Host, watchdog: Watchdog, threads: SlotThreads) -> None:
+        self.host, self.watchdog, self.threads = host, watchdog, threads
+        self.runs: dict[int, Run] = {}
+        # A task without a reference may be collected.
+        self.tasks: set[asyncio.Task[None]] = set()
+        # Start frames by slot, in the order of their arrival: when the lease was confirmed, and the body.
+        self.starting: dict[int, tuple[int, bytes]] = {}
+        self.is_retiring = False
+        if not host.gates.guard():
+            print("This version of langgraph starts nodes unguarded after a lost connection.", file=sys.stderr)
+        self.handlers = {
+            ToHost.START: self.on_start,
+            ToHost.ANSWER: self.on_answer,
+            ToHost.CANCEL: self.on_cancel,
+            ToHost.PING: self.on_ping,
+            ToHost.CALL: self.on_call,
+            ToHost.CONFIRM: self.on_confirm,
+        }
+
+    def on_frame(self, kind: int, flags: int, slot: int, id: int, body: bytes) -> None:
+        if (handler := self.handlers.get(kind)) is not None:  # type: ignore[call-overload]
+            handler(flags, slot, id, body)
+
+    def on_start(self, flags: int, slot: int, id: int, body: bytes) -> None:
+        if not self.starting:
+            self.host.loop.call_soon(self.admit)
+        self.starting[slot] = (id, body)
+
+    def admit(self) -> None:
+        for slot in list(self.starting)[:PER_TURN]:
+            self.begin(slot)
+        if self.starting:
+            self.host.loop.call_soon(self.admit)
+
+    def begin(self, slot: int) -> None:
+        confirmed_at, body = self.starting.pop(slot)
+        start, newest = unpack(body)
+        run = self.runs[slot] = Run(self.host, slot, start, newest)
+        self.host.gates.open(slot, confirmed_at)
+        self.spawn(slot, run.execute()).add_done_callback(lambda _: self.on_end(slot))
+
+    def on_end(self, slot: int) -> None:
+        self.runs.pop(slot, None)
+        self.host.gates.close(slot)
+        if self.is_retiring or not self.threads.is_exhausted(self.runs.__contains__):
+            return
+        self.is_retiring = True
+        print("Nodes of ended runs occupy more than half of the threads of this host: it takes no further runs.")
+        self.host.pipe.send(FromHost.RETIRE)
+
+    def on_answer(self, flags: int, slot: int, id: int, body: bytes) -> None:
+        self.host.on_answer(id, flags, body)
+
+    def on_cancel(self, flags: int, slot: int, id: int, body: bytes) -> None:
+        if slot in self.starting:
+            self.begin(slot)
+        if (run := self.runs.get(slot)) is not None:
+            run.cancel(flags == Stop.TIMEOUT)
+
+    def on_confirm(self, flags: int, slot: int, id: int, body: bytes) -> None:
+        self.host.gates.confirm(id)
+
+    def on_ping(self, flags: int, slot: int, id: int, body: bytes) -> None:
+        """Measures one whole turn of the event loop: the current delay of a new event."""
+        asked, loop = time.perf_counter(), self.host.loop
+
+        def pong() -> None:
+            self.host.pipe.send(FromHost.PONG, count=round((time.perf_counter() - asked) * 1000))
+
+        loop.call_soon(lambda: loop.call_soon(pong))
+
+    def on_call(self, flags: int, slot: int, id: int, body: bytes) -> None:
+        self.spawn(slot, self.answer(slot, id, orjson.loads(body)))
+
+    async def answer(self, slot: int, id: int, call: dict[str, Any]) -> None:
+        send = self.host.pipe.send
+        try:
+            answer = await answer_call(self.host, slot, call)
+        except CallFailure as error:
+            failure = orjson.dumps({"code": error.code, "detail": error.detail})
+            send(FromHost.CALLED, 1, slot, id, body=failure)
+        else:
+            send(FromHost.CALLED, 0, slot, id, body=answer)
+
+    def spawn(self, slot: int, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Starts a task whose code is that of the slot."""
+        self.watchdog.use(1)
+        task = self.host.loop.create_task(work, context=self.watchdog.enter(slot))
+        self.tasks.add(task)
+        task.add_done_callback(self.on_task_end)
+        return task
+
+    def on_task_end(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        self.watchdog.use(-1)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            traceback.print_exception(error)

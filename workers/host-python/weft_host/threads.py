@@ -1,0 +1,43 @@
+"""
+The threads of synchronous nodes, conditional edges and tools. asyncio's own pool has a few threads per core, so some
+nodes that wait would stop all others; 256 waiting threads cost 5 MB. A synchronous node cannot be stopped: its thread
+continues when its run has ended, and is counted here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+THREADS = 256
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SlotThreads(ThreadPoolExecutor):
+    """`slot_now`: the slot whose code calls."""
+
+    def __init__(self, slot_now: Callable[[], int], threads: int = THREADS) -> None:
+        super().__init__(threads, "weft")
+        self.threads, self.slot_now = threads, slot_now
+        self.in_use: Counter[int] = Counter()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        slot = self.slot_now()
+        future = super().submit(fn, *args, **kwargs)
+        self.in_use[slot] += 1
+
+        def done(_: Future[Any]) -> None:
+            self.in_use[slot] -= 1
+            if self.in_use[slot] <= 0:
+                del self.in_use[slot]
+
+        future.add_done_callback(done)
+        return future
+
+    def is_exhausted(self, active: Callable[[int], bool]) -> bool:
+        """More than half of the threads execute nodes of ended runs. `active`: whether the slot has a run."""
+        ended = sum(count for slot, count in list(self.in_use.items()) if slot != 0 and not active(slot))
+        return ended > self.threads // 2
