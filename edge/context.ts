@@ -11,12 +11,14 @@ import type { RunView } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
 import type { EdgeAppHost } from './app/host.js'
 import type { ControlKey } from './control-key.js'
+import type { Guard } from './guard.js'
 import type { Budget } from './http/body.js'
 import type { Clients } from './http/clients.js'
 import type { Exchange } from './http/exchange.js'
 import type { Stalls } from './http/outlet.js'
 import type { Penalty } from './http/penalty.js'
 import type { Traffic } from './http/traffic.js'
+import type { Keys } from './keys.js'
 import type { Library } from './library.js'
 import type { Watch } from './watch.js'
 import type { Wheel } from './wheel.js'
@@ -42,6 +44,8 @@ export interface Edge {
   /** The LangGraph of the built-in application. */
   library: Library
   controlKey: ControlKey
+  keys: Keys
+  guard: Guard
   /** Runs the `auth` of the built-in application; null if it has none. */
   appHost: EdgeAppHost | null
   /** Requests without an answer yet, and open streams. */

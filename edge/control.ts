@@ -4,6 +4,7 @@
  */
 import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
+import { allows, keyIdOf } from '../schemas/keys.js'
 import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
 import type { Exchange } from './http/exchange.js'
@@ -19,7 +20,7 @@ export async function answerControl(edge: Edge, exchange: Exchange, route: Route
   const { received, requestId } = exchange
   const { remoteAddress } = exchange
   if (!(await edge.penalty.admit(remoteAddress))) return exchange.refuse('too_many', MANY_KEYS)
-  if (!(await edge.controlKey.matches(received.key, requestId))) {
+  if (!(await mayControl(edge, received.key, requestId))) {
     if (edge.penalty.refused(remoteAddress))
       edge.link.log.warn({ remote_address: remoteAddress, request_id: requestId }, 'many wrong control keys')
     return exchange.refuse('unauthorized', WRONG_KEY, CHALLENGE)
@@ -29,6 +30,13 @@ export async function answerControl(edge: Edge, exchange: Exchange, route: Route
     origin: originOf(edge.config, received.host),
     if_match: received.ifMatch,
   })
+}
+
+/** The key of the control plane, or a key with the scope `deployments`. */
+async function mayControl(edge: Edge, text: string, request_id: string): Promise<boolean> {
+  const key = keyIdOf(text) === null ? null : await edge.keys.find(text, request_id)
+  if (key !== null) return allows(key.record.scopes, ['deployments']) && key.take() === 0
+  return edge.controlKey.matches(text, request_id)
 }
 
 /** Where clients reach this server: the operator's setting, else the Host that this client used. */

@@ -7,16 +7,20 @@ import { openMux } from '../bus/mux.js'
 import { readVersions } from '../bus/versions.js'
 import type { AppConfig } from '../schemas/application.js'
 import type { Config } from '../schemas/config.js'
+import { isLoopback } from '../schemas/loopback.js'
+import { openCheck } from './app/check.js'
 import { startEdgeAppHost } from './app/host.js'
 import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
 import { answerControl } from './control.js'
 import { openControlKey } from './control-key.js'
+import { openGuard } from './guard.js'
 import { openBudget } from './http/body.js'
 import { openClients } from './http/clients.js'
 import { openStalls } from './http/outlet.js'
 import { openPenalty } from './http/penalty.js'
 import { openTraffic } from './http/traffic.js'
+import { openKeys } from './keys.js'
 import { openLibrary } from './library.js'
 import { metrics, openMetrics } from './metrics.js'
 import { openEvents, sendCommand } from './protocols/v2.js'
@@ -46,6 +50,11 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   const caller = openCaller(link)
   const stopping = new AbortController()
   const figures = openMetrics(mux)
+  const keys = openKeys(link, caller)
+  const penalty = openPenalty()
+  const auth = application?.auth ?? null
+  const studio = config.studio_auth && isLoopback(config.host)
+  const check = appHost === null || auth === null ? null : openCheck(appHost, auth, { studio })
   const edge: Edge = {
     config,
     application,
@@ -57,12 +66,14 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     stalls: openStalls(config.stall_ms),
     bodies: openBudget(config.bodies_in_flight, config.body_limit),
     clients: openClients(config.streams_per_address),
-    penalty: openPenalty(),
+    penalty,
     versions: readVersions(),
     traffic: openTraffic(ROUTES),
     metrics: figures,
     library: openLibrary(link, caller),
     controlKey: openControlKey(config, caller),
+    keys,
+    guard: openGuard({ config, check, keys, penalty }),
     appHost,
     open: new Set(),
     sockets: new Set(),
@@ -70,6 +81,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   }
   const close = () => {
     edge.library.close()
+    keys.close()
     edge.wheel.close()
     edge.watch.close()
     edge.stalls.close()
@@ -80,9 +92,15 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   const answers = answersOf(edge)
   const server = await listen(
     edge,
-    (exchange, route, body) =>
-      route.control ? answerControl(edge, exchange, route, body) : answers[route.answer](exchange, route, body),
-    (head, peer) => new EventSocket(edge, head, peer),
+    (exchange, route, body) => {
+      if (route.control) return answerControl(edge, exchange, route, body)
+      const answer = answers[route.answer]
+      const admitted = edge.guard.admit(exchange, route, body)
+      if (admitted instanceof Promise)
+        return admitted.then(body => (body === null ? undefined : answer(exchange, route, body)))
+      return admitted === null ? undefined : answer(exchange, route, admitted)
+    },
+    (head, pass, peer) => new EventSocket(edge, head, pass, peer),
   ).catch(error => {
     close()
     throw error

@@ -58,6 +58,8 @@ export interface Route extends Row {
   control: boolean
   /** The call may be carried out twice: it is sent again when its worker is silent. */
   repeats: boolean
+  /** Its answer lasts as long as a run or longer. */
+  long: boolean
   /** The application may switch each of them off. */
   groups: readonly RouteGroup[]
 }
@@ -190,8 +192,13 @@ export const ROUTES: readonly Route[] = ROWS.map((row, index) => ({
   params: [...row.path.matchAll(/:(\w+)/g)].map(([, name]) => name!),
   control: CONTROL.test(row.path),
   repeats: row.repeats ?? row.method === 'GET',
+  long: isLong(row),
   groups: groupsOf(row.path),
 }))
+
+function isLong({ answer, mode }: Row): boolean {
+  return answer.startsWith('join') || answer === 'events' || mode === 'stream' || mode === 'wait'
+}
 
 /** API: assistants-crons-store 10.4. Streams and commands of a thread belong to its runs. */
 function groupsOf(path: string): readonly RouteGroup[] {

@@ -34,10 +34,10 @@ export type Answerer = (exchange: Exchange, route: Route, body: Uint8Array) => v
 /** Listens, or throws an Error with one sentence. */
 export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocket): Promise<Server> {
   const { config, link } = edge
-  if (!isLoopback(config.host) && !config.insecure) {
-    throw new Error(`Weft has no keys yet, so it listens on other than loopback (${config.host}) only with --insecure`)
-  }
-  const policy = openPolicy(config, edge.application?.http ?? null)
+  const hasAuth = edge.appHost !== null
+  const isClosed = config.require_keys || hasAuth
+  if (!isLoopback(config.host) && !config.insecure && !isClosed) throw new Error(openBind(config.host))
+  const policy = openPolicy(config, edge.application?.http ?? null, { isClosed, keepsHeaders: hasAuth })
   const { cors } = policy
   const routes = ROUTES.filter(route => !route.test || config.test)
   const router = openRouter(routes)
@@ -70,6 +70,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     countWhenOver(exchange, route)
     exchange.params = decodeParams(found)
     if (route.control && received.key === '') return exchange.refuse('unauthorized', NO_KEY, CHALLENGE)
+    if (edge.guard.refuses(exchange, route)) return
     // A GET is answered without waiting for a body: a reconnecting SDK repeats the headers of its POST.
     if (route.method === 'GET') return run(exchange, route, NOTHING)
     const json = route.control ? isStrictJson : isJson
@@ -79,8 +80,8 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     readBody(exchange, limit, edge.bodies, body => run(exchange, route, body))
   }
 
-  /** Whether the request may become a WebSocket; a refused one is answered. */
-  function admit(exchange: Exchange): boolean {
+  /** The route of a request that may become a WebSocket; null: it was refused and answered. */
+  function admit(exchange: Exchange): Route | null {
     const { received } = exchange
     const fault = framingFault(exchange.method, received)
     const found = routerOf(exchange).find(exchange.method, pathOf(exchange))
@@ -90,11 +91,11 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       exchange.refuse('not_found', 'There is no WebSocket here')
     else if (!originAllowed(received, cors)) exchange.error(403, NO_ORIGIN)
     else if (quiet || isFull()) exchange.refuse('unavailable')
-    else {
+    else if (!edge.guard.refuses(exchange, found.route)) {
       exchange.params = decodeParams(found)
-      return true
+      return found.route
     }
-    return false
+    return null
   }
 
   const isFull = () => edge.open.size + edge.sockets.size > config.max_connections
@@ -108,7 +109,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   function run(exchange: Exchange, route: Route, body: Uint8Array): void {
-    if (isLong(route) && !takePlace(exchange)) return exchange.refuse('too_many', MANY_STREAMS)
+    if (route.long && !takePlace(exchange)) return exchange.refuse('too_many', MANY_STREAMS)
     try {
       void answer(exchange, route, body)?.catch(error => failed(exchange, error))
     } catch (error) {
@@ -164,7 +165,8 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       exchange.onOver = () => edge.open.delete(exchange)
       exchange.onRefused = refused
       try {
-        return admit(exchange) ? exchange : null
+        const route = admit(exchange)
+        return route === null ? null : { exchange, route }
       } catch (error) {
         failed(exchange, error)
         return null
@@ -194,16 +196,14 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 }
 
+const openBind = (host: string): string =>
+  `without authentication Weft listens on other than loopback (${host}) only with --insecure: WEFT_REQUIRE_KEYS=1 asks for keys of \`weft keys create\`, or langgraph.json names an "auth"`
 const NOTHING = new Uint8Array(0)
 const NO_ORIGIN = 'Pages of this origin may not call this server; CORS_ALLOW_ORIGINS names the ones that may'
 const FULL = 'Too many open connections; WEFT_MAX_CONNECTIONS sets the limit'
 const NO_HOST = 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones that are'
 /** Largest body of the control plane: 512 KiB of secrets and a long resource_spec fit four times. */
 const CONTROL_BODY = 4 * 1024 * 1024
-
-/** Its answer lasts as long as a run or longer. */
-const isLong = ({ answer, mode }: Route): boolean =>
-  answer.startsWith('join') || answer === 'events' || mode === 'stream' || mode === 'wait'
 
 /** The control plane is also served below its prefix; no other route is. */
 function pathOf({ path, mount }: Exchange): string {

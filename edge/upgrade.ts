@@ -4,7 +4,9 @@
 import type { TemplatedApp, WebSocket } from 'uWebSockets.js'
 import type { CallHead } from '../schemas/calls.js'
 import type { Edge } from './context.js'
+import type { SocketPass } from './guard.js'
 import type { Exchange } from './http/exchange.js'
+import type { Route } from './routes.js'
 
 /** The client of one connection. */
 export interface Peer {
@@ -20,12 +22,13 @@ export interface Socket {
   onClose(): void
 }
 
-export type OpenSocket = (head: CallHead, peer: Peer) => Socket
+export type OpenSocket = (head: CallHead, pass: SocketPass, peer: Peer) => Socket
 
 export const MANY_STREAMS = 'Too many open streams of this address; WEFT_STREAMS_PER_ADDRESS sets the limit'
 
 interface Connection {
   head: CallHead
+  pass: SocketPass
   socket: Socket | null
   /** Gives its place among the streams of its address back. */
   release: () => void
@@ -33,12 +36,15 @@ interface Connection {
 
 /** Seconds without a frame, not even an answer to a ping, after which a connection is closed. */
 const IDLE_SECS = 60
+const NOTHING = new Uint8Array(0)
 
 /** `admit` checks an upgrade request as any other; null when it was refused and answered. */
 export function serveSockets(
   app: TemplatedApp,
   edge: Edge,
-  admit: (...request: Parameters<NonNullable<Parameters<TemplatedApp['ws']>[1]['upgrade']>>) => Exchange | null,
+  admit: (
+    ...request: Parameters<NonNullable<Parameters<TemplatedApp['ws']>[1]['upgrade']>>
+  ) => { exchange: Exchange; route: Route } | null,
   openSocket: OpenSocket,
 ): void {
   const { log } = edge.link
@@ -62,19 +68,19 @@ export function serveSockets(
         req.getHeader(`sec-websocket-${name}`),
       ) as [string, string, string]
       guard(() => {
-        const exchange = admit(res, req, context)
-        if (exchange === null || exchange.over) return
-        const release = edge.clients.openStream(exchange.remoteAddress)
-        if (release === null) return exchange.refuse('too_many', MANY_STREAMS)
-        exchange.handOver(() =>
-          res.upgrade<Connection>(
-            { head: exchange.callHead(), socket: null, release },
-            key,
-            protocol,
-            extensions,
-            context,
-          ),
-        )
+        const admitted = admit(res, req, context)
+        if (admitted === null) return
+        const { exchange, route } = admitted
+        const complete = () => {
+          if (exchange.over) return
+          const release = edge.clients.openStream(exchange.remoteAddress)
+          if (release === null) return exchange.refuse('too_many', MANY_STREAMS)
+          const connection = { head: exchange.callHead(), pass: edge.guard.passOf(exchange), socket: null, release }
+          exchange.handOver(() => res.upgrade<Connection>(connection, key, protocol, extensions, context))
+        }
+        const passed = edge.guard.admit(exchange, route, NOTHING)
+        if (!(passed instanceof Promise)) return passed === null ? undefined : complete()
+        passed.then(body => body !== null && exchange.cork(complete)).catch(error => exchange.fail(error))
       })
     },
     open: ws => guard(() => open(ws, openSocket)),
@@ -92,7 +98,7 @@ export function serveSockets(
 
 function open(ws: WebSocket<Connection>, openSocket: OpenSocket): void {
   const connection = ws.getUserData()
-  connection.socket = openSocket(connection.head, {
+  connection.socket = openSocket(connection.head, connection.pass, {
     send: text => ws.send(text, false) === 1,
     close: (code, reason) => void ws.end(code, reason),
   })

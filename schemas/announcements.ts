@@ -17,6 +17,8 @@ export interface Registration {
   library?: LibraryVersion
   /** Graphs of the application that could not be loaded, with the sentence why. */
   failed?: { graph_id: string; error: string }[]
+  /** It brings its own `auth`: calls of clients must have passed it. */
+  auth?: boolean
   /** Default time to live of its threads; null or absent: unlimited. */
   ttl?: TtlDefaults | null
   /** Default time to live of its items; null or absent: unlimited. */
@@ -39,6 +41,7 @@ export interface Announced {
   /** Graph ids; none for a revision of a deployment, whose graphs are those of its row. */
   graphs: string[]
   library?: LibraryVersion
+  auth?: boolean
 }
 
 export const validateAnnounced = typia.createValidate<Announced>()

@@ -16,6 +16,12 @@ export interface CallHead {
   /** What authorization handlers returned, by event; absent: there are none. Set by the edge only. */
   filters?: Filters
   /** The deployment that the client addressed, by the slug of the path or by its id; absent: the built-in application. */
+  /** The request passed the `auth` of its application. Set by the edge only. */
+  checked?: true
+  /** It did not, although the application has one; set by the worker. */
+  unchecked?: true
+  /** The key of the caller, when it limits how many runs are pending or running. */
+  key?: { id: string; running_runs: number }
   deployment?: { slug: string } | { id: string }
   /** The application that the call is for, resolved from `deployment` by the worker. Read with `appOf`. */
   app?: string

@@ -11,7 +11,11 @@ interface Setting<T> {
 const setting = <T>(env: string, fallback: T, doc: string): Setting<T> => ({ env, default: fallback, doc })
 
 export const SETTINGS = {
-  host: setting('WEFT_HOST', '127.0.0.1', 'Address of the edge. Any address other than loopback needs `--insecure`.'),
+  host: setting(
+    'WEFT_HOST',
+    '127.0.0.1',
+    'Address of the edge. Any address other than loopback needs authentication, or `--insecure`.',
+  ),
   port: setting('PORT', 2024, 'Port of the edge; with 0 the system chooses one.'),
   data: setting('WEFT_DATA', '.weft', 'Folder of the embedded store, the NATS server and generated keys.'),
   app: setting('WEFT_APP', 'langgraph.json', 'The application: a langgraph.json, or the folder that contains it.'),
@@ -99,8 +103,8 @@ export const SETTINGS = {
   ),
   cors_origins: setting(
     'CORS_ALLOW_ORIGINS',
-    '*',
-    'Comma-separated origins of web pages that may call the server; `*` never allows credentials.',
+    '',
+    'Comma-separated origins of web pages that may call the server; `*` never allows credentials. When empty: `*`, or none when callers are authenticated.',
   ),
   configurable_headers: setting(
     'WEFT_CONFIGURABLE_HEADERS',
@@ -113,6 +117,16 @@ export const SETTINGS = {
     'Comma-separated `Host` names that the edge answers to, in addition to loopback names (DNS rebinding guard).',
   ),
   insecure: setting('WEFT_INSECURE', false, 'Allow an address other than loopback without authentication.'),
+  require_keys: setting(
+    'WEFT_REQUIRE_KEYS',
+    false,
+    'Every request of a client needs a key made by `weft keys create`, except where the application brings its own `auth`.',
+  ),
+  studio_auth: setting(
+    'WEFT_STUDIO_AUTH',
+    false,
+    'For development, on loopback only: requests with `x-auth-scheme: langsmith` pass the `auth` of the application as LangGraph Studio, without a check.',
+  ),
   disconnect_grace_ms: setting(
     'WEFT_DISCONNECT_GRACE_MS',
     5000,

@@ -26,6 +26,8 @@ export interface Hello {
   }[]
   /** The version of `@langchain/langgraph` that runs the graphs. */
   library?: LibraryVersion
+  /** langgraph.json has `auth`: the application must not be served without it. */
+  auth?: boolean
   /** `checkpointer.ttl` of langgraph.json. */
   ttl?: TtlDefaults | null
   /** `store.ttl` of langgraph.json. */

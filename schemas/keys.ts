@@ -40,7 +40,6 @@ export interface KeyInfo {
   created_at: string
   expires_at: string | null
   last_used_at: string | null
-  revoked: boolean
 }
 
 /** A key as edges get it, to verify secrets against. */

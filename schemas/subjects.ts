@@ -15,6 +15,7 @@ type RpcNoun =
   | 'revisions'
   | 'providers'
   | 'control'
+  | 'keys'
 
 /** Request and reply with a resource worker; one queue group per noun. */
 export const rpc = (noun: RpcNoun, verb: string): string => `rpc.${noun}.${verb}`

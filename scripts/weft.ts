@@ -42,6 +42,12 @@ const HELP = `weft: an open server for LangGraph applications
   weft graphs [--app path] [--app-id name] [--pool p] [--slots n]
   weft deployer
       One role, at the NATS server of NATS_URL, or (--data) at that of a \`weft start\` on this machine.
+  weft keys create <name> --scope <scope> [--scope …] [--expires 30d | 2030-01-01] [--requests-per-second n]
+            [--running-runs n] [--open-streams n]
+  weft keys list
+  weft keys revoke <id>
+      Keys of clients; the server asks for them with WEFT_REQUIRE_KEYS=1.
+      Scopes: read, run, write, assistants, deployments, admin.
   weft help, weft --version
 
 Variables (a flag wins):
@@ -53,6 +59,7 @@ ${Object.values(SETTINGS)
 `
 
 async function main(args: string[]): Promise<void> {
+  if (args[0] === 'keys' && !args.includes('--help')) return (await import('./commands/keys.js')).keys(args.slice(1))
   const { command, values } = read(args)
   if (command === 'help') return void process.stdout.write(HELP)
   if (command === 'version') {

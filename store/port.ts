@@ -191,6 +191,8 @@ export interface RunRow {
   idempotency_id: string | null
   /** The answer of wait, for temporary runs only (that of other runs is read from the thread). */
   result: Uint8Array | null
+  /** The key whose limit of pending and running runs counts this one; null: none. */
+  key_id: string | null
   /** The authenticated caller (schemas/auth.ts AuthUser) as JSON text; clients never get it. */
   auth_user: string | null
 }
@@ -485,6 +487,8 @@ export interface Store {
       limit: number,
       after?: RunCursor,
     ): Promise<RunSummary[]>
+    /** How many runs that have not ended the limit of this key counts; no more than `most`. */
+    countOpen(key_id: string, most: number): Promise<number>
     /** Runs of the thread with a `claim_no` of at least `from`, in its order. */
     claimed(thread_id: string, from: number, limit: number): Promise<RunSummary[]>
     /** Pending runs with 0 < `due_at` ≤ `until`, earliest first; so are the next two. */

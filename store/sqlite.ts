@@ -110,6 +110,7 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       },
       list: async query => summaries(await reader.call(['runs.list', query])),
       active: async (...query) => summaries(await reader.call(['runs.active', ...query])),
+      countOpen: async (key_id, most) => (await reader.call<[number]>(['runs.countOpen', key_id, most]))[0],
       claimed: async (thread_id, from, limit) => summaries(await reader.call(['runs.claimed', thread_id, from, limit])),
       startsDue: async (until, limit) => summaries(await reader.call(['runs.startsDue', until, limit])),
       cancelsDue: async (until, limit) => summaries(await reader.call(['runs.cancelsDue', until, limit])),

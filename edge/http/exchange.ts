@@ -7,10 +7,16 @@ import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { v7 as uuid } from 'uuid'
 import type { CallHead } from '../../schemas/calls.js'
 import { ERRORS, type ErrorCode, errorBody, fail, WeftError } from '../../schemas/errors.js'
+import type { Key } from '../keys.js'
 import type { Cors } from './cors.js'
 import { type Mount, unmount } from './mount.js'
 import type { Policy } from './policy.js'
 import { type Headers, type Received, readHeaders } from './received.js'
+
+export interface StreamError {
+  error: string
+  message: string
+}
 
 const REASONS: { [status: number]: string } = {
   200: 'OK',
@@ -48,7 +54,14 @@ export class Exchange {
   /** Within the deployment. */
   readonly path: string
   readonly mount: Mount | null
-  readonly query: string
+  /** Without "?". A handler of authorization may change it. */
+  query: string
+  /** As the client asked for it. */
+  readonly url: string
+  /** The caller, as authenticated: part of every call for this request. */
+  caller: Pick<CallHead, 'identity' | 'filters' | 'checked' | 'key'> | null = null
+  /** The key of the caller, if a key authenticated it. */
+  key: Key | null = null
   readonly received: Received
   readonly requestId: string
   params: { [name: string]: string } = {}
@@ -69,6 +82,7 @@ export class Exchange {
   /** When the head of the request had arrived, in ms of `performance.now()`. */
   readonly started = performance.now()
   private begun = false
+  private isEvents = false
   private replying = false
 
   constructor(
@@ -91,6 +105,7 @@ export class Exchange {
     const { path, mount } = unmount(req.getUrl(), this.received.deployment, policy.prefix)
     this.path = path
     this.mount = mount
+    this.url = `http://${this.received.host}${req.getUrl()}${this.query === '' ? '' : `?${this.query}`}`
     const { requestId } = this.received
     this.requestId = REQUEST_ID.test(requestId) ? requestId : uuid()
     if (this.isChunked) this.received.close = true
@@ -112,7 +127,7 @@ export class Exchange {
 
   /** The head of a call made for this request. */
   callHead(): CallHead {
-    const head: CallHead = { request_id: this.requestId, params: this.params }
+    const head: CallHead = { request_id: this.requestId, params: this.params, ...this.caller }
     if (this.mount !== null) head.deployment = this.mount
     // Never the built-in application for a client that names another one.
     else if (this.received.deployment !== '')
@@ -196,6 +211,7 @@ export class Exchange {
   begin(headers: Headers, first: string): boolean {
     if (this.over || this.begun || this.replying) return false
     this.begun = true
+    this.isEvents = headers['Content-Type'] === 'text/event-stream'
     this.res.cork(() => {
       this.writeHead(200, headers)
       this.res.write(first)
@@ -231,6 +247,30 @@ export class Exchange {
     if (this.over) return
     this.res.pause()
     this.res.resume()
+  }
+
+  /** `open` takes a place that lasts until the end of this exchange, and may end it with `error`. False: there is no place. */
+  hold(open: (end: () => void) => (() => void) | null, error: StreamError): boolean {
+    const release = open(() => this.revoke(error))
+    if (release === null) return false
+    const { onOver } = this
+    this.onOver = () => {
+      release()
+      onOver?.()
+    }
+    return true
+  }
+
+  /** Ends the answer early, with a last event or a document that says why. */
+  private revoke(error: StreamError): void {
+    if (!this.begun) return this.error(401, error.message)
+    if (this.over) return
+    const { onAbort } = this
+    const text = JSON.stringify(error)
+    this.received.close = true
+    this.res.cork(() => this.res.end(this.isEvents ? `event: error\ndata: ${text}\n\n` : `{"__error__":${text}}`, true))
+    this.close()
+    onAbort?.()
   }
 
   /** Cuts the connection: the client sees a network error, never a clean end. */

@@ -15,12 +15,24 @@ export interface Policy {
   isConfigurable(name: string): boolean
   /** Whether the log may show it. */
   isLogged(name: string): boolean
+  /** Requests keep all their headers, for the `auth` of the application. */
+  keepsHeaders: boolean
   /** False when one of the groups is switched off. */
   serves(groups: readonly RouteGroup[]): boolean
 }
 
+interface Callers {
+  /** Callers are authenticated: no page of another origin may call unless it is listed. */
+  isClosed?: boolean
+  keepsHeaders?: boolean
+}
+
 /** `http` is null for an application whose langgraph.json is not known here: nothing is switched off. */
-export function openPolicy(config: Config, http: HttpConfig | null): Policy {
+export function openPolicy(
+  config: Config,
+  http: HttpConfig | null,
+  { isClosed = false, keepsHeaders = false }: Callers = {},
+): Policy {
   const includes = config.configurable_headers.split(',').flatMap(one => one.trim() || [])
   const configured = openPatterns({ includes, excludes: [] })
   const ofApplication = openPatterns(http?.configurable_headers)
@@ -28,7 +40,8 @@ export function openPolicy(config: Config, http: HttpConfig | null): Policy {
   const disabled = new Set(http?.disabled)
   return {
     prefix: http?.mount_prefix ?? '',
-    cors: openCors(config.cors_origins, { config: http?.cors }),
+    cors: openCors(config.cors_origins || (isClosed ? '' : '*'), { config: http?.cors }),
+    keepsHeaders,
     isConfigurable: name => ofApplication(name) || (configured(name) && !excluded(name)),
     isLogged: openPatterns(http?.logging_headers),
     serves: groups => disabled.size === 0 || !groups.some(group => disabled.has(group)),

@@ -32,6 +32,8 @@ export interface Received {
   configurable: Headers | null
   /** Headers that the log may show; null: none. */
   logged: Headers | null
+  /** All of them, by lower-case name, where the application authenticates its callers; [] elsewhere. */
+  all: [name: string, value: string][]
   close: boolean
   preflight: boolean
   preflightHeaders: string
@@ -61,11 +63,13 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
     deployment: '',
     configurable: null,
     logged: null,
+    all: [],
     close: false,
     preflight: false,
     preflightHeaders: '',
   }
   req.forEach((name, value) => {
+    if (policy.keepsHeaders) received.all.push([name, value])
     if (policy.isConfigurable(name)) (received.configurable ??= {})[name] = value
     if (policy.isLogged(name)) (received.logged ??= {})[name] = value
     switch (name) {

@@ -6,8 +6,10 @@ import { v7 as uuid } from 'uuid'
 import type { CallHead } from '../../schemas/calls.js'
 import { type EdgeAction, type EventsAsked, errorText, successText } from '../../schemas/protocol-v2.js'
 import { rpc } from '../../schemas/subjects.js'
+import type { Refused } from '../app/check.js'
 import { repeatOptions } from '../calls.js'
 import type { Edge } from '../context.js'
+import { REVOKED, type SocketPass } from '../guard.js'
 import type { StallEntry } from '../http/outlet.js'
 import { ThreadReader, type ThreadSink } from '../streams/thread-reader.js'
 import type { Peer, Socket } from '../upgrade.js'
@@ -21,6 +23,18 @@ const MAX_COMMANDS = 64
 const MAX_WAITING = 10_000
 /** Close codes of RFC 6455: internal error, service restart, try again later. */
 const [FAILED, RESTARTS, OVERLOADED] = [1011, 1012, 1013]
+/** Of the range for applications. */
+const REVOKED_CODE = 4401
+
+/** The id of a command, for the answer that refuses it. */
+function idOf(bytes: Uint8Array): number | null {
+  try {
+    const { id } = JSON.parse(Buffer.from(bytes).toString()) as { id?: unknown }
+    return Number.isSafeInteger(id) ? (id as number) : null
+  } catch {
+    return null
+  }
+}
 
 export class EventSocket implements Socket, StallEntry {
   blockedAt = 0
@@ -31,15 +45,20 @@ export class EventSocket implements Socket, StallEntry {
   private commands = 0
   private blocked = false
   private over = false
+  private release = () => {}
   /** The assistant of the runs of this connection, once it has started one. */
   private assistant: string | null = null
 
   constructor(
     private readonly edge: Edge,
     private readonly head: CallHead,
+    private readonly pass: SocketPass,
     private readonly peer: Peer,
   ) {
     edge.sockets.add(this)
+    const release = pass.hold(() => this.end(REVOKED_CODE, REVOKED.message))
+    if (release === null) this.end(OVERLOADED, 'too many open streams of this key')
+    else this.release = release
   }
 
   /** One frame from the client. A client that sends more than fits is disconnected: it could not match an answer without an id. */
@@ -61,17 +80,20 @@ export class EventSocket implements Socket, StallEntry {
     this.commands++
     try {
       const bound = this.assistant === null ? {} : { assistant_id: this.assistant }
-      const call = { ...this.head, ...bound, run: { run_id: uuid(), mode: 'events' as const } }
+      const passed = await this.pass.command(bytes)
+      if ('refused' in passed) return this.refuse(bytes, passed)
+      const own = { ...this.head, ...passed.head }
+      const call = { ...own, ...bound, run: { run_id: uuid(), mode: 'events' as const } }
       const { head, body } = await this.edge.caller.callUntilAnswered(
         rpc('threads', 'socket_command'),
         call,
-        bytes,
+        passed.body,
         repeatOptions(this.edge),
       )
       if (this.over) return
       if (head.status >= 400 && body.length === 0) throw new Error(head.detail)
       this.assistant ??= head.assistant_id ?? null
-      if (head.action === true) await this.perform(JSON.parse(Buffer.from(body).toString()) as EdgeAction)
+      if (head.action === true) await this.perform(JSON.parse(Buffer.from(body).toString()) as EdgeAction, own)
       else this.send(body)
     } catch (error) {
       this.edge.link.log.warn({ err: error, request_id: this.head.request_id }, 'a command could not be answered')
@@ -83,6 +105,11 @@ export class EventSocket implements Socket, StallEntry {
     }
   }
 
+  /** The answer to a command that the caller may not send. */
+  private refuse(bytes: Uint8Array, { refused: { status, detail } }: Refused): void {
+    this.send(errorText(idOf(bytes), status === 401 || status === 403 ? 'permission_denied' : 'unknown_error', detail))
+  }
+
   onDrain(): void {
     if (!this.blocked) return
     this.blocked = false
@@ -92,6 +119,7 @@ export class EventSocket implements Socket, StallEntry {
 
   onClose(): void {
     this.over = true
+    this.release()
     this.edge.sockets.delete(this)
     this.edge.stalls.remove(this)
     for (const { reader } of this.subscriptions.values()) reader.close()
@@ -113,7 +141,8 @@ export class EventSocket implements Socket, StallEntry {
     this.armedAt = now
   }
 
-  private async perform(action: EdgeAction): Promise<void> {
+  /** `head`: what the caller of this command may see. */
+  private async perform(action: EdgeAction, head: CallHead): Promise<void> {
     if ('unsubscribe' in action) {
       const found = this.subscriptions.get(action.unsubscribe)
       found?.reader.close()
@@ -124,13 +153,13 @@ export class EventSocket implements Socket, StallEntry {
     if (this.subscriptions.size >= MAX_SUBSCRIPTIONS)
       return this.send(errorText(action.id, 'invalid_argument', `At most ${MAX_SUBSCRIPTIONS} subscriptions at once`))
     const subscription_id = uuid()
-    const { reader, unblock } = this.subscription(action)
+    const { reader, unblock } = this.subscription(action, head)
     this.subscriptions.set(subscription_id, { reader, unblock })
     let replayed_events: number
     try {
       // Opened before it is counted: events of this time are not lost, and do not count as replayed.
       await reader.open(action.subscribe.from, { mayMiss: true })
-      replayed_events = await this.count(action.subscribe)
+      replayed_events = await this.count(action.subscribe, head)
     } catch (error) {
       this.subscriptions.delete(subscription_id)
       return this.send(errorText(action.id, 'invalid_argument', (error as Error).message))
@@ -141,8 +170,8 @@ export class EventSocket implements Socket, StallEntry {
   }
 
   /** How many stored events a subscription begins with. */
-  private async count(asked: EventsAsked): Promise<number> {
-    const replay = countReplay(this.edge, this.head, asked)
+  private async count(asked: EventsAsked, head: CallHead): Promise<number> {
+    const replay = countReplay(this.edge, head, asked)
     this.counts.add(replay)
     try {
       return await replay.count
@@ -151,7 +180,7 @@ export class EventSocket implements Socket, StallEntry {
     }
   }
 
-  private subscription({ subscribe: { filter } }: Extract<EdgeAction, { subscribe: unknown }>) {
+  private subscription({ subscribe: { filter } }: Extract<EdgeAction, { subscribe: unknown }>, head: CallHead) {
     const forwarder = openForwarder(filter, frames => {
       for (const frame of frames) this.send(dataOf(frame))
     })
@@ -166,7 +195,7 @@ export class EventSocket implements Socket, StallEntry {
         else reader.close()
       },
     }
-    const reader: ThreadReader = new ThreadReader(this.edge, this.head, sink)
+    const reader: ThreadReader = new ThreadReader(this.edge, head, sink)
     return { reader, unblock: () => reader.advance() }
   }
 

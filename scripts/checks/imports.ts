@@ -51,9 +51,10 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['main.ts'],
   ],
   'edge/': [
-    ['routes.ts', 'watch.ts', 'wheel.ts', 'control-key.ts', 'library.ts'],
+    ['routes.ts', 'watch.ts', 'wheel.ts', 'control-key.ts', 'keys.ts', 'library.ts'],
     ['http/'],
     ['app/'],
+    ['guard.ts'],
     ['context.ts'],
     ['calls.ts', 'system.ts', 'metrics.ts', 'upgrade.ts'],
     ['streams/', 'control.ts'],

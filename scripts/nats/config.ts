@@ -27,7 +27,7 @@ const DEPLOYER = calls('deployments', 'claim', 'renew', 'advance', 'log', 'activ
 export const RIGHTS: { [role in Role]: Rights } = {
   edge: {
     publish: ['rpc.>', 'ctl.run.*', 'event.metrics.asked', '$JS.API.DIRECT.GET.EVENTS', '_INBOX_resources.>'],
-    never: [...DEPLOYER, ...calls('assistants', 'register', 'retire')],
+    never: [...DEPLOYER, ...calls('assistants', 'register', 'retire'), ...calls('keys', 'create', 'list', 'revoke')],
     subscribe: ['_INBOX_edge.>', 'live.*', 'end.*', 'event.>'],
   },
   resources: {

@@ -80,6 +80,8 @@ function runReads(all: Collections, { one, rows }: Find): Store['runs'] {
     },
     active: (app, status, limit, after) =>
       summaries({ _open: true, app, status: { $in: [...status] }, ...place('$gt', after) }, { sort: OLDEST, limit }),
+    countOpen: (key_id, most) =>
+      all.runs.countDocuments({ key_id: { $eq: key_id, $gt: '' }, _open: true }, { limit: most }),
     claimed: (thread_id, from, limit) =>
       summaries({ thread_id, claim_no: { $gte: Math.max(0, from) } }, { sort: { claim_no: 1 }, limit }),
     startsDue: (until, limit) =>

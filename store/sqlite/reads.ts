@@ -124,6 +124,13 @@ export function reads(db: Database) {
         [app, ...status, after?.created_at ?? 0, after?.run_id ?? '', limit],
       ),
 
+    'runs.countOpen': (_, key_id: string, most: number) =>
+      get(
+        `SELECT count(*) FROM (SELECT 1 FROM runs WHERE key_id = ? AND key_id IS NOT NULL
+          AND status IN ('accepting', 'pending', 'running') LIMIT ?)`,
+        [key_id, most],
+      ),
+
     'runs.claimed': (_, thread_id: string, from: number, limit: number) =>
       all(`SELECT ${RUN} FROM runs WHERE thread_id = ? AND claim_no >= ? ORDER BY claim_no LIMIT ?`, [
         thread_id,

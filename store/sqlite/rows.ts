@@ -91,6 +91,7 @@ export const RUN = [
   'idempotency_id',
   'claim_no',
   'cancel_reason',
+  'key_id',
 ] as const satisfies (keyof RunSummary)[]
 
 export const RECORD = [

@@ -163,6 +163,11 @@ const VERSIONS = [
   `
   ALTER TABLE payloads ADD COLUMN auth_user TEXT;
   `,
+  `
+  ALTER TABLE runs ADD COLUMN key_id TEXT;
+  CREATE INDEX runs_of_key ON runs (key_id)
+    WHERE key_id IS NOT NULL AND status IN ('accepting', 'pending', 'running');
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

@@ -35,10 +35,8 @@ t.test('an invalid file is reported in one sentence', async t => {
   t.match(await sentence('[]'), /must hold a JSON object\.$/)
   t.match(await sentence({}), /names no graphs: "graphs" must map a name to "file:export"\.$/)
   t.match(await sentence({ graphs: {} }), /names no graphs/)
-  t.match(
-    await sentence({ graphs: { a: './a.mjs:a' }, auth: { path: './auth.mjs:auth' } }),
-    /asks for "auth", which Weft does not have yet: it is not served without it\.$/,
-  )
+  const guarded = application({ graphs: { a: './a.mjs:a' }, auth: { path: './auth.mjs:auth' } })
+  t.match((await loadApplication(guarded)).hello, { error: null, auth: true })
   const withTtl = (ttl: unknown) => ({ graphs: { a: './a.mjs:a' }, checkpointer: { ttl } })
   t.match(await sentence(withTtl({ default_ttl: 0 })), /checkpointer\.ttl\.default_ttl must be .*number/)
   t.match(await sentence(withTtl({ strategy: 'x' })), /checkpointer\.ttl\.strategy must be .*keep_latest/)

@@ -92,6 +92,7 @@ export const run = (thread_id: string, set: Partial<RunRow> = {}): RunRow => ({
   idempotency_id: null,
   result: null,
   auth_user: null,
+  key_id: null,
   ...set,
 })
 

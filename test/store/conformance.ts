@@ -225,6 +225,20 @@ export function conformance(
       t.equal(await store.runs.get('absent'), null)
     })
 
+    t.test('the open runs of a key are counted', async t => {
+      const { thread_id } = await newThread()
+      const key_id = `key-${thread_id}`
+      for (const status of ['accepting', 'pending', 'success', 'error'] as const)
+        await newRun(thread_id, { status, key_id })
+      const { run_id } = await newRun(thread_id, { status: 'running', key_id })
+      await newRun(thread_id, { status: 'running' })
+      t.equal(await store.runs.countOpen(key_id, 10), 3)
+      t.equal(await store.runs.countOpen(key_id, 2), 2)
+      t.equal(await store.runs.countOpen('other', 10), 0)
+      await store.apply([{ step: 'runs.patch', run_id, where: {}, set: { status: 'success' } }])
+      t.equal(await store.runs.countOpen(key_id, 10), 2)
+    })
+
     t.test('a repeated create of an accepting run counts as done; any other known id does not', async t => {
       const { thread_id } = await newThread()
       const row = await newRun(thread_id, { status: 'accepting' })

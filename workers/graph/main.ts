@@ -67,6 +67,10 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   life.push({ name: 'supervisor', quiet: () => supervisor.quiet(), stop: ms => supervisor.stop(ms) })
   const hello = await hosts.hello
   if (hello.error !== null) throw new Error(hello.error)
+  if (hello.auth && config.app_id !== BUILT_IN_APP)
+    throw new Error(
+      `${app} names an "auth", which only the application of an edge can have: ${config.app_id} is not served`,
+    )
   for (const note of hello.notes ?? []) link.log.warn(note)
   for (const graph of hello.graphs)
     if (graph.error !== null)
@@ -84,6 +88,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     pool,
     graphs,
     ...(hello.library === undefined ? {} : { library: hello.library }),
+    auth: hello.auth ?? false,
     failed: hello.graphs.flatMap(({ graph_id, error }) => (error === null ? [] : [{ graph_id, error }])),
     ttl: hello.ttl ?? null,
     item_ttl: hello.item_ttl ?? null,

@@ -101,8 +101,6 @@ export async function loadApplication(path: string): Promise<Application> {
   const graphs = new Map<string, GraphOf>()
   try {
     const app = readAppConfig({ path, env: process.env, read: textOf })
-    if (app.auth !== null)
-      throw new Error(`${path} asks for "auth", which Weft does not have yet: it is not served without it.`)
     const { folder, ttl, item_ttl, index, http, notes } = app
     // Variables that the process already has take precedence (API: langgraph.json, env).
     for (const [name, value] of Object.entries(app.env)) process.env[name] ??= value
@@ -123,6 +121,7 @@ export async function loadApplication(path: string): Promise<Application> {
       error: null,
       graphs: [],
       library: version,
+      auth: app.auth !== null,
       ttl,
       item_ttl,
       item_index: index,

@@ -25,12 +25,16 @@ export interface Access {
  */
 export function accessOf(head: CallHead, event: AuthEvent): Access {
   const app = appOf(head)
+  if (head.unchecked) throw fail('unavailable', UNCHECKED)
   if (head.filters === undefined) return wholeApp(app)
   const filter = head.filters[event]
   if (filter === undefined) throw fail('internal', `The request was not authorized for ${event}`)
   if (filter === null || Object.keys(filter).length === 0) return wholeApp(app)
   return { app, filter: compileFilter(filter), keys: filterKeys(filter) }
 }
+
+const UNCHECKED =
+  'The application authenticates its callers, but this edge does not run its "auth": start the edge with --app'
 
 export const wholeApp = (app: string): Access => ({ app, filter: null, keys: NO_KEYS })
 

@@ -25,7 +25,8 @@ export async function followAnnouncements({ store, link, apps }: Shared, life: L
   const subscription = link.subscribe(ANNOUNCED, message => {
     const parsed = validateAnnounced(JSON.parse(decoder.decode(message.data)))
     if (!parsed.success) return
-    const { app, pool, graphs, library } = parsed.data
+    const { app, pool, graphs, library, auth = false } = parsed.data
+    apps.setGuarded(app, pool, auth)
     for (const graph_id of graphs) apps.announce(app, graph_id, pool)
     if (graphs.length > 0) apps.setAnnounced(pool, { app, graphs })
     if (library !== undefined) apps.setLibrary(app, pool, library)
@@ -63,7 +64,8 @@ export async function shareAnnouncement({ store, link, apps }: Shared, announced
 
 /** Tells all resource workers, this one included, what a graph worker has announced. */
 export function passOn({ link, apps }: Pick<Shared, 'link' | 'apps'>, announced: Announced): void {
-  const { app, pool, library } = announced
+  const { app, pool, library, auth = false } = announced
+  apps.setGuarded(app, pool, auth)
   if (library !== undefined) apps.setLibrary(app, pool, library)
   link.nc.publish(ANNOUNCED, Buffer.from(JSON.stringify(announced)))
 }

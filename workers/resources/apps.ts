@@ -43,6 +43,10 @@ export interface Apps {
   setAnnounced(pool: string, announcement: PoolAnnouncement): void
   /** A graph worker of the pool executes the graphs of the application with this version of LangGraph. */
   setLibrary(app: string, pool: string, version: string): void
+  /** Whether the graphs of the pool are of an application that brings its own `auth`. */
+  setGuarded(app: string, pool: string, guarded: boolean): void
+  /** Calls of clients for this application must have passed its `auth`. */
+  isGuarded(app: string): boolean
   /** That version, of the active revision for a deployment; null: no graph worker has announced it yet. */
   libraryOf(app: string): Promise<string | null>
   /** Whether a graph worker can run its graphs. */
@@ -68,6 +72,8 @@ export function openApps(find: FindServed): Apps {
   const byPool = new Map<string, PoolAnnouncement>()
   /** Application → pool → version, the pool that was announced last at the end. */
   const libraries = new Map<string, Map<string, string>>()
+  /** Application → its pools with an `auth`. */
+  const guarded = new Map<string, Set<string>>()
   const generations = new Map<string, number>()
   let changes = 0
   let kept = new Map<string, { served: Promise<Served | null>; until: number }>()
@@ -136,6 +142,12 @@ export function openApps(find: FindServed): Apps {
       libraries.set(app, pools.set(pool, version))
       if (pools.size > MAX_POOLS) pools.delete(pools.keys().next().value!)
     },
+    setGuarded(app, pool, isGuarded) {
+      const pools = guarded.get(app) ?? new Set()
+      if (isGuarded) guarded.set(app, pools.add(pool))
+      else if (pools.delete(pool) && pools.size === 0) guarded.delete(app)
+    },
+    isGuarded: app => guarded.has(app),
     async libraryOf(app) {
       const pools = libraries.get(app) ?? new Map<string, string>()
       const active = app === BUILT_IN_APP ? null : (await findCached(app, { id: app }))?.pool
@@ -161,9 +173,14 @@ export const inApplication = (apps: Apps, handlers: { [verb: string]: Handler })
     Object.entries(handlers).map(([verb, { handle, ...rest }]) => {
       const resolved: Handler['handle'] = (value, context) => {
         const head = apps.resolve(context.head)
-        if (!(head instanceof Promise)) return handle(value, context)
-        return head.then(head => handle(value, { ...context, head }))
+        if (head instanceof Promise) return head.then(head => handle(value, { ...context, head: checked(apps, head) }))
+        const own = checked(apps, head)
+        return handle(value, own === context.head ? context : { ...context, head: own })
       }
       return [verb, { ...rest, handle: resolved }]
     }),
   )
+
+/** The head, marked when its caller did not pass the `auth` that the application brings. */
+const checked = (apps: Apps, head: CallHead): CallHead =>
+  head.checked || !apps.isGuarded(appOf(head)) ? head : { ...head, unchecked: true }

@@ -24,6 +24,7 @@ import { openDescriptions } from './descriptions.js'
 import { items } from './items/rpc.js'
 import { control, controlDigest } from './keys/control-key.js'
 import { provedRing, renewSecrets } from './keys/renew.js'
+import { keys } from './keys/rpc.js'
 import { openAppWebhooks } from './keys/webhook-settings.js'
 import { measureWrites, reportMetrics } from './metrics.js'
 import { commands } from './protocols/v2.js'
@@ -101,6 +102,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     revisions: revisions(deps),
     providers: providers(deps),
     control: control(await controlDigest(config, store)),
+    keys: keys(deps),
   }
   for (const noun in nouns) all[noun] = inApplication(deps.apps, nouns[noun as keyof typeof nouns])
   for (const [noun, handlers] of Object.entries(all)) {

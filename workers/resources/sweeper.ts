@@ -7,6 +7,7 @@ import type { Deps } from './context.js'
 import { sweepLogs } from './deployments/logs.js'
 import { sweepOrphans, sweepTasks } from './deployments/sweep.js'
 import { sweepItems } from './items/write.js'
+import { sweepKeys } from './keys/rpc.js'
 import { pages } from './rows/pages.js'
 import { firstEligible } from './rows/thread-status.js'
 import { removeExpiredKeys } from './runs/idempotency.js'
@@ -58,6 +59,8 @@ export function openSweeps(): readonly Sweep[] {
     { name: 'logs', every_ms: 60_000, at_start: true, work: sweepLogs },
     // Idempotency keys older than 24 hours.
     { name: 'idempotency keys', every_ms: 60_000, at_start: true, work: removeExpiredKeys },
+    // Keys of clients that expired 30 days ago.
+    { name: 'expired keys', every_ms: 600_000, at_start: true, work: sweepKeys },
     // Temporary runs that ended and can no longer be joined.
     { name: 'temporary runs', every_ms: 10_000, at_start: false, work: removeExpired },
     // Items whose expires_at has passed.

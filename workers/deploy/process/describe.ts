@@ -22,7 +22,8 @@ export async function describe(tree: string, path: string): Promise<Description>
   const text = await readFile(found, 'utf8')
   try {
     // Files that it names are read by a host only, as another user.
-    const { graphs } = readAppConfig({ path: file, env: {}, read: path => (path === file ? text : null) })
+    const { graphs, auth } = readAppConfig({ path: file, env: {}, read: path => (path === file ? text : null) })
+    if (auth !== null) throw new Error(`${file} names an "auth", which deployments cannot have yet`)
     const bad = graphs.find(graph => graph.error !== null)
     if (bad !== undefined) throw new Error(`${file}: ${bad.error}`)
     return { file, folder: dirname(found), graphs: graphs.map(({ graph_id }) => graph_id) }

@@ -12,7 +12,20 @@ import { newRecord } from '../rows/record.js'
 import { ensureSystemAssistants } from './system.js'
 
 export async function register(registration: Registration, deps: Deps) {
-  const { app, revision, pool, graphs, failed = [], library, ttl, item_ttl, item_index, http, webhooks } = registration
+  const {
+    app,
+    revision,
+    pool,
+    graphs,
+    failed = [],
+    library,
+    auth = false,
+    ttl,
+    item_ttl,
+    item_index,
+    http,
+    webhooks,
+  } = registration
   const { store, link, ttls, itemTtls, itemIndexes } = deps
   // Else a worker could take over the runs of a deployment by announcing its graphs.
   if (app !== BUILT_IN_APP && revision === undefined && (await deps.apps.isDeployment(app)))
@@ -23,7 +36,7 @@ export async function register(registration: Registration, deps: Deps) {
   await deps.webhooks.announce(app, pool, webhooks ?? null)
   await itemIndexes.announce(app, pool, item_index ? { ...item_index, pool } : null)
   await ensureConsumer(link, token('pool', pool))
-  const announced = { app, pool, ...(library === undefined ? {} : { library }) }
+  const announced = { app, pool, auth, ...(library === undefined ? {} : { library }) }
   if (revision !== undefined) {
     passOn(deps, { ...announced, graphs: [] })
     return {}

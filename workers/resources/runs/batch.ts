@@ -12,6 +12,7 @@ import type { Deps } from '../context.js'
 import { runText } from '../rows/text.js'
 import { acceptNew, wakeWhenDue } from './accept.js'
 import { type IdempotencyKey, KIND, keyRecord, readKey, UNDER_WAY } from './idempotency.js'
+import { withinLimit } from './key-limit.js'
 import { withoutAuth } from './payload.js'
 import { prepare, type Target } from './prepare.js'
 
@@ -61,8 +62,8 @@ export async function createBatch(
     const failed = await deps.store.apply([{ step: 'records.insert', row: keyRecord(key, runs[0]!, made) }])
     if (failed !== -1) throw fail('conflict', UNDER_WAY)
   }
-  const outcomes = await Promise.all(
-    runs.map((run, i) => acceptNew(deps, run, null, withoutAuth(merge(bodies[i]!.metadata)))),
+  const outcomes = await withinLimit(deps, target, runs.length, () =>
+    Promise.all(runs.map((run, i) => acceptNew(deps, run, null, withoutAuth(merge(bodies[i]!.metadata))))),
   )
   if (key !== undefined) await markDone(deps, key)
   for (const [i, run] of runs.entries()) if (outcomes[i] === 'first') wakeWhenDue(deps, run)

@@ -11,6 +11,7 @@ import { wholeApp } from '../access.js'
 import type { Deps } from '../context.js'
 import { accept, acceptNew, type Expects, type Outcome, wakeWhenDue } from './accept.js'
 import { findByKey, type IdempotencyKey, keyRecord, shortText } from './idempotency.js'
+import { withinLimit } from './key-limit.js'
 import { withoutAuth } from './payload.js'
 import { prepare, type Target } from './prepare.js'
 import { answer } from './view.js'
@@ -32,7 +33,11 @@ interface Creation extends Conditions {
   outcome?: Outcome
 }
 
-export async function create(deps: Deps, body: RunCreate, target: Target, conditions: Conditions = {}): Promise<Reply> {
+export function create(deps: Deps, body: RunCreate, target: Target, conditions: Conditions = {}): Promise<Reply> {
+  return withinLimit(deps, target, 1, () => createNow(deps, body, target, conditions))
+}
+
+async function createNow(deps: Deps, body: RunCreate, target: Target, conditions: Conditions): Promise<Reply> {
   const creation: Creation = { deps, body, target, ...conditions }
   for (const step of steps) {
     const reply = await step(creation)
@@ -81,7 +86,7 @@ async function acceptRow(creation: Creation): Promise<void> {
 async function answerTaken(creation: Creation): Promise<Reply | null> {
   if (creation.outcome !== 'taken') return null
   const { deps, body, target, key, expects } = creation
-  return (await answerKey(creation)) ?? create(deps, body, target, { key, expects })
+  return (await answerKey(creation)) ?? createNow(deps, body, target, { key, expects })
 }
 
 function wakeRow({ deps, outcome, run }: Creation): void {

@@ -25,6 +25,8 @@ export interface Target {
   user?: AuthUser | null
   /** What the caller may see; absent: the run is created inside the cluster, which sees the whole application. */
   access?: { assistants: Access; threads: Access }
+  /** The key of the caller, when it limits runs. */
+  key?: CallHead['key']
   /** Request headers for `config.configurable`. */
   headers?: { [name: string]: string }
   /** A stateless run brings its thread, with this metadata beside its own. Null: the run is for an existing thread. */
@@ -40,6 +42,7 @@ export function targetOf(head: CallHead): Target {
     thread_id: thread_id ?? v7(),
     mode: head.run?.mode ?? 'background',
     user: head.identity,
+    key: head.key,
     access: { assistants: accessOf(head, 'assistants:read'), threads: accessOf(head, 'threads:create_run') },
     headers: head.headers,
     brings: thread_id === undefined ? {} : null,
@@ -81,7 +84,7 @@ interface Given extends Target {
 export function newRun(
   body: RunCreate,
   assistant: AssistantRow,
-  { pool, run_id, thread_id, mode, brings, temporary, user, headers }: Given,
+  { pool, run_id, thread_id, mode, brings, temporary, user, key, headers }: Given,
 ): RunRow {
   const now = Date.now()
   const { graph_id, assistant_id } = assistant
@@ -129,6 +132,7 @@ export function newRun(
     webhook_tries: 0,
     idempotency_id: null,
     result: null,
+    key_id: key?.id ?? null,
     auth_user: user == null ? null : JSON.stringify(user),
   }
 }

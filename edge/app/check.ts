@@ -1,0 +1,89 @@
+/**
+ * Authentication and authorization by the `auth` of the built-in application (API: assistants-crons-store 6): one question
+ * to its app host per request. It fails closed: a request passes only with an answer that says so.
+ */
+import type { AuthConfig } from '../../schemas/application.js'
+import type { AuthEvent, AuthUser, CheckAsk } from '../../schemas/auth.js'
+import type { CallHead } from '../../schemas/calls.js'
+import type { EdgeAppHost } from './host.js'
+
+/** What is asked about: a request, or a command of a WebSocket with the request that opened it. */
+export type Asked = Omit<CheckAsk, 'events'>
+
+export interface Passed {
+  head: Pick<CallHead, 'identity' | 'filters' | 'checked'>
+  query: string
+  body: Uint8Array
+}
+
+export interface Refused {
+  refused: { status: number; detail: string; headers?: { [name: string]: string } }
+}
+
+/** Rejects with a WeftError when the app host gives no answer. */
+export type Check = (asked: Asked, events: readonly AuthEvent[], body: Uint8Array) => Promise<Passed | Refused>
+
+/** `studio`: requests of LangGraph Studio pass without `authenticate`; handlers still decide. */
+export function openCheck(host: EdgeAppHost, auth: AuthConfig, { studio }: { studio: boolean }): Check {
+  const users = openUsers(auth.cache)
+  const isStudio = (asked: Asked) =>
+    studio && !auth.disable_studio_auth && headerOf(asked, 'x-auth-scheme') === 'langsmith'
+  return async (asked, events, body) => {
+    const key = users.keyOf(asked)
+    const user = isStudio(asked) ? STUDIO_USER : users.get(key)
+    const call = { ...asked, events, ...(user === undefined ? {} : { user }) }
+    const { answer, body: changed } = await host.check(call, body)
+    if ('refused' in answer) return answer
+    const { passed } = answer
+    // Without `authenticate` there is no user, and no handler runs.
+    if (passed.user === null) return { head: { checked: true }, query: asked.query, body }
+    if (user === undefined) users.set(key, passed.user)
+    return {
+      head: { checked: true, identity: passed.user, filters: passed.filters },
+      query: passed.query ?? asked.query,
+      body: passed.body ? changed : body,
+    }
+  }
+}
+
+/** API: assistants-crons-store 6.8. */
+const STUDIO_USER: AuthUser = {
+  kind: 'StudioUser',
+  identity: 'langgraph-studio-user',
+  display_name: 'langgraph-studio-user',
+  permissions: [],
+  is_authenticated: true,
+}
+
+const DEFAULT_KEYS = ['authorization', 'x-api-key']
+const DEFAULT_TTL_SECS = 30
+const DEFAULT_SIZE = 1_000
+
+/** Users by the headers that `auth.cache` names; none are kept without that section. */
+function openUsers(config: AuthConfig['cache']) {
+  const { cache_keys = DEFAULT_KEYS, ttl_seconds = DEFAULT_TTL_SECS, max_size = DEFAULT_SIZE } = config ?? {}
+  const names = cache_keys.map(name => name.toLowerCase())
+  const users = new Map<string, { user: AuthUser; until: number }>()
+  return {
+    /** Null for a request with none of the headers, whose user is not kept. */
+    keyOf(asked: Asked): string | null {
+      if (config === undefined || max_size < 1) return null
+      const values = names.map(name => headerOf(asked, name))
+      return values.every(value => value === undefined) ? null : JSON.stringify(values)
+    },
+    get(key: string | null): AuthUser | undefined {
+      const found = key === null ? undefined : users.get(key)
+      return found !== undefined && found.until > Date.now() ? found.user : undefined
+    },
+    set(key: string | null, user: AuthUser): void {
+      if (key === null) return
+      users.delete(key)
+      users.set(key, { user, until: Date.now() + ttl_seconds * 1_000 })
+      // The entry that was written first has expired first.
+      if (users.size > max_size) users.delete(users.keys().next().value!)
+    },
+  }
+}
+
+const headerOf = ({ headers }: Asked, name: string): string | undefined =>
+  headers.find(([known]) => known === name)?.[1]

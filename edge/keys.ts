@@ -1,0 +1,163 @@
+/**
+ * Verifies built-in keys (schemas/keys.ts). The resource worker has their digests; this caches them, so that a revoked or
+ * expired key stops working within half a minute, for requests and for open streams. Limits of a key are counted here.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Caller } from '../bus/call.js'
+import type { Link } from '../bus/connect.js'
+import { type KeyRecord, type KeysUsed, keyIdOf } from '../schemas/keys.js'
+import { event, rpc } from '../schemas/subjects.js'
+
+export interface Keys {
+  /** The key, once its secret is verified; null for a text that is no valid key. Rejects with `unavailable` when no worker can tell. */
+  find(text: string, request_id: string): Key | null | Promise<Key | null>
+  close(): void
+}
+
+/** A key that was verified. */
+export interface Key {
+  readonly record: KeyRecord
+  /** Counts one request; seconds to wait when there were too many, else 0. */
+  take(): number
+  /** Takes a place for a stream, which `end` ends when the key is revoked; null when it has too many. */
+  openStream(end: () => void): (() => void) | null
+}
+
+/** Lifetime of a cached key. */
+const CACHE_MS = 30_000
+/** Lifetime of the knowledge that there is no key with an id. */
+const MISSING_MS = 1_000
+const MAX_CACHED = 10_000
+const REPORT_MS = 60_000
+
+interface Entry extends Key {
+  record: KeyRecord
+  digest: Buffer
+  fetchedAt: number
+  usedAt: number
+  streams: Set<() => void>
+}
+
+export function openKeys(link: Link, caller: Caller): Keys {
+  const cached = new Map<string, Entry>()
+  const missing = new Map<string, number>()
+  const asking = new Map<string, Promise<Entry | null>>()
+  let reportedAt = Date.now()
+
+  /** Asks the resource worker; one question at a time for one id. */
+  function fetch(id: string, request_id: string): Promise<Entry | null> {
+    const asked = asking.get(id)
+    if (asked !== undefined) return asked
+    const work = ask(id, request_id).finally(() => asking.delete(id))
+    asking.set(id, work)
+    return work
+  }
+
+  async function ask(id: string, request_id: string): Promise<Entry | null> {
+    const { body } = await caller.ask(rpc('keys', 'get'), { request_id }, Buffer.from(JSON.stringify({ id })))
+    const record = JSON.parse(Buffer.from(body).toString()) as KeyRecord | null
+    const known = cached.get(id)
+    if (record === null || isExpired(record)) {
+      forget(id, known)
+      if (missing.size >= MAX_CACHED) missing.clear()
+      missing.set(id, Date.now() + MISSING_MS)
+      return null
+    }
+    if (known !== undefined) return Object.assign(known, { record, digest: digestOf(record), fetchedAt: Date.now() })
+    if (cached.size >= MAX_CACHED)
+      for (const [other, entry] of cached) if (entry.streams.size === 0) cached.delete(other)
+    const entry = newEntry(record)
+    cached.set(id, entry)
+    return entry
+  }
+
+  /** The key is revoked or has expired. */
+  function forget(id: string, entry: Entry | undefined): void {
+    cached.delete(id)
+    for (const end of [...(entry?.streams ?? [])]) end()
+  }
+
+  function recheck(entries: Iterable<Entry>): void {
+    for (const { record } of entries)
+      fetch(record.id, 'key-recheck').catch(error =>
+        link.log.warn({ err: error, key_id: record.id }, 'a key could not be checked again'),
+      )
+  }
+
+  const timer = setInterval(() => {
+    const now = Date.now()
+    recheck([...cached.values()].filter(entry => entry.streams.size > 0))
+    if (now - reportedAt < REPORT_MS) return
+    const used = [...cached.values()].filter(({ usedAt }) => usedAt >= reportedAt)
+    reportedAt = now
+    if (used.length === 0) return
+    const report: KeysUsed = { used: used.map(({ record, usedAt }) => ({ id: record.id, at: usedAt })) }
+    caller
+      .ask(rpc('keys', 'used'), { request_id: 'keys-used' }, Buffer.from(JSON.stringify(report)))
+      .catch(error => link.log.debug({ err: error }, 'the use of keys could not be reported'))
+  }, CACHE_MS)
+  timer.unref()
+  const changed = link.subscribe(event('keys', 'changed'), () => {
+    missing.clear()
+    for (const entry of cached.values()) entry.fetchedAt = 0
+    recheck([...cached.values()].filter(entry => entry.streams.size > 0))
+  })
+
+  return {
+    find(text, request_id) {
+      const id = keyIdOf(text)
+      if (id === null) return null
+      const entry = cached.get(id)
+      if (entry !== undefined && Date.now() - entry.fetchedAt < CACHE_MS) return verify(entry, text)
+      if ((missing.get(id) ?? 0) > Date.now()) return null
+      return fetch(id, request_id).then(found => (found === null ? null : verify(found, text)))
+    },
+    close() {
+      clearInterval(timer)
+      changed.unsubscribe()
+    },
+  }
+}
+
+function verify(entry: Entry, text: string): Key | null {
+  if (!timingSafeEqual(sha256(text), entry.digest) || isExpired(entry.record)) return null
+  entry.usedAt = Date.now()
+  return entry
+}
+
+const isExpired = ({ expires_at }: KeyRecord): boolean => expires_at !== null && expires_at <= Date.now()
+const digestOf = ({ sha256 }: KeyRecord): Buffer => Buffer.from(sha256, 'hex')
+const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
+
+function newEntry(record: KeyRecord): Entry {
+  /** Requests that may come at once, refilled at the rate of the limit. */
+  let tokens = Number.NaN
+  let filledAt = 0
+  const entry: Entry = {
+    record,
+    digest: digestOf(record),
+    fetchedAt: Date.now(),
+    usedAt: 0,
+    streams: new Set(),
+    take() {
+      const rate = entry.record.limits.requests_per_second
+      if (rate === null) return 0
+      const now = performance.now()
+      const most = Math.max(1, rate)
+      tokens = Number.isNaN(tokens) ? most : Math.min(most, tokens + ((now - filledAt) / 1_000) * rate)
+      filledAt = now
+      if (tokens < 1) return Math.ceil((1 - tokens) / rate)
+      tokens--
+      return 0
+    },
+    openStream(end) {
+      const most = entry.record.limits.open_streams
+      if (most !== null && entry.streams.size >= most) return null
+      // Each stream has a function of its own.
+      const own = () => end()
+      entry.streams.add(own)
+      return () => void entry.streams.delete(own)
+    },
+  }
+  return entry
+}
