@@ -55,7 +55,7 @@ interface Waiting {
   entry: Entry
   body: Uint8Array
   windows: Iterator<Uint8Array[]> | null
-  /** Who receives the parts of the body; '' = nobody yet. */
+  /** Who receives the parts of the body; '' = no worker yet. */
   partsTo: string
   /** The number of the message that the call was sent in. */
   message: number
@@ -77,7 +77,7 @@ const SILENCE_MS = 5_000
 /** A worker that can take an offered call replies at once. */
 const OFFER_MS = 1_000
 const SWEEP_MS = 100
-/** A sweep that is later than this means that this process was paused, or its event loop blocked: nobody was silent. */
+/** A sweep that is later than this means that this process was paused or its event loop blocked, not that a worker was silent. */
 const PAUSED_MS = 500
 /** How long a call waits before it is sent again when no worker serves its subject. */
 const NOBODY_MS = 50

@@ -12,6 +12,6 @@ export async function clockAhead(mux: Mux): Promise<number | null> {
   const trip = Date.now() - asked
   if (answer === null || trip > MAX_TRIP_MS) return null
   const { ts } = answer.json<{ ts?: string }>()
-  const told = ts === undefined ? Number.NaN : Date.parse(ts)
-  return Number.isNaN(told) ? null : asked + trip / 2 - told
+  const server = ts === undefined ? Number.NaN : Date.parse(ts)
+  return Number.isNaN(server) ? null : asked + trip / 2 - server
 }

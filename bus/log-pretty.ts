@@ -43,7 +43,7 @@ export function prettyLine(line: string, colors: boolean): string {
     ...fields,
     ...(error === null ? [] : [paint('error=', 90) + textOf(`${error.type ?? 'Error'}: ${error.message ?? ''}`)]),
   ]
-  // A stack is for the levels at which somebody has to look.
+  // The stack is shown for the levels that need attention.
   const stack = Number(level) >= 50 && error?.stack ? framesOf(error.stack).map(frame => paint(`    ${frame}`, 90)) : []
   return `${[parts.join(' ').trimEnd(), ...stack].join('\n')}\n`
 }

@@ -15,7 +15,7 @@ import { offsetAfter } from './follow.js'
 import type { Mux } from './mux.js'
 import { headersOf, type Kept, type Rings } from './ring.js'
 
-/** Largest message of events; a larger event goes in parts. */
+/** Largest message of events; a larger event is sent in parts. */
 const MAX_EVENT_MESSAGE = 256 * 1024
 const MAX_UNCONFIRMED = 256
 const MAX_UNCONFIRMED_BYTES = 4 * 1024 * 1024
@@ -206,7 +206,7 @@ export function openPublisher(
   }
 }
 
-/** Cuts a batch so that no message crosses a block or exceeds 256 KB; a larger event goes in parts under its id. */
+/** Cuts a batch so that no message crosses a block or exceeds 256 KB; a larger event is sent in parts under its id. */
 export function* messagesOf(batch: Omit<Kept, 'part'>): Generator<Kept> {
   const { first, count, bytes } = batch
   const room = EVENTS_PER_BLOCK - (first % EVENTS_PER_BLOCK)

@@ -60,10 +60,10 @@ function deliveriesOf(ack: string): number {
   return Number(tokens.length > 9 ? tokens[6] : tokens[4])
 }
 
-/** Jobs that one pull asks for at most: what a worker that stands still can keep from the others. */
+/** Jobs that one pull asks for at most: what a paused worker can keep from the others. */
 const MAX_BATCH = 32
 const MAX_PULLS = 2
-/** A pull of a worker that stands still takes jobs until it expires. */
+/** A pull of a paused worker takes jobs until it expires. */
 const EXPIRES_MS = 10_000
 const BEAT_MS = 2_500
 const NANOS = 1_000_000

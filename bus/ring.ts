@@ -46,10 +46,10 @@ export function openRings(): Rings {
   let total = 0
 
   function shift(ring: Ring): void {
-    const gone = ring.kept.shift()
-    if (gone === undefined) return
-    ring.bytes -= gone.bytes.length
-    total -= gone.bytes.length
+    const dropped = ring.kept.shift()
+    if (dropped === undefined) return
+    ring.bytes -= dropped.bytes.length
+    total -= dropped.bytes.length
   }
 
   /** Drops the oldest ended ring first, then messages of the oldest ring: a Map iterates in the order of insertion. */

@@ -80,8 +80,8 @@ interface Call {
 /** A call whose handler is at work. */
 interface Running {
   call: Call
-  /** When the caller was told last, by its start or by a sign. */
-  told_at: number
+  /** Time of the last sign to the caller, or of the start. */
+  signed_at: number
 }
 
 const MAX_DETAIL = 1_000
@@ -142,8 +142,8 @@ export function serve(
     const now = Date.now()
     for (const work of running) {
       const { from, id, deadline } = work.call
-      if (work.told_at > now - SIGN_MS || deadline <= now) continue
-      work.told_at = now
+      if (work.signed_at > now - SIGN_MS || deadline <= now) continue
+      work.signed_at = now
       sign(from, id, KIND.busy)
     }
   }, SIGN_SWEEP_MS)
@@ -185,7 +185,7 @@ export function serve(
   }
 
   async function run(call: Call, bytes: Uint8Array): Promise<void> {
-    const mine: Running = { call, told_at: Date.now() }
+    const mine: Running = { call, signed_at: Date.now() }
     running.add(mine)
     const started = performance.now()
     let status = 200

@@ -16,7 +16,7 @@ export const root = (edge: Edge, exchange: Exchange): void | Promise<void> =>
   exchange.mount === null ? exchange.reply(200, OK) : check(edge, exchange, () => exchange.reply(200, OK))
 
 /**
- * 200 while the edge lives; with check_db=1 only while the store answers, unless the application has switched off `meta`.
+ * 200 while the edge runs; with check_db=1 only while the store answers, unless the application switched off `meta`.
  * Below a deployment: while it serves.
  */
 export function ok(edge: Edge, exchange: Exchange): void | Promise<void> {
@@ -75,7 +75,7 @@ async function check(edge: Edge, exchange: Exchange, good: () => void): Promise<
   else good()
 }
 
-/** The answer of a worker, or the reason why there is none. */
+/** The answer of a worker, or the reason why none came. */
 async function ask(edge: Edge, exchange: Exchange, subject: string, timeout: number): Promise<Answer | Fault> {
   try {
     const answer = await edge.caller.call(subject, exchange.callHead(), undefined, { timeout, patience: 0 })

@@ -9,7 +9,7 @@ import { isObject, type JsonObject } from './json.js'
 
 export type Matcher = (document: JsonObject) => boolean
 
-/** The test that a filter stands for. Throws `internal` for anything but the forms above. */
+/** The test of a filter. Throws `internal` for anything but the forms above. */
 export function compileFilter(filter: unknown, depth = 0): Matcher {
   if (!isObject(filter)) throw broken('a filter must be an object')
   if (depth > MAX_DEPTH) throw broken('a filter is nested too deeply')

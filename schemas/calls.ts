@@ -100,7 +100,7 @@ export interface HeartbeatReply {
 export interface Release {
   /** This attempt counts; the third that does ends the run as `error`. */
   charge: boolean
-  /** Ends the run with this status, whatever the attempts. */
+  /** Ends the run with this status, at any number of attempts. */
   end: 'timeout' | null
   /** Why: the error of the run when it ends. */
   error: { error: string; message: string }

@@ -6,7 +6,7 @@ import { dirname, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { isObject, type JsonObject } from './json.js'
 
-/** One sentence for the author of the application: the key, where it stands, and what was expected. */
+/** One sentence for the author of the application: the key, its place, and what was expected. */
 export class AppConfigError extends Error {
   override name = 'AppConfigError'
 }

@@ -97,7 +97,7 @@ export interface RunFailure {
 
 export const validateRunFailure = typia.createValidate<RunFailure>()
 
-/** Body of `last`: why the process ends, as an error of whoever is charged. */
+/** Body of `last`: why the process ends, as the error of the run that is charged. */
 export interface LastWords {
   error: string
   message: string

@@ -55,7 +55,7 @@ export interface ItemTtlDefaults {
   default_ttl?: Minutes
   /** Whether a read starts the time of an item anew; true when absent. */
   refresh_on_read?: boolean
-  /** Expired items are never answered; they are removed once a minute whatever this says. */
+  /** Expired items are never answered; they are removed once a minute at any value of this. */
   sweep_interval_minutes?: Minutes
 }
 
@@ -158,7 +158,7 @@ const OPERATORS: { readonly [operator: string]: Compare | undefined } = {
 }
 
 /**
- * The test that a filter stands for: all of its members must hold (API: assistants-crons-store 4.4). A plain value means
+ * The test of a filter: all of its members must hold (API: assistants-crons-store 4.4). A plain value means
  * deep equality; an object of operators compares. A missing member fails every operator but `$ne` and `$nin`. Throws
  * `invalid` for an unknown operator and for `$in` or `$nin` without a list.
  */

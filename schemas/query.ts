@@ -26,7 +26,7 @@ export function readList(query: URLSearchParams, ...names: string[]): string[] {
   })
 }
 
-/** As `readList`; throws `invalid` when one of them is none of `known`. */
+/** As `readList`; throws `invalid` when one of them is not in `known`. */
 export function readNames<Name extends string>(
   query: URLSearchParams,
   name: string,

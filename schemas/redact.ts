@@ -1,6 +1,6 @@
 /**
  * Redacts secrets in text for people: logs of builds and deployments, messages (API: control-plane 13). Applications
- * choose the text, so the time is linear in its length: 25 to 100 ns per character, whatever the number of secrets. One
+ * choose the text, so the time is linear in its length: 25 to 100 ns per character, for any number of secrets. One
  * regular expression of all values took 20 times as long with 2,000 of them, and V8 refuses it for a value of 32 KiB.
  */
 

@@ -1,6 +1,6 @@
 /**
  * Ends the process with one sentence when its Node.js is outside of `engines` in package.json. weft.ts imports this file
- * first: the HTTP library has a native part per version and fails to load with a sentence of its own.
+ * first: the HTTP library has a native part per version and fails to load with an obscure message.
  */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -4,7 +4,7 @@ import { basename, join, resolve } from 'node:path'
 
 /**
  * Makes the folder, open to its owner only, with a .gitignore that excludes everything in it: the default is a folder in
- * the project. A folder that exists already may belong to somebody else as well, so it only gets the .gitignore when it
+ * the project. A folder that exists already may have other users, so it only gets the .gitignore when it
  * has the default name.
  */
 export function prepareDataFolder(data: string): void {

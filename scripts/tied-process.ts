@@ -1,5 +1,5 @@
 /**
- * Starts a server as a child process that ends when this process ends, in whatever way: a shell reads a pipe of this
+ * Starts a server as a child process that ends when this process ends, also by a signal: a shell reads a pipe of this
  * process and ends the server when the pipe closes. The first line of the output is the process id of the server. A
  * process id written to stdin names a process that needs the server: the server ends after that one, at most 5 min later.
  */

@@ -304,7 +304,7 @@ export interface ItemRow {
   value: string
   created_at: number
   updated_at: number
-  /** Minutes that it lives after it was written or read; null = it never expires. */
+  /** Minutes from its last write or read until it expires; null = never. */
   ttl: number | null
   expires_at: number | null
 }
@@ -452,7 +452,7 @@ export interface Store {
     version(app: string, assistant_id: string, version: number): Promise<AssistantVersionRow | null>
   }
   threads: {
-    /** `null`: whatever its application, for work on a run that is known already (ids are unique over all of them). */
+    /** `null`: any application, for work on a run that is known already (ids are unique over all of them). */
     get(app: string | null, thread_id: string): Promise<ThreadRow | null>
     state(thread_id: string): Promise<StateRow | null>
     /** Busy threads last written before `before`, oldest first: where a crash may have left something half done. */

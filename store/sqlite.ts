@@ -36,7 +36,7 @@ interface SqliteOptions {
  * Opens the store. Rejects with one sentence when another process has the folder, when a newer Weft has written the
  * database, or when it is damaged.
  *
- * Calls of the store reject with `unavailable` when the database cannot be used now (lock, disk, closed, thread gone).
+ * Calls of the store reject with `unavailable` when the database cannot be used now (lock, disk, closed, thread ended).
  * Rows and bytes given to `apply` must stay unchanged until it resolves.
  */
 export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store> {

@@ -214,7 +214,7 @@ export async function post(
 }
 
 /**
- * Resolves a name within 4 s. A name that users choose is asked for over a resolver of its own: `lookup` blocks one of
+ * Resolves a name within 4 s. A name that users choose is resolved by a separate resolver: `lookup` blocks one of
  * the four threads that the files of this process need, too, for as long as the servers of the name do not answer. A
  * name that the operator opened may be a local one (hosts file, search domain), which only `lookup` knows.
  */

@@ -12,7 +12,7 @@ import { findHostUser } from '../../workers/child/process.js'
 export interface EdgeAppHost {
   /**
    * Asks the `auth` of the application about one request; `body` is the new body where a handler changed it. Rejects with
-   * `unavailable` while the app host is being started, and with `internal` for an answer that is none.
+   * `unavailable` while the app host is being started, and with `internal` for a malformed answer.
    */
   check(call: Omit<CheckCall, 'verb'>, body: Uint8Array): Promise<{ answer: CheckAnswer; body: Uint8Array }>
   stop(): Promise<void>

@@ -69,7 +69,7 @@ export class Exchange {
   cors: Cors
   /** Called once when the client leaves (or we close the socket) before the answer is complete. */
   onAbort: (() => void) | null = null
-  /** Called once, whatever the end. */
+  /** Called once, at any end. */
   onOver: (() => void) | null = null
   /** Called with each answer of status 400 or above. */
   onRefused: ((exchange: Exchange, status: number, body: string | Uint8Array | null) => void) | null = null

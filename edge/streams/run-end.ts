@@ -15,7 +15,7 @@ export interface RunEnd {
   fetchError: boolean
 }
 
-/** Null while the run goes on. A null row: the run was removed. */
+/** Null while the run continues. A null row: the run was removed. */
 export function endOfRow(row: { status: string; last_event_id: number | null } | null): RunEnd | null {
   if (row === null) return { last: null, status: 'removed', error: null, fetchError: false }
   const { status, last_event_id } = row

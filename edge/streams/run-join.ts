@@ -1,6 +1,6 @@
 /**
  * Joins a run that exists (API: threads-and-runs 14). A request for events that are no longer stored is answered 409
- * before the stream begins, so the 200 waits for the first replayed event, or for the answer that there is none.
+ * before the stream begins, so the 200 waits for the first replayed event, or for the answer that no event is stored.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { follows } from '../../bus/follow.js'
@@ -42,7 +42,7 @@ async function fromCursor(stream: RunStream, cursor: number): Promise<void> {
   const { resumable, status, attempt, last_event_id } = reader.view!
   const start = { after: cursor, exact: resumable }
   let probe = await reader.probe(Math.max(cursor - 1, -1), start)
-  // The event itself may be gone while all behind it is stored.
+  // The event itself may have expired while all events behind it are stored.
   if (!probe.found && probe.outcome === 'gone') probe = await reader.probe(cursor, start)
   if (reader.closed) return
   const { outcome, found, hole, began } = probe

@@ -29,7 +29,7 @@ export interface RunSink {
   events(batch: Batch): void
   /** The last event, which no host was alive to write. */
   error(id: number, error: RunError): void
-  /** Everything that is stored was delivered, and the run goes on; may be called again. */
+  /** Everything that is stored was delivered, and the run continues; may be called again. */
   caughtUp?(): void
   /** Everything was delivered, and the run has ended. */
   ended(): void
@@ -241,7 +241,7 @@ export class RunReader implements Listener, WatchEntry {
     return true
   }
 
-  /** Goes on with whatever is next: the backlog, a replay, the end. The sink calls it when it is ready again. */
+  /** Continues with the backlog, a replay, or the end. The sink calls it when it is ready again. */
   advance(source: 'live' | 'replay' = 'live'): void {
     const { backlog, sink } = this
     const replaying = this.phase === 'replaying'
@@ -270,7 +270,7 @@ export class RunReader implements Listener, WatchEntry {
     if (this.retry !== null) clearTimeout(this.retry)
     this.retry = null
     this.phase = 'replaying'
-    // The backlog behind an overflow is older than what the replay brings: it goes on from `sent`.
+    // The backlog behind an overflow is older than what the replay brings, which begins behind `sent`.
     if (this.backlog.overflowed) this.backlog.clear()
     this.backlog.overflowed = false
     this.gap.hole = false

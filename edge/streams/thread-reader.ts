@@ -58,7 +58,7 @@ export class ThreadReader {
   /** Claims up to this one are delivered, in line, or not wanted. */
   private lastClaim = 0
   private app = ''
-  /** False: the thread did not exist when it was asked for, so nobody has checked that this reader may see it. */
+  /** False: the thread did not exist when it was asked for, so the access of this reader was not checked. */
   private exists = true
   private current: { due: DueRun; reader: RunReader } | null = null
   private started = false

@@ -17,7 +17,7 @@ export async function readEvents(connection: Connection, request: string, reader
   const { status } = await connection.stream(request, {
     head({ status, text }) {
       if (status !== 200) refused = ''
-      else check(/\r\ncontent-type: *text\/event-stream/i.test(text), `the stream is none: ${shown(text)}`)
+      else check(/\r\ncontent-type: *text\/event-stream/i.test(text), `the answer is no stream: ${shown(text)}`)
     },
     data(piece) {
       if (refused === null) sse.data(piece)
@@ -80,7 +80,7 @@ export function customChunks(
       if (event === 'custom' && n > 0) {
         checkChunk(data, i)
         onChunk(i++)
-      } else check(frame(event, data, n), () => `an event ${event} came that nobody had asked for`)
+      } else check(frame(event, data, n), () => `an unexpected event ${event} arrived`)
       n++
     },
     end: () => check(i === count, `the stream ended after ${i} of ${count} chunks`),
@@ -106,7 +106,7 @@ export function tokens(server: Pick<Server, 'gapless'>, count: number, onToken: 
         check(message?.content === `w${i} `, () => `token ${i} should have come, not ${shown(message?.content)}`)
         i++
         onToken()
-      } else check(frame(event, data, n), () => `an event ${event} came that nobody had asked for`)
+      } else check(frame(event, data, n), () => `an unexpected event ${event} arrived`)
       n++
     },
     end: () => check(i === count, `the stream ended after ${i} of ${count} tokens`),
@@ -126,7 +126,7 @@ export function oneUpdate(server: Pick<Server, 'gapless'>, text: string, onData:
         const { node } = JSON.parse(data) as { node?: { seen?: unknown } }
         check(node?.seen === text, () => `the update should say "${text}", not ${shown(data)}`)
         updates++
-      } else check(frame(event, data, n), () => `an event ${event} came that nobody had asked for`)
+      } else check(frame(event, data, n), () => `an unexpected event ${event} arrived`)
       n++
     },
     end: () => check(updates === 1, `the stream ended with ${updates} updates instead of 1`),

@@ -109,7 +109,7 @@ export function openConnection(port: number, host = '127.0.0.1'): Connection {
     }
     let at = 0
     while (at < bytes.length) {
-      if (done === null) throw new Wrong('bytes came that nobody had asked for')
+      if (done === null) throw new Wrong('unexpected bytes arrived')
       if (place === 'head') {
         const end = bytes.indexOf('\r\n\r\n', at)
         if (end === -1) return keep(bytes, at)

@@ -36,7 +36,7 @@ const PAUSE_MS = 5_000
 
 /**
  * The result of `work`, repeated a few times at most when other machines had the cores meanwhile. Of several results the
- * one with the least stolen time is taken, whatever its figure.
+ * one with the least stolen time is taken, at any figure.
  */
 export async function undisturbed<T extends Measured | null>(
   { quick }: Pick<Windows, 'quick'>,

@@ -10,7 +10,7 @@ import { SCENARIOS } from './scenarios.js'
 export const HELP = `npm run bench -- [--only pattern] [--seconds n] [--rounds n] [--quick] [--json file] [--table file]
                  [--url http://127.0.0.1:PORT | --apart] [--peer in-process|dev-server|none]… [--against folder]
 
-Measures a Weft that it starts from the build on a throw-away folder (--apart: each role in a process of its own), or
+Measures a Weft that it starts from the build on a throw-away folder (--apart: each role in a separate process), or
 the server at --url. Peers take turns with it: the graph without a server (in-process) and the JavaScript development
 server (dev-server, installed into the cache); with --quick or --url none unless named. --against: a further peer, the
 Weft of another built checkout: what a change gains or costs. --json says where the figures

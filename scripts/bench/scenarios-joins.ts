@@ -65,7 +65,7 @@ function followed(gapless: boolean) {
     last = eventId
     if (event === 'metadata' && id === null) id = runIdOf(data)
     else if (event === 'custom') checkChunk(data, i++)
-    else if (event !== 'end') throw new Wrong(`an event ${event} came that nobody had asked for: ${shown(data)}`)
+    else if (event !== 'end') throw new Wrong(`an unexpected event ${event} arrived: ${shown(data)}`)
   }
   return {
     id: () => id,

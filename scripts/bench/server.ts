@@ -137,7 +137,7 @@ function spawnWeft(args: string[], folder: string, env: { [name: string]: string
   return endsWithUs(child)
 }
 
-/** The child ends when the bench ends, in whatever way. */
+/** The child ends when the bench ends, also by a signal. */
 export function endsWithUs(child: ChildProcess): ChildProcess {
   const end = () => void child.kill()
   process.once('exit', end)
@@ -189,10 +189,10 @@ export async function stopAll(children: readonly ChildProcess[], folder: string 
   for (const child of children) {
     if (child.exitCode !== null || child.signalCode !== null) continue
     for (const pid of withBelow(child.pid!).filter(isRunning)) process.kill(pid, 'SIGCONT')
-    const gone = new Promise(done => child.once('exit', done))
+    const exited = new Promise(done => child.once('exit', done))
     child.kill('SIGTERM')
     const killer = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
-    await gone
+    await exited
     clearTimeout(killer)
   }
   const deadline = Date.now() + STOP_MS

@@ -176,7 +176,7 @@ function libraryRefuses({ from, target, typeOnly }: Import): string | null {
   const rooms = LIBRARIES[target]
   if (rooms === undefined || from.startsWith('test/') || rooms.some(room => from.startsWith(room))) return null
   if (typeOnly && target === 'typia') return null
-  return `${target} lives in ${rooms.join(', ') || 'test/'} only`
+  return `${target} belongs to ${rooms.join(', ') || 'test/'} only`
 }
 
 /** Import paths into forbidden folders; type imports do not count, because they do not exist at run time. */

@@ -1,5 +1,5 @@
 /**
- * Runs test files, each in a process of its own, several at a time. The TAP output and stderr of each are written below
+ * Runs test files, each in a separate process, several at a time. The TAP output and stderr of each are written below
  * .tap; what a file prints reaches the report only when it fails. No file runs a second time: a test that passes only
  * sometimes has a defect, or the code has.
  */

@@ -98,7 +98,7 @@ function show({ name, passed, failed, skipped, seconds, failures, tail }: FileRe
   if (failed > 0) failedFiles.push(name)
 }
 
-/** The server of MONGODB_URL, or one that is started; each test file has databases of its own. */
+/** The server of MONGODB_URL, or one that is started; each test file has its own databases. */
 async function startMongo(): Promise<{ url: string; stop(): Promise<void> }> {
   say('getting a MongoDB server')
   const way = await findMongo({ log: line => say(`  ${line}`) })

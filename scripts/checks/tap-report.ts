@@ -1,6 +1,6 @@
 /**
  * Counts the tests in the TAP output of one test file and describes each failure. A test is a `t.test` that contains
- * assertions of its own; assertions at the top level of the file count as one more test.
+ * its own assertions; assertions at the top level of the file count as one more test.
  */
 import { inspect } from 'node:util'
 import { Parser, type Result } from 'tap-parser'

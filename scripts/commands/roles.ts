@@ -41,14 +41,14 @@ export function stopShare(role: RoleName, roles: readonly RoleName[]): number {
 
 export async function runRoles(roles: readonly RoleName[], config: Config): Promise<void> {
   const log = openLog(roles.length === 1 ? roles[0]! : 'weft', config.log_level, config.log_format)
-  const lives = new Map<RoleName, Lifecycle>()
+  const lifecycles = new Map<RoleName, Lifecycle>()
   let stopping = false
   stopOnSignals(
     {
       push: () => {},
       async stop() {
         stopping = true
-        for (const row of STOP_ORDER) await Promise.all(row.map(role => lives.get(role)?.stop()))
+        for (const row of STOP_ORDER) await Promise.all(row.map(role => lifecycles.get(role)?.stop()))
       },
     },
     log,
@@ -58,7 +58,7 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
   if (roles.some(role => role === 'resources' || role === 'deployer')) prepareDataFolder(config.data)
   async function start(role: RoleName): Promise<void> {
     const life = lifecycle(log, config.stop_ms * stopShare(role, roles))
-    lives.set(role, life)
+    lifecycles.set(role, life)
     const own = openLog(role, config.log_level, config.log_format)
     const url = config.nats_url || natsUrlOf(config.data, role)
     const tls = config.nats_url === '' ? undefined : tlsFilesOf(config)
@@ -86,7 +86,7 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
     if (stopping) return
     stopping = true
     // Closes the store, so that the next start finds it closed.
-    for (const row of STOP_ORDER) await Promise.all(row.map(role => lives.get(role)?.stop()))
+    for (const row of STOP_ORDER) await Promise.all(row.map(role => lifecycles.get(role)?.stop()))
     if ((error as Error).name === 'StoreRefused') throw new UserError((error as Error).message, 2)
     throw error
   }

@@ -86,7 +86,7 @@ export function passwordsOf(data: string): Passwords {
   const draft = `${usersFile(data)}.${process.pid}`
   writeFileSync(draft, `${JSON.stringify(made, null, 2)}\n`, { mode: 0o600 })
   try {
-    // A link does not replace: when two starts meet here, the first file stands for both.
+    // A link does not replace: when two starts meet here, both use the first file.
     linkSync(draft, usersFile(data))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error

@@ -109,7 +109,7 @@ export const itemReads = (all: Collections, { one, rows }: Find): Store['items']
   },
   /** Ids first: sorted documents would count against the memory of a sort with their values. */
   async list({ app, prefix, now, after, limit }) {
-    const and: Filter<Doc>[] = [lives(now)]
+    const and: Filter<Doc>[] = [unexpired(now)]
     if (after !== undefined) {
       const { updated_at, namespace, key } = after
       const path = pathOf(namespace)
@@ -134,7 +134,7 @@ export const itemReads = (all: Collections, { one, rows }: Find): Store['items']
     return found.flatMap(({ _id }) => byId.get(_id) ?? [])
   },
   async namespaces({ app, prefix, now, after, limit }) {
-    const filter: Filter<Doc> = { app, ...below(prefix), $and: [lives(now)] }
+    const filter: Filter<Doc> = { app, ...below(prefix), $and: [unexpired(now)] }
     if (after !== undefined) filter.$and!.push({ path: { $gt: pathOf(after) } })
     const found = await all.items
       .aggregate<{ _id: string }>([
@@ -155,10 +155,10 @@ export const itemReads = (all: Collections, { one, rows }: Find): Store['items']
 
 const itemOf = ({ path, ...row }: Stored): ItemRow => ({ ...row, namespace: labelsOfPath(path) })
 
-/** The driver gives bytes back as Binary, unless it is told to promote them. */
+/** The driver returns bytes as Binary, unless `promoteBuffers` is set. */
 const bytesOf = (value: Binary | Uint8Array): Uint8Array => (value instanceof Uint8Array ? value : value.value())
 
-const lives = (now: number): Filter<Doc> => ({ $or: [{ expires_at: null }, { expires_at: { $gt: now } }] })
+const unexpired = (now: number): Filter<Doc> => ({ $or: [{ expires_at: null }, { expires_at: { $gt: now } }] })
 
 /** The condition that a path is at or below the prefix. */
 function below(prefix: readonly string[]): Filter<Doc> {

@@ -1,5 +1,5 @@
 /**
- * Values too large for a document. A document has at most 16 MB, a column up to 64 MB: what is over the limit goes in
+ * Values too large for a document. A document has at most 16 MB, a column up to 64 MB: the excess is stored in
  * parts under a new id, which the document names in `_parts`. Parts are written before the document that names them
  * and removed after the one that no longer does, so a reader finds all of a value or reads the document again.
  */
@@ -158,7 +158,7 @@ export async function remove({ parts }: Collections, refs: Refs | null | undefin
 const idsOf = ({ id, count }: Ref): string[] => Array.from({ length: count }, (_, i) => `${id}/${i}`)
 
 /**
- * The row of a document, its parts put together. When parts are gone, the document was replaced meanwhile: `again`
+ * The row of a document, its parts put together. When parts are missing, the document was replaced meanwhile: `again`
  * reads it once more.
  */
 export async function load<Row>(

@@ -1,4 +1,4 @@
-/** The queries; every one goes by `_id` or through an index of collections.ts. */
+/** The queries; each one uses `_id` or an index of collections.ts. */
 import type { Filter, FindOptions } from 'mongodb'
 import type { RecordQuery, RecordRow, RunCursor, RunRow, RunSummary, Store } from '../port.js'
 import type { Collections } from './collections.js'

@@ -99,9 +99,9 @@ const WAYS: Ways = {
   },
 
   'runs.remove': async ({ run_id, where, optional }, all) => {
-    const gone = await all.runs.findOneAndDelete(runFilter(run_id, where), { projection: { _parts: 1 } })
-    if (gone === null) return optional === true
-    await remove(all, gone._parts)
+    const removed = await all.runs.findOneAndDelete(runFilter(run_id, where), { projection: { _parts: 1 } })
+    if (removed === null) return optional === true
+    await remove(all, removed._parts)
     return true
   },
 
@@ -160,9 +160,9 @@ const WAYS: Ways = {
   'records.remove': async ({ kind, id, where }, all) => {
     const filter: Filter<Doc> = { _id: key(kind, id) }
     if (where.rev !== undefined) filter.rev = where.rev
-    const gone = await all.records.findOneAndDelete(filter, { projection: { _parts: 1 } })
-    if (gone === null) return false
-    await remove(all, gone._parts)
+    const removed = await all.records.findOneAndDelete(filter, { projection: { _parts: 1 } })
+    if (removed === null) return false
+    await remove(all, removed._parts)
     return true
   },
 

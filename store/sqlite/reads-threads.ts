@@ -3,7 +3,7 @@
  * row of a slice of that index, so that no call looks at more than a few thousand rows. A condition that few threads
  * meet is followed the other way round: those few are taken and sorted.
  *
- * Threads that were only made stand in `threads_fresh`, the others in an index for each time (schema.ts): a page by
+ * Threads that were never changed are in `threads_fresh`, the others in an index for each time (schema.ts): a page by
  * time is merged from two.
  */
 import type { ThreadQuery, ThreadSort } from '../port.js'

@@ -31,7 +31,7 @@ t.test('cancel stops the work, and answers when it has stopped', async t => {
         [await statusOf(thread_id, queued.run_id), await statusOf(thread_id, delayed.run_id)],
         ['interrupted', 'interrupted'],
       )
-      t.match(await client.runs.join(thread_id, running.run_id), { done: [1] }, 'the one before it goes on')
+      t.match(await client.runs.join(thread_id, running.run_id), { done: [1] }, 'the one before it continues')
       await sleep(1_200)
       t.same([second.steps(), later.steps()], [[], []], 'they never began')
       t.equal((await client.threads.get(thread_id)).status, 'idle')

@@ -196,7 +196,7 @@ t.test('crons', async t => {
         })
         t.equal((await client.runs.get(run!.thread_id, run!.run_id)).status, 'success')
         const [temporary] = gone.runs()
-        t.match(temporary, { values: { text: 'a', seen: 'a' } }, 'called before its thread goes')
+        t.match(temporary, { values: { text: 'a', seen: 'a' } }, 'called before its thread is removed')
         t.equal((await http('GET', `/threads/${temporary!.thread_id}`)).status, 404)
       })
 

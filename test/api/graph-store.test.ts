@@ -70,7 +70,7 @@ t.test('graphs share the store with clients', async t => {
     t.match(await get('odd', 'k'), { value: { message: { type: 'human', content: 'hi' }, big: '12' } })
   })
 
-  await t.test('a refused operation is an error of its call, and the run goes on', async t => {
+  await t.test('a refused operation is an error of its call, and the run continues', async t => {
     const found = await run('memory', [
       ['put', ['langgraph'], 'k', {}],
       ['put', ['a.b'], 'k', {}],

@@ -53,7 +53,7 @@ t.test('large values', async t => {
       await hasFailed(t, other.thread_id)
       t.ok(pids.every(alive), 'no process was lost')
       t.match(await client.runs.wait(other.thread_id, 'echo', { input: { text: 'x' } }), { seen: 'x' })
-      t.match(await client.threads.get(other.thread_id), { status: 'idle' }, 'the thread goes on')
+      t.match(await client.threads.get(other.thread_id), { status: 'idle' }, 'the thread continues')
 
       async function hasFailed(t: Test, thread_id: string) {
         t.match(await client.threads.get(thread_id), { status: 'error', error: { error: 'StateTooLarge' } })

@@ -191,7 +191,7 @@ t.test('50 callers at once on one thread', async t => {
         t.same(outOfOrder(starts, mine), [], 'in the order of acceptance')
         t.equal(ended[mine.findIndex(({ n }) => n === starts.at(-1))], 'success', 'the last one ran to its end')
         t.match(await client.threads.get(thread_id), { values: { last: starts.at(-1) } })
-        t.match(await client.runs.wait(thread_id, 'span', { input: { n: 1000 } }), { last: 1000 }, 'and it goes on')
+        t.match(await client.runs.wait(thread_id, 'span', { input: { n: 1000 } }), { last: 1000 }, 'and it continues')
       })
 })
 

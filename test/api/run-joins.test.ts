@@ -104,7 +104,7 @@ t.test('a join without Last-Event-ID', async t => {
     t.same(
       all.frames.map(({ id }) => id),
       [...Array(61).keys()],
-      'one that nobody streamed: all of it',
+      'one that was not streamed: all of it',
     )
     t.same((await readStream(`${runs}/${made.run_id}/stream`)).frames, all.frames, 'also when it has ended')
   }
@@ -162,7 +162,7 @@ t.test('joining ended runs', async t => {
       const rolled = await client.runs.create(thread_id, 'slow', { input: { ms: 30_000 } })
       const never = client.runs.join(thread_id, rolled.run_id)
       await client.runs.cancel(thread_id, rolled.run_id, true, 'rollback')
-      t.same(await never, {}, 'one that is gone has no state')
+      t.same(await never, {}, 'one that was removed has no state')
       await t.rejects(client.runs.join(thread_id, rolled.run_id), /HTTP 404/)
     })
   }

@@ -91,7 +91,7 @@ t.test('through the official SDK', async t => {
           metadata: { source: 'loop', step: 3 },
         })
         const more = await client.runs.wait(thread_id, 'counter', { input: { steps: 5 }, durability: 'sync' })
-        t.match(more, { numbers: [1, 2, 3, 4, 5] }, 'the thread goes on from its last checkpoint')
+        t.match(more, { numbers: [1, 2, 3, 4, 5] }, 'the thread continues from its last checkpoint')
         t.match(await client.runs.wait(thread_id, 'counter', { input: { steps: 6 }, durability: 'exit' }), {
           numbers: [1, 2, 3, 4, 5, 6],
         })

@@ -126,7 +126,11 @@ t.test('a stream beyond its byte budget', async t => {
   const slowly = { ...big, delay_ms: 25 }
   const first = await read(slowly, 45)
   const rest = await join(idOf(first.frames), '44')
-  t.same(ids([...first.frames, ...rest.frames]), [...Array(61).keys()], 'who comes back soon goes on, beyond it, too')
+  t.same(
+    ids([...first.frames, ...rest.frames]),
+    [...Array(61).keys()],
+    'a client that returns soon continues, also beyond it',
+  )
   const early = await read(slowly, 5)
   const late = await join(idOf(early.frames), '4')
   t.same(ids([...early.frames, ...late.frames]), [...Array(61).keys()], 'who comes back before it was full')

@@ -107,7 +107,7 @@ t.test('webhooks: one signed call after the end of a run, repeated after a failu
   t.match(JSON.parse(cancelled!.body), { status: 'interrupted', values: { ms: 20_000 } })
   t.notOk(
     calls.some(({ path }) => path === '/rolled-back'),
-    'what was rolled back tells nobody',
+    'a run that was rolled back calls no webhook',
   )
 
   for (const url of [

@@ -93,7 +93,7 @@ for (const { name, alias } of lines) {
       t.equal(await page.textContent('#question'), '')
     })
 
-    await t.test('edits a message: the thread goes on from before it', async t => {
+    await t.test('edits a message: the thread continues from before it', async t => {
       const fork = (await texts(page)).indexOf('hello there')
       await say(page, 'hello again', `edit ${fork}`)
       await until(page, /^You said: hello again$/)

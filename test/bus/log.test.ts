@@ -22,7 +22,7 @@ t.test('a line for a person: time, level, role, message, fields', t => {
   t.end()
 })
 
-t.test('an error: its message on the line, its stack below where somebody has to look', t => {
+t.test('an error: its message on the line, its stack for the levels that need attention', t => {
   const err = {
     type: 'TypeError',
     message: 'no name',

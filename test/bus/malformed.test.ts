@@ -56,7 +56,7 @@ t.test('an exception in a callback costs its message only', async t => {
   t.same(lines, ['a message could not be handled'], 'one line for a flood')
 })
 
-t.test('a malformed call is refused or dropped, and the worker goes on', async t => {
+t.test('a malformed call is refused or dropped, and the worker continues', async t => {
   const { link, nats } = await stage(t)
   const [resources, edge] = [await link('resources'), await link('edge')]
   const echo = bytesHandler(bytes => ({ body: bytes }))
@@ -90,7 +90,7 @@ t.test('a malformed call is refused or dropped, and the worker goes on', async t
   t.equal(Buffer.from(body).toString(), 'still there')
   await raw.flush()
   const all = Buffer.concat(answers).toString()
-  t.equal(all.match(/"status":400/g)?.length, 3, 'an unreadable head, twice, and a part that nobody announced')
+  t.equal(all.match(/"status":400/g)?.length, 3, 'an unreadable head, twice, and a part that was not announced')
   t.match(all, /"status":413/)
   t.match(all, /"status":404,"code":"not_found","detail":"No such call: rpc.threads.constructor"/)
   caller.close()

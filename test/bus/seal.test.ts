@@ -83,7 +83,7 @@ t.test('answers to edges travel as they are: their role is one trust domain', as
   t.ok(overheard.some(data => data.includes(SECRET)))
 })
 
-t.test('nobody else can answer for a resource worker or add to the body of a call', async t => {
+t.test('no other client can answer for a resource worker or add to the body of a call', async t => {
   const { link, intruder, received } = await stage(t)
   const nc = await intruder('graphs')
   // The broker of weft start refuses such answers of graph workers; another broker may not.
@@ -159,6 +159,6 @@ t.test('a key of another size is no call', async t => {
   await nc.flush()
   const caller = openCaller(await link('graphs'))
   t.teardown(() => caller.close())
-  t.equal((await caller.call('rpc.runs.claim', head)).head.status, 200, 'the worker goes on')
+  t.equal((await caller.call('rpc.runs.claim', head)).head.status, 200, 'the worker continues')
   t.same(answers, [])
 })

@@ -47,7 +47,7 @@ async function silentMember({ worker }: Stage): Promise<() => number> {
 
 const bytesOf = ({ body }: { body: Uint8Array }) => Buffer.from(body).toString()
 
-t.test('a call that may be repeated goes to another worker when its own is silent', async t => {
+t.test('a call that may be repeated is sent to another worker when its own is silent', async t => {
   const all = await stage(t)
   const taken = await silentMember(all)
   const worker = await all.worker()
@@ -139,7 +139,7 @@ t.test('the time in which the caller itself was blocked is no silence', async t 
   t.equal((await answer).head.status, 200)
 })
 
-t.test('an offered call goes to a worker that can take it', async t => {
+t.test('an offered call is sent to a worker that can take it', async t => {
   const all = await stage(t)
   const ready = new Set<string>()
   for (const name of ['a', 'b']) {

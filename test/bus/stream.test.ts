@@ -155,7 +155,7 @@ t.test('on a server', async t => {
 
   await t.test('who waits for the end only is not sent the events; who comes later to read is', async t => {
     const id = run('quiet1')
-    // A connection of its own: nothing else comes in on it.
+    // A dedicated connection: it receives nothing else.
     const quiet = await openLink({ url: nats.url('edge'), role: 'edge', log: edge.log })
     const quietMux = openMux(quiet)
     const follower = openFollower(quiet, quietMux)
@@ -223,8 +223,8 @@ t.test('on a server', async t => {
   })
 
   await t.test('the terminal event', async t => {
-    const heard: Ending[] = []
-    follower.follow(run('end1'), { onEnd: ending => heard.push(ending) })
+    const endings: Ending[] = []
+    follower.follow(run('end1'), { onEnd: ending => endings.push(ending) })
     await edge.nc.flush()
     announceEnd(resources, run('end1'), {
       status: 'success',
@@ -238,10 +238,10 @@ t.test('on a server', async t => {
       result: Buffer.alloc(300_000),
       error: { error: 'X', message: 'é\n' },
     })
-    await until(() => heard.length === 2)
-    t.match(heard[0], { status: 'success', last_event_id: 7, error: null })
-    t.equal(Buffer.from(heard[0]!.result!).toString(), '{"a":1}')
-    t.match(heard[1], { status: 'error', last_event_id: 8, result: null, error: { error: 'X', message: 'é\n' } })
+    await until(() => endings.length === 2)
+    t.match(endings[0], { status: 'success', last_event_id: 7, error: null })
+    t.equal(Buffer.from(endings[0]!.result!).toString(), '{"a":1}')
+    t.match(endings[1], { status: 'error', last_event_id: 8, result: null, error: { error: 'X', message: 'é\n' } })
   })
 
   await t.test('the work queue gives exactly what was asked for', async t => {
@@ -309,7 +309,7 @@ t.test('on a server', async t => {
     t.same([...new Set(ids(seen))], range(0, 100), 'nothing is missing')
   })
 
-  await t.test('after the server was killed everything goes on', async t => {
+  await t.test('after the server was killed everything continues', async t => {
     const id = run('killed')
     const publisher = openPublisher(graphs, mux, rings, { run: id, attempt: 1, resumable: true, budget: 1e9 })
     publisher.send(0, 10, events(0, 10))

@@ -12,7 +12,7 @@ const LATER = '0 0 1 1 *'
 const CRON: readonly ResponseRow[] = [
   { field: 'cron_id', type: 'uuid', required: true },
   { field: 'thread_id', type: 'uuid', required: true },
-  // Always there, null when there is none: a cron without an end has no date to say.
+  // Always there, null when it has no value: a cron without an end has no date to say.
   { field: 'end_time', type: 'date-time', required: true, nullable: true },
   { field: 'schedule', type: 'string', required: true },
   { field: 'created_at', type: 'date-time', required: true },
@@ -251,7 +251,7 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
           const answer = await http('GET', `/threads/${thread_id}/runs/${first.run_id}`)
           return answer.status === 200 ? ((answer.body as Body).status as string) : 'gone'
         }
-        // Twice: the first slot has then come and gone.
+        // Twice: the first slot has then passed.
         const slot = async () => (await ok('GET', `/runs/crons/${cron.cron_id}`)).next_run_date
         for (const before = new Set([await slot()]); before.size < 3; ) {
           await new Promise(done => setTimeout(done, 50))

@@ -70,7 +70,7 @@ t.test('POST /runs/stream', async t => {
         [{ update: { ask: 'u' } }, (t, made) => void t.match(last(made), { ask: 'u' })],
         [
           { goto: { node: 'node', input: { ask: 'g' } } },
-          (t, made) => void t.ok(last(made).seen_config, 'it goes there'),
+          (t, made) => void t.ok(last(made).seen_config, 'it is delivered there'),
         ],
         [
           { resume: { yes: true } },

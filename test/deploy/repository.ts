@@ -1,4 +1,4 @@
-/** A real git repository in a folder of its own, for deployments to come from. */
+/** A real git repository in its own folder, as a source of deployments. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -14,7 +14,7 @@ t.test('an open stream does not hold the budget of its request body', async t =>
     const raw = openRaw(stage.port, request('POST', path, '', body))
     await raw.until(/HTTP\/1\.1 200/)
     const run = await created
-    t.equal(run.head.status, 'running', `${path}: its run goes on`)
+    t.equal(run.head.status, 'running', `${path}: its run continues`)
   }
   const answer = await fetch(`http://127.0.0.1:${stage.port}/threads`, { method: 'POST', body: 'x'.repeat(0.9 * MB) })
   t.equal(answer.status, 200)

@@ -60,7 +60,7 @@ t.test('ambiguous framing is refused, and the bytes behind it are never answered
     const got = [...answer.matchAll(/HTTP\/1\.[01] (\d+)/g)].map(([, code]) => Number(code))
     if (got.length > 0 || expected.length > 0) t.same(got, expected.length > 0 ? expected : [400], name)
     t.ok(closed, `${name}: closed`)
-    t.equal(stage.calls.length, before, `${name}: nobody was called`)
+    t.equal(stage.calls.length, before, `${name}: no worker was called`)
   }
 })
 

@@ -7,10 +7,10 @@ import { finalStatuses, load } from './load.js'
 
 t.setTimeout(180_000)
 const STEPS = 10
-/** Of reliability: a run goes on at most 25 s after its worker was killed. */
+/** Of reliability: a run continues at most 25 s after its worker was killed. */
 const GAP_MS = 25_000
 
-t.test('kill -9 of graph workers in turn: every run succeeds, and goes on within 25 s', async t => {
+t.test('kill -9 of graph workers in turn: every run succeeds, and continues within 25 s', async t => {
   const roles = await startRoles({ app: 'test/apps/faults', graphs: 2 })
   const logs = stepLogs()
   t.teardown(async () => {

@@ -4,7 +4,7 @@ import { FROM_HOST, frameBytes } from '../../workers/pipe.js'
 import { type Started, startWorkers, within } from './worker-helper.js'
 
 t.setTimeout(120_000)
-// The supervisor is in this process: an error that nobody catches ends the test.
+// The supervisor is in this process: an uncaught error ends the test.
 const weft = await startWorkers()
 t.teardown(() => weft.stop())
 

@@ -69,7 +69,7 @@ t.test('the database is killed and restarted twice under load: no accepted run i
   const ran = all.filter(stepLog => stepLog.steps().length > 0)
   t.ok(ran.length >= accepted.length)
   for (const stepLog of ran) {
-    // A step may run again after the outage, when its checkpoint could not be stored; no run goes back behind one.
+    // A step may run again after the outage, when its checkpoint could not be stored; no run repeats a step before one.
     const steps = stepLog.steps()
     t.same([...new Set(steps)], [1, 2, 3], 'every step was executed')
     t.ok(

@@ -1,4 +1,4 @@
-/** The resource worker stands still: calls are refused in seconds, and nothing waits for a minute. */
+/** The resource worker is paused: calls are refused in seconds, and nothing waits for a minute. */
 import t from 'tap'
 import { startRoles } from '../helpers/cluster.js'
 import { finalStatuses } from './load.js'
@@ -7,7 +7,7 @@ t.setTimeout(180_000)
 /** 5 s of silence, 1 s in which another worker may take the call, and a generous margin for a loaded machine. */
 const REFUSED_MS = 15_000
 
-t.test('calls to a paused resource worker are refused with Retry-After, and succeed when it goes on', async t => {
+t.test('calls to a paused resource worker are refused with Retry-After, and succeed when it continues', async t => {
   const roles = await startRoles({ app: 'test/apps/faults' })
   const worker = roles.resources[0]!
   t.teardown(async () => {
@@ -39,7 +39,7 @@ t.test('calls to a paused resource worker are refused with Retry-After, and succ
     t.match(await answer.json(), { detail: /^(The "weft resources" worker of this request has been silent|No "weft)/ })
   }
 
-  // A create carries its id, so that it is sent again until the worker goes on.
+  // A create carries its id, so that it is sent again until the worker continues.
   const run = call('POST', `/threads/${thread_id}/runs`, { assistant_id: 'steps', input: { steps: 2 } })
   setTimeout(() => worker.kill('SIGCONT'), 2_000)
   const created = await run

@@ -92,7 +92,7 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
       },
     )
   const config = configOf({})
-  const lives: Lifecycle[] = []
+  const lifecycles: Lifecycle[] = []
   const links: Link[] = []
   const open = async (role: Role, url = nats.url(role)) => {
     const link = await openLink({ url, role, log })
@@ -105,14 +105,14 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
   const follower = openFollower(edge, mux)
   const startStore = async () => {
     const life = lifecycle(log, config.stop_ms)
-    lives.push(life)
+    lifecycles.push(life)
     await startResources(config, await open('resources'), life)
     return life
   }
   let resources = await startStore()
   const addGraphs = async (more: Partial<Config> = {}, url?: string) => {
     const life = lifecycle(log, config.stop_ms)
-    lives.push(life)
+    lifecycles.push(life)
     await startGraphs(configOf(more), await open('graphs', url), life)
     return life
   }
@@ -194,7 +194,7 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
       await caller.ask(rpc('runs', 'disconnect'), { request_id: 't' }, Buffer.from(JSON.stringify({ run_id })))
     },
     async stop() {
-      for (const life of lives.reverse()) await life.stop()
+      for (const life of lifecycles.reverse()) await life.stop()
       for (const link of links) await link.close()
       mux.close()
       caller.close()

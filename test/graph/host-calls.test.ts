@@ -42,7 +42,7 @@ for (const [what, state] of Object.entries({
   'blocked by a run': { blocked: true, holder: 99 },
   paused: { late: 60_000 },
 })) {
-  t.test(`a question to a host that is ${what} goes to another host`, async t => {
+  t.test(`a question to a host that is ${what} is sent to another host`, async t => {
     const { calls, asked, hostOf, pickFrom } = stage()
     const [stuck, other] = [hostOf(state, false), hostOf({}, true)]
     const { body } = await calls.callAny(pickFrom([stuck, other]), QUESTION)

@@ -51,7 +51,7 @@ t.test('frames for a slot that was not assigned are dropped and counted', async 
   t.equal(host.slots.size, 0, 'the slot is given back')
 })
 
-t.test('a slot reads the checkpoints of its own thread, whatever thread its host names', async t => {
+t.test('a slot reads the checkpoints of its own thread, not of one that its host names', async t => {
   const { supervisor, fakeHost, stop } = await stage()
   t.teardown(stop)
   const { host, sent } = fakeHost()

@@ -19,10 +19,10 @@ t.test('many items start over several turns, in order, each once', async t => {
   t.same(began, [], 'none before the turn ends')
   await turn()
   t.ok(began.length > 0 && began.length < 20, `${began.length} in the first turn`)
-  admission.hurry(20)
+  admission.expedite(20)
   t.equal(began.at(-1), 20, 'one of which something is asked begins now')
-  admission.hurry(20)
-  admission.hurry(99)
+  admission.expedite(20)
+  admission.expedite(99)
   for (let i = 0; i < 20; i++) await turn()
   t.same(
     began.filter(slot => slot !== 20),

@@ -82,7 +82,7 @@ t.test('concurrent messages stay separate; a failure marks open messages', async
     t.equal(mine.at(-1)!.event, 'message-finish')
   }
   t.same(kinds(contentEvents(chunk({ content: 'a' }), 'fail', 'finish')).at(-1), 'error')
-  t.same(contentEvents(chunk({ id: undefined, content: 'nobody knows whose' })), [])
+  t.same(contentEvents(chunk({ id: undefined, content: 'of an unknown message' })), [])
 })
 
 t.test('whole messages: human, tool, with tool calls and with images', async t => {

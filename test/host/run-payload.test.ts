@@ -99,7 +99,7 @@ t.test('breakpoints stop this run only, and the last values event is an empty in
   }
   const { run } = thread('steps')
   await run({ input: { note: 'x' }, interrupt_before: ['b'] })
-  t.same(pathOf(await run({ command: { resume: 'go' } })), ['a', 'b', 'c'], 'resume goes on from a breakpoint')
+  t.same(pathOf(await run({ command: { resume: 'go' } })), ['a', 'b', 'c'], 'resume continues from a breakpoint')
   const quiet = await thread('steps').run({ input: { note: 'x' }, interrupt_before: ['b'], stream_mode: ['updates'] })
   t.same(quiet.events.at(-1)!.data, { __interrupt__: [] })
   t.same(pathOf(quiet), ['a'])
@@ -250,7 +250,7 @@ t.test('a value that cannot be rendered is an error of its run, which stops at o
     t.ok(performance.now() - began < 250)
   }
   await sleep(350)
-  t.equal(host.child.exitCode, null, 'and what its node throws afterwards hurts nobody')
+  t.equal(host.child.exitCode, null, 'and what its node throws afterwards harms no other run')
 })
 
 t.test('large values pass; a value beyond the limit fails its run only', async t => {
@@ -265,7 +265,7 @@ t.test('large values pass; a value beyond the limit fails its run only', async t
   t.same(lengths(small.ended), ['metadata 0', 'values 0', 'values 17', 'values 17'])
   t.ok(
     small.ended.frames.every(({ count, bytes }) => count === 1 || bytes <= 512 * 1024),
-    'it goes alone',
+    'it is sent alone',
   )
 
   for (const kwargs of [{ temporary: true }, { durability: 'async' as const }, { durability: 'exit' as const }]) {

@@ -31,12 +31,12 @@ t.test('a worker that starts finds what is overdue', async t => {
   const never = await pending({ due_at: 8.64e15 })
   all[0]!.alarms.start(all[0]!)
   await seen(overdue)
-  t.equal((await summary(overdue)).due_at, 0, 'its alarm has gone off')
+  t.equal((await summary(overdue)).due_at, 0, 'its alarm has fired')
   t.ok((await summary(later)).due_at > Date.now(), 'what is not due is let alone')
   t.equal((await summary(never)).due_at, 8.64e15, 'also beyond what a timer of Node can wait for')
 })
 
-t.test('an alarm that is set goes off at its time, in order, without a sweep', async t => {
+t.test('an alarm fires at its time, in order, without a sweep', async t => {
   const { all, seen, pending, summary } = await stage(t, 1)
   const { alarms } = all[0]!
   alarms.start(all[0]!)

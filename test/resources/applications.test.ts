@@ -50,7 +50,7 @@ t.test('the LangGraph version of an application is that of its pool; all resourc
   t.equal(await deployed.apps.libraryOf('d'), '1.5.3', 'the pool of the active revision counts')
 })
 
-t.test('graph workers of one pool that announce different graphs are reported, whoever receives them', async t => {
+t.test('graph workers of one pool that announce different graphs are reported, received by any worker', async t => {
   const { all } = await stage(t, 2)
   const warnings: unknown[] = []
   const [one, other] = all.map(deps => ({

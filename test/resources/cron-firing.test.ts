@@ -69,7 +69,7 @@ t.test('two workers fire the same crons: one run for each slot', async t => {
     )
     const slots = [0, 1, 2, 3].map(n => mine.get(runOf(row, first + n * SECOND)))
     t.equal(slots.filter(Boolean).length, mine.size, 'every run is that of a slot before its end')
-    // On a machine that stood still for a second, a slot may be missed: then the next run says so.
+    // On a machine that was paused for a second, a slot may be missed: the next run reports it.
     const fired = slots.findLastIndex(Boolean)
     for (let n = 0; n < fired; n++)
       if (slots[n] === undefined && slots[n + 1] !== undefined)
@@ -126,7 +126,7 @@ t.test('nothing fires at its end or later, nor while it is disabled', async t =>
   t.equal(await nextOf(store, off), null)
 })
 
-t.test('a run that is refused is left out; the cron goes on', async t => {
+t.test('a run that is refused is left out; the cron continues', async t => {
   const { store, all } = await stage(t, 1)
   const [deps] = all as [Deps]
   const busy = thread({ queue: [{ run_id: 'another', position: 0, due_at: 0 }], next_position: 1, status: 'busy' })
@@ -159,7 +159,7 @@ t.test('crons are removed with their thread', async t => {
   const [orphan, mine, other] = [cron({}, SLOT, thread_id), cron({}, SLOT, 'one'), cron({}, SLOT, 'two')]
   await insert(store, orphan, mine, other)
   await fireCron(deps, orphan)
-  t.equal(await store.records.get(CRON, orphan.id), null, 'its thread was gone already')
+  t.equal(await store.records.get(CRON, orphan.id), null, 'its thread was removed before')
   await store.apply([clearCrons('one')])
   t.equal(await store.records.get(CRON, mine.id), null)
   t.ok(await store.records.get(CRON, other.id))

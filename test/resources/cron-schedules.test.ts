@@ -20,7 +20,7 @@ t.test('slots where the clocks change, in eight zones', async t => {
       ['2026-10-24T00:30Z', '2026-10-25T00:30Z', '2026-10-26T01:30Z']],
     ['Berlin, autumn: a list of times, too', '0,30 2 * * *', 'Europe/Berlin', '2026-10-24T12:00Z',
       ['2026-10-25T00:00Z', '2026-10-25T00:30Z', '2026-10-26T01:00Z']],
-    ['Berlin, autumn: every hour goes on', '0 * * * *', 'Europe/Berlin', '2026-10-24T23:30Z',
+    ['Berlin, autumn: every hour continues', '0 * * * *', 'Europe/Berlin', '2026-10-24T23:30Z',
       ['2026-10-25T00:00Z', '2026-10-25T01:00Z', '2026-10-25T02:00Z']],
     ['New York, spring', '30 2 * * *', 'America/New_York', '2026-03-07T12:00Z',
       ['2026-03-08T07:00Z', '2026-03-09T06:30Z']],

@@ -83,7 +83,7 @@ async function sound(deps: Deps, store: Store, id: string): Promise<void> {
   }
   const rows = (await all(store, 'revision', id)).filter(one => !isUncommitted(one, body)).map(parseRow<RevisionBody>)
   const by = new Map(rows.map(one => [one.id, one]))
-  // Half removed: the record itself goes last.
+  // Half removed: the record itself is removed last.
   if (body.status === 'AWAITING_DELETE' && !by.has(body.latest)) return
   say(by.get(body.latest)?.body.seq === body.seq, 'the latest revision is the one of that number')
   say(new Set(rows.map(one => one.body.seq)).size === rows.length, 'each number is there once')

@@ -12,7 +12,7 @@ import { stage } from './stage.js'
 
 type Handler = { handle(value: unknown, context: Context): Promise<Reply> }
 
-t.test('a disconnect that is told while its client comes back cancels nothing', async t => {
+t.test('a disconnect that is reported while its client returns cancels nothing', async t => {
   let meanwhile = async () => {}
   // What a worker has read of a run is old when it writes.
   const wrap = (store: Store): Store => ({
@@ -51,9 +51,9 @@ t.test('a disconnect that is told while its client comes back cancels nothing', 
 
   const gone = await made()
   await leaves(gone.run_id)
-  t.type(await due(gone.run_id), 'number', 'who only leaves is waited for')
+  t.type(await due(gone.run_id), 'number', 'the run of a client that only left waits for it')
   await comesBack(gone)
-  t.equal(await due(gone.run_id), null, 'who comes back later takes it back')
+  t.equal(await due(gone.run_id), null, 'a client that returns later revokes it')
 
   const back = await made()
   meanwhile = async () => void (await comesBack(back))

@@ -178,7 +178,7 @@ const settled = async (run: () => Promise<{ status: string }>) => {
   while ((await run()).status === 'running') await new Promise(next => setTimeout(next, 10))
 }
 
-t.test('a cancelled run whose worker is gone ends at once', async t => {
+t.test('a cancelled run whose worker died ends at once', async t => {
   const { deps, claim, run, run_id } = await stage(t)
   await claim('a worker that has no connection')
   await cancel(deps, run_id, 'interrupt', REASONS.client)

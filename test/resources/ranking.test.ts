@@ -91,7 +91,7 @@ t.test('the order is that of a scan over all items, also over several pages', as
   }
 })
 
-t.test('what is written, replaced, removed or expired shows in the next search, whoever wrote it', async t => {
+t.test('what is written, replaced, removed or expired shows in the next search, written by any worker', async t => {
   const { app, put, remove } = place()
   const [one, two] = [open(), open()]
   for (let i = 0; i < 100; i++) await put(['a'], `k${i}`, [[1, i]])

@@ -163,7 +163,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     for (const run of await real.runs.unsettled(1_000)) if (run.thread_id === thread_id) await dropOrphan(deps, run)
     for (let i = 0; i < 3; i++) await repair(deps, (await real.threads.get(BUILT_IN_APP, thread_id))!)
   }
-  /** Whatever is left goes through to its end, one at a time; then the thread rests. */
+  /** The runs that are left run to their end, one at a time; then the thread is idle. */
   const drains = async (t: Test, thread_id: string) => {
     for (let i = 0; i < 10; i++) {
       const row = (await real.threads.get(BUILT_IN_APP, thread_id))!

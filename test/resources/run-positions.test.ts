@@ -6,7 +6,7 @@ import { newThread } from '../../workers/resources/rows/thread.js'
 import { create } from '../../workers/resources/runs/create.js'
 import { stage } from './stage.js'
 
-t.test('each run of a thread gets a position of its own', async t => {
+t.test('each run of a thread gets its own position', async t => {
   const { store, all } = await stage(t, 1)
   const row = newThread({ app: BUILT_IN_APP, thread_id: v7() })
   const { thread_id } = row

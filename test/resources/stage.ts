@@ -139,7 +139,7 @@ export interface Stepwise extends Store {
   crashAfter(count: number): void
 }
 
-/** A store that does steps one by one, as one without transactions must, and dies between two when it is told to. */
+/** A store that does steps one by one, as one without transactions must, and dies between two on request. */
 export function stepwise(store: Store): Stepwise {
   let at = Number.POSITIVE_INFINITY
   let left = Number.POSITIVE_INFINITY

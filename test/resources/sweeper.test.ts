@@ -23,7 +23,7 @@ t.test('temporary runs are removed with their threads, however many ended', asyn
     .work(all[0]!)
   t.same(await store.runs.expired(now, now, 1_000), [], 'none is left for the next time')
   t.equal((await store.runs.summary(old)).length, 0)
-  t.equal((await store.runs.summary(kept)).length, 2, 'one that goes on and one that can be joined still stay')
+  t.equal((await store.runs.summary(kept)).length, 2, 'one that continues and one that can still be joined stay')
 })
 
 t.test('more runs in line than fit into a page hide no younger run from the sweeps', async t => {

@@ -124,7 +124,7 @@ t.test('every crash point of a copy and of a prune', async t => {
           for (const [channel, version] of Object.entries(refs))
             t.ok(
               (await kept(thread_id)).blobs.some(one => one.channel === channel && one.version === version),
-              'nothing refers to what is gone',
+              'nothing refers to removed rows',
             )
       },
     )

@@ -38,7 +38,7 @@ t.test('filters: every operator, several on one member, literals and missing mem
   t.ok(itemFilter(null)(value))
 })
 
-t.test('filters: an unknown operator and a list that is none are refused with the member', async t => {
+t.test('filters: an unknown operator and a value that is no list are refused with the member', async t => {
   for (const [filter, message] of [
     [{ n: { $regex: 'x' } }, /filter\.n: expected one of \$eq, .*, got "\$regex"/],
     [{ n: { $gt: 1, other: 2 } }, /got "other"/],

@@ -145,7 +145,7 @@ t.test('a wrong answer fails the scenario', async t => {
       'chunks',
       'an event too much',
       onFrames(f => [...f, `id: ${f.length}\nevent: values\ndata: {}`]),
-      /an event values came/,
+      /an unexpected event values arrived/,
     ],
     ['chunks', 'the run fails', onFrames(f => f.with(3, 'id: 3\nevent: error\ndata: {"error":"E"}')), /the run failed/],
     ['chunks', 'no stream', () => ({ status: 503, body: '{"detail":"no"}' }), /HTTP 503 instead of a stream: .*no/],

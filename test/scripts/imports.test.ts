@@ -48,7 +48,7 @@ t.test('a planted violation of each rule is caught, with file and line', async t
     [
       'bus/call.ts:1: bus/ does not import test/helper.ts',
       'edge/calls.ts:2: edge/ does not import store/rows.ts',
-      'edge/b.ts:1: nats lives in bus/ only',
+      'edge/b.ts:1: nats belongs to bus/ only',
       'edge/c.ts:1: only a main reads process.env',
       'edge/d.ts:1: a subject is spelled by schemas/subjects.ts only',
       'edge/d.ts:3: a subject is spelled by schemas/subjects.ts only',

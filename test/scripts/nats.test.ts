@@ -43,10 +43,10 @@ t.test('a role publishes to the subjects of its code only', async t => {
   const graphs = await as('graphs')
   const edge = await as('edge')
   const deployer = await as('deployer')
-  const heard: string[] = []
+  const received: string[] = []
   for (const subject of ['end.*', 'live.*'])
-    edge.nc.subscribe(subject, { callback: (_, { subject }) => void heard.push(subject) })
-  resources.nc.subscribe('rpc.>', { callback: (_, { subject }) => void heard.push(subject) })
+    edge.nc.subscribe(subject, { callback: (_, { subject }) => void received.push(subject) })
+  resources.nc.subscribe('rpc.>', { callback: (_, { subject }) => void received.push(subject) })
   await Promise.all([edge.nc.flush(), resources.nc.flush()])
 
   await publish(graphs, 'end.a')
@@ -60,7 +60,7 @@ t.test('a role publishes to the subjects of its code only', async t => {
   await publish(deployer, 'rpc.deployments.claim')
   await Promise.all([edge.nc.flush(), resources.nc.flush()])
 
-  t.same(heard.sort(), ['end.b', 'live.b', 'rpc.deployments.claim', 'rpc.threads.create'])
+  t.same(received.sort(), ['end.b', 'live.b', 'rpc.deployments.claim', 'rpc.threads.create'])
   t.equal(graphs.refused.length, 1, 'end.a refused')
   t.equal(edge.refused.length, 3, 'chunk, queue and live refused')
   t.equal(deployer.refused.length, 1)
@@ -69,8 +69,8 @@ t.test('a role publishes to the subjects of its code only', async t => {
 
 t.test('only deploy workers receive deploy tasks and their secrets', async t => {
   const resources = await as('resources')
-  const heard: string[] = []
-  resources.nc.subscribe('rpc.>', { callback: (_, { subject }) => void heard.push(subject) })
+  const received: string[] = []
+  resources.nc.subscribe('rpc.>', { callback: (_, { subject }) => void received.push(subject) })
   await resources.nc.flush()
   const verbs = ['claim', 'renew', 'advance', 'log', 'active', 'env'].map(verb => `rpc.deployments.${verb}`)
   const edge = await as('edge')
@@ -81,21 +81,21 @@ t.test('only deploy workers receive deploy tasks and their secrets', async t => 
   for (const subject of ['rpc.runs.claim', 'rpc.threads.create', 'rpc.deployments.create'])
     await publish(deployer, subject)
   await resources.nc.flush()
-  t.same(heard, [])
+  t.same(received, [])
   for (const subject of [...verbs, 'rpc.assistants.retire']) await publish(deployer, subject)
   await publish(edge, 'rpc.deployments.create')
   await publish(graphs, 'rpc.assistants.register')
   await resources.nc.flush()
-  t.same(heard, [...verbs, 'rpc.assistants.retire', 'rpc.deployments.create', 'rpc.assistants.register'])
+  t.same(received, [...verbs, 'rpc.assistants.retire', 'rpc.deployments.create', 'rpc.assistants.register'])
 })
 
 t.test('graph workers publish the calls of their code, and no other call', async t => {
   const resources = await as('resources')
   const edge = await as('edge')
-  const heard: string[] = []
-  const hear = { callback: (_: unknown, { subject }: { subject: string }) => void heard.push(subject) }
-  for (const subject of ['rpc.>', '_INBOX_resources.>']) resources.nc.subscribe(subject, hear)
-  for (const subject of ['_INBOX_edge.>', 'event.>', 'end.*', 'live.*']) edge.nc.subscribe(subject, hear)
+  const received: string[] = []
+  const onReceived = { callback: (_: unknown, { subject }: { subject: string }) => void received.push(subject) }
+  for (const subject of ['rpc.>', '_INBOX_resources.>']) resources.nc.subscribe(subject, onReceived)
+  for (const subject of ['_INBOX_edge.>', 'event.>', 'end.*', 'live.*']) edge.nc.subscribe(subject, onReceived)
   await Promise.all([resources.nc.flush(), edge.nc.flush()])
   const graphs = await as('graphs')
   const allowed = [
@@ -138,7 +138,7 @@ t.test('graph workers publish the calls of their code, and no other call', async
   ]
   for (const subject of [...allowed, ...refused]) await publish(graphs, subject)
   await Promise.all([resources.nc.flush(), edge.nc.flush()])
-  t.same(heard.sort(), [...allowed].sort())
+  t.same(received.sort(), [...allowed].sort())
   t.equal(graphs.refused.length, refused.length)
 })
 
@@ -206,7 +206,7 @@ t.test('a second server on a folder in use is refused', async t => {
   await t.rejects(startNatsProcess({ server: await findNatsServer(), data: nats.data, max_file_store: 1 }), {
     message: /in use by another/,
   })
-  t.ok(nats.pid(), 'the first lives')
+  t.ok(nats.pid(), 'the first one runs')
 })
 
 t.test('it ends when its launcher is killed; the next start ends an orphan', async t => {
@@ -222,6 +222,6 @@ t.test('it ends when its launcher is killed; the next start ends an orphan', asy
   const orphan = spawn(await findNatsServer(), ['-c', join(data, 'nats.conf')], { stdio: 'ignore' })
   writeFileSync(join(data, 'nats-server.json'), JSON.stringify({ owner: pid, pid: orphan.pid, port: 1 }))
   const next = await startNatsProcess({ server: await findNatsServer(), data, max_file_store: 1024 ** 2 })
-  t.notOk(alive(orphan.pid!), 'the orphan is gone')
+  t.notOk(alive(orphan.pid!), 'the orphan has exited')
   await next.stop()
 })

@@ -6,7 +6,7 @@ import type { ItemRow, Store } from '../../store/port.js'
 const NOW = 1_700_000_000_000
 
 export function itemConformance(t: Test, store: Store): void {
-  /** Each test has an application of its own, so that none sees the items of another. */
+  /** Each test has its own application, so that none sees the items of another. */
   const maker = () => {
     const app = randomUUID()
     const put = async (namespace: string[], key: string, set: Partial<ItemRow> = {}) => {
@@ -126,7 +126,7 @@ export function itemConformance(t: Test, store: Store): void {
     const remove = (namespace: string[], expired_at?: number) =>
       store.apply([{ step: 'items.remove', app, namespace, key: 'short', ...(expired_at ? { expired_at } : {}) }])
     await remove(['a'], later)
-    t.ok(await store.items.get(app, row, later), 'it lives longer now')
+    t.ok(await store.items.get(app, row, later), 'it expires later now')
     await remove(['a'])
     await remove(['a'])
     await remove(['b'], later)

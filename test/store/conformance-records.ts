@@ -5,7 +5,7 @@ import type { RecordQuery, RecordRow, Step, Store } from '../../store/port.js'
 import { APP, record } from './conformance-rows.js'
 
 export function recordConformance(t: Test, store: Store): void {
-  /** Each test has a kind of its own, so that none sees the records of another. */
+  /** Each test has its own kind, so that none sees the records of another. */
   const maker = () => {
     const kind = randomUUID()
     return {

@@ -9,7 +9,7 @@ export function threadConformance(t: Test, store: Store, many: number): void {
     const failed = await store.apply(steps)
     if (failed !== -1) throw new Error(`step ${failed} (${steps[failed]?.step}) failed`)
   }
-  /** Each test has an application of its own, so that none sees the threads of another. */
+  /** Each test has its own application, so that none sees the threads of another. */
   const maker = () => {
     const app = randomUUID()
     const insert = async (set: Partial<ThreadRow> = {}, keys?: string[]) => {
@@ -220,7 +220,7 @@ export function threadConformance(t: Test, store: Store, many: number): void {
     const writes = names.flatMap(ns => names.map((task, i) => write('c1', task, i - 2, `${ns}${i}`, ns)))
     await done(save(thread_id, { checkpoints, blobs, writes }))
     await done(save(neighbour.thread_id, { checkpoints, blobs, writes }))
-    /** All pages; `keyOf` is what the next page goes on from. */
+    /** All pages; `keyOf` is the cursor of the next page. */
     async function walk<Row>(page: (after: Row | null) => Promise<Row[]>): Promise<Row[]> {
       const found: Row[] = []
       for (;;) {

@@ -23,7 +23,7 @@ export interface Opened {
 
 /**
  * `samples`: so many hostile values make the round trip; `many`: so many threads meet one condition. Fewer where each
- * of them goes to a server ten times.
+ * of them reaches a server ten times.
  */
 export function conformance(
   name: string,
@@ -123,7 +123,7 @@ export function conformance(
         set: { active: null, error: null },
       })
       t.match(await store.threads.get(APP, thread_id), { active: null, error: null, rev: 2 })
-      t.equal(await store.apply([byToken('tok')]), 0, 'nobody holds it any more')
+      t.equal(await store.apply([byToken('tok')]), 0, 'it is not held any more')
       await done({ step: 'threads.patch', thread_id, where: {}, set: {} })
       t.equal((await store.threads.get(APP, thread_id))?.rev, 2)
     })
@@ -310,7 +310,7 @@ export function conformance(
       t.same(Object.fromEntries(counts), { [mine.run_id]: 5, [lost.run_id]: 0, [free.run_id]: 0 })
     })
 
-    t.test('the index of the failed step is told; it and the later ones are not done', async t => {
+    t.test('the index of the failed step is returned; it and the later ones are not done', async t => {
       const { thread_id } = await newThread()
       const later = thread()
       const steps: Step[] = [
@@ -717,7 +717,7 @@ export function conformance(
       t.same(await store.runs.get(row.run_id), row)
       t.equal((await store.threads.get(APP, thread_id))?.rev, 1, 'the steps after it are done')
       await done({ ...patch({ joined_at: null }), set: { joined_at: 9_003 } } as Step, patch({ joined_at: null }))
-      t.same(await store.runs.get(row.run_id), { ...row, joined_at: 9_003 }, 'nobody had joined before')
+      t.same(await store.runs.get(row.run_id), { ...row, joined_at: 9_003 }, 'no client had joined before')
       await done(patch({ webhook_due_at: 9_002, token: 'tok', joined_at: 9_003 }))
       t.match(await store.runs.get(row.run_id), { cancel: 'interrupt', kwargs: '{"changed":1}' })
       await done({ ...remove, where: { status: ['running'] } } as Step)
@@ -740,7 +740,7 @@ export function conformance(
       t.same(await store.runs.get(row.run_id), row)
       await done(remove({ status: ['accepting'], attempt: 1, token: 'tok' }))
       t.equal(await store.runs.get(row.run_id), null)
-      t.equal(await store.apply([remove({})]), 0, 'it is gone')
+      t.equal(await store.apply([remove({})]), 0, 'it was removed')
       t.same(await store.runs.get(other.run_id), other)
       t.ok(await store.threads.get(APP, thread_id))
       await newRun(thread_id, { run_id: row.run_id, kwargs: '{"input":"new"}' })

@@ -12,7 +12,7 @@ t.setTimeout(300_000)
 const mongo = await startMongo()
 t.teardown(() => mongo.stop())
 
-/** A store of the test's own, and what stands in its database. */
+/** A store for one test, and the content of its database. */
 async function place(t: Test) {
   const url = mongo.url()
   const warnings: string[] = []

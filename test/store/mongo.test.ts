@@ -10,7 +10,7 @@ t.setTimeout(300_000)
 const mongo = await startMongo()
 t.teardown(() => mongo.stop())
 
-/** Everything that the promises ask of the database goes through here, too: `every query has its index`. */
+/** Everything that the promises ask of the database is called here, too: `every query has its index`. */
 const commands: { name: string; command: { [field: string]: unknown } }[] = []
 const onCommand = (name: string, command: { [field: string]: unknown }) => commands.push({ name, command })
 
@@ -64,7 +64,7 @@ t.test('every query has its index', async t => {
   }
 })
 
-/** The columns by which `truncate`, a door of tests, goes through whole collections; no other query has these alone. */
+/** The columns by which `truncate`, a call for tests, reads whole collections; no other query has these alone. */
 const EMPTIES = new Set(['', 'settled', 'status'])
 
 type Filter = { [field: string]: unknown }

@@ -83,7 +83,7 @@ t.test('a clean close leaves neither lock nor log behind', async t => {
   t.same(warnings, [])
 })
 
-t.test('the lock of a process that is gone is taken over, even when its id lives again', async t => {
+t.test('the lock of a process that exited is taken over, even when its id is used again', async t => {
   const { folder, open, warnings } = place(t)
   // This process id is alive, but holds no lock.
   writeFileSync(join(folder, 'weft.lock'), `${process.ppid}\n`)
@@ -275,7 +275,7 @@ t.test('a list that fails takes its earlier steps back', async t => {
   for (const [thread_id] of many) t.equal(await store.threads.get(APP, thread_id), null)
 })
 
-t.test('when a database thread ends, nobody waits for ever', async t => {
+t.test('when a database thread ends, every call is rejected', async t => {
   for (const way of ['throw', 'exit']) {
     const { thread } = await Thread.open(new URL('./ending.child.js', import.meta.url), way)
     const waiting = await Promise.allSettled([thread.call('one'), thread.call('two')])
@@ -285,7 +285,7 @@ t.test('when a database thread ends, nobody waits for ever', async t => {
   }
 })
 
-t.test('every statement goes through an index', async t => {
+t.test('every statement uses an index', async t => {
   const db = new Libsql(':memory:')
   migrate(db)
   const plan = (sql: string) =>

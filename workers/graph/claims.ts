@@ -66,7 +66,7 @@ export function openClaims({ log, table, leases, signals, onClaimed, onEnd }: Cl
     }
     const holder = known ?? pending.get(run_id)
     if (holder === undefined) return void claim(run_id, job)
-    // The newer delivery is acked at the end; a redelivery of the same message needs no ack of its own.
+    // The newer delivery is acked at the end; a redelivery of the same message needs no further ack.
     if (holder.job.seq !== job.seq) void holder.job.done()
     holder.job = job
   }

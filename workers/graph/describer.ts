@@ -1,6 +1,6 @@
 /**
  * A host for questions about graphs: how they are drawn, and their schemas. It executes no runs, so an extraction that
- * is slow or blocks its event loop delays nobody; it is started by the first question and stopped when idle.
+ * is slow or blocks its event loop delays no run; it is started by the first question and stopped when idle.
  */
 import type { GraphHost, HostOptions } from './host-process.js'
 import { startHost } from './host-process.js'

@@ -19,7 +19,7 @@ export interface HostAsks {
 
 export function openHostAsks(table: RunTable, leases: LeaseClient, stopping: Stopping): HostAsks {
   /**
-   * Reads checkpoints of the slot's own thread, whatever thread the host names, or saves them under its lease. `run` is
+   * Reads checkpoints of the slot's own thread, not of one that the host names, or saves them under its lease. `run` is
    * null for a slot that is lent to a call: it may read and not save.
    */
   function ask(host: GraphHost, frame: Frame, run: ActiveRun | null): void {

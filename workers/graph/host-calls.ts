@@ -7,7 +7,7 @@ import type { GraphHost } from './host-process.js'
 import type { RunTable } from './run-table.js'
 
 const CALL_MS = 30_000
-/** A call that has waited this long for a host that another slot blocks goes to another host. */
+/** After this time a call leaves a host that another slot blocks, for another host. */
 const STUCK_MS = 2_000
 const CHECK_MS = 250
 
@@ -16,7 +16,7 @@ export interface HostCalls {
   call(host: GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }>
   /**
    * As `call`, to a host that `pick` returns. Another host is asked when the code of another slot blocks this one; throws
-   * unavailable when there is none.
+   * unavailable without a ready host.
    */
   callAny(pick: (tried: ReadonlySet<GraphHost>) => GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }>
   /** A `called` frame of this host. The answer to a call of another host is malformed. */
@@ -36,7 +36,7 @@ export function openHostCalls(table: RunTable): HostCalls {
   let lastId = 0
 
   function call(host: GraphHost | null, body: Uint8Array, onStuck?: () => void): Promise<{ body: Uint8Array }> {
-    if (host === null) return Promise.reject(fail('unavailable', 'No graph host is up at the moment'))
+    if (host === null) return Promise.reject(fail('unavailable', 'No graph host is ready at the moment'))
     const id = ++lastId
     // The resource worker has written it, and the slot may read the checkpoints of its thread only.
     const { thread_id } = JSON.parse(Buffer.from(body).toString()) as Call

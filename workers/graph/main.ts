@@ -136,7 +136,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const describe = bytesHandler(async bytes => supervisor.call(await describer.host(), bytes))
   const onThreads = { state: call, history: call, update: call }
   const onGraphs = { draw: describe, schemas: describe, subgraphs: describe }
-  // A question about a graph, and the embedder, have a process of their own.
+  // A question about a graph, and the embedder, have dedicated processes.
   const isReady = (verb: string) => !(verb in onThreads) || hosts.canAnswer()
   const served = serve(link, `host.${pool}`, 'graphs', { ...onThreads, ...onGraphs, embed }, { isReady })
   life.push({ name: 'host calls', quiet: () => served.quiet() })

@@ -27,7 +27,7 @@ import { openRunSignals } from './run-signals.js'
 import { type ActiveRun, isMuted, newActiveRun, openRunTable } from './run-table.js'
 import { openStopping } from './stopping.js'
 
-/** A claimed run goes back to the queue when no host was ready for this time. */
+/** A claimed run is returned to the queue when no host was ready for this time. */
 const NO_HOST_MS = 30_000
 const MAX_SUSPECTS = 10_000
 /** While its host is blocked, the time left to a run is looked at this often. */

@@ -12,7 +12,7 @@ export interface Admission {
   /** Starts the work soon, in the order of arrival. */
   add(start: Frame): void
   /** Starts the work now if it is still queued, because something else addresses its slot. */
-  hurry(slot: number): void
+  expedite(slot: number): void
 }
 
 export function openAdmission(begin: (start: Frame) => void): Admission {
@@ -37,7 +37,7 @@ export function openAdmission(begin: (start: Frame) => void): Admission {
       if (waiting.size === 0) setImmediate(turn)
       waiting.set(start.slot, start)
     },
-    hurry(slot) {
+    expedite(slot) {
       const start = waiting.get(slot)
       if (start !== undefined) take(start)
     },

@@ -51,7 +51,7 @@ interface Open {
 export function contentOf(send: (origin: Origin, data: JsonObject) => void): Content {
   const open = new Map<string, Open>()
 
-  const say = ({ origin, id }: Open, data: JsonObject) =>
+  const emit = ({ origin, id }: Open, data: JsonObject) =>
     // Several messages of one namespace may be in progress at once: each SDK distinguishes them by a different key.
     send(origin, { ...data, message_id: id, run_id: id })
 
@@ -60,7 +60,7 @@ export function contentOf(send: (origin: Origin, data: JsonObject) => void): Con
     const one: Open = { id, origin, key: null, block: {}, count: 0, usage: undefined }
     const role = roleOf(message)
     const { tool_call_id } = message
-    say(one, {
+    emit(one, {
       event: 'message-start',
       role,
       id,
@@ -75,25 +75,25 @@ export function contentOf(send: (origin: Origin, data: JsonObject) => void): Con
       finishBlock(one)
       one.key = key
       one.block = block
-      say(one, { event: 'content-block-start', index: one.count++, content: block })
+      emit(one, { event: 'content-block-start', index: one.count++, content: block })
     }
     if (delta === null) return
     grow(one.block, delta)
     // A patch replaces the block: it carries the content received so far.
-    const said = delta.type === 'block-delta' ? { type: 'block-delta', fields: { ...one.block } } : delta
-    say(one, { event: 'content-block-delta', index: one.count - 1, delta: said })
+    const sent = delta.type === 'block-delta' ? { type: 'block-delta', fields: { ...one.block } } : delta
+    emit(one, { event: 'content-block-delta', index: one.count - 1, delta: sent })
   }
 
   function finishBlock(one: Open): void {
     if (one.key === null) return
     one.key = null
-    say(one, { event: 'content-block-finish', index: one.count - 1, content: whole(one.block) })
+    emit(one, { event: 'content-block-finish', index: one.count - 1, content: whole(one.block) })
   }
 
   function finishMessage(one: Open): void {
     finishBlock(one)
     open.delete(one.id)
-    say(one, { event: 'message-finish', ...(one.usage === undefined ? {} : { usage: one.usage }) })
+    emit(one, { event: 'message-finish', ...(one.usage === undefined ? {} : { usage: one.usage }) })
   }
 
   return {
@@ -110,7 +110,7 @@ export function contentOf(send: (origin: Origin, data: JsonObject) => void): Con
       for (const one of open.values()) if (ns.every((segment, i) => one.origin.task[i] === segment)) finishMessage(one)
     },
     fail(message) {
-      for (const one of open.values()) say(one, { event: 'error', message })
+      for (const one of open.values()) emit(one, { event: 'error', message })
       open.clear()
     },
   }

@@ -28,7 +28,7 @@ export interface RunEvents {
 export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEvents {
   const running = new Map<string, Namespace>()
   /** Interrupts by id. They are sent when the run ends, because a client cannot answer earlier. */
-  const asked = new Map<string, { ns: Namespace; value: unknown }>()
+  const pendingInterrupts = new Map<string, { ns: Namespace; value: unknown }>()
   /** Values that wait for their checkpoint: clients expect the checkpoint before its state. */
   let held: { ns: Namespace; values: unknown } | null = null
   /** Tasks with an unknown outcome. */
@@ -71,16 +71,16 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
     }
   }
 
-  function ask(ns: Namespace, interrupts: unknown): void {
+  function collectInterrupts(ns: Namespace, interrupts: unknown): void {
     for (const { id, value } of (Array.isArray(interrupts) ? interrupts : []) as Interrupt[]) {
       // The innermost graph reports an interrupt first, so the first report has the correct namespace.
-      if (id !== undefined && !asked.has(id)) asked.set(id, { ns, value: value ?? null })
+      if (id !== undefined && !pendingInterrupts.has(id)) pendingInterrupts.set(id, { ns, value: value ?? null })
     }
   }
 
-  function tell(): void {
+  function sendInterrupts(): void {
     // One SDK reads `payload`, the other reads `value`.
-    for (const [interrupt_id, { ns, value }] of asked)
+    for (const [interrupt_id, { ns, value }] of pendingInterrupts)
       send('input.requested', ns, { interrupt_id, payload: value, value }, { channel: 'input', last: true })
   }
 
@@ -97,12 +97,12 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
     values(ns, payload) {
       if (!isObject(payload)) return send('values', ns, payload)
       const { __interrupt__, ...values } = payload
-      if (__interrupt__ !== undefined) ask(ns, __interrupt__)
+      if (__interrupt__ !== undefined) collectInterrupts(ns, __interrupt__)
       if (Object.keys(values).length > 0) held = { ns, values }
     },
     updates(ns, payload) {
       for (const [node, values] of Object.entries((payload ?? {}) as JsonObject)) {
-        if (node === '__interrupt__') ask(ns, values)
+        if (node === '__interrupt__') collectInterrupts(ns, values)
         else send('updates', ns, { node, values: values ?? {} }, { node })
       }
     },
@@ -152,7 +152,7 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
       else content.fail(error ?? 'The run failed')
       content.finish([])
       for (const at of [...running.values()].reverse()) close(at, how, error)
-      if (how === 'interrupted') tell()
+      if (how === 'interrupted') sendInterrupts()
       send('lifecycle', [], { event: how, graph_name: graph_id, ...(error ? { error } : {}) }, { last: true })
     },
   }

@@ -72,7 +72,7 @@ interface Left {
 }
 
 export async function finish(run: RunState, outcome: Outcome, left: Left = {}): Promise<void> {
-  run.over = true
+  run.ended = true
   const save = (await run.saver?.outbox.take()) ?? NOTHING
   // The save in flight can also fail.
   if (run.lost) {

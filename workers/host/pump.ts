@@ -20,7 +20,7 @@ export async function pump(run: RunState, job: Job): Promise<void> {
   for await (const item of job.modes.callbacks ? eventsOf(job) : chunksOf(job)) {
     // The loop drains the stream after an error. The graph of an abandoned stream continues, and its later rejections
     // would be unhandled.
-    if (run.over || run.broken !== null) continue
+    if (run.ended || run.broken !== null) continue
     try {
       take(run, job, item)
     } catch (error) {
@@ -51,7 +51,7 @@ interface CallbackEvent {
 }
 
 /**
- * The chunks of the graph itself arrive as events of its own run; clients receive them only under the names of their
+ * The chunks of the graph itself arrive as events of the run itself; clients receive them only under the names of their
  * modes.
  */
 function takeEvent(run: RunState, job: Job, item: unknown): void {
@@ -78,7 +78,7 @@ const eventsOf = ({ graph, input, options }: Job): AsyncIterable<unknown> =>
 /** For the mode `custom` alone: chunks are written straight to the buffer, at 10 × the rate of the iterator. */
 export function writerOf(run: RunState, modes: Modes, library: Library): (chunk: unknown) => void {
   return chunk => {
-    if (!run.over) modes.custom(new CustomChunk(currentOrigin(library), chunk))
+    if (!run.ended) modes.custom(new CustomChunk(currentOrigin(library), chunk))
   }
 }
 

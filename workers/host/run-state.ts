@@ -28,5 +28,6 @@ export interface RunState {
   lost: boolean
   /** The reason that the run cannot continue: a save failed, or a value exceeded its limit. */
   broken: { error: unknown } | null
-  over: boolean
+  /** Nothing more is published: the run finishes. */
+  ended: boolean
 }

@@ -73,7 +73,7 @@ export function startRun(host: Host, { slot, confirmed_at, start, newest, done }
     paused: false,
     lost: false,
     broken: null,
-    over: false,
+    ended: false,
   }
   execute(run, newest)
     .catch(error => {
@@ -87,7 +87,9 @@ export function startRun(host: Host, { slot, confirmed_at, start, newest, done }
     })
   return {
     cancel: timeout =>
-      abort.abort(timeout ? new TimedOut('The time of the run is up') : new Stopped('The run was cancelled')),
+      abort.abort(
+        timeout ? new TimedOut('The time limit of the run was reached') : new Stopped('The run was cancelled'),
+      ),
   }
 }
 

@@ -31,7 +31,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
   const runs = new Map<number, Run>()
   /** Slots that were ordered to stop. */
   const stopped = new Set<number>()
-  const asked = new Map<number, { resolve(body: Uint8Array): void; reject(error: Error): void }>()
+  const questions = new Map<number, { resolve(body: Uint8Array): void; reject(error: Error): void }>()
   let lastAsk = 0
   let draining: Promise<void> | null = null
   const gates = openNodeGates(watchdog.slot)
@@ -47,7 +47,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       return new Promise((resolve, reject) => {
         const id = ++lastAsk
         host.send({ kind: FROM_HOST.ask, flags, slot, id, body })
-        asked.set(id, { resolve, reject })
+        questions.set(id, { resolve, reject })
       })
     },
     later: turnEnd(),
@@ -77,14 +77,14 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
   const handlers: { [kind: number]: (frame: Frame) => void } = {
     [TO_HOST.start]: frame => admission.add(frame),
     [TO_HOST.answer]({ id, flags, body }) {
-      const question = asked.get(id)
-      asked.delete(id)
+      const question = questions.get(id)
+      questions.delete(id)
       if (flags === 0) question?.resolve(body)
       else if (flags === 1) question?.reject(new Refused('A later attempt holds this run'))
       else question?.reject(new Unanswered(detailOf(body)))
     },
     [TO_HOST.cancel]({ slot, flags }) {
-      admission.hurry(slot)
+      admission.expedite(slot)
       const run = runs.get(slot)
       if (run === undefined) return
       stopped.add(slot)
@@ -94,9 +94,9 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
     [TO_HOST.confirm]: ({ id }) => gates.confirm(id),
     [TO_HOST.ping]() {
       // Measures one whole turn of the event loop: the current delay of a new event.
-      const asked = performance.now()
+      const pinged_at = performance.now()
       setImmediate(() =>
-        setImmediate(() => write({ kind: FROM_HOST.pong, count: Math.round(performance.now() - asked) })),
+        setImmediate(() => write({ kind: FROM_HOST.pong, count: Math.round(performance.now() - pinged_at) })),
       )
     },
     [TO_HOST.call]({ slot, id, body }) {

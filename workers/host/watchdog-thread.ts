@@ -18,7 +18,7 @@ const EXPRESSION = `globalThis[Symbol.for(${JSON.stringify(ASK_SLOT)})]()`
 const { cells, fd } = workerData as Watched
 const parent = process.ppid
 let session: Session | null = null
-let asking = false
+let querying = false
 let tick = -1
 /** Time of the last observed turn of the loop. */
 let turned = performance.now()
@@ -45,7 +45,7 @@ function look(): void {
     tick = tickNow
     turned = now
     free()
-  } else if (now - turned >= (idle ? IDLE_TICK_MS : TICK_MS) + HELD_MS && !asking) ask(turned)
+  } else if (now - turned >= (idle ? IDLE_TICK_MS : TICK_MS) + HELD_MS && !querying) queryHolder(turned)
   if (!idle) used = now
   const asleep = idle && slot === 0 && now - used > DOZE_MS
   Atomics.store(cells, CELL.asleep, asleep ? 1 : 0)
@@ -55,14 +55,14 @@ function look(): void {
 }
 
 /** `from`: start of the block. The answer may arrive late, after native code has returned. */
-function ask(from: number): void {
-  asking = true
+function queryHolder(from: number): void {
+  querying = true
   if (session === null) {
     session = new Session()
     session.connectToMainThread()
   }
   session.post('Runtime.evaluate', { expression: EXPRESSION, returnByValue: true, silent: true }, (error, answer) => {
-    asking = false
+    querying = false
     const holder = error === null ? Number(answer.result.value) || 0 : 0
     if (holder !== slot) {
       // A second holder has held the loop from now at the earliest.
@@ -72,24 +72,24 @@ function ask(from: number): void {
     }
     const ms = performance.now() - since
     if (slot === 0 || ms < next) return
-    say(FROM_HOST.held, Math.round(ms))
+    report(FROM_HOST.held, Math.round(ms))
     next = Math.max(AGAIN_MS, Math.floor(ms / AGAIN_MS + 1) * AGAIN_MS)
   })
 }
 
 function free(): void {
   if (slot === 0) return
-  if (next > HELD_MS) say(FROM_HOST.free, 0)
+  if (next > HELD_MS) report(FROM_HOST.free, 0)
   slot = 0
   next = HELD_MS
   // Without a session nothing slows the main thread down.
-  if (!asking) {
+  if (!querying) {
     session?.disconnect()
     session = null
   }
 }
 
-function say(kind: number, ms: number): void {
+function report(kind: number, ms: number): void {
   try {
     writeSync(fd, frameBytes({ kind, slot, count: ms }))
   } catch {

@@ -50,14 +50,14 @@ export function startWatchdog(fd: number | null, otherSlot = 0): Watchdog {
   const context = new AsyncLocalStorage<number>()
   const slot = () => context.getStore() ?? otherSlot
   const thread = fd === null ? null : startThread(fd, slot)
-  let said = false
+  let reported = false
   return {
     enter: (slot, work) => context.run(slot, work),
     slot,
     busy: slots => thread?.busy(slots),
     last({ error, message }) {
-      if (said || fd === null) return
-      said = true
+      if (reported || fd === null) return
+      reported = true
       const body = Buffer.from(JSON.stringify({ error, message: message.slice(0, MAX_MESSAGE) } satisfies LastWords))
       try {
         writeSync(fd, frameBytes({ kind: FROM_HOST.last, slot: slot(), body }))

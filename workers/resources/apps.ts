@@ -107,7 +107,7 @@ export function openApps(find: FindServed): Apps {
 
   return {
     resolve(head) {
-      // A caller names a deployment; the application is resolved here and by nobody else.
+      // A caller names a deployment; the application is resolved here only.
       const { app, ...own } = head
       const named = app === undefined ? head : own
       return named.deployment === undefined ? named : resolveDeployment(named, named.deployment)

@@ -140,7 +140,7 @@ t.test('deployments', async t => {
         status: 'BUILD_FAILED',
         status_message: 'npm: no such package see the log',
       })
-      t.equal((await read(made.id)).active_revision_id, task.revision_id, 'the old one goes on serving')
+      t.equal((await read(made.id)).active_revision_id, task.revision_id, 'the old one continues to serve')
       const last = await deployer.bring('DEPLOYED')
       t.equal(last.revision_id, ids[2])
       t.match(await read(made.id), { active_revision_id: ids[2], latest_revision_id: ids[2] })
@@ -173,7 +173,11 @@ t.test('deployments', async t => {
     await t.test('interrupt', async t => {
       const interrupt = (rid: string) => call<Revision>('POST', `/v2/deployments/${made.id}/revisions/${rid}/interrupt`)
       const waiting = (await call<Revision>('POST', `/v2/deployments/${made.id}/revisions`, {})).body
-      t.match(await interrupt(waiting.id), { status: 200, body: { status: 'INTERRUPTED' } }, 'nobody has it: at once')
+      t.match(
+        await interrupt(waiting.id),
+        { status: 200, body: { status: 'INTERRUPTED' } },
+        'no worker has it: at once',
+      )
       t.match(await interrupt(waiting.id), { status: 400, body: { detail: /INTERRUPTED/ } })
 
       const { status, body: working } = await call<Revision>('POST', `/v2/deployments/${made.id}/revisions`, {})
@@ -197,7 +201,7 @@ t.test('deployments', async t => {
       const fresh = (await call<Revision>('POST', `/v2/deployments/${made.id}/revisions`, {})).body
       const mine = (await deployer.claim())!
       t.equal(mine.revision_id, fresh.id)
-      await t.rejects(deployer.advance(mine, 'INTERRUPTED'), { code: 'conflict' }, 'nobody asked for it')
+      await t.rejects(deployer.advance(mine, 'INTERRUPTED'), { code: 'conflict' }, 'no client asked for it')
       await t.rejects(deployer.advance({ ...mine, epoch: mine.epoch - 1 }, 'BUILDING'), { code: 'fenced' })
       await deployer.advance(mine, 'UNKNOWN')
     })
@@ -485,22 +489,22 @@ t.test('wake-ups: for each task, and again for a task without a holder after a r
   const deployer = await openDeployer(roles.nats.url('deployer'))
   t.teardown(() => deployer.close())
   const { id, latest_revision_id } = (await call<Deployment>('POST', '/v2/deployments', github('woken'))).body
-  const heard = (what: string) => until(() => deployer.woken.includes(`${what} ${id}`))
-  await heard('deploy')
+  const announced = (what: string) => until(() => deployer.woken.includes(`${what} ${id}`))
+  await announced('deploy')
   deployer.woken.length = 0
   const [resources] = roles.resources
   resources!.kill('SIGKILL')
   await allGone([resources!.pid])
   await roles.add('resources')
-  await heard('deploy')
+  await announced('deploy')
   const task = (await deployer.claim())!
   t.equal(task.revision_id, latest_revision_id)
   await deployer.advance(task, 'BUILDING')
   await call('POST', `/v2/deployments/${id}/revisions/${latest_revision_id}/interrupt`)
-  await heard('interrupt')
+  await announced('interrupt')
   await deployer.advance(task, 'INTERRUPTED')
   await call('DELETE', `/v2/deployments/${id}`)
-  await heard('delete')
+  await announced('delete')
 })
 
 t.test('lists: pages and filters', async t => {

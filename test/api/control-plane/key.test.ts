@@ -56,11 +56,11 @@ t.test('a generated key', async t => {
     t.equal(await status({ 'x-api-key': 'wrong', authorization: `Bearer ${key}` }), 401)
     t.equal(await status({ 'x-api-key': key.slice(0, -1) }), 401)
     t.equal(await status({ 'x-api-key': key }, '/api-host/v2/deployments'), 200)
-    t.equal(await status({ 'x-api-key': key }, '/api-host/threads'), 404, 'nothing else lies below the prefix')
+    t.equal(await status({ 'x-api-key': key }, '/api-host/threads'), 404, 'nothing else is served below the prefix')
     t.equal(
       await status({ 'x-api-key': key }, '/deployments/some/v2/deployments'),
       404,
-      'a deployment has none of its own',
+      'a deployment has no separate one',
     )
     t.equal(await status({ 'x-api-key': key, 'x-deployment-id': UUID }), 200)
   })

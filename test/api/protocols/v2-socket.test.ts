@@ -50,7 +50,7 @@ async function dial(url: string, thread: string, headers: { [name: string]: stri
     wake()
   })
   let id = 0
-  const hear = async (test: (message: Message) => boolean, n = 1): Promise<Message> => {
+  const receive = async (test: (message: Message) => boolean, n = 1): Promise<Message> => {
     for (let from = 0; ; ) {
       for (; from < received.length; from++) if (test(received[from]!) && --n === 0) return received[from]!
       if (closed !== null) throw new Error(`closed with ${closed}`)
@@ -60,9 +60,9 @@ async function dial(url: string, thread: string, headers: { [name: string]: stri
   const command = (method: string, params: object = {}) => {
     const mine = ++id
     socket.send(JSON.stringify({ id: mine, method, params }))
-    return hear(message => message.id === mine)
+    return receive(message => message.id === mine)
   }
-  return { socket, received, hear, command, closed: () => closed }
+  return { socket, received, receive, command, closed: () => closed }
 }
 const isEnd = ({ method, params }: Message) =>
   method === 'lifecycle' && params?.namespace.length === 0 && params.data.event !== 'running'
@@ -75,14 +75,14 @@ t.before(async () => {
 t.teardown(() => cluster?.stop())
 
 t.test('commands and events on one connection, over several runs', async t => {
-  const { socket, received, hear, command } = await dial(cluster.url, randomUUID())
+  const { socket, received, receive, command } = await dial(cluster.url, randomUUID())
   const early = await command('subscription.subscribe', { channels: ['lifecycle'] })
   t.match(early, { type: 'success', result: { subscription_id: String, replayed_events: 0 } })
   const start = () => command('run.start', { assistant_id: 'chat', input: human('hello there') })
   t.match(await start(), { type: 'success', result: { run_id: String } })
-  await hear(isEnd)
+  await receive(isEnd)
   const second = await command('subscription.subscribe', { channels: ['messages'] })
-  await hear(({ params }) => params?.data.event === 'message-finish')
+  await receive(({ params }) => params?.data.event === 'message-finish')
   const at = received.indexOf(second)
   t.ok(
     received.slice(0, at).every(one => one.method !== 'messages'),
@@ -95,7 +95,7 @@ t.test('commands and events on one connection, over several runs', async t => {
   t.match(await command('subscription.unsubscribe', second.result), { type: 'success', result: {} })
   t.match(await command('subscription.unsubscribe', second.result), { error: 'no_such_subscription' })
   await start()
-  await hear(isEnd, 2)
+  await receive(isEnd, 2)
   t.equal(received.filter(one => one.params?.data.event === 'message-finish').length, 1, 'and no more of what was left')
   const seqs = received.flatMap(one => (one.method === 'lifecycle' ? one.seq! : []))
   t.same(
@@ -107,18 +107,18 @@ t.test('commands and events on one connection, over several runs', async t => {
 })
 
 t.test('replayed_events of a subscription, during and after a run', async t => {
-  const { socket, received, hear, command } = await dial(cluster.url, randomUUID())
+  const { socket, received, receive, command } = await dial(cluster.url, randomUUID())
   const subscribe = async (params: object) =>
     Number((await command('subscription.subscribe', params)).result!.replayed_events)
   const events = () => received.filter(one => one.type === 'event').length
   await command('run.start', { assistant_id: 'chat', input: human('may I?') })
   await subscribe({ channels: ['lifecycle'] })
-  await hear(isEnd)
+  await receive(isEnd)
   const before = events()
   const all = ['values', 'updates', 'messages', 'lifecycle', 'input', 'tasks', 'checkpoints']
   const replayed = await subscribe({ channels: all })
   t.ok(replayed > 5)
-  await hear(isEnd, 2)
+  await receive(isEnd, 2)
   t.equal(events() - before, replayed)
   t.equal(await subscribe({ channels: ['input'] }), 1, 'the interrupts, which are sent at the end')
   t.equal(await subscribe({ channels: ['lifecycle'], namespaces: [['nowhere']] }), 0)
@@ -150,28 +150,28 @@ t.test('a connection runs one assistant', async t => {
 })
 
 t.test('an invalid command is answered and the connection stays open', async t => {
-  const { socket, received, hear, command, closed } = await dial(cluster.url, randomUUID())
+  const { socket, received, receive, command, closed } = await dial(cluster.url, randomUUID())
   for (const bad of ['{', 'null', '{"id":"x","method":"y"}', Buffer.from([0xff, 0xfe])]) socket.send(bad)
-  await hear(one => one.id === null, 4)
+  await receive(one => one.id === null, 4)
   socket.send('{"id":9007199254740993,"method":"agent.getTree"}')
-  await hear(one => one.id === null, 5)
+  await receive(one => one.id === null, 5)
   t.ok(received.every(one => one.type === 'error' && one.error === 'invalid_argument'))
   socket.send('{"id":78,"method":"run.start","params":[]}')
-  t.match(await hear(one => one.id === 78), { error: 'invalid_argument', message: /^params: expected an object/ })
+  t.match(await receive(one => one.id === 78), { error: 'invalid_argument', message: /^params: expected an object/ })
   t.match(await command('subscription.subscribe', { channels: [] }), { error: 'invalid_argument' })
   t.match(await command('subscription.subscribe', {}), { error: 'invalid_argument' })
   t.match(await command('subscription.reconnect'), { error: 'not_supported' })
   t.match(await command('nothing'), { error: 'unknown_command' })
   socket.send(Buffer.from(JSON.stringify({ id: 77, method: 'agent.getTree' })))
-  t.match(await hear(one => one.id === 77), { error: 'no_such_run' }, 'bytes are read as UTF-8')
+  t.match(await receive(one => one.id === 77), { error: 'no_such_run' }, 'bytes are read as UTF-8')
   t.equal(closed(), null)
   socket.close()
 })
 
 t.test('concurrent commands execute in turn, each answered under its id', async t => {
-  const { socket, received, hear } = await dial(cluster.url, randomUUID())
+  const { socket, received, receive } = await dial(cluster.url, randomUUID())
   for (let id = 1; id <= 300; id++) socket.send(JSON.stringify({ id, method: 'agent.getTree' }))
-  await hear(one => one.error === 'no_such_run', 300)
+  await receive(one => one.error === 'no_such_run', 300)
   t.same(
     received.map(one => one.id!).toSorted((a, b) => a - b),
     Array.from({ length: 300 }, (_, i) => i + 1),
@@ -226,7 +226,7 @@ t.test('a slow client receives every event; a client that does not read is disco
       await sleep(50)
     }
   })()
-  await slow.hear(isEnd)
+  await slow.receive(isEnd)
   await pauses
   const got = slow.received.filter(one => one.method === 'custom')
   t.same(
@@ -237,17 +237,17 @@ t.test('a slow client receives every event; a client that does not read is disco
   await sleep(3_000)
   deaf.socket.resume()
   await gone
-  t.ok(deaf.received.length < slow.received.length, 'it was not kept for ever')
+  t.ok(deaf.received.length < slow.received.length, 'its buffer is bounded')
   slow.socket.close()
 })
 
 t.test('a stopping server asks its clients to reconnect', async t => {
   const short = await startCluster({ app: 'test/apps/chat' })
-  const { command, closed, hear } = await dial(short.url, randomUUID())
+  const { command, closed, receive } = await dial(short.url, randomUUID())
   await command('subscription.subscribe', { channels: ['lifecycle'] })
   await short.stop()
   await t.rejects(
-    hear(() => false),
+    receive(() => false),
     /closed with 1012/,
   )
   t.equal(closed(), 1012)

@@ -219,7 +219,7 @@ t.test('one stream over several runs, and over a restart of everything', async t
     data(third).map(one => one.event),
     ['running', 'completed'],
   )
-  t.ok(third[0]!.seq > two.at(-1)!.seq, 'seq goes on rising')
+  t.ok(third[0]!.seq > two.at(-1)!.seq, 'seq continues to rise')
 })
 
 t.test('a command or the input of a run answers an interrupt', async t => {
@@ -429,7 +429,7 @@ t.test('members of a run of the protocol: tracer, strategy, config, fork', async
   const fork = { configurable: { checkpoint_id: first.id } }
   await other.command('run.start', { assistant_id: 'counter', input: null, config: fork })
   const forked = of(await other.events({ channels: ['checkpoints', 'lifecycle'] }), 'checkpoints')
-  t.match(forked[0]!.params.data, { source: 'fork', parent_id: first.id }, 'it goes on from the one that was named')
+  t.match(forked[0]!.params.data, { source: 'fork', parent_id: first.id }, 'it continues from the one that was named')
 })
 
 t.test('answers to several interrupts, with an update and a goto', async t => {

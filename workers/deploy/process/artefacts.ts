@@ -56,7 +56,7 @@ export async function openArtefacts(folder: string): Promise<Artefacts> {
   }
   /** Checked once per process: hashing a large tree takes seconds, and it is read-only. */
   const checked = new Set<string>()
-  /** Time of the last `find`: whoever found an artefact is about to use it. */
+  /** Time of the last `find`: a found artefact is about to be used. */
   const foundAt = new Map<string, number>()
 
   async function noteOf(key: string): Promise<Note | null> {

@@ -1,6 +1,6 @@
 /**
  * Builds the source of a revision into an artefact on this machine's disk (API: control-plane 11.2): fetch, install,
- * build, probe. Each attempt has a folder of its own. A finished artefact is found again by its key.
+ * build, probe. Each attempt has its own folder. A finished artefact is found again by its key.
  */
 import { hash } from 'node:crypto'
 import { mkdir, readFile, rm } from 'node:fs/promises'

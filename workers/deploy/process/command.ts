@@ -136,7 +136,7 @@ function waitForExit(
  * on an unfinished last line.
  */
 export function lines(stream: NodeJS.ReadableStream, redactor: Redactor, onLine: (text: string) => void): () => void {
-  /** Of a line that goes on: a secret that begins before the cut must be complete to be found. */
+  /** Of a line that continues: a secret that begins before the cut must be complete to be found. */
   const enough = 2 * MAX_LINE + redactor.longest
   let rest = ''
   /** The current line was cut and passed on already. */
@@ -184,7 +184,7 @@ async function watchSize(limit: SizeLimit, signal: AbortSignal, end: (why: strin
   }
 }
 
-/** Bytes on disk. A process of its own walks the folders: an installation has 100,000 files. */
+/** Bytes on disk. A separate process walks the folders: an installation has 100,000 files. */
 function sizeOf(folders: readonly string[]): Promise<number> {
   return new Promise(resolve =>
     // Files disappear while they are counted: the exit code does not matter.

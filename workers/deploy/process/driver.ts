@@ -1,7 +1,7 @@
 /**
  * The process driver (API: control-plane 11.2): it builds a repository into an artefact on this machine's disk and runs
  * it as graph workers, which are children of the deploy worker. Every step may be repeated after a crash: each attempt
- * has a folder of its own, an artefact is complete or absent, and running revisions are reconciled with active ones.
+ * has its own folder, an artefact is complete or absent, and running revisions are reconciled with active ones.
  */
 import { chmod, mkdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'

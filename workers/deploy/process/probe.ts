@@ -58,7 +58,7 @@ export async function probe(
   try {
     let result: ProbeResult | null = null
     child.on('message', message => {
-      // The code of the application runs there, and may send messages of its own.
+      // The code of the application runs there, and may send other messages.
       const checked = validateHello(message)
       if (!checked.success) return
       result ??= checked.data

@@ -1,6 +1,6 @@
 /**
  * `auth` of langgraph.json: the handlers of the SDK's Auth, called for one request (API: assistants-crons-store 6.2–6.4).
- * It fails closed: whatever a handler does that is not documented as a permission refuses the request.
+ * It fails closed: any result of a handler that is not documented as a permission refuses the request.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { CheckCall } from '../../../schemas/app-host.js'
@@ -30,7 +30,7 @@ const FAILED = 'The authentication of the application failed'
 const encoder = new TextEncoder()
 const strict = new TextDecoder('utf-8', { fatal: true })
 
-/** The handlers of an export. An Auth is known by its member: the application may have a copy of the SDK of its own. */
+/** The handlers of an export. An Auth is known by its member: the application may have its own copy of the SDK. */
 export function handlersOf(exported: unknown, path: string): AuthHandlers {
   const handlers = isObject(exported) ? exported['~handlerCache'] : undefined
   if (!isObject(handlers))

@@ -49,7 +49,7 @@ export async function countAssistants(deps: Deps, access: Access, filter: Assist
   return found
 }
 
-/** Gives other calls a turn while it goes on. */
+/** Lets other calls run in between. */
 async function* matching(
   { store }: Deps,
   access: Access,

@@ -81,7 +81,7 @@ function checkRequest(creation: Creation): void {
   const references = request.secret_references ?? []
   checkVariables(source, request.secrets ?? [], references)
   if (request.secrets?.some(({ value }) => value === MASK))
-    throw fail('bad_request', `a secret has the value ${MASK}, which stands for one that is stored already`)
+    throw fail('bad_request', `a secret has the value ${MASK}, which means a stored value`)
   creation.values = { source, source_config, source_revision_config, references }
 }
 

@@ -41,7 +41,7 @@ export async function nextSecrets(
   if (unknown !== undefined)
     throw fail(
       'bad_request',
-      `the secret ${unknown.name} has the value ${MASK}, but none is stored that it could stand for`,
+      `the secret ${unknown.name} has the value ${MASK}, which means a stored value, but none is stored`,
     )
   const stored = masked.length === 0 ? {} : await secretsOf(deps, id, body.secrets)
   return sealSecrets(

@@ -84,7 +84,7 @@ async function* similar(deps: Deps, app: string, prefix: string[], query: Float3
   for await (const row of listed(deps, app, prefix, PAGE)) if (!ranked.has(idOf(row))) yield { ...row, score: null }
 }
 
-/** All items at or below the prefix, a page at a time; gives other calls a turn while it goes on. */
+/** All items at or below the prefix, a page at a time; lets other calls run in between. */
 async function* listed({ store }: Deps, app: string, prefix: string[], limit: number): AsyncGenerator<ItemRow> {
   const now = Date.now()
   let slice = performance.now()

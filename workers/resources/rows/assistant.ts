@@ -5,7 +5,7 @@ import { isUuid, SYSTEM_ASSISTANT_NAMESPACE } from '../../../schemas/ids.js'
 import type { AssistantRow, AssistantVersionRow, Store } from '../../../store/port.js'
 import { type Access, sees } from '../access.js'
 
-/** A name with a lone surrogate has no UTF-8 and so no id of its own; no graph has such a name. */
+/** A name with a lone surrogate has no UTF-8 and so no distinct id; no graph has such a name. */
 export const systemAssistantId = (graph_id: string): string => v5(graph_id.toWellFormed(), SYSTEM_ASSISTANT_NAMESPACE)
 
 /** A first version; what is not given is empty. */

@@ -34,7 +34,7 @@ export const REASONS = {
 /** `reason` of the query; throws invalid. */
 export function reasonOf({ query }: CallHead, action: Action): string {
   if (new URLSearchParams(query).get('reason') !== 'taken') return REASONS.client
-  if (action === 'rollback') throw fail('invalid', 'reason: taken goes with action interrupt only')
+  if (action === 'rollback') throw fail('invalid', 'reason: taken is allowed with action interrupt only')
   return REASONS.taken
 }
 

@@ -21,10 +21,10 @@ const PAUSE_MS = 1_500
 const PING_MS = 2_000
 /** A ping that takes longer is an outage. */
 const OUTAGE_MS = 2_000
-/** An entry of a run that nobody looked at for this time is dropped. */
+/** An entry of a run is dropped when no claim looked at it for this time. */
 const FORGET_MS = 60_000
 
-/** `clock`: milliseconds of a clock that never jumps. Heartbeats before the call count as lost: nobody stored them here. */
+/** `clock`: milliseconds of a clock that never jumps. Heartbeats before the call count as lost. */
 export function openHolders(clock = () => performance.now()): Holders {
   let calm_since = clock()
   const looks = new Map<string, Look & { since: number; last: number }>()
@@ -89,7 +89,7 @@ export function watchOutages(holders: Holders, link: Link, life: Lifecycle): voi
     last = now
   }, TICK_MS)
   let pinging = false
-  /** A broker that stands still keeps its connections open for up to 30 s; only a ping shows it. */
+  /** A paused broker keeps its connections open for up to 30 s; only a ping shows it. */
   const ping = async () => {
     if (pinging || !holders.prune()) return
     pinging = true

@@ -77,7 +77,7 @@ export function dropSteps({ dropped, stopped }: Decision, run: RunRow): Step[] {
 
 /** Notifies the readers of dropped runs, and signals the holder of the running one to stop. */
 export function followUp(deps: Deps, { dropped, stopped }: Decision, run: RunRow): void {
-  // Rolled back runs have no webhook: their rows are gone.
+  // Runs that were rolled back have no webhook: their rows were removed.
   const rollback = run.multitask_strategy === 'rollback'
   for (const one of dropped) announceDropped(deps, rollback ? { ...one, webhook: null } : one)
   if (stopped !== null) sendCancel(deps.link, token('run', stopped.run_id))

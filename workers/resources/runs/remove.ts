@@ -38,18 +38,18 @@ export async function remove(deps: Deps, row: RunSummary, { head }: Context): Pr
 /** Every step removes a part of the run, and a repeat does the rest; its row is removed last. */
 async function removeEnded(deps: Deps, { app, run_id, thread_id }: RunSummary): Promise<void> {
   const { store } = deps
-  const gone: Step[] = [
+  const removal: Step[] = [
     { step: 'checkpoints.rollback', thread_id, run_id },
     { step: 'runs.remove', run_id, where: { status: TERMINAL } },
   ]
   for (;;) {
     const [thread, [run]] = await Promise.all([store.threads.get(app, thread_id), store.runs.summary([run_id])])
     if (thread === null || run === undefined) return
-    const stands =
+    const isKept =
       thread.latest_checkpoint_id === null || (await remains(deps, run, thread.latest_checkpoint_id)) !== null
-    const head = stands ? thread.latest_checkpoint_id : ((await remains(deps, run))?.id ?? null)
-    if (stands) {
-      await store.apply(gone)
+    const head = isKept ? thread.latest_checkpoint_id : ((await remains(deps, run))?.id ?? null)
+    if (isKept) {
+      await store.apply(removal)
       return
     }
     const now = Date.now()
@@ -65,7 +65,7 @@ async function removeEnded(deps: Deps, { app, run_id, thread_id }: RunSummary): 
     const failed = await store.apply([
       { step: 'threads.patch', thread_id, where: { rev: thread.rev }, set },
       { step: 'threads.state', thread_id, latest_checkpoint_id: head, values: null, rest: null },
-      ...gone,
+      ...removal,
     ])
     if (failed === 0) continue
     // The status that follows from the checkpoint; a read of the thread would compute it, too.

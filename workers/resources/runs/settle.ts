@@ -23,7 +23,7 @@ import { settledOf } from '../state/kept-state.js'
 import { wakeNext } from './wake.js'
 import { deliver } from './webhooks.js'
 
-/** How a run ended. Without `state` no host lived to tell what it left: then it is computed (state/final-state.ts). */
+/** How a run ended. `state` is absent when its host died: then it is computed (state/final-state.ts). */
 interface Outcome {
   status: RunStatus
   error: { error: string; message: string } | null
@@ -75,7 +75,7 @@ interface Settling {
 
 interface Final {
   left: LeftBehind | null
-  /** The answer of `wait`; null when nobody asks for it. */
+  /** The answer of `wait`; null when no caller waits for it. */
   result: Buffer | null
   /** Time of the end, milliseconds since the epoch. */
   now: number
@@ -125,7 +125,7 @@ async function readFinalState(settling: Settling): Promise<Progress> {
 }
 
 const errorText = ({ error }: Outcome): string | null => (error === null ? null : JSON.stringify(error))
-/** Nobody can read the result from the thread. */
+/** The result cannot be read from the thread. */
 const keepsResult = ({ run, outcome }: Settling): boolean => run.temporary || outcome.state?.interrupts_only === true
 
 async function store(settling: Settling): Promise<Progress> {
@@ -137,7 +137,7 @@ async function store(settling: Settling): Promise<Progress> {
   const list: Step[] = []
   if (outcome.save !== undefined) {
     list.push({ step: 'checkpoints.insert', thread_id, run_id, attempt: lease.attempt, ...rowsOf(outcome.save) })
-    // Before the run row: once that is terminal, nobody brings these checkpoints again.
+    // Before the run row: once that is terminal, these checkpoints are not sent again.
     if (holds)
       list.push({ step: 'threads.patch', thread_id, where: { token: lease.token }, set: { latest_checkpoint_id } })
   }
@@ -216,7 +216,7 @@ function deliverAndWake({ deps, thread, run }: Settling): Progress {
   return ENDED
 }
 
-/** What decides the thread's values, interrupts and status. Null: nobody can tell now. */
+/** What decides the thread's values, interrupts and status. Null: it cannot be computed now. */
 type LeftBehind = Pick<Left, 'next' | 'interrupts' | 'fresh'> & { values: Uint8Array | null; rest: Uint8Array | null }
 
 async function finalStateOf(
@@ -227,15 +227,15 @@ async function finalStateOf(
 ): Promise<LeftBehind | null> {
   if (state !== undefined && (run.temporary || state.rest !== null)) return { ...state, fresh: true }
   if (run.temporary) return { next: [], interrupts: {}, values: null, rest: null, fresh: false }
-  // Its last checkpoints are not stored before it ends: until then nobody can read them.
+  // Its last checkpoints are stored with its end: no host can read them before.
   if (state !== undefined && state.head !== null && state.head !== thread.latest_checkpoint_id) return null
   const left = await computeFinalState(deps, thread, run)
   return left && { ...left, values: left.state?.values ?? null, rest: left.state?.rest ?? null }
 }
 
 /**
- * Ends a run as if it had never been: its checkpoints, its events and its row are removed, the thread goes back to
- * what the run found. Its values are computed again when somebody asks. False: the thread row has moved on meanwhile.
+ * Ends a run and undoes it: its checkpoints, its events and its row are removed, and the thread gets the state that the
+ * run found. Its values are computed again at the next read. False: the thread row changed meanwhile.
  */
 async function rollback(deps: Deps, run: RunSummary, thread: ThreadRow): Promise<boolean> {
   const { store, link, mux } = deps

@@ -52,7 +52,7 @@ export async function deliver(deps: Deps, run_id: string): Promise<boolean> {
   return run !== null
 }
 
-/** One of several workers has the try: it moves the due time to the moment at which a crash of its own would show. */
+/** One of several workers makes the try: it moves the due time to the moment at which its own crash would show. */
 async function take({ store, deliveries, alarms }: Deps, run_id: string): Promise<RunRow | null> {
   const run = await store.runs.get(run_id)
   const now = Date.now()
@@ -62,7 +62,7 @@ async function take({ store, deliveries, alarms }: Deps, run_id: string): Promis
   const host = hostOf(deliveries, run.webhook)
   const free = host.closed_until > now ? host.closed_until : host.active >= MAX_PER_HOST ? now + CROWDED_MS : null
   if (free !== null) {
-    // Due again later, so that the rows of this host do not stand before those of others. It is no try.
+    // Due again later, so that the rows of this host do not delay those of others. It does not count as a try.
     const due = free + Math.round(CROWDED_MS * Math.random())
     await store.apply([{ step: 'runs.patch', run_id, where: { webhook_due_at }, set: { webhook_due_at: due } }])
     alarms.set(due)

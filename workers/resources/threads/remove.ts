@@ -22,7 +22,7 @@ const PAGE = 500
 
 const AT_ONCE = 32
 
-/** Hides the thread, stops its runs, removes everything. Repeatable; an idle thread goes in one write. */
+/** Hides the thread, stops its runs, removes everything. Repeatable; an idle thread is removed in one write. */
 export async function removeThread(deps: Deps, row: ThreadRow): Promise<void> {
   const { store } = deps
   const { thread_id } = row
