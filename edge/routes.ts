@@ -56,6 +56,8 @@ export interface Route extends Row {
   /** Names of the path's parameters, in order. */
   params: string[]
   control: boolean
+  /** Clients send values of graphs: input, state, items. The bodies of other routes are short. */
+  values: boolean
   /** The call may be carried out twice: it is sent again when its worker is silent. */
   repeats: boolean
   /** Its answer lasts as long as a run or longer. */
@@ -186,11 +188,21 @@ const GROUPS: readonly [path: RegExp, groups: readonly RouteGroup[]][] = [
   [/^\/ui\//, ['ui']],
 ]
 
+/** Routes that take values, beside those that create a run. */
+const VALUES: ReadonlySet<string> = new Set([
+  'POST /threads',
+  'POST /threads/:thread_id/state',
+  'PUT /store/items',
+  'POST /mcp',
+  'POST /a2a/:assistant_id',
+])
+
 export const ROUTES: readonly Route[] = ROWS.map((row, index) => ({
   ...row,
   index,
   params: [...row.path.matchAll(/:(\w+)/g)].map(([, name]) => name!),
   control: CONTROL.test(row.path),
+  values: row.answer === 'create' || row.answer === 'command' || VALUES.has(`${row.method} ${row.path}`),
   repeats: row.repeats ?? row.method === 'GET',
   long: isLong(row),
   groups: groupsOf(row.path),

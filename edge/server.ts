@@ -76,8 +76,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     const json = route.control ? isStrictJson : isJson
     if ((received.length > 0 || received.encodings > 0) && !json(received.type))
       return exchange.refuse('unsupported_media_type')
-    const limit = route.control ? Math.min(CONTROL_BODY, config.body_limit) : config.body_limit
-    readBody(exchange, limit, edge.bodies, body => run(exchange, route, body))
+    readBody(exchange, Math.min(bodyLimit(route), config.body_limit), edge.bodies, body => run(exchange, route, body))
   }
 
   /** The route of a request that may become a WebSocket; null: it was refused and answered. */
@@ -202,8 +201,13 @@ const NOTHING = new Uint8Array(0)
 const NO_ORIGIN = 'Pages of this origin may not call this server; CORS_ALLOW_ORIGINS names the ones that may'
 const FULL = 'Too many open connections; WEFT_MAX_CONNECTIONS sets the limit'
 const NO_HOST = 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones that are'
-/** Largest body of the control plane: 512 KiB of secrets and a long resource_spec fit four times. */
-const CONTROL_BODY = 4 * 1024 * 1024
+/**
+ * Largest body of a route that takes no values of graphs: 1 MB of characters of an assistant, 512 KiB of secrets of a
+ * deployment and 10,000 ids of a search fit. Each MB blocks the resource worker for about 10 ms.
+ */
+const SHORT_BODY = 4 * 1024 * 1024
+
+const bodyLimit = ({ values }: Route): number => (values ? Number.POSITIVE_INFINITY : SHORT_BODY)
 
 /** The control plane is also served below its prefix; no other route is. */
 function pathOf({ path, mount }: Exchange): string {

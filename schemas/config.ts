@@ -73,7 +73,7 @@ export const SETTINGS = {
   body_limit: setting(
     'HTTP_MAX_REQUEST_BODY_BYTES',
     64 * 1024 * 1024,
-    'Largest request body in bytes; a larger one is answered 413.',
+    'Largest request body in bytes; a larger one is answered 413. Bodies without input, state or items have at most 4 MB.',
   ),
   bodies_in_flight: setting(
     'WEFT_BODY_BYTES_IN_FLIGHT',

@@ -1,6 +1,7 @@
 /** Limits of one client: connections, streams, WebSocket memory, guesses of the control key. */
 import t from 'tap'
 import { openPenalty } from '../../edge/http/penalty.js'
+import { ROUTES } from '../../edge/routes.js'
 import { openRaw, openStage, type Raw, request, THREAD } from './stage.js'
 
 const upgrade =
@@ -65,6 +66,43 @@ t.test('a WebSocket message beyond the limit ends its connection before it is re
   t.pass('closed')
 })
 
+/** Routes whose bodies are values of graphs. */
+const LARGE = [
+  'POST /runs',
+  'POST /runs/batch',
+  'POST /runs/stream',
+  'POST /runs/wait',
+  'POST /threads',
+  'POST /threads/:thread_id/commands',
+  'POST /threads/:thread_id/runs',
+  'POST /threads/:thread_id/runs/stream',
+  'POST /threads/:thread_id/runs/wait',
+  'POST /threads/:thread_id/state',
+  'PUT /store/items',
+]
+
+t.test('only routes that take values of graphs accept large bodies', async t => {
+  const MB = 1024 * 1024
+  const stage = await openStage({ body_limit: 5 * MB })
+  t.teardown(() => stage.close())
+  const statusFor = async (method: string, path: string, length: number, body = '') => {
+    const head = `X-Api-Key: k\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n`
+    const raw = openRaw(stage.port, `${request(method, path.replace(/:\w+/g, THREAD), head)}${body}`)
+    const status = await statusOf(raw)
+    raw.socket.destroy()
+    return status
+  }
+  for (const { method, path, test } of ROUTES) {
+    if (method === 'GET' || test) continue
+    const name = `${method} ${path}`
+    t.equal(await statusFor(method, path, (LARGE.includes(name) ? 5 : 4) * MB + 1), 413, name)
+  }
+  for (const name of LARGE) {
+    const [method, path] = name.split(' ') as [string, string]
+    t.not(await statusFor(method, path, 4 * MB + 1, '{}'.padEnd(4 * MB + 1)), 413, name)
+  }
+})
+
 t.test('requests with wrong keys of one address are checked slowly after ten', async t => {
   const penalty = openPenalty()
   for (let i = 0; i < 9; i++) {
@@ -105,7 +143,7 @@ t.test('parts of the API that are not served yet answer with that reason', async
   t.same(await of('GET', '/nothing'), [404, 'Not found'])
 })
 
-t.test('calls that create runs carry the configured request headers but no credentials', async t => {
+t.test('calls carry the configured request headers but no credentials', async t => {
   const stage = await openStage({ configurable_headers: 'x-*,user-agent' })
   t.teardown(() => stage.close())
   const headers = {
@@ -125,7 +163,7 @@ t.test('calls that create runs carry the configured request headers but no crede
   }
   t.same(await post('/runs'), { 'x-user-id': 'ann', 'user-agent': 'test' })
   t.same(await post(`/threads/${THREAD}/runs`), { 'x-user-id': 'ann', 'user-agent': 'test' })
-  t.equal(await post('/threads'), undefined)
+  t.same(await post('/threads'), { 'x-user-id': 'ann', 'user-agent': 'test' }, 'as every call')
   const plain = await openStage()
   t.teardown(() => plain.close())
   await fetch(`http://127.0.0.1:${plain.port}/runs`, { method: 'POST', body: '{}', headers })
