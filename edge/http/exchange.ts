@@ -267,8 +267,7 @@ export class Exchange {
     if (this.over) return
     const { onAbort } = this
     const text = JSON.stringify(error)
-    this.received.close = true
-    this.res.cork(() => this.res.end(this.isEvents ? `event: error\ndata: ${text}\n\n` : `{"__error__":${text}}`, true))
+    this.res.cork(() => this.res.end(this.isEvents ? `event: error\ndata: ${text}\n\n` : `{"__error__":${text}}`))
     this.close()
     onAbort?.()
   }

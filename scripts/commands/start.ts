@@ -90,10 +90,10 @@ function checkApp(run: Start): void {
 }
 
 /** The HTTP server would silently share a port that another process uses, so the port is tried here. */
-async function checkAddress({ config: { host, port, insecure } }: Start): Promise<void> {
-  if (!isLoopback(host) && !insecure)
+async function checkAddress({ config: { host, port, insecure, require_keys }, app }: Start): Promise<void> {
+  if (!isLoopback(host) && !insecure && !require_keys && app?.given.auth == null)
     throw new UserError(
-      `${host} can be reached from other machines and no keys are configured: give --insecure if that is meant`,
+      `${host} can be reached from other machines and callers are not authenticated: set WEFT_REQUIRE_KEYS=1, give the application an "auth", or give --insecure if that is meant`,
       2,
     )
   if (port !== 0 && !(await isFree(host, port)))

@@ -1,0 +1,184 @@
+/** Built-in keys: made by the command, verified by the edge, with their scopes and limits, until they are revoked. */
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { root } from '../../../scripts/root.js'
+import { startCluster } from '../../helpers/cluster.js'
+import { sender } from '../../helpers/http.js'
+
+t.setTimeout(120_000)
+const run = promisify(execFile)
+const require = createRequire(join(root, 'package.json'))
+const { WebSocket } = require('ws') as {
+  WebSocket: new (url: string, options?: object) => import('node:events').EventEmitter & { close(): void }
+}
+const { Client } = createRequire(join(root, 'test', 'sdk', 'package.json'))('sdk2') as {
+  Client: new (options: { apiUrl: string; apiKey: string }) => import('@langchain/langgraph-sdk').Client
+}
+
+const CONTROL = 'a-control-key-for-tests'
+// Bound to all addresses: a server that authenticates its callers needs no --insecure.
+const cluster = await startCluster({
+  app: 'test/apps/basic',
+  env: { WEFT_REQUIRE_KEYS: '1', WEFT_CONTROL_KEY: CONTROL },
+  flags: ['--host', '0.0.0.0'],
+})
+t.teardown(() => cluster.stop())
+const send = sender(cluster.url)
+
+/** `weft keys …` on the data folder of the cluster. */
+const weft = async (...args: string[]) => {
+  const env = { ...process.env, WEFT_REQUIRE_KEYS: '1', NODE_OPTIONS: '' }
+  return run(process.execPath, [join(root, 'dist/scripts/weft.js'), 'keys', ...args, '--data', cluster.data], { env })
+}
+const create = async (name: string, ...flags: string[]) => {
+  const { stdout, stderr } = await weft('create', name, ...flags)
+  return { key: stdout.trim(), id: /Key ([0-9a-f]{16})/.exec(stderr)![1]! }
+}
+const by = (key: string, method: string, path: string, body?: unknown) => send(method, path, body, { 'x-api-key': key })
+
+t.test('the command refuses what it cannot carry out in one sentence', async t => {
+  for (const [args, sentence] of [
+    [['create', 'x'], /--scope must be one of read, run, write/],
+    [['create', 'x', '--scope', 'all'], /not "all"/],
+    [['create', 'x', '--scope', 'run', '--expires', 'soon'], /--expires must be as 12h, 30d or 2030-01-01/],
+    [['create', 'x', '--scope', 'run', '--expires', '2001-01-01'], /expected a time in the future/],
+    [['create', 'x', '--scope', 'run', '--running-runs', '0'], /--running-runs must be a number above 0/],
+    [['revoke', '0123456789abcdef'], /There is no key 0123456789abcdef/],
+    [['revoke'], /expected `weft keys create <name>`/],
+    [['frobnicate', 'x'], /expected `weft keys create <name>`/],
+  ] as const)
+    t.match(
+      await weft(...args).then(
+        () => '',
+        error => error.stderr,
+      ),
+      sentence,
+      args.join(' '),
+    )
+})
+
+t.test('only a key opens the server, and only for its scopes', async t => {
+  for (const path of ['/ok', '/info']) t.equal((await send('GET', path)).status, 200, path)
+  const none = await send('POST', '/threads', {})
+  t.match(none, { status: 401, body: { detail: /needs a key in X-Api-Key/ } })
+  t.equal(none.headers.get('www-authenticate'), 'Bearer')
+  const { key } = await create('reader', '--scope', 'read')
+  for (const wrong of [
+    'x',
+    CONTROL,
+    `${key.slice(0, -1)}${key.endsWith('A') ? 'B' : 'A'}`,
+    key.replace(/_[0-9a-f]{16}_/, '_0000000000000000_'),
+  ])
+    t.match(await by(wrong, 'POST', '/threads/search', {}), {
+      status: 401,
+      body: { detail: /not a key of this server/ },
+    })
+  t.equal((await by(key, 'POST', '/threads/search', {})).status, 200)
+  const bearer = { authorization: `Bearer ${key}` }
+  t.equal((await send('POST', '/assistants/search', {}, bearer)).status, 200)
+  t.match(await by(key, 'POST', '/threads', {}), { status: 403, body: { detail: 'The key has not the scope run' } })
+  t.match(await by(key, 'PUT', '/store/items', {}), { status: 403, body: { detail: /scope write/ } })
+  t.match(await by(key, 'GET', '/v2/deployments'), { status: 401 })
+  t.equal((await by(CONTROL, 'GET', '/v2/deployments')).status, 200)
+  const deployer = await create('deployer', '--scope', 'deployments')
+  t.equal((await by(deployer.key, 'GET', '/v2/deployments')).status, 200)
+  t.equal((await by(deployer.key, 'POST', '/threads/search', {})).status, 403)
+  const page = await send('POST', '/threads/search', {}, { 'x-api-key': key, origin: 'https://page.example' })
+  t.equal(page.status, 403, 'no page of another origin')
+})
+
+t.test('an SDK with a key works, and its graph sees who called', async t => {
+  const { key, id } = await create('application', '--scope', 'run')
+  const client = new Client({ apiUrl: cluster.url, apiKey: key })
+  const thread = await client.threads.create()
+  const values = (await client.runs.wait(thread.thread_id, 'seen_config', { input: {} })) as {
+    seen_config: { configurable: object }
+  }
+  t.match(values.seen_config.configurable, {
+    langgraph_auth_user: { identity: id, display_name: 'application' },
+    langgraph_auth_user_id: id,
+    langgraph_auth_permissions: ['run'],
+  })
+  t.notOk(JSON.stringify(await client.runs.list(thread.thread_id)).includes(key))
+})
+
+t.test('the key is not stored', async t => {
+  const { key } = await create('secret', '--scope', 'read')
+  await by(key, 'POST', '/threads/search', {})
+  const secret = key.slice(-43)
+  for (const name of readdirSync(cluster.data, { recursive: true, encoding: 'utf8' })) {
+    const path = join(cluster.data, name)
+    if (statSync(path).isFile()) t.notOk(readFileSync(path).includes(secret), name)
+  }
+  t.notOk(cluster.output().includes(secret), 'nor is it in the log')
+})
+
+t.test('limits of a key', async t => {
+  const fast = await create('fast', '--scope', 'read', '--requests-per-second', '2')
+  const answers = await Promise.all(Array.from({ length: 6 }, () => by(fast.key, 'POST', '/threads/search', {})))
+  const refused = answers.filter(({ status }) => status === 429)
+  t.ok(refused.length >= 3, `${refused.length} of 6 refused`)
+  t.equal(refused[0]?.headers.get('retry-after'), '1')
+
+  const busy = await create('busy', '--scope', 'run', '--running-runs', '2', '--open-streams', '1')
+  const slow = { assistant_id: 'slow', input: { ms: 20_000 } }
+  const creates = await Promise.all(Array.from({ length: 4 }, () => by(busy.key, 'POST', '/runs', slow)))
+  t.same(creates.map(({ status }) => status).sort(), [200, 200, 429, 429])
+  const over = creates.find(({ status }) => status === 429)!
+  t.match(over.body, { detail: /has 2 runs that have not ended; its limit is 2/ })
+  t.ok(over.headers.get('retry-after'))
+  t.equal((await by(busy.key, 'POST', '/runs/batch', [slow])).status, 429)
+  const [one] = creates
+    .filter(({ status }) => status === 200)
+    .map(({ body }) => body as { run_id: string; thread_id: string })
+  const path = `/runs/${one!.run_id}/stream`
+  const first = await fetch(`${cluster.url}${path}`, { headers: { 'x-api-key': busy.key } })
+  t.equal(first.status, 200)
+  t.match(await by(busy.key, 'GET', path), { status: 429, body: { detail: 'Too many open streams of this key' } })
+  await first.body!.cancel()
+  t.equal((await by(busy.key, 'POST', '/runs/cancel?wait=1', { status: 'all' })).status, 204)
+  let status = 429
+  while (status === 429) ({ status } = await by(busy.key, 'POST', '/runs/wait', { assistant_id: 'echo', input: {} }))
+  t.equal(status, 200, 'ended runs do not count')
+})
+
+t.test('a revoked key opens nothing, and its streams end with a reason', async t => {
+  const { key, id } = await create('short', '--scope', 'run')
+  t.match((await weft('list')).stdout, new RegExp(`${id}  short +run +never`))
+  const headers = { 'x-api-key': key, 'content-type': 'application/json' }
+  const slow = JSON.stringify({ assistant_id: 'slow', input: { ms: 30_000 }, on_disconnect: 'cancel' })
+  const post = (path: string) => fetch(`${cluster.url}${path}`, { method: 'POST', headers, body: slow })
+  const { thread_id } = (await by(key, 'POST', '/threads', {})).body as { thread_id: string }
+  const [streamed, waited, thread] = await Promise.all([
+    post('/runs/stream'),
+    post('/runs/wait'),
+    fetch(`${cluster.url}/threads/${thread_id}/stream`, { headers }),
+  ])
+  const socket = new WebSocket(`${cluster.url.replace('http', 'ws')}/threads/${thread_id}/stream/events`, { headers })
+  const closed = new Promise<[number, string]>(resolve =>
+    socket.once('close', (code: number, reason: Buffer) => resolve([code, reason.toString()])),
+  )
+  await new Promise(done => socket.once('open', done))
+  t.match((await weft('revoke', id)).stdout, /revoked/)
+  const error = { error: 'Unauthorized', message: /was revoked or has expired/ }
+  for (const response of [streamed, thread]) {
+    const events = (await response.text()).split('\n\n').filter(Boolean)
+    t.match(events.at(-1), /(^|\n)event: error\ndata: /)
+    t.match(JSON.parse(events.at(-1)!.split('data: ')[1]!), error)
+  }
+  t.match(JSON.parse(await waited.text()), { __error__: error })
+  t.match(await closed, [4401, /was revoked/])
+  t.equal((await by(key, 'POST', '/threads/search', {})).status, 401)
+  t.notMatch((await weft('list')).stdout, id)
+})
+
+t.test('an expired key opens nothing', async t => {
+  const { key } = await create('brief', '--scope', 'read', '--expires', new Date(Date.now() + 2_000).toISOString())
+  t.equal((await by(key, 'POST', '/threads/search', {})).status, 200)
+  await new Promise(done => setTimeout(done, 2_100))
+  t.equal((await by(key, 'POST', '/threads/search', {})).status, 401)
+})
