@@ -6,7 +6,7 @@ import { fail } from '../schemas/errors.js'
 import { KIND, MAX_MESSAGE, messagesOf, NOTHING, sizeOf } from './envelope.js'
 
 /** A 64 MB state with the saves and answers that travel with it; the edge holds clients to their own limit. */
-const MAX_BODY = 256 * 1024 * 1024
+export const MAX_BODY = 256 * 1024 * 1024
 const WINDOW = 8
 
 /** The parts of a body as messages, one array per window. `head`: the key of the caller, if it has one. */

@@ -13,8 +13,9 @@ import { all, one } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import { decodeAs, decodeFields } from './decode.js'
 import { decodeHead, type Entry, encodeHead, entriesOf, KIND, MAX_MESSAGE, messagesOf, NOTHING } from './envelope.js'
+import { type Lane, openLane } from './lane.js'
 import type { Log } from './log.js'
-import { openIncoming, windowsOf } from './parts.js'
+import { MAX_BODY, openIncoming, windowsOf } from './parts.js'
 import { isKey, seal } from './seal.js'
 
 export interface Context {
@@ -54,7 +55,17 @@ export const fieldsHandler = <T>(json: (value: unknown) => IValidation<T>, handl
 export interface ServeOptions {
   /** False: the calls that are offered to all workers are left to the others at the moment. */
   isReady?: (verb: string) => boolean
+  /** Where bodies in parts wait for their turn; a lane of its own when absent. */
+  lane?: Lane
 }
+
+/** Large bodies that are received and handled at once: a few states, whose commit holds up others for a moment only. */
+const LANE_BYTES = 32 * 1024 * 1024
+/** Bytes of bodies that are announced to one process; beyond it calls are refused with 429. */
+const MAX_IN_FLIGHT = 1024 * 1024 * 1024
+
+/** A lane for the large bodies of one process. */
+export const newLane = (): Lane => openLane(LANE_BYTES, MAX_IN_FLIGHT)
 
 interface Served {
   /** Takes no new call; resolves when the accepted ones are answered. */
@@ -77,7 +88,7 @@ interface Call {
   deadline: number
 }
 
-/** A call whose handler is at work. */
+/** A call whose handler is at work, or whose body waits for its turn. */
 interface Running {
   call: Call
   /** Time of the last sign to the caller, or of the start. */
@@ -90,8 +101,6 @@ const SWEEP_MS = 1_000
 /** A call is reported as in progress this often. Callers give up after 2 s without a sign at the earliest. */
 const SIGN_MS = 1_000
 const SIGN_SWEEP_MS = 250
-/** Bytes of bodies that are being assembled in this process; beyond it calls are refused with 429. */
-const MAX_IN_FLIGHT = 1024 * 1024 * 1024
 
 /**
  * Serves `<prefix>.<verb>` for the verbs of the table, in one queue group; calls that are offered to all workers of the
@@ -102,14 +111,18 @@ export function serve(
   prefix: string,
   group: string,
   handlers: { [verb: string]: Handler },
-  { isReady = () => true }: ServeOptions = {},
+  { isReady = () => true, lane = newLane() }: ServeOptions = {},
 ): Served {
   const { nc, log } = link
   const inbox = link.inbox()
   const member = token('member', inbox.slice(inbox.lastIndexOf('.') + 1))
-  const bodies = openIncoming<Call>(MAX_IN_FLIGHT)
+  const bodies = openIncoming<Call>(Infinity)
   const answers = openAnswers(link)
   const running = new Set<Running>()
+  /** Calls whose bodies wait for their turn, or are being received. */
+  const announced = new Set<Running>()
+  /** How calls with large bodies leave the lane. */
+  const tickets = new Map<Call, () => void>()
   let onIdle: (() => void) | null = null
 
   function onCalls(message: Msg): void {
@@ -136,16 +149,18 @@ export function serve(
   const sweep = setInterval(() => {
     const now = Date.now()
     bodies.discardIf(({ deadline }) => deadline <= now)
+    for (const one of announced) if (one.call.deadline <= now) drop(one.call)
   }, SWEEP_MS)
   sweep.unref()
   const signs = setInterval(() => {
     const now = Date.now()
-    for (const work of running) {
-      const { from, id, deadline } = work.call
-      if (work.signed_at > now - SIGN_MS || deadline <= now) continue
-      work.signed_at = now
-      sign(from, id, KIND.busy)
-    }
+    for (const calls of [running, announced])
+      for (const work of calls) {
+        const { from, id, deadline } = work.call
+        if (work.signed_at > now - SIGN_MS || deadline <= now) continue
+        work.signed_at = now
+        sign(from, id, KIND.busy)
+      }
   }, SIGN_SWEEP_MS)
   signs.unref()
 
@@ -158,8 +173,36 @@ export function serve(
     if (kind !== KIND.announce) throw fail('bad_request', 'A call is whole or announced')
     const { timeout = TIMEOUT_MS } = head as { timeout?: number }
     const call = { verb, from, id, head, deadline: Date.now() + timeout }
-    bodies.announce(`${nameOf(from)} ${id}`, time, call)
-    requestWindow(call)
+    if (time > MAX_BODY) throw fail('too_large')
+    const name = `${nameOf(from)} ${id}`
+    const before = bodies.infoOf(name)
+    if (before !== null) drop(before)
+    const waiting: Running = { call, signed_at: Date.now() }
+    announced.add(waiting)
+    try {
+      tickets.set(
+        call,
+        lane.enter(time, () => {
+          bodies.announce(name, time, call)
+          requestWindow(call)
+        }),
+      )
+    } catch (error) {
+      announced.delete(waiting)
+      throw error
+    }
+  }
+
+  /** The body of the call is complete, or does not come. */
+  function endOfBody(call: Call): void {
+    for (const one of announced) if (one.call === call) announced.delete(one)
+  }
+
+  /** The call leaves the lane. */
+  function drop(call: Call): void {
+    endOfBody(call)
+    tickets.get(call)?.()
+    tickets.delete(call)
   }
 
   function receivePart(inbox: string, { id, head, body: bytes }: Entry): void {
@@ -168,9 +211,17 @@ export function serve(
     // Its call has ended, or its sender is another one.
     if (call === null) return
     refuseOnError(call.from, id, () => {
-      const body = bodies.add(name, bytes)
-      if (body === 'go') requestWindow(call)
-      else if (body !== null) void run(call, body)
+      try {
+        const body = bodies.add(name, bytes)
+        if (body === 'go') requestWindow(call)
+        else if (body !== null) {
+          endOfBody(call)
+          void run(call, body).finally(() => drop(call))
+        }
+      } catch (error) {
+        drop(call)
+        throw error
+      }
     })
   }
 

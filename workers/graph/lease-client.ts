@@ -42,7 +42,7 @@ const parse = <T>({ body }: Answer) => JSON.parse(Buffer.from(body).toString()) 
 export function openLeaseClient(caller: Caller, worker: string, app: string): LeaseClient {
   const stopping = new AbortController()
   const untilStored = () => ({
-    timeout: 15_000,
+    timeout: STORE_MS,
     patience: 5_000,
     until: Date.now() + STORE_MS,
     signal: stopping.signal,

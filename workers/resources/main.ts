@@ -4,7 +4,7 @@ import { openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { openMux } from '../../bus/mux.js'
-import { type Handler, serve } from '../../bus/serve.js'
+import { type Handler, newLane, serve } from '../../bus/serve.js'
 import { watchStreams } from '../../bus/stream-watch.js'
 import { ensureStreams } from '../../bus/streams.js'
 import type { Config } from '../../schemas/config.js'
@@ -105,8 +105,9 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     keys: keys(deps),
   }
   for (const noun in nouns) all[noun] = inApplication(deps.apps, nouns[noun as keyof typeof nouns])
+  const lane = newLane()
   for (const [noun, handlers] of Object.entries(all)) {
-    const served = serve(link, `rpc.${noun}`, noun, handlers)
+    const served = serve(link, `rpc.${noun}`, noun, handlers, { lane })
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
   }
   // Another worker may have changed a deployment: drop the cached ones.
