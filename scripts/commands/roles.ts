@@ -8,6 +8,7 @@ import { type Link, openLink, type Role, tlsFilesOf } from '../../bus/connect.js
 import { type Lifecycle, lifecycle, stopOnSignals } from '../../bus/lifecycle.js'
 import { type Log, openLog } from '../../bus/log.js'
 import type { Config } from '../../schemas/config.js'
+import { collectLargeGarbage } from '../../store/garbage.js'
 import { prepareDataFolder } from '../data-folder.js'
 import { natsUrlOf } from '../nats/process.js'
 import { UserError } from '../user-error.js'
@@ -41,6 +42,7 @@ export function stopShare(role: RoleName, roles: readonly RoleName[]): number {
 
 export async function runRoles(roles: readonly RoleName[], config: Config): Promise<void> {
   const log = openLog(roles.length === 1 ? roles[0]! : 'weft', config.log_level, config.log_format)
+  collectLargeGarbage()
   const lifecycles = new Map<RoleName, Lifecycle>()
   let stopping = false
   stopOnSignals(

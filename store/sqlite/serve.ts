@@ -1,5 +1,6 @@
 /** The thread's side: takes the calls of all messages that are waiting at once, and answers them in one message. */
 import { parentPort, receiveMessageOnPort } from 'node:worker_threads'
+import { collectLargeGarbage } from '../garbage.js'
 
 /** An error as a thread reports it; `code` is SQLite's. */
 export interface Failure {
@@ -48,9 +49,11 @@ export function serve<Started>(start: () => Served & { started: Started }): void
       port.postMessage(served.run(calls, transfer), transfer)
     }
     if (!closed) return
+    stopCollecting()
     served.close()
     port.close()
   })
+  const stopCollecting = collectLargeGarbage()
   port.postMessage({ started: served.started })
 }
 

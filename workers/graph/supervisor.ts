@@ -29,6 +29,8 @@ import { openStopping } from './stopping.js'
 
 /** A claimed run is returned to the queue when no host was ready for this time. */
 const NO_HOST_MS = 30_000
+/** Writing so many bytes as JSON takes the event loop of a host for as long as dozens of short runs. */
+const LARGE = 4 * 1024 * 1024
 const MAX_SUSPECTS = 10_000
 /** While its host is blocked, the time left to a run is looked at this often. */
 const MIN_LIMIT_MS = 200
@@ -163,6 +165,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   function onFrame(host: GraphHost, frame: Frame): void {
     if (frame.kind === FROM_HOST.called) return calls.onAnswer(host, frame)
     const run = table.get(host, frame.slot)
+    if (run !== undefined && frame.body.length >= LARGE) isolate(run.lease.graph_id, 'its state or events are large')
     if (frame.kind === FROM_HOST.ask) {
       if (!asks.onAsk(host, frame, run)) foreign++
     } else if (run === undefined) foreign++
