@@ -5,14 +5,8 @@ import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { sender } from '../helpers/http.js'
 import { lines } from '../helpers/sdk.js'
+import { historyOf, type ThreadState } from '../helpers/threads.js'
 
-type State = {
-  values: { numbers?: number[]; [name: string]: unknown }
-  next: string[]
-  checkpoint: { thread_id: string; checkpoint_ns: string; checkpoint_id: string }
-  metadata: { [name: string]: unknown }
-  tasks: { checkpoint: { checkpoint_ns: string } | null; interrupts: unknown[] }[]
-}
 type Storage = { [part: string]: { bytes: number; count: number; by_channel: { [channel: string]: object } } } & {
   thread_id: string
   total_bytes: number
@@ -27,9 +21,9 @@ t.test('copy, supersteps, prune', async t => {
 
   for (const { name, connect } of lines) {
     await t.test(name, async t => {
-      const { threads, runs } = connect(cluster.url)
-      const historyOf = async (id: string, query: object = {}) =>
-        (await threads.getHistory(id, { limit: 1_000, ...query } as never)) as never as State[]
+      const client = connect(cluster.url)
+      const { threads, runs } = client
+      const history = historyOf(client)
       /** With the id of the thread replaced everywhere. */
       const renamed = <T>(value: T, from: string, to: string): T =>
         JSON.parse(JSON.stringify(value).replaceAll(from, to)) as T
@@ -38,32 +32,32 @@ t.test('copy, supersteps, prune', async t => {
         const { thread_id } = await threads.create({ metadata: { mark: randomUUID() } })
         await runs.wait(thread_id, 'counter', { input: { steps: 3 }, metadata: { mine: `of ${thread_id}` } })
         await runs.wait(thread_id, 'counter', { input: { steps: 70 }, config: { recursion_limit: 100 } })
-        const [source, history] = [await threads.get(thread_id), await historyOf(thread_id)]
-        t.ok(history.length > 60)
+        const [source, states] = [await threads.get(thread_id), await history(thread_id)]
+        t.ok(states.length > 60)
         const copy = await threads.copy(thread_id)
         t.not(copy.thread_id, thread_id)
         t.match(copy, { status: 'idle', metadata: source.metadata!, values: source.values!, interrupts: {} })
         t.same(await threads.get(copy.thread_id), copy)
-        const copied = await historyOf(copy.thread_id)
-        t.same(copied, renamed(history, thread_id, copy.thread_id))
+        const copied = await history(copy.thread_id)
+        t.same(copied, renamed(states, thread_id, copy.thread_id))
         t.same(copied[0]!.metadata.mine, undefined)
         t.same(copied.at(-1)!.metadata.mine, `of ${copy.thread_id}`, 'also within the metadata')
         t.same(
           await threads.getState(copy.thread_id),
           renamed(await threads.getState(thread_id), thread_id, copy.thread_id),
         )
-        const old = history[5]!.checkpoint.checkpoint_id
+        const old = states[5]!.checkpoint.checkpoint_id
         t.same(
           await threads.getState(copy.thread_id, old),
           renamed(await threads.getState(thread_id, old), thread_id, copy.thread_id),
         )
         t.match(await runs.wait(copy.thread_id, 'counter', { input: { steps: 71 } }), { steps: 71 })
         await threads.updateState(copy.thread_id, { values: { steps: 0 } })
-        t.same(await historyOf(thread_id), history, 'the source is as it was')
+        t.same(await history(thread_id), states, 'the source is as it was')
         t.same(await threads.get(thread_id), source)
         t.same(await runs.list(copy.thread_id).then(list => list.length), 1, 'runs are not copied')
         await threads.delete(thread_id)
-        t.equal((await historyOf(copy.thread_id)).length, history.length + 4, 'nor does it need the source')
+        t.equal((await history(copy.thread_id)).length, states.length + 4, 'nor does it need the source')
         t.ok((await threads.search({ metadata: source.metadata as never })).length === 1, 'it can be searched for')
         await t.rejects(threads.copy(randomUUID()), /HTTP 404/)
       })
@@ -72,7 +66,7 @@ t.test('copy, supersteps, prune', async t => {
         const { thread_id } = await threads.create()
         const empty = await threads.copy(thread_id)
         t.match(empty, { status: 'idle', values: null, metadata: {} })
-        t.same(await historyOf(empty.thread_id), [])
+        t.same(await history(empty.thread_id), [])
 
         await runs.wait(thread_id, 'nested', { input: {} })
         const source = await threads.get(thread_id)
@@ -91,12 +85,12 @@ t.test('copy, supersteps, prune', async t => {
       await t.test('a copy of a busy thread has the state before the run', async t => {
         const { thread_id } = await threads.create()
         await runs.wait(thread_id, 'counter', { input: { steps: 2 } })
-        const before = (await historyOf(thread_id)).length
+        const before = (await history(thread_id)).length
         const run = await runs.create(thread_id, 'slow', { input: { ms: 60_000 } })
         while ((await runs.get(thread_id, run.run_id)).status !== 'running');
         const copy = await threads.copy(thread_id)
         t.equal(copy.status === 'busy', false)
-        t.ok((await historyOf(copy.thread_id)).length >= before)
+        t.ok((await history(copy.thread_id)).length >= before)
         t.match(await runs.wait(copy.thread_id, 'echo', { input: { text: 'free' } }), { seen: 'free' })
         await threads.delete(thread_id)
       })
@@ -112,7 +106,7 @@ t.test('copy, supersteps, prune', async t => {
         const made = await threads.create({ graphId: 'counter', metadata, supersteps } as never)
         t.same(made.metadata, { of: 'supersteps', graph_id: 'counter' })
         t.match(made, { status: 'idle', values: { steps: 2, numbers: [1, 2] } })
-        const all = await historyOf(made.thread_id)
+        const all = await history(made.thread_id)
         t.same(
           all.map(({ values, next }) => [values.numbers, next]),
           [
@@ -128,7 +122,7 @@ t.test('copy, supersteps, prune', async t => {
         )
         const real = await threads.create()
         await runs.wait(real.thread_id, 'counter', { input: { steps: 2 } })
-        const wanted = (await historyOf(real.thread_id)).map(({ values, next }) => ({ values, next }))
+        const wanted = (await history(real.thread_id)).map(({ values, next }) => ({ values, next }))
         t.same(
           all.map(({ values, next }) => ({ values, next })),
           wanted,
@@ -144,7 +138,7 @@ t.test('copy, supersteps, prune', async t => {
 
         const forked = [...supersteps, { updates: [{ values: null, asNode: '__copy__' }] }] as never
         const fork = await threads.create({ graphId: 'counter', supersteps: forked } as never)
-        t.equal((await historyOf(fork.thread_id, { limit: 1 }))[0]!.metadata.source, 'fork')
+        t.equal((await history(fork.thread_id, { limit: 1 }))[0]!.metadata.source, 'fork')
         const both = [
           { updates: [{ command: { update: { numbers: [9] } }, values: { numbers: [8] }, asNode: 'count' }] },
         ]
@@ -162,15 +156,15 @@ t.test('copy, supersteps, prune', async t => {
         await t.rejects(create({ supersteps: [{ updates: [{ values: {} }] }] }), /HTTP 422.*as_node/)
         await t.rejects(create({ supersteps: [{ updates: [] }] }), /HTTP 422/)
         await threads.create({ threadId })
-        t.same(await historyOf(threadId), [])
+        t.same(await history(threadId), [])
       })
     })
   }
 
   await t.test('prune keeps the newest of each namespace, or nothing', async t => {
-    const { threads, runs } = lines[0]!.connect(cluster.url)
-    const historyOf = async (id: string, query: object = {}) =>
-      (await threads.getHistory(id, { limit: 1_000, ...query } as never)) as never as State[]
+    const client = lines[0]!.connect(cluster.url)
+    const { threads, runs } = client
+    const history = historyOf(client)
     const storageOf = async (id: string) => (await send('GET', `/threads/${id}/storage`)).body as Storage
     const { thread_id } = await threads.create()
     for (const steps of [20, 40])
@@ -179,17 +173,17 @@ t.test('copy, supersteps, prune', async t => {
     t.equal(storage.thread_id, thread_id)
     const { checkpoints, channel_values, pending_writes } = storage
     t.equal(storage.total_bytes, checkpoints!.bytes + channel_values!.bytes + pending_writes!.bytes)
-    t.equal(checkpoints!.count, (await historyOf(thread_id)).length)
+    t.equal(checkpoints!.count, (await history(thread_id)).length)
     t.ok(channel_values!.by_channel.numbers)
     const busy = await threads.create()
     const run = await runs.create(busy.thread_id, 'slow', { input: { ms: 60_000 } })
     const ids = [thread_id, thread_id.toUpperCase(), randomUUID(), busy.thread_id]
     t.same(await threads.prune(ids, { strategy: 'keep_latest' }), { pruned_count: 1 })
     t.match(await runs.get(busy.thread_id, run.run_id), { status: /pending|running/ }, 'a busy one is left alone')
-    const left = await historyOf(thread_id)
+    const left = await history(thread_id)
     t.equal(left.length, 1)
     t.same(await threads.getState(thread_id), state)
-    t.same((await threads.get(thread_id)).values, (state as never as State).values)
+    t.same((await threads.get(thread_id)).values, (state as never as ThreadState).values)
     const less = await storageOf(thread_id)
     t.equal(less.checkpoints!.count, 1)
     t.ok(less.channel_values!.count <= 4, 'only what the newest refers to')
@@ -278,7 +272,7 @@ t.test('expired threads', async t => {
   await Promise.all([gone(byDefault.thread_id), gone(stateless)])
   t.match(await threads.get(long.thread_id), { status: 'idle' })
   for (;;) {
-    const left = (await threads.getHistory(kept.thread_id, { limit: 100 })) as never as State[]
+    const left = (await threads.getHistory(kept.thread_id, { limit: 100 })) as never as ThreadState[]
     t.same(left[0]!.values, { steps: 4, numbers: [1, 2, 3, 4] })
     if (left.length === 1) break
     await sleep(500)

@@ -3,15 +3,7 @@ import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { sender } from '../helpers/http.js'
 import { lines } from '../helpers/sdk.js'
-
-type State = {
-  values: { numbers?: number[]; [name: string]: unknown }
-  next: string[]
-  tasks: { name: string; checkpoint: unknown; state: State | null; interrupts: unknown[] }[]
-  checkpoint: { thread_id: string; checkpoint_ns: string; checkpoint_id: string }
-  parent_checkpoint: { checkpoint_id: string } | null
-  metadata: { [name: string]: unknown }
-}
+import { historyOf, type ThreadState } from '../helpers/threads.js'
 
 t.test('the state of threads', async t => {
   const cluster = await startCluster({ app: 'test/apps/basic' })
@@ -20,9 +12,9 @@ t.test('the state of threads', async t => {
 
   for (const { name, connect } of lines) {
     await t.test(name, async t => {
-      const { threads, runs } = connect(cluster.url)
-      const historyOf = async (id: string, query: object = {}) =>
-        (await threads.getHistory(id, { limit: 1_000, ...query } as never)) as never as State[]
+      const client = connect(cluster.url)
+      const { threads, runs } = client
+      const history = historyOf(client)
       const counted = async (steps: number) => {
         const { thread_id } = await threads.create()
         await runs.wait(thread_id, 'counter', { input: { steps }, metadata: { kind: `by ${steps}` } })
@@ -44,7 +36,7 @@ t.test('the state of threads', async t => {
 
       await t.test('history: newest first, from the input on', async t => {
         const id = await counted(3)
-        const all = await historyOf(id)
+        const all = await history(id)
         t.same(
           all.map(({ values }) => values.numbers),
           [[1, 2, 3], [1, 2], [1], [], []],
@@ -64,22 +56,22 @@ t.test('the state of threads', async t => {
           t.equal(state.checkpoint.thread_id, id)
         }
         t.same(await threads.getState(id), all[0], 'the newest is the state')
-        t.same(await historyOf(id, { limit: 2 }), all.slice(0, 2))
+        t.same(await history(id, { limit: 2 }), all.slice(0, 2))
         const second = all[1]!.checkpoint
         for (const before of [second.checkpoint_id, second, { configurable: second }])
-          t.same(await historyOf(id, { before }), all.slice(2), 'before, in each of its forms')
-        t.same(await historyOf(id, { before: { configurable: second }, limit: 1 }), all.slice(2, 3))
-        t.same(await historyOf(id, { before: randomUUID() }), [])
-        t.same(await historyOf(id, { metadata: { source: 'loop', step: 2 } }), [all[1]])
-        t.same(await historyOf(id, { metadata: { kind: 'by 3' } }), all, 'the metadata of the run')
-        t.same(await historyOf(id, { metadata: { kind: 'by 4' } }), [])
-        t.same(await historyOf(id, { metadata: { parents: {} }, limit: 1 }), all.slice(0, 1))
-        t.same(await historyOf(id, { checkpoint: { checkpoint_id: second.checkpoint_id } }), [all[1]])
+          t.same(await history(id, { before }), all.slice(2), 'before, in each of its forms')
+        t.same(await history(id, { before: { configurable: second }, limit: 1 }), all.slice(2, 3))
+        t.same(await history(id, { before: randomUUID() }), [])
+        t.same(await history(id, { metadata: { source: 'loop', step: 2 } }), [all[1]])
+        t.same(await history(id, { metadata: { kind: 'by 3' } }), all, 'the metadata of the run')
+        t.same(await history(id, { metadata: { kind: 'by 4' } }), [])
+        t.same(await history(id, { metadata: { parents: {} }, limit: 1 }), all.slice(0, 1))
+        t.same(await history(id, { checkpoint: { checkpoint_id: second.checkpoint_id } }), [all[1]])
         for (const path of ['?limit=2', `?limit=2&before=${second.checkpoint_id}`]) {
           const { body } = await send('GET', `/threads/${id}/history${path}`)
           t.same(body, path.includes('before') ? all.slice(2, 4) : all.slice(0, 2))
         }
-        const at = (await threads.getState(id, second.checkpoint_id)) as never as State
+        const at = (await threads.getState(id, second.checkpoint_id)) as never as ThreadState
         t.same(at.values, { steps: 3, numbers: [1, 2] })
         t.same(at.next, ['count'])
         t.same(at.checkpoint, { ...second })
@@ -90,10 +82,10 @@ t.test('the state of threads', async t => {
       await t.test('an update is a checkpoint after the newest', async t => {
         const id = await counted(2)
         const before = await threads.get(id)
-        const [last] = await historyOf(id, { limit: 1 })
-        const made = (await threads.updateState(id, { values: { numbers: [7] } })) as never as State
+        const [last] = await history(id, { limit: 1 })
+        const made = (await threads.updateState(id, { values: { numbers: [7] } })) as never as ThreadState
         t.same(Object.keys(made.checkpoint).sort(), ['checkpoint_id', 'checkpoint_map', 'checkpoint_ns', 'thread_id'])
-        const [state] = await historyOf(id, { limit: 1 })
+        const [state] = await history(id, { limit: 1 })
         t.match(state, {
           values: { steps: 2, numbers: [1, 2, 7] },
           next: [],
@@ -142,14 +134,14 @@ t.test('the state of threads', async t => {
 
       await t.test('an update of an old checkpoint forks', async t => {
         const id = await counted(4)
-        const all = await historyOf(id)
+        const all = await history(id)
         const old = all.find(({ values }) => values.numbers?.length === 2)!
         const { checkpoint_id } = old.checkpoint
         await threads.updateState(id, { values: { steps: 3 }, checkpointId: checkpoint_id, asNode: 'count' } as never)
         t.match(await threads.getState(id), { values: { steps: 3, numbers: [1, 2] }, next: ['count'] })
         t.match(await runs.wait(id, 'counter', { input: null }), { numbers: [1, 2, 3] })
         await threads.updateState(id, { values: { numbers: [0] }, checkpoint: old.checkpoint } as never)
-        const [newest, ...rest] = await historyOf(id)
+        const [newest, ...rest] = await history(id)
         t.match(newest, { values: { numbers: [1, 2, 0] }, parent_checkpoint: { checkpoint_id } })
         t.same(rest.slice(-all.length), all, 'what was there stays as it was')
         await t.rejects(threads.updateState(id, { values: {}, checkpointId: randomUUID() } as never), /HTTP 404/)
@@ -166,10 +158,10 @@ t.test('the state of threads', async t => {
       await t.test('subgraphs: their state, their history, their update', async t => {
         const { thread_id } = await threads.create()
         await runs.wait(thread_id, 'nested', { input: {} })
-        const flat = (await threads.getState(thread_id)) as never as State
+        const flat = (await threads.getState(thread_id)) as never as ThreadState
         const place = flat.tasks[0]!.checkpoint as { checkpoint_ns: string }
         t.match(place.checkpoint_ns, /^sub:/)
-        const deep = (await threads.getState(thread_id, undefined, { subgraphs: true })) as never as State
+        const deep = (await threads.getState(thread_id, undefined, { subgraphs: true })) as never as ThreadState
         const inner = deep.tasks[0]!.state!
         t.match(inner, {
           values: { numbers: [1, 2] },
@@ -178,16 +170,16 @@ t.test('the state of threads', async t => {
         })
         t.equal(deep.tasks[0]!.checkpoint, null)
         const { checkpoint_ns } = place
-        const there = (await threads.getState(thread_id, { checkpoint_ns } as never)) as never as State
+        const there = (await threads.getState(thread_id, { checkpoint_ns } as never)) as never as ThreadState
         t.match(there, { values: { numbers: [1, 2] }, next: ['asking'] })
-        const within = await historyOf(thread_id, { checkpoint: { checkpoint_ns } })
+        const within = await history(thread_id, { checkpoint: { checkpoint_ns } })
         t.ok(within.length >= 2)
         t.ok(within.every(({ checkpoint }) => checkpoint.checkpoint_ns === checkpoint_ns))
-        t.ok((await historyOf(thread_id)).every(({ checkpoint }) => checkpoint.checkpoint_ns === ''))
+        t.ok((await history(thread_id)).every(({ checkpoint }) => checkpoint.checkpoint_ns === ''))
         await threads.updateState(thread_id, { values: { numbers: [5] }, checkpoint: { checkpoint_ns } } as never)
-        const after = (await threads.getState(thread_id, { checkpoint_ns } as never)) as never as State
+        const after = (await threads.getState(thread_id, { checkpoint_ns } as never)) as never as ThreadState
         t.same(after.values.numbers, [1, 2, 5])
-        const head = (await threads.getState(thread_id)) as never as State
+        const head = (await threads.getState(thread_id)) as never as ThreadState
         t.equal(head.checkpoint.checkpoint_id, flat.checkpoint.checkpoint_id, 'the head stays')
       })
 
@@ -206,27 +198,27 @@ t.test('the state of threads', async t => {
       await t.test('concurrent updates: each is a checkpoint, none is lost', async t => {
         const id = await counted(1)
         await Promise.all([2, 3, 4, 5].map(n => threads.updateState(id, { values: { numbers: [n] } })))
-        const { values } = (await threads.getState(id)) as never as State
+        const { values } = (await threads.getState(id)) as never as ThreadState
         t.same(values.numbers!.toSorted(), [1, 2, 3, 4, 5])
-        t.equal((await historyOf(id, { metadata: { source: 'update' } })).length, 4)
+        t.equal((await history(id, { metadata: { source: 'update' } })).length, 4)
       })
 
       await t.test('a long history', async t => {
         const id = await counted(0)
         await runs.wait(id, 'counter', { input: { steps: 70 }, config: { recursion_limit: 100 } })
-        const all = await historyOf(id)
+        const all = await history(id)
         t.ok(all.length > 60, `${all.length} checkpoints`)
         t.equal(all[0]!.values.numbers!.length, 70)
-        t.same((await historyOf(id, { limit: undefined })).length, 10)
-        const paged: State[] = []
+        t.same((await history(id, { limit: undefined })).length, 10)
+        const paged: ThreadState[] = []
         for (;;) {
           const before = paged.at(-1)?.checkpoint
-          const page = await historyOf(id, { limit: 25, ...(before === undefined ? {} : { before }) })
+          const page = await history(id, { limit: 25, ...(before === undefined ? {} : { before }) })
           paged.push(...page)
           if (page.length < 25) break
         }
         t.same(paged, all)
-        t.equal((await historyOf(id, { metadata: { source: 'input' } })).length, 2, 'a filter looks through all of it')
+        t.equal((await history(id, { metadata: { source: 'input' } })).length, 2, 'a filter looks through all of it')
       })
 
       await t.test('patchState writes metadata', async t => {

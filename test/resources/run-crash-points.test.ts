@@ -1,116 +1,35 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { v7 } from 'uuid'
-import { openCaller } from '../../bus/call.js'
-import { openLink } from '../../bus/connect.js'
-import { openLog } from '../../bus/log.js'
-import { openMux } from '../../bus/mux.js'
 import type { Context, Reply } from '../../bus/serve.js'
-import { ensureStreams } from '../../bus/streams.js'
 import type { CallHead, Lease } from '../../schemas/calls.js'
 import type { SaveHead } from '../../schemas/checkpoints.js'
-import { readConfig } from '../../schemas/config.js'
 import type { FinishHead } from '../../schemas/host.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { pack } from '../../schemas/packed.js'
 import { isTerminal, type RunCreate } from '../../schemas/runs.js'
-import { openSqlite } from '../../store/sqlite.js'
-import { parseAllowed } from '../../workers/outbound.js'
-import { openAlarms } from '../../workers/resources/alarms.js'
-import { openApps } from '../../workers/resources/apps.js'
-import { type Deps, serializer } from '../../workers/resources/context.js'
-import { openDescriptions } from '../../workers/resources/descriptions.js'
-import { openRing } from '../../workers/resources/keys/ring.js'
-import { openAppWebhooks } from '../../workers/resources/keys/webhook-settings.js'
-import { systemAssistantId } from '../../workers/resources/rows/assistant.js'
-import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
+import type { Deps } from '../../workers/resources/context.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
-import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { cancel } from '../../workers/resources/runs/cancel.js'
 import { create } from '../../workers/resources/runs/create.js'
-import { openHolders } from '../../workers/resources/runs/holders.js'
 import { keyOf } from '../../workers/resources/runs/idempotency.js'
 import { leases } from '../../workers/resources/runs/lease.js'
 import { targetOf } from '../../workers/resources/runs/prepare.js'
 import { remove } from '../../workers/resources/runs/remove.js'
 import { dropOrphan, repair } from '../../workers/resources/runs/repair.js'
-import { newDeliveries } from '../../workers/resources/runs/webhooks.js'
-import { openRankings } from '../../workers/resources/vectors/ranking.js'
-import { startNats } from '../helpers/nats.js'
 import { bytes, checkpoint } from '../store/conformance-rows.js'
-import { Crash, stepwise } from './stage.js'
+import { Crash, type Stepwise, stage, stepwise } from './stage.js'
 
 t.test('every crash point between the steps of create, claim, end and cancel', async t => {
-  const nats = await startNats()
-  const data = mkdtempSync(join(tmpdir(), 'weft-crash-'))
-  const log = openLog('test', 'silent')
-  const config = readConfig({}, { data, max_file_store: 1024 ** 3 })
-  const link = await openLink({ url: nats.url('resources'), role: 'resources', log })
-  await ensureStreams(link, config)
-  const real = await openSqlite({ folder: data })
-  const store = stepwise(real)
-  const mux = openMux(link)
-  const caller = openCaller(link)
-  const deps: Deps = {
-    config,
-    store,
-    link,
-    mux,
-    streams: { problem: () => null, check: async () => {}, stop() {} },
-    caller,
-    apps: openApps(async () => null),
-    ttls: openTtls(store),
-    itemTtls: openPoolSettings(store, 'item_ttl'),
-    http: openPoolSettings(store, 'app_http'),
-    webhooks: openAppWebhooks(store, openRing('a key of a test that is long')),
-    itemIndexes: openPoolSettings(store, 'item_index'),
-    rankings: openRankings(store),
-    descriptions: openDescriptions(),
-    allowed: parseAllowed(''),
-    webhookSecret: Buffer.from('x'),
-    serialize: serializer(),
-    ring: openRing('a key of a test that is long'),
-    workspace: { tenant_id: v7(), organization_id: v7() },
-    alarms: openAlarms(link),
-    holders: openHolders(),
-    deliveries: newDeliveries(),
-  }
-  t.teardown(async () => {
-    mux.close()
-    caller.close()
-    await link.close()
-    await real.close()
-    await nats.stop()
-    rmSync(data, { recursive: true, force: true })
-  })
-  const now = Date.now()
-  await real.apply([
-    {
-      step: 'assistants.insert',
-      row: {
-        app: BUILT_IN_APP,
-        assistant_id: systemAssistantId('g'),
-        graph_id: 'g',
-        name: 'g',
-        description: null,
-        config: '{}',
-        context: '{}',
-        metadata: '{}',
-        version: 1,
-        created_at: now,
-        updated_at: now,
-      },
-    },
-  ])
+  const { store: real, all } = await stage(t, 1, stepwise)
+  const [deps] = all as [Deps & { store: Stepwise }]
+  const { store, link } = deps
   type Handler = { handle(value: unknown, context: Context): Promise<Reply> }
   const handlers = leases(deps) as unknown as { claim: Handler; finish: Handler }
   const context = (head: Partial<CallHead>): Context => ({
     head: { request_id: 'x', ...head },
     from: '',
     deadline: Date.now() + 10_000,
-    log,
+    log: link.log,
   })
   const make = async (thread_id: string, run_id = v7(), more: Partial<RunCreate> = {}) => {
     const target = { app: BUILT_IN_APP, run_id, thread_id, mode: 'background', brings: null } as const

@@ -10,106 +10,44 @@ import type {
   ThreadRow,
   WriteRow,
 } from '../../store/port.js'
+import { newAssistant } from '../../workers/resources/rows/assistant.js'
+import { newRecord } from '../../workers/resources/rows/record.js'
+import { newThread } from '../../workers/resources/rows/thread.js'
+import { newRun } from '../../workers/resources/runs/prepare.js'
 
 export const APP = 'built-in'
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-export const assistant = (set: Partial<AssistantRow> = {}): AssistantRow => ({
-  app: APP,
-  assistant_id: randomUUID(),
-  graph_id: 'agent',
-  name: 'agent',
-  description: null,
-  config: '{}',
-  context: '{}',
-  metadata: '{}',
-  version: 1,
-  created_at: 1_700_000_000_001,
-  updated_at: 1_700_000_000_002,
-  ...set,
-})
+const TIMES = { created_at: 1_700_000_000_001, updated_at: 1_700_000_000_002 }
+
+export const assistant = (set: Partial<AssistantRow> = {}): AssistantRow =>
+  newAssistant({ app: APP, assistant_id: randomUUID(), graph_id: 'agent', name: 'agent', ...TIMES, ...set })
 
 export const thread = (set: Partial<ThreadRow> = {}): ThreadRow => ({
-  app: APP,
-  thread_id: randomUUID(),
-  created_at: 1_700_000_000_001,
-  updated_at: 1_700_000_000_002,
+  ...newThread({ app: APP, thread_id: randomUUID() }),
+  ...TIMES,
   state_updated_at: 1_700_000_000_003,
-  metadata: '{}',
-  config: '{}',
-  status: 'idle',
-  settled: 'idle',
-  interrupts: '{}',
-  error: null,
-  temporary: false,
-  rev: 0,
-  active: null,
-  queue: [],
-  next_position: 0,
-  claim_no: 0,
-  latest_checkpoint_id: null,
-  ttl: null,
-  expires_at: null,
   ...set,
 })
 
-export const run = (thread_id: string, set: Partial<RunRow> = {}): RunRow => ({
-  app: APP,
-  run_id: randomUUID(),
-  thread_id,
-  assistant_id: randomUUID(),
-  graph_id: 'agent',
-  pool: 'default',
-  status: 'pending',
-  created_at: 1_700_000_000_001,
-  updated_at: 1_700_000_000_002,
-  metadata: '{}',
-  kwargs: '{"input":null}',
-  multitask_strategy: 'enqueue',
-  mode: 'stream',
-  resumable: true,
-  temporary: false,
-  on_disconnect: 'continue',
-  due_at: 0,
-  attempt: 0,
-  token: null,
-  heartbeats: 0,
-  worker: null,
-  cancel: null,
-  cancel_due_at: null,
-  cancel_reason: null,
-  joined_at: null,
-  started_at: null,
-  ended_at: null,
-  last_event_id: null,
-  claim_no: null,
-  resumable_until_id: null,
-  error: null,
-  base: null,
-  webhook: null,
-  webhook_due_at: null,
-  webhook_tries: 0,
-  idempotency_id: null,
-  result: null,
-  auth_user: null,
-  key_id: null,
-  ...set,
-})
+const PLAIN_RUN = { mode: 'stream', brings: null, pool: 'default', temporary: false } as const
 
-export const record = (set: Partial<RecordRow> = {}): RecordRow => ({
-  kind: 'cron',
-  app: APP,
-  id: randomUUID(),
-  parent: '',
-  name: null,
-  rev: 0,
-  body: '{}',
-  keys: [],
-  due_at: null,
-  created_at: 1_700_000_000_001,
-  updated_at: 1_700_000_000_002,
-  ...set,
-})
+/** A run that was accepted. */
+export const run = (thread_id: string, set: Partial<RunRow> = {}): RunRow => {
+  const given = { ...PLAIN_RUN, app: APP, run_id: randomUUID(), thread_id }
+  const body = { assistant_id: 'agent', stream_resumable: true }
+  return {
+    ...newRun(body, assistant(), given),
+    ...TIMES,
+    status: 'pending',
+    metadata: '{}',
+    kwargs: '{"input":null}',
+    ...set,
+  }
+}
+
+export const record = (set: Partial<RecordRow> = {}): RecordRow =>
+  newRecord('cron', randomUUID(), { body: '{}', ...TIMES, ...set })
 
 export const checkpoint = (id: string, seq: number, set: Partial<CheckpointRow> = {}): CheckpointRow => {
   const row = {

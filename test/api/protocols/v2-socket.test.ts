@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { root } from '../../../scripts/root.js'
 import { type Cluster, startCluster } from '../../helpers/cluster.js'
+import { textsOf } from '../../helpers/messages.js'
 import { lines } from '../../helpers/sdk.js'
 
 t.setTimeout(120_000)
@@ -260,13 +261,7 @@ t.test('the official JavaScript SDK over a WebSocket', async t => {
     .threads.stream({ assistantId: 'chat', transport: 'websocket', webSocketFactory })
   const { messages } = thread
   await thread.run.start({ input: human('hello there') })
-  const texts: string[] = []
-  for await (const message of messages) {
-    let text = ''
-    for await (const part of message.text) text += part
-    texts.push(text)
-  }
-  t.same(texts, ['You said: hello there'])
+  t.same(await textsOf(messages), ['You said: hello there'])
   await thread.run.start({ input: human('may I?') })
   for await (const _ of await thread.subscribe('lifecycle'));
   const [asked] = thread.interrupts

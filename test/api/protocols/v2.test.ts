@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { type Cluster, startCluster } from '../../helpers/cluster.js'
+import { textsOf } from '../../helpers/messages.js'
 import { lines } from '../../helpers/sdk.js'
 import { readStream } from '../../helpers/sse.js'
 import { until } from '../../helpers/steps.js'
@@ -505,13 +506,7 @@ t.test('the official JavaScript SDK: client.threads.stream()', async t => {
   // Requested before the run: the SDK ends these iterators when it receives the end of a run.
   const { messages } = thread
   await thread.run.start({ input: human('hello there') })
-  const texts: string[] = []
-  for await (const message of messages) {
-    let text = ''
-    for await (const part of message.text) text += part
-    texts.push(text)
-  }
-  t.same(texts, ['You said: hello there'])
+  t.same(await textsOf(messages), ['You said: hello there'])
   t.match(await thread.output, { messages: [{ content: 'hello there' }, { content: 'You said: hello there' }] })
   await thread.run.start({ input: human('may I?') })
   for await (const _ of await thread.subscribe('lifecycle'));
