@@ -101,7 +101,7 @@ export interface Release {
   /** This attempt counts; the third that does ends the run as `error`. */
   charge: boolean
   /** Ends the run with this status, at any number of attempts. */
-  end: 'timeout' | null
+  end: 'timeout' | 'error' | null
   /** Why: the error of the run when it ends. */
   error: { error: string; message: string }
   /** No event of this attempt has a greater id; null: unknown. */

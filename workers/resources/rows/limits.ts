@@ -1,9 +1,9 @@
-/** Sizes of what clients store with an assistant, a cron, a thread or a run. Runs copy the first two. */
+/** Sizes of what clients store with an assistant, a cron, a thread or a run. */
 import { fail } from '../../../schemas/errors.js'
 
 /** Metadata of a row, as JSON text. It is read whole by every search. */
 const MAX_METADATA = 64 * 1024
-/** Config, context and metadata of an assistant, and the template of a cron: each of their runs holds a copy. */
+/** Config, context and metadata of an assistant, and the template of a cron, which each of its runs copies. */
 const MAX_TEMPLATE = 1024 * 1024
 
 /** The JSON text of metadata; throws invalid when it is too large. */
@@ -14,7 +14,7 @@ export function metadataText(metadata: object): string {
   return text
 }
 
-/** Throws invalid when the named parts are too large to be copied into every run. */
+/** Throws invalid when the parts are too large together. */
 export function checkTemplate(what: 'assistant' | 'cron', ...parts: readonly string[]): void {
   const size = parts.reduce((sum, part) => sum + part.length, 0)
   if (size > MAX_TEMPLATE)

@@ -14,6 +14,7 @@ import type { RunRow, ThreadRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { packTuples } from '../rows/checkpoint.js'
 import { baseText, firstEligible } from '../rows/thread-status.js'
+import { readReference } from './payload.js'
 import { release } from './release.js'
 import { isHalfClaimed, repair } from './repair.js'
 import { announceClaim } from './view.js'
@@ -113,6 +114,7 @@ async function take({ deps, request, thread, run }: Claiming): Promise<Outcome> 
   const claim_no = thread.claim_no + 1
   const { charges = 0 } = thread.queue.find(one => one.run_id === run.run_id) ?? {}
   const { latest_checkpoint_id: checkpoint_id } = thread
+  const kwargs = await findKwargs(deps, run)
   const [failed, tuple] = await Promise.all([
     store.apply([
       {
@@ -159,10 +161,28 @@ async function take({ deps, request, thread, run }: Claiming): Promise<Outcome> 
     await release(deps, lease, { charge: false, end: null, error: cancelled, last_event_id: null })
     return ENDED
   }
+  if (kwargs === null) {
+    const error = { error: 'AssistantNotFound', message: 'the assistant of the run was deleted' }
+    await release(deps, lease, { charge: false, end: 'error', error, last_event_id: null })
+    return ENDED
+  }
   return {
     head: { claim: 'taken', lease },
-    body: packText(startText(run, attempt, claim_no), tuple === null ? [] : [packTuples([tuple])]),
+    body: packText(startText({ ...run, kwargs }, attempt, claim_no), tuple === null ? [] : [packTuples([tuple])]),
   }
+}
+
+/** The whole kwargs; null when the assistant that they refer to was deleted. */
+async function findKwargs({ store }: Deps, run: RunRow): Promise<string | null> {
+  const reference = readReference(run)
+  if (reference === null) return run.kwargs
+  const { app, assistant_id } = run
+  const { version, created_at } = reference
+  const current = await store.assistants.get(app, assistant_id)
+  // Another one may have been made with the same id.
+  if (current === null || current.created_at !== created_at) return null
+  const found = current.version === version ? current : await store.assistants.version(app, assistant_id, version)
+  return found && reference.whole(found)
 }
 
 /** Fields of a lease that stay the same over the attempts. */

@@ -1,7 +1,7 @@
 /** The stored execution request: the body of a create merged with its assistant (API: threads-and-runs 7, 8.3, 8.8). */
 import { isObject, type JsonObject, merge, type Config as RunConfig } from '../../../schemas/json.js'
 import type { Durability, RunCreate, RunKwargs, StreamMode } from '../../../schemas/runs.js'
-import type { AssistantRow } from '../../../store/port.js'
+import type { AssistantRow, RunRow } from '../../../store/port.js'
 
 interface PayloadOptions {
   /** The system keys of configurable. */
@@ -12,17 +12,29 @@ interface PayloadOptions {
   headers?: JsonObject
 }
 
-export function kwargsOf(
-  body: RunCreate,
-  assistant: AssistantRow,
-  { ids, metadata, temporary, headers = {} }: PayloadOptions,
-): RunKwargs {
-  return {
+/** A larger assistant is not copied into its runs: they refer to its version. */
+const MAX_COPIED = 8 * 1024
+const REFERS = '{"assistant":{'
+
+/** The version of an assistant that a run refers to. An assistant with the same id may be made anew. */
+interface AssistantReference {
+  version: number
+  created_at: number
+}
+
+type Templates = Pick<AssistantRow, 'config' | 'context' | 'version' | 'created_at'>
+
+/**
+ * The JSON text of the RunKwargs. With a large assistant: `assistant`, and config and context as the request gives them,
+ * so that a small request stores little; `readReference` merges them when the run is claimed.
+ */
+export function kwargsOf(body: RunCreate, assistant: Templates, options: PayloadOptions): string {
+  const { temporary } = options
+  const overlay = overlayOf(body, options)
+  const kwargs: Omit<RunKwargs, 'config' | 'context'> = {
     input: body.input ?? null,
     // SDKs strip absent members, so an empty command can arrive: it means none.
     command: body.command && Object.keys(body.command).length > 0 ? body.command : null,
-    config: configOf(body, JSON.parse(assistant.config), { ids, metadata, headers }),
-    context: contextOf(JSON.parse(assistant.context), body.context),
     stream_mode: modesOf(body),
     stream_subgraphs: body.stream_subgraphs ?? false,
     resumable: body.stream_resumable ?? false,
@@ -33,6 +45,39 @@ export function kwargsOf(
     interrupt_after: body.interrupt_after ?? null,
     webhook: body.webhook ?? null,
   }
+  const { version, created_at, config, context } = assistant
+  if (config.length + context.length > MAX_COPIED) {
+    const reference: AssistantReference = { version, created_at }
+    return JSON.stringify({ assistant: reference, ...kwargs, config: overlay, context: body.context ?? null })
+  }
+  return JSON.stringify({
+    ...kwargs,
+    config: configOf(JSON.parse(config), overlay, options.metadata),
+    context: contextOf(JSON.parse(context), body.context),
+  } satisfies RunKwargs)
+}
+
+/** Kwargs that refer to a version of the assistant of their run. */
+interface Referring extends AssistantReference {
+  /** The whole RunKwargs as JSON text. */
+  whole(assistant: Pick<AssistantRow, 'config' | 'context'>): string
+}
+
+/** Null for kwargs that are whole. */
+export function readReference(run: Pick<RunRow, 'kwargs' | 'metadata'>): Referring | null {
+  if (!run.kwargs.startsWith(REFERS)) return null
+  const { assistant, config, context, ...kwargs } = JSON.parse(run.kwargs) as RunKwargs & {
+    assistant: AssistantReference
+  }
+  return {
+    ...assistant,
+    whole: template =>
+      JSON.stringify({
+        ...kwargs,
+        config: configOf(JSON.parse(template.config), config, JSON.parse(run.metadata)),
+        context: contextOf(JSON.parse(template.context), context),
+      } satisfies RunKwargs),
+  }
 }
 
 /** An empty list means the default: the React hook sends one when nothing is tracked. */
@@ -42,22 +87,25 @@ function modesOf({ stream_mode }: RunCreate): StreamMode[] {
   return modes.length === 0 ? ['values'] : [...new Set(modes)]
 }
 
+/** The config of the request. Its configurable ends with the system keys. */
+function overlayOf(body: RunCreate, { ids, headers = {} }: PayloadOptions): JsonObject {
+  const given = [headers, body.config?.configurable, selectionOf(body), tracerOf(body), ids]
+  return merge(body.config, { configurable: withoutReserved(merge(...given)) })
+}
+
 /** Later wins; clients cannot set auth keys; system keys win over keys of the client. */
-function configOf(
-  body: RunCreate,
-  base: RunConfig,
-  { ids, metadata, headers }: { ids: JsonObject; metadata: JsonObject; headers: JsonObject },
-): JsonObject {
-  const configurable = withoutAuth(
-    merge(base.configurable, headers, body.config?.configurable, selectionOf(body), tracerOf(body)),
-  )
-  for (const key of Object.keys(configurable)) if (key.startsWith('__pregel_')) delete configurable[key]
-  const config = merge(base, body.config)
+function configOf(base: RunConfig, overlay: JsonObject, metadata: JsonObject): JsonObject {
+  const config = merge(base, overlay)
   for (const [key, value] of Object.entries(config)) if (value === null) delete config[key]
   return merge(config, {
-    configurable: merge(configurable, ids),
+    configurable: withoutReserved(merge(base.configurable, overlay.configurable as JsonObject)),
     metadata: merge(withoutAuth(merge(isObject(config.metadata) ? config.metadata : null)), metadata),
   })
+}
+
+function withoutReserved(configurable: JsonObject): JsonObject {
+  for (const key of Object.keys(configurable)) if (key.startsWith('__pregel_')) delete configurable[key]
+  return withoutAuth(configurable)
 }
 
 /** Removes auth keys in place: a client cannot choose its identity. */

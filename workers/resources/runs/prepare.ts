@@ -102,7 +102,7 @@ export function newRun(
     created_at: now,
     updated_at: now,
     metadata: metadataText(metadata),
-    kwargs: JSON.stringify(kwargsOf(body, assistant, { ids, metadata, temporary, headers })),
+    kwargs: kwargsOf(body, assistant, { ids, metadata, temporary, headers }),
     multitask_strategy: body.multitask_strategy ?? 'enqueue',
     mode,
     resumable: body.stream_resumable ?? false,
