@@ -27,18 +27,20 @@ export const RESOURCES: readonly Scenario[] = [
     run: bench => getting(bench, createThread, 'thread_id', '/threads/'),
   },
   { ...requests('thread-state', 'GET /threads/{id}/state after a run of 3 steps', 12_000), run: threadState },
+  { ...requests('search-assistants', 'POST /assistants/search by metadata'), run: searchAssistants },
 ]
 
-function requests(name: string, what: string, target?: number): Omit<Scenario, 'run'> {
+export function requests(name: string, what: string, target?: number): Omit<Scenario, 'run'> {
   return { name, what, unit: '/s', better: 'more', per: 'request', ...(target === undefined ? {} : { target }) }
 }
 
-async function rate(
+export async function rate(
   { server, warm, seconds, meter, quick }: Bench,
   operation: Operation,
   prepare?: (client: Client) => Promise<void>,
+  clients = quick ? 8 : CLIENTS,
 ) {
-  const loop = { port: server.port, clients: quick ? 8 : CLIENTS, warm, seconds, meter, ...(prepare && { prepare }) }
+  const loop = { port: server.port, clients, warm, seconds, meter, ...(prepare && { prepare }) }
   const { perSecond, latency, count } = await closedLoop(loop, operation)
   return { value: perSecond, latency, operations: count }
 }
@@ -101,6 +103,34 @@ export async function createThread(connection: Connection, n: number): Promise<R
   check(status === 'idle' && metadata?.n === n, () => `another thread was made: ${shown(made)}`)
   return { ...made, thread_id }
 }
+
+/** Each client finds the assistants that it made, among those of all. */
+function searchAssistants(bench: Bench) {
+  const kept: { request: string; ids: string }[] = []
+  return rate(
+    bench,
+    async ({ index, connection }) => {
+      const { request, ids } = kept[index]!
+      const found = await askJson<Resource[]>(connection, request)
+      check(idsOf(found) === ids, () => `other assistants were found: ${shown(found)}`)
+    },
+    async ({ index, connection }) => {
+      const metadata = { client: index, of: `search ${Date.now()}` }
+      const made: Resource[] = []
+      for (let n = 0; n < 5; n++) {
+        const body = { graph_id: 'echo', name: `bench ${n}`, metadata }
+        made.push(await askJson<Resource>(connection, requestText('POST', '/assistants', body)))
+      }
+      kept[index] = { request: requestText('POST', '/assistants/search', { metadata }), ids: idsOf(made) }
+    },
+  )
+}
+
+const idsOf = (all: readonly Resource[]): string =>
+  all
+    .map(({ assistant_id }) => assistant_id)
+    .sort()
+    .join()
 
 function threadState(bench: Bench) {
   const kept: string[][] = []

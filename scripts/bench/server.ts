@@ -15,6 +15,8 @@ import { openConnection, requestText } from './http.js'
 import { withBelow } from './proc.js'
 
 export const benchApp = join(root, 'test/apps/bench')
+/** The same with an embedder: an index costs a process. */
+export const vectorsApp = join(root, 'test/apps/bench/vectors')
 
 export interface Server extends Watched {
   name: string
@@ -29,8 +31,11 @@ export interface Server extends Watched {
 /** A kind of server that can be started again and again, each time empty. */
 export interface Kind {
   name: string
-  /** Resolves when runs are served, with `wait: false` as soon as the processes are spawned. */
-  start(options?: { wait?: boolean }): Promise<Server>
+  /**
+   * Resolves when runs are served, with `wait: false` as soon as the processes are spawned. `app`: another application
+   * than that of the bench.
+   */
+  start(options?: { wait?: boolean; app?: string }): Promise<Server>
 }
 
 const READY_MS = 60_000
@@ -61,10 +66,10 @@ interface WeftOptions {
 }
 
 /** `weft start` of a build with default settings, in a temporary folder. */
-export function weft({ app = benchApp, env = {}, build = root, name = 'weft' }: WeftOptions = {}): Kind {
+export function weft({ app: usual = benchApp, env = {}, build = root, name = 'weft' }: WeftOptions = {}): Kind {
   return {
     name,
-    async start({ wait = true } = {}) {
+    async start({ wait = true, app = usual } = {}) {
       const folder = mkdtempSync(join(tmpdir(), 'weft-bench-'))
       const [port, monitor] = [await freePort(), await freePort()]
       const args = ['start', '--port', `${port}`, '--app', app, '--data', folder]
@@ -85,10 +90,10 @@ export function weft({ app = benchApp, env = {}, build = root, name = 'weft' }: 
 }
 
 /** The same with a process per role, which shows the usage of each role. */
-export function weftApart({ app = benchApp }: { app?: string } = {}): Kind {
+export function weftApart({ app: usual = benchApp }: { app?: string } = {}): Kind {
   return {
     name: 'weft-apart',
-    async start({ wait = true } = {}) {
+    async start({ wait = true, app = usual } = {}) {
       const folder = mkdtempSync(join(tmpdir(), 'weft-bench-'))
       const [port, monitor] = [await freePort(), await freePort()]
       const nats = await startNatsProcess({

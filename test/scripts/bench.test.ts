@@ -242,6 +242,25 @@ t.test('a wrong answer fails the scenario', async t => {
       ),
       /should say done: 3/,
     ],
+    [
+      'search-assistants',
+      'one is missing',
+      onJson(
+        path => path.endsWith('/search'),
+        found => (found as unknown as unknown[]).slice(1),
+      ),
+      /other assistants were found/,
+    ],
+    ['store-put', 'a put that is not stored', () => ({ body: '{"detail":"no"}', status: 503 }), /HTTP 503/],
+    [
+      'store-search',
+      'one item too few',
+      onJson(
+        path => path.endsWith('/search'),
+        ({ items }) => ({ items: (items as unknown[]).slice(1) }),
+      ),
+      /other items were found/,
+    ],
   ]
   for (const [name, what, tamper, says, options] of rows)
     t.test(`${name}: ${what}`, async t =>

@@ -12,6 +12,8 @@ import { rpc } from '../../schemas/subjects.js'
 /** An unreachable store pauses a run; after this time the run is given back. */
 export const STORE_MS = 60_000
 export const HEARTBEAT_MS = 5_000
+/** Texts of items are embedded by code of the application, which has 30 s for it. */
+const ITEMS_MS = 40_000
 /** A resource worker that gives no sign for this time gets no heartbeat: another one does. */
 const SILENCE_MS = 2_000
 
@@ -60,7 +62,12 @@ export function openLeaseClient(caller: Caller, worker: string, app: string): Le
       return (await caller.askUntilAnswered(rpc('checkpoints', verb), head, body, untilStored())).body
     },
     items: async (lease, body) =>
-      (await caller.askUntilAnswered(rpc('items', 'batch'), headOf(lease), body, untilStored())).body,
+      (
+        await caller.askUntilAnswered(rpc('items', 'batch'), headOf(lease), body, {
+          ...untilStored(),
+          timeout: ITEMS_MS,
+        })
+      ).body,
     finish: (lease, body) => caller.askUntilAnswered(rpc('runs', 'finish'), headOf(lease), body, untilStored()),
     async release(lease, release) {
       const answer = await caller.askUntilAnswered(rpc('runs', 'release'), headOf(lease), json(release), untilStored())

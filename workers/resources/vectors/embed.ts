@@ -20,6 +20,8 @@ export interface EmbedDeps {
 
 /** A model that is called over a network takes its time. */
 const EMBED_MS = 30_000
+/** A graph worker that gives no sign for this time is not the one that answers. */
+const SILENCE_MS = 2_000
 /** Texts of one call to the embedder. */
 const AT_ONCE = 500
 /** Bytes of the vectors of one item. */
@@ -77,7 +79,7 @@ async function embed(
   for (let at = 0; at < texts.length; at += AT_ONCE) {
     const some = texts.slice(at, at + AT_ONCE)
     const call: EmbedCall = { verb: 'embed', kind, texts: some }
-    const options = { timeout: EMBED_MS }
+    const options = { timeout: EMBED_MS, silence: SILENCE_MS, repeat: true }
     const { body } = await caller.ask(subject, { request_id: '' }, Buffer.from(JSON.stringify(call)), options)
     const size = dims * FLOAT
     if (body.length !== some.length * size) throw fail('unavailable', OTHER_SIZE)
