@@ -32,6 +32,8 @@ type AssistantSort = 'assistant_id' | 'graph_id' | 'name' | 'created_at' | 'upda
 export interface AssistantQuery {
   app: string
   graph_id?: string
+  /** The metadata has all of these keys (schemas/contains.ts), or too many keys to tell. */
+  keys?: readonly string[]
   sort: AssistantSort
   order: 'asc' | 'desc'
   /** The last row of the page before. */
@@ -322,6 +324,8 @@ export interface ItemQuery {
   app: string
   /** The first labels; [] = all items. */
   prefix: readonly string[]
+  /** The value has all of these keys (schemas/contains.ts itemKeys), or too many keys to tell. */
+  keys?: readonly string[]
   /** Items that have expired at this time are left out. */
   now: number
   /** The last row of the page before. */
@@ -540,7 +544,7 @@ export interface Store {
     /** Items at or below the prefix, most recently written first; equal times are ordered by namespace and key. */
     list(query: ItemQuery): Promise<ItemRow[]>
     /** Namespaces at or below the prefix that hold an item, ordered by their labels joined with dots. */
-    namespaces(query: Omit<ItemQuery, 'after'> & { after?: readonly string[] }): Promise<string[][]>
+    namespaces(query: Omit<ItemQuery, 'after' | 'keys'> & { after?: readonly string[] }): Promise<string[][]>
     /** Items of all applications that have expired at `now`, earliest first. */
     expired(now: number, limit: number): Promise<(ItemKey & { app: string })[]>
   }

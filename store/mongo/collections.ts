@@ -53,6 +53,7 @@ export const INDEXES: readonly IndexRow[] = [
   index('threads', 'by_created', { app: 1, created_at: 1, _id: 1 }, LISTED),
   index('threads', 'by_updated', { app: 1, updated_at: 1, _id: 1 }, LISTED),
   index('threads', 'by_state', { app: 1, state_updated_at: 1, _id: 1 }, LISTED),
+  index('assistants', 'by_key', { app: 1, _keys: 1 }),
   index('threads', 'by_key', { app: 1, _keys: 1 }, LISTED),
   index('threads', 'expired', { expires_at: 1 }, some({ expires_at: { $gt: 0 } })),
   index('threads', 'busy_by_updated', { updated_at: 1, _id: 1 }, some({ status: 'busy' })),
@@ -82,6 +83,7 @@ export const INDEXES: readonly IndexRow[] = [
   index('items', 'by_path', { app: 1, path: 1, updated_at: -1, key: 1 }),
   index('items', 'by_updated', { app: 1, updated_at: -1, path: -1, key: -1 }),
   index('items', 'indexed', { app: 1, updated_at: 1, path: 1, key: 1 }, some({ _indexed: true })),
+  index('items', 'by_key', { app: 1, _keys: 1 }),
   index('items', 'expired', { expires_at: 1 }, some({ expires_at: { $gt: 0 } })),
   index('parts', 'by_thread', { thread_id: 1, run_id: 1 }),
 ]

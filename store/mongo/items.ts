@@ -1,9 +1,10 @@
 /** Items: one document each, whose `path` is the namespace, so that a prefix of labels is a range of texts. */
 import type { Binary, Filter } from 'mongodb'
+import { itemKeys } from '../../schemas/contains.js'
 import type { ItemKey, ItemRow, ItemVectors, Step, Store } from '../port.js'
 import type { Collections } from './collections.js'
 import { type Doc, exact, fields, key as idOf } from './documents.js'
-import { chunks, type Find } from './find.js'
+import { chunks, type Find, keyed } from './find.js'
 import { insert, NOBODY, patch, remove } from './parts.js'
 
 type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
@@ -19,7 +20,8 @@ export async function putItem(
   { namespace, ...row }: ItemRow,
   vectors: Uint8Array = new Uint8Array(0),
 ): Promise<void> {
-  const own = vectors.length === 0 ? { _vectors: null, _indexed: null } : { _vectors: vectors, _indexed: true }
+  const indexed = vectors.length === 0 ? { _vectors: null, _indexed: null } : { _vectors: vectors, _indexed: true }
+  const own = { ...indexed, _keys: itemKeys(JSON.parse(row.value)) }
   const _id = idOfItem(row.app, { namespace, key: row.key })
   for (;;) {
     const stored = await all.items.findOne({ _id }, { projection: { updated_at: 1, expires_at: 1 } })
@@ -108,8 +110,8 @@ export const itemReads = (all: Collections, { one, rows }: Find): Store['items']
     return found
   },
   /** Ids first: sorted documents would count against the memory of a sort with their values. */
-  async list({ app, prefix, now, after, limit }) {
-    const and: Filter<Doc>[] = [unexpired(now)]
+  async list({ app, prefix, now, after, limit, keys = [] }) {
+    const and: Filter<Doc>[] = [unexpired(now), ...keyed('_keys', keys)]
     if (after !== undefined) {
       const { updated_at, namespace, key } = after
       const path = pathOf(namespace)

@@ -24,14 +24,16 @@ export function reads(all: Collections): Omit<Store, 'apply' | 'ping' | 'close'>
 
 const assistantReads = ({ one, rows }: Find): Store['assistants'] => ({
   get: (app, assistant_id) => one('assistants', key(app, assistant_id)),
-  list({ app, graph_id, sort, order, after, limit }) {
+  list({ app, graph_id, keys = [], sort, order, after, limit }) {
     const filter: Filter<Doc> = { app }
+    const and = keyed('_keys', keys)
     if (graph_id !== undefined) filter.graph_id = plain(graph_id)
     const way = order === 'asc' ? 1 : -1
     if (after !== undefined) {
       const value = typeof after[sort] === 'string' ? plain(after[sort]) : after[sort]
-      filter.$and = [beyond(way === 1 ? '$gt' : '$lt', sort, value, 'assistant_id', after.assistant_id)]
+      and.push(beyond(way === 1 ? '$gt' : '$lt', sort, value, 'assistant_id', after.assistant_id))
     }
+    if (and.length > 0) filter.$and = and
     return rows('assistants', filter, {
       sort: sort === 'assistant_id' ? { assistant_id: way } : { [sort]: way, assistant_id: way },
       limit,

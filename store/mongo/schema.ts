@@ -1,5 +1,6 @@
 /** The version of the stored documents: one document, so that an older Weft does not write what it does not know. */
 import type { Db, Document } from 'mongodb'
+import { ANY_KEY } from '../../schemas/contains.js'
 import { isTaken } from './documents.js'
 
 /** Changes that documents of an older Weft need before this one can read them. Each may be repeated. */
@@ -16,6 +17,11 @@ const UPGRADES: ((db: Db) => Promise<void>)[] = [
     await rewrite(db, 'runs', { base: { $regex: '^."head":' } }, ({ base }) => ({
       base: (base as string).replace('{"head":', '{"latest_checkpoint_id":'),
     }))
+  },
+  // They match every filter, as documents with too many keys do.
+  async db => {
+    for (const on of ['assistants', 'items'])
+      await db.collection(on).updateMany({ _keys: { $exists: false } }, { $set: { _keys: [ANY_KEY] } })
   },
 ]
 

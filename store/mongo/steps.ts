@@ -3,6 +3,7 @@
  * step whose outcome is unknown is safe: inserts have their ids, patches their conditions.
  */
 import type { Filter, UpdateFilter } from 'mongodb'
+import { keysOf } from '../../schemas/contains.js'
 import type { RunWhere, Step, Truncated } from '../port.js'
 import type { CollectionName, Collections } from './collections.js'
 import { type Doc, fields, key, plain } from './documents.js'
@@ -32,10 +33,20 @@ export async function applySteps(steps: readonly Step[], all: Collections): Prom
 
 const WAYS: Ways = {
   'assistants.insert': ({ row }, all) =>
-    insert(all, 'assistants', NOBODY, { ...fields(row), _id: key(row.app, row.assistant_id) }),
+    insert(all, 'assistants', NOBODY, {
+      ...fields(row),
+      _keys: keysOf(JSON.parse(row.metadata)),
+      _id: key(row.app, row.assistant_id),
+    }),
 
   'assistants.patch': ({ app, assistant_id, where, set }, all) =>
-    patch(all, 'assistants', NOBODY, { _id: key(app, assistant_id), updated_at: where.updated_at }, fields(set)),
+    patch(
+      all,
+      'assistants',
+      NOBODY,
+      { _id: key(app, assistant_id), updated_at: where.updated_at },
+      set.metadata === undefined ? fields(set) : { ...fields(set), _keys: keysOf(JSON.parse(set.metadata)) },
+    ),
 
   /** The versions first: an assistant that is made anew under this id finds none of them. */
   'assistants.remove': async ({ app, assistant_id }, all) => {

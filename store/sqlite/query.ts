@@ -16,6 +16,27 @@ export function columnName<T extends string>(name: T): T {
   return name
 }
 
+/** A condition that no more rows meet is followed instead of the order of a list. */
+export const FEW = 2_000
+
+/** The query for the rows that have the rarest key; null when each key is met by many, or there is none. */
+export function fewest(
+  { get }: Ask,
+  keys: readonly string[],
+  queryOf: (key: string) => { sql: string; params: Param[] },
+): { sql: string; params: Param[] } | null {
+  let best: { sql: string; params: Param[] } | null = null
+  let least = FEW
+  for (const key of keys) {
+    const query = queryOf(key)
+    const [count] = get(`SELECT count(*) FROM (${query.sql} LIMIT ${FEW + 1})`, query.params) as [number]
+    if (count > least) continue
+    best = query
+    least = count
+  }
+  return best
+}
+
 /** From this size on, giving a buffer away is cheaper than copying it. */
 const LARGE = 65_536
 

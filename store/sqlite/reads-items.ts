@@ -1,14 +1,27 @@
 /** The queries of items. A namespace is stored as a path, so that a prefix of labels is a range of the primary key. */
 import type { ItemKey, ItemQuery, ItemRow } from '../port.js'
 import type { Param, Row } from './database.js'
-import { type Ask, give, type Read } from './query.js'
+import { type Ask, FEW, fewest, give, type Read } from './query.js'
 import { ITEM } from './rows.js'
 
 /** The labels, each followed by a dot: `a.b.` begins the paths of all namespaces at or below `a`, `b`. */
 export const pathOf = (namespace: readonly string[]): string => namespace.map(label => `${label}.`).join('')
 export const labelsOfPath = (path: string): string[] => path.slice(0, -1).split('.')
 
-export function itemReads({ get, all }: Ask) {
+export function itemReads(ask: Ask) {
+  const { get, all } = ask
+
+  /**
+   * Few items below the prefix are read and sorted; among many, the walk in the order of the list finds a page soon.
+   * Without statistics SQLite would always walk.
+   */
+  function indexOf(app: string, range: readonly string[], params: readonly Param[]): string {
+    if (range.length === 0) return 'items_by_updated'
+    const below = `SELECT 1 FROM items WHERE ${['app = ?', ...range].join(' AND ')} LIMIT ${FEW + 1}`
+    const [count] = get(`SELECT count(*) FROM (${below})`, [app, ...params]) as [number]
+    return count > FEW ? 'items_by_updated' : 'sqlite_autoindex_items_1'
+  }
+
   return {
     'items.get': (_, app: string, { namespace, key }: ItemKey, now: number) =>
       get(`SELECT ${ITEM} FROM items WHERE app = ? AND path = ? AND key = ? AND ${LIVES}`, [
@@ -47,18 +60,24 @@ export function itemReads({ get, all }: Ask) {
         return row === undefined ? [] : [give(transfer, row)]
       }),
 
-    'items.list': (_, { app, prefix, now, after, limit }: ItemQuery) => {
+    'items.list': (_, { app, prefix, now, after, limit, keys = [] }: ItemQuery) => {
       const [range, params] = below(prefix)
-      const wheres = ['app = ?', ...range, LIVES]
-      const values: Param[] = [app, ...params, now]
+      const few = fewest(ask, keys, key => ({
+        sql: `SELECT path, item FROM item_keys WHERE ${['app = ?', "key IN (?, '*')", ...range].join(' AND ')}`,
+        params: [app, key, ...params],
+      }))
+      const wheres = ['items.app = ?', ...range.map(one => `items.${one}`), LIVES, ...keys.map(() => OF_KEY)]
+      const values: Param[] = [...(few?.params ?? []), app, ...params, now, ...keys]
       if (after !== undefined) {
-        wheres.push('(updated_at, path, key) < (?, ?, ?)')
+        wheres.push('(items.updated_at, items.path, items.key) < (?, ?, ?)')
         values.push(after.updated_at, pathOf(after.namespace), after.key)
       }
-      // Without statistics SQLite would walk the whole application for the items of one namespace.
-      const index = prefix.length === 0 ? 'INDEXED BY items_by_updated' : 'INDEXED BY sqlite_autoindex_items_1'
+      if (few !== null) wheres.push('items.path = few.path AND items.key = few.item')
+      const from =
+        few === null ? `items INDEXED BY ${indexOf(app, range, params)}` : `(${few.sql}) AS few CROSS JOIN items`
       return all(
-        `SELECT ${ITEM} FROM items ${index} WHERE ${wheres.join(' AND ')} ORDER BY updated_at DESC, path DESC, key DESC LIMIT ?`,
+        `SELECT ${ITEM.map(column => `items.${column}`)} FROM ${from} WHERE ${wheres.join(' AND ')}
+          ORDER BY items.updated_at DESC, items.path DESC, items.key DESC LIMIT ?`,
         [...values, limit],
       )
     },
@@ -96,6 +115,9 @@ export function itemOf(row: Row | undefined | null): ItemRow | null {
   return { app, namespace: labelsOfPath(path), key, value, created_at, updated_at, ttl, expires_at }
 }
 
+/** The item has this key, or too many to tell. */
+const OF_KEY =
+  "EXISTS (SELECT 1 FROM item_keys AS own WHERE own.app = items.app AND own.key IN (?, '*') AND own.path = items.path AND own.item = items.key)"
 const LIVES = '(expires_at IS NULL OR expires_at > ?)'
 
 /** The conditions that a path is at or below the prefix. */

@@ -3,7 +3,7 @@ import type { Database, Statement } from 'libsql'
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
 import type { AssistantQuery, RecordQuery, RunCursor, RunQuery, Tuple } from '../port.js'
 import type { Param, Row } from './database.js'
-import { type Ask, columnName, give, type Read } from './query.js'
+import { type Ask, columnName, fewest, give, type Read } from './query.js'
 import { checkpointReads } from './reads-checkpoints.js'
 import { itemReads } from './reads-items.js'
 import { threadReads } from './reads-threads.js'
@@ -29,22 +29,34 @@ export function reads(db: Database) {
     'assistants.get': (_, app: string, id: string) =>
       get(`SELECT ${ASSISTANT} FROM assistants WHERE app = ? AND assistant_id = ?`, [app, id]),
 
-    'assistants.list': (_, { app, graph_id, sort, order, after, limit }: AssistantQuery) => {
+    'assistants.list': (_, { app, graph_id, keys = [], sort, order, after, limit }: AssistantQuery) => {
       const [way, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<']
       const by = sort === 'assistant_id' ? [sort] : [columnName(sort), 'assistant_id']
-      const wheres = ['app = ?']
+      const wheres = ['assistants.app = ?']
       const params: Param[] = [app]
+      const few = fewest(ask, keys, key => ({
+        sql: "SELECT DISTINCT assistant_id FROM assistant_keys WHERE app = ? AND key IN (?, '*')",
+        params: [app, key],
+      }))
+      for (const key of keys) {
+        wheres.push(OF_KEY)
+        params.push(key)
+      }
       if (graph_id !== undefined) {
         wheres.push('graph_id = ?')
         params.push(plain(graph_id))
       }
       if (after !== undefined) {
-        wheres.push(`(${by}) ${beyond} (${by.map(() => '?')})`)
+        const columns = by.map(column => `assistants.${column}`)
+        wheres.push(`(${columns}) ${beyond} (${by.map(() => '?')})`)
         params.push(...by.map(column => encode(column, after[column as typeof sort])))
       }
+      const from = few === null ? 'assistants' : `(${few.sql}) AS few CROSS JOIN assistants`
+      if (few !== null) wheres.push('assistants.assistant_id = few.assistant_id')
       return all(
-        `SELECT ${ASSISTANT} FROM assistants WHERE ${wheres.join(' AND ')} ORDER BY ${by.map(column => `${column} ${way}`)} LIMIT ?`,
-        [...params, limit],
+        `SELECT ${ASSISTANT.map(column => `assistants.${column}`)} FROM ${from} WHERE ${wheres.join(' AND ')}
+          ORDER BY ${by.map(column => `assistants.${column} ${way}`)} LIMIT ?`,
+        [...(few?.params ?? []), ...params, limit],
       )
     },
 
@@ -292,3 +304,7 @@ function bytesOf({ value, metadata, blobs, writes }: Tuple): number {
   for (const write of writes) all += write.value.length
   return all
 }
+
+/** The assistant has this key, or too many to tell. */
+const OF_KEY = `EXISTS (SELECT 1 FROM assistant_keys AS own
+  WHERE own.app = assistants.app AND own.key IN (?, '*') AND own.assistant_id = assistants.assistant_id)`

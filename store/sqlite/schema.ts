@@ -160,6 +160,45 @@ const VERSIONS = [
   ALTER TABLE items ADD COLUMN vectors BLOB;
   CREATE INDEX items_indexed ON items (app, updated_at, path, key) WHERE vectors IS NOT NULL;
   `,
+  // Searches by metadata, as `thread_keys`: rows of an earlier version match every filter.
+  `
+  ALTER TABLE assistants ADD COLUMN keys TEXT;
+  CREATE TABLE assistant_keys (
+    app TEXT NOT NULL, key TEXT NOT NULL, assistant_id TEXT NOT NULL, PRIMARY KEY (app, key, assistant_id)
+  ) WITHOUT ROWID;
+  UPDATE assistants SET keys = '["*"]' WHERE metadata <> '{}';
+  INSERT INTO assistant_keys SELECT app, '*', assistant_id FROM assistants WHERE keys IS NOT NULL;
+  CREATE TRIGGER assistant_keys_made AFTER INSERT ON assistants WHEN new.keys IS NOT NULL BEGIN
+    INSERT OR IGNORE INTO assistant_keys SELECT new.app, value, new.assistant_id FROM json_each(new.keys);
+  END;
+  CREATE TRIGGER assistant_keys_changed AFTER UPDATE OF keys ON assistants WHEN old.keys IS NOT new.keys BEGIN
+    DELETE FROM assistant_keys WHERE app = old.app AND assistant_id = old.assistant_id
+      AND key IN (SELECT value FROM json_each(old.keys));
+    INSERT OR IGNORE INTO assistant_keys SELECT new.app, value, new.assistant_id FROM json_each(new.keys);
+  END;
+  CREATE TRIGGER assistant_keys_removed AFTER DELETE ON assistants WHEN old.keys IS NOT NULL BEGIN
+    DELETE FROM assistant_keys WHERE app = old.app AND assistant_id = old.assistant_id
+      AND key IN (SELECT value FROM json_each(old.keys));
+  END;
+  ALTER TABLE items ADD COLUMN keys TEXT;
+  CREATE TABLE item_keys (
+    app TEXT NOT NULL, key TEXT NOT NULL, path TEXT NOT NULL, item TEXT NOT NULL, PRIMARY KEY (app, key, path, item)
+  ) WITHOUT ROWID;
+  UPDATE items SET keys = '["*"]';
+  INSERT INTO item_keys SELECT app, '*', path, key FROM items;
+  CREATE TRIGGER item_keys_made AFTER INSERT ON items WHEN new.keys IS NOT NULL BEGIN
+    INSERT OR IGNORE INTO item_keys SELECT new.app, value, new.path, new.key FROM json_each(new.keys);
+  END;
+  CREATE TRIGGER item_keys_changed AFTER UPDATE OF keys ON items WHEN old.keys IS NOT new.keys BEGIN
+    DELETE FROM item_keys WHERE app = old.app AND path = old.path AND item = old.key
+      AND key IN (SELECT value FROM json_each(old.keys));
+    INSERT OR IGNORE INTO item_keys SELECT new.app, value, new.path, new.key FROM json_each(new.keys);
+  END;
+  CREATE TRIGGER item_keys_removed AFTER DELETE ON items WHEN old.keys IS NOT NULL BEGIN
+    DELETE FROM item_keys WHERE app = old.app AND path = old.path AND item = old.key
+      AND key IN (SELECT value FROM json_each(old.keys));
+  END;
+  `,
   `
   ALTER TABLE payloads ADD COLUMN auth_user TEXT;
   `,

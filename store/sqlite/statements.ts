@@ -3,6 +3,7 @@
  * whether those with a condition have changed a row. Column names come from the fixed lists of rows.ts, all values
  * are parameters.
  */
+import { itemKeys, keysOf } from '../../schemas/contains.js'
 import type { RunWhere, Step, Truncated } from '../port.js'
 import type { Param } from './database.js'
 import { pathOf } from './reads-items.js'
@@ -25,10 +26,14 @@ type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
 
 const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement[]) => void } = {
   'assistants.insert': ({ row }, i, out) => {
-    out.push([INSERT_ASSISTANT, i, values(ASSISTANT, row)])
+    out.push([INSERT_ASSISTANT, i, [...values(ASSISTANT, row), keysText(keysOf(JSON.parse(row.metadata)))]])
   },
   'assistants.patch': ({ app, assistant_id, where, set }, i, out) => {
     const { sets, params } = assignments(ASSISTANT_PATCHED, set)
+    if (set.metadata !== undefined) {
+      sets.push('keys = ?')
+      params.push(keysText(keysOf(JSON.parse(set.metadata))))
+    }
     const wheres = ['app = ?', 'assistant_id = ?', 'updated_at = ?']
     out.push([update('assistants', sets, wheres), i, [...params, app, assistant_id, where.updated_at]])
   },
@@ -134,7 +139,8 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
   'items.put': ({ row, vectors }, _i, out) => {
     const { app, namespace, key, value, created_at, updated_at, ttl, expires_at } = row
     const params = [app, pathOf(namespace), key, value, created_at, updated_at, ttl, expires_at]
-    out.push([PUT_ITEM, -1, [...params, vectors === undefined || vectors.length === 0 ? null : vectors]])
+    const own = vectors === undefined || vectors.length === 0 ? null : vectors
+    out.push([PUT_ITEM, -1, [...params, own, keysText(itemKeys(JSON.parse(value)))]])
   },
   'items.remove': ({ app, namespace, key, expired_at }, _i, out) => {
     const params = [app, pathOf(namespace), key]
@@ -209,7 +215,7 @@ const update = (table: string, sets: string[], wheres: string[]) =>
   // A patch that sets nothing still evaluates its condition.
   `UPDATE ${table} SET ${sets.join() || 'app = app'} WHERE ${wheres.join(' AND ')}`
 
-const INSERT_ASSISTANT = `${insert('assistants', ASSISTANT)} ON CONFLICT DO NOTHING`
+const INSERT_ASSISTANT = `${insert('assistants', [...ASSISTANT, 'keys'])} ON CONFLICT DO NOTHING`
 const INSERT_VERSION = `${insert('assistant_versions', ASSISTANT_VERSION)} ON CONFLICT DO NOTHING`
 const THREAD_PLAIN = THREAD.filter(column => !THREAD_RARE.includes(column))
 const INSERT_THREAD = `${insert('threads', THREAD_PLAIN)} ON CONFLICT DO NOTHING`
@@ -260,15 +266,19 @@ const WRITE = insert('writes', [
   'value',
 ])
 const INSERT_RECORD = `${insert('records', RECORD)} ON CONFLICT DO NOTHING`
-const PUT_ITEM = `${insert('items', [...ITEM, 'vectors'])} ON CONFLICT (app, path, key) DO UPDATE SET
+const PUT_ITEM = `${insert('items', [...ITEM, 'vectors', 'keys'])} ON CONFLICT (app, path, key) DO UPDATE SET
   created_at = CASE WHEN expires_at <= excluded.updated_at THEN excluded.created_at ELSE created_at END,
   value = excluded.value, updated_at = max(excluded.updated_at, updated_at + 1),
-  ttl = excluded.ttl, expires_at = excluded.expires_at, vectors = excluded.vectors`
+  ttl = excluded.ttl, expires_at = excluded.expires_at, vectors = excluded.vectors,
+  keys = excluded.keys`
 const REMOVE_ITEM = 'DELETE FROM items WHERE app = ? AND path = ? AND key = ?'
 const TOUCH_ITEMS = `UPDATE items SET expires_at = touched.value ->> 3 FROM json_each(?2) AS touched
   WHERE app = ?1 AND items.path = touched.value ->> 0 AND items.key = touched.value ->> 1 AND updated_at = touched.value ->> 2`
 const PUT_WRITE = `${WRITE} ON CONFLICT DO NOTHING`
 const REPLACE_WRITE = WRITE.replace('INSERT', 'INSERT OR REPLACE')
+
+/** Null for none. */
+const keysText = (keys: readonly string[]): string | null => (keys.length === 0 ? null : JSON.stringify(keys))
 
 const values = (columns: readonly string[], row: object): Param[] =>
   columns.map(column => encode(column, (row as { [column: string]: unknown })[column]))

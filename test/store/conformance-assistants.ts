@@ -1,6 +1,7 @@
 /** What every store must do with assistants and their versions (store/port.ts AssistantRow). */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
+import { keysOf } from '../../schemas/contains.js'
 import type { AssistantQuery, AssistantRow, AssistantVersionRow, Step, Store } from '../../store/port.js'
 import { assistant } from './conformance-rows.js'
 
@@ -103,5 +104,29 @@ export function assistantConformance(t: Test, store: Store): void {
           sorted.map(row => row.assistant_id),
         )
       }
+  })
+
+  t.test('assistants are found by the keys of their metadata', async t => {
+    const { insert, patch, list, app } = maker()
+    const many = Object.fromEntries(Array.from({ length: 70 }, (_, i) => [`m${i}`, i]))
+    const [one, two] = [
+      await insert({ name: 'one', metadata: '{"team":"x","deep":{"n":[1,2]}}' }),
+      await insert({ name: 'two', metadata: '{"team":"x"}' }),
+    ]
+    await insert({ name: 'all', metadata: JSON.stringify(many) })
+    await insert({ name: 'none' })
+    const find = async (filter: object, more: Partial<AssistantQuery> = {}) =>
+      (await list({ keys: keysOf(filter), sort: 'name', order: 'asc', ...more })).map(({ name }) => name)
+    t.same(await find({ team: 'x' }), ['all', 'one', 'two'])
+    t.same(await find({ team: 'x', deep: { n: [2] } }), ['all', 'one'])
+    t.same(await find({ team: 'x' }, { after: one, limit: 1 }), ['two'])
+    t.same(await find({ team: 'x' }, { order: 'desc', limit: 1 }), ['two'])
+    t.same(await find({ team: 'y' }), ['all'])
+    await store.apply([patch(two, two.updated_at, { metadata: '{"team":"y"}', updated_at: 9 })])
+    t.same(await find({ team: 'y' }), ['all', 'two'])
+    await store.apply([patch(two, 9, { name: 'zwei', updated_at: 10 })])
+    t.same(await find({ team: 'y' }), ['all', 'zwei'], 'a patch without metadata keeps the keys')
+    await store.apply([{ step: 'assistants.remove', app, assistant_id: two.assistant_id }])
+    t.same(await find({ team: 'y' }), ['all'])
   })
 }

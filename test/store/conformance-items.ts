@@ -1,6 +1,7 @@
 /** What every store must do with items (store/port.ts ItemRow). */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
+import { itemKeys } from '../../schemas/contains.js'
 import type { ItemRow, Store } from '../../store/port.js'
 
 const NOW = 1_700_000_000_000
@@ -191,5 +192,63 @@ export function itemConformance(t: Test, store: Store): void {
       ['plain'],
       'expired',
     )
+  })
+
+  t.test('items are found by the keys of their value', async t => {
+    const { app, put } = maker()
+    const find = async (filter: object, prefix: string[] = []) =>
+      (await store.items.list({ app, prefix, now: NOW, limit: 100, keys: itemKeys(filter) }))
+        .map(({ key }) => key)
+        .sort()
+    await put(['a'], 'one', { value: '{"tag":"x","n":1,"deep":{"n":9},"$odd":null}' })
+    await put(['a', 'b'], 'two', { value: '{"tag":"x","n":2}' })
+    await put(['c'], 'three', { value: '{"tag":"y","n":1}' })
+    const many = Object.fromEntries(Array.from({ length: 70 }, (_, i) => [`m${i}`, i]))
+    await put(['c'], 'many', { value: JSON.stringify(many) })
+    t.same(await find({ tag: 'x' }), ['many', 'one', 'two'], 'one with too many keys matches every filter')
+    t.same(await find({ tag: 'x' }, ['a']), ['one', 'two'])
+    t.same(await find({ tag: 'x', n: 2 }, ['a']), ['two'])
+    t.same(await find({ $odd: null }, ['a']), ['one'])
+    t.same(await find({ n: '1' }, ['a']), [])
+    await put(['a'], 'one', { value: '{"tag":"z"}' })
+    t.same(await find({ tag: 'x' }, ['a']), ['two'], 'replaced')
+    t.same(await find({ tag: 'z' }, ['a']), ['one'])
+    await store.apply([{ step: 'items.remove', app, namespace: ['a'], key: 'one' }])
+    t.same(await find({ tag: 'z' }, ['a']), [])
+  })
+
+  t.test('a page of many items is in order, whichever way it is found', async t => {
+    const { app, put } = maker()
+    const rows = Array.from({ length: 2_100 }, (_, i) => ({ key: `k${i}`, at: NOW + ((i * 7_919) % 2_003), n: i % 3 }))
+    for (let at = 0; at < rows.length; at += 100)
+      await Promise.all(
+        rows
+          .slice(at, at + 100)
+          .map(({ key, at, n }) => put([n === 0 ? 'a' : 'b'], key, { updated_at: at, value: `{"n":${n},"all":1}` })),
+      )
+    for (const [prefix, filter] of [
+      [[], { all: 1 }],
+      [['b'], { all: 1 }],
+      [['a'], { n: 0 }],
+      [['b'], { n: 1 }],
+    ] as const) {
+      const found: { updated_at: number; key: string }[] = []
+      for (;;) {
+        const after = found.at(-1) as ItemRow | undefined
+        const query = { app, prefix, now: NOW, limit: 500, keys: itemKeys(filter), ...(after ? { after } : {}) }
+        const page = await store.items.list(query)
+        found.push(...page)
+        if (page.length < 500) break
+      }
+      const wanted = rows.filter(
+        ({ n }) =>
+          (prefix[0] === undefined || (prefix[0] === 'a') === (n === 0)) && (!('n' in filter) || filter.n === n),
+      )
+      t.equal(new Set(found.map(({ key }) => key)).size, wanted.length)
+      t.same(
+        found.map(({ updated_at }) => updated_at),
+        found.map(({ updated_at }) => updated_at).sort((a, b) => b - a),
+      )
+    }
   })
 }

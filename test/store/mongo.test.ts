@@ -107,6 +107,8 @@ function indexesFor(on: CollectionName, filter: Filter, sort: Filter): string[] 
     const partial = (options?.partialFilterExpression ?? {}) as Filter
     if (!Object.keys(partial).every(column => asked.has(column) && filter[column] !== null)) return false
     const columns = Object.entries(key)
+    // The documents with a key are few: the server sorts them.
+    if (columns.some(([column]) => column === '_keys')) return asked.has('_keys')
     let at = 0
     while (at < columns.length && isEqual(filter, columns[at]![0])) at++
     if (order.length === 0) return at > 0 || asked.has(columns[0]![0])

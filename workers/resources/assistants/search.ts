@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Reply } from '../../../bus/serve.js'
 import type { AssistantCount, AssistantField, AssistantSearch } from '../../../schemas/assistants.js'
-import { contains } from '../../../schemas/contains.js'
+import { contains, keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import type { AssistantQuery, AssistantRow } from '../../../store/port.js'
 import { type Access, sees } from '../access.js'
@@ -26,7 +26,7 @@ export async function searchAssistants(deps: Deps, access: Access, body: Assista
   let passed = 0
   // One more than is asked for tells whether there is a next page.
   const order = { sort: body.sort_by ?? 'created_at', order: body.sort_order ?? 'desc' } as const
-  for await (const row of matching(deps, access, body, order)) {
+  for await (const row of matching(deps, access, body, order, body.name ? PAGE : Math.min(PAGE, to + 1))) {
     if (passed++ < from) continue
     if (passed > to) break
     const text = wanted === null ? assistantText(row) : selected(row, wanted)
@@ -55,15 +55,17 @@ async function* matching(
   access: Access,
   { graph_id, name, metadata }: AssistantCount,
   order: Pick<AssistantQuery, 'sort' | 'order'>,
+  limit = PAGE,
 ): AsyncGenerator<AssistantRow> {
-  const query: AssistantQuery = { app: access.app, ...order, limit: PAGE }
+  const keys = [...keysOf(metadata ?? {}), ...access.keys]
+  const query: AssistantQuery = { app: access.app, ...order, keys, limit }
   if (graph_id) query.graph_id = graph_id
   const part = name?.toLowerCase() ?? ''
   const filtered = metadata && Object.keys(metadata).length > 0
   const read = (after: AssistantRow | undefined) =>
     store.assistants.list(after === undefined ? query : { ...query, after })
   let slice = performance.now()
-  for await (const page of pages(read, PAGE))
+  for await (const page of pages(read, limit))
     for (const row of page) {
       if (performance.now() - slice > SLICE_MS) {
         await nextTurn()

@@ -1,5 +1,6 @@
 /** Reads of items: one, a search by filter or by meaning, and the namespaces. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { ANY_KEY, itemKeys } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import {
   ANY_LABEL,
@@ -10,7 +11,7 @@ import {
   namespaceOf,
   storable,
 } from '../../../schemas/items.js'
-import type { JsonObject } from '../../../schemas/json.js'
+import { isObject, type JsonObject } from '../../../schemas/json.js'
 import type { ItemRow } from '../../../store/port.js'
 import { type Access, seesObject } from '../access.js'
 import type { Deps } from '../context.js'
@@ -59,7 +60,7 @@ export async function searchItems(deps: Deps, access: Access, body: ItemSearch):
   const index = body.query ? await indexOf(deps, app) : null
   const rows =
     index === null
-      ? listed(deps, app, prefix, page)
+      ? listed(deps, app, prefix, page, keysOf(body.filter, access))
       : similar(deps, app, prefix, await embedQuery(deps, index, body.query!))
   for await (const row of rows) {
     if (matches !== null && !matches(JSON.parse(row.value) as JsonObject)) continue
@@ -73,6 +74,19 @@ export async function searchItems(deps: Deps, access: Access, body: ItemSearch):
   return found
 }
 
+/** The keys that an item must have: of members that must equal a scalar. */
+function keysOf(filter: JsonObject | null | undefined, access: Access): string[] {
+  const equal = Object.entries(filter ?? {}).map(([member, wanted]) => [
+    member,
+    isObject(wanted) && Object.hasOwn(wanted, '$eq') ? wanted.$eq : wanted,
+  ])
+  const own = itemKeys(Object.fromEntries(equal))
+  return [...(own.includes(ANY_KEY) ? [] : own), ...access.keys.filter(key => OF_MEMBER.test(key))]
+}
+
+/** A member of the value: authorization may also filter by the namespace and the key, which have no keys. */
+const OF_MEMBER = /^\.(?!"namespace"|"key")"(?:[^"\\]|\\.)*"=/
+
 /** All items at or below the prefix, most similar first, then those without vectors. */
 async function* similar(deps: Deps, app: string, prefix: string[], query: Float32Array): AsyncGenerator<FoundItem> {
   const ranked = new Set<string>()
@@ -85,11 +99,17 @@ async function* similar(deps: Deps, app: string, prefix: string[], query: Float3
 }
 
 /** All items at or below the prefix, a page at a time; lets other calls run in between. */
-async function* listed({ store }: Deps, app: string, prefix: string[], limit: number): AsyncGenerator<ItemRow> {
+async function* listed(
+  { store }: Deps,
+  app: string,
+  prefix: string[],
+  limit: number,
+  keys: readonly string[] = [],
+): AsyncGenerator<ItemRow> {
   const now = Date.now()
   let slice = performance.now()
   for (let after: ItemRow | undefined; ; ) {
-    const page = await store.items.list({ app, prefix, now, limit, ...(after === undefined ? {} : { after }) })
+    const page = await store.items.list({ app, prefix, now, limit, keys, ...(after === undefined ? {} : { after }) })
     for (const row of page) {
       if (performance.now() - slice > SLICE_MS) {
         await nextTurn()
