@@ -46,6 +46,8 @@ export interface Edge {
   controlKey: ControlKey
   keys: Keys
   guard: Guard
+  /** The OpenAPI document of this application and that of deployments, once somebody has asked for them. */
+  openapi: { own?: Promise<string>; deployment?: Promise<string> }
   /** Runs the `auth` of the built-in application; null if it has none. */
   appHost: EdgeAppHost | null
   /** Requests without an answer yet, and open streams. */

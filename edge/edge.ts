@@ -23,6 +23,7 @@ import { openTraffic } from './http/traffic.js'
 import { openKeys } from './keys.js'
 import { openLibrary } from './library.js'
 import { metrics, openMetrics } from './metrics.js'
+import { docs, docsFile, openapi } from './openapi/pages.js'
 import { openEvents, sendCommand } from './protocols/v2.js'
 import { EventSocket } from './protocols/v2-socket.js'
 import { type AnswerKind, ROUTES } from './routes.js'
@@ -70,6 +71,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     versions: readVersions(),
     traffic: openTraffic(ROUTES),
     metrics: figures,
+    openapi: {},
     library: openLibrary(link, caller),
     controlKey: openControlKey(config, caller),
     keys,
@@ -139,4 +141,7 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   ready: exchange => ready(edge, exchange),
   info: exchange => info(edge, exchange),
   metrics: exchange => metrics(edge, exchange),
+  openapi: exchange => openapi(edge, exchange),
+  docs: exchange => docs(edge, exchange),
+  'docs-file': exchange => docsFile(edge, exchange),
 })

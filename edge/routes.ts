@@ -24,6 +24,9 @@ export type AnswerKind =
   | 'ready'
   | 'info'
   | 'metrics'
+  | 'openapi'
+  | 'docs'
+  | 'docs-file'
 
 export interface Row {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -84,6 +87,9 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/ready', answer: 'ready', subject: rpc('system', 'ready'), auth: 'public' },
   { method: 'GET', path: '/info', answer: 'info', subject: '', auth: 'public' },
   { method: 'GET', path: '/metrics', answer: 'metrics', subject: rpc('system', 'metrics'), auth: 'public' },
+  { method: 'GET', path: '/openapi.json', answer: 'openapi', subject: '', auth: 'public' },
+  { method: 'GET', path: '/docs', answer: 'docs', subject: '', auth: 'public' },
+  { method: 'GET', path: '/docs/:file', answer: 'docs-file', subject: '', auth: 'public' },
   { method: 'POST', path: '/internal/truncate', answer: 'json', subject: rpc('system', 'truncate'), auth: 'public', test: true },
 
   { method: 'POST', path: '/assistants', answer: 'json', subject: rpc('assistants', 'create'), auth: ['assistants:create'] },
@@ -222,7 +228,6 @@ function groupsOf(path: string): readonly RouteGroup[] {
 const NOT_SERVED: readonly [path: RegExp, what: string][] = [
   [/^\/mcp\/?$/, 'MCP'],
   [/^\/a2a\/[^/]+$|^\/\.well-known\/agent-card\.json$/, 'A2A'],
-  [/^\/docs$|^\/openapi\.json$/, 'the OpenAPI document'],
   [/^\/ui\/./, 'user interface components'],
 ]
 

@@ -53,7 +53,7 @@ export interface LatestVersion {
   version?: (number & tags.Type<'uint32'> & tags.Minimum<1>) | null
 }
 
-interface Assistant {
+export interface Assistant {
   assistant_id: string
   graph_id: string
   name: string

@@ -70,7 +70,7 @@ export interface RunsCancel {
   run_ids?: (Uuid[] & tags.MinItems<1> & tags.MaxItems<10000>) | null
 }
 
-interface Run {
+export interface Run {
   run_id: string
   thread_id: string
   assistant_id: string

@@ -4,7 +4,7 @@
  */
 export type Mount = { slug: string } | { id: string }
 
-const PREFIX = '/deployments/'
+export const PREFIX = '/deployments/'
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
 
 /**

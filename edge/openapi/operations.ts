@@ -1,0 +1,159 @@
+/** What each route takes and answers, for the OpenAPI document: one row per route of the route table. */
+import type { BodyName } from '../../schemas/openapi.js'
+import type { Route } from '../routes.js'
+
+export interface Operation {
+  summary: string
+  /** Of the request; absent: none. `optional`: it may be empty. */
+  body?: BodyName
+  optional?: true
+  /** Of the answer 200: a body in JSON, media types of another one, or null for 204 without a body. */
+  answer: BodyName | { types: readonly string[] } | null
+  /** The status of an answer that is not 200 or 204. */
+  status?: number
+  /** Another status without a body. */
+  also?: number
+  query?: readonly QueryName[]
+  /** The body of errors, where it is not ErrorBody. */
+  error?: BodyName
+}
+
+const STREAM = { types: ['text/event-stream'] }
+
+/** Every query parameter and its schema. */
+export const QUERY = {
+  action: { enum: ['interrupt', 'rollback'] },
+  before: { type: 'string' },
+  cancel_on_disconnect: { type: 'boolean' },
+  check_db: { enum: ['0', '1'] },
+  delete_threads: { type: 'boolean' },
+  force: { type: 'boolean' },
+  format: { enum: ['prometheus', 'json'] },
+  include: { enum: ['ttl'] },
+  key: { type: 'string' },
+  last_event_id: { type: 'string' },
+  limit: { type: 'integer', minimum: 1, maximum: 1000 },
+  metadata: { type: 'string' },
+  namespace: { type: 'string' },
+  offset: { type: 'integer', minimum: 0 },
+  recurse: { type: 'boolean' },
+  refresh_ttl: { type: 'boolean' },
+  select: { type: 'array', items: { type: 'string' } },
+  status: { type: 'array', items: { type: 'string' } },
+  stream_mode: { type: 'array', items: { type: 'string' } },
+  subgraphs: { type: 'boolean' },
+  wait: { type: 'boolean' },
+  xray: { type: ['boolean', 'integer'] },
+} as const satisfies { [name: string]: object }
+export type QueryName = keyof typeof QUERY
+
+const PAGE = ['limit', 'offset'] as const
+
+// biome-ignore format: a table
+const OPERATIONS: { readonly [route: string]: Operation } = {
+  'GET /': { summary: 'Health', answer: 'Ok' },
+  'GET /ok': { summary: 'Health; with check_db=1 also of the store', answer: 'Ok', query: ['check_db'] },
+  'GET /ready': { summary: 'Readiness: broker, store and a graph worker', answer: 'Ok' },
+  'GET /info': { summary: 'Versions and flags', answer: 'Info' },
+  'GET /metrics': { summary: 'Metrics of the edge and of all workers', answer: { types: ['text/plain', 'application/json'] }, query: ['format'] },
+  'GET /openapi.json': { summary: 'This document', answer: 'Object' },
+  'GET /docs': { summary: 'This document, for readers', answer: { types: ['text/html'] } },
+  'GET /docs/:file': { summary: 'The files of that page', answer: { types: ['text/javascript', 'text/css'] } },
+  'POST /internal/truncate': { summary: 'Empties the store (tests only)', body: 'Truncate', answer: null },
+
+  'POST /assistants': { summary: 'Create an assistant', body: 'AssistantCreate', answer: 'Assistant' },
+  'POST /assistants/search': { summary: 'Search assistants', body: 'AssistantSearch', optional: true, answer: 'AssistantsFound' },
+  'POST /assistants/count': { summary: 'Count assistants', body: 'AssistantCount', optional: true, answer: 'Count' },
+  'GET /assistants/:assistant_id': { summary: 'Get an assistant', answer: 'Assistant' },
+  'PATCH /assistants/:assistant_id': { summary: 'Change an assistant: a new version', body: 'AssistantPatch', answer: 'Assistant' },
+  'DELETE /assistants/:assistant_id': { summary: 'Delete an assistant', answer: null, query: ['delete_threads'] },
+  'GET /assistants/:assistant_id/graph': { summary: 'Draw the graph', answer: 'GraphDrawing', query: ['xray'] },
+  'GET /assistants/:assistant_id/schemas': { summary: 'JSON Schemas of the graph', answer: 'GraphSchemas' },
+  'GET /assistants/:assistant_id/subgraphs': { summary: 'List subgraphs', answer: 'Object', query: ['recurse'] },
+  'GET /assistants/:assistant_id/subgraphs/:namespace': { summary: 'List subgraphs at a path', answer: 'Object', query: ['recurse'] },
+  'POST /assistants/:assistant_id/versions': { summary: 'List versions', body: 'VersionSearch', optional: true, answer: 'Assistants' },
+  'POST /assistants/:assistant_id/latest': { summary: 'Make a version the active one', body: 'LatestVersion', answer: 'Assistant' },
+
+  'PUT /store/items': { summary: 'Write an item', body: 'ItemPut', answer: null },
+  'GET /store/items': { summary: 'Read an item', answer: 'Item', query: ['namespace', 'key', 'refresh_ttl'] },
+  'DELETE /store/items': { summary: 'Delete an item', body: 'ItemRef', answer: null },
+  'POST /store/items/search': { summary: 'Search items', body: 'ItemSearch', optional: true, answer: 'Items' },
+  'POST /store/namespaces': { summary: 'List namespaces', body: 'NamespaceSearch', optional: true, answer: 'Namespaces' },
+
+  'POST /threads': { summary: 'Create a thread', body: 'ThreadCreate', optional: true, answer: 'Thread' },
+  'POST /threads/search': { summary: 'Search threads', body: 'ThreadSearch', optional: true, answer: 'ThreadsFound' },
+  'POST /threads/prune': { summary: 'Delete threads, or their older checkpoints', body: 'ThreadPrune', answer: 'Object' },
+  'POST /threads/count': { summary: 'Count threads', body: 'ThreadFilter', optional: true, answer: 'Count' },
+  'GET /threads/:thread_id': { summary: 'Get a thread', answer: 'Thread', query: ['include'] },
+  'PATCH /threads/:thread_id': { summary: 'Change metadata and time to live', body: 'ThreadPatch', answer: 'Thread' },
+  'DELETE /threads/:thread_id': { summary: 'Delete a thread', answer: null },
+  'POST /threads/:thread_id/copy': { summary: 'Copy a thread', body: 'Object', optional: true, answer: 'Thread' },
+  'GET /threads/:thread_id/storage': { summary: 'Stored bytes of a thread', answer: 'Object' },
+  'GET /threads/:thread_id/state': { summary: 'Get the state', answer: 'ThreadState', query: ['subgraphs'] },
+  'POST /threads/:thread_id/state': { summary: 'Update the state', body: 'StateUpdate', answer: 'Object' },
+  'PATCH /threads/:thread_id/state': { summary: 'Change the metadata of the thread', body: 'StateMetadata', answer: null },
+  'GET /threads/:thread_id/state/:checkpoint_id': { summary: 'Get the state at a checkpoint', answer: 'ThreadState', query: ['subgraphs'] },
+  'POST /threads/:thread_id/state/checkpoint': { summary: 'Get the state at a checkpoint, also of a subgraph', body: 'StateAt', answer: 'ThreadState' },
+  'GET /threads/:thread_id/history': { summary: 'List states, newest first', answer: 'ThreadStates', query: ['limit', 'before'] },
+  'POST /threads/:thread_id/history': { summary: 'List states with filters', body: 'HistoryQuery', optional: true, answer: 'ThreadStates' },
+  'GET /threads/:thread_id/stream': { summary: 'Stream all runs of a thread', answer: STREAM, query: ['stream_mode', 'last_event_id'] },
+  'POST /threads/:thread_id/commands': { summary: 'Protocol v2: one command', body: 'Command', answer: 'Object', error: 'Object' },
+  'POST /threads/:thread_id/stream/events': { summary: 'Protocol v2: a filtered event stream', body: 'EventsRequest', answer: STREAM },
+  'GET /threads/:thread_id/stream/events': { summary: 'Protocol v2: a WebSocket', answer: null, status: 101 },
+
+  'POST /threads/:thread_id/runs/crons': { summary: 'Create a cron of a thread', body: 'ThreadCronCreate', answer: 'Cron' },
+  'POST /runs/crons': { summary: 'Create a cron', body: 'CronCreate', answer: 'Cron' },
+  'POST /runs/crons/search': { summary: 'Search crons', body: 'CronSearch', optional: true, answer: 'CronsFound' },
+  'POST /runs/crons/count': { summary: 'Count crons', body: 'CronCount', optional: true, answer: 'Count' },
+  'GET /runs/crons/:cron_id': { summary: 'Get a cron', answer: 'Cron' },
+  'PATCH /runs/crons/:cron_id': { summary: 'Change a cron', body: 'CronPatch', answer: 'Cron' },
+  'DELETE /runs/crons/:cron_id': { summary: 'Delete a cron', answer: null },
+
+  'POST /runs': { summary: 'Create a run without a thread', body: 'RunCreate', answer: 'Run' },
+  'POST /runs/batch': { summary: 'Create several runs', body: 'RunBatch', answer: 'Runs' },
+  'POST /runs/cancel': { summary: 'Cancel runs', body: 'RunsCancel', answer: null, query: ['action'] },
+  'POST /runs/stream': { summary: 'Create a run without a thread and stream it', body: 'RunCreate', answer: STREAM },
+  'POST /runs/wait': { summary: 'Create a run without a thread and wait for its result', body: 'RunCreate', answer: 'Any' },
+  'GET /runs/:run_id/stream': { summary: 'Join the stream of a run', answer: STREAM, query: ['stream_mode', 'cancel_on_disconnect', 'last_event_id'] },
+  'GET /runs/:run_id/join': { summary: 'Wait for the result of a run', answer: 'Any', query: ['cancel_on_disconnect'] },
+  'POST /threads/:thread_id/runs': { summary: 'Create a run', body: 'RunCreate', answer: 'Run' },
+  'GET /threads/:thread_id/runs': { summary: 'List runs', answer: 'RunsFound', query: [...PAGE, 'status', 'select', 'metadata'] },
+  'POST /threads/:thread_id/runs/stream': { summary: 'Create a run and stream it', body: 'RunCreate', answer: STREAM },
+  'POST /threads/:thread_id/runs/wait': { summary: 'Create a run and wait for its result', body: 'RunCreate', answer: 'Any' },
+  'GET /threads/:thread_id/runs/:run_id': { summary: 'Get a run', answer: 'Run' },
+  'DELETE /threads/:thread_id/runs/:run_id': { summary: 'Delete a run', answer: null, query: ['force'] },
+  'GET /threads/:thread_id/runs/:run_id/stream': { summary: 'Join the stream of a run', answer: STREAM, query: ['stream_mode', 'cancel_on_disconnect', 'last_event_id'] },
+  'GET /threads/:thread_id/runs/:run_id/join': { summary: 'Wait for the result of a run', answer: 'Any', query: ['cancel_on_disconnect'] },
+  'POST /threads/:thread_id/runs/:run_id/cancel': { summary: 'Cancel a run', answer: null, also: 202, query: ['wait', 'action'] },
+
+  'POST /v2/deployments': { summary: 'Create a deployment', body: 'DeploymentCreate', answer: 'Deployment', status: 201 },
+  'GET /v2/deployments': { summary: 'List deployments', answer: 'Deployments', query: PAGE },
+  'DELETE /v2/deployments': { summary: 'Delete all deployments', answer: null },
+  'GET /v2/deployments/:deployment_id': { summary: 'Get a deployment', answer: 'Deployment' },
+  'PATCH /v2/deployments/:deployment_id': { summary: 'Change a deployment', body: 'DeploymentPatch', answer: 'Deployment' },
+  'DELETE /v2/deployments/:deployment_id': { summary: 'Delete a deployment', answer: null },
+  'GET /v2/deployments/:deployment_id/logs': { summary: 'Logs of a deployment', answer: 'Object' },
+  'GET /v2/deployments/:deployment_id/revisions': { summary: 'List revisions', answer: 'Revisions', query: PAGE },
+  'POST /v2/deployments/:deployment_id/revisions': { summary: 'Create a revision', body: 'DeploymentPatch', answer: 'Revision', status: 201 },
+  'GET /v2/deployments/:deployment_id/revisions/:revision_id': { summary: 'Get a revision', answer: 'Revision' },
+  'GET /v2/deployments/:deployment_id/revisions/:revision_id/logs': { summary: 'Logs of a revision', answer: 'Object' },
+  'POST /v2/deployments/:deployment_id/revisions/:revision_id/redeploy': { summary: 'Deploy a revision again', answer: 'Revision', status: 201 },
+  'POST /v2/deployments/:deployment_id/revisions/:revision_id/interrupt': { summary: 'Stop a rollout', answer: 'Any' },
+  'POST /v1/projects/:deployment_id/revisions/:revision_id/build_logs': { summary: 'Lines of the build', body: 'LogQuery', answer: 'Object' },
+  'POST /v1/projects/:deployment_id/revisions/:revision_id/deploy_logs': { summary: 'Lines of the deploy', body: 'LogQuery', answer: 'Object' },
+  'POST /v1/projects/:deployment_id/deploy_logs': { summary: 'Lines of the running deployment', body: 'LogQuery', answer: 'Object' },
+  'POST /v2/auth/providers': { summary: 'Create an OAuth provider', body: 'ProviderCreate', answer: 'Provider', status: 201 },
+  'GET /v2/auth/providers': { summary: 'List OAuth providers', answer: 'Providers' },
+  'GET /v2/auth/providers/:provider_id': { summary: 'Get an OAuth provider', answer: 'Provider' },
+  'PATCH /v2/auth/providers/:provider_id': { summary: 'Change an OAuth provider', body: 'ProviderPatch', answer: 'Provider' },
+  'DELETE /v2/auth/providers/:provider_id': { summary: 'Delete an OAuth provider', answer: null },
+}
+
+/** The row of a route; null when it has none, which a test refuses. */
+export function operationOf({ method, path }: Pick<Route, 'method' | 'path'>): Operation | null {
+  const name = `${method} ${path}`
+  return Object.hasOwn(OPERATIONS, name) ? OPERATIONS[name]! : null
+}
+
+/** The names of all rows. */
+export const operationNames = (): string[] => Object.keys(OPERATIONS)
