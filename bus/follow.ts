@@ -119,6 +119,8 @@ function assembler(onBatch: (batch: Batch) => void): (message: Msg) => void {
 
 const encoder = new TextEncoder()
 const PAGE = 256
+/** A page in bytes: what the broker sends in vain when the reader stops within it. */
+const PAGE_BYTES = 1024 * 1024
 
 export function openFollower(link: Link, mux: Mux): Follower {
   const runs = new Map<RunId, ReturnType<typeof feed>>()
@@ -181,7 +183,8 @@ export function openFollower(link: Link, mux: Mux): Follower {
     const page = async (filter: string) => {
       let pending = 0
       let got = 0
-      await mux.many(subject, encoder.encode(JSON.stringify({ seq, batch: PAGE, next_by_subj: filter })), message => {
+      const request = { seq, batch: PAGE, max_bytes: PAGE_BYTES, next_by_subj: filter }
+      await mux.many(subject, encoder.encode(JSON.stringify(request)), message => {
         const code = message.headers?.code ?? 0
         if (code === 204 || code === 404) return true
         if (code >= 400) throw new Error(`replay of run ${run} was refused: ${message.headers?.description}`)
