@@ -46,6 +46,11 @@ interface ServerRecord {
 }
 
 const READY_MS = 20_000
+/**
+ * Without a limit the server lets its garbage grow to the size of what it holds: 600 MB while 320 MB of events were stored,
+ * 150 MB with a limit of 128 MB, for the same CPU.
+ */
+const GO = { GOMEMLIMIT: '256MiB' }
 const STOP_MS = 5_000
 
 const recordFile = (data: string): string => join(data, 'nats-server.json')
@@ -77,7 +82,7 @@ export async function startNatsProcess({
     spawn: () => {
       pid = null
       const path = writeNatsConfig({ data: folder, port: chosen, max_file_store, monitor })
-      const child = spawnTied([server, '-c', path])
+      const child = spawnTied([server, '-c', path], { env: { ...GO, ...process.env } })
       child.stdin!.on('error', () => {})
       if (user !== null) child.stdin!.write(`${user}\n`)
       return child

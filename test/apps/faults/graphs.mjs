@@ -77,6 +77,8 @@ const State = Annotation.Root({
   bytes: Annotation(),
   done: Annotation({ reducer: append, default: () => [] }),
   count: Annotation(),
+  /** Characters that each event of `many` carries besides. */
+  pad: Annotation(),
 })
 
 /** How often a step has begun, over all attempts. */
@@ -136,10 +138,10 @@ export const slow = new StateGraph(State)
 
 /** Many events, then the end. */
 export const many = new StateGraph(State)
-  .addNode('node', async ({ log, count = 100, at = 0, harm = 'none', times = 1_000, ms = 0 }, config) => {
+  .addNode('node', async ({ log, count = 100, pad, at = 0, harm = 'none', times = 1_000, ms = 0 }, config) => {
     note(log, 1)
     for (let i = 1; i <= count; i++) {
-      config.writer({ i })
+      config.writer(pad === undefined ? { i } : { i, pad: 'x'.repeat(pad) })
       if (i % 20 === 0) await sleep(2)
       if (i === at && seen(log, 1) <= times) await harms[harm](log, ms, config)
     }
