@@ -48,13 +48,17 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const supervisor = openSupervisor({ config, link, mux, caller, pool, worker: `${pool}-${process.pid}` })
   const loaded_at = Date.now()
   let hostEnds = 0
-  const hosts = startPool({
+  /** How every child with code of the application is started. */
+  const child = {
     app,
-    count: config.hosts,
     memory_mb: config.host_memory_mb,
     user: findHostUser(config.host_user),
     env: deployed?.env ?? ownEnv(config),
     log: link.log,
+  }
+  const hosts = startPool({
+    ...child,
+    count: config.hosts,
     onFrame: supervisor.onFrame,
     onBlocked: supervisor.onBlocked,
     onHostEnd(host, end) {
@@ -112,23 +116,9 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     })
     life.push({ name: 'files of the application', quiet: () => files.stop() })
   }
-  const describer = openDescriber({
-    app,
-    memory_mb: config.host_memory_mb,
-    user: findHostUser(config.host_user),
-    env: deployed?.env ?? ownEnv(config),
-    log: link.log,
-    onFrame: supervisor.onFrame,
-    onExit: supervisor.onHostEnd,
-  })
+  const describer = openDescriber({ ...child, onFrame: supervisor.onFrame, onExit: supervisor.onHostEnd })
   life.push({ name: 'describer', stop: () => describer.stop() })
-  const embedder = openEmbedder({
-    app,
-    memory_mb: config.host_memory_mb,
-    user: findHostUser(config.host_user),
-    env: deployed?.env ?? ownEnv(config),
-    log: link.log,
-  })
+  const embedder = openEmbedder(child)
   life.push({ name: 'embedder', stop: () => embedder.stop() })
   if (hello.item_index) embedder.start()
   const embed = jsonHandler<EmbedCall>(validateEmbedCall, async call => ({ body: await embedder.embed(call) }))
