@@ -121,10 +121,12 @@ function withKey(exchange: Exchange, route: Route, body: Uint8Array, key: Key): 
   const wait = key.take()
   if (wait > 0) return refused(exchange, 429, MANY_REQUESTS, { 'Retry-After': `${wait}` })
   exchange.key = key
-  exchange.caller = {
-    identity: { identity: id, display_name: name, permissions: scopes, is_authenticated: true },
-    ...(limits.running_runs === null ? {} : { key: { id, running_runs: limits.running_runs } }),
-  }
+  // What only reads needs no identity: it would be part of every call.
+  if (wanted.some(scope => scope !== 'read'))
+    exchange.caller = {
+      identity: { identity: id, display_name: name, permissions: scopes, is_authenticated: true },
+      ...(limits.running_runs === null ? {} : { key: { id, running_runs: limits.running_runs } }),
+    }
   if (route.long && !exchange.hold(end => key.openStream(end), REVOKED)) return refused(exchange, 429, MANY_STREAMS)
   return body
 }

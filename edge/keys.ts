@@ -2,7 +2,7 @@
  * Verifies built-in keys (schemas/keys.ts). The resource worker has their digests; this caches them, so that a revoked or
  * expired key stops working within half a minute, for requests and for open streams. Limits of a key are counted here.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import { type KeyRecord, type KeysUsed, keyIdOf } from '../schemas/keys.js'
@@ -127,7 +127,7 @@ function verify(entry: Entry, text: string): Key | null {
 
 const isExpired = ({ expires_at }: KeyRecord): boolean => expires_at !== null && expires_at <= Date.now()
 const digestOf = ({ sha256 }: KeyRecord): Buffer => Buffer.from(sha256, 'hex')
-const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
+const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')
 
 function newEntry(record: KeyRecord): Entry {
   /** Requests that may come at once, refilled at the rate of the limit. */

@@ -12,7 +12,7 @@ import { HELP, type Options, optionsOf } from './options.js'
 import { devServer } from './peer-js.js'
 import { blockOf, linesOf, machine, short } from './report.js'
 import type { Scenario } from './scenario.js'
-import { giveTurn, type Kind, type Server, serverAt, weft, weftApart } from './server.js'
+import { giveTurn, type Kind, type Server, serverAt, weft, weftApart, weftWithAuth, weftWithKeys } from './server.js'
 import { writeTable } from './table.js'
 
 interface Subject {
@@ -36,6 +36,8 @@ async function main(args: string[]): Promise<void> {
     say(`this client alone: ${short(client.perSecond)} requests/s, ${short(client.cpu_us)} µs each`)
     const kinds = url === null ? [apart ? weftApart() : weft()] : []
     if (against !== null) kinds.push(weft({ build: against, name: 'other build' }))
+    if (peers.includes('keys')) kinds.push(weftWithKeys())
+    if (peers.includes('auth')) kinds.push(weftWithAuth())
     if (peers.includes('dev-server')) {
       const peer = await devServer(say).catch(error => say(`without a peer: ${(error as Error).message}`))
       if (peer) kinds.push(peer)

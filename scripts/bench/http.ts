@@ -50,7 +50,15 @@ const EMPTY = Buffer.alloc(0)
 /** The part of a response that the next byte belongs to. */
 type Place = 'head' | 'sized' | 'chunk-size' | 'chunk' | 'chunk-end' | 'trailer' | 'until-close'
 
+/** Port → the header line of every request to it. */
+const credentials = new Map<number, string>()
+
+/** From now on every request to this port carries the header. */
+export const authenticate = (port: number, name: string, value: string): void =>
+  void credentials.set(port, `\r\n${name}: ${value}\r\n`)
+
 export function openConnection(port: number, host = '127.0.0.1'): Connection {
+  const credential = credentials.get(port)
   let socket: Socket | null = null
   let taker: Taker | null = null
   let done: { resolve(head: Head): void; reject(error: Error): void } | null = null
@@ -176,7 +184,7 @@ export function openConnection(port: number, host = '127.0.0.1'): Connection {
       place = 'head'
       rest = EMPTY
       socket ??= open()
-      socket.write(request, 'latin1')
+      socket.write(credential === undefined ? request : request.replace('\r\n', credential), 'latin1')
     })
   }
 

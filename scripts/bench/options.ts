@@ -8,11 +8,12 @@ import type { Scenario } from './scenario.js'
 import { SCENARIOS } from './scenarios.js'
 
 export const HELP = `npm run bench -- [--only pattern] [--seconds n] [--rounds n] [--quick] [--json file] [--table file]
-                 [--url http://127.0.0.1:PORT | --apart] [--peer in-process|dev-server|none]… [--against folder]
+                 [--url http://127.0.0.1:PORT | --apart] [--peer in-process|dev-server|keys|auth|none]… [--against folder]
 
 Measures a Weft that it starts from the build on a throw-away folder (--apart: each role in a separate process), or
 the server at --url. Peers take turns with it: the graph without a server (in-process) and the JavaScript development
-server (dev-server, installed into the cache); with --quick or --url none unless named. --against: a further peer, the
+server (dev-server, installed into the cache); with --quick or --url none unless named. Named only: Weft with a key in every
+request (keys), and with an application that compares a header of every request (auth). --against: a further peer, the
 Weft of another built checkout: what a change gains or costs. --json says where the figures
 go (.bench/), --table writes them between the markers of a page such as docs/performance.md. --only is a pattern over:
   ${SCENARIOS.map(({ name }) => name).join(' ')}
@@ -31,6 +32,8 @@ export interface Options extends Windows {
 }
 
 const PEERS = ['in-process', 'dev-server']
+/** Weft with authentication: named only. */
+const GUARDED = ['keys', 'auth']
 
 /** Throws a UserError when the command line is wrong; null for --help. */
 export function optionsOf(args: string[]): Options | null {
@@ -60,9 +63,9 @@ export function optionsOf(args: string[]): Options | null {
     return value
   }
   const peers = values.peer ?? (quick || url !== null || against !== null ? [] : PEERS)
-  const foreign = peers.find(peer => peer !== 'none' && !PEERS.includes(peer))
-  if (foreign !== undefined)
-    throw new UserError(`there is no peer "${foreign}": expected ${PEERS.join(', ')} or none`, 2)
+  const known = [...PEERS, ...GUARDED, 'none']
+  const foreign = peers.find(peer => !known.includes(peer))
+  if (foreign !== undefined) throw new UserError(`there is no peer "${foreign}": expected ${known.join(', ')}`, 2)
   const pattern = new RegExp(values.only ?? '')
   const scenarios = SCENARIOS.filter(({ name, starts }) => pattern.test(name) && !(starts && url !== null))
   if (scenarios.length === 0) throw new UserError(`no scenario matches "${values.only}"; see --help`, 2)

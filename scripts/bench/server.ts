@@ -1,9 +1,10 @@
 /** The measured servers: a Weft that is started from a build, or one that already runs. */
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { isLoopback } from '../../schemas/loopback.js'
 import { startNatsProcess } from '../nats/process.js'
 import { findNatsServer } from '../nats/server.js'
@@ -11,7 +12,7 @@ import { freePort } from '../ports.js'
 import { isRunning } from '../processes.js'
 import { root } from '../root.js'
 import type { Watched } from './budget.js'
-import { openConnection, requestText } from './http.js'
+import { authenticate, openConnection, requestText } from './http.js'
 import { withBelow } from './proc.js'
 
 export const benchApp = join(root, 'test/apps/bench')
@@ -63,10 +64,18 @@ interface WeftOptions {
   /** Root of the built checkout whose server it is. */
   build?: string
   name?: string
+  /** Gives the requests of the bench what they need to pass. */
+  authenticate?(port: number, folder: string): Promise<void>
 }
 
 /** `weft start` of a build with default settings, in a temporary folder. */
-export function weft({ app: usual = benchApp, env = {}, build = root, name = 'weft' }: WeftOptions = {}): Kind {
+export function weft({
+  app: usual = benchApp,
+  env = {},
+  build = root,
+  name = 'weft',
+  authenticate,
+}: WeftOptions = {}): Kind {
   return {
     name,
     async start({ wait = true, app = usual } = {}) {
@@ -83,10 +92,42 @@ export function weft({ app: usual = benchApp, env = {}, build = root, name = 'we
         monitor,
         stop: () => stopAll([child], folder),
       }
+      await authenticate?.(port, folder)
       if (wait) await untilServed(server, child, join(folder, 'bench.log'))
       return server
     },
   }
+}
+
+/** The same, but every request has a key. */
+export const weftWithKeys = (): Kind =>
+  weft({
+    name: 'keys',
+    env: { WEFT_REQUIRE_KEYS: '1' },
+    async authenticate(port, folder) {
+      authenticate(port, 'X-Api-Key', await createKey(folder))
+    },
+  })
+
+/** The same, but the application compares a header of every request. */
+export const weftWithAuth = (): Kind =>
+  weft({
+    name: 'auth',
+    app: join(root, 'test/apps/bench-auth'),
+    async authenticate(port) {
+      authenticate(port, 'Authorization', 'Bearer bench')
+    },
+  })
+
+/** A key for everything; waits until the server can make it. */
+async function createKey(folder: string): Promise<string> {
+  const args = [join(root, 'dist/scripts/weft.js'), 'keys', 'create', 'bench', '--scope', 'admin', '--data', folder]
+  for (const deadline = Date.now() + READY_MS; ; await sleep(200))
+    try {
+      return (await promisify(execFile)(process.execPath, args)).stdout.trim()
+    } catch (error) {
+      if (Date.now() > deadline) throw error
+    }
 }
 
 /** The same with a process per role, which shows the usage of each role. */

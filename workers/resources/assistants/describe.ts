@@ -10,6 +10,7 @@ import { type JsonObject, merge, type Config as RunConfig } from '../../../schem
 import { isTrue, readBoolean } from '../../../schemas/query.js'
 import type { AssistantRow } from '../../../store/port.js'
 import type { Deps } from '../context.js'
+import { withoutAuth } from '../runs/payload.js'
 import { askHost } from '../state/ask-graph.js'
 
 type Given = 'graph_id' | 'thread_id' | 'config'
@@ -24,8 +25,10 @@ export async function describe(
 ): Promise<Reply> {
   const { app, graph_id } = row
   const own = JSON.parse(row.config) as RunConfig
-  const configurable = headers === undefined ? {} : { configurable: merge(headers, own.configurable) }
-  const config: JsonObject = { ...own, ...configurable, context: JSON.parse(row.context) }
+  // Nobody is authenticated here: neither an assistant nor a header may say so.
+  const configurable = withoutAuth(merge(headers, own.configurable))
+  const has = own.configurable !== undefined || Object.keys(configurable).length > 0
+  const config: JsonObject = { ...own, ...(has ? { configurable } : {}), context: JSON.parse(row.context) }
   const key = JSON.stringify([graph_id, config, question])
   const body = await deps.descriptions.get(app, deps.apps.generation(app), key, () =>
     askHost(deps, { app, thread_id: '', graph_id, config }, question),
