@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
+import { startRoles } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
 import { until } from '../helpers/steps.js'
@@ -12,29 +12,28 @@ t.setTimeout(300_000)
 const CLIENTS = 40
 const EVENTS = 500
 const PAD = 16_000
-/** 320 MB of events pass; without bounds the broker took 600 MB. */
-const BROKER_MB = 400
-const SERVER_MB = 200
+/** 320 MB of events pass: the broker took 350 to 420 MB, and 530 to 600 MB without its limit. */
+const BROKER_MB = 480
+/** Of reliability, row 15: 80 MB for 200 clients; the bound leaves room for garbage on a busy machine. */
+const EDGE_MB = 120
 
 const rssOf = (pid: number) => Number(/VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
-const commandOf = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8')
 
 t.test('40 clients stop reading streams of 8 MB', async t => {
-  const cluster = await startCluster({ app: 'test/apps/faults' })
+  const roles = await startRoles({ app: 'test/apps/faults' })
   const sockets: net.Socket[] = []
   t.teardown(async () => {
     for (const socket of sockets) socket.destroy()
-    await cluster.stop()
+    await roles.stop()
   })
-  const client = lines[0]!.connect(cluster.url)
-  const broker = cluster.pids().find(pid => /^\S*nats-server/.test(commandOf(pid)))!
-  const server = cluster.pids().find(pid => /roles-main/.test(commandOf(pid)))!
-  const port = Number(new URL(cluster.url).port)
-  const before = rssOf(server)
-  const peak = { broker: 0, server: 0 }
+  const url = roles.urls[0]!
+  const client = lines[0]!.connect(url)
+  const [broker, edge, port] = [roles.nats.pid()!, roles.edges[0]!.pid, Number(new URL(url).port)]
+  const before = rssOf(edge)
+  const peak = { broker: 0, edge: 0 }
   const sampler = setInterval(() => {
     peak.broker = Math.max(peak.broker, rssOf(broker))
-    peak.server = Math.max(peak.server, rssOf(server))
+    peak.edge = Math.max(peak.edge, rssOf(edge))
   }, 50)
 
   const threads = await Promise.all(Array.from({ length: CLIENTS }, () => client.threads.create()))
@@ -57,12 +56,12 @@ t.test('40 clients stop reading streams of 8 MB', async t => {
   clearInterval(sampler)
   t.comment(JSON.stringify({ before, ...peak }))
   t.ok(peak.broker < BROKER_MB, `the broker took ${Math.round(peak.broker)} MB`)
-  t.ok(peak.server - before < SERVER_MB, `the server grew by ${Math.round(peak.server - before)} MB`)
+  t.ok(peak.edge - before < EDGE_MB, `the edge grew by ${Math.round(peak.edge - before)} MB`)
 
   for (const { thread_id } of threads.slice(0, 5)) {
     const { run_id } = (await runOf(thread_id))!
-    const url = `${cluster.url}/threads/${thread_id}/runs/${run_id}/stream`
-    const { frames, ended } = await readStream(url, { headers: { 'last-event-id': '0' } })
+    const joined = `${url}/threads/${thread_id}/runs/${run_id}/stream`
+    const { frames, ended } = await readStream(joined, { headers: { 'last-event-id': '0' } })
     t.ok(ended)
     t.same(
       frames.map(({ id }) => id),
