@@ -32,6 +32,16 @@ export const SETTINGS = {
     512,
     'JavaScript heap of a graph host in megabytes; a run that needs more is charged an attempt.',
   ),
+  host_reads_per_second: setting(
+    'WEFT_HOST_READS_PER_SECOND',
+    5000,
+    'Reads of checkpoints and calls of the item store that the graphs of one host may begin in a second; further ones wait.',
+  ),
+  host_bytes_in_flight: setting(
+    'WEFT_HOST_BYTES_IN_FLIGHT',
+    64 * 1024 * 1024,
+    'Bytes of questions of one graph host, and of answers that it has not read; beyond that the host waits.',
+  ),
   host_user: setting(
     'WEFT_HOST_USER',
     '',

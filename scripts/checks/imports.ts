@@ -74,7 +74,7 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   mongodb: ['store/'],
   esbuild: ['workers/graph/'],
   typia: ['schemas/'],
-  'p-queue': ['workers/deploy/'],
+  'p-queue': ['workers/deploy/', 'workers/graph/'],
   croner: ['workers/resources/crons/'],
   // The bench measures it without a server, as the limit of a machine.
   '@langchain/langgraph': ['workers/host/', 'scripts/bench/limit-main.ts'],

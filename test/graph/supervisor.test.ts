@@ -24,7 +24,13 @@ async function stage() {
   const supervisor = openSupervisor({ config: readConfig({}), link, mux, caller, pool, worker: 'w' })
   const fakeHost = () => {
     const sent: Partial<Frame>[] = []
-    const host = { slots: new Set(), send: (frame: Partial<Frame>) => sent.push(frame) } as unknown as GraphHost
+    const host = {
+      slots: new Set(),
+      send: (frame: Partial<Frame>) => sent.push(frame),
+      pause() {},
+      resume() {},
+      drained: async () => {},
+    } as unknown as GraphHost
     return { host, sent }
   }
   const stop = async () => {

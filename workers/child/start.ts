@@ -57,8 +57,11 @@ export interface Child {
   /** 0 if it could not be started. */
   pid: number
   send: ReturnType<typeof frameWriter>
-  pause(): void
-  resume(): void
+  /** Its frames are not read until every reason to pause is gone. */
+  pause(reason: object): void
+  resume(reason: object): void
+  /** Resolves when at most so many bytes wait to be read by the child, or it has ended. */
+  drained(bytes: number): Promise<void>
   hasExited(): boolean
   /** At once, with every process it started. */
   kill(): void
@@ -84,6 +87,7 @@ export function startChild(options: ChildOptions): Child {
   const pipe = child.stdio[3] as unknown as Duplex
   const notes = child.stdio[4] as unknown as Duplex
   const output = forwardOutput(child, name)
+  const pauses = new Set<object>()
   let hasExited = false
   let killed = false
 
@@ -108,8 +112,25 @@ export function startChild(options: ChildOptions): Child {
   return {
     pid,
     send: frameWriter(pipe),
-    pause: () => pipe.pause(),
-    resume: () => pipe.resume(),
+    pause(reason) {
+      if (pauses.size === 0) pipe.pause()
+      pauses.add(reason)
+    },
+    resume(reason) {
+      if (pauses.delete(reason) && pauses.size === 0) pipe.resume()
+    },
+    async drained(bytes) {
+      // Frames are written at the end of the turn.
+      await new Promise(resolve => setImmediate(resolve))
+      while (!pipe.destroyed && !hasExited && pipe.writableLength > bytes)
+        await new Promise<void>(resolve => {
+          const done = () => {
+            for (const event of ['drain', 'close']) pipe.off(event, done)
+            resolve()
+          }
+          for (const event of ['drain', 'close']) pipe.on(event, done)
+        })
+    },
     hasExited: () => hasExited,
     kill() {
       if (hasExited) return

@@ -29,7 +29,7 @@ export function openHandBack({ log, table, leases, signals, onSlotFree }: HandBa
   function releaseSlot(run: ActiveRun): void {
     if (run.graceTimer !== null) clearTimeout(run.graceTimer)
     if (run.limitTimer !== null) clearTimeout(run.limitTimer)
-    if (run.isHostPaused) run.host?.resume()
+    if (run.isHostPaused) run.host?.resume(run)
     run.publisher.end()
     table.release(run)
     onSlotFree()

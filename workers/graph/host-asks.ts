@@ -1,6 +1,7 @@
 /** The questions of a host, answered by the resource workers: checkpoints of its runs, and items of the store. */
 import { validateCheckpointQuery } from '../../schemas/checkpoints.js'
 import { ANSWER, ASK, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
+import { type AskGate, type AskLimits, openAskGate } from './ask-gate.js'
 import type { GraphHost } from './host-process.js'
 import { isFenced, isUnreachable, type LeaseClient } from './lease-client.js'
 import { type ActiveRun, isMuted, type RunTable } from './run-table.js'
@@ -15,9 +16,25 @@ export interface HostAsks {
    * a call. False: the question was dropped. Throws a MalformedFrame for an unknown one.
    */
   onAsk(host: GraphHost, frame: Frame, run: ActiveRun | undefined): boolean
+  onHostEnd(host: GraphHost): void
 }
 
-export function openHostAsks(table: RunTable, leases: LeaseClient, stopping: Stopping): HostAsks {
+export interface HostAsksOptions {
+  table: RunTable
+  leases: LeaseClient
+  stopping: Stopping
+  limits: AskLimits
+}
+
+export function openHostAsks({ table, leases, stopping, limits }: HostAsksOptions): HostAsks {
+  const gates = new Map<GraphHost, AskGate>()
+
+  function gateOf(host: GraphHost): AskGate {
+    const gate = gates.get(host) ?? openAskGate(host, limits)
+    gates.set(host, gate)
+    return gate
+  }
+
   /**
    * Reads checkpoints of the slot's own thread, not of one that the host names, or saves them under its lease. `run` is
    * null for a slot that is lent to a call: it may read and not save.
@@ -25,25 +42,42 @@ export function openHostAsks(table: RunTable, leases: LeaseClient, stopping: Sto
   function ask(host: GraphHost, frame: Frame, run: ActiveRun | null): void {
     const { slot, flags, id, body } = frame
     if (run !== null && isMuted(run)) return host.send({ kind: TO_HOST.answer, slot, id, flags: ANSWER.refused })
-    if (run !== null && flags === ASK.save) return void answerAsk(host, frame, run, saveOf(run, body))
-    if (run !== null && flags === ASK.items) return void answerAsk(host, frame, run, leases.items(run.lease, body))
+    const gate = gateOf(host)
+    const answer = (ask: () => Promise<Uint8Array>) => () => answerAsk(host, frame, run, ask)
+    if (run !== null && flags === ASK.save)
+      return void gate.save(
+        body.length,
+        answer(() => saveOf(run, body)),
+      )
+    if (run !== null && flags === ASK.items)
+      return void gate.read(
+        slot,
+        body.length,
+        answer(() => leases.items(run.lease, body)),
+      )
     if (!READS.has(flags)) throw new MalformedFrame('its question is not known')
     const query = { ...readJson(body, validateCheckpointQuery), thread_id: table.threadOf(host, slot) }
     const bytes = Buffer.from(JSON.stringify(query))
     const verb = flags === ASK.get ? 'get' : 'list'
-    void answerAsk(host, frame, run, leases.checkpoints(verb, run?.lease ?? null, bytes))
+    void gate.read(
+      slot,
+      body.length,
+      answer(() => leases.checkpoints(verb, run?.lease ?? null, bytes)),
+    )
   }
 
   async function answerAsk(
     host: GraphHost,
     { slot, id }: Frame,
     run: ActiveRun | null,
-    answer: Promise<Uint8Array>,
+    ask: () => Promise<Uint8Array>,
   ): Promise<void> {
     const reply = (flags: number, body?: Uint8Array) =>
       host.send({ kind: TO_HOST.answer, slot, id, flags, ...(body ? { body } : {}) })
     try {
-      reply(ANSWER.ok, await answer)
+      // The run may have been lost while its question waited.
+      if (run !== null && isMuted(run)) return reply(ANSWER.refused)
+      reply(ANSWER.ok, await ask())
     } catch (error) {
       const reason = isFenced(error) ? 'lost' : isUnreachable(error) ? 'store' : null
       if (run === null || reason === null)
@@ -66,6 +100,10 @@ export function openHostAsks(table: RunTable, leases: LeaseClient, stopping: Sto
       if (run === undefined && !(READS.has(frame.flags) && table.isLent(host, frame.slot))) return false
       ask(host, frame, run ?? null)
       return true
+    },
+    onHostEnd(host) {
+      gates.get(host)?.close()
+      gates.delete(host)
     },
   }
 }

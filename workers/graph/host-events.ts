@@ -24,10 +24,11 @@ export function publishEvents(run: ActiveRun, { id, count, body, flags }: Frame)
   run.publisher.send(id, count, body, flags === CHUNK.v2)
   if (run.isHostPaused || !run.publisher.isCongested()) return true
   run.isHostPaused = true
-  run.host?.pause()
+  run.host?.pause(run)
+  const { host } = run
   void run.publisher.settled(PAUSE_MS).then(() => {
     run.isHostPaused = false
-    run.host?.resume()
+    host?.resume(run)
   })
   return true
 }

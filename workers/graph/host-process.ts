@@ -36,8 +36,9 @@ export interface GraphHost {
   /** The graph that the host is reserved for, while any slot is in use. */
   reservedFor: string | null
   send: Child['send']
-  pause(): void
-  resume(): void
+  pause: Child['pause']
+  resume: Child['resume']
+  drained: Child['drained']
   /** At once, with every process it started. `onExit` follows. */
   kill(): void
   stop(): Promise<void>
@@ -98,6 +99,7 @@ export function startHost({ app, env, memory_mb, user, log, onFrame, onBlocked, 
     send: child.send,
     pause: child.pause,
     resume: child.resume,
+    drained: child.drained,
     kill: child.kill,
     stop: child.stop,
   }

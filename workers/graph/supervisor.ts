@@ -82,7 +82,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   const isolate = (graph_id: string, why: string) => hosts?.isolate(graph_id, why)
   const stopping = openStopping({ log, table, handBack, isolate, suspect })
   const claims = openClaims({ log, table, leases, signals, onClaimed: execute, onEnd: () => puller?.fill() })
-  const asks = openHostAsks(table, leases, stopping)
+  const limits = { reads_per_second: config.host_reads_per_second, bytes: config.host_bytes_in_flight }
+  const asks = openHostAsks({ table, leases, stopping, limits })
   const misplaced = openMisplaced({ log, pool, handBack })
   const limit_ms = config.run_timeout_secs * 1000
   let graphs: ReadonlySet<string> = new Set()
@@ -184,6 +185,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
   function onHostEnd(host: GraphHost, end: HostEnd): void {
     stopping.onHostEnd(host, end)
     calls.onHostEnd(host)
+    asks.onHostEnd(host)
     table.removeHost(host)
   }
 
