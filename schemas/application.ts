@@ -17,13 +17,19 @@ import type { ItemTtlDefaults } from './items.js'
 import { isObject, type JsonObject } from './json.js'
 import { readable } from './problems.js'
 import type { TtlDefaults } from './threads.js'
-import type { WebhookConfig, WebhookUrlRules } from './webhooks.js'
+import { type WebhookConfig, type WebhookSettings, type WebhookUrlRules, webhookHeaders } from './webhooks.js'
 
 /** What langgraph.json and the variables say, with absolute paths. Absent keys have their documented defaults. */
 export interface AppConfig extends Pick<Description, 'path' | 'folder' | 'env' | 'notes'> {
   graphs: GraphConfig[]
   /** The major version of Node.js that the application asks for. */
   node_version: string | null
+  /** The version of Python that the application asks for, as `3.12`. */
+  python_version: string | null
+  /** Packages of Python: folders of the application, and requirements as pip takes them. */
+  dependencies: string[]
+  /** `checkpointer.serde`: settings of the serialiser of Python graphs. */
+  serde: JsonObject
   /** What loads the files of the application: `tsx`, or a module for `--import`. */
   node_loader: string | null
   /** `checkpointer.ttl`. */
@@ -118,6 +124,7 @@ export function readAppConfig(source: AppSource): AppConfig {
   const raw = withoutNulls({ ...given, graphs: null, env: null }) as JsonObject
   const sections = check(path, raw, variables)
   const { checkpointer, store, auth, http, webhooks, ui, ui_config, node_version, node_loader } = sections
+  const { python_version, dependencies } = sections
   for (const key of NOT_SERVED)
     if (raw[key] !== undefined)
       throw new AppConfigError(`${path} asks for "${key}", which Weft does not have yet: it is not served without it.`)
@@ -128,6 +135,9 @@ export function readAppConfig(source: AppSource): AppConfig {
     graphs: graphs.map(graph => ({ ...graph, ...defaultsOf(graph.graph_id, defaults) })),
     env,
     node_version: node_version === undefined ? null : `${node_version}`,
+    python_version: python_version === undefined ? null : `${python_version}`,
+    dependencies: dependencies ?? [],
+    serde: checkpointer?.serde ?? {},
     node_loader: variables.LANGGRAPH_NODE_LOADER || (node_loader ?? null),
     ttl: checkpointer?.ttl ?? null,
     item_ttl: store?.ttl ?? null,
@@ -141,14 +151,36 @@ export function readAppConfig(source: AppSource): AppConfig {
   }
 }
 
+/**
+ * What resource workers and edges keep of an application, as its hosts report it (schemas/host.ts, Hello). Throws a
+ * RangeError for a header of webhooks whose variable is missing: the application is not served without it.
+ */
+export const settingsOf = (
+  { auth, ttl, item_ttl, index, http, webhooks }: AppConfig,
+  env: { readonly [name: string]: string | undefined },
+) => ({
+  auth: auth !== null,
+  ttl,
+  item_ttl,
+  item_index: index,
+  http,
+  webhooks: {
+    headers: webhookHeaders(webhooks, env),
+    url: webhooks.url,
+    disabled: http.disabled.includes('webhooks'),
+  } satisfies WebhookSettings,
+})
+
 /** Sections that must not be missing in silence: without them the application is less guarded than its author wrote. */
 const NOT_SERVED = ['encryption']
 
 /** Sections as they are written; unknown members are allowed. */
 interface Sections {
   node_version?: string | number
+  python_version?: string | number
+  dependencies?: (string & tags.MinLength<1>)[]
   node_loader?: string & tags.MinLength<1>
-  checkpointer?: { ttl?: TtlDefaults }
+  checkpointer?: { ttl?: TtlDefaults; serde?: JsonObject }
   store?: { ttl?: ItemTtlDefaults; index?: StoreIndex }
   auth?: AuthConfig
   http?: HttpSection
@@ -195,8 +227,10 @@ const USED: { readonly [key: string]: readonly string[] } = {
   graphs: [],
   env: [],
   node_version: [],
+  python_version: [],
+  dependencies: [],
   node_loader: [],
-  checkpointer: ['ttl'],
+  checkpointer: ['ttl', 'serde'],
   store: ['ttl', 'index'],
   auth: ['path', 'disable_studio_auth', 'allow_langsmith_api_keys', 'cache', 'openapi'],
   http: [

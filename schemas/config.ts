@@ -30,7 +30,7 @@ export const SETTINGS = {
   host_memory_mb: setting(
     'WEFT_HOST_MEMORY_MB',
     512,
-    'JavaScript heap of a graph host in megabytes; a run that needs more is charged an attempt.',
+    'Megabytes of a graph host: its JavaScript heap, or all memory of a Python host; a run that needs more is charged an attempt.',
   ),
   host_reads_per_second: setting(
     'WEFT_HOST_READS_PER_SECOND',
@@ -46,6 +46,16 @@ export const SETTINGS = {
     'WEFT_HOST_USER',
     '',
     'User of graph hosts, and of builds and probes of deployments: a name or uid:gid. Needs a start as root.',
+  ),
+  host_threads: setting(
+    'WEFT_HOST_THREADS',
+    256,
+    'Threads of one graph host for Python, for nodes that are not async; further ones wait.',
+  ),
+  python: setting(
+    'WEFT_PYTHON',
+    '',
+    'Python for graphs in Python; when empty, `.venv` beside langgraph.json, else an environment that Weft makes.',
   ),
   run_timeout_secs: setting(
     'BG_JOB_TIMEOUT_SECS',

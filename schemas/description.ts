@@ -36,14 +36,20 @@ export interface Description {
   notes: string[]
 }
 
+/** Of the code of a graph: hosts of this language run it. */
+export type Language = 'javascript' | 'python'
+
 /** A graph as langgraph.json names it. */
 export interface GraphSource {
   graph_id: string
   description: string | null
   /** `file:export`, as written. */
   path: string
-  /** Absolute; null when `error` says why there is none. */
+  language: Language
+  /** Absolute; null for a module of Python, and when `error` says why there is none. */
   file: string | null
+  /** The name of a module of Python. */
+  module: string | null
   /** Of the export. */
   name: string
   error: string | null
@@ -119,15 +125,19 @@ function graphOf(graph_id: string, value: unknown, folder: string): GraphSource 
   const given = { graph_id, description }
   if (typeof path !== 'string' || !path.includes(':')) {
     const error = `Graph "${graph_id}" must be given as "file:export".`
-    return { ...given, path: '', file: null, name: 'default', error }
+    return { ...given, path: '', language: 'javascript', file: null, module: null, name: 'default', error }
   }
   const colon = path.lastIndexOf(':')
-  const file = path.slice(0, colon)
-  const source = { ...given, path, name: path.slice(colon + 1) || 'default' }
-  if (!/\.pyi?$/.test(file)) return { ...source, file: resolve(folder, file), error: null }
-  const error = `Graph "${graph_id}" is a Python graph (${path}): Weft runs JavaScript and TypeScript graphs only.`
-  return { ...source, file: null, error }
+  const place = path.slice(0, colon)
+  const source = { ...given, path, name: path.slice(colon + 1) || 'default', error: null }
+  if (isModule(place)) return { ...source, language: 'python', file: null, module: place }
+  const language = /\.pyi?$/.test(place) ? 'python' : 'javascript'
+  return { ...source, language, file: resolve(folder, place), module: null }
 }
+
+/** `package.module`, which only Python has: a file has a path or the extension of JavaScript or Python. */
+const isModule = (place: string): boolean =>
+  /^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/.test(place) && !/\.([cm]?[jt]sx?|pyi?)$/.test(place)
 
 /** `env` is a map, or the path of a file of `NAME=value` lines. */
 function envOf(env: unknown, folder: string, read: AppSource['read'], notes: string[]): { [name: string]: string } {

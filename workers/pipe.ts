@@ -26,6 +26,8 @@ export const FROM_HOST = {
   called: 6,
   /** Graph code has failed the run in `slot`; sent before its finish. Body: RunFailure as JSON. */
   failed: 10,
+  /** The host takes no further runs and ends when it is idle: nodes of ended runs occupy it. */
+  retire: 11,
   // These use a second pipe, which also works while the event loop is blocked (host/watchdog.ts).
   /** The code of `slot` holds the event loop. count = milliseconds so far; repeated each second. */
   held: 7,

@@ -79,6 +79,7 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   // The bench measures it without a server, as the limit of a machine.
   '@langchain/langgraph': ['workers/host/', 'scripts/bench/limit-main.ts'],
   '@langchain/core': ['workers/host/'],
+  '@msgpack/msgpack': ['workers/host/'],
   tap: [],
 }
 

@@ -42,6 +42,7 @@ const ONE_STORE: { readonly [name: string]: string } = {
   'api/first-steps': 'the rows of api/runs, by the commands of the README',
   'api/examples': 'the rows of api/runs, with other graphs',
   'api/python': 'the rows of api/runs and api/threads, by another client',
+  'api/python-graphs': 'the rows of api/runs and api/threads, by another host',
   'api/remote-graph': 'the rows of api/runs and api/threads, by another client',
   'api/protocols/v2': 'events on their way to a client; its runs are rows as those of api/runs',
   'api/protocols/v2-socket': 'events on their way to a client; its runs are rows as those of api/runs',

@@ -24,7 +24,7 @@ import type { Ready } from './roles.js'
 const START_MS = 60_000
 const READY_MS = 30_000
 
-const steps = [checkApp, checkAddress, startBroker, startRoles, greet] as const
+const steps = [checkApp, checkAddress, preparePython, startBroker, startRoles, greet] as const
 
 interface Start {
   config: Config
@@ -106,6 +106,22 @@ async function checkAddress({ config: { host, port, insecure, require_keys }, ap
     throw new UserError(
       `port ${port} of ${host} is taken or may not be used: stop what uses it, or give another --port`,
     )
+}
+
+/** Packages may take minutes to install, so their environment is made here, where the person reads the progress. */
+async function preparePython({ app, config, say }: Start): Promise<void> {
+  if (!app!.graphs.some(({ language }) => language === 'python')) return
+  const { findPython } = await import('../../workers/child/python.js')
+  const found = findPython({
+    description: app!,
+    given: config.python,
+    env: process.env,
+    log: line => say(`python: ${line}`),
+  })
+  const { file, python, library } = await found.catch(error => {
+    throw new UserError((error as Error).message)
+  })
+  say(`Python ${python} with langgraph ${library} (${file})`)
 }
 
 async function startBroker(run: Start): Promise<void> {

@@ -33,7 +33,7 @@ function stage() {
     } as unknown as GraphHost
     return host
   }
-  const pickFrom = (hosts: GraphHost[]) => (tried: ReadonlySet<GraphHost>) =>
+  const pickFrom = (hosts: GraphHost[]) => (_: string, tried: ReadonlySet<GraphHost>) =>
     hosts.find(host => !tried.has(host)) ?? null
   return { calls, asked, hostOf, pickFrom }
 }

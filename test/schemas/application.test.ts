@@ -37,7 +37,9 @@ t.test('a description without any key but graphs has the documented defaults', a
         graph_id: 'agent',
         description: null,
         path: './src/agent.ts:graph',
+        language: 'javascript',
         file: '/app/src/agent.ts',
+        module: null,
         name: 'graph',
         error: null,
         config: {},
@@ -46,6 +48,9 @@ t.test('a description without any key but graphs has the documented defaults', a
     ],
     env: {},
     node_version: null,
+    python_version: null,
+    dependencies: [],
+    serde: {},
     node_loader: null,
     ttl: null,
     item_ttl: null,
@@ -158,16 +163,28 @@ t.test('a wrong value: one sentence with the file, the key and what was expected
   )
 })
 
+t.test('a graph has the language of its file; a name of a module is Python', async t => {
+  const paths = ['./a.ts:g', 'a.mjs:g', './a:g', './a.py:g', '../src/a.py:g', 'package.module:g', 'agent:g']
+  const { graphs } = read({ graphs: Object.fromEntries(paths.map(path => [path, path])) })
+  t.same(
+    graphs.map(({ language, file, module }) => [language, file, module]),
+    [
+      ['javascript', '/app/a.ts', null],
+      ['javascript', '/app/a.mjs', null],
+      ['javascript', '/app/a', null],
+      ['python', '/app/a.py', null],
+      ['python', '/src/a.py', null],
+      ['python', null, 'package.module'],
+      ['python', null, 'agent'],
+    ],
+  )
+})
+
 t.test('a bad graph does not hide the others', async t => {
-  const { graphs } = read({ graphs: { ...GRAPHS, python: './a.py:g', none: null, plain: './a.ts' } })
+  const { graphs } = read({ graphs: { ...GRAPHS, none: null, plain: './a.ts' } })
   t.same(
     graphs.map(({ error }) => error?.replace(/ \(.*/, '') ?? null),
-    [
-      null,
-      'Graph "python" is a Python graph',
-      'Graph "none" must be given as "file:export".',
-      'Graph "plain" must be given as "file:export".',
-    ],
+    [null, 'Graph "none" must be given as "file:export".', 'Graph "plain" must be given as "file:export".'],
   )
 })
 
@@ -196,12 +213,14 @@ t.test('a variable replaces its key, also in the file of "env"; the log says so'
 t.test('ignored keys are named together', async t => {
   const app = read({
     graphs: GRAPHS,
-    dependencies: ['.'],
+    pip_installer: 'uv',
     checkpointer: { backend: 'mongo' },
     http: { flags: 1 },
     x: null,
   })
-  t.same(app.notes, ['/app/langgraph.json: these keys are ignored: dependencies, checkpointer.backend, http.flags, x.'])
+  t.same(app.notes, [
+    '/app/langgraph.json: these keys are ignored: pip_installer, checkpointer.backend, http.flags, x.',
+  ])
 })
 
 t.test('webhook headers take the variables with the prefix, and only these', async t => {

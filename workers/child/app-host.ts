@@ -11,7 +11,7 @@ import { validateCallFailure } from '../../schemas/host.js'
 import { pack } from '../../schemas/packed.js'
 import { FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
 import type { HostUser } from './process.js'
-import { type Child, type ChildExit, startChild } from './start.js'
+import { type Child, type ChildExit, nodeProgram, startChild } from './start.js'
 
 const PROGRAM = fileURLToPath(new URL('../host/app/main.js', import.meta.url))
 /** Pause before a child that never became ready is started again: doubled each time. */
@@ -64,11 +64,10 @@ export function openAppHost({ app, env, memory_mb, user, log }: AppHostOptions):
 
   function start(): void {
     child = startChild({
-      program: PROGRAM,
+      program: nodeProgram(PROGRAM, memory_mb),
       name: 'app host',
       app,
       ...(env === undefined ? {} : { env }),
-      memory_mb,
       user,
       onFrame,
       onNote,

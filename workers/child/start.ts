@@ -20,16 +20,28 @@ const OWN_VARIABLES = /^(NATS_|MONGODB_URL$|LANGGRAPH_AES_KEY$|WEFT_)/
 export const inheritedEnv = () =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_VARIABLES.test(name)))
 
+/** What is started: an interpreter, its arguments, and variables beside those of the application. */
+export interface Program {
+  command: string
+  args: string[]
+  env: { [name: string]: string }
+}
+
+/** `file`: absolute path of a program for Node.js. */
+export const nodeProgram = (file: string, memory_mb: number): Program => ({
+  command: process.execPath,
+  args: ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, file],
+  env: {},
+})
+
 export interface ChildOptions {
-  /** Absolute path of the program. */
-  program: string
+  program: Program
   /** How its output is named: `graph host`. */
   name: string
   /** Absolute path of langgraph.json. */
   app: string
   /** The variables of the child; our own, without credentials and settings of ours, when absent. */
   env?: { [name: string]: string | undefined }
-  memory_mb: number
   /** The user of the child; our own when null. */
   user: HostUser | null
   /** A frame of descriptor 3. An error that it throws is passed to `onMalformed`. */
@@ -69,20 +81,16 @@ export interface Child {
 }
 
 export function startChild(options: ChildOptions): Child {
-  const { program, name, app, env = inheritedEnv(), memory_mb, user } = options
-  const child: ChildProcess = spawn(
-    process.execPath,
-    ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, program],
-    {
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
-      ...asUser(user),
-      env: { ...env, ...homeOf(user), WEFT_APP: app, WEFT_NOTES_FD: '4' },
-      // Relative files and the tsconfig.json (path aliases) are those of the application, wherever Weft was started.
-      cwd: dirname(app),
-      // Leads a process group: it can be killed with everything that it started, and does not receive our Ctrl-C.
-      detached: true,
-    },
-  )
+  const { program, name, app, env = inheritedEnv(), user } = options
+  const child: ChildProcess = spawn(program.command, program.args, {
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
+    ...asUser(user),
+    env: { ...env, ...homeOf(user), ...program.env, WEFT_APP: app, WEFT_NOTES_FD: '4' },
+    // Relative files and the tsconfig.json (path aliases) are those of the application, wherever Weft was started.
+    cwd: dirname(app),
+    // Leads a process group: it can be killed with everything that it started, and does not receive our Ctrl-C.
+    detached: true,
+  })
   const pid = child.pid ?? 0
   const pipe = child.stdio[3] as unknown as Duplex
   const notes = child.stdio[4] as unknown as Duplex

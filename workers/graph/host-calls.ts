@@ -11,6 +11,8 @@ const CALL_MS = 30_000
 const STUCK_MS = 2_000
 const CHECK_MS = 250
 
+type PickForCall = (graph_id: string, tried: ReadonlySet<GraphHost>) => GraphHost | null
+
 export interface HostCalls {
   /** Passes a call to graph code, and its answer back. `host` is null when none is ready. */
   call(host: GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }>
@@ -18,7 +20,7 @@ export interface HostCalls {
    * As `call`, to a host that `pick` returns. Another host is asked when the code of another slot blocks this one; throws
    * unavailable without a ready host.
    */
-  callAny(pick: (tried: ReadonlySet<GraphHost>) => GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }>
+  callAny(pick: PickForCall, body: Uint8Array): Promise<{ body: Uint8Array }>
   /** A `called` frame of this host. The answer to a call of another host is malformed. */
   onAnswer(host: GraphHost, frame: Frame): void
   /** Fails the calls that wait for a host that has ended. */
@@ -38,8 +40,8 @@ export function openHostCalls(table: RunTable): HostCalls {
   function call(host: GraphHost | null, body: Uint8Array, onStuck?: () => void): Promise<{ body: Uint8Array }> {
     if (host === null) return Promise.reject(fail('unavailable', 'No graph host is ready at the moment'))
     const id = ++lastId
-    // The resource worker has written it, and the slot may read the checkpoints of its thread only.
-    const { thread_id } = JSON.parse(Buffer.from(body).toString()) as Call
+    // The slot may read the checkpoints of its thread only.
+    const { thread_id } = callIn(body)
     const { slot, giveBack } = table.lend(host, thread_id)
     return new Promise((resolve, reject) => {
       const settle = () => {
@@ -75,15 +77,16 @@ export function openHostCalls(table: RunTable): HostCalls {
     })
   }
 
-  async function callAny(pick: (tried: ReadonlySet<GraphHost>) => GraphHost | null, body: Uint8Array) {
+  async function callAny(pick: PickForCall, body: Uint8Array) {
+    const { graph_id } = callIn(body)
     const tried = new Set<GraphHost>()
     for (;;) {
-      const host = pick(tried)
+      const host = pick(graph_id, tried)
       let isLeft = false
       try {
         return await call(host, body, () => (isLeft = true))
       } catch (error) {
-        if (!isLeft || host === null || pick(tried.add(host)) === null) throw error
+        if (!isLeft || host === null || pick(graph_id, tried.add(host)) === null) throw error
       }
     }
   }
@@ -103,3 +106,6 @@ export function openHostCalls(table: RunTable): HostCalls {
     },
   }
 }
+
+/** The resource worker has written it. */
+export const callIn = (body: Uint8Array): Call => JSON.parse(Buffer.from(body).toString()) as Call

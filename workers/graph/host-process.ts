@@ -2,17 +2,15 @@
  * One graph host as its supervisor sees it: a child process that runs user code (child/start.ts), its event loop, and
  * the frames that it may send.
  */
-import { fileURLToPath } from 'node:url'
 import type { Log } from '../../bus/log.js'
 import { type Hello, type LastWords, validateHello, validateLastWords } from '../../schemas/host.js'
 import type { HostUser } from '../child/process.js'
 import { killGroup } from '../child/process.js'
-import { type Child, startChild } from '../child/start.js'
+import { type Child, type Program, startChild } from '../child/start.js'
 import { FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
 import { type HeldTime, openHeldTime } from './held-time.js'
 import { endOf, type HostEnd } from './host-end.js'
 
-const PROGRAM = fileURLToPath(new URL('../host/main.js', import.meta.url))
 const PING_MS = 2_000
 const BLOCKED_MS = 1_000
 /** The frames that the supervisor handles. */
@@ -45,6 +43,8 @@ export interface GraphHost {
 }
 
 export interface HostOptions {
+  /** Called for each host: the application may have changed. */
+  program(): Program
   /** Absolute path of langgraph.json. */
   app: string
   /** The variables of the host; our own, without credentials and settings of ours, when absent. */
@@ -57,11 +57,14 @@ export interface HostOptions {
   onFrame: (host: GraphHost, frame: Frame) => void
   /** The code of a slot has held the event loop for 1 s, 2 s … */
   onBlocked: (host: GraphHost, slot: number, ms: number) => void
+  /** The host takes no further runs. */
+  onRetire: (host: GraphHost) => void
   /** The host has ended, and everything it sent was read. */
   onExit: (host: GraphHost, end: HostEnd) => void
 }
 
-export function startHost({ app, env, memory_mb, user, log, onFrame, onBlocked, onExit }: HostOptions): GraphHost {
+export function startHost(options: HostOptions): GraphHost {
+  const { program, app, env, memory_mb, user, log, onFrame, onBlocked, onRetire, onExit } = options
   let resolveHello: (hello: Hello) => void = () => {}
   let lateness = 0
   let pinged_at = 0
@@ -69,11 +72,10 @@ export function startHost({ app, env, memory_mb, user, log, onFrame, onBlocked, 
   let malformed: HostEnd | null = null
 
   const child = startChild({
-    program: PROGRAM,
+    program: program(),
     name: 'graph host',
     app,
     ...(env === undefined ? {} : { env }),
-    memory_mb,
     user,
     onFrame: onPipe,
     onNote,
@@ -109,7 +111,8 @@ export function startHost({ app, env, memory_mb, user, log, onFrame, onBlocked, 
     else if (frame.kind === FROM_HOST.pong) {
       lateness = frame.count
       pinged_at = 0
-    } else if (RUN_FRAMES.has(frame.kind)) onFrame(host, frame)
+    } else if (frame.kind === FROM_HOST.retire) onRetire(host)
+    else if (RUN_FRAMES.has(frame.kind)) onFrame(host, frame)
     else throw new MalformedFrame('its kind is not known')
   }
   function onNote({ kind, slot, count, body }: Frame): void {

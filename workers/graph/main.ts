@@ -1,25 +1,30 @@
 /** The graph worker of a pool: hosts, supervisor, and the calls that need graph code. */
-import { statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { type Caller, openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
+import type { Log } from '../../bus/log.js'
 import { answerMetrics, sample } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
 import { bytesHandler, jsonHandler, serve } from '../../bus/serve.js'
 import type { Registration } from '../../schemas/announcements.js'
 import { type EmbedCall, validateEmbedCall } from '../../schemas/app-host.js'
 import { type Config, SETTINGS } from '../../schemas/config.js'
+import { type Language, readDescription } from '../../schemas/description.js'
 import type { Hello } from '../../schemas/host.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, rpc } from '../../schemas/subjects.js'
 import { findHostUser } from '../child/process.js'
+import { findPython } from '../child/python.js'
 import { inheritedEnv } from '../child/start.js'
 import { watchAppFiles } from './app-files.js'
 import { openDescriber } from './describer.js'
 import { openEmbedder } from './embedder.js'
-import { startPool } from './pool.js'
+import { callIn } from './host-calls.js'
+import { languagesOf, programOf } from './languages.js'
+import { startPools } from './pools.js'
 import { openSupervisor } from './supervisor.js'
 
 /** A revision of a deployment: its graphs are served from its cutover on, its hosts see these variables alone. */
@@ -48,16 +53,22 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const supervisor = openSupervisor({ config, link, mux, caller, pool, worker: `${pool}-${process.pid}` })
   const loaded_at = Date.now()
   let hostEnds = 0
+  const env = deployed?.env ?? ownEnv(config)
+  const languages = languagesOf(app, env)
+  const python = languages.includes('python') ? (await pythonOf(app, env, config, link.log)).file : null
+  const { host_memory_mb: memory_mb, host_threads: threads } = config
   /** How every child with code of the application is started. */
   const child = {
+    programOf: (language: Language) => programOf(language, { app, env, memory_mb, python, threads }),
     app,
     memory_mb: config.host_memory_mb,
     user: findHostUser(config.host_user),
-    env: deployed?.env ?? ownEnv(config),
+    env,
     log: link.log,
   }
-  const hosts = startPool({
+  const hosts = startPools({
     ...child,
+    languages,
     count: config.hosts,
     onFrame: supervisor.onFrame,
     onBlocked: supervisor.onBlocked,
@@ -123,7 +134,10 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   if (hello.item_index) embedder.start()
   const embed = jsonHandler<EmbedCall>(validateEmbedCall, async call => ({ body: await embedder.embed(call) }))
   const call = bytesHandler(bytes => supervisor.callAny(hosts.pickForCall, bytes))
-  const describe = bytesHandler(async bytes => supervisor.call(await describer.host(), bytes))
+  const describe = bytesHandler(async bytes => {
+    const language = hosts.languageOf(callIn(bytes).graph_id)
+    return supervisor.call(await describer.host(language), bytes)
+  })
   const onThreads = { state: call, history: call, update: call }
   const onGraphs = { draw: describe, schemas: describe, subgraphs: describe }
   // A question about a graph, and the embedder, have dedicated processes.
@@ -147,6 +161,13 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     graphs.map(graph => graph.graph_id),
   )
   return { graphs, reports: hello.graphs, running: supervisor.running }
+}
+
+/** Throws one sentence when the application has Python graphs, and there is no Python for them. */
+function pythonOf(app: string, env: { [name: string]: string | undefined }, { python }: Config, log: Log) {
+  const read = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : null)
+  const description = readDescription({ path: app, env, read })
+  return findPython({ description, given: python, env: process.env, log: line => log.info({ python: line }, 'python') })
 }
 
 /** The variables of hosts that serve no deployment. */

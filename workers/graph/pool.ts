@@ -11,7 +11,7 @@ import type { HostUser } from '../child/process.js'
 import type { Frame } from '../pipe.js'
 import { isStuck, openHostChoice } from './host-choice.js'
 import type { HostEnd } from './host-end.js'
-import { type GraphHost, startHost } from './host-process.js'
+import { type GraphHost, type HostOptions, startHost } from './host-process.js'
 
 /** Pause before a host that never became ready is started again: doubled each time. */
 const RESTART_MS = 100
@@ -33,8 +33,8 @@ export interface HostPool {
    * waited too long for that, with runs of its graph.
    */
   pick(graph_id: string, isSuspect: boolean, waited_ms: number): GraphHost | null
-  /** The host for a call, other than those that were `tried`; null when none is ready. */
-  pickForCall(tried?: ReadonlySet<GraphHost>): GraphHost | null
+  /** The host for a call to this graph, other than those that were `tried`; null when none is ready. */
+  pickForCall(graph_id: string, tried?: ReadonlySet<GraphHost>): GraphHost | null
   /** A host can answer a call now. */
   canAnswer(): boolean
   /** The graph shares no host with other graphs from now on. */
@@ -46,6 +46,7 @@ export interface HostPool {
 }
 
 export interface PoolOptions {
+  program: HostOptions['program']
   app: string
   /** The variables of hosts; those of this process without ours, when absent. */
   env?: { [name: string]: string | undefined }
@@ -63,6 +64,7 @@ export interface PoolOptions {
 }
 
 export function startPool({
+  program,
   app,
   env,
   count,
@@ -77,6 +79,7 @@ export function startPool({
   const hosts = new Set<GraphHost>()
   const starting = new Set<GraphHost>()
   const ready = new Set<GraphHost>()
+  const retired = new Set<GraphHost>()
   const isolated = new Set<string>()
   const wanted = count > 0 ? count : Math.max(1, availableParallelism() - 1)
   const most = Math.max(wanted, availableParallelism()) + 1
@@ -87,6 +90,7 @@ export function startPool({
 
   function start(): GraphHost {
     const host = startHost({
+      program,
       app,
       ...(env === undefined ? {} : { env }),
       memory_mb,
@@ -94,6 +98,7 @@ export function startPool({
       log,
       onFrame,
       onBlocked,
+      onRetire: retire,
       onExit,
     })
     hosts.add(host)
@@ -109,16 +114,20 @@ export function startPool({
     return host
   }
 
+  const countHosts = () => hosts.size - retired.size + restarts
+
   function onExit(host: GraphHost, end: HostEnd): void {
     const wasReady = ready.delete(host)
     hosts.delete(host)
+    // Its replacement was started when it retired.
+    if (retired.delete(host)) return onHostEnd(host, end)
     if (stopping) return onHostEnd(host, end)
     if (end.slot !== 0) log.warn({ host: host.pid, error: end.error, why: end.message }, 'a graph host ended')
-    if (wasReady && hosts.size + restarts < wanted) start()
+    if (wasReady && countHosts() < wanted) start()
     onHostEnd(host, end)
     onChange()
     // A host that never became ready fails again: the pause limits the rate of restarts.
-    if (wasReady || hosts.size + restarts >= wanted) return
+    if (wasReady || countHosts() >= wanted) return
     restarts++
     setTimeout(() => {
       restarts--
@@ -127,10 +136,18 @@ export function startPool({
     pause = Math.min(pause * 2, RESTART_MAX_MS)
   }
 
+  /** The host takes no further runs, is replaced, and is stopped when it has no run. */
+  function retire(host: GraphHost): void {
+    if (!ready.delete(host)) return
+    retired.add(host)
+    log.warn({ host: host.pid }, 'nodes of ended runs occupy this graph host; it is replaced')
+    if (!stopping) start()
+  }
+
   /** True when a host is starting, beside the first `promised` of them. */
   function grow(promised = 0): boolean {
     if (starting.size > promised) return true
-    if (stopping || hosts.size + restarts >= most) return false
+    if (stopping || countHosts() >= most) return false
     start()
     return true
   }
@@ -139,6 +156,7 @@ export function startPool({
 
   const reaper = setInterval(() => {
     const now = Date.now()
+    for (const host of retired) if (host.slots.size === 0) void host.stop()
     for (const host of ready) {
       if (ready.size <= wanted) return
       if (host.slots.size > 0 || host.idle_since > now - SPARE_MS) continue
@@ -164,7 +182,7 @@ export function startPool({
           : 'shared'
       return choice.pick(graph_id, isolation, waited_ms)
     },
-    pickForCall: choice.pickForCall,
+    pickForCall: (_, tried) => choice.pickForCall(tried),
     canAnswer: () => [...ready].some(host => !isStuck(host)),
     isolate(graph_id, why) {
       if (isolated.has(graph_id) || graphCount === 1) return

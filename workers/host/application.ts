@@ -4,10 +4,9 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type AppConfig, type GraphConfig, readAppConfig } from '../../schemas/application.js'
+import { type GraphConfig, readAppConfig, settingsOf } from '../../schemas/application.js'
 import type { Hello } from '../../schemas/host.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
-import { type WebhookSettings, webhookHeaders } from '../../schemas/webhooks.js'
 import { refusalOf, warningOf } from './library-versions.js'
 import {
   importExport,
@@ -101,12 +100,13 @@ export async function loadApplication(path: string): Promise<Application> {
   const graphs = new Map<string, GraphOf>()
   try {
     const app = readAppConfig({ path, env: process.env, read: textOf })
-    const { folder, ttl, item_ttl, index, http, notes } = app
+    const { folder, notes } = app
     // Variables that the process already has take precedence (API: langgraph.json, env).
     for (const [name, value] of Object.entries(app.env)) process.env[name] ??= value
     notes.push(...versionNotes(app.node_version))
-    const webhooks = webhookSettings(app)
-    const entries = app.graphs.map(existing)
+    const settings = settingsOf(app, process.env)
+    // Graphs of Python have hosts of their own.
+    const entries = app.graphs.filter(({ language }) => language === 'javascript').map(existing)
     const files = entries.flatMap(entry => entry.file ?? [])
     await prepareLoading(folder, files, app.node_loader)
     let library: Library | null = null
@@ -121,12 +121,7 @@ export async function loadApplication(path: string): Promise<Application> {
       error: null,
       graphs: [],
       library: version,
-      auth: app.auth !== null,
-      ttl,
-      item_ttl,
-      item_index: index,
-      http,
-      webhooks,
+      ...settings,
       notes,
     }
     const loadIn = loadTimes()
@@ -179,13 +174,6 @@ function loadTimes(): <T>(graph_id: string, file: string, work: Promise<T>) => P
 }
 
 const textOf = (path: string): string | null => (existsSync(path) ? readFileSync(path, 'utf8') : null)
-
-/** Throws a RangeError for a header whose variable is missing: the application is not served without it. */
-const webhookSettings = ({ webhooks, http }: AppConfig): WebhookSettings => ({
-  headers: webhookHeaders(webhooks, process.env),
-  url: webhooks.url,
-  disabled: http.disabled.includes('webhooks'),
-})
 
 const versionNotes = (wanted: string | null): string[] =>
   wanted === null || wanted === process.versions.node.split('.')[0]

@@ -25,6 +25,9 @@ export async function describe(tree: string, path: string): Promise<Description>
     const { graphs, auth } = readAppConfig({ path: file, env: {}, read: path => (path === file ? text : null) })
     if (auth !== null) throw new Error(`${file} names an "auth", which deployments cannot have yet`)
     const bad = graphs.find(graph => graph.error !== null)
+    const python = graphs.find(({ language }) => language === 'python')
+    if (python !== undefined)
+      throw new Error(`${file}: "${python.graph_id}" is a Python graph; deployments run JavaScript and TypeScript only`)
     if (bad !== undefined) throw new Error(`${file}: ${bad.error}`)
     return { file, folder: dirname(found), graphs: graphs.map(({ graph_id }) => graph_id) }
   } catch (error) {

@@ -20,9 +20,17 @@ export function dump(serde: Serializer, value: unknown): Dumped | Promise<Dumped
 
 /** A text without any "lc" member contains nothing that the library would revive. */
 export function revive(serde: Serializer, type: string, bytes: Uint8Array): unknown {
+  if (type === 'null') return null
+  if (type === 'msgpack') return reviveMsgpack(serde, bytes)
   if (type !== 'json') return serde.loadsTyped(type, bytes)
   const text = decoder.decode(bytes)
   return text.includes('"lc":') ? serde.loadsTyped(type, text) : JSON.parse(text)
+}
+
+/** Only a thread that a graph in Python has used needs the reader. */
+async function reviveMsgpack(serde: Serializer, bytes: Uint8Array): Promise<unknown> {
+  const { jsonOfMsgpack } = await import('./msgpack.js')
+  return revive(serde, 'json', encoder.encode(jsonOfMsgpack(bytes)))
 }
 
 function isPlain(value: unknown, depth: number): boolean {

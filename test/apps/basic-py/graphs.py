@@ -1,0 +1,276 @@
+"""The graphs of test/apps/basic in Python, under the same names."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from operator import add
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_stream_writer
+from langgraph.func import entrypoint, task
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import interrupt
+
+
+class Text(TypedDict, total=False):
+    text: Any
+    seen: Any
+
+
+class Numbers(TypedDict, total=False):
+    steps: int
+    numbers: Annotated[list[Any], add]
+
+
+def graph_of(state: Any, node: Any) -> Any:
+    return StateGraph(state).add_node("node", node).add_edge(START, "node").add_edge("node", END)
+
+
+async def see(state: Text) -> Text:
+    return {"seen": state.get("text")}
+
+
+echo = graph_of(Text, see).compile()
+
+
+async def count(state: Numbers) -> Numbers:
+    return {"numbers": [len(state["numbers"]) + 1]}
+
+
+counter = (
+    StateGraph(Numbers)
+    .add_node("count", count)
+    .add_edge(START, "count")
+    .add_conditional_edges("count", lambda state: "count" if len(state["numbers"]) < state.get("steps", 0) else END)
+    .compile()
+)
+
+
+class Chunks(TypedDict, total=False):
+    count: int
+    size: int
+    delay_ms: int
+    done: int
+
+
+async def write_chunks(state: Chunks) -> Chunks:
+    write, filler = get_stream_writer(), "x" * state.get("size", 0)
+    for i in range(state.get("count", 10)):
+        await asyncio.sleep(state.get("delay_ms", 0) / 1000)
+        write({"i": i, "filler": filler} if filler else {"i": i})
+    return {"done": state.get("count", 10)}
+
+
+chunks = graph_of(Chunks, write_chunks).compile()
+
+
+class TooBadError(Exception):
+    pass
+
+
+class Failing(TypedDict, total=False):
+    message: str
+    before: bool
+
+
+def good(state: Failing) -> Failing:
+    return {"before": True}
+
+
+def bad(state: Failing) -> Failing:
+    raise TooBadError(state.get("message") or "too bad")
+
+
+fail = (
+    StateGraph(Failing)
+    .add_node("good", good)
+    .add_node("bad", bad)
+    .add_edge(START, "good")
+    .add_edge("good", "bad")
+    .compile()
+)
+
+
+class Asking(TypedDict, total=False):
+    question: Any
+    answer: Any
+
+
+def put_question(state: Asking) -> Asking:
+    return {"answer": {"given": interrupt({"question": state.get("question") or "why?"})}}
+
+
+ask = graph_of(Asking, put_question).compile()
+
+
+def inside(state: Numbers) -> Numbers:
+    get_stream_writer()({"from": "inside"})
+    return {"numbers": [2]}
+
+
+def asking(state: Numbers) -> Numbers:
+    return {"numbers": [interrupt("a number?")]}
+
+
+inner = (
+    StateGraph(Numbers)
+    .add_node("inside", inside)
+    .add_node("asking", asking)
+    .add_edge(START, "inside")
+    .add_edge("inside", "asking")
+    .compile()
+)
+
+
+def outside(state: Numbers) -> Numbers:
+    return {"numbers": [1]}
+
+
+nested = (
+    StateGraph(Numbers)
+    .add_node("outside", outside)
+    .add_node("sub", inner)
+    .add_edge(START, "outside")
+    .add_edge("outside", "sub")
+    .compile()
+)
+
+
+class Slow(TypedDict, total=False):
+    ms: int
+    done: bool
+
+
+async def wait(state: Slow) -> Slow:
+    await asyncio.sleep(state.get("ms", 1000) / 1000)
+    return {"done": True}
+
+
+slow = graph_of(Slow, wait).compile()
+
+
+def block(state: Slow) -> Slow:
+    time.sleep(state.get("ms", 1000) / 1000)
+    return {"done": True}
+
+
+sync = graph_of(Slow, block).compile()
+
+model_of_tokens = FakeListChatModel(responses=["every token must arrive, also the last one."])
+
+
+async def speak(state: MessagesState) -> Any:
+    return {"messages": [await model_of_tokens.ainvoke(state["messages"])]}
+
+
+model = graph_of(MessagesState, speak).compile()
+model_of_one_word = FakeListChatModel(responses=["streamed"])
+
+
+async def say(state: MessagesState) -> Any:
+    return {"messages": [await model_of_one_word.ainvoke(state["messages"])]}
+
+
+stream = graph_of(MessagesState, say).compile()
+
+
+class Who(TypedDict, total=False):
+    who: str
+
+
+async def factory(config: RunnableConfig) -> Any:
+    who = config.get("configurable", {}).get("who", "nobody")
+    return graph_of(Who, lambda state: {"who": who})
+
+
+class Seen(TypedDict, total=False):
+    ask: int
+    seen_config: Any
+
+
+def show_config(state: Seen, config: RunnableConfig) -> Seen:
+    configurable = {key: value for key, value in config["configurable"].items() if not key.startswith("__")}
+    return {
+        "seen_config": {
+            "configurable": configurable,
+            "context": get_runtime().context,
+            "recursionLimit": config.get("recursion_limit"),
+            "tags": config.get("tags"),
+            "metadata": config["metadata"],
+            "variable": os.environ.get("WEFT_TEST_VARIABLE"),
+            "secrets": [name for name in os.environ if name.startswith(("NATS_", "MONGODB_"))],
+        }
+    }
+
+
+seen_config = graph_of(Seen, show_config).compile()
+
+
+class Files(TypedDict, total=False):
+    notes: Annotated[list[str], add]
+
+
+async def note(state: Files, config: RunnableConfig) -> Files:
+    store = get_runtime().store
+    assert store is not None
+    await store.aput(("notes",), "last", {"text": state["notes"][-1]})
+    found = await store.aget(("notes",), "last")
+    names = await store.alist_namespaces(prefix=("notes",))
+    return {"notes": [found.value["text"] if found else "", *("/".join(name) for name in names)]}
+
+
+stored = graph_of(Files, note).compile()
+
+
+@task
+async def double(value: int) -> int:
+    return value * 2
+
+
+@entrypoint()
+async def functional(value: int) -> int:
+    doubled = await double(value)
+    return doubled + interrupt("how much more?")
+
+
+class Steps(TypedDict, total=False):
+    file: str
+    steps: Annotated[list[int], add]
+
+
+async def step(state: Steps) -> Steps:
+    """Appends the number of its step to a file: a step that is executed twice is there twice."""
+    number = len(state["steps"])
+    with open(state["file"], "a") as file:
+        file.write(f"{number}\n")
+    await asyncio.sleep(0.2)
+    return {"steps": [number]}
+
+
+steps = (
+    StateGraph(Steps)
+    .add_node("step", step)
+    .add_edge(START, "step")
+    .add_conditional_edges("step", lambda state: "step" if len(state["steps"]) < 20 else END)
+    .compile()
+)
+
+
+def leave(state: Slow) -> Slow:
+    os._exit(7)
+
+
+exits = graph_of(Slow, leave).compile()
+
+
+async def hold(state: Slow) -> Slow:
+    time.sleep(state.get("ms", 1000) / 1000)
+    return {"done": True}
+
+
+blocks = graph_of(Slow, hold).compile()

@@ -1,0 +1,83 @@
+/** The languages of an application's graphs, and the program of a host for each. */
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type AppConfig, readAppConfig, settingsOf } from '../../schemas/application.js'
+import { type Language, readDescription } from '../../schemas/description.js'
+import { nodeProgram, type Program } from '../child/start.js'
+
+const JAVASCRIPT_HOST = fileURLToPath(new URL('../host/main.js', import.meta.url))
+/** Below the root of the package: sources run from `dist`, where no Python is. */
+const PYTHON_HOST = fileURLToPath(new URL('../../../workers/host-python/start.py', import.meta.url))
+
+type Env = { [name: string]: string | undefined }
+
+/**
+ * Of the application at `app`, sorted. A file that cannot be read belongs to JavaScript, whose hosts report the reason.
+ */
+export function languagesOf(app: string, env: Env): Language[] {
+  try {
+    const { graphs } = readDescription({ path: app, env, read: textOf })
+    return [...new Set(graphs.map(({ language }) => language))].sort()
+  } catch {
+    return ['javascript']
+  }
+}
+
+export interface ProgramOptions {
+  /** Absolute path of langgraph.json. */
+  app: string
+  /** The variables of the host. */
+  env: Env
+  memory_mb: number
+  /** The interpreter of Python hosts; null without Python graphs. */
+  python: string | null
+  /** Threads of a Python host for synchronous nodes. */
+  threads: number
+}
+
+export function programOf(language: Language, { app, env, memory_mb, python, threads }: ProgramOptions): Program {
+  if (language === 'javascript') return nodeProgram(JAVASCRIPT_HOST, memory_mb)
+  return {
+    command: python ?? 'python3',
+    args: ['-X', 'utf8', PYTHON_HOST],
+    env: {
+      WEFT_DESCRIPTION: descriptionOf(app, env),
+      WEFT_HOST_MEMORY_MB: `${memory_mb}`,
+      WEFT_HOST_THREADS: `${threads}`,
+    },
+  }
+}
+
+/** As host-python/weft_host/description.py reads it. What is wrong with langgraph.json is reported by the host. */
+function descriptionOf(app: string, env: Env): string {
+  const folder = dirname(app)
+  try {
+    const config = readAppConfig({ path: app, env, read: textOf })
+    const { notes, serde } = config
+    const graphs = config.graphs.filter(({ language }) => language === 'python').map(rowOf)
+    const hello = { ...settingsOf(config, { ...config.env, ...env }), notes }
+    return JSON.stringify({ folder, graphs, dependencies: foldersOf(config), env: config.env, hello, serde })
+  } catch (error) {
+    return JSON.stringify({ folder, hello: { error: (error as Error).message } })
+  }
+}
+
+const rowOf = ({ graph_id, description, file, module, name, error, config, context }: AppConfig['graphs'][number]) => ({
+  graph_id,
+  description,
+  place: file ?? module ?? '',
+  name,
+  error,
+  config,
+  context,
+})
+
+/** Local dependencies, and the `src` folders in them: importable although nobody has installed them. */
+const foldersOf = ({ folder, dependencies }: AppConfig): string[] =>
+  dependencies
+    .filter(each => each.startsWith('.'))
+    .flatMap(each => [resolve(folder, each), resolve(folder, each, 'src')])
+    .filter(each => existsSync(each))
+
+const textOf = (path: string): string | null => (existsSync(path) ? readFileSync(path, 'utf8') : null)

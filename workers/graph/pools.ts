@@ -1,0 +1,51 @@
+/** The hosts of an application: a pool of hosts for each language of its graphs, which look like one pool. */
+import type { Language } from '../../schemas/description.js'
+import type { Hello } from '../../schemas/host.js'
+import type { Program } from '../child/start.js'
+import { type HostPool, type PoolOptions, startPool } from './pool.js'
+
+export interface PoolsOptions extends Omit<PoolOptions, 'program'> {
+  languages: readonly Language[]
+  programOf(language: Language): Program
+}
+
+export interface HostPools extends HostPool {
+  /** The language of a graph; that of the first pool for a graph that no host has reported. */
+  languageOf(graph_id: string): Language
+}
+
+export function startPools({ languages, programOf, ...options }: PoolsOptions): HostPools {
+  const start = (language: Language) => startPool({ ...options, program: () => programOf(language) })
+  const pools = new Map(languages.map(language => [language, start(language)]))
+  const all = [...pools.values()]
+  const languageByGraph = new Map<string, Language>()
+  const hellos = languages.map(async language => {
+    const hello = await pools.get(language)!.hello
+    for (const { graph_id } of hello.graphs) languageByGraph.set(graph_id, language)
+    return hello
+  })
+  const languageOf = (graph_id: string) => languageByGraph.get(graph_id) ?? languages[0]!
+  const poolOf = (graph_id: string) => pools.get(languageOf(graph_id))!
+  return {
+    languageOf,
+    hello: Promise.all(hellos).then(merged),
+    hasReadyHost: () => all.some(pool => pool.hasReadyHost()),
+    pick: (graph_id, isSuspect, waited_ms) => poolOf(graph_id).pick(graph_id, isSuspect, waited_ms),
+    pickForCall: (graph_id, tried) => poolOf(graph_id).pickForCall(graph_id, tried),
+    canAnswer: () => all.every(pool => pool.canAnswer()),
+    isolate: (graph_id, why) => poolOf(graph_id).isolate(graph_id, why),
+    all: () => all.flatMap(pool => pool.all()),
+    quiet: () => all.forEach(pool => void pool.quiet()),
+    stop: async () => void (await Promise.all(all.map(pool => pool.stop()))),
+  }
+}
+
+/**
+ * All graphs, and the settings of langgraph.json, which every host reports alike. The version of the library is that of
+ * the first language.
+ */
+function merged(hellos: readonly Hello[]): Hello {
+  const error = hellos.find(hello => hello.error !== null)?.error ?? null
+  const notes = [...new Set(hellos.flatMap(hello => hello.notes ?? []))]
+  return { ...hellos[0]!, error, graphs: hellos.flatMap(({ graphs }) => graphs), notes }
+}
