@@ -61,7 +61,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const child = {
     programOf: (language: Language) => programOf(language, { app, env, memory_mb, python, threads }),
     app,
-    memory_mb: config.host_memory_mb,
+    memory_mb,
     user: findHostUser(config.host_user),
     env,
     log: link.log,
