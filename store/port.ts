@@ -412,8 +412,15 @@ export type Step =
    * `created_at`, and its `updated_at` grows by at least one. `vectors`: as ItemVectors; none when absent or empty.
    */
   | { step: 'items.put'; row: ItemRow; vectors?: Uint8Array }
+  /**
+   * As `items.put`, but fails when an item is stored that has not expired and was not last written at `replaces`; null:
+   * when any is.
+   */
+  | { step: 'items.replace'; row: ItemRow; vectors?: Uint8Array; replaces: number | null }
   /** Removes the item, with `expired_at` only if it has expired by then; never fails. */
   | ({ step: 'items.remove'; app: string; expired_at?: number } & ItemKey)
+  /** Removes the item; fails unless it was last written at `updated_at`. */
+  | ({ step: 'items.take'; app: string; updated_at: number } & ItemKey)
   /** Sets the expiry of items that have not been written since they were read (`updated_at`); never fails. */
   | { step: 'items.touch'; app: string; items: readonly (ItemKey & { updated_at: number; expires_at: number })[] }
   /** Removes checkpoints with their writes; never fails. */

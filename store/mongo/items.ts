@@ -14,26 +14,33 @@ const pathOf = (namespace: readonly string[]): string => namespace.map(label => 
 const labelsOfPath = (path: string): string[] => path.slice(0, -1).split('.')
 const idOfItem = (app: string, { namespace, key }: ItemKey): string => idOf(app, pathOf(namespace), key)
 
-/** Compare-and-set on `updated_at`, because the new value depends on the stored one. */
+/**
+ * Compare-and-set on `updated_at`, because the new value depends on the stored one. With `replaces` false when another
+ * item is stored that has not expired.
+ */
 export async function putItem(
   all: Collections,
   { namespace, ...row }: ItemRow,
   vectors: Uint8Array = new Uint8Array(0),
-): Promise<void> {
+  replaces?: number | null,
+): Promise<boolean> {
   const indexed = vectors.length === 0 ? { _vectors: null, _indexed: null } : { _vectors: vectors, _indexed: true }
   const own = { ...indexed, _keys: itemKeys(JSON.parse(row.value)) }
   const _id = idOfItem(row.app, { namespace, key: row.key })
   for (;;) {
     const stored = await all.items.findOne({ _id }, { projection: { updated_at: 1, expires_at: 1 } })
     if (stored === null) {
-      if (await insert(all, 'items', NOBODY, { ...fields({ ...row, path: pathOf(namespace) }), ...own, _id })) return
+      if (await insert(all, 'items', NOBODY, { ...fields({ ...row, path: pathOf(namespace) }), ...own, _id }))
+        return true
       continue
     }
     const { value, ttl, expires_at, created_at } = row
     const updated_at = Math.max(row.updated_at, stored.updated_at + 1)
     const expired = stored.expires_at !== null && stored.expires_at <= row.updated_at
+    if (replaces !== undefined && !expired && stored.updated_at !== replaces) return false
     const set = { value, ttl, expires_at, updated_at, ...(expired ? { created_at } : {}) }
-    if (await patch(all, 'items', NOBODY, { _id, updated_at: stored.updated_at }, { ...fields(set), ...own })) return
+    if (await patch(all, 'items', NOBODY, { _id, updated_at: stored.updated_at }, { ...fields(set), ...own }))
+      return true
   }
 }
 
@@ -42,6 +49,15 @@ export async function removeItem(all: Collections, { app, expired_at, ...item }:
   if (expired_at !== undefined) filter.expires_at = { $gt: 0, $lte: expired_at }
   const removed = await all.items.findOneAndDelete(filter, { projection: { _parts: 1 } })
   await remove(all, removed?._parts)
+}
+
+/** False unless the item was last written at `updated_at`. */
+export async function takeItem(all: Collections, { app, updated_at, ...item }: Of<'items.take'>): Promise<boolean> {
+  const filter: Filter<Doc> = { _id: idOfItem(app, item), updated_at }
+  const removed = await all.items.findOneAndDelete(filter, { projection: { _parts: 1 } })
+  if (removed === null) return false
+  await remove(all, removed._parts)
+  return true
 }
 
 export async function touchItems(all: Collections, { app, items }: Of<'items.touch'>): Promise<void> {

@@ -7,7 +7,7 @@ import { keysOf } from '../../schemas/contains.js'
 import type { RunWhere, Step, Truncated } from '../port.js'
 import type { CollectionName, Collections } from './collections.js'
 import { type Doc, fields, key, plain } from './documents.js'
-import { putItem, removeItem, touchItems } from './items.js'
+import { putItem, removeItem, takeItem, touchItems } from './items.js'
 import { insert, NOBODY, patch, put, remove } from './parts.js'
 import { removeThread } from './removal.js'
 import { removeBlobs, removeCheckpoints, rollback, save } from './saves.js'
@@ -186,6 +186,9 @@ const WAYS: Ways = {
     await putItem(all, row, vectors)
     return true
   },
+
+  'items.replace': ({ row, vectors, replaces }, all) => putItem(all, row, vectors, replaces),
+  'items.take': (step, all) => takeItem(all, step),
 
   'items.remove': async (step, all) => {
     await removeItem(all, step)

@@ -4,7 +4,7 @@
  * are parameters.
  */
 import { itemKeys, keysOf } from '../../schemas/contains.js'
-import type { RunWhere, Step, Truncated } from '../port.js'
+import type { ItemRow, RunWhere, Step, Truncated } from '../port.js'
 import type { Param } from './database.js'
 import { pathOf } from './reads-items.js'
 import { ASSISTANT, ASSISTANT_VERSION, encode, ITEM, PAYLOAD, plain, RECORD, RUN, THREAD, THREAD_RARE } from './rows.js'
@@ -137,15 +137,18 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
     out.push(['DELETE FROM records WHERE kind = ? AND parent = ?', -1, [kind, parent]])
   },
   'items.put': ({ row, vectors }, _i, out) => {
-    const { app, namespace, key, value, created_at, updated_at, ttl, expires_at } = row
-    const params = [app, pathOf(namespace), key, value, created_at, updated_at, ttl, expires_at]
-    const own = vectors === undefined || vectors.length === 0 ? null : vectors
-    out.push([PUT_ITEM, -1, [...params, own, keysText(itemKeys(JSON.parse(value)))]])
+    out.push([PUT_ITEM, -1, itemParams(row, vectors)])
+  },
+  'items.replace': ({ row, vectors, replaces }, i, out) => {
+    out.push([REPLACE_ITEM, i, [...itemParams(row, vectors), replaces]])
   },
   'items.remove': ({ app, namespace, key, expired_at }, _i, out) => {
     const params = [app, pathOf(namespace), key]
     if (expired_at === undefined) out.push([REMOVE_ITEM, -1, params])
     else out.push([`${REMOVE_ITEM} AND expires_at <= ?`, -1, [...params, expired_at]])
+  },
+  'items.take': ({ app, namespace, key, updated_at }, i, out) => {
+    out.push([`${REMOVE_ITEM} AND updated_at = ?`, i, [app, pathOf(namespace), key, updated_at]])
   },
   'items.touch': ({ app, items }, _i, out) => {
     const rows = items.map(({ namespace, key, ...at }) => [pathOf(namespace), key, at.updated_at, at.expires_at])
@@ -271,11 +274,19 @@ const PUT_ITEM = `${insert('items', [...ITEM, 'vectors', 'keys'])} ON CONFLICT (
   value = excluded.value, updated_at = max(excluded.updated_at, updated_at + 1),
   ttl = excluded.ttl, expires_at = excluded.expires_at, vectors = excluded.vectors,
   keys = excluded.keys`
+const REPLACE_ITEM = `${PUT_ITEM} WHERE items.expires_at <= excluded.updated_at OR items.updated_at = ?`
 const REMOVE_ITEM = 'DELETE FROM items WHERE app = ? AND path = ? AND key = ?'
 const TOUCH_ITEMS = `UPDATE items SET expires_at = touched.value ->> 3 FROM json_each(?2) AS touched
   WHERE app = ?1 AND items.path = touched.value ->> 0 AND items.key = touched.value ->> 1 AND updated_at = touched.value ->> 2`
 const PUT_WRITE = `${WRITE} ON CONFLICT DO NOTHING`
 const REPLACE_WRITE = WRITE.replace('INSERT', 'INSERT OR REPLACE')
+
+function itemParams(row: ItemRow, vectors: Uint8Array | undefined): Param[] {
+  const { app, namespace, key, value, created_at, updated_at, ttl, expires_at } = row
+  const params = [app, pathOf(namespace), key, value, created_at, updated_at, ttl, expires_at]
+  const own = vectors === undefined || vectors.length === 0 ? null : vectors
+  return [...params, own, keysText(itemKeys(JSON.parse(value)))]
+}
 
 /** Null for none. */
 const keysText = (keys: readonly string[]): string | null => (keys.length === 0 ? null : JSON.stringify(keys))

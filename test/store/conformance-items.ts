@@ -48,6 +48,31 @@ export function itemConformance(t: Test, store: Store): void {
     t.equal((await store.items.get(app, { namespace: ['large'], key: 'k' }, NOW))?.value, '{"x":1}')
   })
 
+  t.test('a write under a condition meets the item that its caller has seen', async t => {
+    const { app, put } = maker()
+    const row = await put(['a'], 'k')
+    const next = { ...row, value: '{"x":2}', updated_at: NOW + 10 }
+    const replace = (replaces: number | null, more: Partial<ItemRow> = {}) =>
+      store.apply([{ step: 'items.replace', row: { ...next, ...more }, replaces }])
+    const take = (key: string, updated_at: number) =>
+      store.apply([{ step: 'items.take', app, namespace: ['a'], key, updated_at }])
+    const stored = async (key: string) => (await store.items.get(app, { namespace: ['a'], key }, NOW))?.value
+    t.equal(await replace(null), 0, 'one is stored')
+    t.equal(await replace(NOW - 1), 0, 'another one is stored')
+    t.equal(await stored('k'), '{"x":1}')
+    t.equal(await replace(NOW), -1)
+    t.equal(await stored('k'), '{"x":2}')
+    t.equal(await replace(null, { key: 'new' }), -1)
+    t.equal(await stored('new'), '{"x":2}')
+    await put(['a'], 'old', { ttl: 1, expires_at: NOW + 5 })
+    t.equal(await replace(null, { key: 'old' }), -1, 'an expired one is none')
+    t.equal(await stored('old'), '{"x":2}')
+    t.equal(await take('k', NOW), 0)
+    t.equal(await take('absent', NOW), 0)
+    t.equal(await take('k', NOW + 10), -1)
+    t.equal(await stored('k'), undefined)
+  })
+
   t.test('a put replaces the value, keeps created_at and moves updated_at forward', async t => {
     const { app, put } = maker()
     const row = await put(['a'], 'k', { ttl: 1, expires_at: NOW + 60_000 })

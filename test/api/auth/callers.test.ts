@@ -233,6 +233,17 @@ t.test('crons keep the identity of their creator', async t => {
   t.equal((await as('alice', 'DELETE', `/runs/crons/${cron.cron_id}`)).status, 204)
 })
 
+t.test('reachable from other machines, deployments beside a guarded application need a key', async t => {
+  const open = await startCluster({ app: 'test/apps/auth', flags: ['--host', '0.0.0.0'] })
+  t.teardown(() => open.stop())
+  const ask = sender(open.url)
+  t.equal((await ask('POST', '/threads', {}, bearer('alice'))).status, 200)
+  for (const headers of [bearer('alice'), undefined])
+    t.match(await ask('POST', '/deployments/other/threads', {}, headers), { status: 401, body: { detail: /key/ } })
+  t.match(await ask('POST', '/threads', {}, { 'x-deployment-id': 'other' }), { status: 401, body: { detail: /key/ } })
+  t.match(await send('POST', '/deployments/other/threads', {}), { status: 404 }, 'on loopback as without auth')
+})
+
 t.test('an edge that does not run the auth of the application serves none of it', async t => {
   const roles = await startRoles({ app: 'test/apps/auth' })
   t.teardown(() => roles.stop())

@@ -1,5 +1,5 @@
 /** Writes of items: puts with their vectors, removals, and the sweep of what has expired. */
-import { fail } from '../../../schemas/errors.js'
+import { fail, type WeftError } from '../../../schemas/errors.js'
 import { type ItemPut, type ItemRef, namespaceOf, storable } from '../../../schemas/items.js'
 import type { ItemRow, Step } from '../../../store/port.js'
 import { type Access, seesObject } from '../access.js'
@@ -9,6 +9,7 @@ import { defaultsOf, expiryOf, NO_ITEM, seesItem } from './rules.js'
 
 /** Expired items removed in one commit. */
 const REMOVED = 500
+const TRIES = 50
 const NOT_YOURS = 'Not authorized'
 
 export const removeStep = (app: string, { namespace, key }: ItemRef): Extract<Step, { step: 'items.remove' }> => ({
@@ -26,12 +27,14 @@ export async function putItem(deps: Deps, access: Access, body: ItemPut): Promis
   const [vectors] = await embedItems(deps, access.app, [body])
   const step = await putStep(deps, access.app, body, vectors!)
   if (access.filter === null) await deps.store.apply([step])
-  else
-    await alone(deps, step.row, async stored => {
-      if (stored !== null && !seesItem(access, stored)) throw fail('not_found', NO_ITEM)
-      if (!seesItem(access, step.row)) throw fail('forbidden', NOT_YOURS)
-      await deps.store.apply([step])
-    })
+  else {
+    if (!seesItem(access, step.row)) throw await refusal(deps, access, step.row)
+    await untilDone(deps, access, step.row, stored => ({
+      ...step,
+      step: 'items.replace',
+      replaces: stored?.updated_at ?? null,
+    }))
+  }
   deps.rankings.note(access.app, step.row)
 }
 
@@ -39,23 +42,39 @@ export async function putItem(deps: Deps, access: Access, body: ItemPut): Promis
 export async function removeItem(deps: Deps, access: Access, body: ItemRef): Promise<void> {
   const step = removeStep(access.app, body)
   if (access.filter === null) return void (await deps.store.apply([step]))
-  await alone(deps, step, async stored => {
-    if (stored !== null && !seesItem(access, stored)) throw fail('not_found', NO_ITEM)
-    if (stored === null && !seesObject(access, { namespace: step.namespace, key: step.key }))
-      throw fail('forbidden', NOT_YOURS)
-    await deps.store.apply([step])
+  await untilDone(deps, access, step, stored => {
+    if (stored !== null) return { ...step, step: 'items.take', updated_at: stored.updated_at }
+    if (!seesObject(access, { namespace: step.namespace, key: step.key })) throw fail('forbidden', NOT_YOURS)
+    return null
   })
 }
 
-/** Work on one item, after all work on it that this worker began before. */
-const alone = (
-  { store, serialize }: Deps,
-  { app, namespace, key }: Pick<ItemRow, 'app' | 'namespace' | 'key'>,
-  work: (stored: ItemRow | null) => Promise<void>,
-): Promise<void> =>
-  serialize(JSON.stringify([app, namespace, key]), async () =>
-    work(await store.items.get(app, { namespace, key }, Date.now())),
-  )
+type Ref = Pick<ItemRow, 'app' | 'namespace' | 'key'>
+
+/** Why an item that would not be visible is not stored: another one that is not visible has its key, or none has. */
+async function refusal({ store }: Deps, access: Access, { app, namespace, key }: Ref): Promise<WeftError> {
+  const stored = await store.items.get(app, { namespace, key }, Date.now())
+  return stored !== null && !seesItem(access, stored) ? fail('not_found', NO_ITEM) : fail('forbidden', NOT_YOURS)
+}
+
+/**
+ * Applies a step to the item as it is stored, again when another write came between. Throws `not_found` for a stored item
+ * that is not visible. `stepFor` returns null when nothing is to be done.
+ */
+async function untilDone(
+  { store }: Deps,
+  access: Access,
+  { app, namespace, key }: Ref,
+  stepFor: (stored: ItemRow | null) => Step | null,
+): Promise<void> {
+  for (let i = 0; i < TRIES; i++) {
+    const stored = await store.items.get(app, { namespace, key }, Date.now())
+    if (stored !== null && !seesItem(access, stored)) throw fail('not_found', NO_ITEM)
+    const step = stepFor(stored)
+    if (step === null || (await store.apply([step])) === -1) return
+  }
+  throw fail('unavailable', 'Too many requests change this item at once')
+}
 
 export async function putStep(
   { itemTtls }: Deps,
