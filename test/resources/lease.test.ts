@@ -1,15 +1,20 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { v7 } from 'uuid'
 import type { Context, Reply } from '../../bus/serve.js'
 import type { CallHead, Claim, Lease, Release } from '../../schemas/calls.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { control } from '../../schemas/subjects.js'
+import { root } from '../../scripts/root.js'
 import type { Step, Store } from '../../store/port.js'
+import { HEARTBEAT_MS } from '../../workers/graph/lease-client.js'
+import { CONFIRMED_MS } from '../../workers/host/node-gate.js'
 import type { Deps } from '../../workers/resources/context.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
 import { cancel, REASONS } from '../../workers/resources/runs/cancel.js'
 import { create } from '../../workers/resources/runs/create.js'
-import { openHolders, trackHeartbeats } from '../../workers/resources/runs/holders.js'
+import { openHolders, trackHeartbeats, WATCH_MS } from '../../workers/resources/runs/holders.js'
 import { leases } from '../../workers/resources/runs/lease.js'
 import { checkpoint, save } from '../store/conformance-rows.js'
 import { stage as openStage } from './stage.js'
@@ -17,8 +22,6 @@ import { stage as openStage } from './stage.js'
 interface Handler {
   handle(value: unknown, context: Context): Promise<Reply>
 }
-
-const WATCH_MS = 12_000
 
 /** A resource worker with a clock that the test moves, and one run. */
 async function stage(t: Test, wrap: (store: Store) => Store = store => store) {
@@ -96,6 +99,17 @@ t.test('a heartbeat that arrives during a take-over keeps the run with its holde
   meanwhile = () => heartbeat(lease)
   t.equal((await claim('other')).claim, 'held')
   t.match(await run(), { attempt: 1, worker: 'first', heartbeats: 1 })
+})
+
+t.test('the wait for the next heartbeat begins with the last one, not with the first look after it', async t => {
+  const { clock, claim, heartbeat } = await stage(t)
+  const lease = (await claim('first')).lease!
+  clock.ms += WATCH_MS
+  await heartbeat(lease)
+  clock.ms += WATCH_MS - 1
+  t.equal((await claim('a')).claim, 'held')
+  clock.ms += 1
+  t.equal((await claim('a')).claim, 'taken')
 })
 
 t.test('a worker that takes a run after another taker died does not wait again', async t => {
@@ -205,3 +219,11 @@ t.test(
     t.match(await run(), { status: 'interrupted', attempt: 1 })
   },
 )
+
+t.test('hosts stop starting nodes before their runs may be taken over', async t => {
+  // A heartbeat is confirmed after it was sent, and is stored in between: what the host counts began earlier.
+  t.ok(CONFIRMED_MS < WATCH_MS, 'no node of the old attempt starts beside the new one')
+  t.ok(CONFIRMED_MS >= 2 * HEARTBEAT_MS, 'a lost heartbeat stops no run')
+  const python = readFileSync(join(root, 'workers/host-python/weft_host/node_gate.py'), 'utf8')
+  t.equal(Number(/^CONFIRMED_MS = ([\d_]+)$/m.exec(python)![1]!.replaceAll('_', '')), CONFIRMED_MS, 'also in Python')
+})

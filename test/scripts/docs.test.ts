@@ -66,6 +66,25 @@ t.test('docs/application.md says which versions of LangGraph are served', async 
   t.same(rows, [`before ${OLDEST_LIBRARY}`, `${OLDEST_LIBRARY} to ${NEWEST_LIBRARY}`, `after ${NEWEST_LIBRARY}`])
 })
 
+t.test('docs/promises.md names the test of each promise, and every fault test', async t => {
+  const rows = [...marked('docs/promises.md', 'promises').matchAll(/^\| ([^|]+) \| ([^|]+) \|$/gm)].slice(1)
+  t.ok(rows.length > 0)
+  const named = new Set<string>()
+  for (const [, promise = '', tests = ''] of rows) {
+    const files = [...tests.matchAll(/`([^`]+)`/g)].map(([, file]) => file!)
+    t.ok(files.length > 0, promise)
+    for (const file of files) {
+      t.ok(existsSync(join(root, file)), file)
+      named.add(file)
+    }
+  }
+  const faults = readdirSync(join(root, 'test/faults')).filter(file => file.endsWith('.test.ts'))
+  t.same(
+    faults.filter(file => !named.has(`test/faults/${file}`)),
+    [],
+  )
+})
+
 t.test('README.md has fewer than 200 lines', async t => {
   t.ok(read('README.md').split('\n').length < 200)
 })
