@@ -28,8 +28,8 @@ const STALE_MS = 30_000
 const PAGE = 1_000
 /** Threads removed in one commit; other writes wait for it. */
 const REMOVED = 200
-/** A wake-up that a dead worker holds is published again after this time. */
-const REPEAT_MS = 15_000
+/** A wake-up of a run with a dead holder is published again after this time: the worker that got it may have died, too. */
+const REPEAT_MS = 5_000
 
 /** The sweeps of one worker. */
 export function openSweeps(): readonly Sweep[] {

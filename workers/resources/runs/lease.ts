@@ -48,7 +48,7 @@ export function leaseOf(lease: Lease | undefined): Lease {
   return lease
 }
 
-async function heartbeat({ store }: Deps, { runs }: Heartbeat): Promise<Reply> {
+async function heartbeat({ store, holders }: Deps, { runs }: Heartbeat): Promise<Reply> {
   if (runs.length === 0) return { body: '{"cancel":[],"lost":[]}' }
   await store.apply([{ step: 'runs.beat', runs }])
   const tokens = new Map(runs.map(one => [one.run_id, one.token]))
@@ -56,6 +56,8 @@ async function heartbeat({ store }: Deps, { runs }: Heartbeat): Promise<Reply> {
   const alive = new Set(
     rows.filter(row => row.token === tokens.get(row.run_id) && !isTerminal(row.status)).map(row => row.run_id),
   )
+  // The wait for the next one begins now, not when a sweep or a claim looks at the run.
+  for (const row of rows) if (alive.has(row.run_id)) holders.isDead(row)
   return {
     body: JSON.stringify({
       cancel: rows.filter(row => row.cancel !== null && alive.has(row.run_id)).map(row => row.run_id),
