@@ -17,6 +17,7 @@ import { type Lane, openLane } from './lane.js'
 import type { Log } from './log.js'
 import { MAX_BODY, openIncoming, windowsOf } from './parts.js'
 import { isKey, seal } from './seal.js'
+import type { Span, Tracer } from './trace.js'
 
 export interface Context {
   head: CallHead
@@ -57,6 +58,8 @@ export interface ServeOptions {
   isReady?: (verb: string) => boolean
   /** Where bodies in parts wait for their turn; a lane of its own when absent. */
   lane?: Lane
+  /** Makes a span of each call whose caller is traced. */
+  tracer?: Tracer | null
 }
 
 /** Large bodies that are received and handled at once: a few states, whose commit holds up others for a moment only. */
@@ -111,7 +114,7 @@ export function serve(
   prefix: string,
   group: string,
   handlers: { [verb: string]: Handler },
-  { isReady = () => true, lane = newLane() }: ServeOptions = {},
+  { isReady = () => true, lane = newLane(), tracer = null }: ServeOptions = {},
 ): Served {
   const { nc, log } = link
   const inbox = link.inbox()
@@ -240,17 +243,20 @@ export function serve(
     running.add(mine)
     const started = performance.now()
     let status = 200
+    const span = spanOf(call)
     try {
       const handler = Object.hasOwn(handlers, call.verb) ? handlers[call.verb] : undefined
       if (handler === undefined) throw fail('not_found', `No such call: ${prefix}.${call.verb}`)
       const value = handler.json === undefined ? bytes : decodeAs(bytes, handler.json)
-      const { head, from, deadline } = call
+      const { from, deadline } = call
+      const head = span === null ? call.head : { ...call.head, traceparent: span.traceparent }
       const reply = await (handler.handle as Handle<unknown>)(value, { head, from: from.inbox, deadline, log })
       status = reply.head?.status ?? 200
       answers.send(call, { status, ...reply.head }, reply.body)
     } catch (error) {
       status = refuse(call, error as Error, call.head)
     } finally {
+      span?.end(status >= 500 ? `status ${status}` : null)
       running.delete(mine)
       if (running.size === 0) onIdle?.()
       if (log.isLevelEnabled('debug')) {
@@ -258,6 +264,12 @@ export function serve(
         log.debug({ call: `${prefix}.${call.verb}`, status, ms, request_id: call.head.request_id }, 'call')
       }
     }
+  }
+
+  /** A call is traced when its caller is. */
+  function spanOf({ verb, head: { traceparent: parent, request_id } }: Call): Span | null {
+    if (tracer === null || parent === undefined) return null
+    return tracer.start(`${prefix}.${verb}`, { parent, attributes: { 'weft.request_id': request_id } })
   }
 
   function refuse(to: Pick<Call, 'from' | 'id'>, error: Error, head?: CallHead): number {

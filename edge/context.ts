@@ -2,6 +2,7 @@
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Follower } from '../bus/follow.js'
+import type { Tracer } from '../bus/trace.js'
 import type { Versions } from '../bus/versions.js'
 import type { AppConfig } from '../schemas/application.js'
 import type { Disconnect } from '../schemas/calls.js'
@@ -38,6 +39,8 @@ export interface Edge {
   /** Slows down clients that guess the control key. */
   penalty: Penalty
   versions: Versions
+  /** Null when nothing is traced. */
+  tracer: Tracer | null
   /** Requests of each route. */
   traffic: Traffic
   metrics: { collect(edge: Edge): Promise<Sample[]> }

@@ -4,6 +4,7 @@ import type { Link } from '../bus/connect.js'
 import { openFollower } from '../bus/follow.js'
 import type { Lifecycle } from '../bus/lifecycle.js'
 import { openMux } from '../bus/mux.js'
+import { openTracer } from '../bus/trace.js'
 import { readVersions } from '../bus/versions.js'
 import type { AppConfig } from '../schemas/application.js'
 import type { Config } from '../schemas/config.js'
@@ -69,6 +70,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     clients: openClients(config.streams_per_address),
     penalty,
     versions: readVersions(),
+    tracer: await openTracer(config, 'edge', link.log),
     traffic: openTraffic(ROUTES),
     metrics: figures,
     openapi: {},
@@ -119,6 +121,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
       while (edge.open.size > 0 && Date.now() < until) await new Promise(done => setTimeout(done, 20))
       server.close()
       close()
+      await edge.tracer?.close()
     },
   })
   return { port: server.port }

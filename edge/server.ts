@@ -6,6 +6,7 @@
 
 import * as uWS from 'uWebSockets.js'
 import { type AddressInfo, createServer } from 'node:net'
+import type { Tracer } from '../bus/trace.js'
 import { isLoopback } from '../schemas/loopback.js'
 import type { Edge } from './context.js'
 import { CHALLENGE, NO_KEY } from './control.js'
@@ -68,6 +69,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (typeof found === 'string') return exchange.refuse('method_not_allowed', undefined, { Allow: found })
     const { route } = found
     countWhenOver(exchange, route)
+    if (edge.tracer !== null) trace(edge.tracer, exchange, route)
     exchange.params = decodeParams(found)
     if (route.control && received.key === '') return exchange.refuse('unauthorized', NO_KEY, CHALLENGE)
     if (edge.guard.refuses(exchange, route)) return
@@ -208,6 +210,21 @@ const NO_HOST = 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones
 const SHORT_BODY = 4 * 1024 * 1024
 
 const bodyLimit = ({ values }: Route): number => (values ? Number.POSITIVE_INFINITY : SHORT_BODY)
+
+/** The span of a request lasts as long as its answer; what the request causes is part of it. */
+function trace(tracer: Tracer, exchange: Exchange, { method, path }: Route): void {
+  const span = tracer.start(`${method} ${path}`, {
+    kind: 'server',
+    parent: exchange.traceparent || undefined,
+    attributes: { 'http.request.method': method, 'http.route': path, 'weft.request_id': exchange.requestId },
+  })
+  exchange.traceparent = span.traceparent
+  const { onOver } = exchange
+  exchange.onOver = () => {
+    span.end(exchange.status >= 500 ? `status ${exchange.status}` : null)
+    onOver?.()
+  }
+}
 
 /** The control plane is also served below its prefix; no other route is. */
 function pathOf({ path, mount }: Exchange): string {

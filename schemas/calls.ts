@@ -69,6 +69,8 @@ export interface AnswerHead {
     resumable: boolean
     temporary: boolean
     resumable_until_id: number | null
+    /** The span that created the run. */
+    traceparent?: string
   }
   headers?: { [name: string]: string }
   /** rpc.threads.socket_command: the body is an EdgeAction (schemas/protocol-v2.ts). */

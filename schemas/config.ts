@@ -229,6 +229,21 @@ export const SETTINGS = {
     '',
     'Key of webhook signatures; when empty, generated at the first start and stored in the data folder (with MongoDB: in the database).',
   ),
+  otlp_endpoint: setting(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    '',
+    'Address of a collector of OpenTelemetry that accepts OTLP over HTTP, as `http://localhost:4318`; without it nothing is traced.',
+  ),
+  otlp_headers: setting(
+    'OTEL_EXPORTER_OTLP_HEADERS',
+    '',
+    'Headers for the collector: `name=value`, comma-separated and percent-encoded.',
+  ),
+  trace_ratio: setting(
+    'OTEL_TRACES_SAMPLER_ARG',
+    1,
+    'Part of the traces that begin here and are recorded, from 0 to 1; a `traceparent` of the client decides for its own.',
+  ),
   test: setting(
     'WEFT_TEST',
     false,
@@ -248,6 +263,7 @@ export const SECRET_SETTINGS = [
   'encryption_key',
   'aes_key',
   'webhook_secret',
+  'otlp_headers',
 ] as const satisfies readonly (keyof typeof SETTINGS)[]
 
 /** The environment without the variables of secret settings. */
@@ -274,6 +290,7 @@ export function readConfig(
     throw new RangeError('WEFT_CONTROL_KEY must have at least 16 characters')
   if (!LOG_FORMATS.includes(out.log_format as LogFormat))
     throw new RangeError(`LOG_FORMAT must be ${LOG_FORMATS.join(', ')}, not "${out.log_format}"`)
+  if ((out.trace_ratio as number) > 1) throw new RangeError('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1')
   out.public_url = addressOf(out.public_url as string)
   return Object.freeze(out) as Config
 }

@@ -197,10 +197,12 @@ export interface RunRow {
   key_id: string | null
   /** The authenticated caller (schemas/auth.ts AuthUser) as JSON text; clients never get it. */
   auth_user: string | null
+  /** The span that created it (W3C traceparent); null: not traced. Clients never get it. */
+  traceparent: string | null
 }
 
 /** A run without its payload. */
-export type RunSummary = Omit<RunRow, 'kwargs' | 'result' | 'auth_user'>
+export type RunSummary = Omit<RunRow, 'kwargs' | 'result' | 'auth_user' | 'traceparent'>
 
 /** A running run as its heartbeats change it. */
 export type RunningRun = Pick<RunRow, 'run_id' | 'attempt' | 'heartbeats'>

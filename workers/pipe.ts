@@ -28,6 +28,8 @@ export const FROM_HOST = {
   failed: 10,
   /** The host takes no further runs and ends when it is idle: nodes of ended runs occupy it. */
   retire: 11,
+  /** Nodes of a traced run have ended. Body: HostSpans as JSON. */
+  spans: 12,
   // These use a second pipe, which also works while the event loop is blocked (host/watchdog.ts).
   /** The code of `slot` holds the event loop. count = milliseconds so far; repeated each second. */
   held: 7,
@@ -53,6 +55,12 @@ export const TO_HOST = {
   call: 20,
   /** The leases of all runs were confirmed. id = when the heartbeat was sent (monotonicMs). */
   confirm: 21,
+} as const
+
+/** flags of a `start` frame. */
+export const START = {
+  /** The run is traced: the host measures its nodes. */
+  traced: 1,
 } as const
 
 /** flags of a `chunk` frame. */

@@ -7,6 +7,7 @@ import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { v7 as uuid } from 'uuid'
 import type { CallHead } from '../../schemas/calls.js'
 import { ERRORS, type ErrorCode, errorBody, fail, WeftError } from '../../schemas/errors.js'
+import { TRACEPARENT } from '../../schemas/trace.js'
 import type { Key } from '../keys.js'
 import type { Cors } from './cors.js'
 import { type Mount, unmount } from './mount.js'
@@ -43,7 +44,6 @@ const REASONS: { [status: number]: string } = {
   503: 'Service Unavailable',
 }
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/
-const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 /** RFC 7240: preferences are a comma list. */
 const MINIMAL = /(^|[,;\s])return="?minimal"?($|[,;\s])/i
 const MAX_IDEMPOTENCY_KEY = 256
@@ -77,6 +77,8 @@ export class Exchange {
   releaseBody: () => void = () => {}
   /** True once the answer is complete, or the client left: nothing more can be sent. */
   over = false
+  /** Of the span of this request, else as the client gave it; '' for none. */
+  traceparent: string
   /** Of the answer; 0 while there is none. */
   status = 0
   /** When the head of the request had arrived, in ms of `performance.now()`. */
@@ -106,7 +108,8 @@ export class Exchange {
     this.path = path
     this.mount = mount
     this.url = `http://${this.received.host}${req.getUrl()}${this.query === '' ? '' : `?${this.query}`}`
-    const { requestId } = this.received
+    const { requestId, traceparent } = this.received
+    this.traceparent = TRACEPARENT.test(traceparent) ? traceparent : ''
     this.requestId = REQUEST_ID.test(requestId) ? requestId : uuid()
     if (this.isChunked) this.received.close = true
   }
@@ -134,7 +137,7 @@ export class Exchange {
       throw fail('invalid', 'X-Deployment-Id: expected 1 to 64 letters, digits, "_" or "-"')
     if (this.query !== '') head.query = this.query
     if (this.received.configurable !== null) head.headers = this.received.configurable
-    if (TRACEPARENT.test(this.received.traceparent)) head.traceparent = this.received.traceparent
+    if (this.traceparent !== '') head.traceparent = this.traceparent
     const { idempotencyKey } = this.received
     if (idempotencyKey.length > MAX_IDEMPOTENCY_KEY)
       throw fail(

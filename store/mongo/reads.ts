@@ -120,7 +120,7 @@ const recordReads = ({ one, rows }: Find): Store['records'] => {
 
 /** A run without its payload. */
 const SUMMARY: FindOptions = {
-  projection: { kwargs: 0, result: 0, auth_user: 0, '_parts.kwargs': 0, '_parts.result': 0 },
+  projection: { kwargs: 0, result: 0, auth_user: 0, traceparent: 0, '_parts.kwargs': 0, '_parts.result': 0 },
 }
 const OLDEST = { created_at: 1, _id: 1 } as const
 const NEWEST = { created_at: -1, _id: -1 } as const

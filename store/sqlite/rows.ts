@@ -112,7 +112,7 @@ export const RECORD = [
 export const ITEM = ['app', 'path', 'key', 'value', 'created_at', 'updated_at', 'ttl', 'expires_at'] as const
 
 /** The columns of a run that are in the table `payloads`. */
-export const PAYLOAD = ['kwargs', 'result', 'auth_user'] as const satisfies (keyof RunRow)[]
+export const PAYLOAD = ['kwargs', 'result', 'auth_user', 'traceparent'] as const satisfies (keyof RunRow)[]
 
 type Codec = { to: (value: never) => Param; from: (value: Param) => unknown }
 

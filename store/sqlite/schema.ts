@@ -207,6 +207,9 @@ const VERSIONS = [
   CREATE INDEX runs_of_key ON runs (key_id)
     WHERE key_id IS NOT NULL AND status IN ('accepting', 'pending', 'running');
   `,
+  `
+  ALTER TABLE payloads ADD COLUMN traceparent TEXT;
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

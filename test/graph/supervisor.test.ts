@@ -21,7 +21,7 @@ async function stage() {
   const mux = openMux(link)
   const caller = openCaller(link)
   const pool = token<'pool'>('pool', 'default')
-  const supervisor = openSupervisor({ config: readConfig({}), link, mux, caller, pool, worker: 'w' })
+  const supervisor = openSupervisor({ config: readConfig({}), link, mux, caller, pool, worker: 'w', tracer: null })
   const fakeHost = () => {
     const sent: Partial<Frame>[] = []
     const host = {

@@ -217,9 +217,10 @@ export function conformance(
         error: '{"error":"E","message":"m"}',
         kwargs: '{"input":{"__proto__":1}}',
         auth_user: '{"identity":"alice"}',
+        traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       })
       t.same(await store.runs.get(row.run_id), row)
-      const { kwargs: _, result: __, auth_user: ___, ...summary } = row
+      const { kwargs: _, result: __, auth_user: ___, traceparent: ____, ...summary } = row
       t.same(await store.runs.summary([row.run_id, 'absent']), [summary])
       t.same(await store.runs.summary([]), [])
       t.equal(await store.runs.get('absent'), null)

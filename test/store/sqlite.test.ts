@@ -177,6 +177,7 @@ t.test('a database of an earlier schema is brought up to date', async t => {
     DROP INDEX items_indexed;
     ALTER TABLE items DROP COLUMN vectors;
     ALTER TABLE payloads DROP COLUMN auth_user;
+    ALTER TABLE payloads DROP COLUMN traceparent;
     DROP INDEX runs_of_key;
     ALTER TABLE runs DROP COLUMN key_id;
     PRAGMA user_version = 6;

@@ -9,6 +9,7 @@ import type { Log } from '../../bus/log.js'
 import { answerMetrics, sample } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
 import { bytesHandler, jsonHandler, serve } from '../../bus/serve.js'
+import { openTracer } from '../../bus/trace.js'
 import type { Registration } from '../../schemas/announcements.js'
 import { type EmbedCall, validateEmbedCall } from '../../schemas/app-host.js'
 import { type Config, SETTINGS } from '../../schemas/config.js'
@@ -50,7 +51,9 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const pool = poolOf(config)
   const mux = openMux(link)
   const caller = openCaller(link)
-  const supervisor = openSupervisor({ config, link, mux, caller, pool, worker: `${pool}-${process.pid}` })
+  const tracer = await openTracer(config, 'graphs', link.log)
+  if (tracer !== null) life.push({ name: 'traces', stop: () => tracer.close() })
+  const supervisor = openSupervisor({ config, tracer, link, mux, caller, pool, worker: `${pool}-${process.pid}` })
   const loaded_at = Date.now()
   let hostEnds = 0
   const env = deployed?.env ?? ownEnv(config)

@@ -1,6 +1,7 @@
 /** The runs of a supervisor: by run id from the claim until the store has their end, by slot while a host has them. */
 import type { Publisher } from '../../bus/publish.js'
 import type { Job } from '../../bus/queue.js'
+import type { Span } from '../../bus/trace.js'
 import type { AnswerHead } from '../../schemas/calls.js'
 import type { RunId } from '../../schemas/ids.js'
 import { firstIdOf } from '../../schemas/subjects.js'
@@ -40,6 +41,8 @@ export interface ActiveRun {
   stopReason: StopReason | null
   graceTimer: NodeJS.Timeout | null
   limitTimer: NodeJS.Timeout | null
+  /** Null when the run is not traced. */
+  span: Span | null
   /** Resolves when the run has left this process. */
   left: Promise<void>
   resolveLeft: () => void
@@ -72,6 +75,7 @@ export function newActiveRun(
     stopReason: null,
     graceTimer: null,
     limitTimer: null,
+    span: null,
     left,
     resolveLeft,
   }

@@ -10,9 +10,11 @@ import type { Mux } from '../../bus/mux.js'
 import { openPublisher } from '../../bus/publish.js'
 import { type Puller, pull } from '../../bus/queue.js'
 import { openRings } from '../../bus/ring.js'
+import type { Tracer } from '../../bus/trace.js'
 import type { Config } from '../../schemas/config.js'
 import { type Pool, type RunId, token } from '../../schemas/ids.js'
-import { FROM_HOST, type Frame, monotonicMs, TO_HOST } from '../pipe.js'
+import { validateHostSpans } from '../../schemas/trace.js'
+import { FROM_HOST, type Frame, monotonicMs, readJson, START, TO_HOST } from '../pipe.js'
 import { type Claimed, openClaims } from './claims.js'
 import { openHandBack } from './hand-back.js'
 import { openHostAsks } from './host-asks.js'
@@ -46,6 +48,7 @@ export interface SupervisorOptions {
   caller: Caller
   pool: Pool
   worker: string
+  tracer: Tracer | null
 }
 
 export interface Supervisor {
@@ -70,7 +73,7 @@ export interface Supervisor {
   stop(ms: number): Promise<void>
 }
 
-export function openSupervisor({ config, link, mux, caller, pool, worker }: SupervisorOptions): Supervisor {
+export function openSupervisor({ config, link, mux, caller, pool, worker, tracer }: SupervisorOptions): Supervisor {
   const { log } = link
   const rings = openRings()
   const table = openRunTable()
@@ -110,12 +113,22 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     }
     const publisher = openPublisher(link, mux, rings, { run: run_id, attempt, resumable, budget, onSpent })
     const run = newActiveRun(run_id, lease, claimed, publisher)
+    traceRun(run)
     table.runs.set(run_id, run)
     if (!graphs.has(lease.graph_id) && !claimed.cancelled) return misplaced.giveBack(run)
     table.waiting.add(run)
     if (claimed.cancelled) stopping.stop(run, 'cancel')
     else if (!open) handBack.giveBack(run, NOT_HERE)
     else assign(run)
+  }
+
+  /** The span of a run lasts until its end is stored, or until it was given back. */
+  function traceRun(run: ActiveRun): void {
+    const { run_id, graph_id, thread_id, attempt, traceparent: parent } = run.lease
+    if (tracer === null || parent === undefined) return
+    const attributes = { 'weft.run_id': run_id, 'weft.thread_id': thread_id, 'weft.attempt': attempt }
+    run.span = tracer.start(`run ${graph_id}`, { kind: 'consumer', parent, attributes })
+    void run.left.then(() => run.span?.end())
   }
 
   /** Starts a waiting run in a host, if there is one for it. */
@@ -126,7 +139,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     table.assign(run, host)
     const { run_id, thread_id, attempt, graph_id } = run.lease
     log.info({ run_id, thread_id, graph_id, attempt, host: host.pid }, 'run started')
-    host.send({ kind: TO_HOST.start, slot: run.slot, id: run.confirmed_at, body: run.start })
+    const flags = run.span?.isRecorded ? START.traced : 0
+    host.send({ kind: TO_HOST.start, slot: run.slot, flags, id: run.confirmed_at, body: run.start })
     run.start = null
     limitTime(run, host)
   }
@@ -173,8 +187,14 @@ export function openSupervisor({ config, link, mux, caller, pool, worker }: Supe
     else if (frame.kind === FROM_HOST.chunk) {
       if (!publishEvents(run, frame)) foreign++
     } else if (frame.kind === FROM_HOST.failed) logFailure(log, run, frame)
+    else if (frame.kind === FROM_HOST.spans) recordNodes(run, frame)
     else if (frame.kind === FROM_HOST.finish) finish(run, frame)
     else foreign++
+  }
+
+  function recordNodes(run: ActiveRun, { body }: Frame): void {
+    const { spans } = readJson(body, validateHostSpans)
+    if (run.span !== null) tracer?.record(spans, run.span)
   }
 
   function finish(run: ActiveRun, frame: Frame): void {

@@ -72,6 +72,7 @@ interface Left {
 }
 
 export async function finish(run: RunState, outcome: Outcome, left: Left = {}): Promise<void> {
+  run.spans?.flush()
   run.ended = true
   const save = (await run.saver?.outbox.take()) ?? NOTHING
   // The save in flight can also fail.

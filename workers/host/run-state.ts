@@ -4,6 +4,7 @@ import type { StartHead } from '../../schemas/host.js'
 import type { Graph } from './application.js'
 import type { RunEvents } from './events.js'
 import type { NodeGate } from './node-gate.js'
+import type { NodeSpans } from './node-spans.js'
 import type { Host } from './port.js'
 import type { WeftSaver } from './storage/saver.js'
 import type { EventBuffer } from './stream.js'
@@ -20,6 +21,8 @@ export interface RunState {
   /** Null for a temporary run. */
   saver: WeftSaver | null
   graph: Graph | null
+  /** Null unless the run is traced. */
+  spans: NodeSpans | null
   /** The last values that the graph yielded. */
   values: { last: unknown } | null
   /** The graph yielded an interrupt; the state holds the interrupt. */

@@ -5,6 +5,7 @@
 
 import type { StartHead } from '../../schemas/host.js'
 import type { JsonObject } from '../../schemas/json.js'
+import type { HostSpans } from '../../schemas/trace.js'
 import { CHUNK, FROM_HOST } from '../pipe.js'
 import type { Graph } from './application.js'
 import { withCustomOrigins } from './custom-origins.js'
@@ -14,6 +15,7 @@ import { configOf, dropSelection, inputOf, isNewest } from './input.js'
 import { hasTaskModes } from './library-versions.js'
 import type { Library } from './loading.js'
 import { modesOf } from './modes.js'
+import { measureNodes } from './node-spans.js'
 import { type Host, Refused, transportOf } from './port.js'
 import { type Job, pump, writerOf } from './pump.js'
 import { errorOf } from './render.js'
@@ -43,6 +45,8 @@ export interface RunOptions {
   slot: number
   /** Time of the last confirmation of its lease (monotonic). */
   confirmed_at: number
+  /** The nodes are measured. */
+  traced: boolean
   start: StartHead
   newest: Uint8Array
   /** Called after the finish frame is sent. */
@@ -50,7 +54,7 @@ export interface RunOptions {
 }
 
 /** Executes a run. */
-export function startRun(host: Host, { slot, confirmed_at, start, newest, done }: RunOptions): Run {
+export function startRun(host: Host, { slot, confirmed_at, traced, start, newest, done }: RunOptions): Run {
   const abort = new AbortController()
   const events = eventBuffer({
     firstId: start.first_id,
@@ -69,6 +73,7 @@ export function startRun(host: Host, { slot, confirmed_at, start, newest, done }
     v2: start.events ? runEvents(events, start.graph_id) : null,
     saver: null,
     graph: null,
+    spans: traced ? measureNodes(spans => host.send({ kind: FROM_HOST.spans, slot, body: textOf({ spans }) })) : null,
     values: null,
     paused: false,
     lost: false,
@@ -156,7 +161,8 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
     streamMode: modes.direct ? ['values'] : modes.library,
   }
   if (modes.direct) options.writer = writerOf(run, modes, library)
-  if (modes.tools !== null) options.callbacks = [modes.tools.handler]
+  const handlers = [modes.tools?.handler, run.spans?.handler].filter(handler => handler !== undefined)
+  if (handlers.length > 0) options.callbacks = handlers
   const streamed = modes.custom_origins ? withCustomOrigins(run.graph, library) : run.graph
   return { graph: streamed, input, options, modes }
 }
@@ -180,6 +186,8 @@ function saverOf(run: RunState, library: Library, newest: Uint8Array, metadata: 
   })
   return run.saver
 }
+
+const textOf = (spans: HostSpans): Uint8Array => Buffer.from(JSON.stringify(spans))
 
 /** The user's graph stays unchanged, because runs of one graph overlap. Subgraphs inherit through the library. */
 export function withSaver(graph: Graph, saver: unknown, store?: object): Graph {

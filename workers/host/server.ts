@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream'
 import type { Call, StartHead } from '../../schemas/host.js'
 import { unpack } from '../../schemas/packed.js'
-import { FROM_HOST, type Frame, frameWriter, readFrames, STOP, TO_HOST } from '../pipe.js'
+import { FROM_HOST, type Frame, frameWriter, readFrames, START, STOP, TO_HOST } from '../pipe.js'
 import { openAdmission } from './admission.js'
 import type { Application } from './application.js'
 import { answerCall } from './call.js'
@@ -61,7 +61,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
   }
   let inUse = 0
   const count = (change: number) => watchdog.busy((inUse += change))
-  const admission = openAdmission(({ slot, id, body }) => {
+  const admission = openAdmission(({ slot, flags, id, body }) => {
     const { head, rest } = unpack<StartHead>(body)
     const done = () => {
       runs.delete(slot)
@@ -71,7 +71,9 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
     count(1)
     runs.set(
       slot,
-      watchdog.enter(slot, () => startRun(host, { slot, confirmed_at: id, start: head, newest: rest, done })),
+      watchdog.enter(slot, () =>
+        startRun(host, { slot, confirmed_at: id, traced: flags === START.traced, start: head, newest: rest, done }),
+      ),
     )
   })
   const handlers: { [kind: number]: (frame: Frame) => void } = {

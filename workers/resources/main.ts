@@ -7,6 +7,7 @@ import { openMux } from '../../bus/mux.js'
 import { type Handler, newLane, serve } from '../../bus/serve.js'
 import { watchStreams } from '../../bus/stream-watch.js'
 import { ensureStreams } from '../../bus/streams.js'
+import { openTracer } from '../../bus/trace.js'
 import type { Config } from '../../schemas/config.js'
 import { event } from '../../schemas/subjects.js'
 import type { Store } from '../../store/port.js'
@@ -87,6 +88,8 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   }
   life.push({ name: 'rankings', stop: () => deps.rankings.close() })
   watchOutages(holders, link, life)
+  const tracer = await openTracer(config, 'resources', link.log)
+  if (tracer !== null) life.push({ name: 'traces', stop: () => tracer.close() })
   await followAnnouncements(deps, life)
   const nouns = {
     assistants: assistants(deps),
@@ -107,7 +110,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   for (const noun in nouns) all[noun] = inApplication(deps.apps, nouns[noun as keyof typeof nouns])
   const lane = newLane()
   for (const [noun, handlers] of Object.entries(all)) {
-    const served = serve(link, `rpc.${noun}`, noun, handlers, { lane })
+    const served = serve(link, `rpc.${noun}`, noun, handlers, { lane, tracer })
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
   }
   // Another worker may have changed a deployment: drop the cached ones.

@@ -193,6 +193,7 @@ const leaseFields = (run: RunRow) => ({
   resumable: run.resumable,
   temporary: run.temporary,
   resumable_until_id: run.resumable_until_id,
+  ...(run.traceparent === null ? {} : { traceparent: run.traceparent }),
 })
 
 /** StartHead (schemas/host.ts) as JSON text; stored JSON is inserted as it is. */

@@ -29,6 +29,8 @@ export interface Target {
   key?: CallHead['key']
   /** Request headers for `config.configurable`. */
   headers?: { [name: string]: string }
+  /** The span of the caller. */
+  traceparent?: string
   /** A stateless run brings its thread, with this metadata beside its own. Null: the run is for an existing thread. */
   brings: JsonObject | null
 }
@@ -45,6 +47,7 @@ export function targetOf(head: CallHead): Target {
     key: head.key,
     access: { assistants: accessOf(head, 'assistants:read'), threads: accessOf(head, 'threads:create_run') },
     headers: head.headers,
+    traceparent: head.traceparent,
     brings: thread_id === undefined ? {} : null,
   }
 }
@@ -84,7 +87,7 @@ interface Given extends Target {
 export function newRun(
   body: RunCreate,
   assistant: AssistantRow,
-  { pool, run_id, thread_id, mode, brings, temporary, user, key, headers }: Given,
+  { pool, run_id, thread_id, mode, brings, temporary, user, key, headers, traceparent }: Given,
 ): RunRow {
   const now = Date.now()
   const { graph_id, assistant_id } = assistant
@@ -134,5 +137,6 @@ export function newRun(
     result: null,
     key_id: key?.id ?? null,
     auth_user: user == null ? null : JSON.stringify(user),
+    traceparent: traceparent ?? null,
   }
 }

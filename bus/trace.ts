@@ -1,0 +1,123 @@
+/**
+ * Traces: one from the request through calls, the claim and the host to each node, sent to a collector over OTLP/HTTP.
+ * Off without OTEL_EXPORTER_OTLP_ENDPOINT: then there is no tracer, and the SDK is not loaded.
+ */
+import type { Attributes, Context, SpanKind as Kind, SpanContext } from '@opentelemetry/api'
+import type { Config } from '../schemas/config.js'
+import type { HostSpan } from '../schemas/trace.js'
+import { TRACEPARENT } from '../schemas/trace.js'
+import type { Log } from './log.js'
+
+export interface Span {
+  /** Of this span, for what is caused by it. */
+  traceparent: string
+  /** False: what is caused by it need not be measured. */
+  isRecorded: boolean
+  /** `error`: a sentence; absent or null: none. Only the first call counts. */
+  end(error?: string | null): void
+}
+
+export interface SpanOptions {
+  /** What the span does for others; internal when absent. */
+  kind?: 'server' | 'consumer'
+  /** The traceparent of its cause. */
+  parent?: string | undefined
+  attributes?: Attributes
+}
+
+export interface Tracer {
+  start(name: string, options?: SpanOptions): Span
+  /** Spans that were measured elsewhere, as parts of `parent`. */
+  record(spans: readonly HostSpan[], parent: Span): void
+  /** Sends what is left. */
+  close(): Promise<void>
+}
+
+const CLOSE_MS = 2_000
+
+/** Null when tracing is off. */
+export async function openTracer(config: Config, role: string, log: Log): Promise<Tracer | null> {
+  if (config.otlp_endpoint === '') return null
+  const [api, sdk, { resourceFromAttributes }, { OTLPTraceExporter }] = await Promise.all([
+    import('@opentelemetry/api'),
+    import('@opentelemetry/sdk-trace'),
+    import('@opentelemetry/resources'),
+    import('@opentelemetry/exporter-trace-otlp-http'),
+  ])
+  api.diag.setLogger(
+    {
+      error: message => log.warn({ detail: message }, 'traces could not be sent'),
+      warn() {},
+      info() {},
+      debug() {},
+      verbose() {},
+    },
+    { logLevel: api.DiagLogLevel.ERROR, suppressOverrideMessage: true },
+  )
+  const exporter = new OTLPTraceExporter({
+    url: `${config.otlp_endpoint.replace(/\/$/, '')}/v1/traces`,
+    headers: headersOf(config.otlp_headers),
+  })
+  const provider = new sdk.TracerProvider({
+    resource: resourceFromAttributes({ 'service.name': 'weft', 'weft.role': role }),
+    sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(config.trace_ratio) }),
+    spanProcessors: [new sdk.BatchSpanProcessor({ exporter })],
+  })
+  const tracer = provider.getTracer('weft')
+  const { ROOT_CONTEXT, trace, SpanStatusCode, SpanKind } = api
+  const kinds: { [kind: string]: Kind } = { server: SpanKind.SERVER, consumer: SpanKind.CONSUMER }
+
+  function contextOf(traceparent: string | undefined): Context {
+    const parent = traceparent === undefined ? null : parse(traceparent)
+    return parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent)
+  }
+
+  return {
+    start(name, { kind, parent, attributes = {} } = {}) {
+      const options = { attributes, kind: kind === undefined ? SpanKind.INTERNAL : kinds[kind]! }
+      const span = tracer.startSpan(name, options, contextOf(parent))
+      return {
+        traceparent: format(span.spanContext()),
+        isRecorded: span.isRecording(),
+        end(error = null) {
+          if (!span.isRecording()) return
+          if (error !== null) span.setStatus({ code: SpanStatusCode.ERROR, message: error })
+          span.end()
+        },
+      }
+    },
+    record(spans, parent) {
+      const contexts = new Map<string, string>()
+      for (const { id, parent: above, name, start, end, error } of spans) {
+        const within = (above === null ? undefined : contexts.get(above)) ?? parent.traceparent
+        const span = tracer.startSpan(name, { startTime: start }, contextOf(within))
+        contexts.set(id, format(span.spanContext()))
+        if (error !== null) span.setStatus({ code: SpanStatusCode.ERROR, message: error })
+        span.end(end)
+      }
+    },
+    close: () =>
+      Promise.race([
+        provider.shutdown().catch(error => log.warn({ err: error }, 'the last traces could not be sent')),
+        new Promise<void>(done => setTimeout(done, CLOSE_MS).unref()),
+      ]),
+  }
+}
+
+const format = ({ traceId, spanId, traceFlags }: SpanContext): string =>
+  `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`
+
+function parse(traceparent: string): SpanContext | null {
+  if (!TRACEPARENT.test(traceparent)) return null
+  const [, traceId = '', spanId = '', flags = ''] = traceparent.split('-')
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true }
+}
+
+/** `name=value` pairs, comma-separated and percent-encoded, as the variable of the same name has them. */
+const headersOf = (text: string): { [name: string]: string } =>
+  Object.fromEntries(
+    text.split(',').flatMap(pair => {
+      const at = pair.indexOf('=')
+      return at < 1 ? [] : [[pair.slice(0, at).trim(), decodeURIComponent(pair.slice(at + 1).trim())]]
+    }),
+  )

@@ -1,0 +1,128 @@
+/** One trace from the request to each node, as a collector of OpenTelemetry receives it. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { startCluster } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+
+t.setTimeout(90_000)
+
+interface Received {
+  traceId: string
+  spanId: string
+  parentSpanId?: string
+  name: string
+  kind: number
+  status: { code?: number; message?: string }
+  startTimeUnixNano: string
+  endTimeUnixNano: string
+  role: string
+}
+interface Attribute {
+  key: string
+  value: { stringValue?: string }
+}
+
+/** A collector that accepts OTLP over HTTP as JSON. */
+async function openCollector(t: Test) {
+  const spans: Received[] = []
+  const keys = new Set<string | undefined>()
+  let changed = () => {}
+  const server = createServer(async (request, response) => {
+    const parts: Buffer[] = []
+    for await (const part of request) parts.push(part as Buffer)
+    keys.add(request.headers['x-key'] as string | undefined)
+    const { resourceSpans = [] } = JSON.parse(Buffer.concat(parts).toString()) as {
+      resourceSpans?: { resource: { attributes: Attribute[] }; scopeSpans: { spans: Omit<Received, 'role'>[] }[] }[]
+    }
+    for (const { resource, scopeSpans } of resourceSpans) {
+      const role = resource.attributes.find(({ key }) => key === 'weft.role')?.value.stringValue ?? ''
+      for (const scope of scopeSpans) spans.push(...scope.spans.map(span => ({ ...span, role })))
+    }
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+    changed()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    keys,
+    spans,
+    /** The spans of a trace, once all these names are among them. */
+    async trace(traceId: string, names: string[]): Promise<Received[]> {
+      for (;;) {
+        const next = new Promise<void>(done => (changed = done))
+        const found = spans.filter(span => span.traceId === traceId)
+        if (names.every(name => found.some(span => span.name === name))) return found
+        await next
+      }
+    },
+  }
+}
+
+const ids = (n: number) => ({ traceId: `${n}`.repeat(32).slice(0, 32), spanId: `${n}`.repeat(16).slice(0, 16) })
+
+t.test('a traced request', async t => {
+  const collector = await openCollector(t)
+  const cluster = await startCluster({
+    app: 'test/apps/basic',
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_HEADERS: 'x-key=a%20b' },
+  })
+  t.teardown(() => cluster.stop())
+  const client = lines[0]!.connect(cluster.url)
+  const { thread_id } = await client.threads.create()
+  const wait = (n: number, graph: string, input: object) => {
+    const { traceId, spanId } = ids(n)
+    return fetch(`${cluster.url}/threads/${thread_id}/runs/wait`, {
+      method: 'POST',
+      headers: { traceparent: `00-${traceId}-${spanId}-01` },
+      body: JSON.stringify({ assistant_id: graph, input, multitask_strategy: 'enqueue' }),
+    })
+  }
+  const request = 'POST /threads/:thread_id/runs/wait'
+
+  await t.test('is one trace: request, call, run, nodes, nodes of subgraphs', async t => {
+    // The second run waits for the end of the first, and is woken by it.
+    const [first] = await Promise.all([wait(1, 'nested', {}), wait(2, 'counter', { steps: 2 })])
+    t.equal(first!.status, 200)
+    const spans = await collector.trace(ids(1).traceId, [request, 'rpc.runs.create', 'run nested'])
+    const named = (name: string) => spans.find(span => span.name === name)!
+    const parentOf = ({ parentSpanId }: Received) => spans.find(({ spanId }) => spanId === parentSpanId)
+    t.equal(named(request).parentSpanId, ids(1).spanId, 'below the span of the client')
+    t.equal(named(request).role, 'edge')
+    t.equal(parentOf(named('rpc.runs.create'))?.name, request)
+    t.equal(named('rpc.runs.create').role, 'resources')
+    t.equal(parentOf(named('run nested'))?.name, 'rpc.runs.create')
+    t.equal(named('run nested').role, 'graphs')
+    const nodes = spans.filter(span => span.role === 'graphs' && span.name !== 'run nested')
+    const outer = nodes.filter(span => parentOf(span)?.name === 'run nested')
+    const inner = nodes.filter(span => outer.includes(parentOf(span)!))
+    t.ok(outer.length >= 1, 'nodes of the graph')
+    t.ok(inner.length >= 1, 'nodes of its subgraph')
+    for (const node of nodes) {
+      const above = parentOf(node)!
+      t.ok(
+        BigInt(node.startTimeUnixNano) >= BigInt(above.startTimeUnixNano),
+        `${node.name} begins within ${above.name}`,
+      )
+      t.ok(BigInt(node.endTimeUnixNano) >= BigInt(node.startTimeUnixNano))
+    }
+    const second = await collector.trace(ids(2).traceId, [request, 'run counter'])
+    t.ok(second.filter(({ role }) => role === 'graphs').length > 1, 'a run that waited is in the trace of its request')
+  })
+
+  await t.test('a node that fails has its error', async t => {
+    await wait(3, 'fail', {})
+    const spans = await collector.trace(ids(3).traceId, ['run fail'])
+    t.ok(spans.some(({ status }) => status.code === 2 && status.message?.includes('too bad')))
+  })
+
+  await t.test('the headers of the collector are sent, and runs do not show the trace', async t => {
+    t.same([...collector.keys], ['a b'])
+    t.notMatch(JSON.stringify(await client.runs.list(thread_id)), ids(1).traceId)
+  })
+})
