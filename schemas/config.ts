@@ -32,6 +32,11 @@ export const SETTINGS = {
     512,
     'Megabytes of a graph host: its JavaScript heap, or all memory of a Python host; a run that needs more is charged an attempt.',
   ),
+  host_node: setting(
+    'WEFT_HOST_NODE',
+    '',
+    'Path of the Node.js (20 or newer) that executes graph hosts, and installs, builds and probes of deployments; that of Weft when empty.',
+  ),
   host_reads_per_second: setting(
     'WEFT_HOST_READS_PER_SECOND',
     5000,

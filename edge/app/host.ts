@@ -7,7 +7,7 @@ import type { Config } from '../../schemas/config.js'
 import { fail } from '../../schemas/errors.js'
 import { unpack } from '../../schemas/packed.js'
 import { type AppHost, openAppHost } from '../../workers/child/app-host.js'
-import { findHostUser } from '../../workers/child/process.js'
+import { findHostNode, findHostUser } from '../../workers/child/process.js'
 
 export interface EdgeAppHost {
   /**
@@ -27,10 +27,12 @@ interface Options {
 /** Null when the application brings nothing that an edge runs. Throws an Error with one sentence when it cannot be loaded. */
 export async function startEdgeAppHost({ config, application, log }: Options): Promise<EdgeAppHost | null> {
   if (application.auth === null) return null
+  const user = findHostUser(config.host_user)
   const host = openAppHost({
     app: application.path,
     memory_mb: config.host_memory_mb,
-    user: findHostUser(config.host_user),
+    user,
+    node: findHostNode(config.host_node, user).path,
     log,
   })
   const { error } = await host.hello

@@ -256,7 +256,19 @@ t.test('the description', async t => {
 t.test('the probe', async t => {
   const env = { PATH: process.env.PATH ?? '', TOKEN: 'there' }
   const check = (tree: string, say: (level: string, text: string) => void = quiet) =>
-    probe({ app: join(tree, 'langgraph.json'), env, memory_mb: 256, redactor, user: null, mark: 'probe.1' }, never, say)
+    probe(
+      {
+        app: join(tree, 'langgraph.json'),
+        env,
+        memory_mb: 256,
+        redactor,
+        user: null,
+        node: process.execPath,
+        mark: 'probe.1',
+      },
+      never,
+      say,
+    )
   t.same(await check(folder(t, application('x'))), [{ graph_id: 'agent', description: null }])
   t.equal((await check(folder(t, aliasedApplication))).length, 1, 'path aliases and relative files are found')
   const throwing = folder(t, {
@@ -315,7 +327,10 @@ t.test('another user for builds and probes', { skip: !isRoot }, async t => {
   })
   chmodSync(app, 0o755)
   const probing = { app: join(app, 'langgraph.json'), env: { PATH: process.env.PATH ?? '' }, memory_mb: 256 }
-  await t.rejects(probe({ ...probing, redactor, user, mark: 'probe.2' }, never, quiet), /permission denied.*ours\/key/)
+  await t.rejects(
+    probe({ ...probing, redactor, user, node: process.execPath, mark: 'probe.2' }, never, quiet),
+    /permission denied.*ours\/key/,
+  )
 
   const artefacts = await openArtefacts(join(place, 'artefacts'))
   const key = 'b'.repeat(64)

@@ -9,6 +9,7 @@ import t, { type Test } from 'tap'
 import { openLog } from '../../bus/log.js'
 import { readConfig } from '../../schemas/config.js'
 import type { DeployAdvance, DeployTask } from '../../schemas/deploy-calls.js'
+import { findHostNode } from '../../workers/child/process.js'
 import { openDeployer } from '../../workers/deploy/deployer.js'
 import type { Driver } from '../../workers/deploy/driver.js'
 import { openRevisionLog } from '../../workers/deploy/log.js'
@@ -58,6 +59,7 @@ const openDriver = (folder: string, retire: (pool: string) => Promise<void> = as
     // Nothing listens there: a replica never becomes ready.
     nats_url: 'nats://127.0.0.1:1',
     user: null,
+    node: findHostNode('', null),
     ours: process.env,
     sources: { local: [], allowed: parseAllowed('') },
     versions: { weft: '0', langgraph: '0' },

@@ -39,6 +39,8 @@ export interface AppHostOptions {
   env?: { [name: string]: string | undefined }
   memory_mb: number
   user: HostUser | null
+  /** Path of the Node.js that executes it; our own when absent. */
+  node?: string
   log: Log
 }
 
@@ -51,7 +53,7 @@ interface Pending {
 /** Longer than the child gives the code of the application (host/app/main.ts). */
 const CALL_MS = 7_000
 
-export function openAppHost({ app, env, memory_mb, user, log }: AppHostOptions): AppHost {
+export function openAppHost({ app, env, memory_mb, user, node, log }: AppHostOptions): AppHost {
   const pending = new Map<number, Pending>()
   let lastId = 0
   let child: Child
@@ -64,7 +66,7 @@ export function openAppHost({ app, env, memory_mb, user, log }: AppHostOptions):
 
   function start(): void {
     child = startChild({
-      program: nodeProgram(PROGRAM, memory_mb),
+      program: nodeProgram(PROGRAM, memory_mb, node),
       name: 'app host',
       app,
       ...(env === undefined ? {} : { env }),

@@ -27,9 +27,9 @@ export interface Program {
   env: { [name: string]: string }
 }
 
-/** `file`: absolute path of a program for Node.js. */
-export const nodeProgram = (file: string, memory_mb: number): Program => ({
-  command: process.execPath,
+/** `file`: absolute path of a program for the Node.js at `node`, our own when absent. */
+export const nodeProgram = (file: string, memory_mb: number, node = process.execPath): Program => ({
+  command: node,
   args: ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, file],
   env: {},
 })

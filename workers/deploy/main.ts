@@ -2,14 +2,14 @@
 import { readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { join, resolve } from 'node:path'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import type { Config } from '../../schemas/config.js'
 import type { DeployWakeUp } from '../../schemas/deploy-calls.js'
 import { DEPLOY_TASKS, event } from '../../schemas/subjects.js'
-import { findHostUser } from '../child/process.js'
+import { findHostNode, findHostUser } from '../child/process.js'
 import { parseAllowed } from '../outbound.js'
 import { openDeployer } from './deployer.js'
 import { openRevisionLog, type RevisionLog } from './log.js'
@@ -27,6 +27,7 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
   const release = await ownFolder(folder)
   life.push({ name: 'folder of deployments', stop: release })
   const user = findHostUser(config.host_user)
+  const node = findHostNode(config.host_node, user)
   if (user === null && process.getuid?.() === 0)
     log.warn('builds and graphs of deployments run as root; WEFT_HOST_USER names another user')
   const client = openTaskClient(caller, `${hostname()}:${folder}`)
@@ -44,7 +45,8 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
     config,
     nats_url: graphs_url,
     user,
-    ours: process.env,
+    node,
+    ours: config.host_node === '' ? process.env : withFirst(process.env, dirname(node.path)),
     sources: { local: localSources(config.local_sources), allowed: parseAllowed(config.allow_hosts) },
     versions: versions(),
     log,
@@ -81,6 +83,11 @@ function readWakeUp(data: Uint8Array): string | null {
     return null
   }
 }
+
+const withFirst = (env: NodeJS.ProcessEnv, folder: string): NodeJS.ProcessEnv => ({
+  ...env,
+  PATH: [folder, ...(env.PATH ? [env.PATH] : [])].join(delimiter),
+})
 
 function versions(): { weft: string; langgraph: string } {
   // Three folders up from the compiled file.

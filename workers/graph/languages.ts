@@ -30,14 +30,17 @@ export interface ProgramOptions {
   /** The variables of the host. */
   env: Env
   memory_mb: number
+  /** Path of the Node.js of JavaScript hosts. */
+  node: string
   /** The interpreter of Python hosts; null without Python graphs. */
   python: string | null
   /** Threads of a Python host for synchronous nodes. */
   threads: number
 }
 
-export function programOf(language: Language, { app, env, memory_mb, python, threads }: ProgramOptions): Program {
-  if (language === 'javascript') return nodeProgram(JAVASCRIPT_HOST, memory_mb)
+export function programOf(language: Language, options: ProgramOptions): Program {
+  const { app, env, memory_mb, node, python, threads } = options
+  if (language === 'javascript') return nodeProgram(JAVASCRIPT_HOST, memory_mb, node)
   return {
     command: python ?? 'python3',
     args: ['-X', 'utf8', PYTHON_HOST],

@@ -41,12 +41,12 @@ interface Builder {
 export const markOf = (folder: string): string => `${hash('sha256', folder).slice(0, 24)}.`
 
 export function openBuilder(
-  { folder, config, ours, versions, sources, user }: ProcessOptions,
+  { folder, config, ours, versions, sources, user, node }: ProcessOptions,
   artefacts: Artefacts,
 ): Builder {
   /** Variables that installs and builds inherit. */
   const passed = config.build_env.split(',').map(name => name.trim())
-  const runtime = `weft ${versions.weft} langgraph ${versions.langgraph} node ${process.versions.modules} ${process.platform}-${process.arch}`
+  const runtime = `weft ${versions.weft} langgraph ${versions.langgraph} node ${node.modules} ${process.platform}-${process.arch}`
 
   async function build(step: Step, onCommit: (commit: string) => Promise<void>) {
     const { task, signal } = step
@@ -111,6 +111,7 @@ export function openBuilder(
           memory_mb: size.memory_mb,
           redactor,
           user,
+          node: node.path,
           mark,
         },
         signal,

@@ -2,7 +2,7 @@
 import type { Log } from '../../../bus/log.js'
 import type { Config } from '../../../schemas/config.js'
 import type { EnvOf } from '../../../schemas/deploy-calls.js'
-import type { HostUser } from '../../child/process.js'
+import type { HostNode, HostUser } from '../../child/process.js'
 import type { RevisionLog } from '../log.js'
 import type { Sources } from './source.js'
 
@@ -14,6 +14,8 @@ export interface ProcessOptions {
   nats_url: string
   /** User of builds and probes; our own when null. */
   user: HostUser | null
+  /** Executes probes; the commands of builds find it first. */
+  node: HostNode
   /** Environment of this process; children inherit a few variables of it. */
   ours: NodeJS.ProcessEnv
   sources: Sources

@@ -24,18 +24,20 @@ interface Probe {
   memory_mb: number
   redactor: Redactor
   user: HostUser | null
+  /** Path of the Node.js that executes it. */
+  node: string
   /** Of the processes that the graphs start (leftovers.ts). */
   mark: string
 }
 
 /** Resolves to the graphs. Throws a Fault that names the graphs that cannot be loaded. */
 export async function probe(
-  { app, env, memory_mb, redactor, user, mark }: Probe,
+  { app, env, memory_mb, redactor, user, node, mark }: Probe,
   signal: AbortSignal,
   say: Say,
 ): Promise<Graph[]> {
   throwIfStopped(signal)
-  const child = spawn(process.execPath, ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, PROGRAM], {
+  const child = spawn(node, ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, PROGRAM], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     ...asUser(user),
     env: { ...env, ...homeOf(user), WEFT_APP: app, [MARK]: mark },
