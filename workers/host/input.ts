@@ -64,7 +64,9 @@ function mirrored(configurable: JsonObject, context: unknown): { context?: unkno
   const isMap = typeof context === 'object' && context !== null && !Array.isArray(context)
   if (context === undefined || context === null || (isMap && Object.keys(context).length === 0))
     return user.length > 0 ? { context: Object.fromEntries(user) } : {}
-  if (isMap && user.length === 0) return { context, configurable: { ...context, ...configurable } }
+  // A context is the client's: it says nothing about who called.
+  const mirror = isMap ? Object.entries(context).filter(([key]) => !key.startsWith('langgraph_auth_')) : []
+  if (isMap && user.length === 0) return { context, configurable: { ...Object.fromEntries(mirror), ...configurable } }
   return { context }
 }
 

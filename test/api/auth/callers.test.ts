@@ -108,6 +108,23 @@ t.test('the graph sees its caller, whatever the client sends', async t => {
   t.notOk(/langgraph_auth/.test(JSON.stringify(metadata)), 'nor does a checkpoint')
 })
 
+t.test('a context does not make a caller', async t => {
+  const open = await startCluster({ app: 'test/apps/basic' })
+  t.teardown(() => open.stop())
+  const context = { langgraph_auth_user: { identity: 'mallory' }, langgraph_auth_user_id: 'mallory', mine: 1 }
+  const body = { assistant_id: 'seen_config', input: {}, context }
+  const seen = (answer: { body: unknown }) =>
+    (answer.body as { seen_config: { configurable: object } }).seen_config.configurable
+  const unknown = seen(await sender(open.url)('POST', '/runs/wait', body))
+  t.match(unknown, { mine: 1 })
+  t.notOk(JSON.stringify(unknown).includes('langgraph_auth'), 'nobody called')
+  t.match(seen(await as('alice', 'POST', '/runs/wait', body)), {
+    mine: 1,
+    langgraph_auth_user_id: 'alice',
+    langgraph_auth_user: { identity: 'alice' },
+  })
+})
+
 t.test('a thread that a run makes belongs to its caller', async t => {
   const thread_id = randomUUID()
   const create = { assistant_id: 'echo', input: { text: 'x' }, if_not_exists: 'create' }
