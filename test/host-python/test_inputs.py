@@ -44,8 +44,13 @@ def test_a_request_sets_neither_callbacks_nor_internal_keys():
 
 
 def test_the_user_has_attributes_and_keys():
-    config = config_of(start({"configurable": {"langgraph_auth_user": {"identity": "ada", "role": "x"}}}), {})
-    user = config["configurable"]["langgraph_auth_user"]
+    caller = {"identity": "ada", "role": "x", "permissions": ["read"]}
+    config = config_of({**start({}), "user": caller}, {})
+    configurable = config["configurable"]
+    assert configurable["langgraph_auth_user_id"] == "ada"
+    assert configurable["langgraph_auth_permissions"] == ["read"]
+    assert "langgraph_auth_user" not in str(config["metadata"])
+    user = configurable["langgraph_auth_user"]
     assert (user.identity, user["identity"], user.role, user.get("none"), "role" in user) == (
         "ada",
         "ada",
@@ -73,6 +78,9 @@ def test_configurable_and_context_mirror_each_other():
     bare: dict[str, Any] = {"thread_id": "t"}
     assert context_of(bare, {"model": "c"}) == ({"model": "c"}, False)
     assert bare == {"thread_id": "t", "model": "c"}
+    nobody: dict[str, Any] = {"thread_id": "t"}
+    context_of(nobody, {"model": "c", "langgraph_auth_user_id": "mallory"})
+    assert nobody == {"thread_id": "t", "model": "c"}
     assert context_of(configurable, {"model": "c"}) == ({"model": "c"}, False)
     assert configurable["model"] == "m"
 

@@ -90,8 +90,12 @@ def config_of(start: JsonObject, execution: JsonObject) -> JsonObject:
     for name, kind in (("tags", list), ("run_name", str), ("max_concurrency", int), ("recursion_limit", int)):
         if isinstance(given.get(name), kind):
             config[name] = given[name]
-    if isinstance(user := configurable.get("langgraph_auth_user"), dict):
-        configurable["langgraph_auth_user"] = User(cast(JsonObject, user))
+    # API: assistants-crons-store 6.7. What a client sent under these names was removed when the run was created.
+    if isinstance(user := start.get("user"), dict):
+        caller = cast(JsonObject, user)
+        configurable["langgraph_auth_user"] = User(caller)
+        configurable["langgraph_auth_user_id"] = caller["identity"]
+        configurable["langgraph_auth_permissions"] = caller["permissions"]
     return config
 
 
@@ -102,7 +106,9 @@ def context_of(configurable: JsonObject, context: Any) -> tuple[Any, bool]:
         return (own or None), True
     if isinstance(context, dict) and not own:
         for key, value in cast(JsonObject, context).items():
-            configurable.setdefault(key, value)
+            # A context is the client's: it says nothing about who called.
+            if not key.startswith("langgraph_auth_"):
+                configurable.setdefault(key, value)
     return cast(Any, context), False
 
 
