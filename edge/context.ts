@@ -49,6 +49,13 @@ export interface Edge {
   controlKey: ControlKey
   keys: Keys
   guard: Guard
+  /** Components of user interfaces. */
+  bundles: {
+    get(
+      graph: string,
+      make: () => Promise<ReadonlyMap<string, Uint8Array>>,
+    ): Promise<ReadonlyMap<string, Uint8Array> | null>
+  }
   /** The OpenAPI document of this application and that of deployments, once somebody has asked for them. */
   openapi: { own?: Promise<string>; deployment?: Promise<string> }
   /** Runs the `auth` of the built-in application; null if it has none. */

@@ -33,6 +33,7 @@ import { cancelRun } from './streams/run-cancel.js'
 import { createRun, joinStream, joinWait } from './streams/runs.js'
 import { joinThread } from './streams/thread-stream.js'
 import { info, ok, ready, root } from './system.js'
+import { component, componentFile, openBundles } from './ui.js'
 import { openWatch } from './watch.js'
 import { openWheel } from './wheel.js'
 
@@ -74,6 +75,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     traffic: openTraffic(ROUTES),
     metrics: figures,
     openapi: {},
+    bundles: openBundles(link.log),
     library: openLibrary(link, caller),
     controlKey: openControlKey(config, caller),
     keys,
@@ -145,6 +147,8 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   info: exchange => info(edge, exchange),
   metrics: exchange => metrics(edge, exchange),
   openapi: exchange => openapi(edge, exchange),
+  ui: (exchange, route, body) => component(edge, exchange, route, body),
+  'ui-file': exchange => componentFile(edge, exchange),
   docs: exchange => docs(edge, exchange),
   'docs-file': exchange => docsFile(edge, exchange),
 })

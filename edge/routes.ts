@@ -27,6 +27,8 @@ export type AnswerKind =
   | 'openapi'
   | 'docs'
   | 'docs-file'
+  | 'ui'
+  | 'ui-file'
 
 export interface Row {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -90,6 +92,8 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/openapi.json', answer: 'openapi', subject: '', auth: 'public' },
   { method: 'GET', path: '/docs', answer: 'docs', subject: '', auth: 'public' },
   { method: 'GET', path: '/docs/:file', answer: 'docs-file', subject: '', auth: 'public' },
+  { method: 'POST', path: '/ui/:assistant_id', answer: 'ui', subject: rpc('assistants', 'get'), auth: ['assistants:read'] },
+  { method: 'GET', path: '/ui/:graph_id/:file', answer: 'ui-file', subject: '', auth: 'public' },
   { method: 'POST', path: '/internal/truncate', answer: 'json', subject: rpc('system', 'truncate'), auth: 'public', test: true },
 
   { method: 'POST', path: '/assistants', answer: 'json', subject: rpc('assistants', 'create'), auth: ['assistants:create'] },
@@ -228,7 +232,6 @@ function groupsOf(path: string): readonly RouteGroup[] {
 const NOT_SERVED: readonly [path: RegExp, what: string][] = [
   [/^\/mcp\/?$/, 'MCP'],
   [/^\/a2a\/[^/]+$|^\/\.well-known\/agent-card\.json$/, 'A2A'],
-  [/^\/ui\/./, 'user interface components'],
 ]
 
 /** The sentence for a path of the API that is not served yet; null for any other, also for one that is switched off. */

@@ -60,6 +60,7 @@ interface Bodies {
   VersionSearch: VersionSearch
   GraphDrawing: { nodes: JsonObject[]; edges: JsonObject[] }
   GraphSchemas: { graph_id: string; [name: `${string}_schema`]: JsonObject | null }
+  ComponentName: { name: string & tags.MinLength<1> }
   Cron: Cron
   CronsFound: Partial<Cron>[]
   CronCount: CronCount

@@ -59,6 +59,8 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'GET /openapi.json': { summary: 'This document', answer: 'Object' },
   'GET /docs': { summary: 'This document, for readers', answer: { types: ['text/html'] } },
   'GET /docs/:file': { summary: 'The files of that page', answer: { types: ['text/javascript', 'text/css'] } },
+  'POST /ui/:assistant_id': { summary: 'The elements that load a component', body: 'ComponentName', answer: { types: ['text/html'] } },
+  'GET /ui/:graph_id/:file': { summary: 'A file of a component', answer: { types: ['text/javascript', 'text/css', 'image/*', 'font/*'] } },
   'POST /internal/truncate': { summary: 'Empties the store (tests only)', body: 'Truncate', answer: null },
 
   'POST /assistants': { summary: 'Create an assistant', body: 'AssistantCreate', answer: 'Assistant' },

@@ -123,6 +123,7 @@ t.test('a second application below its prefix', async t => {
       'POST /threads/:thread_id/runs/crons': cron,
       'PATCH /runs/crons/:cron_id': { enabled: false },
       'POST /assistants/:assistant_id/latest': { version: 1 },
+      'POST /ui/:assistant_id': { name: 'x' },
     }
     for (const prefix of ['runs', 'runs/stream', 'runs/wait'])
       bodies[`POST /threads/:thread_id/${prefix}`] = { assistant_id: 'echo' }

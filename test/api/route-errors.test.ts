@@ -17,6 +17,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 const BODIES: { readonly [row: string]: object } = {
   'POST /assistants': { graph_id: 'absent' },
   'POST /assistants/:assistant_id/latest': { version: 1 },
+  'POST /ui/:assistant_id': { name: 'x' },
   'POST /threads/:thread_id/runs': { assistant_id: 'echo' },
   'POST /threads/:thread_id/runs/stream': { assistant_id: 'echo' },
   'POST /threads/:thread_id/runs/wait': { assistant_id: 'echo' },

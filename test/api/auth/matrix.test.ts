@@ -59,6 +59,7 @@ interface Owned {
 
 /** Bodies that work for the owner. */
 const BODIES: { readonly [row: string]: (owned: Owned) => unknown } = {
+  'POST /ui/:assistant_id': () => ({ name: 'x' }),
   'POST /assistants': ({ assistant_id }) => ({ assistant_id, graph_id: 'echo', if_exists: 'do_nothing' }),
   'PATCH /assistants/:assistant_id': () => ({ name: 'changed' }),
   'POST /assistants/:assistant_id/latest': () => ({ version: 1 }),
@@ -91,6 +92,8 @@ const BODIES: { readonly [row: string]: (owned: Owned) => unknown } = {
 const QUERIES: { readonly [row: string]: string } = { 'GET /store/items': '?namespace=docs.alice&key=k' }
 /** Status of the owner where it is no success: the run has ended, an upgrade is needed. */
 const OWNER: { readonly [row: string]: number } = {
+  // The application has no user interface.
+  'POST /ui/:assistant_id': 404,
   'POST /threads/:thread_id/runs/:run_id/cancel': 409,
   'GET /threads/:thread_id/stream/events': 426,
   // The graph echo has no subgraphs.
