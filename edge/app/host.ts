@@ -27,6 +27,10 @@ interface Options {
 /** Null when the application brings nothing that an edge runs. Throws an Error with one sentence when it cannot be loaded. */
 export async function startEdgeAppHost({ config, application, log }: Options): Promise<EdgeAppHost | null> {
   if (application.auth === null) return null
+  if (/\.py(:|$)/.test(application.auth.path))
+    throw new Error(
+      `${application.path}: auth.path names a Python file; Weft runs an "auth" in JavaScript or TypeScript only, and does not serve the application without it`,
+    )
   const user = findHostUser(config.host_user)
   const host = openAppHost({
     app: application.path,

@@ -16,11 +16,13 @@ export interface Banner {
   data: string
   url: string
   graphs: readonly GraphReport[]
+  /** Requests need a key. */
+  keys: boolean
 }
 
 const SAMPLE = [{ role: 'user', content: 'Tell me a story' }]
 
-export function banner({ app, data, url, graphs }: Banner): string {
+export function banner({ app, data, url, graphs, keys }: Banner): string {
   const files = Object.fromEntries(app.graphs.map(({ graph_id, path }) => [graph_id, path]))
   const width = Math.max(0, ...graphs.map(({ graph_id }) => graph_id.length))
   const rows = graphs.map(
@@ -32,10 +34,13 @@ export function banner({ app, data, url, graphs }: Banner): string {
 Weft serves ${app.path}
 at ${url} (data in ${resolve(data)}; Ctrl-C stops it)
 
-${rows.length > 0 ? `${rows.join('\n')}\n\n` : ''}${example === undefined ? '' : exampleOf(url, example)}`
+${rows.length > 0 ? `${rows.join('\n')}\n\n` : ''}${keys ? KEYS : ''}${example === undefined ? '' : exampleOf(url, example, keys)}`
 }
 
-function exampleOf(url: string, { graph_id, inputs }: GraphReport): string {
+const KEYS = 'Requests need a key: weft keys create NAME --scope run\n\n'
+
+function exampleOf(url: string, { graph_id, inputs }: GraphReport, keys: boolean): string {
+  const key = keys ? " -H 'x-api-key: KEY'" : ''
   const chat = inputs === undefined || inputs.includes('messages')
   const body = {
     assistant_id: graph_id,
@@ -47,9 +52,9 @@ function exampleOf(url: string, { graph_id, inputs }: GraphReport): string {
   // A quote inside of a shell's quotes.
   const text = JSON.stringify(body).replaceAll("'", "'\\''")
   return `A streamed run${chat || inputs.length === 0 ? '' : ' (put values of your graph into its input)'}:
-  curl -N ${url}/runs/stream -H 'content-type: application/json' -d '${text}'
+  curl -N ${url}/runs/stream${key} -H 'content-type: application/json' -d '${text}'
 Interrupt it with Ctrl-C, then continue after the last event that you saw (the first event has the run's id):
-  curl -N ${url}/runs/RUN_ID/stream -H 'last-event-id: LAST_ID_YOU_SAW'
+  curl -N ${url}/runs/RUN_ID/stream${key} -H 'last-event-id: LAST_ID_YOU_SAW'
 
 `
 }

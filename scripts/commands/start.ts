@@ -190,7 +190,9 @@ async function greet({ config, app, hadKey, port, graphs, say }: Start): Promise
   const url = urlOf(config.host, port)
   if (!(await becomesReady(`${url}/ready`))) say(`${url}/ready does not answer 200 yet`)
   process.send?.({ ready: true, port, graphs } satisfies Ready)
-  process.stdout.write(banner({ app: app!, data: config.data, url, graphs }))
+  process.stdout.write(
+    banner({ app: app!, data: config.data, url, graphs, keys: config.require_keys && app!.given.auth == null }),
+  )
   if (hadKey || !existsSync(keyFile(config))) return
   // A service manager keeps what a program prints, so the key itself is for a terminal only.
   const key = process.stdout.isTTY ? `\n  ${readFileSync(keyFile(config), 'utf8').trim()}` : ''

@@ -61,6 +61,11 @@ t.test('the command refuses what it cannot carry out in one sentence', async t =
     )
 })
 
+t.test('the start says that requests need a key', async t => {
+  t.match(cluster.output(), /Requests need a key: weft keys create NAME --scope run/)
+  t.match(cluster.output(), /curl -N \S+ -H 'x-api-key: KEY'/)
+})
+
 t.test('only a key opens the server, and only for its scopes', async t => {
   for (const path of ['/ok', '/info']) t.equal((await send('GET', path)).status, 200, path)
   const none = await send('POST', '/threads', {})
