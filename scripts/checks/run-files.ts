@@ -19,8 +19,10 @@ export interface FileReport extends TapReport {
 }
 
 export interface RunOptions {
-  /** Shares of the machine that may be taken at the same time. */
-  shares: number
+  /** The sum of `cores` of the files that run at the same time. */
+  cores: number
+  /** How many files run at the same time at most. */
+  jobs: number
   /** Folder for what the files print. */
   out: string
   envOf(file: TestFile): { [name: string]: string | undefined }
@@ -33,25 +35,29 @@ const TIMEOUT_S = 240
 const KILL_MS = 1_000_000
 /** How long processes that a file has started may keep its output open after its end. */
 const LEFT_BEHIND_MS = 15_000
+/** Sums of tenths are not exact. */
+const ROUNDING = 1e-6
 const TAIL_LINES = 20
 const TAIL_WIDTH = 300
 
-/** Starts the files in their order, the first one that fits when shares become free. */
+/** Starts the files in their order, the first one that fits when another has ended. */
 export async function runFiles(files: readonly TestFile[], options: RunOptions): Promise<void> {
   const waiting = [...files]
   const running = new Set<Promise<void>>()
-  let free = options.shares
+  let free = options.cores
   while (waiting.length > 0 || running.size > 0) {
     // On an idle machine anything fits.
-    const next = waiting.findIndex(({ weight }) => weight <= free || running.size === 0)
+    const fits = ({ cores }: TestFile) =>
+      running.size === 0 || (running.size < options.jobs && cores <= free + ROUNDING)
+    const next = waiting.findIndex(fits)
     if (next === -1) {
       await Promise.race(running)
       continue
     }
     const [file] = waiting.splice(next, 1) as [TestFile]
-    free -= file.weight
+    free -= file.cores
     const run: Promise<void> = runFile(file, options).then(report => {
-      free += file.weight
+      free += file.cores
       running.delete(run)
       options.onReport(report)
     })

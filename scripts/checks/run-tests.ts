@@ -40,10 +40,12 @@ const {
   },
 }).values
 /**
- * Files that run at the same time: 2.5 per core, at most ten. A file keeps a third of a core busy on average (its CPU time
- * was 5 s of 15 s in the median, on two cores); what has a limit of time still keeps it at this load.
+ * Files run at the same time as long as they keep no more cores busy than this, together: a quarter more than there are,
+ * because none of them is busy all the time. What has a limit of time still keeps it at this load.
  */
-const shares = Number(jobs) || Math.min(Math.ceil(2.5 * availableParallelism()), 10)
+const cores = 1.25 * availableParallelism()
+/** More files than this need too much memory: 300 MB each. */
+const MOST_JOBS = 10
 
 /** Settings of the person's shell do not reach the servers that tests start. MONGODB_URL has another name in tests. */
 const FOREIGN =
@@ -76,7 +78,8 @@ async function tap(): Promise<Counts | null> {
   rmSync(out, { recursive: true, force: true })
   try {
     await runFiles(files, {
-      shares,
+      cores: jobs === undefined ? cores : Number.POSITIVE_INFINITY,
+      jobs: Number(jobs) || MOST_JOBS,
       out,
       envOf: ({ onMongo }) => (onMongo ? { ...env, WEFT_TEST_STORE: 'mongo', WEFT_TEST_MONGODB_URL: mongo!.url } : env),
       onReport(report) {

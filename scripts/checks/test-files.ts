@@ -1,4 +1,4 @@
-/** Which test files run, on which store, in which order, and how much of the machine each takes. */
+/** Which test files run, on which store, in which order, and how many cores each keeps busy. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../root.js'
@@ -9,8 +9,8 @@ export interface TestFile {
   /** As in the report: "api/runs", "api/runs on MongoDB". */
   name: string
   onMongo: boolean
-  /** Shares of the machine: most files wait most of the time and take one. */
-  weight: number
+  /** Cores that it keeps busy with its processes, on average over its time on an idle machine. */
+  cores: number
 }
 
 export interface Choice {
@@ -22,8 +22,6 @@ export interface Choice {
   embeddedOnly: boolean
 }
 
-/** These keep a core busy for most of their time, or measure how something else bears it; others mostly wait. */
-const BUSY = /^browser\/|^(scripts\/bench|api\/large-(streams|values)|faults\/host-crashes)$/
 const BROWSER = /^browser\//
 /** What needs a MongoDB server in any case. */
 const MONGO = /(^|\/)mongo[\w-]*$/
@@ -56,64 +54,78 @@ const ONE_STORE: { readonly [name: string]: string } = {
   'api/library-lines': 'the rows of api/runs, with other versions of the library',
 }
 
-/** Longest first, so that no long file begins when all others have ended. Seconds on two cores; others take less. */
-const LONG: { readonly [name: string]: number } = {
-  'faults/mongo': 120,
-  'faults/host-crashes': 115,
-  'faults/full-restart': 100,
-  'api/large-values': 50,
-  'api/large-streams': 45,
-  'api/cancel': 90,
-  'faults/lease-loss': 65,
-  'store/sqlite': 65,
-  'deploy/deployments': 55,
-  'api/multitask': 45,
-  'api/thread-copy-prune-ttl': 45,
-  'deploy/kill': 40,
-  'faults/malformed-frames': 28,
-  'faults/half-open': 60,
-  'faults/large-states': 60,
-  'faults/paused-worker': 60,
-  'faults/slow-clients': 30,
-  'faults/killed-worker': 60,
-  'host/application': 60,
-  'host/node-gate': 30,
-  'faults/isolated-graph': 24,
-  'faults/mongo-crons': 40,
-  'scripts/bench': 35,
-  'api/crons': 33,
-  'store/mongo': 33,
-  'faults/rolling-restart': 30,
-  'resources/deployment-tasks': 30,
-  'scripts/weft': 30,
-  'api/protocols/v2': 28,
-  'api/python': 28,
-  'api/control-plane/secrets-not-in-clear': 28,
-  'api/disconnect': 27,
-  'api/protocols/v2-socket': 27,
-  'api/stream-resume': 27,
-  'host/run-payload': 27,
-  'api/thread-stream': 25,
-  'resources/cron-firing': 25,
-  'resources/alarms': 24,
-  'store/mongo-own': 22,
+/**
+ * [seconds, cores] of files that differ from the rest, measured on two cores: the time, and the CPU time of a file and its
+ * processes divided by it. Others count as USUAL.
+ */
+const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: number] } = {
+  'faults/large-states': [60, 1],
+  'api/large-streams': [45, 1],
+  'api/large-values': [40, 1],
+  'scripts/bench': [32, 1],
+  'browser/use-stream': [31, 1],
+  'faults/mongo': [135, 0.5],
+  'faults/host-crashes': [112, 0.7],
+  'faults/full-restart': [95, 0.3],
+  'deploy/deployments': [75, 0.7],
+  'faults/lease-loss': [70, 0.15],
+  'host/application': [70, 0.2],
+  'api/cancel': [60, 0.4],
+  'faults/half-open': [50, 0.15],
+  'deploy/kill': [48, 0.4],
+  'api/thread-copy-prune-ttl': [45, 0.3],
+  'host/node-gate': [43, 0.15],
+  'faults/mongo-crons': [43, 0.4],
+  'api/multitask': [40, 0.7],
+  'faults/paused-worker': [40, 0.3],
+  'api/auth/matrix': [40, 0.4],
+  'api/auth/callers': [40, 0.4],
+  'api/python': [36, 0.4],
+  'api/disconnect': [36, 0.3],
+  'store/mongo': [35, 0.4],
+  'scripts/weft': [34, 0.5],
+  'api/stream-resume': [34, 0.4],
+  'host/run-payload': [34, 0.4],
+  'api/crons': [33, 0.3],
+  'faults/killed-worker': [32, 0.5],
+  'api/protocols/v2-socket': [32, 0.4],
+  'faults/slow-clients': [30, 0.4],
+  'faults/isolated-graph': [30, 0.3],
+  'faults/rolling-restart': [28, 0.5],
+  'api/control-plane/secrets-not-in-clear': [27, 0.3],
+  'store/sqlite': [25, 0.5],
+  'api/protocols/v2': [25, 0.5],
+  'api/route-errors': [24, 0.3],
+  'api/runs': [22, 0.3],
+  'api/thread-stream': [20, 0.4],
+  'store/mongo-own': [20, 0.4],
+  'deploy/build': [20, 0.6],
+  'contract/deployments': [20, 0.4],
+  'api/metrics': [20, 0.4],
+  'deploy/host-user': [19, 0.5],
+  'faults/malformed-frames': [18, 0.4],
+  'resources/deployment-tasks': [18, 0.3],
+  'edge/app-host': [15, 0.3],
 }
-const SHORT = 10
+const USUAL = [10, 0.4] as const
 
+/**
+ * In the order of starting. Files that keep a core busy come first: later they would wait until enough others have ended,
+ * and run alone after them. Then the longest first, so that no long file begins when all others have ended.
+ */
 export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): TestFile[] {
   const names = readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
     .filter(path => path.endsWith('.test.js') && `dist/test/${path}`.includes(only))
     .map(path => path.replaceAll('\\', '/').slice(0, -'.test.js'.length))
     .filter(name => !(withoutBrowser && BROWSER.test(name)) && !(embeddedOnly && MONGO.test(name)))
-  const file = (name: string, onMongo: boolean): TestFile => ({
-    path: `dist/test/${name}.test.js`,
-    name: onMongo ? `${name} on MongoDB` : name,
-    onMongo,
-    weight: BUSY.test(name) ? 2 : 1,
-  })
+  const file = (name: string, onMongo: boolean): TestFile & { seconds: number } => {
+    const [seconds, cores] = MEASURED[name] ?? USUAL
+    const path = `dist/test/${name}.test.js`
+    return { path, name: onMongo ? `${name} on MongoDB` : name, onMongo, seconds, cores }
+  }
   const again = embeddedOnly ? [] : names.filter(name => BOTH_STORES.test(name) && !(name in ONE_STORE))
-  const seconds = (file: TestFile) => LONG[file.name.replace(' on MongoDB', '')] ?? SHORT
+  const busy = ({ cores }: TestFile) => Number(cores >= 1)
   return [...names.map(name => file(name, false)), ...again.map(name => file(name, true))].sort(
-    (a, b) => seconds(b) - seconds(a) || (a.name < b.name ? -1 : 1),
+    (a, b) => busy(b) - busy(a) || b.seconds - a.seconds || (a.name < b.name ? -1 : 1),
   )
 }

@@ -1,4 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { type FileReport, runFiles } from '../../scripts/checks/run-files.js'
@@ -83,10 +84,11 @@ t.test('files run with their own limits, and each way to fail is reported', asyn
   const files = Object.entries(sources).map(([name, source]) => {
     const path = join(folder, `${name}.mjs`)
     writeFileSync(path, source)
-    return { path, name, onMongo: false, weight: 1 }
+    return { path, name, onMongo: false, cores: 1 }
   })
   await runFiles(files, {
-    shares: 2,
+    cores: 2,
+    jobs: 10,
     out: join(folder, 'out'),
     envOf: () => process.env,
     onReport: report => void reports.set(report.name, report),
@@ -104,20 +106,25 @@ t.test('files run with their own limits, and each way to fail is reported', asyn
   t.match(found('empty'), { passed: 0, failed: 1, first: 'empty contains no tests' })
 })
 
-t.test('a file that takes half of the machine never runs beside more than its share', async t => {
-  const folder = t.testdir()
-  const log = join(folder, 'log')
-  writeFileSync(log, '')
-  const source = (name: string) => `import { appendFileSync } from 'node:fs'
+t.test('files never keep more cores busy together, and are never more, than was given', async t => {
+  const order = async (jobs: number) => {
+    const folder = mkdtempSync(join(tmpdir(), 'weft-'))
+    t.teardown(() => rmSync(folder, { recursive: true }))
+    const log = join(folder, 'log')
+    writeFileSync(log, '')
+    const source = (name: string) => `import { appendFileSync } from 'node:fs'
 appendFileSync(${JSON.stringify(log)}, '+${name}')
 setTimeout(() => { appendFileSync(${JSON.stringify(log)}, '-${name}'); console.log('ok 1\\n1..1') }, 300)`
-  const files = ['A', 'B', 'c', 'd'].map(name => {
-    const path = join(folder, `${name}.mjs`)
-    writeFileSync(path, source(name))
-    return { path, name, onMongo: false, weight: name < 'a' ? 2 : 1 }
-  })
-  await runFiles(files, { shares: 2, out: join(folder, 'out'), envOf: () => process.env, onReport: () => {} })
-  t.match(readFileSync(log, 'utf8'), /^\+A-A\+B-B(\+c\+d|\+d\+c)(-c-d|-d-c)$/)
+    const files = ['A', 'B', 'c', 'd'].map(name => {
+      const path = join(folder, `${name}.mjs`)
+      writeFileSync(path, source(name))
+      return { path, name, onMongo: false, cores: name < 'a' ? 0.6 : 0.3 }
+    })
+    await runFiles(files, { cores: 0.6, jobs, out: join(folder, 'out'), envOf: () => process.env, onReport: () => {} })
+    return readFileSync(log, 'utf8')
+  }
+  t.match(await order(10), /^\+A-A\+B-B(\+c\+d|\+d\+c)(-c-d|-d-c)$/)
+  t.equal(await order(1), '+A-A+B-B+c-c+d-d')
 })
 
 t.test('test files: some run on both stores; flags leave some out', t => {
