@@ -89,9 +89,10 @@ t.test('the time is linear in the text, whatever an application prints', async t
   const time = (unit: string, length: number) => {
     const text = unit.repeat(length / unit.length)
     const took = [1, 2, 3].map(() => {
-      const start = performance.now()
+      const before = process.cpuUsage()
       redact(text)
-      return performance.now() - start
+      // CPU time: the clock also counts the time of other processes.
+      return process.cpuUsage(before).user / 1_000
     })
     return Math.min(...took)
   }
