@@ -10,7 +10,7 @@ const HOST = join(root, 'workers/host-python')
 const TESTS = join(root, 'test/host-python')
 const LIMIT_MS = 300_000
 
-/** Lint, format and types have no tests: each adds a failure or nothing. Without a Python all of it is one skipped test. */
+/** Prints only what failed. Lint, format and types have no tests: each adds a failure or nothing. Without a Python all of it is one skipped test. */
 export async function checkPython(say: (line: string) => void): Promise<Counts> {
   const reason = withoutPython()
   if (reason !== null) {
@@ -30,9 +30,9 @@ export async function checkPython(say: (line: string) => void): Promise<Counts> 
   ]
   let failed = 0
   for (const [name, program, args] of checks) {
-    const code = await run(program, args)
+    const { code, output } = await run(program, args)
     if (code === 0) continue
-    say(`FAIL ${name}: ${code === null ? `did not end within ${LIMIT_MS / 1000} s` : `exit code ${code}`}`)
+    say(`FAIL ${name}: ${code === null ? `did not end within ${LIMIT_MS / 1000} s` : `exit code ${code}`}\n${output}`)
     failed++
   }
   const counts = countsOf(report)
@@ -52,9 +52,14 @@ function countsOf(report: string): Counts {
   return { passed: count('tests') - failed - skipped, failed, skipped }
 }
 
-/** The exit code; null when it had to be stopped. */
-function run(program: string, args: string[]): Promise<number | null> {
+/** The exit code, null when it had to be stopped, and what it printed. */
+function run(program: string, args: string[]): Promise<{ code: number | null; output: string }> {
   const env = { ...process.env, PYTHONDONTWRITEBYTECODE: '1' }
-  const child = spawn(program, args, { cwd: HOST, env, stdio: ['ignore', 'inherit', 'inherit'], timeout: LIMIT_MS })
-  return new Promise((done, failed) => child.once('error', failed).once('close', done))
+  const child = spawn(program, args, { cwd: HOST, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: LIMIT_MS })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', text => {
+      output += text
+    })
+  return new Promise((done, failed) => child.once('error', failed).once('close', code => done({ code, output })))
 }

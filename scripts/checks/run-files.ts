@@ -19,10 +19,6 @@ export interface FileReport extends TapReport {
 }
 
 export interface RunOptions {
-  /** The sum of `cores` of the files that run at the same time. */
-  cores: number
-  /** How many files run at the same time at most. */
-  jobs: number
   /** Folder for what the files print. */
   out: string
   envOf(file: TestFile): { [name: string]: string | undefined }
@@ -40,30 +36,45 @@ const ROUNDING = 1e-6
 const TAIL_LINES = 20
 const TAIL_WIDTH = 300
 
-/** Starts the files in their order, the first one that fits when another has ended. */
-export async function runFiles(files: readonly TestFile[], options: RunOptions): Promise<void> {
-  const waiting = [...files]
+/** Something that is run beside others, and the cores that it keeps busy. */
+export interface Job {
+  cores: number
+  run(): Promise<void>
+}
+
+export interface Limits {
+  /** The sum of `cores` of the jobs that run at the same time. */
+  cores: number
+  /** How many jobs run at the same time at most. */
+  jobs: number
+}
+
+/** Starts the jobs in their order, the first one that fits when another has ended. */
+export async function runTogether(jobs: readonly Job[], limits: Limits): Promise<void> {
+  const waiting = [...jobs]
   const running = new Set<Promise<void>>()
-  let free = options.cores
+  let free = limits.cores
   while (waiting.length > 0 || running.size > 0) {
     // On an idle machine anything fits.
-    const fits = ({ cores }: TestFile) =>
-      running.size === 0 || (running.size < options.jobs && cores <= free + ROUNDING)
+    const fits = ({ cores }: Job) => running.size === 0 || (running.size < limits.jobs && cores <= free + ROUNDING)
     const next = waiting.findIndex(fits)
     if (next === -1) {
       await Promise.race(running)
       continue
     }
-    const [file] = waiting.splice(next, 1) as [TestFile]
-    free -= file.cores
-    const run: Promise<void> = runFile(file, options).then(report => {
-      free += file.cores
+    const [job] = waiting.splice(next, 1) as [Job]
+    free -= job.cores
+    const run: Promise<void> = job.run().then(() => {
+      free += job.cores
       running.delete(run)
-      options.onReport(report)
     })
     running.add(run)
   }
 }
+
+/** A job for each file, in the same order. */
+export const fileJobs = (files: readonly TestFile[], options: RunOptions): Job[] =>
+  files.map(file => ({ cores: file.cores, run: async () => options.onReport(await runFile(file, options)) }))
 
 async function runFile(file: TestFile, { out, envOf }: RunOptions): Promise<FileReport> {
   const { path, name } = file

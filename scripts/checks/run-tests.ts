@@ -12,7 +12,7 @@ import { findMongo } from '../mongo/server.js'
 import { findNatsServer } from '../nats/server.js'
 import { root } from '../root.js'
 import { checkPython } from './python.js'
-import { type FileReport, runFiles } from './run-files.js'
+import { type FileReport, fileJobs, type Job, type Limits, runTogether } from './run-files.js'
 import type { Counts } from './tap-report.js'
 import { testFiles } from './test-files.js'
 
@@ -23,7 +23,7 @@ const runners: readonly Runner[] = [
   { name: 'lint', run: lint },
   { name: 'tap', run: tap },
   { name: 'suite', run: suite },
-  { name: 'host-python', run: python },
+  { name: 'host-python', run: startPython },
 ]
 
 const {
@@ -41,11 +41,13 @@ const {
 }).values
 /**
  * Files run at the same time as long as they keep no more cores busy than this, together: a quarter more than there are,
- * because none of them is busy all the time. What has a limit of time still keeps it at this load.
+ * because none of them is busy all the time. What has a limit of time still keeps it at this load. More than ten files
+ * need too much memory, 300 MB each. With --jobs only the number counts.
  */
-const cores = 1.25 * availableParallelism()
-/** More files than this need too much memory: 300 MB each. */
-const MOST_JOBS = 10
+const limits: Limits =
+  jobs === undefined
+    ? { cores: 1.25 * availableParallelism(), jobs: 10 }
+    : { cores: Number.POSITIVE_INFINITY, jobs: Number(jobs) || 1 }
 
 /** Settings of the person's shell do not reach the servers that tests start. MONGODB_URL has another name in tests. */
 const FOREIGN =
@@ -60,6 +62,10 @@ const failedFiles: string[] = []
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 const bin = (path: string) => join(root, 'node_modules', path)
 const indent = (text: string) => text.replace(/^/gm, '     ')
+
+/** One process after the other, so they run beside the test files; their result is reported after these. */
+const pythonJob: Job = { cores: 1, run: () => startPython().then(nothing, nothing) }
+const nothing = () => {}
 
 /** It has no tests: it adds a failure or nothing. */
 async function lint(): Promise<Counts | null> {
@@ -77,9 +83,7 @@ async function tap(): Promise<Counts | null> {
   const sum: Counts = { passed: 0, failed: 0, skipped: 0 }
   rmSync(out, { recursive: true, force: true })
   try {
-    await runFiles(files, {
-      cores: jobs === undefined ? cores : Number.POSITIVE_INFINITY,
-      jobs: Number(jobs) || MOST_JOBS,
+    const jobs = fileJobs(files, {
       out,
       envOf: ({ onMongo }) => (onMongo ? { ...env, WEFT_TEST_STORE: 'mongo', WEFT_TEST_MONGODB_URL: mongo!.url } : env),
       onReport(report) {
@@ -87,6 +91,7 @@ async function tap(): Promise<Counts | null> {
         for (const key of ['passed', 'failed', 'skipped'] as const) sum[key] += report[key]
       },
     })
+    await runTogether([...(only === undefined ? [pythonJob] : []), ...jobs], limits)
   } finally {
     await mongo?.stop()
   }
@@ -140,8 +145,11 @@ async function suite(): Promise<Counts | null> {
   return { passed, failed: code !== 0 && failed === 0 ? 1 : failed, skipped }
 }
 
-async function python(): Promise<Counts | null> {
-  return only !== undefined && !'host-python'.includes(only) ? null : checkPython(say)
+let python: Promise<Counts | null> | undefined
+
+function startPython(): Promise<Counts | null> {
+  python ??= only !== undefined && !'host-python'.includes(only) ? Promise.resolve(null) : checkPython(say)
+  return python
 }
 
 function run(command: string, args: string[], itsEnv = env): Promise<number | null> {
