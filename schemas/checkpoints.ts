@@ -35,6 +35,8 @@ export interface WriteEntry {
   channel: string
   type: string
   size: number
+  /** Where in its step the task stood: hosts replay writes in this order. Absent: the library has no paths. */
+  path?: string
 }
 
 /** Head of `rpc.checkpoints.save`. Parts: per checkpoint its value and its metadata; then blobs; then writes. */
@@ -68,7 +70,7 @@ export interface TupleEntry {
   meta_type: string
   meta_size: number
   blobs: { channel: string; type: string; size: number }[]
-  writes: { task_id: string; idx: number; channel: string; type: string; size: number }[]
+  writes: { task_id: string; idx: number; channel: string; type: string; size: number; path?: string }[]
 }
 
 /** Head of the answer of get and list: newest first; empty when there is none. */

@@ -450,7 +450,7 @@ export interface Tuple {
   metadata: Uint8Array
   blobs: { channel: string; type: string; value: Uint8Array }[]
   /** Ordered by task_id, idx. */
-  writes: { task_id: string; idx: number; channel: string; type: string; value: Uint8Array }[]
+  writes: { task_id: string; idx: number; channel: string; type: string; value: Uint8Array; path?: string }[]
 }
 
 export interface Store {

@@ -96,8 +96,9 @@ export function checkpointReads(all: Collections, { rows }: Find): Store['checkp
         query,
         after === null ? {} : { _id: { $gt: writeKey(thread_id, after) } },
         { _id: 1 },
-        ({ ns, checkpoint_id, task_id, idx, channel, type, size, value }) => ({
+        ({ ns, checkpoint_id, task_id, idx, channel, type, size, value, path }) => ({
           ...{ ns, checkpoint_id, task_id, idx, channel, type },
+          ...(path === undefined ? {} : { path }),
           ...bytesFor(query, size, value),
         }),
       )
@@ -189,11 +190,11 @@ export function checkpointReads(all: Collections, { rows }: Find): Store['checkp
   async function writesOf(of: readonly string[]): Promise<Map<string, Tuple['writes']>> {
     const out = new Map<string, Tuple['writes']>()
     for (const some of chunks(of))
-      for (const { of, task_id, idx, channel, type, value } of await rows<WriteRow & { of: string }>('writes', {
+      for (const { of, task_id, idx, channel, type, value, path } of await rows<WriteRow & { of: string }>('writes', {
         of: { $in: some },
       })) {
         const list = out.get(of) ?? []
-        list.push({ task_id, idx, channel, type, value })
+        list.push({ task_id, idx, channel, type, value, ...(path === undefined ? {} : { path }) })
         out.set(of, list)
       }
     for (const list of out.values())

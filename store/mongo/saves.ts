@@ -21,8 +21,18 @@ export async function save(
     return { ...row, thread_id, _id: blobKey(thread_id, blob) }
   })
   const writeDocs = writes.map(write => {
-    const { ns, checkpoint_id, task_id, idx, channel, type, value } = write
-    const row = { ns: plain(ns), checkpoint_id, task_id: plain(task_id), idx, channel: plain(channel), type, value }
+    const { ns, checkpoint_id, task_id, idx, channel, type, value, path } = write
+    const where = path === undefined ? {} : { path: plain(path) }
+    const row = {
+      ns: plain(ns),
+      checkpoint_id,
+      task_id: plain(task_id),
+      idx,
+      channel: plain(channel),
+      type,
+      value,
+      ...where,
+    }
     const _id = writeKey(thread_id, write)
     return { ...of, ...row, size: value.length, of: key(thread_id, ns, checkpoint_id), _id }
   })

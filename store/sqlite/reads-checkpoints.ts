@@ -91,14 +91,14 @@ export const checkpointReads = ({ get, all }: Ask) => {
         transfer,
         query,
         {
-          columns: 'ns, checkpoint_id, task_id, idx, channel, type',
+          columns: 'ns, checkpoint_id, task_id, idx, channel, type, path',
           values: ['value'],
           table: 'writes',
           where: beyond,
           order: 'ns, checkpoint_id, task_id, idx',
         },
         [query.thread_id, ...bound],
-        ([ns, checkpoint_id, task_id, idx, channel, type], [value]) => ({
+        ([ns, checkpoint_id, task_id, idx, channel, type, path], [value]) => ({
           ns: exact(ns as string),
           checkpoint_id,
           task_id: exact(task_id as string),
@@ -107,6 +107,7 @@ export const checkpointReads = ({ get, all }: Ask) => {
           type,
           size: value!.length,
           value,
+          ...(path === null ? {} : { path: exact(path as string) }),
         }),
       )
     },

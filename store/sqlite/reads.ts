@@ -277,8 +277,9 @@ export function reads(db: Database) {
       if (blob) blobs.push({ channel, type: blob[0] as string, value: give(transfer, blob)[1] as Uint8Array })
     }
     const writes = all(WRITES, [thread_id, stored, id]).map(write => {
-      const [task_id, idx, channel, type, value] = give(transfer, write) as [string, number, string, string, Uint8Array]
-      return { task_id: exact(task_id), idx, channel: exact(channel), type, value }
+      const [task_id, idx, channel, type, value, path] = give(transfer, write) as StoredWrite
+      const row = { task_id: exact(task_id), idx, channel: exact(channel), type, value }
+      return path === null ? row : { ...row, path: exact(path) }
     })
     return { ns: exact(stored), id, parent, type, value, meta_type, metadata, blobs, writes }
   }
@@ -295,7 +296,8 @@ const TUPLE = 'SELECT ns, id, parent, refs, type, meta_type, metadata, value FRO
 /** All when it is null; else those that this run did not make. */
 const OTHERS = '(? IS NULL OR run_id IS NOT ?)'
 const BLOB = 'SELECT type, value FROM blobs WHERE thread_id = ? AND ns = ? AND channel = ? AND version = ?'
-const WRITES = `SELECT task_id, idx, channel, type, value FROM writes
+type StoredWrite = [string, number, string, string, Uint8Array, string | null]
+const WRITES = `SELECT task_id, idx, channel, type, value, path FROM writes
   WHERE thread_id = ? AND ns = ? AND checkpoint_id = ? ORDER BY task_id, idx`
 
 function bytesOf({ value, metadata, blobs, writes }: Tuple): number {

@@ -210,6 +210,9 @@ const VERSIONS = [
   `
   ALTER TABLE payloads ADD COLUMN traceparent TEXT;
   `,
+  `
+  ALTER TABLE writes ADD COLUMN path TEXT;
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

@@ -106,9 +106,10 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
     }
     for (const { ns, channel, version, type, value } of blobs)
       out.push([PUT_BLOB, -1, [thread_id, plain(ns), plain(channel), version, type, value]])
-    for (const { ns, checkpoint_id, task_id, idx, channel, type, value } of writes) {
+    for (const { ns, checkpoint_id, task_id, idx, channel, type, value, path } of writes) {
       const params = [thread_id, plain(ns), checkpoint_id, plain(task_id), idx, run_id, attempt, plain(channel)]
-      out.push([idx < 0 ? REPLACE_WRITE : PUT_WRITE, -1, [...params, type, value]])
+      const stored = path === undefined ? null : plain(path)
+      out.push([idx < 0 ? REPLACE_WRITE : PUT_WRITE, -1, [...params, type, value, stored]])
     }
   },
   'checkpoints.rollback': ({ thread_id, run_id }, _i, out) => {
@@ -267,6 +268,7 @@ const WRITE = insert('writes', [
   'channel',
   'type',
   'value',
+  'path',
 ])
 const INSERT_RECORD = `${insert('records', RECORD)} ON CONFLICT DO NOTHING`
 const PUT_ITEM = `${insert('items', [...ITEM, 'vectors', 'keys'])} ON CONFLICT (app, path, key) DO UPDATE SET

@@ -400,6 +400,22 @@ export function conformance(
       t.same(await store.checkpoints.get({ thread_id }), tuple, 'the head, without a namespace')
     })
 
+    t.test('the path of a write comes back, alone and in a page of rows', async t => {
+      const { thread_id } = await newThread({ latest_checkpoint_id: 'c1' })
+      const paths = ['~a, 1', '~\ud800', '']
+      const writes = [
+        ...paths.map((path, n) => ({ ...write('c1', `t${n}`, n === 0 ? -1 : n, 'x'), path })),
+        write('c1', 't9', 0, 'without'),
+      ]
+      await done(save(thread_id, { checkpoints: [checkpoint('c1', 1)], writes }))
+      const pathsOf = (rows: readonly { path?: string }[]) => rows.map(row => row.path)
+      t.same(pathsOf((await store.checkpoints.get({ thread_id }))!.writes), [...paths, undefined])
+      const page = await store.checkpoints.writes({ thread_id, after: null, limit: 10, bytes: 1_000 })
+      t.same(pathsOf(page), [...paths, undefined])
+      await done({ ...save(thread_id, {}), writes: page } as Step)
+      t.same(pathsOf((await store.checkpoints.get({ thread_id }))!.writes), [...paths, undefined], 'also when copied')
+    })
+
     t.test('without an id, get follows the head and nothing else', async t => {
       const { thread_id } = await newThread()
       await done(save(thread_id, { checkpoints: [1, 2, 3].map(n => checkpoint(`c${n}`, n)) }))

@@ -35,12 +35,13 @@ export function packTuples(tuples: readonly Tuple[]): Uint8Array {
         meta_type,
         meta_size: metadata.length,
         blobs: blobs.map(blob => ({ channel: blob.channel, type: blob.type, size: blob.value.length })),
-        writes: writes.map(({ task_id, idx, channel, type, value }) => ({
+        writes: writes.map(({ task_id, idx, channel, type, value, path }) => ({
           task_id,
           idx,
           channel,
           type,
           size: value.length,
+          ...(path === undefined ? {} : { path }),
         })),
       }
     }),
