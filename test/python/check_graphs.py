@@ -1,7 +1,6 @@
 """What only graphs in Python do, and what they do beside a graph in JavaScript, through the official SDK."""
 
 import asyncio
-import os
 
 from common import check, client, run_all
 
@@ -92,6 +91,14 @@ async def forks_and_updates():
         check(states == (1 if durability == "exit" else 6), f"durability {durability}")
 
 
+async def incremental_channels():
+    tid = await new_thread()
+    values = await client.runs.wait(tid, "fan", input={"numbers": []})
+    check(values["numbers"] == list(range(8)), "eight parallel writes, in the order of their tasks")
+    state = await client.threads.get_state(tid, checkpoint_id=(await client.threads.get_state(tid))["checkpoint"]["checkpoint_id"])
+    check(state["values"]["numbers"] == list(range(8)), "are replayed in this order")
+
+
 async def languages_on_one_thread():
     for first, second in (("counter", "javascript"), ("javascript", "counter")):
         tid = await new_thread()
@@ -112,7 +119,6 @@ PARTS = [
     descriptions,
     forks_and_updates,
 ]
-if os.environ.get("WEFT_MIXED") != "0":
-    PARTS.append(languages_on_one_thread)
+PARTS.append(languages_on_one_thread)
 
 asyncio.run(run_all(*PARTS))

@@ -10,11 +10,12 @@ from typing import Annotated, Any, TypedDict
 
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.runnables import RunnableConfig
+from langgraph.channels import DeltaChannel
 from langgraph.config import get_stream_writer
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.runtime import get_runtime
-from langgraph.types import interrupt
+from langgraph.types import Send, interrupt
 
 
 class Text(TypedDict, total=False):
@@ -49,6 +50,24 @@ counter = (
     .add_conditional_edges("count", lambda state: "count" if len(state["numbers"]) < state.get("steps", 0) else END)
     .compile()
 )
+
+
+class Fanned(TypedDict, total=False):
+    number: int
+    numbers: Annotated[list[int], DeltaChannel(lambda state, writes: [*state, *(n for w in writes for n in w)])]
+
+
+async def fan_in(state: Fanned) -> Fanned:
+    number = state.get("number", 0)
+    await asyncio.sleep((8 - number) / 100)
+    return {"numbers": [number]}
+
+
+def fan_out(state: Fanned) -> list[Send]:
+    return [Send("each", {"number": n}) for n in range(8)]
+
+
+fan = StateGraph(Fanned).add_node("each", fan_in).add_conditional_edges(START, fan_out, ["each"]).compile()
 
 
 class Chunks(TypedDict, total=False):

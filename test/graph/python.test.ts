@@ -1,0 +1,114 @@
+/** Finds or makes the Python of an application (workers/child/python.ts). */
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
+import { root } from '../../scripts/root.js'
+import { findPython } from '../../workers/child/python.js'
+
+t.setTimeout(300_000)
+const skip = withoutPython() ?? false
+const requirements = join(root, 'test/host-python/requirements.txt')
+const folder = mkdtempSync(join(tmpdir(), 'weft-python-'))
+t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+
+let apps = 0
+function application(given: { [key: string]: unknown } = {}, files: { [name: string]: string } = {}) {
+  const at = join(folder, `app${++apps}`)
+  mkdirSync(at)
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(at, name), text)
+  return { path: join(at, 'langgraph.json'), folder: at, given }
+}
+
+function find(description: ReturnType<typeof application>, options: { given?: string; env?: NodeJS.ProcessEnv } = {}) {
+  const lines: string[] = []
+  const { VIRTUAL_ENV: _, ...env } = process.env
+  const found = findPython({
+    description,
+    given: options.given ?? '',
+    env: { ...env, XDG_CACHE_HOME: join(folder, 'cache'), ...options.env },
+    log: line => lines.push(line),
+  })
+  return { found, lines }
+}
+
+t.test('the setting, then .venv beside the application, above it in the repository, or active', { skip }, async t => {
+  const python = await venvOf(requirements)
+  const environment = join(python, '../..')
+  const given = find(application({ python_version: '3.99' }), { given: python })
+  t.match(await given.found, { file: python, python: /^3\.\d+/, library: /^\d+\./ })
+  t.match(given.lines, [/asks for Python 3\.99/])
+
+  const beside = application()
+  symlinkSync(environment, join(beside.folder, '.venv'))
+  t.match(await find(beside).found, { file: join(beside.folder, '.venv/bin/python') })
+
+  const repository = application()
+  mkdirSync(join(repository.folder, '.git'))
+  symlinkSync(environment, join(repository.folder, 'venv'))
+  mkdirSync(join(repository.folder, 'packages/agent'), { recursive: true })
+  const inside = { ...repository, folder: join(repository.folder, 'packages/agent') }
+  t.match(await find(inside).found, { file: join(repository.folder, 'venv/bin/python') })
+
+  const active = application()
+  symlinkSync(environment, join(active.folder, 'env'))
+  const env = { VIRTUAL_ENV: join(active.folder, 'env') }
+  t.match(await find(active, { env }).found, { file: join(active.folder, 'env/bin/python') })
+})
+
+t.test('one sentence when there is no Python, an old one, or one without langgraph', { skip }, async t => {
+  await t.rejects(
+    find(application(), { given: '/nowhere/python' }).found,
+    /^\/nowhere\/python is no Python that starts/,
+  )
+  await t.rejects(find(application({ python_version: '3.4' })).found, /need Python 3\.4, which is not on PATH/)
+  const fake = (name: string, answer: object) => {
+    const file = join(folder, name)
+    writeFileSync(file, `#!/bin/sh\necho '${JSON.stringify(answer)}'\n`)
+    chmodSync(file, 0o755)
+    return file
+  }
+  const bare = fake('bare', { python: '3.12.1', library: null })
+  await t.rejects(find(application(), { given: bare }).found, /has no langgraph: install it there/)
+  const old = fake('old', { python: '3.9.2', library: '1.0.0' })
+  await t.rejects(find(application(), { given: old }).found, /is Python 3\.9\.2; Weft runs graphs with Python 3\.11/)
+  const early = fake('early', { python: '3.12.1', library: '0.5.4' })
+  await t.rejects(find(application(), { given: early }).found, /has langgraph 0\.5\.4; Weft runs langgraph 0\.6/)
+})
+
+/** A folder with a wheel of this version: pip installs it without a network. */
+const WHEEL = `
+import sys, zipfile
+folder, version = sys.argv[1:]
+info = f"langgraph-{version}.dist-info"
+with zipfile.ZipFile(f"{folder}/langgraph-{version}-py3-none-any.whl", "w") as wheel:
+    wheel.writestr("langgraph/__init__.py", "")
+    wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: langgraph\\nVersion: {version}\\n")
+    wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    wheel.writestr(f"{info}/RECORD", "")
+`
+
+t.test('an environment is made once, and made again when its inputs change', { skip }, async t => {
+  const wheels = join(folder, 'wheels')
+  mkdirSync(wheels)
+  for (const version of ['1.0.0', '1.1.0']) execFileSync('python3', ['-c', WHEEL, wheels, version])
+  const env = { PIP_NO_INDEX: '1', PIP_FIND_LINKS: wheels, UV_NO_INDEX: '1', UV_FIND_LINKS: wheels }
+  const app = application({ dependencies: ['.'] }, { 'requirements.txt': 'langgraph==1.0.0\n' })
+  const both = [find(app, { env }), find(app, { env })]
+  const [first, second] = await Promise.all(both.map(({ found }) => found))
+  t.same(first, second, 'two starts at once')
+  t.match(first, { library: '1.0.0' })
+  t.ok(both[0]!.lines.length > 1, 'progress is shown')
+  const again = find(app, { env })
+  t.same(await again.found, first)
+  t.same(again.lines, [], 'kept')
+  writeFileSync(join(app.folder, 'requirements.txt'), 'langgraph==1.1.0\n')
+  t.match(await find(app, { env }).found, { library: '1.1.0' })
+  const environments = () => readdirSync(join(folder, 'cache/weft/python')).length
+  t.equal(environments(), 2, 'nothing else is left behind')
+  writeFileSync(join(app.folder, 'requirements.txt'), 'no-such-package-of-weft==1.0\n')
+  await t.rejects(find(app, { env }).found, /pip install.* failed: /)
+  t.equal(environments(), 2, 'nor by a failure')
+})
