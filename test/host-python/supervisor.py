@@ -126,6 +126,7 @@ class Supervisor:
         self.called: dict[int, asyncio.Future[tuple[int, bytes]]] = {}
         self.failures: dict[int, dict[str, Any]] = {}
         self.others: list[int] = []
+        self.spans: dict[int, list[dict[str, Any]]] = {}
         self.slots = itertools.count(1)
         self.on_event: Callable[[int, str, Any], None] = lambda slot, event, data: None
 
@@ -146,6 +147,8 @@ class Supervisor:
             self.finished[slot].set_result(self.ended(slot, body))
         elif kind == FromHost.CALLED:
             self.called[slot].set_result((flags, body))
+        elif kind == FromHost.SPANS:
+            self.spans.setdefault(slot, []).extend(orjson.loads(body)["spans"])
         elif kind == FromHost.FAILED:
             self.failures[slot] = orjson.loads(body)
         else:
@@ -197,6 +200,7 @@ class Supervisor:
         self.thread_of[slot], self.events[slot], self.v2[slot] = thread, [], []
         self.finished[slot] = asyncio.get_running_loop().create_future()
         kwargs = {name: options.pop(name, default) for name, default in KWARGS.items()}
+        flags = options.pop("flags", 0)
         confirmed_at = options.pop("confirmed_at", monotonic_ms() + FOREVER_MS)
         head = {
             "run_id": f"00000000-0000-4000-8000-{slot:012}",
@@ -211,7 +215,7 @@ class Supervisor:
         }
         found = self.checkpoints.get(thread, {})
         newest = self.checkpoints.packed(found) if found else b""
-        self.server.on_frame(ToHost.START, 0, slot, confirmed_at, pack(head | options, [newest]))
+        self.server.on_frame(ToHost.START, flags, slot, confirmed_at, pack(head | options, [newest]))
         return slot
 
     async def end(self, slot: int) -> Ended:

@@ -6,7 +6,7 @@ import graphs
 import pytest
 from supervisor import Supervisor, source
 
-from weft_host.frames import Answer, FromHost, ToHost
+from weft_host.frames import Answer, FromHost, Start, ToHost
 from weft_host.node_gate import monotonic_ms
 
 GRAPHS = Path(__file__).parent / "graphs.py"
@@ -255,3 +255,18 @@ async def test_threads_of_ended_runs_retire_the_host(supervisor: Supervisor):
 async def test_a_run_of_an_unknown_graph_fails(supervisor: Supervisor):
     ended = await supervisor.run("nowhere", input={})
     assert ended["error"] == {"error": "LookupError", "message": 'Graph "nowhere" is not loaded.'}
+
+
+async def test_a_traced_run_measures_its_nodes(supervisor: Supervisor):
+    slot = supervisor.start("outer", input={"steps": []}, flags=Start.TRACED)
+    await supervisor.end(slot)
+    outer, inner, asked = supervisor.spans[slot]
+    assert [span["name"] for span in (outer, inner, asked)] == ["outer", "inner", "node"]
+    assert (outer["parent"], inner["parent"], asked["parent"]) == (None, None, inner["id"])
+    assert all(span["error"] is None and span["start"] <= span["end"] for span in (outer, inner, asked))
+    failed = supervisor.start("failing", "t2", input={"steps": []}, flags=Start.TRACED)
+    await supervisor.end(failed)
+    assert [span["error"] for span in supervisor.spans[failed]] == ["no good"]
+    plain = supervisor.start("graph", "t3", input={"steps": []})
+    await supervisor.end(plain)
+    assert plain not in supervisor.spans

@@ -148,4 +148,6 @@ def send(run: RunState, outcome: Outcome, left: Left, save: bytes, head: str | N
             "save_size": len(save),
         }
     )
+    if run.spans is not None:
+        run.spans.flush()
     run.host.pipe.send(FromHost.FINISH, slot=run.slot, body=pack(text, (left.values, left.rest, save)))

@@ -32,6 +32,7 @@ class FromHost(IntEnum):
     LAST = 9
     FAILED = 10
     RETIRE = 11
+    SPANS = 12
 
 
 class ToHost(IntEnum):
@@ -41,6 +42,10 @@ class ToHost(IntEnum):
     PING = 19
     CALL = 20
     CONFIRM = 21
+
+
+class Start(IntEnum):
+    TRACED = 1
 
 
 class Chunk(IntEnum):

@@ -14,6 +14,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from .node_spans import NodeSpans
+
 CONFIRMED_MS = 11_000
 
 
@@ -23,8 +25,10 @@ def monotonic_ms() -> int:
 
 
 class NodeGate:
-    def __init__(self, gates: NodeGates, confirmed_at: int) -> None:
-        self.gates, self.confirmed_at = gates, confirmed_at
+    """`spans`: measures the nodes; None: the run is not traced."""
+
+    def __init__(self, gates: NodeGates, confirmed_at: int, spans: NodeSpans | None) -> None:
+        self.gates, self.confirmed_at, self.spans = gates, confirmed_at, spans
 
     def is_confirmed(self) -> bool:
         return monotonic_ms() - max(self.confirmed_at, self.gates.confirmed_at) < CONFIRMED_MS
@@ -44,9 +48,9 @@ class NodeGates:
         self.confirmed_at = 0
         self.waiting: asyncio.Future[None] | None = None
 
-    def open(self, slot: int, confirmed_at: int) -> None:
+    def open(self, slot: int, confirmed_at: int, spans: NodeSpans | None = None) -> None:
         """`confirmed_at`: when the lease of the run was last confirmed (monotonic)."""
-        self.gates[slot] = NodeGate(self, confirmed_at)
+        self.gates[slot] = NodeGate(self, confirmed_at, spans)
 
     def close(self, slot: int) -> None:
         self.gates.pop(slot, None)
@@ -76,11 +80,15 @@ class NodeGates:
         # The gates of an earlier host in this process.
         unguarded = getattr(run_task, "unguarded", run_task)
 
-        async def guarded(*args: Any, **options: Any) -> Any:
+        async def guarded(task: Any, *args: Any, **options: Any) -> Any:
             gate = self.gates.get(self.slot_now())
             if gate is not None and not gate.is_confirmed():
                 await gate.confirmed()
-            return await unguarded(*args, **options)
+            # The library's own tasks are no nodes: `__start__` writes the input.
+            if gate is None or gate.spans is None or task.name.startswith("__"):
+                return await unguarded(task, *args, **options)
+            with gate.spans.measure(task.id, task.name):
+                return await unguarded(task, *args, **options)
 
         guarded.__dict__["unguarded"] = unguarded
         runner.arun_with_retry = guarded

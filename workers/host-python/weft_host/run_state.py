@@ -9,8 +9,10 @@ from .events import RunEvents
 from .factory import AnyGraph
 from .frames import Chunk, FromHost
 from .limits import Refused
+from .node_spans import NodeSpans
 from .objects import JsonObject
 from .port import Host
+from .render import render
 from .storage.saver import WeftSaver
 from .stream import Events
 
@@ -18,10 +20,11 @@ from .stream import Events
 class RunState:
     """`start`: StartHead (schemas/host.ts)."""
 
-    def __init__(self, host: Host, slot: int, start: JsonObject) -> None:
+    def __init__(self, host: Host, slot: int, start: JsonObject, traced: bool) -> None:
         self.host, self.slot, self.start = host, slot, start
         self.events = Events(start["first_id"], start["first_seq"], self.send_chunk)
         self.v2 = RunEvents(self.events, start["graph_id"]) if start["events"] else None
+        self.spans = NodeSpans(self.send_spans) if traced else None
         # None: a run without a thread.
         self.saver: WeftSaver | None = None
         self.graph: AnyGraph | None = None
@@ -42,6 +45,9 @@ class RunState:
 
     def send_chunk(self, id: int, count: int, body: bytes, v2: bool) -> None:
         self.host.pipe.send(FromHost.CHUNK, Chunk.V2 if v2 else 0, self.slot, id, count, body)
+
+    def send_spans(self, spans: list[JsonObject]) -> None:
+        self.host.pipe.send(FromHost.SPANS, slot=self.slot, body=render({"spans": spans}))
 
     def cancel(self, timeout: bool) -> None:
         """Stops it: it finishes as `interrupted`, or as `timeout`."""

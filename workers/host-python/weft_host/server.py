@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from .call import answer_call
-from .frames import FromHost, Stop, ToHost
+from .frames import FromHost, Start, Stop, ToHost
 from .limits import CallFailure
 from .packed import unpack
 from .port import Host
@@ -30,8 +30,8 @@ class Server:
         self.runs: dict[int, Run] = {}
         # A task without a reference may be collected.
         self.tasks: set[asyncio.Task[None]] = set()
-        # Start frames by slot, in the order of their arrival: when the lease was confirmed, and the body.
-        self.starting: dict[int, tuple[int, bytes]] = {}
+        # Start frames by slot, in the order of their arrival: flags, when the lease was confirmed, body.
+        self.starting: dict[int, tuple[int, int, bytes]] = {}
         self.is_retiring = False
         if not host.gates.guard():
             print("This version of langgraph starts nodes unguarded after a lost connection.", file=sys.stderr)
@@ -51,7 +51,7 @@ class Server:
     def on_start(self, flags: int, slot: int, id: int, body: bytes) -> None:
         if not self.starting:
             self.host.loop.call_soon(self.admit)
-        self.starting[slot] = (id, body)
+        self.starting[slot] = (flags, id, body)
 
     def admit(self) -> None:
         for slot in list(self.starting)[:PER_TURN]:
@@ -60,10 +60,10 @@ class Server:
             self.host.loop.call_soon(self.admit)
 
     def begin(self, slot: int) -> None:
-        confirmed_at, body = self.starting.pop(slot)
+        flags, confirmed_at, body = self.starting.pop(slot)
         start, newest = unpack(body)
-        run = self.runs[slot] = Run(self.host, slot, start, newest)
-        self.host.gates.open(slot, confirmed_at)
+        run = self.runs[slot] = Run(self.host, slot, start, newest, flags == Start.TRACED)
+        self.host.gates.open(slot, confirmed_at, run.spans)
         self.spawn(slot, run.execute()).add_done_callback(lambda _: self.on_end(slot))
 
     def on_end(self, slot: int) -> None:
