@@ -18,6 +18,7 @@ import type { Clients } from './http/clients.js'
 import type { Exchange } from './http/exchange.js'
 import type { Stalls } from './http/outlet.js'
 import type { Penalty } from './http/penalty.js'
+import type { Policy } from './http/policy.js'
 import type { Traffic } from './http/traffic.js'
 import type { Keys } from './keys.js'
 import type { Library } from './library.js'
@@ -49,6 +50,8 @@ export interface Edge {
   controlKey: ControlKey
   keys: Keys
   guard: Guard
+  /** The `http` sections of deployments. */
+  deployed: { policyOf(exchange: Exchange): Promise<Policy> }
   /** Components of user interfaces. */
   bundles: {
     get(

@@ -15,6 +15,7 @@ import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
 import { answerControl } from './control.js'
 import { openControlKey } from './control-key.js'
+import { openDeployed } from './deployed.js'
 import { openGuard } from './guard.js'
 import { openBudget } from './http/body.js'
 import { openClients } from './http/clients.js'
@@ -75,6 +76,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     traffic: openTraffic(ROUTES),
     metrics: figures,
     openapi: {},
+    deployed: openDeployed(config, caller),
     bundles: openBundles(link.log),
     library: openLibrary(link, caller),
     controlKey: openControlKey(config, caller),

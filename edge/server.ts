@@ -15,7 +15,7 @@ import { openCors } from './http/cors.js'
 import { Exchange } from './http/exchange.js'
 import { framingFault, hostGuard, isJson, isStrictJson, originAllowed } from './http/guards.js'
 import { NO_PATH } from './http/mount.js'
-import { openPolicy } from './http/policy.js'
+import { openDeployedPolicy, openPolicy, type Policy } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, openRouter } from './http/router.js'
 import { CONTROL, CONTROL_PREFIX, notServed, ROUTES, type Route } from './routes.js'
@@ -40,6 +40,9 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   if (!isLoopback(config.host) && !config.insecure && !isClosed) throw new Error(openBind(config.host))
   const policy = openPolicy(config, edge.application?.http ?? null, { isClosed, keepsHeaders: hasAuth })
   const { cors } = policy
+  const policies = { own: policy, deployed: openDeployedPolicy(config, policy, { isClosed, keepsHeaders: hasAuth }) }
+  /** Of a deployment that was not asked for: what the settings of the server say. */
+  const unknown = openPolicy(config, null)
   const routes = ROUTES.filter(route => !route.test || config.test)
   const router = openRouter(routes)
   const own = openRouter(routes, route => policy.serves(route.groups))
@@ -94,6 +97,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     else if (quiet || isFull()) exchange.refuse('unavailable')
     else if (!edge.guard.refuses(exchange, found.route)) {
       exchange.params = decodeParams(found)
+      if (exchange.mount !== null) exchange.keepHeaders(unknown)
       return found.route
     }
     return null
@@ -110,6 +114,19 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   function run(exchange: Exchange, route: Route, body: Uint8Array): void {
+    if (exchange.mount === null || route.groups.length === 0) return begin(exchange, route, body)
+    const served = (policy: Policy) => {
+      exchange.keepHeaders(policy)
+      if (policy.serves(route.groups)) begin(exchange, route, body)
+      else exchange.refuse('not_found')
+    }
+    edge.deployed
+      .policyOf(exchange)
+      .then(served)
+      .catch(error => failed(exchange, error))
+  }
+
+  function begin(exchange: Exchange, route: Route, body: Uint8Array): void {
     if (route.long && !takePlace(exchange)) return exchange.refuse('too_many', MANY_STREAMS)
     try {
       void answer(exchange, route, body)?.catch(error => failed(exchange, error))
@@ -145,7 +162,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   app.any('/*', (res, req) => {
     let exchange: Exchange | null = null
     try {
-      exchange = new Exchange(res, req, policy, failed)
+      exchange = new Exchange(res, req, policies, failed)
       const one = exchange
       edge.open.add(one)
       one.onOver = () => edge.open.delete(one)
@@ -161,7 +178,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     app,
     edge,
     (res, req) => {
-      const exchange = new Exchange(res, req, policy, failed)
+      const exchange = new Exchange(res, req, policies, failed)
       edge.open.add(exchange)
       exchange.onOver = () => edge.open.delete(exchange)
       exchange.onRefused = refused

@@ -3,6 +3,7 @@
  * own processes; user bytes travel in the body.
  */
 import typia from 'typia'
+import type { HttpConfig } from './application.js'
 import type { AuthUser, Filters } from './auth.js'
 import type { RunMode, RunStatus, RunView } from './runs.js'
 
@@ -147,6 +148,8 @@ export interface Disconnect {
 export interface AppInfo {
   /** The version of `@langchain/langgraph`; null: no graph worker has announced it yet. */
   langgraph_version: string | null
+  /** `http` of langgraph.json of the active revision of a deployment; null or absent: the defaults. */
+  http?: HttpConfig | null
 }
 
 export const validateAppInfo = typia.createValidate<AppInfo>()

@@ -10,8 +10,8 @@ import { ERRORS, type ErrorCode, errorBody, fail, WeftError } from '../../schema
 import { TRACEPARENT } from '../../schemas/trace.js'
 import type { Key } from '../keys.js'
 import type { Cors } from './cors.js'
-import { type Mount, unmount } from './mount.js'
-import type { Policy } from './policy.js'
+import { isMounted, type Mount, unmount } from './mount.js'
+import type { Policies, Policy } from './policy.js'
 import { type Headers, type Received, readHeaders } from './received.js'
 
 export interface StreamError {
@@ -90,9 +90,10 @@ export class Exchange {
   constructor(
     private readonly res: HttpResponse,
     req: HttpRequest,
-    policy: Policy,
+    policies: Policies,
     private readonly onFault: (exchange: Exchange, error: unknown) => void,
   ) {
+    const policy = isMounted(req.getUrl(), req.getHeader('x-deployment-id')) ? policies.deployed : policies.own
     this.cors = policy.cors
     res.onAborted(() => {
       const { onAbort } = this
@@ -112,6 +113,12 @@ export class Exchange {
     this.traceparent = TRACEPARENT.test(traceparent) ? traceparent : ''
     this.requestId = REQUEST_ID.test(requestId) ? requestId : uuid()
     if (this.isChunked) this.received.close = true
+  }
+
+  /** Below a deployment: keeps the headers that its graphs may read. */
+  keepHeaders({ isConfigurable }: Policy): void {
+    const kept = Object.entries(this.received.configurable ?? {}).filter(([name]) => isConfigurable(name))
+    this.received.configurable = kept.length === 0 ? null : Object.fromEntries(kept)
   }
 
   /** True between `begin` and the end. */

@@ -7,6 +7,9 @@ export type Mount = { slug: string } | { id: string }
 export const PREFIX = '/deployments/'
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
 
+/** Whether a request is for a deployment: a path that only looks like one counts, too. */
+export const isMounted = (path: string, id: string): boolean => id !== '' || path.startsWith(PREFIX)
+
 /**
  * The path within the deployment, and which one; null is the built-in application. A path without a valid slug is left as
  * it is. `prefix` is in front of the paths of the built-in application, not of deployments and of the control plane.

@@ -47,3 +47,15 @@ export function openPolicy(
     serves: groups => disabled.size === 0 || !groups.some(group => disabled.has(group)),
   }
 }
+
+export interface Policies {
+  own: Policy
+  /** Of a request for a deployment, until its own policy is known: every header that a graph may see is read. */
+  deployed: Policy
+}
+
+export const openDeployedPolicy = (config: Config, { prefix }: Policy, callers: Callers): Policy => ({
+  ...openPolicy(config, null, callers),
+  prefix,
+  isConfigurable: openPatterns({ includes: ['*'], excludes: [] }),
+})

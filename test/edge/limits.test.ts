@@ -139,7 +139,6 @@ t.test('parts of the API that are not served yet answer with that reason', async
   }
   t.same(await of('POST', '/mcp'), [501, 'Weft does not serve MCP yet'])
   t.same(await of('POST', '/a2a/agent'), [501, 'Weft does not serve A2A yet'])
-  t.same(await of('GET', '/openapi.json'), [501, 'Weft does not serve the OpenAPI document yet'])
   t.same(await of('GET', '/nothing'), [404, 'Not found'])
 })
 

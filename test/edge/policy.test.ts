@@ -1,5 +1,6 @@
 /** What `http` of langgraph.json changes at the edge (API: assistants-crons-store 7.2, 7.3, 10.4). */
 import t, { type Test } from 'tap'
+import { bytesHandler } from '../../bus/serve.js'
 import { openCors } from '../../edge/http/cors.js'
 import { openPolicy } from '../../edge/http/policy.js'
 import { type AppConfig, readAppConfig } from '../../schemas/application.js'
@@ -152,4 +153,34 @@ t.test('headers for graphs and for the log', async t => {
   const { headers } = stage.calls.at(-1)!.head
   t.match(headers, { 'x-a': '1' })
   t.notOk(headers && 'x-secret-b' in headers)
+})
+
+t.test('below a deployment its own groups and headers apply', async t => {
+  const stage = await openStage(
+    {},
+    applicationWith({ disable_threads: true, configurable_headers: { includes: ['x-own'] } }),
+  )
+  t.teardown(() => stage.close())
+  const section = applicationWith({ disable_assistants: true, configurable_headers: { includes: ['x-theirs'] } }).http
+  let asked = 0
+  stage.handlers['system.info'] = bytesHandler((_, { head }) => {
+    if (head.deployment !== undefined) asked++
+    return { body: JSON.stringify({ langgraph_version: null, http: section }) }
+  })
+  const base = `http://127.0.0.1:${stage.port}`
+  const headers = { 'x-own': '1', 'x-theirs': '2', 'x-api-key': 'k' }
+  const post = (path: string) => fetch(base + path, { method: 'POST', body: '{}', headers })
+  t.equal((await post('/threads')).status, 404)
+  t.equal((await post('/deployments/one/threads')).status, 200)
+  t.same(stage.calls.at(-1)!.head.headers, { 'x-theirs': '2' })
+  t.equal((await post('/deployments/one/assistants')).status, 404)
+  t.equal((await post('/assistants')).status, 200)
+  t.same(stage.calls.at(-1)!.head.headers, { 'x-own': '1' })
+  t.equal(asked, 1, 'the section is kept')
+  stage.handlers['system.info'] = bytesHandler(() => ({
+    head: { status: 404, code: 'not_found', detail: 'Deployment two not found' },
+  }))
+  const missing = await post('/deployments/two/threads')
+  t.equal(missing.status, 404)
+  t.match(await missing.text(), 'Deployment two not found')
 })

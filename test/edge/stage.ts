@@ -171,7 +171,8 @@ export async function openStage(given: Partial<Config> = {}, application: AppCon
     const handlers: { [verb: string]: Handler } = {}
     for (const verb of verbs) {
       handlers[verb] = bytesHandler((bytes, context) => {
-        stage.calls.push({ verb: `${name}.${verb}`, head: context.head, body: Buffer.from(bytes) })
+        // The edge itself asks for it at its start.
+        if (verb !== 'info') stage.calls.push({ verb: `${name}.${verb}`, head: context.head, body: Buffer.from(bytes) })
         const handler = stage.handlers[`${name}.${verb}`] ?? table[verb] ?? echo
         return (handler.handle as (value: unknown, context: unknown) => ReturnType<typeof handler.handle>)(
           bytes,
@@ -184,7 +185,7 @@ export async function openStage(given: Partial<Config> = {}, application: AppCon
   noun('runs', runs, ['create', 'join', 'peek', 'result', 'disconnect', 'get'])
   noun('threads', {}, ['create', 'get', 'state'])
   noun('assistants', {}, ['create', 'get'])
-  noun('system', {}, ['check', 'ready'])
+  noun('system', {}, ['check', 'ready', 'info'])
   await worker.nc.flush()
   try {
     stage.port = (await openEdge({ config, application, link: edge, life })).port

@@ -17,14 +17,18 @@ export const system = (deps: Deps) => ({
   ...checks(deps),
 })
 
-const checks = ({ store, apps, alarms, streams }: Deps) => ({
+const checks = ({ store, apps, http, alarms, streams }: Deps) => ({
   check: bytesHandler(async () => {
     await store.ping()
     return { body: '{"ok":true}' }
   }),
   /** What executes the graphs of the application. */
   info: bytesHandler(async (_, { head }) => {
-    const answer: AppInfo = { langgraph_version: await apps.libraryOf(appOf(head)) }
+    const app = appOf(head)
+    const answer: AppInfo = {
+      langgraph_version: await apps.libraryOf(app),
+      http: await http.get(app, await apps.poolFor(app, app)),
+    }
     return { body: JSON.stringify(answer) }
   }),
   /** Ready when the store can write, the broker can store wake-ups and events, a graph worker has announced itself and the clock agrees with the broker's. */
