@@ -11,10 +11,10 @@ const Review = Annotation.Root({
 const textOf = (message: BaseMessage | undefined): string => String(message?.content ?? '')
 
 export const reviewer = new StateGraph(Review)
-  .addNode('review', ({ messages, approved }) => {
+  .addNode('read', ({ messages, approved }) => {
     const words = textOf(messages.at(-1)).split(/\s+/).length
     return { review: `${words} words, ${approved ? 'approved' : 'not approved'}` }
   })
-  .addEdge(START, 'review')
-  .addEdge('review', END)
+  .addEdge(START, 'read')
+  .addEdge('read', END)
   .compile()

@@ -7,6 +7,7 @@ import type { Call, FinishHead, Hello, StartHead } from '../../schemas/host.js'
 import { cutter, pack, unpack } from '../../schemas/packed.js'
 import type { RunKwargs } from '../../schemas/runs.js'
 import type { Tuple } from '../../store/port.js'
+import type { Program } from '../../workers/child/start.js'
 import { ASK, FROM_HOST, type Frame, frameWriter, monotonicMs, readFrames, TO_HOST } from '../../workers/pipe.js'
 import { packTuples, rowsOf } from '../../workers/resources/rows/checkpoint.js'
 
@@ -117,12 +118,23 @@ export interface RunSpec {
   kwargs?: Partial<RunKwargs>
 }
 
+/** A host for JavaScript, unless another program is given. */
+const nodeHost = (flags: string[]): Program => ({
+  command: process.execPath,
+  args: [...flags, fileURLToPath(new URL('../../workers/host/main.js', import.meta.url))],
+  env: {},
+})
+
 /** Spawns a host; `run` resolves with everything that the run sent. */
-export async function startHost(app: string, env: NodeJS.ProcessEnv = {}, flags: string[] = []) {
-  const entry = fileURLToPath(new URL('../../workers/host/main.js', import.meta.url))
-  const child: ChildProcess = spawn(process.execPath, [...flags, entry], {
+export async function startHost(
+  app: string,
+  env: NodeJS.ProcessEnv = {},
+  flags: string[] = [],
+  { command, args, env: own }: Program = nodeHost(flags),
+) {
+  const child: ChildProcess = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-    env: { ...process.env, ...env, WEFT_APP: app },
+    env: { ...process.env, ...env, ...own, WEFT_APP: app },
   })
   const pipe = child.stdio[3] as Duplex
   const write = frameWriter(pipe)

@@ -1,0 +1,289 @@
+/**
+ * The contract of a host (docs/pipe.md) on both hosts, through the pipe: the same graphs, the same rows, the same answers.
+ * A row whose answer differs on purpose says so.
+ */
+import { join } from 'node:path'
+import t from 'tap'
+import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
+import { root } from '../../scripts/root.js'
+import { programOf } from '../../workers/graph/languages.js'
+import { ANSWER } from '../../workers/pipe.js'
+import { appOf, type Ended, type RunSpec, startHost } from './host-helper.js'
+
+type Host = Awaited<ReturnType<typeof startHost>>
+type Row = {
+  title: string
+  act(host: Host): Promise<unknown>
+  expected: unknown
+  /** The answer of the Python host, and the reason. */
+  python?: { expected: unknown; because: string }
+}
+
+t.setTimeout(120_000)
+
+let runs = 0
+const run = (host: Host, spec: RunSpec) => host.run({ run_id: newRunId(), thread_id: `t${runs}`, ...spec })
+const newRunId = () => `00000000-0000-4000-8000-${String(++runs).padStart(12, '0')}`
+const stored = { temporary: false } as const
+const namesOf = ({ events }: Ended) => events.map(({ event }) => event)
+const lastOf = ({ events }: Ended, name: string) => events.findLast(({ event }) => event === name)?.data
+const GRAPH_CALL = { graph_id: 'counter', config: {} }
+
+const rows: Row[] = [
+  {
+    title: 'events in order, ids without a gap, metadata first',
+    async act(host) {
+      const kwargs = { input: { steps: 2 }, stream_mode: ['values', 'updates'] as ['values', 'updates'] }
+      const ended = await run(host, { graph_id: 'counter', first_id: 7, kwargs })
+      return {
+        names: namesOf(ended),
+        ids: ended.events.map(({ id }) => id),
+        last: lastOf(ended, 'values'),
+        end: ended.values,
+      }
+    },
+    expected: {
+      names: ['metadata', 'values', 'updates', 'values', 'updates', 'values'],
+      ids: [7, 8, 9, 10, 11, 12],
+      last: { steps: 2, numbers: [1, 2] },
+      end: { steps: 2, numbers: [1, 2] },
+    },
+  },
+  {
+    title: 'an error is the last event, and its finish',
+    async act(host) {
+      const ended = await run(host, { graph_id: 'fail', kwargs: { input: {} } })
+      return [ended.status, ended.error, ended.events.at(-1)?.event, ended.events.at(-1)?.data]
+    },
+    expected: [
+      'error',
+      { error: 'TooBadError', message: 'too bad' },
+      'error',
+      { error: 'TooBadError', message: 'too bad' },
+    ],
+  },
+  {
+    title: 'a pause shows its interrupt in the mode values',
+    async act(host) {
+      const ended = await run(host, { graph_id: 'ask', kwargs: { ...stored, input: { question: 'sure?' } } })
+      const [interrupts] = Object.values(ended.interrupts)
+      const { __interrupt__, ...others } = lastOf(ended, 'values') as { __interrupt__: { value: unknown }[] }
+      return [ended.next, interrupts!.map(({ value }) => value), __interrupt__.map(({ value }) => value), others]
+    },
+    expected: [['node'], [{ question: 'sure?' }], [{ question: 'sure?' }], {}],
+    python: {
+      expected: [['node'], [{ question: 'sure?' }], [{ question: 'sure?' }], { question: 'sure?' }],
+      because: 'its library yields the state together with the interrupt',
+    },
+  },
+  {
+    title: 'every answer resumes, also null, false, 0 and ""',
+    async act(host) {
+      const answers: unknown[] = []
+      for (const resume of [null, false, 0, '', { a: 1 }]) {
+        const thread_id = newRunId()
+        await run(host, { graph_id: 'ask', thread_id, kwargs: { ...stored, input: { question: 'q' } } })
+        const { values } = await run(host, { graph_id: 'ask', thread_id, kwargs: { ...stored, command: { resume } } })
+        answers.push((values as { answer: { given: unknown } }).answer.given)
+      }
+      return answers
+    },
+    expected: [null, false, 0, '', { a: 1 }],
+  },
+  {
+    title: 'sync saves before the finish, exit saves nothing before it, and async may do either',
+    async act(host) {
+      const counts: unknown[] = []
+      for (const durability of ['sync', 'async', 'exit'] as const) {
+        const before = host.store.saves
+        const thread_id = newRunId()
+        const { save } = await run(host, {
+          graph_id: 'counter',
+          thread_id,
+          kwargs: { ...stored, durability, input: { steps: 3 } },
+        })
+        const saves = host.store.saves - before - (save.length > 0 ? 1 : 0)
+        const { json } = await host.call({ ...GRAPH_CALL, verb: 'history', thread_id, limit: 100 })
+        counts.push([durability === 'async' || saves > 0, (json as unknown[]).length])
+      }
+      return counts
+    },
+    expected: [
+      [true, 5],
+      [true, 5],
+      [false, 1],
+    ],
+  },
+  {
+    title: 'a lost lease ends without state and without an error event',
+    async act(host) {
+      host.refuse(ANSWER.refused)
+      const ended = await run(host, {
+        graph_id: 'counter',
+        kwargs: { ...stored, durability: 'sync', input: { steps: 2 } },
+      })
+      host.refuse(0)
+      const { status, error, values, rest } = ended
+      return [status, error, values ?? null, rest, namesOf(ended).includes('error')]
+    },
+    expected: ['interrupted', null, null, null, false],
+  },
+  {
+    title: 'a store that fails is the error of the run, which reports no state',
+    async act(host) {
+      host.refuse(ANSWER.failed)
+      const ended = await run(host, {
+        graph_id: 'counter',
+        kwargs: { ...stored, durability: 'sync', input: { steps: 2 } },
+      })
+      host.refuse(0)
+      const { status, head, next } = ended
+      return [status, head, next, namesOf(ended).at(-1)]
+    },
+    expected: ['error', null, [], 'error'],
+  },
+  {
+    title: 'a repeated attempt continues from its own checkpoint',
+    async act(host) {
+      const spec = { graph_id: 'ask', thread_id: newRunId(), run_id: newRunId() }
+      const kwargs = { ...stored, input: { question: 'once?' } }
+      await run(host, { ...spec, kwargs })
+      const again = await run(host, {
+        ...spec,
+        attempt: 2,
+        first_id: 1e9,
+        kwargs: { ...kwargs, input: { question: 'twice?' } },
+      })
+      const tasks = again.rest!.tasks as unknown as { interrupts: { value: unknown }[] }[]
+      return [again.events[0]!.id, again.events[0]!.data, again.next, tasks[0]!.interrupts[0]!.value]
+    },
+    expected: [1e9, { run_id: '', attempt: 2 }, ['node'], { question: 'once?' }],
+  },
+  {
+    title: 'a cancelled run is interrupted and leaves its state',
+    async act(host) {
+      const { ended, cancel } = host.start(
+        { graph_id: 'slow', run_id: newRunId(), thread_id: newRunId(), kwargs: { ...stored, input: { ms: 60_000 } } },
+        () => cancel(),
+      )
+      const { status, error, values } = await ended
+      return [status, error, values]
+    },
+    expected: ['interrupted', null, { ms: 60_000 }],
+  },
+  {
+    title: 'custom chunks keep their order',
+    async act(host) {
+      const { events } = await run(host, {
+        graph_id: 'chunks',
+        kwargs: { input: { count: 60 }, stream_mode: ['custom'] },
+      })
+      return events.filter(({ event }) => event === 'custom').map(({ data }) => (data as { i: number }).i)
+    },
+    expected: Array.from({ length: 60 }, (_, i) => i),
+  },
+  {
+    title: 'tokens are the whole message',
+    async act(host) {
+      const kwargs = {
+        input: { messages: [{ role: 'human', content: 'hi' }] },
+        stream_mode: ['messages-tuple' as const],
+      }
+      const { events } = await run(host, { graph_id: 'model', kwargs })
+      return events
+        .flatMap(({ event, data }) => (event === 'messages' ? (data as [{ content: string }])[0].content : []))
+        .join('')
+    },
+    expected: 'every token must arrive, also the last one.',
+  },
+  {
+    title: 'subgraphs stream under their path, and the state has theirs',
+    async act(host) {
+      const thread_id = newRunId()
+      const kwargs = { ...stored, input: {}, stream_mode: ['updates' as const], stream_subgraphs: true }
+      const ended = await run(host, { graph_id: 'nested', thread_id, kwargs })
+      const { json } = await host.call({ verb: 'state', graph_id: 'nested', config: {}, thread_id, subgraphs: true })
+      const state = json as { tasks: { name: string; state: { next: string[] } }[] }
+      const paths = namesOf(ended).map(name => name.replace(/:.*/, ':…'))
+      return [paths.includes('updates|sub:…'), state.tasks[0]!.name, state.tasks[0]!.state.next]
+    },
+    expected: [true, 'sub', ['asking']],
+  },
+  {
+    title: 'a factory is called with the config of the run',
+    act: async host =>
+      (await run(host, { graph_id: 'factory', kwargs: { input: {}, config: { configurable: { who: 'ada' } } } }))
+        .values,
+    expected: { who: 'ada' },
+  },
+  {
+    title: 'refused calls have a code',
+    async act(host) {
+      const call = { ...GRAPH_CALL, verb: 'state' as const, thread_id: 'empty' }
+      const codes: unknown[] = []
+      for (const each of [
+        { ...call, graph_id: 'absent' },
+        { ...call, checkpoint: { checkpoint_id: 'absent' } },
+      ]) {
+        const { flags, json } = await host.call(each)
+        codes.push([flags, (json as { code: string }).code])
+      }
+      return codes
+    },
+    expected: [
+      [1, 'not_found'],
+      [1, 'not_found'],
+    ],
+  },
+  {
+    title: 'a drawing has the nodes and edges of the graph',
+    async act(host) {
+      const { json } = await host.call({ verb: 'draw', graph_id: 'nested', config: {}, thread_id: '', xray: false })
+      const { nodes, edges } = json as { nodes: { id: string }[]; edges: { source: string; target: string }[] }
+      return [nodes.map(({ id }) => id).sort(), edges.length]
+    },
+    expected: [['__end__', '__start__', 'outside', 'sub'], 3],
+  },
+  {
+    title: 'a ping is answered',
+    act: async host => (await host.ping()) >= 0,
+    expected: true,
+  },
+]
+
+/** Ids of runs are new in each host. */
+const comparable = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify([value]), (key, member) => (key === 'run_id' ? '' : member))[0]
+
+async function check(
+  t: { same(found: unknown, wanted: unknown, title: string): unknown },
+  host: Host,
+  language: 'javascript' | 'python',
+) {
+  for (const { title, act, expected, python } of rows) {
+    const answer = comparable(await act(host))
+    const differs = language === 'python' && python !== undefined
+    t.same(answer, comparable(differs ? python.expected : expected), differs ? `${title} (${python.because})` : title)
+  }
+}
+
+t.test('the host for JavaScript', async t => {
+  const host = await startHost(appOf('basic'))
+  t.teardown(() => host.stop())
+  await host.hello
+  await check(t, host, 'javascript')
+})
+
+t.test('the host for Python', { skip: withoutPython() ?? false }, async t => {
+  const python = await venvOf(join(root, 'test/host-python/requirements.txt'))
+  const app = appOf('basic-py')
+  const program = programOf('python', { app, env: {}, memory_mb: 1_024, node: '', python, threads: 64 })
+  const host = await startHost(app, {}, [], program)
+  t.teardown(() => host.stop())
+  const hello = await host.hello
+  t.same(
+    hello.graphs.filter(({ error }) => error !== null),
+    [],
+  )
+  await check(t, host, 'python')
+})
