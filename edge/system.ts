@@ -1,5 +1,6 @@
 /** Health and version of this server (API: assistants 5). Never needs credentials. */
 import type { Answer } from '../bus/answer.js'
+import type { RouteGroup } from '../schemas/application.js'
 import { validateAppInfo } from '../schemas/calls.js'
 import { ERRORS } from '../schemas/errors.js'
 import { isTrue } from '../schemas/query.js'
@@ -39,7 +40,8 @@ export async function ready(edge: Edge, exchange: Exchange): Promise<void> {
 
 /** The LangGraph version is that of the application; Weft's own while no graph worker has announced it. */
 export function info(edge: Edge, exchange: Exchange): void | Promise<void> {
-  if (exchange.mount === null) return exchange.reply(200, infoText(edge, edge.library.version()))
+  if (exchange.mount === null)
+    return exchange.reply(200, infoText(edge, edge.library.version(), edge.application?.http.disabled))
   return deploymentInfo(edge, exchange)
 }
 
@@ -47,11 +49,14 @@ async function deploymentInfo(edge: Edge, exchange: Exchange): Promise<void> {
   const asked = await ask(edge, exchange, rpc('system', 'info'), CHECK_MS)
   if ('detail' in asked) return exchange.error(asked.status, asked.detail)
   const parsed = validateAppInfo(JSON.parse(decoder.decode(asked.body)))
-  exchange.reply(200, infoText(edge, parsed.success ? parsed.data.langgraph_version : null))
+  const { langgraph_version, http } = parsed.success ? parsed.data : { langgraph_version: null, http: null }
+  exchange.reply(200, infoText(edge, langgraph_version, http?.disabled))
 }
 
-function infoText({ versions }: Edge, library: string | null): string {
-  const flags = { assistants: true, crons: true, langsmith: false }
+/** The flags say what is served: a group that the application has switched off is not. */
+function infoText({ versions }: Edge, library: string | null, disabled: readonly RouteGroup[] = []): string {
+  const serves = (...groups: RouteGroup[]) => !groups.some(group => disabled.includes(group))
+  const flags = { assistants: serves('assistants'), crons: serves('runs', 'crons'), langsmith: false }
   return JSON.stringify({
     version: versions.weft,
     langgraph_js_version: library ?? versions.langgraph,

@@ -18,7 +18,7 @@ t.test('through the official Python SDK', { skip }, async t => {
   const program = await venvOf(join(folder, 'requirements.txt'))
   const cluster = await startCluster({ app: 'test/apps/basic' })
   t.teardown(() => cluster.stop())
-  for (const checks of ['check.py', 'check_runs.py', 'check_remote.py']) {
+  for (const checks of ['check.py', 'check_runs.py', 'check_assistants.py', 'check_remote.py']) {
     const { stdout } = await run(program, [join(folder, checks)], {
       env: { ...process.env, WEFT_URL: cluster.url, PYTHONDONTWRITEBYTECODE: '1' },
       timeout: 120_000,

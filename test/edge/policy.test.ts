@@ -77,6 +77,16 @@ t.test('a disabled group answers 404 to every method; the others are served', as
   t.ok(serves([]))
 })
 
+t.test('the flags of /info say what is served', async t => {
+  const flagsOf = async (http: object) => {
+    const { port } = await stageWith(t, http)
+    return ((await (await fetch(`http://127.0.0.1:${port}/info`)).json()) as { flags: object }).flags
+  }
+  t.same(await flagsOf({}), { assistants: true, crons: true, langsmith: false })
+  t.same(await flagsOf({ disable_runs: true }), { assistants: true, crons: false, langsmith: false })
+  t.same(await flagsOf({ disable_assistants: true }), { assistants: false, crons: true, langsmith: false })
+})
+
 t.test('a prefix is in front of every path of the application', async t => {
   const { port } = await stageWith(t, { mount_prefix: '/api/v1' })
   const status = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
