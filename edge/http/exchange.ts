@@ -224,6 +224,7 @@ export class Exchange {
     this.isEvents = headers['Content-Type'] === 'text/event-stream'
     this.res.cork(() => {
       this.writeHead(200, headers)
+      if (this.received.close) this.res.writeHeader('Connection', 'close')
       this.res.write(first)
     })
     return true
@@ -238,10 +239,16 @@ export class Exchange {
     if (!this.over) this.res.cork(work)
   }
 
-  /** The regular end of a begun answer. */
-  end(): void {
+  /**
+   * The regular end of a begun answer. uWebSockets.js would write a header into the body to close the connection, so its
+   * head said that it closes. Nothing more is read from it, and it ends with its client, or after an idle 10 s.
+   */
+  end(last?: string): void {
     if (this.over || !this.begun) return
-    this.res.cork(() => this.res.end(undefined, this.received.close))
+    this.res.cork(() => {
+      if (this.received.close) this.res.pause()
+      this.res.end(last)
+    })
     this.close()
   }
 
@@ -277,8 +284,7 @@ export class Exchange {
     if (this.over) return
     const { onAbort } = this
     const text = JSON.stringify(error)
-    this.res.cork(() => this.res.end(this.isEvents ? `event: error\ndata: ${text}\n\n` : `{"__error__":${text}}`))
-    this.close()
+    this.end(this.isEvents ? `event: error\ndata: ${text}\n\n` : `{"__error__":${text}}`)
     onAbort?.()
   }
 

@@ -79,3 +79,20 @@ t.test('the connection of an executed chunked request is closed after its answer
   t.same(await statuses(`POST /threads ${HEAD}\r\n2\r\n{}\r\n0\r\n\r\n`), [200])
   t.same(await statuses(`POST /threads ${HEAD}\r\n2\r\n{}\r\n0\r\n\r\n`, next), [200])
 })
+
+t.test('a streamed answer ends as valid HTTP, and nothing behind it is read', async t => {
+  const raw = openRaw(port, `POST /runs/stream ${HEAD}Content-Type: application/json\r\n\r\n2\r\n{}\r\n0\r\n\r\n`)
+  const run = await stage.created()
+  await raw.until(/200 OK/)
+  stage.publish(run, 0, 2)
+  stage.finish(run)
+  await raw.until(/\r\n0\r\n\r\n$/)
+  const [head, ...rest] = raw.text().split('\r\n\r\n')
+  t.match(head, /Connection: close/)
+  t.notMatch(rest.join(''), /Connection/)
+  const before = stage.calls.length
+  raw.socket.write(SMUGGLED)
+  const text = await raw.closed
+  t.equal(text.match(/HTTP\/1\.1/g)?.length, 1, 'the connection closes without another answer')
+  t.equal(stage.calls.length, before, 'the hidden request reached no worker')
+})
