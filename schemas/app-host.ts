@@ -1,6 +1,6 @@
 /**
- * Calls to an app host: the child process that runs the code of an application beside its graphs, which are `auth` and
- * `store.index.embed` of langgraph.json. Frames carry them (workers/pipe.ts: `call` and `called`).
+ * Calls to an app host: the child process that runs the code of an application beside its graphs, which are `auth`,
+ * `http.app` and `store.index.embed` of langgraph.json. Frames carry them (workers/pipe.ts: `call` and `called`).
  */
 import typia from 'typia'
 import type { AuthUser, CheckAnswer, CheckAsk } from './auth.js'
@@ -11,7 +11,18 @@ export interface AppHello {
   error: string | null
   auth: boolean
   embed: boolean
+  /** The beginnings of the paths that `http.app` may handle; null without one. */
+  http: string[] | null
 }
+
+/** What an app host loads; the rest of the application is left out. */
+export type AppPart = 'auth' | 'embed' | 'http'
+
+/** Sockets in the folder that an edge shares with its app host: of the routes of the application, and of the edge. */
+export const APP_SOCKET = 'app.sock'
+export const EDGE_SOCKET = 'edge.sock'
+/** Header of a request that code of the application makes by itself. Known on the socket of the edge only. */
+export const LOOPBACK = 'x-weft-loopback'
 
 /** Head of the packed body of `call`; the rest is the body of the request for a check, empty otherwise. */
 export type AppCall = CheckCall | EmbedCall

@@ -1,6 +1,13 @@
-/** The app host of this edge: the child process with the `auth` of the built-in application. */
+/**
+ * The app host of this edge: the child process with the `auth` and the `http.app` of the built-in application. Both share
+ * a folder of sockets that only they can open: requests for the application go over one, what it passes on and what its
+ * code asks for comes back over the other.
+ */
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Log } from '../../bus/log.js'
-import { type CheckCall, validateCheckAnswer } from '../../schemas/app-host.js'
+import { APP_SOCKET, type AppPart, type CheckCall, EDGE_SOCKET, validateCheckAnswer } from '../../schemas/app-host.js'
 import type { AppConfig } from '../../schemas/application.js'
 import type { CheckAnswer } from '../../schemas/auth.js'
 import type { Config } from '../../schemas/config.js'
@@ -12,10 +19,23 @@ import { findHostNode, findHostUser } from '../../workers/child/process.js'
 export interface EdgeAppHost {
   /**
    * Asks the `auth` of the application about one request; `body` is the new body where a handler changed it. Rejects with
-   * `unavailable` while the app host is being started, and with `internal` for a malformed answer.
+   * `unavailable` while the app host is being started, and with `internal` for an answer that is none.
    */
   check(call: Omit<CheckCall, 'verb'>, body: Uint8Array): Promise<{ answer: CheckAnswer; body: Uint8Array }>
+  /** Null: the application has no `http.app`. */
+  http: AppRoutes | null
   stop(): Promise<void>
+}
+
+/** The routes of `http.app`. */
+export interface AppRoutes {
+  /** Whether the application may handle the path. */
+  mayHandle(path: string): boolean
+  /** The socket of the application, and the one that the edge listens on for it. */
+  appSocket: string
+  edgeSocket: string
+  /** The app host is loaded. */
+  isReady(): boolean
 }
 
 interface Options {
@@ -26,25 +46,47 @@ interface Options {
 
 /** Null when the application brings nothing that an edge runs. Throws an Error with one sentence when it cannot be loaded. */
 export async function startEdgeAppHost({ config, application, log }: Options): Promise<EdgeAppHost | null> {
-  if (application.auth === null) return null
-  if (/\.py(:|$)/.test(application.auth.path))
+  if (application.auth !== null && /\.py(:|$)/.test(application.auth.path))
     throw new Error(
       `${application.path}: auth.path names a Python file; Weft runs an "auth" in JavaScript or TypeScript only, and does not serve the application without it`,
     )
+  const hasHttp = application.http.app !== null
+  const parts: AppPart[] = [
+    ...(application.auth === null ? [] : ['auth' as const]),
+    ...(hasHttp ? ['http' as const] : []),
+  ]
+  if (parts.length === 0) return null
   const user = findHostUser(config.host_user)
+  const sockets = hasHttp ? mkdtempSync(join(tmpdir(), 'weft-app-')) : undefined
+  if (sockets !== undefined && user !== null) chownSync(sockets, user.uid, user.gid)
   const host = openAppHost({
     app: application.path,
+    parts,
+    ...(sockets === undefined ? {} : { sockets }),
     memory_mb: config.host_memory_mb,
     user,
     node: findHostNode(config.host_node, user).path,
     log,
   })
-  const { error } = await host.hello
-  if (error !== null) {
+  const stop = async () => {
     await host.stop()
+    if (sockets !== undefined) rmSync(sockets, { recursive: true, force: true })
+  }
+  const { error, http: prefixes } = await host.hello
+  if (error !== null) {
+    await stop()
     throw new Error(`the application cannot be served: ${error}`)
   }
-  return { check: (call, body) => check(host, call, body), stop: host.stop }
+  const http =
+    prefixes === null || sockets === undefined
+      ? null
+      : {
+          mayHandle: (path: string) => prefixes.some(prefix => path.startsWith(prefix)),
+          appSocket: join(sockets, APP_SOCKET),
+          edgeSocket: join(sockets, EDGE_SOCKET),
+          isReady: host.isReady,
+        }
+  return { check: (call, body) => check(host, call, body), http, stop }
 }
 
 async function check(host: AppHost, call: Omit<CheckCall, 'verb'>, request: Uint8Array) {

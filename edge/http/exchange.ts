@@ -58,6 +58,8 @@ export class Exchange {
   query: string
   /** As the client asked for it. */
   readonly url: string
+  /** Made by code of the application for itself: nobody authenticates it. */
+  isLoopback = false
   /** The caller, as authenticated: part of every call for this request. */
   caller: Pick<CallHead, 'identity' | 'filters' | 'checked' | 'key'> | null = null
   /** The key of the caller, if a key authenticated it. */
@@ -227,6 +229,30 @@ export class Exchange {
       if (this.received.close) this.res.writeHeader('Connection', 'close')
       this.res.write(first)
     })
+    return true
+  }
+
+  /**
+   * The answer of another server, with its head: the whole of it, or with null its head, after which parts are written.
+   * False when the exchange is over. CORS headers are those of the answer, or else ours.
+   */
+  relay(status: string, headers: readonly [name: string, value: string][], body: Uint8Array | null): boolean {
+    if (this.over || this.begun || this.replying) return false
+    this.begun = true
+    this.status = Number.parseInt(status, 10)
+    const { res } = this
+    res.cork(() => {
+      res.writeStatus(status)
+      res.writeHeader('x-request-id', this.requestId)
+      const hasCors = headers.some(([name]) => name.toLowerCase() === 'access-control-allow-origin')
+      const cors = hasCors ? [] : this.cors.answer(this.received.origin)
+      for (let i = 0; i < cors.length; i += 2) res.writeHeader(cors[i]!, cors[i + 1]!)
+      for (const [name, value] of headers) res.writeHeader(name, value)
+      if (body === null) return
+      if (this.method === 'HEAD' || this.status === 204 || this.status === 304) this.endEmpty()
+      else res.end(body, this.received.close)
+    })
+    if (body !== null) this.close()
     return true
   }
 

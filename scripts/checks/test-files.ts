@@ -50,6 +50,7 @@ const ONE_STORE: { readonly [name: string]: string } = {
   'api/large-streams': 'events on their way to a client',
   'api/traces': 'spans; the column of the store is in its conformance rows',
   'api/openapi': 'the document, and requests that are generated from it',
+  'api/custom-routes': 'requests on their way to the application and back',
   'api/descriptions': 'drawings and schemas, which hosts compute from code',
   'api/library-lines': 'the rows of api/runs, with other versions of the library',
 }

@@ -17,6 +17,7 @@ const app = join(root, 'test/apps/app-host/langgraph.json')
 const log = openLog('edge', 'silent', 'json')
 const config = readConfig({})
 const options = { memory_mb: 128, user: null, log }
+const embedding = { parts: ['embed'] as const, ...options }
 
 const started = (await startEdgeAppHost({ config, application: (await findApplication(app))!, log }))!
 t.teardown(() => started.stop())
@@ -89,7 +90,7 @@ t.test('an app host whose event loop is blocked is killed and started again', as
 })
 
 t.test('texts become vectors, and a wrong vector is refused with one sentence', async t => {
-  const host = openAppHost({ app, ...options })
+  const host = openAppHost({ app, parts: ['auth', 'embed'], ...options })
   t.teardown(() => host.stop())
   t.match(await host.hello, { error: null, auth: true, embed: true })
   t.same([...(await embed(host, ['aab', 'c']))], [2, 1, 0, 0, 0, 1])
@@ -102,12 +103,12 @@ t.test('texts become vectors, and a wrong vector is refused with one sentence', 
 })
 
 t.test('embed may name an Embeddings of the application, or a model of an installed provider', async t => {
-  const host = openAppHost({ app: await application({ embed: './own.mjs:embeddings' }), ...options })
+  const host = openAppHost({ app: await application({ embed: './own.mjs:embeddings' }), ...embedding })
   t.teardown(() => host.stop())
   t.match(await host.hello, { error: null, embed: true })
   t.same([...(await embed(host, ['abc']))], [3, 0])
   t.same([...(await embed(host, ['abc'], 'query'))], [0, 3])
-  const provided = openAppHost({ app: await application({ embed: 'openai:small' }), ...options })
+  const provided = openAppHost({ app: await application({ embed: 'openai:small' }), ...embedding })
   t.teardown(() => provided.stop())
   t.match(await provided.hello, { error: null, embed: true })
   t.same([...(await embed(provided, ['x']))], [5, 1])
@@ -119,7 +120,7 @@ for (const [what, embed, error] of [
   ['an export that is no embedder', './own.mjs:nothing', /is no embedder/],
 ] as const)
   t.test(`the application is not served when embed names ${what}`, async t => {
-    const host = openAppHost({ app: await application({ embed }), ...options })
+    const host = openAppHost({ app: await application({ embed }), ...embedding })
     t.teardown(() => host.stop())
     t.match((await host.hello).error, error)
   })

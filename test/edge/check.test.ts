@@ -25,6 +25,7 @@ function host(answer?: (call: Omit<CheckCall, 'verb'>) => CheckAnswer) {
         body: Buffer.from('changed'),
       }
     },
+    http: null,
     stop: async () => {},
   }
   return { appHost, calls }

@@ -1,17 +1,17 @@
 /**
- * The app host of an application as its parent sees it: the child process that runs `auth` and `store.index.embed`
- * (host/app/main.ts). It is started again when it ends; a call while it is not ready is refused with `unavailable`,
+ * The app host of an application as its parent sees it: the child process that runs `auth`, `http.app` and
+ * `store.index.embed` (host/app/main.ts). It is started again when it ends; a call while it is not ready is refused with `unavailable`,
  * never answered without it. A child whose event loop is blocked for 5 s is killed.
  */
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../bus/log.js'
-import { type AppCall, type AppHello, validateAppHello } from '../../schemas/app-host.js'
+import { type AppCall, type AppHello, type AppPart, validateAppHello } from '../../schemas/app-host.js'
 import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
 import { validateCallFailure } from '../../schemas/host.js'
 import { pack } from '../../schemas/packed.js'
 import { FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
 import type { HostUser } from './process.js'
-import { type Child, type ChildExit, nodeProgram, startChild } from './start.js'
+import { type Child, type ChildExit, inheritedEnv, nodeProgram, startChild } from './start.js'
 
 const PROGRAM = fileURLToPath(new URL('../host/app/main.js', import.meta.url))
 /** Pause before a child that never became ready is started again: doubled each time. */
@@ -35,6 +35,9 @@ export interface AppHost {
 export interface AppHostOptions {
   /** Absolute path of langgraph.json. */
   app: string
+  parts: readonly AppPart[]
+  /** The folder of its sockets, for `http`. */
+  sockets?: string
   /** The variables of the child; our own, without credentials and settings of ours, when absent. */
   env?: { [name: string]: string | undefined }
   memory_mb: number
@@ -53,7 +56,16 @@ interface Pending {
 /** Longer than the child gives the code of the application (host/app/main.ts). */
 const CALL_MS = 7_000
 
-export function openAppHost({ app, env, memory_mb, user, node, log }: AppHostOptions): AppHost {
+export function openAppHost({
+  app,
+  parts,
+  sockets,
+  env = inheritedEnv(),
+  memory_mb,
+  user,
+  node,
+  log,
+}: AppHostOptions): AppHost {
   const pending = new Map<number, Pending>()
   let lastId = 0
   let child: Child
@@ -69,7 +81,7 @@ export function openAppHost({ app, env, memory_mb, user, node, log }: AppHostOpt
       program: nodeProgram(PROGRAM, memory_mb, node),
       name: 'app host',
       app,
-      ...(env === undefined ? {} : { env }),
+      env: { ...env, WEFT_APP_PARTS: parts.join(), ...(sockets === undefined ? {} : { WEFT_APP_SOCKETS: sockets }) },
       user,
       onFrame,
       onNote,
@@ -115,7 +127,12 @@ export function openAppHost({ app, env, memory_mb, user, node, log }: AppHostOpt
     ready = false
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`
     const reason = tail.trim().split('\n').at(-1) ?? ''
-    greet({ error: `the app host ended with ${how}${reason === '' ? '' : `: ${reason}`}`, auth: false, embed: false })
+    greet({
+      error: `the app host ended with ${how}${reason === '' ? '' : `: ${reason}`}`,
+      auth: false,
+      embed: false,
+      http: null,
+    })
     for (const id of [...pending.keys()]) settle(id)!.reject(fail('unavailable', ENDED))
     if (stopping) return
     log.warn({ how }, 'the app host ended; it is started again')

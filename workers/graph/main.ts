@@ -136,7 +136,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   }
   const describer = openDescriber({ ...child, onFrame: supervisor.onFrame, onExit: supervisor.onHostEnd })
   life.push({ name: 'describer', stop: () => describer.stop() })
-  const embedder = openEmbedder(child)
+  const embedder = openEmbedder({ ...child, parts: ['embed'] })
   life.push({ name: 'embedder', stop: () => embedder.stop() })
   if (hello.item_index) embedder.start()
   const embed = jsonHandler<EmbedCall>(validateEmbedCall, async call => ({ body: await embedder.embed(call) }))

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { resolve } from 'node:path'
-import type { AppCall, AppHello } from '../../../schemas/app-host.js'
+import type { AppCall, AppHello, AppPart } from '../../../schemas/app-host.js'
 import { readAppConfig } from '../../../schemas/application.js'
 import { unpack } from '../../../schemas/packed.js'
 import { FROM_HOST, frameWriter, readFrames, TO_HOST } from '../../pipe.js'
@@ -15,13 +15,14 @@ import { registerLogger } from '../logger.js'
 import { startWatchdog } from '../watchdog.js'
 import { type AuthHandlers, check, handlersOf } from './auth.js'
 import { type Embedder, embed, embedFile, loadEmbedder } from './embed.js'
+import { serveHttp } from './http.js'
 
 /** The code of the application has this time to answer a check. */
 const CHECK_MS = 5_000
 const LOAD_MS = 40_000
 const encoder = new TextEncoder()
 
-const { WEFT_APP: path = '', WEFT_NOTES_FD: notes } = process.env
+const { WEFT_APP: path = '', WEFT_NOTES_FD: notes, WEFT_APP_PARTS: parts = '', WEFT_APP_SOCKETS: sockets } = process.env
 for (const name of Object.keys(process.env)) if (name.startsWith('WEFT_')) delete process.env[name]
 const watchdog = startWatchdog(notes === undefined ? null : Number(notes), 1)
 const stream = new Socket({ fd: 3 })
@@ -33,17 +34,24 @@ interface Loaded {
   auth: AuthHandlers | null
   embedder: Embedder | null
   dims: number
+  http: string[] | null
 }
 
 /** Loads what langgraph.json names. Throws an Error with one sentence. */
 async function load(): Promise<Loaded> {
-  const { folder, env, auth, index, node_loader } = readAppConfig({ path, env: process.env, read: readText })
+  const config = readAppConfig({ path, env: process.env, read: readText })
+  const { folder, env, node_loader } = config
+  const has = (part: AppPart) => parts.split(',').includes(part)
+  const auth = has('auth') ? config.auth : null
+  const index = has('embed') ? config.index : null
+  const app = has('http') && sockets !== undefined ? config.http.app : null
   for (const [name, value] of Object.entries(env)) process.env[name] ??= value
   const authFile = auth === null ? null : fileOf(auth.path, folder)
   const embedderFile = index === null ? null : embedFile(index, folder)
+  const appFile = app === null ? null : fileOf(app, folder)
   await prepareLoading(
     folder,
-    [authFile, embedderFile].filter(file => file !== null),
+    [authFile, embedderFile, appFile].filter(file => file !== null),
     node_loader,
   )
   registerLogger(() => undefined, process.env.LOG_LEVEL)
@@ -51,12 +59,18 @@ async function load(): Promise<Loaded> {
     auth: auth === null ? null : handlersOf(await importExport(authFile!, exportOf(auth.path)), auth.path),
     embedder: index === null ? null : await loadEmbedder(index, folder),
     dims: index?.dims ?? 0,
+    http: app === null ? null : await serveHttp(await importExport(appFile!, exportOf(app)), app, sockets!),
   }
 }
 
-/** The halves of `file:export`. */
-const fileOf = (text: string, folder: string) => resolve(folder, text.slice(0, Math.max(0, text.lastIndexOf(':'))))
-const exportOf = (text: string) => text.slice(text.lastIndexOf(':') + 1) || 'default'
+/** The halves of `file:export`; the export may be missing. */
+const fileOf = (text: string, folder: string) => resolve(folder, halvesOf(text)[0])
+const exportOf = (text: string) => halvesOf(text)[1] || 'default'
+
+function halvesOf(text: string): [file: string, name: string] {
+  const colon = text.lastIndexOf(':')
+  return colon === -1 ? [text, ''] : [text.slice(0, colon), text.slice(colon + 1)]
+}
 
 function readText(file: string): string | null {
   try {
@@ -99,13 +113,16 @@ const hello = (loaded: Partial<Loaded>, error: string | null): AppHello => ({
   error,
   auth: Boolean(loaded.auth),
   embed: Boolean(loaded.embedder),
+  http: loaded.http ?? null,
 })
 
 count(1)
-const loaded = await within(LOAD_MS, load(), 'its auth or embedder did not finish loading in time').catch(error => {
-  if (error instanceof Error) console.error(error)
-  return String((error as { detail?: string }).detail ?? sentenceOf(error))
-})
+const loaded = await within(LOAD_MS, load(), 'its auth, http.app or embedder did not finish loading in time').catch(
+  error => {
+    if (error instanceof Error) console.error(error)
+    return String((error as { detail?: string }).detail ?? sentenceOf(error))
+  },
+)
 count(-1)
 if (typeof loaded === 'string') {
   write({ kind: FROM_HOST.hello, body: encoder.encode(JSON.stringify(hello({}, loaded))) })

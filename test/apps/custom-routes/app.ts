@@ -1,0 +1,51 @@
+/** Routes, and middleware around the built-in routes. */
+import { Client } from '@langchain/langgraph-sdk'
+import { Hono } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+
+export const app = new Hono()
+  .use('*', async (c, next) => {
+    if (c.req.header('x-stop') !== undefined) return c.text('stopped', 418)
+    await next()
+    c.header('x-middleware', 'yes')
+  })
+  .use('/runs/wait', async (c, next) => {
+    const body = await c.req.json()
+    body.input = { said: `${body.input.said}, changed` }
+    c.req.bodyCache.json = Promise.resolve(body)
+    await next()
+  })
+  .get('/custom/hello/:name', c => c.json({ hello: c.req.param('name'), q: c.req.query('q') }))
+  .get('/info', c => c.json({ mine: true }))
+  .post('/custom/echo', c => new Response(c.req.raw.body, { headers: { 'content-type': 'application/octet-stream' } }))
+  .get('/custom/ticks', () => {
+    let n = 0
+    const body = new ReadableStream({
+      async pull(controller) {
+        if (n === 3) return controller.close()
+        // The second part leaves when the first one was read: the test asks for it.
+        controller.enqueue(new TextEncoder().encode(`data: ${n++}\n\n`))
+        await new Promise(done => setTimeout(done, 50))
+      },
+    })
+    return new Response(body, { headers: { 'content-type': 'text/event-stream' } })
+  })
+  .get('/custom/api', async c => {
+    const client = new Client()
+    const thread = await client.threads.create()
+    const values = await client.runs.wait(thread.thread_id, 'agent', { input: { said: 'from a route' } })
+    return c.json(values)
+  })
+  .get('/custom/refuse', () => {
+    throw new HTTPException(409, { message: 'my own refusal' })
+  })
+  .get('/custom/throw', () => {
+    throw new Error('a secret detail')
+  })
+  .get('/custom/exit', () => process.exit(3))
+  .get('/custom/cookies', c => {
+    c.header('set-cookie', 'a=1')
+    c.header('set-cookie', 'b=2', { append: true })
+    return c.redirect('/elsewhere')
+  })
+  .notFound(c => c.text('the notFound of the application', 404))

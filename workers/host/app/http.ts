@@ -1,0 +1,167 @@
+/**
+ * `http.app` of langgraph.json: routes and middleware of the application (API: assistants-crons-store 7.1). The edge
+ * passes requests on to a Unix socket of this process. What the application does not serve goes back to the edge over
+ * a second socket, inside of the application's middleware, which therefore wraps the built-in routes.
+ */
+import { rmSync } from 'node:fs'
+import { Agent, createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
+import { APP_SOCKET, EDGE_SOCKET, LOOPBACK } from '../../../schemas/app-host.js'
+import { isObject } from '../../../schemas/json.js'
+
+type Fetch = (request: Request) => Response | Promise<Response>
+type Pass = (request: Request) => Promise<Response>
+
+/** The members of a Hono application that are used here. */
+interface Hono {
+  fetch: Fetch
+  routes: { path: string }[]
+  notFound(handler: (context: HonoContext) => Promise<Response>): unknown
+}
+interface HonoContext {
+  req: { raw: Request; bodyCache?: { [form: string]: unknown } }
+}
+
+/** Headers of one connection, which are not passed on. */
+const HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'te', 'trailer', 'proxy-connection'])
+/**
+ * Connections to the edge are kept: it closes one without keep-alive as soon as it has answered, which fails the end of a
+ * body that is still being written. Unused ones are closed before the edge does it, after 10 s.
+ */
+const agent = new Agent({ keepAlive: true, timeout: 4_000 })
+const NO_BODY = new Set([101, 204, 205, 304])
+
+/**
+ * Serves the export on a socket in `folder`. Resolves to the beginnings of the paths that the application may handle.
+ * Throws an Error with one sentence when the export is no application.
+ */
+export async function serveHttp(exported: unknown, name: string, folder: string): Promise<string[]> {
+  const pass: Pass = request => toEdge(folder, request, {})
+  registerLoopback(folder)
+  const { fetch, prefixes } = handlerOf(exported, name, pass)
+  const path = join(folder, APP_SOCKET)
+  rmSync(path, { force: true })
+  const server = createServer({ keepAliveTimeout: 0, requestTimeout: 0 }, (incoming, outgoing) => {
+    void respond(fetch, incoming, outgoing)
+  })
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(path, resolve))
+  return prefixes
+}
+
+function handlerOf(exported: unknown, name: string, pass: Pass): { fetch: Fetch; prefixes: string[] } {
+  if (isHono(exported)) {
+    const prefixes = [...new Set(exported.routes.map(({ path }) => path.replace(/[:*{].*$/s, '')))]
+    // The application's own answer to unknown paths must not hide the built-in routes.
+    exported.notFound(async context => pass(await requestOf(context)))
+    return { fetch: request => exported.fetch(request), prefixes }
+  }
+  const fetch = typeof exported === 'function' ? exported : isObject(exported) ? exported.fetch : undefined
+  if (typeof fetch !== 'function')
+    throw new Error(`http.app: ${name} is no application; expected a Hono application or an object with fetch.`)
+  return {
+    prefixes: ['/'],
+    async fetch(request) {
+      // Unknown to the application: it is asked with a copy, because it may have read the body.
+      const copy = request.clone()
+      const response = (await fetch.call(exported, request)) as Response
+      return response.status === 404 ? pass(copy) : response
+    },
+  }
+}
+
+const isHono = (exported: unknown): exported is Hono =>
+  typeof exported === 'object' &&
+  exported !== null &&
+  typeof (exported as Hono).fetch === 'function' &&
+  typeof (exported as Hono).notFound === 'function' &&
+  Array.isArray((exported as Hono).routes)
+
+/** The request as middleware left it: replaced, or with a body that was read and may have been changed. */
+async function requestOf({ req: { raw, bodyCache = {} } }: HonoContext): Promise<Request> {
+  if (!raw.bodyUsed) return raw
+  const { method, headers, url, signal } = raw
+  const { json, text, arrayBuffer, blob } = bodyCache
+  const body =
+    json !== undefined ? JSON.stringify(await json) : ((await (text ?? arrayBuffer ?? blob)) as string | undefined)
+  return new Request(url, { method, headers, signal, ...(body === undefined ? {} : { body }) })
+}
+
+async function respond(fetch: Fetch, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+  const gone = new AbortController()
+  outgoing.once('close', () => gone.abort())
+  try {
+    const response = await fetch(requestFrom(incoming, gone.signal))
+    outgoing.writeHead(response.status, [...response.headers].flat())
+    if (response.body === null) return void outgoing.end()
+    // Before the first byte of a stream: its client waits for the head.
+    outgoing.flushHeaders()
+    Readable.fromWeb(response.body as ReadableStream)
+      .on('error', () => outgoing.destroy())
+      .pipe(outgoing)
+  } catch (error) {
+    if (gone.signal.aborted) return
+    console.error('http.app failed:', error)
+    if (outgoing.headersSent) return void outgoing.destroy()
+    outgoing.writeHead(500, { 'content-type': 'application/json' }).end('{"detail":"Internal server error"}')
+  }
+}
+
+function requestFrom(incoming: IncomingMessage, signal: AbortSignal): Request {
+  const { method = 'GET', url = '/', rawHeaders } = incoming
+  const headers = new Headers()
+  for (let i = 0; i < rawHeaders.length; i += 2)
+    if (!HOP.has(rawHeaders[i]!.toLowerCase())) headers.append(rawHeaders[i]!, rawHeaders[i + 1]!)
+  const hasBody = method !== 'GET' && method !== 'HEAD'
+  return new Request(`http://${headers.get('host') ?? 'localhost'}${url}`, {
+    method,
+    headers,
+    signal,
+    ...(hasBody ? { body: Readable.toWeb(incoming) as never, duplex: 'half' } : {}),
+  })
+}
+
+/**
+ * Sends a request to the built-in routes of the edge; its answer streams. The body is sent with its length, because the
+ * edge closes the connection behind a request without one, and takes whole bodies anyway.
+ */
+async function toEdge(folder: string, request: Request, more: { [name: string]: string }): Promise<Response> {
+  const body = request.body === null ? null : Buffer.from(await request.arrayBuffer())
+  const { pathname, search } = new URL(request.url)
+  const headers: { [name: string]: string } = { ...more }
+  for (const [name, value] of request.headers) if (!HOP.has(name) && !name.startsWith('x-weft-')) headers[name] = value
+  delete headers['content-length']
+  if (body !== null) headers['content-length'] = `${body.length}`
+  const socketPath = join(folder, EDGE_SOCKET)
+  return new Promise((resolve, reject) => {
+    const options = { socketPath, method: request.method, path: `${pathname}${search}`, headers, agent }
+    const onGone = () => outgoing.destroy()
+    const outgoing = send(options, incoming => {
+      // The connection is another request's from then on.
+      incoming.once('end', () => request.signal.removeEventListener('abort', onGone))
+      const { statusCode = 502, rawHeaders } = incoming
+      const received = new Headers()
+      for (let i = 0; i < rawHeaders.length; i += 2)
+        if (!HOP.has(rawHeaders[i]!.toLowerCase())) received.append(rawHeaders[i]!, rawHeaders[i + 1]!)
+      const stream = NO_BODY.has(statusCode) || request.method === 'HEAD' ? null : (Readable.toWeb(incoming) as never)
+      if (stream === null) incoming.resume()
+      resolve(new Response(stream, { status: statusCode, headers: received }))
+    })
+    outgoing.on('error', reject)
+    request.signal.addEventListener('abort', onGone, { once: true })
+    outgoing.end(body ?? undefined)
+  })
+}
+
+/**
+ * `new Client()` without an address calls the API in-process: without authentication, and over a socket that the network
+ * does not reach. Only this process and the edge can open it.
+ */
+function registerLoopback(folder: string): void {
+  const fetch = (input: string | URL | Request, init?: RequestInit) => {
+    const request = input instanceof Request ? input : new Request(new URL(input, 'http://localhost'), init)
+    return toEdge(folder, request, { [LOOPBACK]: '1', host: 'localhost' })
+  }
+  Object.assign(globalThis, { [Symbol.for('langgraph_api:fetch')]: fetch })
+}
