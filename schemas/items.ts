@@ -132,6 +132,13 @@ export function namespaceOf(namespace: readonly string[] | null | undefined, use
 /** A key or label as every database can store it: lone surrogates, U+0000 and U+FFFF become U+FFFD. */
 export const storable = (text: string): string => text.toWellFormed().replace(/[\0\uffff]/g, '\ufffd')
 
+/** The key of an item as it is stored. Throws `invalid` for one that is empty or too long. */
+export function itemKey(key: string): string {
+  if (key === '') throw fail('invalid', 'key: expected a text that is not empty')
+  if (key.length > MAX_PATH) throw fail('invalid', `key: expected at most ${MAX_PATH} characters, got ${key.length}`)
+  return storable(key)
+}
+
 type Scalar = string | number | boolean | null
 type Compare = (stored: unknown, wanted: unknown) => boolean
 

@@ -77,6 +77,8 @@ t.test('graphs share the store with clients', async t => {
       ['search', ['a'], { filter: { n: { $regex: 'x' } } }],
       ['put', ['text'], 'k', 'no object'],
       ['get', ['fine'], 'k'],
+      ['put', ['fine'], 'k'.repeat(1_000_000), {}],
+      ['get', ['fine'], 'k'.repeat(4_001)],
     ])
     t.match(found, [
       /label "langgraph" is reserved/,
@@ -84,6 +86,8 @@ t.test('graphs share the store with clients', async t => {
       /filter\.n: expected one of/,
       /must be an object/,
       null,
+      /key: expected at most 4000 characters/,
+      /key: expected at most 4000 characters/,
     ])
   })
 

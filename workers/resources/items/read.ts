@@ -6,10 +6,10 @@ import {
   ANY_LABEL,
   type ItemSearch,
   itemFilter,
+  itemKey,
   labelsOf,
   type NamespaceSearch,
   namespaceOf,
-  storable,
 } from '../../../schemas/items.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import type { ItemRow } from '../../../store/port.js'
@@ -37,7 +37,7 @@ export async function getItem(
 ): Promise<ItemRow | null> {
   const { app } = access
   const namespace = namespaceOf(item.namespace, 'read')
-  const row = await deps.store.items.get(app, { namespace, key: storable(item.key) }, Date.now())
+  const row = await deps.store.items.get(app, { namespace, key: itemKey(item.key) }, Date.now())
   if (row !== null && !seesItem(access, row)) throw fail('not_found', NO_ITEM)
   if (row !== null) await touch(deps, app, [row], refresh)
   return row

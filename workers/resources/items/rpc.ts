@@ -1,6 +1,5 @@
 /** Items of the store that the threads of an application share (API: assistants-crons-store 4): their calls. */
 import { bytesHandler, type Context, jsonHandler, type Reply } from '../../../bus/serve.js'
-import { fail } from '../../../schemas/errors.js'
 import {
   type ItemBatch,
   type ItemPut,
@@ -45,7 +44,6 @@ export const items = (deps: Deps) => ({
 async function get(deps: Deps, head: Context['head']): Promise<Reply> {
   const query = new URLSearchParams(head.query)
   const key = query.get('key') ?? ''
-  if (key === '') throw fail('invalid', 'key: expected a text that is not empty')
   const refresh = query.get('refresh_ttl')?.trim() ? readBoolean(query, 'refresh_ttl') : null
   const row = await getItem(deps, accessOf(head, 'store:get'), { namespace: namespacesIn(query), key }, refresh)
   return { body: row === null ? 'null' : itemText(row) }

@@ -1,6 +1,6 @@
 /** Writes of items: puts with their vectors, removals, and the sweep of what has expired. */
 import { fail, type WeftError } from '../../../schemas/errors.js'
-import { type ItemPut, type ItemRef, namespaceOf, storable } from '../../../schemas/items.js'
+import { type ItemPut, type ItemRef, itemKey, namespaceOf } from '../../../schemas/items.js'
 import type { ItemRow, Step } from '../../../store/port.js'
 import { type Access, seesObject } from '../access.js'
 import type { Deps } from '../context.js'
@@ -16,7 +16,7 @@ export const removeStep = (app: string, { namespace, key }: ItemRef): Extract<St
   step: 'items.remove',
   app,
   namespace: namespaceOf(namespace, 'read'),
-  key: storable(key),
+  key: itemKey(key),
 })
 
 /**
@@ -87,7 +87,7 @@ export async function putStep(
   const row: ItemRow = {
     app,
     namespace: namespaceOf(body.namespace, 'write'),
-    key: storable(body.key),
+    key: itemKey(body.key),
     value: JSON.stringify(body.value),
     created_at: now,
     updated_at: now,
