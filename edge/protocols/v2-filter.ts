@@ -76,18 +76,26 @@ export function dataOf(frame: Uint8Array): Uint8Array {
 
 const ROOT: EventTag = { channel: 'lifecycle', namespace: [], last: true }
 
+/** As the host names them. The error of a failed run is in its row, and in the events that are no longer stored. */
+const ENDS: { readonly [status: string]: object } = {
+  success: { event: 'completed' },
+  error: { event: 'failed', error: 'The run failed' },
+  timeout: { event: 'failed', error: 'The run took too long' },
+}
+
 /**
- * The end of a run that no host was alive to write, as the frame of a lifecycle event; null when the filter does not
+ * The end of a run that no host was alive to write, or whose events are no longer stored, as the frame of a lifecycle event; null when the filter does not
  * want it. Its number is that of the run's end, so it is the same whenever it is read.
  */
 export function endFrame(
   filter: TagFilter,
   run: FollowedRun,
-  end: { id: number; error: RunError } | { last: number },
+  end: { id: number; error: RunError } | { last: number; status: string },
 ): Uint8Array | null {
   if (!filter.passes(ROOT)) return null
   const seq = 'id' in end ? seqOf(end.id, run) : endSeqOf(end.last, run)
-  const data = 'id' in end ? { event: 'failed', error: end.error.message } : { event: 'interrupted' }
+  const data =
+    'id' in end ? { event: 'failed', error: end.error.message } : (ENDS[end.status] ?? { event: 'interrupted' })
   const event_id = `0-${seq}`
   const params = { namespace: [], timestamp: Date.now(), data }
   const event = { type: 'event', event_id, seq, method: 'lifecycle', params }

@@ -31,10 +31,10 @@ export function openForwarder(
       sendEnd(endFrame(tags, run, { id, error }))
     },
     /** A client that receives the end of a run finds the thread as the run left it. */
-    ended(run, _status, last, read): void {
+    ended(run, status, last, read): void {
       const held = tags.takeLast()
       if (held !== null) send(held)
-      else if (read && !endSent) sendEnd(endFrame(tags, run, { last }))
+      else if (read && !endSent) sendEnd(endFrame(tags, run, { last, status }))
       endSent = false
     },
     dropped() {},
