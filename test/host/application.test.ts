@@ -174,6 +174,26 @@ t.test('TypeScript, with and without "type": "module", and a default export', as
   await host.stop()
 })
 
+t.test('the tsconfig.json nearest to the graphs applies: path aliases and JSX', async t => {
+  const jsx = "export const jsx = (type: string) => '<' + type + '>'\n"
+  const view = 'export const view = (<b />) as unknown as string\n'
+  const files = {
+    'tsconfig.json': '{}',
+    'packages/agent/package.json': '{"type": "module"}',
+    'packages/agent/tsconfig.json': JSON.stringify({
+      compilerOptions: { baseUrl: '.', paths: { '@/*': ['src/*'] }, jsx: 'react-jsx', jsxImportSource: '@/own' },
+    }),
+    'packages/agent/src/own/jsx-runtime.ts': jsx,
+    'packages/agent/src/view.tsx': view,
+    'packages/agent/src/graph.tsx': `import { view } from '@/view'\n${graph('view', '<string>')}`,
+  }
+  const path = application({ graphs: { agent: './packages/agent/src/graph.tsx:graph' } }, files)
+  const host = await startHost(path)
+  t.teardown(() => host.stop())
+  t.match((await host.hello).graphs, [{ error: null }])
+  t.same((await host.run({ graph_id: 'agent', kwargs: { input: { value: '' } } })).values, { value: '<b>' })
+})
+
 t.test('env: a map or a file; the process environment takes precedence', async t => {
   const files = {
     'graph.mjs': graph('[process.env.WEFT_A, process.env.WEFT_B]'),

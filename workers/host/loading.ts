@@ -2,7 +2,7 @@
  * Resolves the imports of user code: TypeScript through tsx, only if the application has TypeScript files, and the
  * libraries from the application's folder, else from Weft's.
  */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import Module, { createRequire, register } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -27,10 +27,33 @@ export async function prepareLoading(folder: string, files: readonly string[], l
     lendLibraries()
   if (loader !== null && loader !== 'tsx') return registerLoader(folder, loader)
   if (!files.some(file => TYPESCRIPT.test(file))) return
+  const tsconfig = process.env[TSCONFIG] ?? tsconfigOf(files)
+  // The CommonJS half of tsx takes it from here only.
+  if (tsconfig !== null) process.env[TSCONFIG] = tsconfig
   // cjs first: esm alone fails on an application without "type": "module" (ERR_REQUIRE_CYCLE_MODULE).
   const [cjs, esm] = await Promise.all([import('tsx/cjs/api'), import('tsx/esm/api')])
   cjs.register()
-  esm.register()
+  esm.register(tsconfig === null ? {} : { tsconfig })
+}
+
+const TSCONFIG = 'TSX_TSCONFIG_PATH'
+
+/**
+ * The tsconfig.json that is nearest to every graph, as editors choose it: its path aliases and JSX settings apply. Null
+ * when there is none or several: then tsx takes that of the application's folder.
+ */
+function tsconfigOf(files: readonly string[]): string | null {
+  const found = new Set(files.filter(file => TYPESCRIPT.test(file)).map(nearestTsconfig))
+  const [only = null] = found
+  return found.size === 1 ? only : null
+}
+
+function nearestTsconfig(file: string): string | null {
+  for (let folder = dirname(file); ; folder = dirname(folder)) {
+    const path = join(folder, 'tsconfig.json')
+    if (existsSync(path)) return path
+    if (folder === dirname(folder)) return null
+  }
 }
 
 /** The awaited export of a module; undefined or null if it has none of this name. Throws what the module throws. */
