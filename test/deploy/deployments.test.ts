@@ -8,13 +8,16 @@ import { lines } from '../helpers/sdk.js'
 import { controlOf, deployEnv } from './control.js'
 import { aliasedApplication, application, graphFile, makeRepository, sourcesFolder } from './repository.js'
 
+/** Builds receive it by WEFT_BUILD_ENV. */
+const REGISTRY = 'registry-token-zzz-123456'
+
 t.setTimeout(240_000)
 t.test('deployments', async t => {
   const { folder, remove } = sourcesFolder()
   t.teardown(remove)
   const cluster = await startCluster({
     app: 'test/apps/basic',
-    env: { ...deployEnv(folder), LANGGRAPH_API_URL: 'http://weft.example' },
+    env: { ...deployEnv(folder), LANGGRAPH_API_URL: 'http://weft.example', WEFT_BUILD_ENV: 'REGISTRY', REGISTRY },
   })
   t.teardown(() => cluster.stop())
   const control = controlOf(cluster.url)
@@ -138,15 +141,20 @@ t.test('deployments', async t => {
     repository.commit({
       'deep/langgraph.json': '{"graphs":{"deep":"./built.mjs:graph"}}',
       'deep/source.mjs': graphFile('deep'),
+      'deep/build.sh': 'echo registry $REGISTRY\necho $REGISTRY | base64\ncp source.mjs built.mjs\n',
     })
     repository.git('tag', 'v1')
     repository.commit({ 'deep/source.mjs': null })
     const other = await control.create('tagged', repository.url, {
       ref: 'refs/tags/v1',
       path: 'deep',
-      config: { install_command: 'touch installed', build_command: 'ls ../installed && cp source.mjs built.mjs' },
+      config: { install_command: 'touch installed', build_command: 'ls ../installed && sh build.sh' },
     })
-    await control.deployed(other)
+    const { id: revision } = await control.deployed(other)
+    const log = (await control.buildLog(other.id, revision)).join('\n')
+    t.match(log, /registry \[redacted\]\n/, 'the build has the variable, its log does not')
+    for (const text of [REGISTRY, Buffer.from(`${REGISTRY}\n`).toString('base64').slice(0, 24)])
+      t.notOk(log.includes(text))
     t.match(await lines[0]!.connect(control.urlOf(other)).runs.wait(null, 'deep', { input: { text: 'x' } }), {
       answer: 'deep x',
     })

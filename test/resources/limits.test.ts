@@ -1,10 +1,12 @@
 import t from 'tap'
 import { v7 } from 'uuid'
+import type { Context, Reply } from '../../bus/serve.js'
 import { containsAll } from '../../schemas/contains.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { wholeApp } from '../../workers/resources/access.js'
 import { createAssistant } from '../../workers/resources/assistants/create.js'
 import { register } from '../../workers/resources/assistants/register.js'
+import { crons } from '../../workers/resources/crons/rpc.js'
 import { newRecord } from '../../workers/resources/rows/record.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
 import { createBatch } from '../../workers/resources/runs/batch.js'
@@ -13,6 +15,10 @@ import { findByKey, type IdempotencyKey, KIND, removeExpiredKeys } from '../../w
 import { remove } from '../../workers/resources/runs/remove.js'
 import { removeThread } from '../../workers/resources/threads/remove.js'
 import { stage } from './stage.js'
+
+interface Handler {
+  handle(value: unknown, context: Context): Promise<Reply>
+}
 
 const batchTarget = () =>
   ({ app: BUILT_IN_APP, run_id: v7(), thread_id: v7(), mode: 'background', brings: {} }) as const
@@ -55,6 +61,19 @@ t.test('an assistant that is too large is refused', async t => {
     code: 'invalid',
     message: /^metadata: expected at most 65536/,
   })
+})
+
+t.test('a cron that is too large is refused when it is made and when it is changed', async t => {
+  const { all } = await stage(t, 1)
+  const { create, update } = crons(all[0]!) as unknown as { [verb in 'create' | 'update']: Handler }
+  const context = (params = {}) =>
+    ({ head: { request_id: 'x', params }, from: '', deadline: Date.now() + 10_000, log: all[0]!.link.log }) as Context
+  const payload = (size: number) => ({ assistant_id: 'g', schedule: '0 0 1 1 *', input: { text: 'x'.repeat(size) } })
+  const tooLarge = { code: 'invalid', message: /expected at most 1048576 characters of JSON for the cron, got 1[12]/ }
+  await t.rejects(create.handle(payload(1_100_000), context()), tooLarge)
+  const { body } = await create.handle(payload(1_000), context())
+  const { cron_id } = JSON.parse(`${body}`) as { cron_id: string }
+  await t.rejects(update.handle({ input: { text: 'x'.repeat(1_100_000) } }, context({ cron_id })), tooLarge)
 })
 
 t.test('the comparisons of one search are limited together', t => {
