@@ -108,7 +108,7 @@ export async function loadApplication(path: string): Promise<Application> {
     // Graphs of Python have hosts of their own.
     const entries = app.graphs.filter(({ language }) => language === 'javascript').map(existing)
     const files = entries.flatMap(entry => entry.file ?? [])
-    await prepareLoading(folder, files, app.node_loader)
+    await prepareLoading(folder, files, app.node_loader, process.env)
     let library: Library | null = null
     registerLogger(() => library?.getConfig(), process.env.LOG_LEVEL)
     const version = libraryVersion(folder, files)

@@ -19,17 +19,22 @@ const CORE = '@langchain/core'
 const CHECKPOINT = '@langchain/langgraph-checkpoint'
 
 /**
- * Must run before the first file of the application is imported. `loader`: `node_loader` of langgraph.json. Throws an
- * Error with one sentence when it cannot be loaded.
+ * Must run before the first file of the application is imported. `loader`: `node_loader` of langgraph.json; `env`: the
+ * variables of the process. Throws an Error with one sentence when the loader cannot be loaded.
  */
-export async function prepareLoading(folder: string, files: readonly string[], loader: string | null): Promise<void> {
+export async function prepareLoading(
+  folder: string,
+  files: readonly string[],
+  loader: string | null,
+  env: { [name: string]: string | undefined },
+): Promise<void> {
   if (foldersOf(folder, files).some(each => resolveFrom(each, LIBRARY) === null || resolveFrom(each, 'zod') === null))
     lendLibraries()
   if (loader !== null && loader !== 'tsx') return registerLoader(folder, loader)
   if (!files.some(file => TYPESCRIPT.test(file))) return
-  const tsconfig = process.env[TSCONFIG] ?? tsconfigOf(files)
+  const tsconfig = env[TSCONFIG] ?? tsconfigOf(files)
   // The CommonJS half of tsx takes it from here only.
-  if (tsconfig !== null) process.env[TSCONFIG] = tsconfig
+  if (tsconfig !== null) env[TSCONFIG] = tsconfig
   // cjs first: esm alone fails on an application without "type": "module" (ERR_REQUIRE_CYCLE_MODULE).
   const [cjs, esm] = await Promise.all([import('tsx/cjs/api'), import('tsx/esm/api')])
   cjs.register()

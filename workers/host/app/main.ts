@@ -53,6 +53,7 @@ async function load(): Promise<Loaded> {
     folder,
     [authFile, embedderFile, appFile].filter(file => file !== null),
     node_loader,
+    process.env,
   )
   registerLogger(() => undefined, process.env.LOG_LEVEL)
   return {
