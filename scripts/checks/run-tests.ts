@@ -13,6 +13,7 @@ import { findNatsServer } from '../nats/server.js'
 import { root } from '../root.js'
 import { checkPython } from './python.js'
 import { type FileReport, fileJobs, type Job, type Limits, runTogether } from './run-files.js'
+import { type SharedServer, startSharedServer } from './shared-server.js'
 import type { Counts } from './tap-report.js'
 import { testFiles } from './test-files.js'
 
@@ -82,17 +83,35 @@ async function tap(): Promise<Counts | null> {
   const mongo = files.some(({ onMongo }) => onMongo) ? await startMongo() : null
   const sum: Counts = { passed: 0, failed: 0, skipped: 0 }
   rmSync(out, { recursive: true, force: true })
+  const servers = new Map<boolean, SharedServer>()
   try {
+    for (const onMongo of [false, true]) {
+      if (files.filter(file => file.shared && file.onMongo === onMongo).length < 2) continue
+      const store = onMongo ? mongo!.shared : ''
+      if (store === null) continue
+      const log = join(out, onMongo ? 'shared-server-on-MongoDB' : 'shared-server')
+      servers.set(onMongo, await startSharedServer(log, { ...env, MONGODB_URL: store }))
+    }
     const jobs = fileJobs(files, {
       out,
-      envOf: ({ onMongo }) => (onMongo ? { ...env, WEFT_TEST_STORE: 'mongo', WEFT_TEST_MONGODB_URL: mongo!.url } : env),
+      envOf: ({ onMongo, shared }) => ({
+        ...env,
+        ...(onMongo ? { WEFT_TEST_STORE: 'mongo', WEFT_TEST_MONGODB_URL: mongo!.url } : {}),
+        ...(shared && servers.has(onMongo) ? { WEFT_TEST_SERVER: servers.get(onMongo)!.url } : {}),
+      }),
       onReport(report) {
         show(report)
         for (const key of ['passed', 'failed', 'skipped'] as const) sum[key] += report[key]
       },
     })
     await runTogether([...(only === undefined ? [pythonJob] : []), ...jobs], limits)
+    for (const { ended } of servers.values())
+      if (ended() !== null) {
+        say(`FAIL ${ended()}`)
+        sum.failed++
+      }
   } finally {
+    for (const server of servers.values()) await server.stop()
     await mongo?.stop()
   }
   return sum
@@ -106,14 +125,17 @@ function show({ name, passed, failed, skipped, seconds, failures, tail }: FileRe
   if (failed > 0) failedFiles.push(name)
 }
 
-/** The server of MONGODB_URL, or one that is started; each test file has its own databases. */
-async function startMongo(): Promise<{ url: string; stop(): Promise<void> }> {
+/**
+ * The server of MONGODB_URL, or one that is started; each test file has its own databases. `shared` is the database of the
+ * shared server: none on a server that is not ours, where it would stay.
+ */
+async function startMongo(): Promise<{ url: string; shared: string | null; stop(): Promise<void> }> {
   say('getting a MongoDB server')
   const way = await findMongo({ log: line => say(`  ${line}`) })
-  if (way.kind === 'url') return { url: way.url, stop: async () => {} }
+  if (way.kind === 'url') return { url: way.url, shared: null, stop: async () => {} }
   say(`  ${way.kind}`)
   const server = await startMongoProcess(way)
-  return { url: server.url('weft-test'), stop: server.stop }
+  return { url: server.url('weft-test'), shared: server.url('weft-test-shared'), stop: server.stop }
 }
 
 interface VitestReport {

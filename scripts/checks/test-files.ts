@@ -9,6 +9,8 @@ export interface TestFile {
   /** As in the report: "api/runs", "api/runs on MongoDB". */
   name: string
   onMongo: boolean
+  /** It can use the server of other files. */
+  shared: boolean
   /** Cores that it keeps busy with its processes, on average over its time on an idle machine. */
   cores: number
 }
@@ -23,6 +25,8 @@ export interface Choice {
 }
 
 const BROWSER = /^browser\//
+/** They use one server per store together (shared-server.ts): they change only what they have created, and stop no process. */
+const SHARED = /^(api\/(items|remote-graph|run-joins|run-payload|runs|thread-state)|contract\/(assistants|state))$/
 /** What needs a MongoDB server in any case. */
 const MONGO = /(^|\/)mongo[\w-]*$/
 /** What runs a second time, on MongoDB: calls whose answers depend on stored rows. */
@@ -122,7 +126,7 @@ export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): 
   const file = (name: string, onMongo: boolean): TestFile & { seconds: number } => {
     const [seconds, cores] = MEASURED[name] ?? USUAL
     const path = `dist/test/${name}.test.js`
-    return { path, name: onMongo ? `${name} on MongoDB` : name, onMongo, seconds, cores }
+    return { path, name: onMongo ? `${name} on MongoDB` : name, onMongo, shared: SHARED.test(name), seconds, cores }
   }
   const again = embeddedOnly ? [] : names.filter(name => BOTH_STORES.test(name) && !(name in ONE_STORE))
   const busy = ({ cores }: TestFile) => Number(cores >= 1)

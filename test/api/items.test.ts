@@ -1,13 +1,13 @@
 /** The item store over HTTP and through the official SDKs (API: assistants-crons-store 4). */
 import t, { type Test } from 'tap'
-import { startCluster } from '../helpers/cluster.js'
+import { basicServer } from '../helpers/cluster.js'
 import { type Send, sender } from '../helpers/http.js'
 import { lines } from '../helpers/sdk.js'
 
 t.setTimeout(120_000)
 
 t.test('the item store', async t => {
-  const cluster = await startCluster({ app: 'test/apps/basic' })
+  const cluster = await basicServer()
   t.teardown(() => cluster.stop())
   const send = sender(cluster.url)
 

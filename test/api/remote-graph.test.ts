@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import t from 'tap'
-import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { basicServer, type Cluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { until } from '../helpers/steps.js'
 
@@ -12,9 +12,9 @@ const { HumanMessage } = require('@langchain/core/messages') as typeof import('@
 const { Command } = require('@langchain/langgraph') as typeof import('@langchain/langgraph')
 const { RemoteGraph } = require('@langchain/langgraph/remote') as typeof import('@langchain/langgraph/remote')
 
-let cluster: Cluster
+let cluster: Pick<Cluster, 'url' | 'stop'>
 t.before(async () => {
-  cluster = await startCluster({ app: 'test/apps/basic' })
+  cluster = await basicServer()
 })
 t.teardown(() => cluster?.stop())
 

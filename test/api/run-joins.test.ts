@@ -1,15 +1,15 @@
 /** Joining a run: its stream in fewer modes, and its result after any end (API: threads-and-runs 10, 12, 14). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { basicServer, type Cluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { type Frame, readStream } from '../helpers/sse.js'
 import { until } from '../helpers/steps.js'
 
 t.setTimeout(180_000)
-let cluster: Cluster
+let cluster: Pick<Cluster, 'url' | 'stop'>
 t.before(async () => {
-  cluster = await startCluster({ app: 'test/apps/basic' })
+  cluster = await basicServer()
 })
 t.teardown(() => cluster.stop())
 

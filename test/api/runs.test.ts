@@ -1,12 +1,12 @@
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
+import { basicServer } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
 
 type Values = { [name: string]: unknown }
 
 t.test('through the official SDK', async t => {
-  const cluster = await startCluster({ app: 'test/apps/basic' })
+  const cluster = await basicServer()
   t.teardown(() => cluster.stop())
 
   for (const { name, connect } of lines) {

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
+import { basicServer } from '../helpers/cluster.js'
 import { sender } from '../helpers/http.js'
 import { lines } from '../helpers/sdk.js'
 import { historyOf, type ThreadState } from '../helpers/threads.js'
 
 t.test('the state of threads', async t => {
-  const cluster = await startCluster({ app: 'test/apps/basic' })
+  const cluster = await basicServer()
   t.teardown(() => cluster.stop())
   const send = sender(cluster.url)
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { type Body, type RequestRow, requestTests, responseTests } from './rows.js'
-import { startServer } from './server.js'
+import { openServer } from './server.js'
 
 t.setTimeout(120_000)
 
 t.test('POST /assistants', async t => {
-  const { http, ok } = await startServer(t)
+  const { http, ok } = await openServer(t)
   /** The config that a run of the assistant receives. */
   const configOf = async ({ assistant_id }: Body) =>
     (await ok('POST', '/runs/wait', { assistant_id, input: {} })).seen_config as Body & { configurable: Body }

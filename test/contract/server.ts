@@ -4,15 +4,18 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
-import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { basicServer, type Cluster, startCluster } from '../helpers/cluster.js'
 import type { Answer, Body } from './rows.js'
 
-export interface Server {
-  cluster: Cluster
+export interface Client {
   http(method: string, path: string, body?: unknown): Promise<Answer & { headers: Headers }>
   /** The same, for what must be a 200. */
   ok(method: string, path: string, body?: unknown): Promise<Body>
   thread(): Promise<string>
+}
+
+export interface Server extends Client {
+  cluster: Cluster
   /** An address that may be called, and what was sent to it so far. */
   hook(): { url: string; calls: () => Body[] }
 }
@@ -37,8 +40,26 @@ export async function startServer(t: Test, env: { [name: string]: string } = {})
   const cluster = await startCluster({ app: 'test/apps/basic', env: { WEFT_ALLOW_HOSTS: host, ...env } })
   t.teardown(() => cluster.stop())
 
-  const http: Server['http'] = async (method, path, body) => {
-    const answer = await fetch(`${cluster.url}${path}`, {
+  return {
+    cluster,
+    ...clientOf(cluster.url),
+    hook() {
+      const path = `/${randomUUID()}`
+      return { url: `http://${host}${path}`, calls: () => received.get(path) ?? [] }
+    },
+  }
+}
+
+/** For tests that need neither webhooks nor settings; other files may use the same server. */
+export async function openServer(t: Test): Promise<Client> {
+  const server = await basicServer()
+  t.teardown(() => server.stop())
+  return clientOf(server.url)
+}
+
+function clientOf(url: string): Client {
+  const http: Client['http'] = async (method, path, body) => {
+    const answer = await fetch(`${url}${path}`, {
       method,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
@@ -46,21 +67,12 @@ export async function startServer(t: Test, env: { [name: string]: string } = {})
     const json = answer.headers.get('content-type')?.includes('json') ?? false
     return { status: answer.status, headers: answer.headers, body: json ? JSON.parse(text) : text }
   }
-  const ok: Server['ok'] = async (method, path, body) => {
+  const ok: Client['ok'] = async (method, path, body) => {
     const answer = await http(method, path, body)
     if (answer.status !== 200) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
     return answer.body as Body
   }
-  return {
-    cluster,
-    http,
-    ok,
-    thread: async () => (await ok('POST', '/threads', {})).thread_id as string,
-    hook() {
-      const path = `/${randomUUID()}`
-      return { url: `http://${host}${path}`, calls: () => received.get(path) ?? [] }
-    },
-  }
+  return { http, ok, thread: async () => (await ok('POST', '/threads', {})).thread_id as string }
 }
 
 /** Waits for what must come; the test's own time limit ends it. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { type Body, type ResponseRow, responseTests } from './rows.js'
-import { startServer } from './server.js'
+import { openServer } from './server.js'
 
 t.setTimeout(120_000)
 
@@ -35,7 +35,7 @@ const INTERRUPT: readonly ResponseRow[] = [
 ]
 
 t.test('GET /threads/{thread_id}/state', async t => {
-  const { http, ok, thread } = await startServer(t)
+  const { http, ok, thread } = await openServer(t)
   const after = async (assistant_id: string, input: Body) => {
     const thread_id = await thread()
     await http('POST', `/threads/${thread_id}/runs/wait`, { assistant_id, input })
