@@ -14,7 +14,8 @@ function stage({ wanted, count = wanted, most }: { wanted: number; count?: numbe
     ready.push(hostOf())
     return true
   }
-  const choice = openHostChoice({ ready, wanted, grow })
+  const clock = { ms: 0 }
+  const choice = openHostChoice({ ready, wanted, grow, now: () => clock.ms })
   const run = (graph_id: string, isolation: 'shared' | 'graph' | 'solo' = 'shared', waited_ms = 0) => {
     const host = choice.pick(graph_id, isolation, waited_ms)
     if (host === null) return null
@@ -22,7 +23,7 @@ function stage({ wanted, count = wanted, most }: { wanted: number; count?: numbe
     host.slots.add(slot)
     return { host, end: () => void host.slots.delete(slot) }
   }
-  return { ready, run, choice }
+  return { ready, run, choice, clock }
 }
 
 t.test('shared runs are spread over the wanted hosts, and leave the others to isolated graphs', async t => {
@@ -76,12 +77,27 @@ t.test('a drained host that is empty is taken', async t => {
 })
 
 t.test('a solo run shares with none, and one host always stays shared', async t => {
-  const { ready, run } = stage({ wanted: 2, most: 2 })
+  const { ready, run, clock } = stage({ wanted: 2, most: 2 })
   const solo = run('a', 'solo')!
   t.equal(solo.host, ready[1])
   t.equal(run('a')?.host, ready[0])
   t.equal(run('a', 'solo'), null)
-  t.equal(run('b', 'graph', 60_000)?.host, ready[0], 'an isolated graph does not wait for it without end')
+  t.equal(run('b', 'graph', 60_000), null, 'an isolated graph waits for its turn')
+  clock.ms += 10_000
+  t.equal(run('b', 'graph', 60_000)?.host, ready[0], 'not without end')
+})
+
+t.test('an isolated graph waits for its turn among isolated runs before it shares a host', async t => {
+  const { ready, run, clock } = stage({ wanted: 1, most: 3 })
+  run('a')
+  while (ready.length < 3) run('b', 'graph')
+  const solo = [run('b', 'solo')!, run('b', 'solo')!]
+  clock.ms += 9_000
+  t.equal(run('b', 'graph', 60_000), null, 'the shared host is not harmed while another run gets a host now and then')
+  solo[0]!.end()
+  t.equal(run('b', 'graph', 60_000)?.host, solo[0]!.host)
+  t.equal(run('c', 'graph', 60_000)?.host, solo[0]!.host, 'more graphs than hosts share among themselves')
+  t.equal(ready.length, 3)
 })
 
 t.test('a blocked host gets no new run while another can be had', async t => {

@@ -11,6 +11,8 @@ const LATE_MS = 50
 const STUCK_MS = 2_000
 /** A run waits this long for a host that is drained for it; then it shares the host with what is left in it. */
 const SHARE_MS = 5_000
+/** … while no other isolated or solo run got a host in this time: as long as one does, it waits for its turn. */
+const TURN_MS = 10_000
 /** A host is drained this long after the last run has asked for it: waiting runs ask every 5 s at least. */
 const DRAIN_MS = 10_000
 /** Marks a host that is reserved for a single run: no graph has this name. */
@@ -33,21 +35,24 @@ export interface HostChoiceOptions {
   wanted: number
   /** True when a host is starting, beside the first `promised` of them. */
   grow(promised?: number): boolean
+  /** Milliseconds of a clock that never jumps. */
+  now?: () => number
 }
 
-export function openHostChoice({ ready, wanted, grow }: HostChoiceOptions): HostChoice {
+export function openHostChoice({ ready, wanted, grow, now = () => performance.now() }: HostChoiceOptions): HostChoice {
   const draining = new WeakMap<GraphHost, number>()
+  let reserved_at = -TURN_MS
 
   const reservedFor = (host: GraphHost) => (host.slots.size > 0 ? host.reservedFor : null)
   const withFreeSlots = () => [...ready].filter(host => host.slots.size < MAX_SLOTS)
-  const isDraining = (host: GraphHost) => host.slots.size > 0 && (draining.get(host) ?? 0) > performance.now()
+  const isDraining = (host: GraphHost) => host.slots.size > 0 && (draining.get(host) ?? 0) > now()
 
   function pick(graph_id: string, isolation: Isolation, waited_ms: number): GraphHost | null {
     const all = withFreeSlots()
     const unreserved = all.filter(host => reservedFor(host) === null)
     if (isolation === 'shared') return pickShared(unreserved.filter(host => !isDraining(host)))
     const host = isolation === 'solo' ? reserve(SOLO, unreserved) : pickForGraph(graph_id, all, unreserved)
-    if (host !== null || waited_ms < SHARE_MS || isolation === 'solo') return host
+    if (host !== null || waited_ms < SHARE_MS || isolation === 'solo' || now() - reserved_at < TURN_MS) return host
     return leastLoaded(unreserved.filter(isDraining)) ?? leastLoaded(unreserved)
   }
 
@@ -75,12 +80,13 @@ export function openHostChoice({ ready, wanted, grow }: HostChoiceOptions): Host
       const host = unreserved.findLast(host => host.slots.size === 0 && !host.blocked)
       if (host !== undefined) {
         host.reservedFor = name
+        reserved_at = now()
         return host
       }
     }
     if (!grow(unreserved.length > 0 ? 0 : 1) && unreserved.length > 1) {
       const host = unreserved.find(isDraining) ?? leastLoaded(unreserved.filter(host => !host.blocked))
-      if (host !== null) draining.set(host, performance.now() + DRAIN_MS)
+      if (host !== null) draining.set(host, now() + DRAIN_MS)
     }
     return null
   }
