@@ -2,9 +2,10 @@
  * The routes of the control plane. It can run build commands on this machine, so it always needs its key, also on
  * loopback: a web page must not reach it (design 2.16).
  */
+
+import { allows, keyIdOf } from '../schemas/auth/keys.js'
 import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
-import { allows, keyIdOf } from '../schemas/keys.js'
 import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
 import type { Exchange } from './http/exchange.js'

@@ -2,10 +2,10 @@
  * Decides about the caller of every route but the public ones and the control plane: the `auth` of the built-in
  * application, else a built-in key, else the server is open. Only this sets the identity and the filters of a call.
  */
-import type { AuthEvent } from '../schemas/auth.js'
+import type { AuthEvent } from '../schemas/auth/auth.js'
+import { allows, type Scope, scopesFor } from '../schemas/auth/keys.js'
 import type { CallHead } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
-import { allows, type Scope, scopesFor } from '../schemas/keys.js'
 import { isLoopback } from '../schemas/loopback.js'
 import type { Asked, Check, Refused } from './app/check.js'
 import type { Exchange } from './http/exchange.js'

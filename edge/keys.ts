@@ -1,11 +1,11 @@
 /**
- * Verifies built-in keys (schemas/keys.ts). The resource worker has their digests; this caches them, so that a revoked or
+ * Verifies built-in keys (schemas/auth/keys.ts). The resource worker has their digests; this caches them, so that a revoked or
  * expired key stops working within half a minute, for requests and for open streams. Limits of a key are counted here.
  */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
-import { type KeyRecord, type KeysUsed, keyIdOf } from '../schemas/keys.js'
+import { type KeyRecord, type KeysUsed, keyIdOf } from '../schemas/auth/keys.js'
 import { event, rpc } from '../schemas/subjects.js'
 
 export interface Keys {

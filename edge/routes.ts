@@ -1,7 +1,7 @@
 /** The routes of the edge: one row each. */
 import type { RouteGroup } from '../schemas/application.js'
-import type { AuthEvent } from '../schemas/auth.js'
-import type { Scope } from '../schemas/keys.js'
+import type { AuthEvent } from '../schemas/auth/auth.js'
+import type { Scope } from '../schemas/auth/keys.js'
 import type { RunMode } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
 
@@ -36,11 +36,11 @@ export interface Row {
   answer: AnswerKind
   subject: string
   /**
-   * The events of authorization that the route may fire (schemas/auth-values.ts decides by the request), public: it needs
+   * The events of authorization that the route may fire (schemas/auth/values.ts decides by the request), public: it needs
    * no caller, or control: it needs the key of the control plane.
    */
   auth: readonly AuthEvent[] | 'public' | 'control'
-  /** The scope that a key needs, where the events do not decide it (schemas/keys.ts). */
+  /** The scope that a key needs, where the events do not decide it (schemas/auth/keys.ts). */
   scope?: Scope
   /** Served with WEFT_TEST=1 only. */
   test?: boolean

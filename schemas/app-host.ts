@@ -3,7 +3,7 @@
  * `http.app` and `store.index.embed` of langgraph.json. Frames carry them (workers/pipe.ts: `call` and `called`).
  */
 import typia from 'typia'
-import type { AuthUser, CheckAnswer, CheckAsk } from './auth.js'
+import type { AuthUser, CheckAnswer, CheckAsk } from './auth/auth.js'
 
 /** The greeting of an app host: what the application brings. */
 export interface AppHello {

@@ -4,7 +4,7 @@
  */
 import typia from 'typia'
 import type { HttpConfig } from './application.js'
-import type { AuthUser, Filters } from './auth.js'
+import type { AuthUser, Filters } from './auth/auth.js'
 import type { RunMode, RunStatus, RunView } from './runs.js'
 
 /** Head of every call. `params` are decoded path parameters, `query` the raw query string without "?". */

@@ -3,7 +3,7 @@
 import typia from 'typia'
 import type { LibraryVersion } from './announcements.js'
 import type { HttpConfig } from './application.js'
-import type { AuthUser } from './auth.js'
+import type { AuthUser } from './auth/auth.js'
 import type { Checkpoint } from './checkpoints.js'
 import type { ItemIndexConfig, ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'

@@ -3,7 +3,7 @@
  * to its app host per request. It fails closed: a request passes only with an answer that says so.
  */
 import type { AuthConfig } from '../../schemas/application.js'
-import type { AuthEvent, AuthUser, CheckAsk } from '../../schemas/auth.js'
+import type { AuthEvent, AuthUser, CheckAsk } from '../../schemas/auth/auth.js'
 import type { CallHead } from '../../schemas/calls.js'
 import type { EdgeAppHost } from './host.js'
 

@@ -53,9 +53,9 @@ const ONE_STORE: { readonly [name: string]: string } = {
   'api/thread-stream': 'events on their way to a client; they are kept by the broker',
   'api/messages': 'events on their way to a client',
   'api/large-streams': 'events on their way to a client',
-  'api/traces': 'spans; the column of the store is in its conformance rows',
-  'api/openapi': 'the document, and requests that are generated from it',
-  'api/custom-routes': 'requests on their way to the application and back',
+  'api/system/traces': 'spans; the column of the store is in its conformance rows',
+  'api/system/openapi': 'the document, and requests that are generated from it',
+  'api/system/custom-routes': 'requests on their way to the application and back',
   'api/descriptions': 'drawings and schemas, which hosts compute from code',
   'api/library-lines': 'the rows of api/runs, with other versions of the library',
 }
@@ -115,7 +115,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'edge/stored-streams': [16, 0.2],
   'edge/app-host': [15, 0.3],
   'edge/stream-end': [14, 0.1],
-  'api/metrics': [12, 0.2],
+  'api/system/metrics': [12, 0.2],
 }
 const USUAL = [10, 0.4] as const
 

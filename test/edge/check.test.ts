@@ -3,7 +3,7 @@ import t from 'tap'
 import { type Asked, openCheck } from '../../edge/app/check.js'
 import type { EdgeAppHost } from '../../edge/app/host.js'
 import type { CheckCall } from '../../schemas/app-host.js'
-import type { AuthUser, CheckAnswer } from '../../schemas/auth.js'
+import type { AuthUser, CheckAnswer } from '../../schemas/auth/auth.js'
 
 const user = (identity: string): AuthUser => ({
   identity,

@@ -5,8 +5,8 @@ import type { Caller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
 import { openKeys } from '../../edge/keys.js'
+import type { KeyRecord } from '../../schemas/auth/keys.js'
 import { fail } from '../../schemas/errors.js'
-import type { KeyRecord } from '../../schemas/keys.js'
 
 const NO_LIMITS = { requests_per_second: null, running_runs: null, open_streams: null }
 const textOf = (n: number) => `weft_${n.toString(16).padStart(16, '0')}_${'A'.repeat(43)}`

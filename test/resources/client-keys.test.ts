@@ -1,7 +1,7 @@
 /** Built-in keys as the resource worker keeps them. */
 import t from 'tap'
 import type { Context, Reply } from '../../bus/serve.js'
-import type { KeyInfo, KeyRecord } from '../../schemas/keys.js'
+import type { KeyInfo, KeyRecord } from '../../schemas/auth/keys.js'
 import { keys, sweepKeys } from '../../workers/resources/keys/rpc.js'
 import { stage } from './stage.js'
 

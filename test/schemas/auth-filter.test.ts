@@ -1,6 +1,6 @@
 /** The filters of authorization handlers (API: assistants-crons-store 6.5). */
 import t from 'tap'
-import { compileFilter, filterKeys } from '../../schemas/auth-filter.js'
+import { compileFilter, filterKeys } from '../../schemas/auth/filter.js'
 import { keysOf } from '../../schemas/contains.js'
 import type { JsonObject } from '../../schemas/json.js'
 

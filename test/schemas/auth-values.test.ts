@@ -1,10 +1,10 @@
 /** The values of authorization events, and what changes to them do to a request (API: assistants-crons-store 6.4). */
 import t from 'tap'
 import { ROUTES, type Route } from '../../edge/routes.js'
-import { type AuthEvent, handlerNames, userOf } from '../../schemas/auth.js'
-import { openCheck } from '../../schemas/auth-values.js'
+import { type AuthEvent, handlerNames, userOf } from '../../schemas/auth/auth.js'
+import { allows, scopesFor } from '../../schemas/auth/keys.js'
+import { openCheck } from '../../schemas/auth/values.js'
 import type { JsonObject } from '../../schemas/json.js'
-import { allows, scopesFor } from '../../schemas/keys.js'
 
 const THREAD = '0F8FAD5B-D9CB-469F-A165-70867728950E'
 

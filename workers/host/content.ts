@@ -6,7 +6,7 @@
 
 import type { JsonObject } from '../../schemas/json.js'
 import type { Namespace } from '../../schemas/protocol-v2.js'
-import type { Origin } from './origin.js'
+import type { Origin } from './origins/task.js'
 
 export interface StreamedMessage {
   id?: string

@@ -9,7 +9,7 @@ import type { Namespace } from '../../schemas/protocol-v2.js'
 import type { Interrupt } from '../../schemas/threads.js'
 import { type Content, contentOf, type StreamedMessage } from './content.js'
 import { taskOf } from './debug.js'
-import type { Origin } from './origin.js'
+import type { Origin } from './origins/task.js'
 import { render } from './render.js'
 import type { EventBuffer } from './stream.js'
 

@@ -6,14 +6,14 @@
  */
 import type { JsonObject } from '../../schemas/json.js'
 import type { StreamMode } from '../../schemas/runs.js'
-import { CustomChunk } from './custom-origins.js'
 import { checkpointOf, debugOf, taskOf } from './debug.js'
 import type { RunEvents } from './events.js'
 import { accumulated, onlyOnce } from './messages.js'
-import { originOf } from './origin.js'
+import { CustomChunk } from './origins/custom.js'
+import { originOf } from './origins/task.js'
+import { type ToolOrigins, toolOrigins } from './origins/tool.js'
 import { render } from './render.js'
 import type { EventBuffer } from './stream.js'
-import { type ToolOrigins, toolOrigins } from './tool-origins.js'
 
 export type Chunk = [ns: readonly string[], mode: string, payload: unknown]
 

@@ -1,9 +1,9 @@
 /** Reads the library's stream and produces the events of a run. */
 import type { JsonObject } from '../../schemas/json.js'
 import type { Graph } from './application.js'
-import { CustomChunk, currentOrigin } from './custom-origins.js'
 import type { Library } from './loading.js'
 import type { Chunk, Modes } from './modes.js'
+import { CustomChunk, currentOrigin } from './origins/custom.js'
 import type { RunState } from './run-state.js'
 
 export interface Job {

@@ -3,8 +3,8 @@
  * assistants-crons-store 6.4 to 6.6). The one place where a filter meets a row. Only the edge sets filters, in the head of
  * the call; a call from inside the cluster (crons, webhooks, graph workers) has none and sees its whole application.
  */
-import type { AuthEvent } from '../../schemas/auth.js'
-import { compileFilter, filterKeys, type Matcher } from '../../schemas/auth-filter.js'
+import type { AuthEvent } from '../../schemas/auth/auth.js'
+import { compileFilter, filterKeys, type Matcher } from '../../schemas/auth/filter.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'

@@ -4,9 +4,16 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { CheckCall } from '../../../schemas/app-host.js'
-import { type AuthUser, type CheckAnswer, type Filters, handlerNames, MAX_USER, userOf } from '../../../schemas/auth.js'
-import { compileFilter } from '../../../schemas/auth-filter.js'
-import { type Fired, openCheck } from '../../../schemas/auth-values.js'
+import {
+  type AuthUser,
+  type CheckAnswer,
+  type Filters,
+  handlerNames,
+  MAX_USER,
+  userOf,
+} from '../../../schemas/auth/auth.js'
+import { compileFilter } from '../../../schemas/auth/filter.js'
+import { type Fired, openCheck } from '../../../schemas/auth/values.js'
 import { WeftError } from '../../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { pack } from '../../../schemas/packed.js'

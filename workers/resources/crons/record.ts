@@ -2,7 +2,7 @@
  * A cron as it is stored: a record of kind `cron`. Its thread is the parent, its next slot is `due_at` while the cron is
  * enabled.
  */
-import type { AuthUser } from '../../../schemas/auth.js'
+import type { AuthUser } from '../../../schemas/auth/auth.js'
 import type { Cron, CronPayload } from '../../../schemas/crons.js'
 import { type JsonObject, time } from '../../../schemas/json.js'
 import type { RecordRow, Step } from '../../../store/port.js'

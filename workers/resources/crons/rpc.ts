@@ -1,7 +1,7 @@
 /** Crons for clients (API: assistants-crons-store 3); fire.ts fires them. */
 import { v7 } from 'uuid'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
-import type { AuthEvent } from '../../../schemas/auth.js'
+import type { AuthEvent } from '../../../schemas/auth/auth.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import {
   type CronCreate,

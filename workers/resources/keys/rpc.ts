@@ -1,8 +1,6 @@
-/** Built-in keys (schemas/keys.ts): made and revoked by the command `weft keys`, verified by edges. */
+/** Built-in keys (schemas/auth/keys.ts): made and revoked by the command `weft keys`, verified by edges. */
 import { createHash, randomBytes } from 'node:crypto'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
-import { fail } from '../../../schemas/errors.js'
-import { time } from '../../../schemas/json.js'
 import {
   type KeyCreate,
   type KeyInfo,
@@ -12,7 +10,9 @@ import {
   validateKeyCreate,
   validateKeyRef,
   validateKeysUsed,
-} from '../../../schemas/keys.js'
+} from '../../../schemas/auth/keys.js'
+import { fail } from '../../../schemas/errors.js'
+import { time } from '../../../schemas/json.js'
 import { event } from '../../../schemas/subjects.js'
 import type { RecordRow, Store } from '../../../store/port.js'
 import { each, newRecord } from '../rows/record.js'

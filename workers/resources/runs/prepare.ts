@@ -1,6 +1,6 @@
 /** The row of a new run: its assistant, its pool, its payload. Nothing is stored here. */
 import { v7 } from 'uuid'
-import type { AuthUser } from '../../../schemas/auth.js'
+import type { AuthUser } from '../../../schemas/auth/auth.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import { type JsonObject, merge } from '../../../schemas/json.js'

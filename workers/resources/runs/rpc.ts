@@ -1,7 +1,7 @@
 /** Runs for clients: create, read, join, wait (API: threads-and-runs 7–10, 14). */
 import { decodeAs } from '../../../bus/decode.js'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
-import type { AuthEvent } from '../../../schemas/auth.js'
+import type { AuthEvent } from '../../../schemas/auth/auth.js'
 import {
   type CallHead,
   type Disconnect,

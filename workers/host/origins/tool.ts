@@ -3,8 +3,8 @@
  * same calls slightly earlier, notes the origins. Both receive the calls in the same order: a chunk takes its note and
  * drops the notes before it, which belong to calls that the library does not stream (hidden calls, interrupts).
  */
-import type { JsonObject } from '../../schemas/json.js'
-import { type Origin, originOf } from './origin.js'
+import type { JsonObject } from '../../../schemas/json.js'
+import { type Origin, originOf } from './task.js'
 
 interface Note {
   event: string

@@ -1,7 +1,7 @@
 /** The item store as graphs get it: `config.store` and `getStore()` (API: assistants-crons-store 4). */
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
-import { sender } from '../helpers/http.js'
+import { startCluster } from '../../helpers/cluster.js'
+import { sender } from '../../helpers/http.js'
 
 t.setTimeout(120_000)
 

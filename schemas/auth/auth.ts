@@ -2,7 +2,7 @@
  * Who calls, and what the application's authorization handlers allow (API: assistants-crons-store 6). The edge asks once
  * per request; the answer travels in the head of the call, and the resource worker applies it to rows.
  */
-import type { JsonObject } from './json.js'
+import type { JsonObject } from '../json.js'
 
 /** The events that handlers are registered for (API: 6.4). */
 export type AuthEvent =
@@ -19,7 +19,7 @@ export interface AuthUser extends JsonObject {
   is_authenticated: boolean
 }
 
-/** What a handler returned for an event: a filter (schemas/auth-filter.ts), or null for no restriction. */
+/** What a handler returned for an event: a filter (schemas/auth/filter.ts), or null for no restriction. */
 export type Filters = { [event in AuthEvent]?: JsonObject | null }
 
 /** One request, as the edge asks an app host about it. The body travels beside it as bytes. */

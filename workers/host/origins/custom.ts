@@ -3,10 +3,10 @@
  * streamed (since 0.3), and requesting those changes which tokens of subgraphs it sends (since 1.7). So the writer that
  * the library passes to nodes records the origin.
  */
-import type { JsonObject } from '../../schemas/json.js'
-import type { Graph } from './application.js'
-import type { Library } from './loading.js'
-import { type Origin, originOf } from './origin.js'
+import type { JsonObject } from '../../../schemas/json.js'
+import type { Graph } from '../application.js'
+import type { Library } from '../loading.js'
+import { type Origin, originOf } from './task.js'
 
 type Writer = (chunk: unknown) => void
 

@@ -3,9 +3,9 @@
  * `{key: {$contains}}`, `{$or: […]}`, `{$and: […]}`; several members must all hold. A filter that is not understood is an
  * error of the application and never passes.
  */
-import { ANY_KEY, keysOf } from './contains.js'
-import { fail } from './errors.js'
-import { isObject, type JsonObject } from './json.js'
+import { ANY_KEY, keysOf } from '../contains.js'
+import { fail } from '../errors.js'
+import { isObject, type JsonObject } from '../json.js'
 
 export type Matcher = (document: JsonObject) => boolean
 

@@ -1,8 +1,8 @@
 /** The item store over HTTP and through the official SDKs (API: assistants-crons-store 4). */
 import t, { type Test } from 'tap'
-import { basicServer } from '../helpers/cluster.js'
-import { type Send, sender } from '../helpers/http.js'
-import { lines } from '../helpers/sdk.js'
+import { basicServer } from '../../helpers/cluster.js'
+import { type Send, sender } from '../../helpers/http.js'
+import { lines } from '../../helpers/sdk.js'
 
 t.setTimeout(120_000)
 

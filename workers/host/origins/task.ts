@@ -3,8 +3,8 @@
  * of the task, which is the same in every version of the library. The namespace of the library's chunk differs: up to
  * 0.2 it is one joined text, up to 1.5 the namespace of the task, from 1.7 the namespace of the graph.
  */
-import type { JsonObject } from '../../schemas/json.js'
-import type { Namespace } from '../../schemas/protocol-v2.js'
+import type { JsonObject } from '../../../schemas/json.js'
+import type { Namespace } from '../../../schemas/protocol-v2.js'
 
 export interface Origin {
   /** Namespace of the graph; empty for the root. */

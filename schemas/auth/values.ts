@@ -2,10 +2,11 @@
  * What authorization handlers get as `value`, and what their changes to it do to the request (API: assistants-crons-store
  * 6.4). One table: a row per event. The resource worker validates the changed request as any other.
  */
+
+import { fail } from '../errors.js'
+import { isObject, type JsonObject } from '../json.js'
+import { isTrue } from '../query.js'
 import type { AuthEvent } from './auth.js'
-import { fail } from './errors.js'
-import { isObject, type JsonObject } from './json.js'
-import { isTrue } from './query.js'
 
 /** A request while its handlers run. */
 interface Draft {

@@ -1,8 +1,8 @@
 /** `/metrics` of a whole server (API: assistants-crons-store 5). */
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
-import { until } from '../helpers/steps.js'
+import { startCluster } from '../../helpers/cluster.js'
+import { lines } from '../../helpers/sdk.js'
+import { until } from '../../helpers/steps.js'
 
 t.setTimeout(60_000)
 

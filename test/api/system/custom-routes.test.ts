@@ -1,10 +1,10 @@
 /** `http.app`: routes and middleware of the application (API: assistants-crons-store 7.1). */
 import { request } from 'node:http'
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
-import { sender } from '../helpers/http.js'
-import { lines } from '../helpers/sdk.js'
-import { until } from '../helpers/steps.js'
+import { startCluster } from '../../helpers/cluster.js'
+import { sender } from '../../helpers/http.js'
+import { lines } from '../../helpers/sdk.js'
+import { until } from '../../helpers/steps.js'
 
 t.setTimeout(180_000)
 

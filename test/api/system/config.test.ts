@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import t from 'tap'
-import { type Cluster, startCluster } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { type Cluster, startCluster } from '../../helpers/cluster.js'
+import { lines } from '../../helpers/sdk.js'
 
 interface SeenConfig {
   configurable: { [key: string]: unknown }

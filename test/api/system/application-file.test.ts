@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { startCluster } from '../../helpers/cluster.js'
+import { lines } from '../../helpers/sdk.js'
 
 t.setTimeout(60_000)
 

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { startCluster } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { startCluster } from '../../helpers/cluster.js'
+import { lines } from '../../helpers/sdk.js'
 
 t.setTimeout(90_000)
 

@@ -1,9 +1,9 @@
 /** Semantic search of the item store (API: assistants-crons-store 4.5), over HTTP and as graphs get it. */
 import { InMemoryStore } from '@langchain/langgraph-checkpoint'
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
-import { sender } from '../helpers/http.js'
-import { lines } from '../helpers/sdk.js'
+import { startCluster } from '../../helpers/cluster.js'
+import { sender } from '../../helpers/http.js'
+import { lines } from '../../helpers/sdk.js'
 
 t.setTimeout(120_000)
 
