@@ -85,3 +85,20 @@ t.test('a host that fails again and again is left alone for a while', async t =>
   t.match(row, { webhook_tries: 0 }, 'it costs no try')
   t.ok(row!.webhook_due_at! > Date.now() + 10_000)
 })
+
+t.test('the log names the host of a webhook, not its path, which often is a secret', async t => {
+  const { deps, ended } = await place(t)
+  const entries: string[] = []
+  const keep = (entry: { err?: Error }) => void entries.push(`${JSON.stringify(entry)} ${entry.err?.stack ?? ''}`)
+  const log = { ...deps.link.log, info: keep, warn: keep, error: keep } as unknown as Deps['link']['log']
+  const watched: Deps = { ...deps, link: { ...deps.link, log } }
+  const broken = await host(t, response => response.destroy())
+  const refused = 'http://192.168.0.1/secret-token'
+  for (const url of [broken.url, refused]) {
+    const before = entries.length
+    await deliver(watched, await ended(url))
+    await until(() => entries.length > before)
+  }
+  t.match(entries[1], /http:\/\/192\.168\.0\.1 is not called/)
+  t.notMatch(entries.join(), /secret-token/)
+})
