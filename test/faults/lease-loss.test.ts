@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
-import { entriesOf } from '../../bus/envelope.js'
+import { entriesOf, KIND } from '../../bus/envelope.js'
 import { openMux } from '../../bus/mux.js'
 import { wake } from '../../bus/queue.js'
 import type { Claim, Heartbeat } from '../../schemas/calls.js'
@@ -16,7 +16,7 @@ t.setTimeout(240_000)
 const tokenOf = (link: Link, run_id: string) =>
   new Promise<string>(found => {
     const heartbeats = link.subscribe(rpc('runs', 'heartbeat'), ({ data }) => {
-      for (const { body } of entriesOf(data))
+      for (const { body } of entriesOf(data).filter(({ kind }) => kind === KIND.whole))
         for (const one of (JSON.parse(Buffer.from(body).toString()) as Heartbeat).runs)
           if (one.run_id === run_id) {
             heartbeats.unsubscribe()
