@@ -325,8 +325,14 @@ function readHead(bytes: Uint8Array): CallHead {
 function openAnswers({ nc, log }: Link) {
   const turn = new Map<string, { to: Sender; entries: Entry[] }>()
 
-  const publish = ({ inbox, key }: Sender, message: Uint8Array) =>
-    nc.publish(`${inbox}.0`, key === null ? message : seal(key, message))
+  /** Nobody awaits an answer of a closed connection: its caller repeats the call, or is answered 503. */
+  function publish({ inbox, key }: Sender, message: Uint8Array): void {
+    try {
+      nc.publish(`${inbox}.0`, key === null ? message : seal(key, message))
+    } catch (error) {
+      log.warn({ err: error }, 'an answer could not be sent')
+    }
+  }
 
   function enqueue(to: Sender, entry: Entry): void {
     if (turn.size === 0) setImmediate(flush)
