@@ -8,6 +8,7 @@ import type { Config } from '../schemas/config.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Exchange } from './http/exchange.js'
 import { openPolicy, type Policy } from './http/policy.js'
+import type { Route } from './routes.js'
 
 const CACHE_MS = 5_000
 const MAX_KEPT = 1_000
@@ -41,4 +42,18 @@ export function openDeployed(config: Config, caller: Caller): Deployed {
       return policy
     },
   }
+}
+
+/** Continues with an admitted request for a deployment, if its application serves the route. */
+export async function inDeployment(
+  deployed: Deployed,
+  exchange: Exchange,
+  route: Route,
+  answer: () => void | Promise<void>,
+): Promise<void> {
+  const policy = await deployed.policyOf(exchange)
+  if (exchange.over) return
+  exchange.keepHeaders(policy)
+  if (!policy.serves(route.groups)) return exchange.refuse('not_found')
+  await answer()
 }

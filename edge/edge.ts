@@ -15,7 +15,7 @@ import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
 import { answerControl } from './control.js'
 import { openControlKey } from './control-key.js'
-import { openDeployed } from './deployed.js'
+import { inDeployment, openDeployed } from './deployed.js'
 import { openGuard } from './guard.js'
 import { openBudget } from './http/body.js'
 import { openClients } from './http/clients.js'
@@ -102,12 +102,14 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     edge,
     (exchange, route, body) => {
       if (route.control) return answerControl(edge, exchange, route, body)
-      const answer = answers[route.answer]
-      if (exchange.isLoopback) return answer(exchange, route, body)
+      const answer = (body: Uint8Array) =>
+        exchange.mount === null || route.groups.length === 0
+          ? answers[route.answer](exchange, route, body)
+          : inDeployment(edge.deployed, exchange, route, () => answers[route.answer](exchange, route, body))
+      if (exchange.isLoopback) return answer(body)
       const admitted = edge.guard.admit(exchange, route, body)
-      if (admitted instanceof Promise)
-        return admitted.then(body => (body === null ? undefined : answer(exchange, route, body)))
-      return admitted === null ? undefined : answer(exchange, route, admitted)
+      if (admitted instanceof Promise) return admitted.then(body => (body === null ? undefined : answer(body)))
+      return admitted === null ? undefined : answer(admitted)
     },
     (head, pass, peer) => new EventSocket(edge, head, pass, peer),
   ).catch(error => {

@@ -19,7 +19,7 @@ import { type Cors, openCors } from './http/cors.js'
 import { Exchange } from './http/exchange.js'
 import { framingFault, hostGuard, isJson, isStrictJson, originAllowed } from './http/guards.js'
 import { NO_PATH } from './http/mount.js'
-import { openDeployedPolicy, openPolicy, type Policy } from './http/policy.js'
+import { openDeployedPolicy, openPolicy } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, openRouter } from './http/router.js'
 import { CONTROL, CONTROL_PREFIX, notServed, ROUTES, type Route } from './routes.js'
@@ -145,19 +145,6 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   function run(exchange: Exchange, route: Route, body: Uint8Array): void {
-    if (exchange.mount === null || route.groups.length === 0) return begin(exchange, route, body)
-    const served = (policy: Policy) => {
-      exchange.keepHeaders(policy)
-      if (policy.serves(route.groups)) begin(exchange, route, body)
-      else exchange.refuse('not_found')
-    }
-    edge.deployed
-      .policyOf(exchange)
-      .then(served)
-      .catch(error => failed(exchange, error))
-  }
-
-  function begin(exchange: Exchange, route: Route, body: Uint8Array): void {
     if (route.long && exchange.remoteAddress !== '' && !takePlace(exchange))
       return exchange.refuse('too_many', MANY_STREAMS)
     try {

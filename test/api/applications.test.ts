@@ -25,6 +25,12 @@ t.test('a second application below its prefix', async t => {
   const info = await send(`${second}/info`, undefined, {}, 'GET')
   t.match([info.status, info.body], [200, { context: 'js', langgraph_js_version: /^1\./ }])
   t.equal((await send(`${first}/deployments/third/info`, undefined, {}, 'GET')).status, 404)
+  const { servers, paths } = (await send(`${second}/openapi.json`, undefined, {}, 'GET')).body as {
+    servers: object[]
+    paths: object
+  }
+  t.same(servers, [{ url: '/deployments/second' }])
+  t.notOk(Object.keys(paths).some(path => path.startsWith('/v2/')))
 
   for (const { name, connect } of lines) {
     await t.test(`${name} with the prefix in its base URL`, async t => {
