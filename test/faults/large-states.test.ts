@@ -55,6 +55,6 @@ t.test('four states of 20 MB at once', async t => {
   t.ok(short.length >= 2 * AT_ONCE, `${short.length} short runs ended meanwhile`)
   t.ok(p95 < ms / 4, 'a short run waits for a large state or two, not for all of them')
 
-  await until(() => rssOf(server) <= KEPT_MB, IDLE_MS)
+  await until(() => rssOf(server) <= KEPT_MB, IDLE_MS).catch(() => {})
   t.ok(rssOf(server) <= KEPT_MB, `${Math.round(rssOf(server))} MB are kept`)
 })
