@@ -175,6 +175,10 @@ async function socketOf(name: string, thread_id: string) {
   })
   const answers = new Map<number, (answer: object) => void>()
   const events: string[] = []
+  const closed = new Promise<never>((_, reject) =>
+    socket.once('close', (code, why) => reject(new Error(`the WebSocket was closed: ${code} ${why}`))),
+  )
+  closed.catch(() => {})
   socket.on('message', (data: Buffer) => {
     const message = JSON.parse(data.toString()) as { id?: number }
     if (typeof message.id === 'number' && answers.has(message.id)) answers.get(message.id)!(message)
@@ -187,11 +191,14 @@ async function socketOf(name: string, thread_id: string) {
   })
   let last = 0
   const command = (method: string, params: object) =>
-    new Promise<object>(resolve => {
-      answers.set(++last, resolve)
-      socket.send(JSON.stringify({ id: last, method, params }))
-    })
-  return { command, events, close: () => socket.close() }
+    Promise.race([
+      closed,
+      new Promise<object>(resolve => {
+        answers.set(++last, resolve)
+        socket.send(JSON.stringify({ id: last, method, params }))
+      }),
+    ])
+  return { command, events, closed, close: () => socket.close() }
 }
 
 t.test('every command of a WebSocket is authorized', async t => {
@@ -217,7 +224,8 @@ t.test('every command of a WebSocket is authorized', async t => {
   t.match(await early.command('subscription.subscribe', subscribe), { type: 'success' })
   t.match(await owner.command('subscription.subscribe', subscribe), { type: 'success' })
   t.match(await owner.command('run.start', { ...start, input: { text: 'for alice' } }), { type: 'success' })
-  while (!owner.events.some(event => event.includes('for alice'))) await new Promise(done => setTimeout(done, 20))
+  while (!owner.events.some(event => event.includes('for alice')))
+    await Promise.race([owner.closed, new Promise(done => setTimeout(done, 20))])
   t.match(await early.command('state.get', { namespace: [] }), { type: 'error' })
   t.same(early.events, [], 'nothing of it reaches Bob')
 })
