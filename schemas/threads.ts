@@ -91,6 +91,8 @@ export interface StateUpdate {
 export interface StateAt {
   checkpoint: Checkpoint
   subgraphs?: boolean | string | null
+  /** Fields, or `values.<key>`; all when absent. */
+  select?: string[] | null
 }
 
 export interface StateMetadata {
@@ -103,6 +105,8 @@ export interface HistoryQuery {
   before?: string | (Checkpoint & { configurable?: Checkpoint | null }) | null
   metadata?: JsonObject | null
   checkpoint?: Checkpoint | null
+  /** Fields of each state, or `values.<key>`; all when absent. */
+  select?: string[] | null
 }
 
 export interface Thread {

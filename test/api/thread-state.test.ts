@@ -34,6 +34,27 @@ t.test('the state of threads', async t => {
         await t.rejects(threads.updateState(randomUUID(), { values: {} }), /HTTP 404/)
       })
 
+      await t.test('only the selected fields', async t => {
+        const id = await counted(2)
+        const keys = ['values.numbers', 'next']
+        const state = { values: { numbers: [1, 2] }, next: [] }
+        const query = `select=${encodeURIComponent(JSON.stringify(keys))}`
+        t.same((await send('GET', `/threads/${id}/state?${query}`)).body, state)
+        t.same((await send('GET', `/threads/${id}/history?limit=1&${query}`)).body, [state])
+        t.same((await send('POST', `/threads/${id}/history`, { limit: 1, select: keys })).body, [state])
+        const { checkpoint } = await threads.getState(id)
+        t.same((await send('POST', `/threads/${id}/state/checkpoint`, { checkpoint, select: ['next'] })).body, {
+          next: [],
+        })
+        const all = await threads.getState(id)
+        t.same((await send('GET', `/threads/${id}/state?select=values,values.numbers`)).body, { values: all.values })
+        for (const wrong of ['nothing', 'values.'])
+          t.match(await send('GET', `/threads/${id}/state?select=${wrong}`), {
+            status: 422,
+            body: { detail: /values\.<key>/ },
+          })
+      })
+
       await t.test('history: newest first, from the input on', async t => {
         const id = await counted(3)
         const all = await history(id)

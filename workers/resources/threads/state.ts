@@ -7,7 +7,7 @@ import { type Checkpoint, PER_CLAIM } from '../../../schemas/checkpoints.js'
 import { fail } from '../../../schemas/errors.js'
 import type { UpdatedHead } from '../../../schemas/host.js'
 import { cutter, unpack } from '../../../schemas/packed.js'
-import { isTrue, readBoolean, readInteger } from '../../../schemas/query.js'
+import { isTrue, readBoolean, readInteger, readList } from '../../../schemas/query.js'
 import {
   type HistoryQuery,
   type StateAt,
@@ -28,18 +28,22 @@ import { requireThread, threadIdOf } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { askGraph, graphIds, isUnavailable } from '../state/ask-graph.js'
 import { refreshState, settledOf } from '../state/kept-state.js'
+import { selectFields } from '../state/select.js'
 import { patch } from './patch.js'
 
 export const stateHandlers = (deps: Deps) => ({
   state: bytesHandler(async (_, { head }) => {
     const row = await requireThread(deps.store, accessOf(head, 'threads:read'), threadIdOf(head))
-    const subgraphs = readBoolean(new URLSearchParams(head.query), 'subgraphs')
-    return { body: await stateOf(deps, row, { checkpoint_id: head.params?.checkpoint_id ?? null }, subgraphs) }
+    const query = new URLSearchParams(head.query)
+    const subgraphs = readBoolean(query, 'subgraphs')
+    const reduce = selectFields(readList(query, 'select'))
+    return { body: reduce(await stateOf(deps, row, { checkpoint_id: head.params?.checkpoint_id ?? null }, subgraphs)) }
   }),
-  state_at: jsonHandler<StateAt>(validateStateAt, async ({ checkpoint, subgraphs }, { head }) => {
+  state_at: jsonHandler<StateAt>(validateStateAt, async ({ checkpoint, subgraphs, select }, { head }) => {
     const row = await requireThread(deps.store, accessOf(head, 'threads:read'), threadIdOf(head))
     const wanted = subgraphs === true || isTrue(`${subgraphs}`)
-    return { body: await stateOf(deps, row, checkpoint, wanted) }
+    const reduce = selectFields(select ?? [])
+    return { body: reduce(await stateOf(deps, row, checkpoint, wanted)) }
   }),
   update_state: jsonHandler<StateUpdate>(validateStateUpdate, async (body, { head }) => ({
     body: await update(deps, accessOf(head, 'threads:update'), threadIdOf(head), body),
@@ -52,11 +56,13 @@ export const stateHandlers = (deps: Deps) => ({
     const query = new URLSearchParams(head.query)
     const limit = readInteger(query, 'limit', HISTORY, 1, 1_000)
     const row = await requireThread(deps.store, accessOf(head, 'threads:read'), threadIdOf(head))
-    return { body: await history(deps, row, { limit, before: query.get('before') }) }
+    const reduce = selectFields(readList(query, 'select'))
+    return { body: reduce(await history(deps, row, { limit, before: query.get('before') })) }
   }),
   search_history: jsonHandler<HistoryQuery>(validateHistoryQuery, async (body, { head }) => {
     const row = await requireThread(deps.store, accessOf(head, 'threads:read'), threadIdOf(head))
-    return { body: await history(deps, row, body) }
+    const reduce = selectFields(body.select ?? [])
+    return { body: reduce(await history(deps, row, body)) }
   }),
 })
 
