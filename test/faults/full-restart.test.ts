@@ -37,12 +37,14 @@ async function survives(t: Test, fault: (cluster: Cluster, data: string) => Prom
   const runs: { thread_id: string; run_id: string }[] = []
   for (let i = 0; i < 5; i++) {
     const { thread_id } = await client.threads.create()
-    runs.push(await client.runs.create(thread_id, 'slow', { input: { ms: 2_000 } }))
+    // The last one must still be running when it is asked for, also on a slow machine.
+    runs.push(await client.runs.create(thread_id, 'slow', { input: { ms: i < 4 ? 2_000 : 6_000 } }))
     runs.push(await client.runs.create(thread_id, 'counter', { input: { steps: 3 } }))
     const delayed = await client.threads.create()
     runs.push(await client.runs.create(delayed.thread_id, 'echo', { input: { text: 'later' }, afterSeconds: 3 }))
   }
-  await until(async () => (await client.runs.get(runs[0]!.thread_id, runs[0]!.run_id)).status === 'running')
+  const { thread_id, run_id } = runs.at(-3)!
+  await until(async () => (await client.runs.get(thread_id, run_id)).status === 'running')
   cluster = await fault(cluster, data)
   client = lines[0]!.connect(cluster.url)
   await until(async () => {
