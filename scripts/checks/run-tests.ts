@@ -41,13 +41,13 @@ const {
   },
 }).values
 /**
- * Files run at the same time as long as they keep no more cores busy than this, together: a quarter more than there are,
- * because none of them is busy all the time. What has a limit of time still keeps it at this load. More than ten files
- * need too much memory, 300 MB each. With --jobs only the number counts.
+ * Files run at the same time as long as they keep no more cores busy than there are, together. With a quarter more, a
+ * call of a test took seconds at times, and tests that expect a run to be still running found it ended. With --jobs only
+ * the number counts.
  */
 const limits: Limits =
   jobs === undefined
-    ? { cores: 1.25 * availableParallelism(), jobs: 10 }
+    ? { cores: availableParallelism(), jobs: 6 }
     : { cores: Number.POSITIVE_INFINITY, jobs: Number(jobs) || 1 }
 
 /** Settings of the person's shell do not reach the servers that tests start. MONGODB_URL has another name in tests. */
