@@ -55,7 +55,7 @@ interface Waiting {
   entry: Entry
   body: Uint8Array
   windows: Iterator<Uint8Array[]> | null
-  /** Who receives the parts of the body; '' = no worker yet. */
+  /** The inbox that receives the parts of the body; '' before a worker requests them. */
   partsTo: string
   /** The number of the message that the call was sent in. */
   message: number

@@ -1,5 +1,5 @@
 /**
- * Metrics. A worker counts in plain arrays and reports when an edge asks, so that nothing is sent while nobody scrapes;
+ * Metrics. A worker counts in plain arrays and reports when an edge asks, so that nothing is sent without a scrape;
  * the edge turns the reports into the text of Prometheus.
  */
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
@@ -141,7 +141,7 @@ const LABEL = /^[a-z][a-z_]{0,31}$/
 
 /**
  * The samples of a report, with labels for its worker. What would make Prometheus refuse the whole answer is left out:
- * an unknown name, a label that is no name, a sample that comes twice.
+ * an unknown name, an invalid label name, a repeated sample.
  */
 export function samplesOf({ role, worker, samples }: MetricsReport): Sample[] {
   const found = new Map<string, Sample>()

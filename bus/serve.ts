@@ -56,7 +56,7 @@ export const fieldsHandler = <T>(json: (value: unknown) => IValidation<T>, handl
 export interface ServeOptions {
   /** False: the calls that are offered to all workers are left to the others at the moment. */
   isReady?: (verb: string) => boolean
-  /** Where bodies in parts wait for their turn; a lane of its own when absent. */
+  /** The queue of bodies in parts; each noun has a separate one when absent. */
   lane?: Lane
   /** Makes a span of each call whose caller is traced. */
   tracer?: Tracer | null

@@ -1,6 +1,6 @@
 /**
  * Traces: one from the request through calls, the claim and the host to each node, sent to a collector over OTLP/HTTP.
- * Off without OTEL_EXPORTER_OTLP_ENDPOINT: then there is no tracer, and the SDK is not loaded.
+ * Without OTEL_EXPORTER_OTLP_ENDPOINT there is no tracer, and the SDK is not loaded.
  */
 import type { Attributes, Context, SpanKind as Kind, SpanContext } from '@opentelemetry/api'
 import type { Config } from '../schemas/config.js'
@@ -18,7 +18,7 @@ export interface Span {
 }
 
 export interface SpanOptions {
-  /** What the span does for others; internal when absent. */
+  /** The kind of the span (OpenTelemetry: SpanKind); internal when absent. */
   kind?: 'server' | 'consumer'
   /** The traceparent of its cause. */
   parent?: string | undefined

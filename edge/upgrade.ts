@@ -38,7 +38,7 @@ interface Connection {
 const IDLE_SECS = 60
 const NOTHING = new Uint8Array(0)
 
-/** `admit` checks an upgrade request as any other; null when it was refused and answered. */
+/** `admit` applies the checks of all requests to an upgrade; null when it was refused and answered. */
 export function serveSockets(
   app: TemplatedApp,
   edge: Edge,

@@ -7,7 +7,7 @@ import type { AuthEvent, AuthUser, CheckAsk } from '../../schemas/auth/auth.js'
 import type { CallHead } from '../../schemas/calls.js'
 import type { EdgeAppHost } from './host.js'
 
-/** What is asked about: a request, or a command of a WebSocket with the request that opened it. */
+/** The subject of a check: a request, or a command of a WebSocket with the request that opened it. */
 export type Asked = Omit<CheckAsk, 'events'>
 
 export interface Passed {

@@ -36,7 +36,7 @@ export interface StoppingOptions {
 }
 
 export function openStopping({ log, table, handBack, isolate, suspect }: StoppingOptions): Stopping {
-  /** Hosts whose loop is held by a slot that no run has any more. */
+  /** Hosts whose event loop is blocked by a slot without a run. */
   const heldByFormer = new WeakMap<GraphHost, number>()
 
   function stop(run: ActiveRun, reason: StopReason): void {
