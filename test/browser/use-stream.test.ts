@@ -88,6 +88,8 @@ for (const { name, alias } of lines) {
     await t.test('answers a question of the graph', async t => {
       await say(page, 'may I?')
       await page.locator('#question', { hasText: 'may I?' }).waitFor()
+      // Until the run has ended, the SDK submits with the checkpoint from before the question.
+      await page.locator('#state', { hasText: 'idle' }).waitFor()
       await say(page, 'yes', 'answer')
       await until(page, /^The answer was yes$/)
       t.equal(await page.textContent('#question'), '')
