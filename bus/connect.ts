@@ -10,6 +10,7 @@ import { readFileSync } from 'node:fs'
 import { connect, ErrorCode, Events, type Msg, type NatsConnection, type Subscription, type TlsOptions } from 'nats'
 import type { Config } from '../schemas/config.js'
 import { isLoopback } from '../schemas/loopback.js'
+import { type Figures, openFigures } from './figures.js'
 import type { Log } from './log.js'
 
 export type Role = 'edge' | 'resources' | 'graphs' | 'deployer'
@@ -21,6 +22,8 @@ export interface Link {
   nc: Connection
   role: Role
   log: Log
+  /** What this role counts. */
+  figures: Figures
   /** Calls `onMessage` for each message. What it throws is logged and costs that message only. */
   subscribe(subject: string, onMessage: (message: Msg) => void, options?: { queue?: string }): Subscription
   /** A fresh inbox of this role's prefix, without wildcards. */
@@ -115,6 +118,7 @@ export async function openLink({ url, role, log, tls = NO_FILES }: LinkOptions):
     nc,
     role,
     log,
+    figures: openFigures(),
     subscribe: (subject, onMessage, { queue } = {}) =>
       nc.subscribe(subject, { ...(queue === undefined ? {} : { queue }), callback: guarded(log, subject, onMessage) }),
     inbox: () => `${base}${++n}`,

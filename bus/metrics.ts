@@ -1,8 +1,7 @@
 /**
- * Metrics. A worker counts in plain arrays and reports when an edge asks, so that nothing is sent without a scrape;
- * the edge turns the reports into the text of Prometheus.
+ * Metrics. A worker reports its figures (figures.ts) when an edge asks, so that nothing is sent without a scrape; the edge
+ * turns the reports into the text of Prometheus.
  */
-import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { Registry } from 'prom-client'
 import {
   BOUNDS,
@@ -14,6 +13,7 @@ import {
 } from '../schemas/metrics.js'
 import { event } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
+import { openProcessFigures } from './figures.js'
 import type { Mux } from './mux.js'
 
 const ASKED = event('metrics', 'asked')
@@ -26,73 +26,24 @@ const MAX_REPORTS = 1_000
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
-/** One sample, with the name checked. */
-export const sample = (name: MetricName, value: number, labels?: { [label: string]: string }): Sample =>
-  labels === undefined ? { name, value } : { name, labels, value }
-
-export interface Histogram {
-  observe(seconds: number): void
-  sample(name: MetricName, labels?: { [label: string]: string }): Sample
-}
-
-export function openHistogram(): Histogram {
-  const counts = new Array<number>(BOUNDS.length + 1).fill(0)
-  let sum = 0
-  return {
-    observe(seconds) {
-      let i = 0
-      while (i < BOUNDS.length && seconds > BOUNDS[i]!) i++
-      counts[i]!++
-      sum += seconds
-    },
-    sample: (name, labels) => ({ name, counts: [...counts], sum, ...(labels === undefined ? {} : { labels }) }),
-  }
-}
-
-/** Figures of this process; the delay of the event loop is that since the last call. */
-export function openProcessFigures(): { samples(): Sample[]; close(): void } {
-  const delay: IntervalHistogram = monitorEventLoopDelay({ resolution: 20 })
-  delay.enable()
-  return {
-    samples() {
-      const { user, system } = process.cpuUsage()
-      const quantiles = [50, 99, 100].map(percent =>
-        sample('weft_event_loop_delay_seconds', delay.percentile(percent) / 1e9, { quantile: `${percent / 100}` }),
-      )
-      delay.reset()
-      return [
-        ...quantiles,
-        sample('weft_process_resident_bytes', process.memoryUsage.rss()),
-        sample('weft_process_cpu_seconds_total', (user + system) / 1e6),
-        sample('weft_up', 1),
-      ]
-    },
-    close: () => delay.disable(),
-  }
-}
-
 /** Answers edges that ask for the figures of this worker, until it is closed. */
-export function answerMetrics(
-  link: Link,
-  { role, worker }: Pick<MetricsReport, 'role' | 'worker'>,
-  collect: () => Sample[] | Promise<Sample[]>,
-): { close(): void } {
-  const figures = openProcessFigures()
+export function answerMetrics(link: Link, { role, worker }: Pick<MetricsReport, 'role' | 'worker'>): { close(): void } {
+  const { figures, log } = link
+  const own = openProcessFigures()
+  const onError = (err: unknown) => log.warn({ err }, 'a figure could not be read')
   const subscription = link.subscribe(ASKED, message => {
-    void Promise.resolve(collect())
-      .then(samples =>
-        message.respond(
-          encoder.encode(
-            JSON.stringify({ role, worker, samples: [...samples, ...figures.samples()] } satisfies MetricsReport),
-          ),
-        ),
-      )
-      .catch(error => link.log.warn({ err: error }, 'the metrics could not be reported'))
+    void figures
+      .samples(onError)
+      .then(samples => {
+        const report: MetricsReport = { role, worker, samples: [...samples, ...own.samples()] }
+        message.respond(encoder.encode(JSON.stringify(report)))
+      })
+      .catch(err => log.warn({ err }, 'the metrics could not be reported'))
   })
   return {
     close() {
       subscription.unsubscribe()
-      figures.close()
+      own.close()
     },
   }
 }

@@ -70,6 +70,7 @@ export function openPublisher(
   let recentBytes = 0
   let sentBytes = 0
   let waitingBytes = 0
+  const confirmTime = link.figures.histogram('weft_publish_seconds')
   const waiters = new Set<() => void>()
   /** Changes the bytes that wait here, and those of all runs. */
   const account = (bytes: number) => {
@@ -103,17 +104,19 @@ export function openPublisher(
       sentBytes += message.bytes.length
       const mine = generation
       const subject = chunk(run, blockOf(message.first))
+      const sent_at = performance.now()
       mux.ask(subject, message.bytes, { headers: headersOf(message), timeout: CONFIRM_MS }).then(
         answer =>
           answer.headers?.code === 503 || Buffer.from(answer.data).includes('"error"')
             ? again(mine)
-            : confirmed(mine, message),
+            : confirmed(mine, message, sent_at),
         () => again(mine),
       )
     }
   }
 
-  function confirmed(mine: number, message: Kept): void {
+  function confirmed(mine: number, message: Kept, sent_at: number): void {
+    confirmTime.observe((performance.now() - sent_at) / 1_000)
     if (mine !== generation) return
     const at = line.indexOf(message)
     if (at < 0) return
@@ -159,6 +162,7 @@ export function openPublisher(
     if (mine !== generation) return
     restart()
     const current = generation
+    link.figures.count('weft_publish_repeats_total')
     link.log.warn({ run_id: run, waiting: line.length }, 'stored events were not confirmed; sending again')
     const next = () => {
       if (current === generation) advance()

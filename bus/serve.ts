@@ -116,7 +116,7 @@ export function serve(
   handlers: { [verb: string]: Handler },
   { isReady = () => true, lane = newLane(), tracer = null }: ServeOptions = {},
 ): Served {
-  const { nc, log } = link
+  const { nc, log, figures } = link
   const inbox = link.inbox()
   const member = token('member', inbox.slice(inbox.lastIndexOf('.') + 1))
   const bodies = openIncoming<Call>(Infinity)
@@ -132,7 +132,7 @@ export function serve(
     if (message.reply === undefined) return
     const { from, entries } = readCalls(message.reply, message.data)
     const verb = verbOf(message.subject, prefix)
-    for (const entry of entries) refuseOnError(from, entry.id, () => receive(verb, from, entry))
+    for (const entry of entries) refuseOnError({ verb, from, id: entry.id }, () => receive(verb, from, entry))
   }
   const every = `${prefix}.*`
   const subscriptions = [
@@ -213,7 +213,7 @@ export function serve(
     const call = bodies.infoOf(name)
     // Its call has ended, or its sender is another one.
     if (call === null) return
-    refuseOnError(call.from, id, () => {
+    refuseOnError(call, () => {
       try {
         const body = bodies.add(name, bytes)
         if (body === 'go') requestWindow(call)
@@ -230,11 +230,11 @@ export function serve(
 
   const requestWindow = ({ from, id }: Call) => sign(from, id, KIND.go, { inbox })
 
-  function refuseOnError(from: Sender, id: number, receive: () => void): void {
+  function refuseOnError({ verb, from, id }: Pick<Call, 'verb' | 'from' | 'id'>, receive: () => void): void {
     try {
       receive()
     } catch (error) {
-      refuse({ from, id }, error as Error)
+      refuse({ verb, from, id }, error as Error)
     }
   }
 
@@ -272,11 +272,15 @@ export function serve(
     return tracer.start(`${prefix}.${verb}`, { parent, attributes: { 'weft.request_id': request_id } })
   }
 
-  function refuse(to: Pick<Call, 'from' | 'id'>, error: Error, head?: CallHead): number {
+  /** Not the verb that a caller invented. */
+  const nameOfCall = (verb: string) => `${prefix}.${Object.hasOwn(handlers, verb) ? verb : '*'}`
+
+  function refuse(to: Pick<Call, 'verb' | 'from' | 'id'>, error: Error, head?: CallHead): number {
     const known = error instanceof WeftError ? error : fail('internal')
     // A sentence that quotes its input must fit into one message.
     const detail = known.message.length > MAX_DETAIL ? `${known.message.slice(0, MAX_DETAIL)}…` : known.message
     if (!(error instanceof WeftError)) log.error({ err: error, request_id: head?.request_id }, 'a handler failed')
+    figures.count('weft_calls_refused_total', { call: nameOfCall(to.verb), code: known.code })
     const body = error instanceof InvalidFields ? error.body : undefined
     answers.send(to, { status: known.status, code: known.code, detail }, body)
     return known.status

@@ -67,7 +67,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     follower: openFollower(link, mux),
     wheel: openWheel(config.heartbeat_ms),
     watch: openWatch(link, caller),
-    stalls: openStalls(config.stall_ms),
+    stalls: openStalls(config.stall_ms, () => link.figures.count('weft_edge_stalled_total')),
     bodies: openBudget(config.bodies_in_flight, config.body_limit),
     clients: openClients(config.streams_per_address),
     penalty,

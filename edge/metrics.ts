@@ -2,7 +2,8 @@
  * `/metrics`: the figures of this edge, of all workers, and of the queues (API: assistants-crons-store 5). Workers are
  * asked when somebody scrapes, at most once in 5 s.
  */
-import { expositionOf, openProcessFigures, openReports, sample, samplesOf } from '../bus/metrics.js'
+import { openProcessFigures, sample } from '../bus/figures.js'
+import { expositionOf, openReports, samplesOf } from '../bus/metrics.js'
 import type { Mux } from '../bus/mux.js'
 import { fail } from '../schemas/errors.js'
 import { type ClusterMetrics, type MetricsReport, type Sample, validateClusterMetrics } from '../schemas/metrics.js'
@@ -26,10 +27,18 @@ export function openMetrics(mux: Mux): Metrics {
   let cached: { samples: Promise<Sample[]>; until: number } | null = null
 
   async function collect(edge: Edge): Promise<Sample[]> {
-    const [found, cluster] = await Promise.all([reports.ask(), askCluster(edge)])
+    const onError = (err: unknown) => edge.link.log.warn({ err }, 'a figure could not be read')
+    const [found, cluster, counted] = await Promise.all([
+      reports.ask(),
+      askCluster(edge),
+      edge.link.figures.samples(onError),
+    ])
     const own = [
+      ...counted,
       sample('weft_edge_open_requests', edge.open.size),
       sample('weft_edge_open_sockets', edge.sockets.size),
+      sample('weft_edge_open_streams', [...edge.open].filter(one => one.streaming).length),
+      sample('weft_edge_blocked_clients', edge.stalls.size()),
       ...figures.samples().map(one => ({ ...one, labels: { ...one.labels, role: 'edge' } })),
     ]
     return [...edge.traffic.samples(), ...own, ...slotsOf(found), ...cluster.samples, ...found.flatMap(samplesOf)]

@@ -20,17 +20,48 @@ export const METRICS = {
   },
   weft_edge_open_requests: { type: 'gauge', help: 'Requests without an answer yet, and open streams.' },
   weft_edge_open_sockets: { type: 'gauge', help: 'Open WebSockets.' },
+  weft_edge_open_streams: { type: 'gauge', help: 'Open answers that stream events.' },
+  weft_edge_blocked_clients: { type: 'gauge', help: 'Clients that do not read what is written to them now.' },
+  weft_edge_stalled_total: { type: 'counter', help: 'Clients that were disconnected because they read nothing.' },
+  weft_stream_replays_total: { type: 'counter', help: 'Replays of events of a run, by outcome.' },
+  weft_stream_gaps_total: { type: 'counter', help: 'Events that arrived without the ones before; a replay follows.' },
+  weft_stream_cuts_total: { type: 'counter', help: 'Streams that were cut because events of their run are lost.' },
   weft_queue_waiting: { type: 'gauge', help: 'Wake-ups of a pool that no graph worker has taken.' },
   weft_queue_taken: { type: 'gauge', help: 'Wake-ups of a pool that graph workers have taken and not finished.' },
   weft_queue_redelivered: { type: 'gauge', help: 'Taken wake-ups that were delivered more than once.' },
   weft_queue_oldest_seconds: { type: 'gauge', help: 'Age of the oldest run of a pool that waits and may start.' },
+  weft_runs_ended_total: {
+    type: 'counter',
+    help: 'Ended runs, by status; rolled_back: removed with all that they left.',
+  },
+  weft_run_claims_total: { type: 'counter', help: 'Claims of runs, by answer. Each one with "taken" is an attempt.' },
+  weft_run_takeovers_total: { type: 'counter', help: 'Runs that were taken from a worker without heartbeats.' },
+  weft_calls_refused_total: {
+    type: 'counter',
+    help: 'Calls that were answered with an error, by call and code; "fenced" is a write of an attempt that has lost its run.',
+  },
+  weft_webhooks_total: { type: 'counter', help: 'Tries to deliver a webhook, by outcome.' },
+  weft_clock_ahead_seconds: { type: 'gauge', help: 'How far the clock is ahead of the one of the broker.' },
+  weft_store_bytes: { type: 'gauge', help: 'Disk space that the store uses.' },
+  weft_disk_free_bytes: { type: 'gauge', help: 'Free space of the disk with the data folder.' },
   weft_stream_bytes: { type: 'gauge', help: 'Bytes that a stream of the broker stores.' },
   weft_pool_slots: { type: 'gauge', help: 'Runs that a graph worker may execute at the same time.' },
   weft_pool_running: { type: 'gauge', help: 'Runs that a graph worker executes.' },
   weft_pool_jobs_total: { type: 'counter', help: 'Wake-ups that a graph worker has received.' },
   weft_pool_redeliveries_total: { type: 'counter', help: 'Received wake-ups that had been delivered before.' },
+  weft_lease_age_seconds: {
+    type: 'gauge',
+    help: 'Age of the oldest confirmed heartbeat of the runs that a graph worker executes.',
+  },
+  weft_foreign_frames_total: {
+    type: 'counter',
+    help: 'Frames of graph hosts that were dropped: for a slot without a run.',
+  },
+  weft_run_stops_total: { type: 'counter', help: 'Runs that a graph worker stopped before their end, by reason.' },
+  weft_publish_seconds: { type: 'histogram', help: 'Time until the broker confirms a message of stored events.' },
+  weft_publish_repeats_total: { type: 'counter', help: 'How often unconfirmed stored events were sent again.' },
   weft_hosts: { type: 'gauge', help: 'Graph hosts of a graph worker.' },
-  weft_host_ends_total: { type: 'counter', help: 'Graph hosts that ended by themselves or were killed.' },
+  weft_host_ends_total: { type: 'counter', help: 'Graph hosts that ended or were killed, by reason.' },
   weft_store_write_seconds: { type: 'histogram', help: 'Time of a write to the store.' },
   weft_store_failures_total: { type: 'counter', help: 'Writes to the store that threw.' },
   weft_store_ping_seconds: {
@@ -38,6 +69,10 @@ export const METRICS = {
     help: 'Time of a small read of the store, when the metrics were asked for.',
   },
   weft_webhooks_under_way: { type: 'gauge', help: 'Deliveries of webhooks that wait for an answer.' },
+  weft_deploy_tasks: { type: 'gauge', help: 'Tasks that a deploy worker executes, by kind.' },
+  weft_deploy_tasks_total: { type: 'counter', help: 'Executions of deploy tasks, by kind and outcome.' },
+  weft_deploy_task_seconds: { type: 'histogram', help: 'Time of an execution of a deploy task, by kind.' },
+  weft_replica_exits_total: { type: 'counter', help: 'Replicas of deployments that ended and were started again.' },
   weft_event_loop_delay_seconds: { type: 'gauge', help: 'Delay of the event loop since the last report, by quantile.' },
   weft_process_resident_bytes: { type: 'gauge', help: 'Memory of the process.' },
   weft_process_cpu_seconds_total: { type: 'counter', help: 'CPU time of the process.' },
@@ -61,7 +96,7 @@ export interface Sample {
 
 /** The answer of a worker to `event.metrics.asked`. */
 export interface MetricsReport {
-  role: 'resources' | 'graphs'
+  role: 'resources' | 'graphs' | 'deployer'
   /** Unique among the workers of the role. */
   worker: string & tags.MinLength<1> & tags.MaxLength<128>
   samples: Sample[] & tags.MaxItems<1000>

@@ -71,6 +71,11 @@ export async function openMongo(options: MongoOptions): Promise<Store> {
             .collection<Doc>('meta')
             .updateOne({ _id: 'health' }, { $set: { checked_at: Date.now() } }, { upsert: true })),
       ),
+    bytes: () =>
+      call(async () => {
+        const { storageSize = 0, indexSize = 0 } = await db.command({ dbStats: 1 })
+        return storageSize + indexSize
+      }),
     close() {
       closed ??= Promise.allSettled(underWay).then(() => client.close())
       return closed

@@ -559,6 +559,8 @@ export interface Store {
   }
   /** Resolves when the store can read and write; rejects otherwise. */
   ping(): Promise<void>
+  /** Disk space that rows and indexes use, in bytes. */
+  bytes(): Promise<number>
   /** Accepts nothing new, finishes accepted calls, closes. */
   close(): Promise<void>
 }

@@ -3,6 +3,7 @@
  * steps or none, and has them on disk when it resolves; a read issued after that sees them.
  */
 import { mkdirSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fail } from '../schemas/errors.js'
 import type {
@@ -42,6 +43,7 @@ interface SqliteOptions {
 export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const file = join(folder, 'weft.db')
+  const files = [file, `${file}-wal`, `${file}-shm`]
   const data: WriterData = { folder, file }
   const { thread: writer, started } = await Thread.open<WriterStarted>(
     new URL('./sqlite/writer.js', import.meta.url),
@@ -158,6 +160,10 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       const number = numbers.get(HEARTBEAT)
       if (number === undefined) numbers.set(HEARTBEAT, numbers.size)
       await Promise.all([writer.call([[number ?? HEARTBEAT, -1, [Date.now()]]]), reader.call(['ping'])])
+    },
+    async bytes() {
+      const sizes = await Promise.all(files.map(path => stat(path).catch(() => ({ size: 0 }))))
+      return sizes.reduce((sum, { size }) => sum + size, 0)
     },
     close() {
       // The writer last: only the last connection can fold the log into the file.

@@ -98,18 +98,21 @@ export interface StallEntry {
 export interface Stalls {
   add(one: StallEntry): void
   remove(one: StallEntry): void
+  size(): number
   close(): void
 }
 
-/** Disconnects a client that reads nothing for `stall_ms`. */
-export function openStalls(stall_ms: number): Stalls {
+/** Disconnects a client that reads nothing for `stall_ms`, and calls `onCutOff`. */
+export function openStalls(stall_ms: number, onCutOff: () => void = () => {}): Stalls {
   const blocked = new Set<StallEntry>()
   const timer = setInterval(
     () => {
       const now = Date.now()
       for (const outlet of [...blocked]) {
-        if (now - outlet.blockedAt >= stall_ms) outlet.cutOff()
-        else if (now - outlet.armedAt >= REARM_MS) outlet.rearm(now)
+        if (now - outlet.blockedAt >= stall_ms) {
+          onCutOff()
+          outlet.cutOff()
+        } else if (now - outlet.armedAt >= REARM_MS) outlet.rearm(now)
       }
     },
     Math.min(1_000, Math.max(50, stall_ms / 5)),
@@ -121,6 +124,7 @@ export function openStalls(stall_ms: number): Stalls {
       blocked.add(outlet)
     },
     remove: outlet => void blocked.delete(outlet),
+    size: () => blocked.size,
     close: () => clearInterval(timer),
   }
 }

@@ -2,7 +2,7 @@
  * Counts the requests of each route: one array of numbers per route, written when a request is over, and read only when
  * metrics are asked for.
  */
-import { type Histogram, openHistogram } from '../../bus/metrics.js'
+import { type Histogram, openHistogram } from '../../bus/figures.js'
 import type { MetricName, Sample } from '../../schemas/metrics.js'
 import type { Route } from '../routes.js'
 import type { Exchange } from './exchange.js'

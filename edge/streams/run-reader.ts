@@ -192,6 +192,7 @@ export class RunReader implements Listener, WatchEntry {
     const { batches, overflowed } = this.backlog
     if (this.phase !== 'live' || overflowed || batches.length > 0 || !this.sink.ready) this.backlog.push(batch)
     else if (!this.take(batch, 'live')) {
+      this.edge.link.figures.count('weft_stream_gaps_total')
       this.backlog.push(batch)
       this.replay()
     } else if (this.end !== null) this.advance()
@@ -282,7 +283,11 @@ export class RunReader implements Listener, WatchEntry {
 
   private fetch(from: number, onBatch: (batch: Batch) => void): Promise<Replayed> {
     const { resumable, resumable_until_id: until } = this.view!
-    return this.edge.follower.replay(this.run, { resumable, after: from, until }, onBatch)
+    const { follower, link } = this.edge
+    const replay = follower.replay(this.run, { resumable, after: from, until }, onBatch)
+    const count = (outcome: Outcome) => link.figures.count('weft_stream_replays_total', { outcome })
+    replay.then(count, error => count(error === STOP ? 'stopped' : 'silent'))
+    return replay
   }
 
   private onProbed(batch: Batch, exact: boolean): void {
@@ -323,7 +328,10 @@ export class RunReader implements Listener, WatchEntry {
     this.gap.tries++
     if (outcome === 'silent') return this.replayLater()
     if (this.end !== null) this.replaysSinceEnd++
-    if (this.gap.isLost(this.sent, this.anchored, this.backlog, this.end)) return this.sink.cut()
+    if (this.gap.isLost(this.sent, this.anchored, this.backlog, this.end)) {
+      this.edge.link.figures.count('weft_stream_cuts_total')
+      return this.sink.cut()
+    }
     if (this.gap.isEarly(outcome) || this.gap.hole) return this.replayLater()
     this.advance('replay')
     if (!this.closed && this.end === null && this.retry === null) this.sink.caughtUp?.()

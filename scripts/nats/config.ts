@@ -65,7 +65,7 @@ export const RIGHTS: { [role in Role]: Rights } = {
     subscribe: ['_INBOX_graphs.>', 'ctl.run.*', 'ctl.worker.*', 'event.>', 'host.>'],
   },
   deployer: {
-    publish: [...DEPLOYER, ...calls('assistants', 'retire'), '_INBOX_resources.>'],
+    publish: [...DEPLOYER, ...calls('assistants', 'retire'), '_INBOX_resources.>', '_INBOX_edge.>'],
     subscribe: ['_INBOX_deployer.>', 'deploy.task.>', 'event.>'],
   },
 }

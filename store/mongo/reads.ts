@@ -10,7 +10,7 @@ import { threadReads } from './reads-threads.js'
 import { finishRemovals } from './removal.js'
 import { nameFrom } from './steps.js'
 
-export function reads(all: Collections): Omit<Store, 'apply' | 'ping' | 'close'> {
+export function reads(all: Collections): Omit<Store, 'apply' | 'ping' | 'bytes' | 'close'> {
   const find = finder(all)
   return {
     assistants: assistantReads(find),

@@ -5,6 +5,7 @@ import { openLog } from '../../bus/log.js'
 import { bytesHandler, jsonHandler, serve } from '../../bus/serve.js'
 import { type Disconnect, validateDisconnect } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
+import { figureOf } from '../helpers/figures.js'
 import { startNats } from '../helpers/nats.js'
 
 t.test('calls', async t => {
@@ -49,6 +50,10 @@ t.test('calls', async t => {
   t.match(masked, { status: 500, code: 'internal', detail: 'Internal server error' })
   t.notMatch(JSON.stringify(masked), /hunter2/)
   t.match(await text('nothing', ''), { status: 404 })
+  const refused = (call: string, code: string) => figureOf(worker, 'weft_calls_refused_total', { call, code })
+  t.equal(await refused('rpc.threads.known', 'conflict'), 1)
+  t.equal(await refused('rpc.threads.unknown', 'internal'), 1)
+  t.equal(await refused('rpc.threads.*', 'not_found'), 1, 'a name that a caller invented is no label')
 
   t.match(await text('name', new Uint8Array([0x22, 0xff, 0x22])), { status: 400, detail: /UTF-8/ })
   t.match(await text('name', '{"run_id":'), { status: 400, detail: /not valid JSON/ })

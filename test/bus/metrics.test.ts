@@ -1,7 +1,8 @@
 import t from 'tap'
 import { openLink } from '../../bus/connect.js'
+import { openHistogram, sample } from '../../bus/figures.js'
 import { openLog } from '../../bus/log.js'
-import { answerMetrics, expositionOf, openHistogram, openReports, sample, samplesOf } from '../../bus/metrics.js'
+import { answerMetrics, expositionOf, openReports, samplesOf } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
 import { BOUNDS, type MetricsReport } from '../../schemas/metrics.js'
 import { startNats } from '../helpers/nats.js'
@@ -61,9 +62,10 @@ t.test('an edge hears every worker, skips unreadable answers, and does not wait 
     mux.close()
     for (const one of [edge, first, second, odd]) await one.close()
   })
-  const one = answerMetrics(first, { role: 'resources', worker: '1' }, () => [sample('weft_webhooks_under_way', 7)])
-  const two = answerMetrics(second, { role: 'graphs', worker: '2' }, async () => [])
-  const broken = answerMetrics(odd, { role: 'graphs', worker: 'x'.repeat(500) }, () => [])
+  first.figures.onRead(() => [sample('weft_webhooks_under_way', 7)])
+  const one = answerMetrics(first, { role: 'resources', worker: '1' })
+  const two = answerMetrics(second, { role: 'graphs', worker: '2' })
+  const broken = answerMetrics(odd, { role: 'graphs', worker: 'x'.repeat(500) })
   await Promise.all([first, second, odd].map(({ nc }) => nc.flush()))
   const reports = openReports(mux)
   const found = await reports.ask()

@@ -11,6 +11,7 @@ import { ensureConsumer, ensureStreams } from '../../bus/streams.js'
 import { readConfig } from '../../schemas/config.js'
 import { type RunId, token } from '../../schemas/ids.js'
 import { control, firstIdOf } from '../../schemas/subjects.js'
+import { figureOf } from '../helpers/figures.js'
 import { startNats } from '../helpers/nats.js'
 
 const run = (name: string): RunId => token('run', name)
@@ -107,6 +108,8 @@ t.test('on a server', async t => {
       await publisher.settled(5_000)
       await until(() => ids(live).at(-1) === 3_001)
       t.same(ids(live), range(0, 3_002), 'live is complete and in order')
+      const confirmed = await figureOf(graphs, 'weft_publish_seconds')
+      t.ok(confirmed > 100, 'each message of stored events was confirmed, none of a ring is')
       for (const from of [-1, 0, 5, 1_022, 1_023, 1_024, 2_999, 3_000, 3_001]) {
         const again: Batch[] = []
         t.equal(await follower.replay(id, { resumable, after: from }, batch => again.push(batch)), 'complete')

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { openFigures } from '../../bus/figures.js'
 import { openLog } from '../../bus/log.js'
 import { readConfig } from '../../schemas/config.js'
 import type { DeployAdvance, DeployTask } from '../../schemas/deploy-calls.js'
@@ -20,6 +21,7 @@ import { MARK } from '../../workers/deploy/process/leftovers.js'
 import { openRecords } from '../../workers/deploy/process/records.js'
 import type { TaskClient } from '../../workers/deploy/task-client.js'
 import { parseAllowed } from '../../workers/outbound.js'
+import { figureOf } from '../helpers/figures.js'
 
 t.setTimeout(60_000)
 
@@ -64,6 +66,7 @@ const openDriver = (folder: string, retire: (pool: string) => Promise<void> = as
     sources: { local: [], allowed: parseAllowed('') },
     versions: { weft: '0', langgraph: '0' },
     log,
+    figures: openFigures(),
     logOf,
     env: async () => ({ env: {}, env_version: '' }),
     retire,
@@ -140,9 +143,11 @@ t.test('the deployer names the revisions of its tasks', async t => {
     undo: async () => {},
     stop: async () => {},
   } as unknown as Driver
-  const deployer = openDeployer({ client, driver, logOf, log })
+  const figures = openFigures()
+  const deployer = openDeployer({ client, driver, logOf, log, figures })
   await once
   t.same(held[0], ['r1', 'r2'])
+  t.equal(await figureOf({ figures }, 'weft_deploy_tasks', { kind: 'deploy' }), held[0]!.length)
   finish()
   deployer.quiet()
   await deployer.stop(100)
@@ -173,11 +178,16 @@ t.test('an unexpected error reports its reason and its request', async t => {
     undo: async () => {},
     stop: async () => {},
   } as unknown as Driver
-  const deployer = openDeployer({ client, driver, logOf, log })
+  const figures = openFigures()
+  const deployer = openDeployer({ client, driver, logOf, log, figures })
   await ended
   t.match(changes.at(-1)!.message, /^deploy: unexpected error .*no space left on device.*\(request [0-9a-f-]{36};/)
   deployer.quiet()
   await deployer.stop(100)
+  const labels = { kind: 'deploy', outcome: 'DEPLOY_FAILED' }
+  t.equal(await figureOf({ figures }, 'weft_deploy_tasks_total', labels), 1)
+  t.equal(await figureOf({ figures }, 'weft_deploy_task_seconds', { kind: 'deploy' }), 1)
+  t.equal(await figureOf({ figures }, 'weft_deploy_tasks'), 0, 'none is executed')
 })
 
 t.test('concurrent writes of one record file', async t => {

@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
+import { figureOf } from '../helpers/figures.js'
 import { frame, frames, idsIn, openRaw, openStage, request } from './stage.js'
 
 const CHUNKS = 1_000
@@ -126,5 +127,6 @@ t.test('a client that reads nothing for the stall time is disconnected', async t
   for (let id = 0; id < 600; id++) stage.publish(run, id, 1, frame(id, 16_000), false)
   await new Promise(done => setTimeout(done, 2_500))
   t.equal(stage.calls.filter(call => call.verb === 'runs.disconnect').length, 1)
+  t.equal(await figureOf(stage.edge, 'weft_edge_stalled_total'), 1)
   raw.socket.destroy()
 })

@@ -2,6 +2,7 @@ import t from 'tap'
 import { bytesHandler } from '../../bus/serve.js'
 import { fail } from '../../schemas/errors.js'
 import { firstIdOf } from '../../schemas/subjects.js'
+import { figureOf } from '../helpers/figures.js'
 import { eventually, frame, frames, idsIn, openRaw, openStage, request, THREAD } from './stage.js'
 
 const HELLO = ': connected\n'
@@ -106,6 +107,8 @@ t.test('duplicate events are dropped, missing events are replayed', async t => {
   stage.finish(run)
   t.equal(await answer.text(), `${HELLO}${frames(0, 16)}`)
   t.same(stage.replays, [6], 'one replay')
+  t.equal(await figureOf(stage.edge, 'weft_stream_gaps_total'), 1)
+  t.ok((await figureOf(stage.edge, 'weft_stream_replays_total', { outcome: 'complete' })) >= 1)
 })
 
 t.test('a gap that is not filled yet is requested again', async t => {

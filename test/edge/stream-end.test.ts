@@ -1,5 +1,6 @@
 import t from 'tap'
 import { bytesHandler } from '../../bus/serve.js'
+import { figureOf } from '../helpers/figures.js'
 import { eventually, frame, idsIn, openRaw, openStage, request } from './stage.js'
 
 const stage = await openStage({ heartbeat_ms: 500 })
@@ -36,6 +37,7 @@ t.test('a create whose answer may be lost with the broker is repeated with the s
 })
 
 t.test('permanently lost events cut the connection and never end it cleanly', async t => {
+  const cuts = await figureOf(stage.edge, 'weft_stream_cuts_total')
   const created = stage.created()
   const raw = openRaw(stage.port, request('POST', '/runs/stream', '', '{}'))
   const run = await created
@@ -43,6 +45,7 @@ t.test('permanently lost events cut the connection and never end it cleanly', as
   run.gone = true
   stage.publish(run, 5, 1)
   await raw.closed
+  t.equal(await figureOf(stage.edge, 'weft_stream_cuts_total'), cuts + 1)
   t.notMatch(raw.text(), /\r\n0\r\n\r\n$/)
   t.same(idsIn(raw.text().replace(/\r\n[0-9a-f]*(\r\n)?/g, '')), [0, 1])
 })

@@ -21,12 +21,15 @@ const faults = [
 
 for (const [harm, error, message] of faults) {
   t.test(`${harm}: only the run that caused it is charged and ends after three attempts; others succeed`, async t => {
+    const ends = () => weft.figure('graphs', 'weft_host_ends_total', { reason: error })
+    const before = await ends()
     const others: Started[] = []
     for (let n = 0; n < 20; n++) others.push(await weft.run('steps', { steps: 30 }))
     const thread_id = await weft.thread()
     const bad = await weft.run('poison', { steps: 5, at: 2, harm }, { thread_id, body: { durability: 'sync' } })
     const ended = await within(60_000, bad.ended)
     t.match(ended, { status: 'error', error: { error, message } })
+    t.equal(await ends(), before + 3, 'the metrics show why hosts ended')
     t.same(stepsOf(bad), [1, 2, 2, 2], 'three attempts, and nothing that was checkpointed ran again')
     t.ok(increasing(idsOf(bad)), 'ids increase over attempts')
     t.match(bad.events.at(-1), { event: 'error', id: ended.last_event_id, data: { error } })

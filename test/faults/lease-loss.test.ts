@@ -36,6 +36,7 @@ const alive = (pid: number) => {
 t.test('a run that exceeds its time limit ends as timeout', async t => {
   const weft = await startWorkers({ run_timeout_secs: 1.5 })
   t.teardown(() => weft.stop())
+  let stopped = 0
   for (const harm of ['signal', 'wait', 'busy']) {
     const thread_id = await weft.thread()
     const other = await weft.run('steps', { steps: 10 })
@@ -47,6 +48,8 @@ t.test('a run that exceeds its time limit ends as timeout', async t => {
     t.match(await weft.threadRow(thread_id), { status: 'error' })
     await sleep(500)
     t.same(stepsOf(run), [1, 2])
+    t.equal(await weft.figure('graphs', 'weft_run_stops_total', { reason: 'timeout' }), ++stopped)
+    t.equal(await weft.figure('resources', 'weft_runs_ended_total', { status: 'timeout' }), stopped)
     t.match(await within(20_000, other.ended), { status: 'success' }, 'a busy loop uses up only its own time')
   }
 })
@@ -73,6 +76,10 @@ t.test('with one worker', async t => {
       ])
       const { lease } = taken.head
       t.match(lease, { attempt: 2 })
+      const former = { run_id: run.run_id, thread_id, attempt: 1, token }
+      await t.rejects(ask('release', { lease: former }, back), { code: 'fenced' })
+      const label = { call: 'rpc.runs.release', code: 'fenced' }
+      t.ok((await weft.figure('resources', 'weft_calls_refused_total', label)) >= 1)
       if (harm === 'busy') await until(() => !alive(first!.pid))
       else await sleep(6_000)
       t.same(stepsOf(run), [1, 2])

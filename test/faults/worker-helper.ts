@@ -15,10 +15,12 @@ import { openLog } from '../../bus/log.js'
 import { type Mux, openMux } from '../../bus/mux.js'
 import { type Config, readConfig } from '../../schemas/config.js'
 import { type RunId, token } from '../../schemas/ids.js'
+import type { MetricName } from '../../schemas/metrics.js'
 import type { RunMode } from '../../schemas/runs.js'
 import { rpc } from '../../schemas/subjects.js'
 import { startGraphs } from '../../workers/graph/main.js'
 import { startResources } from '../../workers/resources/main.js'
+import { figureOf } from '../helpers/figures.js'
 import { storeOf } from '../helpers/mongo.js'
 import { startNats, type TestNats } from '../helpers/nats.js'
 import { type Step, stepsIn, until } from '../helpers/steps.js'
@@ -53,6 +55,8 @@ export interface Workers {
   /** Another graph worker; `url` of the broker when it is reached another way. */
   addGraphs(config?: Partial<Config>, url?: string): Promise<Lifecycle>
   graphs: Lifecycle
+  /** What the workers of a role have counted. */
+  figure(role: Role, name: MetricName, labels?: { [label: string]: string }): Promise<number>
   /** A connection of a role, closed at the end. */
   open(role: Role): Promise<Link>
   /** Stops the resource worker and starts it again after `ms`. */
@@ -126,6 +130,12 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
     edge,
     addGraphs,
     graphs,
+    async figure(role, name, labels) {
+      const found = await Promise.all(
+        links.filter(link => link.role === role && link.connected()).map(link => figureOf(link, name, labels)),
+      )
+      return found.reduce((sum, one) => sum + one, 0)
+    },
     open,
     async storeAway(ms) {
       await resources.stop()

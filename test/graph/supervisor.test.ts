@@ -47,6 +47,7 @@ t.test('frames for a slot that was not assigned are dropped and counted', async 
   const { host, sent } = fakeHost()
   for (const kind of [FROM_HOST.chunk, FROM_HOST.ask, FROM_HOST.finish]) supervisor.onFrame(host, { ...frame, kind })
   t.equal(supervisor.foreignFrames(), 3)
+  t.equal(supervisor.leaseAge(), 0, 'without runs')
   const call = supervisor.call(host, json({ thread_id: await weft.thread() }))
   const { slot = 0, id = 0 } = sent.shift()!
   supervisor.onFrame(host, { ...frame, slot, kind: FROM_HOST.ask })

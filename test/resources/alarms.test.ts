@@ -115,6 +115,7 @@ t.test('a worker whose clock is not that of the broker fires nothing, and says s
   await alarms.look()
   t.equal((await summary(run_id)).due_at, due_at)
   t.equal(alarms.off(), -5_000)
+  t.equal(alarms.ahead(), -5_000, 'the metrics show it')
   const { ready } = system(deps) as unknown as { ready: { handle(value: unknown, context: object): Promise<unknown> } }
   deps.apps.announce('built-in', 'g', 'default')
   await t.rejects(ready.handle(null, { head: {} }), { code: 'unavailable', message: /5000 ms behind/ })

@@ -16,6 +16,7 @@ import { cancel, REASONS } from '../../workers/resources/runs/cancel.js'
 import { create } from '../../workers/resources/runs/create.js'
 import { openHolders, trackHeartbeats, WATCH_MS } from '../../workers/resources/runs/holders.js'
 import { leases } from '../../workers/resources/runs/lease.js'
+import { figureOf } from '../helpers/figures.js'
 import { checkpoint, save } from '../store/conformance-rows.js'
 import { stage as openStage } from './stage.js'
 
@@ -71,7 +72,7 @@ async function stage(t: Test, wrap: (store: Store) => Store = store => store) {
 }
 
 t.test('of several workers that watched a dead holder one takes the run, and the others leave it alone', async t => {
-  const { clock, claim, run } = await stage(t)
+  const { clock, claim, run, deps } = await stage(t)
   t.match(await claim('first'), { claim: 'taken', lease: { attempt: 1 } })
   const looks = await Promise.all(['a', 'b', 'c'].map(worker => claim(worker)))
   t.ok(looks.every(({ claim }) => claim === 'held'))
@@ -80,6 +81,9 @@ t.test('of several workers that watched a dead holder one takes the run, and the
   for (const worker of ['a', 'b', 'c']) claims.push((await claim(worker)).claim)
   t.same(claims, ['taken', 'held', 'held'])
   t.match(await run(), { attempt: 2, status: 'running', worker: 'a' }, 'one attempt was charged, not three')
+  t.equal(await figureOf(deps.link, 'weft_run_takeovers_total'), 1)
+  t.equal(await figureOf(deps.link, 'weft_run_claims_total', { answer: 'taken' }), 2)
+  t.equal(await figureOf(deps.link, 'weft_run_claims_total', { answer: 'held' }), 5)
 })
 
 t.test('a heartbeat that arrives during a take-over keeps the run with its holder', async t => {

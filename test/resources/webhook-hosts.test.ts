@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { parseAllowed } from '../../workers/outbound.js'
 import type { Deps } from '../../workers/resources/context.js'
 import { deliver } from '../../workers/resources/runs/webhooks.js'
+import { figureOf } from '../helpers/figures.js'
 import { run, thread } from '../store/conformance-rows.js'
 import { stage } from './stage.js'
 
@@ -67,6 +68,7 @@ t.test('a host that never answers takes four places and leaves the others to oth
   t.equal(await deliver(deps, other), true)
   await until(async () => (await store.runs.summary([other]))[0]!.webhook_due_at === null)
   t.equal(good.calls(), 1)
+  t.equal(await figureOf(deps.link, 'weft_webhooks_total', { outcome: 'delivered' }), 1)
 })
 
 t.test('a host that fails again and again is left alone for a while', async t => {

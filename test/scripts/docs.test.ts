@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { ROUTES } from '../../edge/routes.js'
 import { SETTINGS } from '../../schemas/config.js'
+import { METRICS } from '../../schemas/metrics.js'
 import { RIGHTS, ROLES as ROLES_AT_BROKER } from '../../scripts/nats/config.js'
 import { root } from '../../scripts/root.js'
 import { NEWEST_LIBRARY, OLDEST_LIBRARY } from '../../workers/host/library-versions.js'
@@ -11,6 +12,11 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 /** The text between the two markers `<!-- name -->` of a page. */
 const marked = (page: string, name: string): string => read(page).split(`<!-- ${name} -->`)[1] ?? ''
 const ROLES = ['all', 'start', 'edge', 'resources', 'graphs', 'deployer']
+
+t.test('docs/operations.md lists the metrics of the code', async t => {
+  const names = marked('docs/operations.md', 'metrics').matchAll(/`((?:weft|lg_api)_\w+)`/g)
+  t.same([...names].map(([, name]) => name).sort(), Object.keys(METRICS).sort())
+})
 
 t.test('docs/configuration.md lists the settings of the code', async t => {
   const rows = marked('docs/configuration.md', 'settings').matchAll(/^\| `(\w+)` \|(.*?)\| (.*?) \| (.*) \|$/gm)

@@ -59,6 +59,7 @@ export function conformance(
 
     t.test('ping and an empty list of steps', async t => {
       await store.ping()
+      t.ok((await store.bytes()) > 0, 'it uses disk space')
       t.equal(await store.apply([]), -1)
     })
 

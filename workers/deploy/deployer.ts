@@ -3,6 +3,7 @@
  * delays a task by one sweep period at most. A task that has lost its lease stops here without a further call.
  */
 import { randomUUID } from 'node:crypto'
+import { type Figures, sample } from '../../bus/figures.js'
 import type { Log } from '../../bus/log.js'
 import { type DeployTask, LEASE_MS } from '../../schemas/deploy-calls.js'
 import type { RevisionStatus } from '../../schemas/deployments.js'
@@ -34,6 +35,7 @@ interface DeployerOptions {
   driver: Driver
   logOf(ids: { deployment_id: string; revision_id: string }): RevisionLog
   log: Log
+  figures: Figures
 }
 
 interface ActiveTask {
@@ -43,12 +45,15 @@ interface ActiveTask {
   done: Promise<void>
 }
 
+/** How an execution of a task ended: the status it stored, or why it stored none. */
+type Outcome = RevisionStatus | 'DELETED' | 'lost' | 'left' | 'failed'
+
 /** Reasons for which a task stops. */
 const INTERRUPTED = 'interrupted'
 const LOST = 'lost'
 const LEAVING = 'leaving'
 
-export function openDeployer({ client, driver, logOf, log }: DeployerOptions): Deployer {
+export function openDeployer({ client, driver, logOf, log, figures }: DeployerOptions): Deployer {
   const active = new Set<ActiveTask>()
   const limitBuilds = openLimit(MAX_BUILDS)
   let open = true
@@ -114,32 +119,39 @@ export function openDeployer({ client, driver, logOf, log }: DeployerOptions): D
     const { kind, deployment_id, revision_id, stage, epoch } = task
     const lines = logOf(task)
     const request_id = randomUUID()
+    const started = performance.now()
+    let outcome: Outcome = 'failed'
     log.info({ kind, deployment_id, revision_id, stage, epoch, request_id }, 'deploy task started')
     try {
-      if (kind === 'deploy') await deploy({ task, signal, log: lines.of }, lines, request_id)
-      else if (kind === 'interrupt') await interrupt(task)
+      if (kind === 'deploy') outcome = await deploy({ task, signal, log: lines.of }, lines, request_id)
+      else if (kind === 'interrupt') outcome = await interrupt(task)
       else {
         await driver.destroy(task)
         await client.advance(task, { status: 'DELETED' })
+        outcome = 'DELETED'
       }
       log.info({ kind, deployment_id, revision_id }, 'deploy task finished')
     } catch (error) {
-      if (isFenced(error) || signal.reason === LOST)
+      if (isFenced(error) || signal.reason === LOST) {
+        outcome = 'lost'
         log.warn({ deployment_id, revision_id }, 'deploy task lost to another worker')
-      else log.error({ err: error, deployment_id, revision_id }, 'deploy task failed; it will be repeated')
+      } else log.error({ err: error, deployment_id, revision_id }, 'deploy task failed; it will be repeated')
       // The next holder begins with what is stored; the processes of this worker are not visible to it.
       if (kind === 'deploy') await driver.undo(task).catch(() => {})
     } finally {
+      figures.count('weft_deploy_tasks_total', { kind, outcome })
+      figures.histogram('weft_deploy_task_seconds', { kind }).observe((performance.now() - started) / 1_000)
       await lines.flush()
     }
   }
 
-  async function interrupt(task: DeployTask): Promise<void> {
+  async function interrupt(task: DeployTask): Promise<Outcome> {
     await driver.undo(task)
     await client.advance(task, { status: 'INTERRUPTED', message: 'interrupted' })
+    return 'INTERRUPTED'
   }
 
-  async function deploy(step: Step, lines: RevisionLog, request_id: string): Promise<void> {
+  async function deploy(step: Step, lines: RevisionLog, request_id: string): Promise<Outcome> {
     const { task, signal } = step
     let failed: RevisionStatus = 'BUILD_FAILED'
     try {
@@ -151,9 +163,13 @@ export function openDeployer({ client, driver, logOf, log }: DeployerOptions): D
       const ready = await driver.deploy(step, artefact)
       await lines.flush()
       await client.advance(task, { status: 'DEPLOYED', message: null, ...ready })
+      return 'DEPLOYED'
     } catch (error) {
       if (signal.reason === LOST || isFenced(error) || isUnreachable(error)) throw error
-      if (signal.reason === LEAVING) return driver.undo(task)
+      if (signal.reason === LEAVING) {
+        await driver.undo(task)
+        return 'left'
+      }
       // A conflict may be an interrupt whose wake-up has not arrived yet.
       const interrupted = is('conflict')(error) && (await client.renew(task)).interrupt
       if (error instanceof Stopped || interrupted) return interrupt(task)
@@ -164,6 +180,7 @@ export function openDeployer({ client, driver, logOf, log }: DeployerOptions): D
       await lines.flush()
       await driver.undo(task)
       await client.advance(task, { status: failed, message: message.slice(0, 1_000) })
+      return failed
     }
   }
 
@@ -183,6 +200,11 @@ export function openDeployer({ client, driver, logOf, log }: DeployerOptions): D
     return artefact
   }
 
+  figures.onRead(() =>
+    (['deploy', 'interrupt', 'delete'] as const).map(kind =>
+      sample('weft_deploy_tasks', [...active].filter(({ task }) => task.kind === kind).length, { kind }),
+    ),
+  )
   const sweep = setInterval(check, SWEEP_MS)
   check()
   return {

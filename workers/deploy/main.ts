@@ -5,7 +5,9 @@ import { hostname } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
+import { freeBytes, sample } from '../../bus/figures.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
+import { answerMetrics } from '../../bus/metrics.js'
 import type { Config } from '../../schemas/config.js'
 import type { DeployWakeUp } from '../../schemas/deploy-calls.js'
 import { DEPLOY_TASKS, event } from '../../schemas/subjects.js'
@@ -50,22 +52,26 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
     sources: { local: localSources(config.local_sources), allowed: parseAllowed(config.allow_hosts) },
     versions: versions(),
     log,
+    figures: link.figures,
     logOf,
     env: client.env,
     retire: client.retire,
   })
-  const deployer = openDeployer({ client, driver, logOf, log })
+  const deployer = openDeployer({ client, driver, logOf, log, figures: link.figures })
   const subscriptions = [
     link.subscribe(DEPLOY_TASKS, message => deployer.wake(readWakeUp(message.data))),
     link.subscribe(event('deployments', 'changed'), () => deployer.check()),
     link.subscribe(event('resources', 'started'), () => deployer.check()),
   ]
   const forget = link.onReconnect(() => deployer.check())
+  link.figures.onRead(async () => [sample('weft_disk_free_bytes', await freeBytes(folder))])
+  const metrics = answerMetrics(link, { role: 'deployer', worker: `${hostname()}.${process.pid}` })
   life.push({
     name: 'deployer',
     quiet() {
       for (const each of subscriptions) each.unsubscribe()
       forget()
+      metrics.close()
       deployer.quiet()
     },
     async stop(ms) {

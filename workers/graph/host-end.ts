@@ -6,6 +6,19 @@ export interface HostEnd extends LastWords {
   slot: number | null
 }
 
+const REASONS = [
+  'HostStopped',
+  'OutOfMemory',
+  'ProcessExit',
+  'ProcessKilled',
+  'UncaughtException',
+  'UnhandledRejection',
+  'MalformedFrame',
+]
+
+/** The label of a host that ended: a host may name any error, and so this is one of a few words. */
+export const reasonOf = ({ error }: HostEnd): string => (REASONS.includes(error) ? error : 'other')
+
 interface HostExit {
   code: number | null
   signal: NodeJS.Signals | null

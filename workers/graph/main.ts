@@ -4,9 +4,10 @@ import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { type Caller, openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
+import { sample } from '../../bus/figures.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import type { Log } from '../../bus/log.js'
-import { answerMetrics, sample } from '../../bus/metrics.js'
+import { answerMetrics } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
 import { bytesHandler, jsonHandler, serve } from '../../bus/serve.js'
 import { openTracer } from '../../bus/trace.js'
@@ -24,6 +25,7 @@ import { watchAppFiles } from './app-files.js'
 import { openDescriber } from './describer.js'
 import { openEmbedder } from './embedder.js'
 import { callIn } from './host-calls.js'
+import { reasonOf } from './host-end.js'
 import { languagesOf, programOf } from './languages.js'
 import { startPools } from './pools.js'
 import { openSupervisor } from './supervisor.js'
@@ -55,7 +57,6 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   if (tracer !== null) life.push({ name: 'traces', stop: () => tracer.close() })
   const supervisor = openSupervisor({ config, tracer, link, mux, caller, pool, worker: `${pool}-${process.pid}` })
   const loaded_at = Date.now()
-  let hostEnds = 0
   const env = deployed?.env ?? ownEnv(config)
   const languages = languagesOf(app, env)
   const python = languages.includes('python') ? (await pythonOf(app, env, config, link.log)).file : null
@@ -80,7 +81,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     onFrame: supervisor.onFrame,
     onBlocked: supervisor.onBlocked,
     onHostEnd(host, end) {
-      hostEnds++
+      link.figures.count('weft_host_ends_total', { pool, reason: reasonOf(end) })
       supervisor.onHostEnd(host, end)
     },
     onChange: supervisor.fill,
@@ -151,7 +152,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const isReady = (verb: string) => !(verb in onThreads) || hosts.canAnswer()
   const served = serve(link, `host.${pool}`, 'graphs', { ...onThreads, ...onGraphs, embed }, { isReady })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
-  const metrics = answerMetrics(link, { role: 'graphs', worker: `${hostname()}.${process.pid}.${pool}` }, () => {
+  link.figures.onRead(() => {
     const { jobs, redelivered } = supervisor.jobs()
     return [
       sample('weft_pool_slots', config.slots, { pool }),
@@ -159,9 +160,11 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
       sample('weft_pool_jobs_total', jobs, { pool }),
       sample('weft_pool_redeliveries_total', redelivered, { pool }),
       sample('weft_hosts', hosts.all().length, { pool }),
-      sample('weft_host_ends_total', hostEnds, { pool }),
+      sample('weft_foreign_frames_total', supervisor.foreignFrames(), { pool }),
+      sample('weft_lease_age_seconds', supervisor.leaseAge() / 1_000, { pool }),
     ]
   })
+  const metrics = answerMetrics(link, { role: 'graphs', worker: `${hostname()}.${process.pid}.${pool}` })
   life.push({ name: 'metrics', quiet: () => metrics.close() })
   supervisor.start(
     hosts,

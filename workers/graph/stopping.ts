@@ -30,18 +30,21 @@ export interface StoppingOptions {
   log: Log
   table: RunTable
   handBack: HandBack
+  /** A run begins to stop. */
+  onStop(reason: StopReason): void
   isolate(graph_id: string, why: string): void
   /** The run has ended or blocked a host: its next attempt shares a host with no other run. */
   suspect(run: RunId): void
 }
 
-export function openStopping({ log, table, handBack, isolate, suspect }: StoppingOptions): Stopping {
+export function openStopping({ log, table, handBack, onStop, isolate, suspect }: StoppingOptions): Stopping {
   /** Hosts whose event loop is blocked by a slot without a run. */
   const heldByFormer = new WeakMap<GraphHost, number>()
 
   function stop(run: ActiveRun, reason: StopReason): void {
     if (run.phase === 'ending' || (run.stopReason !== null && WEIGHT[reason] <= WEIGHT[run.stopReason])) return
     run.stopReason = reason
+    onStop(reason)
     const { host, slot, run_id, lease } = run
     if (reason !== 'cancel') log.warn({ run_id, attempt: lease.attempt, reason }, 'a run is stopped')
     if (host === null) return onStopped(run)

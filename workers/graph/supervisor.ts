@@ -67,6 +67,8 @@ export interface Supervisor {
   /** Frames dropped because their slot was not assigned. */
   foreignFrames(): number
   running(): number
+  /** Milliseconds since the oldest confirmed heartbeat of a run; 0 without runs. */
+  leaseAge(): number
   /** Wake-ups since the start. */
   jobs(): ReturnType<Puller['counts']>
   quiet(): void
@@ -83,7 +85,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
   const handBack = openHandBack({ log, table, leases, signals, onSlotFree: fill })
   const suspects = new Set<RunId>()
   const isolate = (graph_id: string, why: string) => hosts?.isolate(graph_id, why)
-  const stopping = openStopping({ log, table, handBack, isolate, suspect })
+  const onStop = (reason: string) => link.figures.count('weft_run_stops_total', { pool, reason })
+  const stopping = openStopping({ log, table, handBack, onStop, isolate, suspect })
   const claims = openClaims({ log, table, leases, signals, onClaimed: execute, onEnd: () => puller?.fill() })
   const limits = { reads_per_second: config.host_reads_per_second, bytes: config.host_bytes_in_flight }
   const asks = openHostAsks({ table, leases, stopping, limits })
@@ -255,6 +258,10 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
     callAny: calls.callAny,
     foreignFrames: () => foreign,
     running: table.size,
+    leaseAge: () => {
+      const now = monotonicMs()
+      return Math.max(0, ...[...table.runs.values()].map(run => now - run.confirmed_at))
+    },
     jobs: () => puller?.counts() ?? { jobs: 0, redelivered: 0 },
     quiet() {
       open = false

@@ -85,6 +85,7 @@ export function openAlarms(link: Link, ahead: (deps: Deps) => Promise<number | n
   let again = false
   let backoff = 0
   let off: number | null = null
+  let lastAhead: number | null = null
   let checked = Number.NEGATIVE_INFINITY
 
   function arm(at: number): void {
@@ -114,6 +115,7 @@ export function openAlarms(link: Link, ahead: (deps: Deps) => Promise<number | n
     const found = await ahead(deps)
     // No answer from the broker: the last result stays.
     if (found === null) return
+    lastAhead = found
     const before = off
     off = Math.abs(found) > MAX_OFF_MS ? Math.round(found) : null
     if (off !== null) link.log.error({ ahead_ms: off }, 'clock differs from the broker: this worker fires nothing')
@@ -149,6 +151,7 @@ export function openAlarms(link: Link, ahead: (deps: Deps) => Promise<number | n
     },
     look,
     off: () => off,
+    ahead: () => lastAhead,
     start(given) {
       deps = given
       void look()

@@ -73,6 +73,8 @@ export interface Alarms {
   start(deps: Deps): void
   /** How many ms the clock of this worker differs, when that is too much to fire anything; else null. */
   off(): number | null
+  /** How many ms the clock of this worker is ahead of the broker's; null before the first answer. */
+  ahead(): number | null
   stop(): void
 }
 

@@ -48,8 +48,7 @@ import { workspaceOf } from './workspace.js'
 export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
   await mkdir(config.data, { recursive: true, mode: 0o700 })
   const holders = openHolders()
-  const { store: measured, figures } = measureWrites(await openStore(config, link))
-  const store = trackHeartbeats(measured, holders)
+  const store = trackHeartbeats(measureWrites(await openStore(config, link), link), holders)
   life.push({ name: 'store', stop: () => store.close() })
   const mux = openMux(link)
   const onConflict = (error: Error) => {
@@ -122,7 +121,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   void renewSecrets({ store, ring: deps.ring, log: link.log }).catch(error =>
     link.log.warn({ err: error }, 'secrets could not be re-encrypted'),
   )
-  reportMetrics(deps, figures, life)
+  reportMetrics(deps, life)
   deps.alarms.start(deps)
   life.push({ name: 'alarms', quiet: () => deps.alarms.stop() })
   const sweeper = startSweeper(deps)

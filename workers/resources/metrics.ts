@@ -1,7 +1,9 @@
 /** The figures of a resource worker, and those of the whole cluster that the store and the broker know. */
 import { hostname } from 'node:os'
+import type { Link } from '../../bus/connect.js'
+import { freeBytes, sample } from '../../bus/figures.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
-import { answerMetrics, type Histogram, openHistogram, sample } from '../../bus/metrics.js'
+import { answerMetrics } from '../../bus/metrics.js'
 import { queueInfo } from '../../bus/streams.js'
 import type { ClusterMetrics, Sample } from '../../schemas/metrics.js'
 import type { RunSummary, Store } from '../../store/port.js'
@@ -10,46 +12,47 @@ import type { Deps } from './context.js'
 /** Runs that are looked at for the oldest of each pool; pools without one of these have younger runs. */
 const OLDEST = 1_000
 
-export interface StoreFigures {
-  writes: Histogram
-  failures: number
-}
-
 /** A store whose writes are measured. */
-export function measureWrites(store: Store): { store: Store; figures: StoreFigures } {
-  const figures: StoreFigures = { writes: openHistogram(), failures: 0 }
+export function measureWrites(store: Store, { figures }: Link): Store {
+  const writes = figures.histogram('weft_store_write_seconds')
+  figures.count('weft_store_failures_total', undefined, 0)
   const apply: Store['apply'] = async steps => {
     const started = performance.now()
     try {
       return await store.apply(steps)
     } catch (error) {
-      figures.failures++
+      figures.count('weft_store_failures_total')
       throw error
     } finally {
-      figures.writes.observe((performance.now() - started) / 1_000)
+      writes.observe((performance.now() - started) / 1_000)
     }
   }
-  return { store: { ...store, apply }, figures }
+  return { ...store, apply }
 }
 
 /** Answers edges until the lifecycle stops it. */
-export function reportMetrics(
-  { store, link, deliveries }: Deps,
-  { writes, failures }: StoreFigures,
-  life: Lifecycle,
-): void {
-  const metrics = answerMetrics(link, { role: 'resources', worker: `${hostname()}.${process.pid}` }, async () => {
+export function reportMetrics({ store, link, deliveries, alarms, config }: Deps, life: Lifecycle): void {
+  const { figures } = link
+  figures.count('weft_run_takeovers_total', undefined, 0)
+  for (const status of ENDED) figures.count('weft_runs_ended_total', { status }, 0)
+  figures.onRead(async () => {
     const started = performance.now()
     await store.ping()
-    return [
-      writes.sample('weft_store_write_seconds'),
-      sample('weft_store_failures_total', failures),
-      sample('weft_store_ping_seconds', (performance.now() - started) / 1_000),
-      sample('weft_webhooks_under_way', deliveries.underWay.size),
-    ]
+    return [sample('weft_store_ping_seconds', (performance.now() - started) / 1_000)]
   })
+  figures.onRead(async () => [sample('weft_store_bytes', await store.bytes())])
+  figures.onRead(async () => [sample('weft_disk_free_bytes', await freeBytes(config.data))])
+  figures.onRead(() => [sample('weft_webhooks_under_way', deliveries.underWay.size)])
+  figures.onRead(() => {
+    const ahead = alarms.ahead()
+    return ahead === null ? [] : [sample('weft_clock_ahead_seconds', ahead / 1_000)]
+  })
+  const metrics = answerMetrics(link, { role: 'resources', worker: `${hostname()}.${process.pid}` })
   life.push({ name: 'metrics', quiet: () => metrics.close() })
 }
+
+/** Labels of ended runs. */
+const ENDED = ['success', 'error', 'timeout', 'interrupted', 'rolled_back']
 
 /** One worker answers for all: queues, runs and streams. */
 export async function clusterMetrics({ store, link }: Deps): Promise<ClusterMetrics> {

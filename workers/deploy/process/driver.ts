@@ -85,6 +85,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       redactor: openRedactor(Object.values(env)),
       log,
       say: options.logOf(revision).of('runtime'),
+      onExited: () => options.figures.count('weft_replica_exits_total'),
     })
   }
 

@@ -1,4 +1,5 @@
 /** Options of the process driver and its builder. */
+import type { Figures } from '../../../bus/figures.js'
 import type { Log } from '../../../bus/log.js'
 import type { Config } from '../../../schemas/config.js'
 import type { EnvOf } from '../../../schemas/deploy-calls.js'
@@ -21,6 +22,7 @@ export interface ProcessOptions {
   sources: Sources
   versions: { weft: string; langgraph: string }
   log: Log
+  figures: Figures
   logOf(ids: { deployment_id: string; revision_id: string }): RevisionLog
   env(deployment_id: string, revision_id: string): Promise<EnvOf>
   /** Removes the consumer of a pool that no worker serves any more. */

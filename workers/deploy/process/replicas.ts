@@ -28,6 +28,8 @@ interface ReplicasOptions {
   redactor: Redactor
   /** Receives its output. */
   say: Say
+  /** A replica has ended and will be started again. */
+  onExited(): void
 }
 
 export interface Replicas {
@@ -47,7 +49,7 @@ interface Replica {
   timer: NodeJS.Timeout | undefined
 }
 
-export function startReplicas({ count, start, env, redactor, log, say }: ReplicasOptions): Replicas {
+export function startReplicas({ count, start, env, redactor, log, say, onExited }: ReplicasOptions): Replicas {
   const replicas: Replica[] = Array.from({ length: count }, () => ({
     child: null,
     ready: false,
@@ -101,6 +103,7 @@ export function startReplicas({ count, start, env, redactor, log, say }: Replica
         // The same files would fail to load again.
         if (code === 2) broken = how
         exits.push(Date.now())
+        onExited()
         replica.tries = Date.now() - started > STEADY_MS ? 1 : replica.tries + 1
         const pause = PAUSES_MS[Math.min(replica.tries, PAUSES_MS.length) - 1]!
         log.warn({ revision_id: start.revision_id, reason: how, pause }, 'a replica exited; restarting it')

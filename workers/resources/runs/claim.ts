@@ -49,7 +49,9 @@ export async function claim(deps: Deps, request: Claim): Promise<Reply> {
     const isHeld = thread.active?.run_id === run.run_id
     const isDead = isHeld && deps.holders.isDead(run)
     const outcome = await first({ deps, request, thread, run, isHeld, isDead })
-    if (outcome !== READ_AGAIN) return outcome
+    if (outcome === READ_AGAIN) continue
+    deps.link.figures.count('weft_run_claims_total', { answer: outcome.head!.claim! })
+    return outcome
   }
 }
 
@@ -86,10 +88,13 @@ async function answerHeld({ deps, thread, run, isHeld, isDead }: Claiming): Prom
   const lost = { error: 'WorkerLost', message: 'its worker was lost' }
   const release_ = { charge: true, end: null, error: lost, last_event_id: null }
   deps.link.log.warn({ run_id: run.run_id, attempt, worker: run.worker }, 'run taken from a dead worker')
-  // Another claim or a late heartbeat was faster.
-  await release(deps, { ...thread.active!, thread_id: thread.thread_id }, release_, { heartbeats }).catch(error => {
+  try {
+    await release(deps, { ...thread.active!, thread_id: thread.thread_id }, release_, { heartbeats })
+    deps.link.figures.count('weft_run_takeovers_total')
+  } catch (error) {
+    // Another claim or a late heartbeat was faster.
     if (!(error instanceof WeftError) || error.code !== 'fenced') throw error
-  })
+  }
   return READ_AGAIN
 }
 

@@ -33,6 +33,7 @@ export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', reas
 export function announceDropped(deps: Deps, { app, run_id, thread_id, temporary, webhook }: RunSummary): void {
   const ending = { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null } as const
   announceEnd(deps.link, token('run', run_id), ending)
+  deps.link.figures.count('weft_runs_ended_total', { status: 'interrupted' })
   if (!temporary) announceNews(deps.link, thread_id, { app, dropped: { run_id, status: 'interrupted' } })
   if (webhook !== null) void deliver(deps, run_id)
 }

@@ -205,6 +205,7 @@ function announce({ deps: { link }, lease, outcome, run, final }: Settling): Pro
     result: run.mode === 'wait' ? result : null,
     error: outcome.render ? outcome.error : null,
   })
+  link.figures.count('weft_runs_ended_total', { status })
   const { graph_id, assistant_id } = run
   link.log.info({ run_id, thread_id, graph_id, assistant_id, attempt, status, ms: now - run.created_at }, 'run ended')
   return undefined
@@ -262,6 +263,7 @@ async function rollback(deps: Deps, run: RunSummary, thread: ThreadRow): Promise
   const id = token<'run'>('run', run_id)
   announceEnd(link, id, { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })
   if (run.resumable) await purgeEvents(link, mux, id)
+  link.figures.count('weft_runs_ended_total', { status: 'rolled_back' })
   link.log.info({ run_id, thread_id, attempt: run.attempt }, 'run rolled back')
   wakeNext(deps, thread.queue)
   return true

@@ -108,6 +108,9 @@ async function tryOnce(deps: Deps, run: RunRow): Promise<void> {
     // Half to one and a half of the pause, so that deliveries that failed together are not retried together.
     const due = good || pause === undefined ? null : Date.now() + Math.round(pause * (0.5 + Math.random()))
     await deps.store.apply([{ step: 'runs.patch', run_id, where: {}, set: { webhook_due_at: due } }])
+    deps.link.figures.count('weft_webhooks_total', {
+      outcome: good ? 'delivered' : due === null ? 'given_up' : 'retried',
+    })
     if (good) deps.link.log.info({ run_id, tries }, 'webhook delivered')
     else deps.link.log.warn({ run_id, tries, status, given_up: due === null }, 'webhook not delivered')
     if (due !== null) deps.alarms.set(due)

@@ -1,0 +1,105 @@
+/**
+ * What a role counts and measures. A figure is written where its event happens, and read only when an edge asks for the
+ * metrics (metrics.ts). Labels have few values: never an id, nothing that a client chooses.
+ */
+import { statfs } from 'node:fs/promises'
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { BOUNDS, type MetricName, type Sample } from '../schemas/metrics.js'
+
+type Labels = { [label: string]: string }
+type Read = () => Sample[] | Promise<Sample[]>
+
+export interface Figures {
+  /** Adds to a counter; 0 shows it before its first event. */
+  count(name: MetricName, labels?: Labels, by?: number): void
+  /** The histogram with these labels. A hot path keeps it. */
+  histogram(name: MetricName, labels?: Labels): Histogram
+  /** Adds samples that are computed when the metrics are asked for. */
+  onRead(read: Read): void
+  /** Every sample; those of a reader that throws are left out and reported to `onError`. */
+  samples(onError: (error: unknown) => void): Promise<Sample[]>
+}
+
+/** One sample, with the name checked. */
+export const sample = (name: MetricName, value: number, labels?: Labels): Sample =>
+  labels === undefined ? { name, value } : { name, labels, value }
+
+export function openFigures(): Figures {
+  const counters = new Map<string, { name: MetricName; labels: Labels | undefined; value: number }>()
+  const histograms = new Map<string, { name: MetricName; labels: Labels | undefined; histogram: Histogram }>()
+  const readers: Read[] = []
+  const keyOf = (name: string, labels?: Labels) => (labels === undefined ? name : `${name} ${JSON.stringify(labels)}`)
+  return {
+    count(name, labels, by = 1) {
+      const key = keyOf(name, labels)
+      const known = counters.get(key)
+      if (known === undefined) counters.set(key, { name, labels, value: by })
+      else known.value += by
+    },
+    histogram(name, labels) {
+      const key = keyOf(name, labels)
+      const known = histograms.get(key)
+      if (known !== undefined) return known.histogram
+      const histogram = openHistogram()
+      histograms.set(key, { name, labels, histogram })
+      return histogram
+    },
+    onRead: read => void readers.push(read),
+    async samples(onError) {
+      const read = await Promise.allSettled(readers.map(async one => one()))
+      for (const one of read) if (one.status === 'rejected') onError(one.reason)
+      return [
+        ...[...counters.values()].map(({ name, labels, value }) => sample(name, value, labels)),
+        ...[...histograms.values()].map(({ name, labels, histogram }) => histogram.sample(name, labels)),
+        ...read.flatMap(one => (one.status === 'fulfilled' ? one.value : [])),
+      ]
+    },
+  }
+}
+
+export interface Histogram {
+  observe(seconds: number): void
+  sample(name: MetricName, labels?: Labels): Sample
+}
+
+export function openHistogram(): Histogram {
+  const counts = new Array<number>(BOUNDS.length + 1).fill(0)
+  let sum = 0
+  return {
+    observe(seconds) {
+      let i = 0
+      while (i < BOUNDS.length && seconds > BOUNDS[i]!) i++
+      counts[i]!++
+      sum += seconds
+    },
+    sample: (name, labels) => ({ name, counts: [...counts], sum, ...(labels === undefined ? {} : { labels }) }),
+  }
+}
+
+/** Bytes that this process may still write to the disk of a folder. */
+export async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder)
+  return bavail * bsize
+}
+
+/** Figures of this process; the delay of the event loop is that since the last call. */
+export function openProcessFigures(): { samples(): Sample[]; close(): void } {
+  const delay: IntervalHistogram = monitorEventLoopDelay({ resolution: 20 })
+  delay.enable()
+  return {
+    samples() {
+      const { user, system } = process.cpuUsage()
+      const quantiles = [50, 99, 100].map(percent =>
+        sample('weft_event_loop_delay_seconds', delay.percentile(percent) / 1e9, { quantile: `${percent / 100}` }),
+      )
+      delay.reset()
+      return [
+        ...quantiles,
+        sample('weft_process_resident_bytes', process.memoryUsage.rss()),
+        sample('weft_process_cpu_seconds_total', (user + system) / 1e6),
+        sample('weft_up', 1),
+      ]
+    },
+    close: () => delay.disable(),
+  }
+}
