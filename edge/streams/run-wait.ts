@@ -28,7 +28,9 @@ export class RunWait implements Listener, WatchEntry, WheelEntry {
   private cancels = false
   private readonly joined: boolean
   private readonly outlet: Outlet
-  private readonly closing = new AbortController()
+  private closed = false
+  /** Ends the question for the result. A run that tells its result needs none. */
+  private asking: AbortController | null = null
   private unfollow: () => void
   /** Set at the end of the run: the answer, or null when it has to be fetched. */
   private result: Uint8Array | null | undefined = undefined
@@ -49,7 +51,7 @@ export class RunWait implements Listener, WatchEntry, WheelEntry {
   /** The run was accepted, or found: 200, and its result as soon as it has ended. */
   open(view: RunView, { cancels }: { cancels: boolean }): void {
     this.cancels = cancels
-    if (this.closing.signal.aborted) {
+    if (this.closed) {
       if (cancels && !isTerminal(view.status)) this.report(view)
       return
     }
@@ -102,25 +104,33 @@ export class RunWait implements Listener, WatchEntry, WheelEntry {
   }
 
   private onResult(result: Uint8Array | null): void {
-    if (this.closing.signal.aborted || this.result !== undefined) return
+    if (this.closed || this.result !== undefined) return
     this.result = result
     if (this.view !== null) void this.answer()
   }
 
   private async answer(): Promise<void> {
-    const { edge, exchange, outlet } = this
-    const { signal } = this.closing
-    const result = this.result ?? (await fetchResult(edge, this.run, exchange.requestId, signal))
-    if (result === null || signal.aborted) return
+    const { exchange, outlet } = this
+    const result = this.result ?? (await this.ask())
+    if (result === null || this.closed) return
     exchange.onAbort = () => outlet.drop()
     this.close()
-    outlet.write(result)
-    outlet.end()
+    // Together they leave in one write.
+    exchange.cork(() => {
+      outlet.write(result)
+      outlet.end()
+    })
+  }
+
+  private ask(): Promise<Uint8Array | null> {
+    this.asking = new AbortController()
+    return fetchResult(this.edge, this.run, this.exchange.requestId, this.asking.signal)
   }
 
   private close(): void {
-    if (this.closing.signal.aborted) return
-    this.closing.abort()
+    if (this.closed) return
+    this.closed = true
+    this.asking?.abort()
     this.unfollow()
     this.edge.watch.remove(this)
     this.edge.wheel.remove(this)
