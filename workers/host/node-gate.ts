@@ -41,7 +41,7 @@ interface Task {
 }
 interface Runnable {
   invoke(...args: unknown[]): Promise<unknown>
-  /** In a sequence: the node; the writers follow. */
+  /** In a sequence: the node; the writers follow. The library makes the sequence of each task anew. */
   first?: Runnable
 }
 interface RunsLoop {
@@ -57,6 +57,8 @@ interface Gate {
 export function openNodeGates(slotNow: () => number): NodeGates {
   const gates = new Map<number, Gate>()
   const guarded = new WeakSet<object>()
+  const behind = new WeakMap<Runnable, Runnable>()
+  const passing = new WeakSet<Runnable>()
   const waiting = new Set<() => void>()
   let confirmedAt = Number.NEGATIVE_INFINITY
 
@@ -113,27 +115,41 @@ export function openNodeGates(slotNow: () => number): NodeGates {
       guarded.add(proto)
       const { _runLoop } = proto as RunsLoop
       ;(proto as RunsLoop)._runLoop = function (params) {
-        const gate = gates.get(slotNow())
-        if (gate !== undefined) guardLoop(params.loop, gate)
+        if (gates.has(slotNow())) guardLoop(params.loop, gated)
         return _runLoop.call(this, params)
       }
     },
   }
+
+  /** The node behind the gate of the run that executes it. Made once per node: an object with a new prototype is slow. */
+  function gated(node: Runnable): Runnable {
+    if (passing.has(node)) return node
+    const known = behind.get(node)
+    if (known !== undefined) return known
+    const made: Runnable =
+      node.first === undefined
+        ? Object.create(node, { invoke: { value: (...args: unknown[]) => invoke(node, args) } })
+        : // A sequence rejects at the abort although its first step, the node, still executes: the gate follows that.
+          Object.create(node, { first: { value: gated(node.first) } })
+    behind.set(node, made)
+    passing.add(made)
+    return made
+  }
+
+  function invoke(node: Runnable, args: unknown[]): Promise<unknown> {
+    const gate = gates.get(slotNow())
+    if (gate === undefined) return node.invoke(...args)
+    const waiting = gate.wait()
+    return gate.follow(waiting === null ? node.invoke(...args) : waiting.then(() => node.invoke(...args)))
+  }
 }
 
-function guardLoop(loop: Loop, gate: Gate): void {
+function guardLoop(loop: Loop, gated: (node: Runnable) => Runnable): void {
   const guardTask = (task: Task | undefined) => {
-    if (task === undefined || GUARDED in task.proc) return task
-    const proc = followNode(task.proc, gate)
-    task.proc = Object.create(proc, {
-      invoke: {
-        value(...args: unknown[]) {
-          const waiting = gate.wait()
-          return waiting === null ? proc.invoke(...args) : waiting.then(() => proc.invoke(...args))
-        },
-      },
-      [GUARDED]: { value: true },
-    })
+    if (task === undefined) return task
+    const { proc } = task
+    if (proc.first === undefined) task.proc = gated(proc)
+    else proc.first = gated(proc.first)
     return task
   }
   const { tick, acceptPush, scheduleErrorHandler } = loop
@@ -146,11 +162,3 @@ function guardLoop(loop: Loop, gate: Gate): void {
   if (scheduleErrorHandler !== undefined)
     loop.scheduleErrorHandler = (...args) => guardTask(scheduleErrorHandler.apply(loop, args))
 }
-
-/** A sequence rejects at the abort although its first step, the node, still executes. So the gate follows the node. */
-const followNode = (proc: Runnable, gate: Gate): Runnable =>
-  proc.first === undefined
-    ? Object.create(proc, { invoke: { value: (...args: unknown[]) => gate.follow(proc.invoke(...args)) } })
-    : Object.create(proc, { first: { value: followNode(proc.first, gate) } })
-
-const GUARDED = Symbol('guarded')
