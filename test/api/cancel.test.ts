@@ -109,6 +109,33 @@ t.test('cancel stops the work, and answers when it has stopped', async t => {
   })
 })
 
+t.test('the next run of a thread starts when no node of the stopped run executes', async t => {
+  const cluster = await startCluster({ app })
+  t.teardown(() => cluster.stop())
+  const client = lines[0]!.connect(cluster.url)
+  const NODE_MS = 1_500
+  for (const [what, multitaskStrategy] of [
+    ['interrupt', 'interrupt'],
+    ['rollback', 'rollback'],
+    ['cancel', 'enqueue'],
+  ] as const) {
+    const { thread_id } = await client.threads.create()
+    const [first, second] = [logs.log(), logs.log()]
+    const input = { log: first.file, steps: 2, at: 1, harm: 'wait', ms: NODE_MS }
+    const stopped = await client.runs.create(thread_id, 'poison', { input })
+    const [node] = await first.begun(1)
+    const next = await client.runs.create(thread_id, 'steps', {
+      input: { log: second.file, steps: 1 },
+      multitaskStrategy,
+    })
+    if (what === 'cancel') await client.runs.cancel(thread_id, stopped.run_id)
+    await client.runs.join(thread_id, next.run_id)
+    const after_ms = Number(second.all()[0]!.at - node!.at) / 1e6
+    t.ok(after_ms > NODE_MS - 1, `${what}: the next run started ${Math.round(after_ms)} ms after the node`)
+    t.same(first.steps(), [1])
+  }
+})
+
 t.test('cancel while a run waits for its next worker', async t => {
   const roles = await startRoles({ app, graphs: 2 })
   t.teardown(() => roles.stop())

@@ -105,9 +105,10 @@ waiting = single(waits)
 
 
 async def ignores(state: State) -> State:
-    for _ in range(200):
+    for _ in range(100):
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0.01)
+    left.append("deaf")
     return {}
 
 
@@ -115,11 +116,19 @@ deaf = single(ignores)
 
 
 def sleeps(state: State) -> State:
-    time.sleep(2)
+    time.sleep(1.5)
+    left.append("sleeping")
+    return {}
+
+
+def sleeps_long(state: State) -> State:
+    time.sleep(4)
+    left.append("sleeping_long")
     return {}
 
 
 sleeping = single(sleeps)
+sleeping_long = single(sleeps_long)
 model = GenericFakeChatModel(messages=iter(AIMessage("one two three", id=f"m{n}") for n in range(1000)))
 
 

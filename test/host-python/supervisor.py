@@ -111,9 +111,9 @@ class Supervisor:
         self.threads = SlotThreads(current_slot.get)
         loop.set_default_executor(self.threads)
         self.application = Application(Description(str(folder), graphs, **description))
-        self.host = Host(self.application)
+        self.host = Host(self.application, self.threads)
         self.host.connected = self  # type: ignore[assignment]
-        self.server = Server(self.host, Watchdog(loop, None, 0), self.threads)
+        self.server = Server(self.host, Watchdog(loop, None, 0))
         self.checkpoints = Checkpoints()
         self.items: list[dict[str, Any]] = []
         self.answer_items: Callable[[list[dict[str, Any]]], list[Any]] = lambda operations: [None] * len(operations)

@@ -138,17 +138,18 @@ t.test('an error is the last event and sets the status of the run', async t => {
   t.match(limit.error, { error: 'GraphRecursionError' })
 })
 
-t.test('a cancelled run ends at once, without an error event', async t => {
+t.test('a cancelled run ends without an error event', async t => {
   for (const temporary of [true, false]) {
-    const run = host.start({ graph_id: 'slow', kwargs: { input: { ms: 5000 }, temporary } })
+    const run = host.start({ graph_id: 'slow', kwargs: { input: { ms: 6000 }, temporary } })
     await sleep(50)
     const began = performance.now()
     run.cancel()
     const ended = await run.ended
-    t.ok(performance.now() - began < 1000)
+    // Its supervisor kills its host after 5 s.
+    t.ok(performance.now() - began < 4_500, 'before the end of its node, which ignores the signal')
     t.match(ended, { status: 'interrupted', error: null, next: temporary ? [] : ['node'] })
     t.same(names(ended), ['metadata', 'values'])
-    t.same(ended.values, { ms: 5000 })
+    t.same(ended.values, { ms: 6000 })
   }
 })
 

@@ -1,6 +1,6 @@
 /**
- * Nodes of a run wait while its lease is not confirmed. A node that still executes after its run was stopped is
- * reported.
+ * Nodes of a run wait while its lease is not confirmed. A stopped run ends with its nodes, and a node that executes for
+ * longer is reported.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -18,6 +18,9 @@ const hostFor = async (t: Test) => {
   await host.hello
   return host
 }
+
+/** In nanoseconds, less the millisecond by which a timer may be early. */
+const ms = (count: number) => BigInt(count - 1) * 1_000_000n
 
 const LEFT_MS = 3_000
 /** A lease whose last confirmation is so old that it remains valid for another 3 s. */
@@ -60,10 +63,25 @@ t.test('a run that waits for its lease can be cancelled', async t => {
   t.same(log.steps(), [])
 })
 
-t.test('a node that ignores its signal is reported with its run, until it ends', async t => {
+t.test('a stopped run ends with its node, also when that ignores its signal', async t => {
+  const host = await hostFor(t)
+  for (const graph_id of ['poison', 'nested']) {
+    const log = logs.log()
+    const input = { log: log.file, steps: 3, at: 2, harm: 'wait', ms: 1_000 }
+    const run = host.start({ graph_id, kwargs: { input } })
+    const [, node] = await log.begun(2)
+    run.cancel()
+    t.match(await run.ended, { status: 'interrupted' })
+    t.ok(process.hrtime.bigint() >= node!.at + ms(1_000), graph_id)
+    t.same(log.steps(), [1, 2], 'no further node')
+  }
+  t.notMatch(host.output.stderr, /ignores config\.signal/)
+})
+
+t.test('a node that ignores its signal for long is reported with its run, until it ends', async t => {
   const host = await hostFor(t)
   const log = logs.log()
-  const input = { log: log.file, steps: 3, at: 2, harm: 'wait', ms: 2_500 }
+  const input = { log: log.file, steps: 3, at: 2, harm: 'wait', ms: 4_500 }
   const run = host.start({ graph_id: 'poison', run_id: 'the-run', kwargs: { input } })
   await log.begun(2)
   run.cancel()

@@ -1,8 +1,8 @@
 /**
  * Stopping a run means that it is aborted and starts no further node. Its host is killed when it has not ended after the
- * grace, or at once when it holds the event loop and so cannot see the abort. A node that waits and ignores its signal
- * may execute to its end: a kill would cost every other run in the host. Runs that die with the host and did not cause
- * its end are given back uncharged.
+ * grace, or at once when it holds the event loop and so cannot see the abort. The host waits for a node that ignores its
+ * signal, but not for the whole grace: such a node may execute to its end, because a kill would cost every other run in
+ * the host. Runs that die with the host and did not cause its end are given back uncharged.
  */
 import type { Log } from '../../bus/log.js'
 import type { RunId } from '../../schemas/ids.js'

@@ -27,6 +27,11 @@ import { eventBuffer } from './stream.js'
 
 /** Time for the library to settle after an abort. */
 const UNWIND_MS = 1000
+/**
+ * Time for a node that ignores the abort. With the time above it leaves 1 s of the grace (graph/stopping.ts), after which
+ * the supervisor kills the host and all its runs.
+ */
+const LINGER_MS = 3000
 
 /** The abort reason that a cancelled graph finds in its AbortSignal. */
 export class Stopped extends Error {
@@ -87,7 +92,6 @@ export function startRun(host: Host, { slot, confirmed_at, traced, start, newest
     })
     .finally(() => {
       run.gate.close()
-      if (run.abort.signal.aborted) void reportLingering(run)
       done()
     })
   return {
@@ -107,9 +111,12 @@ async function execute(run: RunState, newest: Uint8Array): Promise<void> {
   } catch (error) {
     failed = { error: run.broken?.error ?? error }
   }
+  const nodes = run.abort.signal.aborted ? nodesEnded(run) : null
+  // The next attempt of a lost run has started already.
   if (run.lost) return finish(run, { status: 'interrupted' })
   if (failed === null) return settle(run, { status: 'success' })
   if (run.abort.signal.aborted && run.broken === null) {
+    await nodes
     if (!(run.abort.signal.reason instanceof TimedOut)) return settle(run, { status: 'interrupted' })
     return settle(run, { status: 'timeout', error: { error: 'RunTimeout', message: 'The run took too long' } })
   }
@@ -213,18 +220,27 @@ const pendingOf = (writes: readonly [string, string, unknown][] | undefined): st
     .flatMap(({ id }) => id ?? [])
 
 /**
- * A stopped run ends as soon as the library rejects, and starts no further node. A node that ignores `config.signal`
- * may execute beside the next run of the thread, but it can no longer store anything. The log names the graph, the run
- * and the thread.
+ * Waits until no node of a stopped run executes, at most LINGER_MS: the thread, and with it its next run, waits until
+ * then. A node that ignores `config.signal` for longer may execute beside the next run, but it can no longer store
+ * anything. The log names the graph, the run and the thread.
  */
-async function reportLingering({ gate, start: { run_id, thread_id, graph_id } }: RunState): Promise<void> {
+async function nodesEnded({ gate, start: { run_id, thread_id, graph_id } }: RunState): Promise<void> {
   const stopped_at = performance.now()
-  const late = new Promise<true>(resolve => setTimeout(resolve, UNWIND_MS, true).unref())
-  if (!(await Promise.race([gate.idle().then(() => false), late]))) return
+  const idle = gate.idle()
+  if (await settlesIn(idle, LINGER_MS)) return
   const place = `graph ${graph_id}, run ${run_id}, thread ${thread_id}`
   console.warn(`A node ignores config.signal and still executes although its run was stopped (${place}).`)
-  await gate.idle()
-  console.warn(`That node has ended after ${Math.round(performance.now() - stopped_at)} ms (${place}).`)
+  void idle.then(() =>
+    console.warn(`That node has ended after ${Math.round(performance.now() - stopped_at)} ms (${place}).`),
+  )
+}
+
+function settlesIn(work: Promise<void>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<false>(resolve => {
+    timer = setTimeout(resolve, ms, false)
+  })
+  return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer))
 }
 
 /** The library usually settles soon after the abort. If it does not, the run ends without it. */

@@ -85,14 +85,14 @@ def new_loop() -> asyncio.AbstractEventLoop:
 async def serve(watchdog: Watchdog, threads: SlotThreads) -> None:
     """Loads the application, sends hello and serves until the pipe ends."""
     hello, application = load()
-    host = Host(application) if application is not None else None
+    host = Host(application, threads) if application is not None else None
     # What was loaded stays: the garbage collector need not walk it.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*YOUNG)
     server = None
     if host is not None:
-        server = Server(host, watchdog, threads)
+        server = Server(host, watchdog)
 
     def on_frame(kind: int, flags: int, slot: int, id: int, body: bytes) -> None:
         if server is not None:

@@ -13,14 +13,15 @@ from .application import Application
 from .frames import Answer, Ask, FromHost, Pipe
 from .limits import Refused, Unanswered
 from .node_gate import NodeGates
+from .threads import SlotThreads
 
 # The slot whose code this is; 0 = none. Every task and thread that the code starts has a copy.
 current_slot: ContextVar[int] = ContextVar("weft_slot", default=0)
 
 
 class Host:
-    def __init__(self, application: Application) -> None:
-        self.application = application
+    def __init__(self, application: Application, threads: SlotThreads) -> None:
+        self.application, self.threads = application, threads
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.gates = NodeGates(current_slot.get)

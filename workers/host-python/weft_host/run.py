@@ -27,8 +27,11 @@ from .storage.item_store import ItemStore
 from .storage.memory_saver import MemorySaver
 from .storage.saver import SaverOptions, WeftSaver
 
-# Time for a stopped run to unwind before it ends without its graph.
+# Time for a run that failed or lost its lease to unwind before it ends without its graph.
 UNWIND_S = 1.0
+# Time for the nodes of a run that was ordered to stop: the next run of the thread waits for them. The supervisor kills
+# the host, and with it all its runs, 5 s after the order.
+LINGER_S = 3.0
 TIMED_OUT = {"error": "RunTimeout", "message": "The run took too long"}
 
 
@@ -88,7 +91,10 @@ class Run(RunState):
         await asyncio.wait({task, self.stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             task.cancel("The run was stopped")
-            await asyncio.wait({task}, timeout=UNWIND_S)
+            until = self.host.loop.time() + (UNWIND_S if self.stopped is None else LINGER_S)
+            await asyncio.wait({task}, timeout=until - self.host.loop.time())
+            if self.stopped is not None:
+                await self.host.threads.unused(self.slot, until)
         if not task.done():
             # A later error of the graph concerns no run.
             task.add_done_callback(lambda late: late.cancelled() or late.exception())

@@ -17,7 +17,6 @@ from .limits import CallFailure
 from .packed import unpack
 from .port import Host
 from .run import Run
-from .threads import SlotThreads
 from .watchdog import Watchdog
 
 # Starts in one turn of the event loop: a crowd that starts together ends together.
@@ -25,8 +24,8 @@ PER_TURN = 4
 
 
 class Server:
-    def __init__(self, host: Host, watchdog: Watchdog, threads: SlotThreads) -> None:
-        self.host, self.watchdog, self.threads = host, watchdog, threads
+    def __init__(self, host: Host, watchdog: Watchdog) -> None:
+        self.host, self.watchdog = host, watchdog
         self.runs: dict[int, Run] = {}
         # A task without a reference may be collected.
         self.tasks: set[asyncio.Task[None]] = set()
@@ -69,7 +68,7 @@ class Server:
     def on_end(self, slot: int) -> None:
         self.runs.pop(slot, None)
         self.host.gates.close(slot)
-        if self.is_retiring or not self.threads.is_exhausted(self.runs.__contains__):
+        if self.is_retiring or not self.host.threads.is_exhausted(self.runs.__contains__):
             return
         self.is_retiring = True
         print("Nodes of ended runs occupy more than half of the threads of this host: it takes no further runs.")

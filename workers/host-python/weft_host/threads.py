@@ -6,12 +6,16 @@ continues when its run has ended, and is counted here.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
 THREADS = 256
+# Threads do not wake the event loop: it looks whether they have ended.
+LOOK_S = 0.02
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -23,19 +27,28 @@ class SlotThreads(ThreadPoolExecutor):
         super().__init__(threads, "weft")
         self.threads, self.slot_now = threads, slot_now
         self.in_use: Counter[int] = Counter()
+        self.counting = Lock()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         slot = self.slot_now()
         future = super().submit(fn, *args, **kwargs)
-        self.in_use[slot] += 1
+        with self.counting:
+            self.in_use[slot] += 1
 
         def done(_: Future[Any]) -> None:
-            self.in_use[slot] -= 1
-            if self.in_use[slot] <= 0:
-                del self.in_use[slot]
+            with self.counting:
+                self.in_use[slot] -= 1
+                if self.in_use[slot] <= 0:
+                    del self.in_use[slot]
 
         future.add_done_callback(done)
         return future
+
+    async def unused(self, slot: int, until: float) -> None:
+        """Returns when no thread executes code of this slot, or at this time of the loop."""
+        loop = asyncio.get_running_loop()
+        while self.in_use[slot] > 0 and loop.time() < until:
+            await asyncio.sleep(LOOK_S)
 
     def is_exhausted(self, active: Callable[[int], bool]) -> bool:
         """More than half of the threads execute nodes of ended runs. `active`: whether the slot has a run."""
