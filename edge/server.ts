@@ -145,8 +145,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   function run(exchange: Exchange, route: Route, body: Uint8Array): void {
-    if (route.long && exchange.remoteAddress !== '' && !takePlace(exchange))
-      return exchange.refuse('too_many', MANY_STREAMS)
+    if (route.long && !exchange.over && !takePlace(exchange)) return exchange.refuse('too_many', MANY_STREAMS)
     try {
       void answer(exchange, route, body)?.catch(error => failed(exchange, error))
     } catch (error) {
@@ -163,7 +162,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   function takePlace(exchange: Exchange): boolean {
-    const release = edge.clients.openStream(exchange.remoteAddress)
+    const release = edge.clients.openStream(exchange)
     if (release === null) return false
     const { onOver } = exchange
     exchange.onOver = () => {

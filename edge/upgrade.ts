@@ -73,7 +73,8 @@ export function serveSockets(
         const { exchange, route } = admitted
         const complete = () => {
           if (exchange.over) return
-          const release = edge.clients.openStream(exchange.remoteAddress)
+          // The exchange is over when the WebSocket is open.
+          const release = edge.clients.openStream({ remoteAddress: exchange.remoteAddress })
           if (release === null) return exchange.refuse('too_many', MANY_STREAMS)
           const connection = { head: exchange.callHead(), pass: edge.guard.passOf(exchange), socket: null, release }
           exchange.handOver(() => res.upgrade<Connection>(connection, key, protocol, extensions, context))

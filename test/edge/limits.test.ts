@@ -1,5 +1,6 @@
 /** Limits of one client: connections, streams, WebSocket memory, guesses of the control key. */
 import t from 'tap'
+import { openClients } from '../../edge/http/clients.js'
 import { openPenalty } from '../../edge/http/penalty.js'
 import { ROUTES } from '../../edge/routes.js'
 import { openRaw, openStage, type Raw, request, THREAD } from './stage.js'
@@ -38,6 +39,30 @@ t.test('streams, waits and WebSockets of one address have a limit', async t => {
   t.equal(free.length, 4, 'the places come back')
   for (const raw of free) raw.socket.destroy()
   free = []
+})
+
+t.test('streams of each address are counted from the moment when one could have too many', async t => {
+  const reads: string[] = []
+  const from = (address: string) => ({
+    get remoteAddress() {
+      reads.push(address)
+      return address
+    },
+  })
+  const { openStream } = openClients(3)
+  const [first, second] = [openStream(from('a')), openStream(from('a'))]
+  const third = openStream(from('b'))
+  t.same(reads, [], 'three streams: no address can have more than three')
+  const fourth = openStream(from('a'))
+  t.ok(fourth, 'its third')
+  t.equal(openStream(from('a')), null, 'its fourth')
+  t.ok(openStream(from('b')))
+  second!()
+  second!()
+  t.ok(openStream(from('a')), 'a place came back')
+  t.equal(openStream(from('a')), null, 'one place only')
+  for (const release of [first, third, fourth]) release!()
+  t.ok(openStream(from('a')), 'places of streams that were counted later come back too')
 })
 
 t.test('open connections have a limit', async t => {
