@@ -79,6 +79,7 @@ export async function stage(
       alarms: openAlarms(link),
       holders: openHolders(),
       deliveries: newDeliveries(),
+      tracer: null,
     }
     undo.push(async () => {
       deps.alarms.stop()

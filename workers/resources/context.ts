@@ -4,6 +4,7 @@ import type { Caller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Mux } from '../../bus/mux.js'
 import type { StreamWatch } from '../../bus/stream-watch.js'
+import type { Tracer } from '../../bus/trace.js'
 import type { HttpConfig } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
 import type { ItemIndex, ItemTtlDefaults } from '../../schemas/items.js'
@@ -44,6 +45,8 @@ export interface Deps {
   alarms: Alarms
   holders: Holders
   deliveries: Deliveries
+  /** Null when nothing is traced. */
+  tracer: Tracer | null
 }
 
 /**

@@ -61,6 +61,8 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   const streams = watchStreams({ link, mux, config, onCreated: () => askForAnnouncements({ link }) })
   life.push({ name: 'stream watch', quiet: () => streams.stop() })
   const ring = await provedRing(config, store, link.log)
+  const tracer = await openTracer(config, 'resources', link.log)
+  if (tracer !== null) life.push({ name: 'traces', stop: () => tracer.close() })
   const deps: Deps = {
     config,
     store,
@@ -84,11 +86,10 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     alarms: openAlarms(link),
     holders,
     deliveries: newDeliveries(),
+    tracer,
   }
   life.push({ name: 'rankings', stop: () => deps.rankings.close() })
   watchOutages(holders, link, life)
-  const tracer = await openTracer(config, 'resources', link.log)
-  if (tracer !== null) life.push({ name: 'traces', stop: () => tracer.close() })
   await followAnnouncements(deps, life)
   const nouns = {
     assistants: assistants(deps),

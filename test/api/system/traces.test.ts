@@ -52,6 +52,15 @@ async function openCollector(t: Test) {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     keys,
     spans,
+    /** The spans of this name, once there are so many. */
+    async find(name: string, count: number): Promise<Received[]> {
+      for (;;) {
+        const next = new Promise<void>(done => (changed = done))
+        const found = spans.filter(span => span.name === name)
+        if (found.length >= count) return found
+        await next
+      }
+    },
     /** The spans of a trace, once all these names are among them. */
     async trace(traceId: string, names: string[]): Promise<Received[]> {
       for (;;) {
@@ -70,7 +79,11 @@ t.test('a traced request', async t => {
   const collector = await openCollector(t)
   const cluster = await startCluster({
     app: 'test/apps/basic',
-    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_HEADERS: 'x-key=a%20b' },
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-key=a%20b',
+      WEFT_CRON_SECONDS: '1',
+    },
   })
   t.teardown(() => cluster.stop())
   const client = lines[0]!.connect(cluster.url)
@@ -119,6 +132,21 @@ t.test('a traced request', async t => {
     await wait(3, 'fail', {})
     const spans = await collector.trace(ids(3).traceId, ['run fail'])
     t.ok(spans.some(({ status }) => status.code === 2 && status.message?.includes('too bad')))
+  })
+
+  await t.test('each run of a cron is a trace that begins when the cron fires', async t => {
+    const { cron_id } = await client.crons.create('counter', { schedule: '* * * * * *', input: { steps: 2 } })
+    const fired = (await collector.find('cron fired', 2)).slice(0, 2)
+    await client.crons.delete(cron_id)
+    t.equal(new Set(fired.map(({ traceId }) => traceId)).size, 2)
+    for (const { traceId, spanId, parentSpanId, role } of fired) {
+      t.equal(role, 'resources')
+      t.notOk(parentSpanId, 'nothing is above it')
+      const spans = await collector.trace(traceId, ['run counter'])
+      const run = spans.find(({ name }) => name === 'run counter')!
+      t.equal(run.parentSpanId, spanId)
+      t.ok(spans.filter(({ parentSpanId }) => parentSpanId === run.spanId).length >= 1, 'its nodes')
+    }
   })
 
   await t.test('the headers of the collector are sent, and runs do not show the trace', async t => {

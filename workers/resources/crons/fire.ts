@@ -42,6 +42,8 @@ async function start(deps: Deps, row: RecordRow, body: CronBody, slot: number): 
   const run_id = v5(`${row.id}:${slot}`, CRON_NAMESPACE)
   const thread_id = row.parent || v5(run_id, CRON_NAMESPACE)
   const late = slot > row.due_at! || slot < Date.now() - LATE_MS
+  const attributes = { 'weft.cron_id': row.id, 'weft.run_id': run_id }
+  const span = deps.tracer?.start('cron fired', { attributes })
   const fields = { cron_id: row.id, run_id, thread_id, slot: time(slot) }
   try {
     const made = await createUnattended(deps, templateOf(row.id, body, late ? time(slot) : null), {
@@ -51,14 +53,19 @@ async function start(deps: Deps, row: RecordRow, body: CronBody, slot: number): 
       mode: 'background',
       user: body.user ?? null,
       brings: row.parent === '' ? { cron_id: row.id } : null,
+      ...(span === undefined ? {} : { traceparent: span.traceparent }),
     })
-    if (made) log.info({ ...fields, late }, 'cron fired')
+    if (!made) return false
+    // A span that is not ended is not sent: another worker has made the run, in a trace of its own.
+    span?.end()
+    log.info({ ...fields, late }, 'cron fired')
   } catch (error) {
     if (!(error instanceof WeftError) || error.code === 'unavailable') throw error
     if (row.parent !== '' && (await deps.store.threads.get(row.app, row.parent)) === null) {
       log.warn(fields, 'cron removed: its thread was removed')
       return true
     }
+    span?.end(error.message)
     log.warn({ ...fields, reason: error.message }, 'cron skipped: its run was refused')
   }
   return false
