@@ -31,7 +31,7 @@ t.test('POST /assistants', async t => {
           async (t, made) => {
             t.equal(made.graph_id, 'echo')
             const values = await ok('POST', '/runs/wait', { assistant_id: made.assistant_id, input: { text: 'a' } })
-            t.match(values, { seen: 'a' }, 'it is the graph that runs')
+            t.match(values, { seen: 'a' }, 'a run executes this graph')
           },
         ],
       ],
@@ -103,7 +103,7 @@ t.test('POST /assistants', async t => {
           { team: { a: [1, null] } },
           async (t, made) => {
             t.same(made.metadata, { team: { a: [1, null] } })
-            t.match(await configOf(made), { metadata: { team: { a: [1, null] } } }, 'its runs carry it')
+            t.match(await configOf(made), { metadata: { team: { a: [1, null] } } }, 'its runs receive it')
           },
         ],
       ],
@@ -160,7 +160,7 @@ t.test('POST /assistants', async t => {
     rows,
   })
 
-  await t.test('what is given is kept', async t => {
+  await t.test('the answer has every field that the request gave', async t => {
     for (const [field, value] of Object.entries({
       metadata: { a: 1, n: null },
       name: 'x',
@@ -195,7 +195,7 @@ t.test('POST /assistants', async t => {
     objects,
   )
 
-  await t.test('a graph that is not there is 404 with a sentence', async t => {
+  await t.test('a graph that does not exist: 404 with one sentence', async t => {
     const { status, body } = await http('POST', '/assistants', { graph_id: 'no such graph' })
     t.equal(status, 404)
     t.type((body as Body).detail, 'string')

@@ -5,14 +5,14 @@ import { startServer, until } from './server.js'
 
 t.setTimeout(120_000)
 
-/** Fires each second; the contract's five fields are tested beside it. */
+/** Fires each second. Schedules of five fields, as in the contract, have their own tests. */
 const SOON = '* * * * * *'
 const LATER = '0 0 1 1 *'
 
 const CRON: readonly ResponseRow[] = [
   { field: 'cron_id', type: 'uuid', required: true },
   { field: 'thread_id', type: 'uuid', required: true },
-  // Always there, null when it has no value: a cron without an end has no date to say.
+  // Always a member; null without a value, for example for a cron without an end.
   { field: 'end_time', type: 'date-time', required: true, nullable: true },
   { field: 'schedule', type: 'string', required: true },
   { field: 'created_at', type: 'date-time', required: true },
@@ -110,7 +110,7 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
         [
           '2001-01-01T00:00:00Z',
           (t, { cron }) =>
-            void t.match(cron, { end_time: '2001-01-01T00:00:00.000Z', next_run_date: null }, 'it has stopped'),
+            void t.match(cron, { end_time: '2001-01-01T00:00:00.000Z', next_run_date: null }, 'it fires no more'),
         ],
       ],
       absent: (t, { cron }) => void t.equal(cron.end_time, null),
@@ -138,7 +138,7 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
           { who: { is: ['ada'] } },
           async (t, made) => {
             t.same(made.cron.metadata, { who: { is: ['ada'] } })
-            t.match(await made.ended(), { metadata: { who: { is: ['ada'] } } }, 'assigned to the runs')
+            t.match(await made.ended(), { metadata: { who: { is: ['ada'] } } }, 'its runs have it')
           },
         ],
       ],
@@ -233,7 +233,7 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
     rows,
   })
 
-  await t.test('multitask_strategy: what each does to a run that is there already', async t => {
+  await t.test('multitask_strategy: what each does to a run that is in progress', async t => {
     const outcomes = await Promise.all(
       [undefined, 'enqueue', 'interrupt', 'rollback', 'reject'].map(async multitask_strategy => {
         const thread_id = await thread()
@@ -251,7 +251,7 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
           const answer = await http('GET', `/threads/${thread_id}/runs/${first.run_id}`)
           return answer.status === 200 ? ((answer.body as Body).status as string) : 'gone'
         }
-        // Twice: the first slot has then passed.
+        // After the second firing the time of the first has certainly passed.
         const slot = async () => (await ok('GET', `/runs/crons/${cron.cron_id}`)).next_run_date
         for (const before = new Set([await slot()]); before.size < 3; ) {
           await new Promise(done => setTimeout(done, 50))
@@ -299,7 +299,7 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
     made.map(({ cron }) => cron),
   )
 
-  await t.test('payload is what new runs are made of', async t => {
+  await t.test('new runs are created from the payload', async t => {
     const body = {
       assistant_id: 'seen_config',
       schedule: LATER,
@@ -328,7 +328,7 @@ t.test('POST /threads/{thread_id}/runs/crons', async t => {
       t.type((answer.body as Body).detail, 'string')
     }
   })
-  await t.test('an assistant that is not there is 404 with a sentence', async t => {
+  await t.test('an assistant that does not exist: 404 with one sentence', async t => {
     for (const assistant_id of ['no such graph', randomUUID()]) {
       const answer = await send({ assistant_id, schedule: LATER })
       t.equal(answer.status, 404)

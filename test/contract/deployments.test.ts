@@ -1,7 +1,7 @@
 /**
- * The contract's tables of the deployment endpoints, row by row: every member is accepted and answered as it was given,
- * may be null, and is refused with 422 at its own place when it is of another type. The rows are the contract's; its
- * document is the source, not our types.
+ * The tables of the contract for the deployment endpoints, row by row: the server accepts every member, answers it
+ * unchanged, accepts null, and refuses a value of another type with 422 that names the member. The rows come from the
+ * contract document, not from our types.
  */
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
@@ -28,7 +28,7 @@ const DEPLOYMENT: [string, Kind][] = [
   ['image_version', 'string?'],
 ]
 
-/** SourceConfig: member, type, a value, the source it is of. All nullable. */
+/** SourceConfig: member, type, a value, the source that has the member. All nullable. */
 const SOURCE_CONFIG: [string, Kind, unknown, 'github' | 'external_docker'][] = [
   ['integration_id', 'uuid', randomUUID(), 'github'],
   ['repo_url', 'url', 'https://example.com/agents/two', 'github'],
@@ -138,7 +138,7 @@ t.test('deployment endpoints', async t => {
   }
   const bodyFor = (source: 'github' | 'external_docker') => (source === 'github' ? github(name()) : image(name()))
 
-  /** 422 for each value, at this place, by POST and by PATCH. */
+  /** POST and PATCH refuse each value with a 422 that names this member. */
   async function refused(
     t: Test,
     source: 'github' | 'external_docker',
@@ -194,8 +194,8 @@ t.test('deployment endpoints', async t => {
         const good = bodyFor(source)
         const made = await post({ ...good, source_config: { ...good.source_config, [field]: value } })
         t.equal(made.status, 201, made.text)
-        t.same(made.body.source_config[field as 'repo_url'], value, 'answered as it was given')
-        // What its own source requires may be null for the other one.
+        t.same(made.body.source_config[field as 'repo_url'], value, 'answered unchanged')
+        // A member that one source requires may be null for the other.
         const required = field === 'repo_url' || field === 'resource_spec'
         const whose = bodyFor(required === (source === 'github') ? 'external_docker' : 'github')
         const nulled = await post({ ...whose, source_config: { ...whose.source_config, [field]: null } })
@@ -210,11 +210,11 @@ t.test('deployment endpoints', async t => {
     await refused(t, 'external_docker', ['source_config', 'listener_config', 'k8s_namespace'], 'string', k8s)
   })
 
-  /** A member of resource_spec, or of something in it, there and back. */
+  /** Sends a member of resource_spec, or of an object in it, and compares the answer. */
   async function spec(t: Test, value: object): Promise<void> {
     const made = await post(image(name(), { source_config: { resource_spec: value } }))
     t.equal(made.status, 201, made.text)
-    t.same(made.body.source_config.resource_spec, value, 'answered as it was given')
+    t.same(made.body.source_config.resource_spec, value, 'answered unchanged')
     const read = await call<Deployment>('GET', `/v2/deployments/${made.body.id}`)
     t.same(read.body.source_config.resource_spec, value, 'and kept')
   }
@@ -331,12 +331,12 @@ t.test('deployment endpoints', async t => {
         ...github(name()),
         source_revision_config: { repo_ref: 'main', graph_config_path: 'a', repo_commit_sha: 'f'.repeat(40) },
       })
-      t.equal(made.status, 201, 'not of the request: ignored')
-      t.equal(made.body.source_revision_config.repo_commit_sha, null, 'of the answer')
+      t.equal(made.status, 201, 'ignored in a request')
+      t.equal(made.body.source_revision_config.repo_commit_sha, null, 'a member of the answer only')
     })
   })
 
-  await t.test('POST: what is required', async t => {
+  await t.test('POST: required members', async t => {
     const before = await total()
     for (const [field, kind] of [
       ['name', 'string'],

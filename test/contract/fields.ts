@@ -1,12 +1,12 @@
-/** Rows of the contract's tables as data, and the values that fit a type and those that do not. */
+/** Rows of the tables of the contract as data, with values that a type accepts and values that it refuses. */
 
-/** uuid, date-time and url are strings of that form; `a|b|c` one of these words; `int`, `number` with a range. */
+/** `uuid`, `date-time`, `url`: strings of that form; `a|b|c`: one of these words; `int`, `number`: with a range. */
 export type Kind = string
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/
 
-/** Whether an answered value is of the kind; `?` at the end: or null. */
+/** Whether a value of an answer is of the kind; with `?` at the end it may be null. */
 export function fits(kind: Kind, value: unknown): boolean {
   if (kind.endsWith('?')) return value === null || fits(kind.slice(0, -1), value)
   switch (kind) {
@@ -31,7 +31,7 @@ export function fits(kind: Kind, value: unknown): boolean {
 
 const NO_STRING = [7, true, {}, ['x']]
 
-/** Values that are none of the kind. */
+/** Values that are not of the kind. */
 export function wrong(kind: Kind): unknown[] {
   switch (kind) {
     case 'string':

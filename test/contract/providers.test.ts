@@ -1,4 +1,4 @@
-/** The contract's tables of the OAuth provider endpoint, row by row. */
+/** The tables of the contract for the OAuth provider endpoint, row by row. */
 import t from 'tap'
 import type { Provider } from '../../schemas/providers.js'
 import { startRoles } from '../helpers/cluster.js'
@@ -23,7 +23,7 @@ const RESPONSE: [string, Kind][] = [
   ['provider_type', 'string'],
 ]
 
-/** OAuth provider update request: member, type, a value, whether it is answered. */
+/** OAuth provider update request: member, type, a value, whether the answer has it. */
 const REQUEST: [string, Kind, unknown, boolean][] = [
   ['name', 'string', 'Another name', true],
   ['client_id', 'string', 'another-client', true],
@@ -60,7 +60,7 @@ t.test('PATCH /v2/auth/providers/{provider_id}', async t => {
   })
 
   for (const [field, kind, value, answered] of REQUEST)
-    await t.test(`takes ${field}`, async t => {
+    await t.test(`accepts ${field}`, async t => {
       const before = (await call<Provider>('GET', at)).body
       const { status, body } = await call<Provider>('PATCH', at, { [field]: value })
       t.equal(status, 200)

@@ -1,14 +1,14 @@
 /**
- * The contract as data: a row for each field of a table, and a test for each row. A request field is given every value
- * that it takes, and its effect is looked at; it is left out; it is given every other type, and refused. A response
- * field must be there with its type.
+ * The contract as data: a row for each field of a table, and a test for each row. The test of a request field sends
+ * every value that it accepts and checks the effect, sends the request without it, and sends every other type, which
+ * must be refused. A response must have each field with its type.
  */
 import type { Test } from 'tap'
 
 export type Json = unknown
 export type Body = { [field: string]: Json }
 
-/** What a field may be; a list is a closed set of texts. */
+/** The type of a field; a list is a closed set of texts. */
 export type Type =
   | 'string'
   | 'uuid'
@@ -27,13 +27,13 @@ export interface RequestRow<Made> {
   field: string
   type: Type
   required?: true
-  /** Values that it takes, and what is to be seen of each. */
+  /** Values that it accepts, each with a check of its effect. */
   takes: [value: Json, see: (t: Test, made: Made) => void | Promise<void>][]
-  /** What is to be seen when it is left out. */
+  /** A check of the effect when the request does not have it. */
   absent?: (t: Test, made: Made) => void | Promise<void>
   /** Further values that are refused with 422. */
   refuses?: Json[]
-  /** Of other types, but taken, because the official clients send them. */
+  /** Values of other types that are accepted, because the official clients send them. */
   also?: Json[]
 }
 
@@ -68,17 +68,17 @@ const KINDS: { [type in Extract<Type, string>]: Kind } = {
 export const isOf = (type: Type, value: Json): boolean =>
   typeof type === 'string' ? KINDS[type].is(value) : (type as readonly Json[]).includes(value)
 
-/** One of each type, and lists whose elements are wrong. */
+/** A value of each type, and lists with wrong elements. */
 const SAMPLES: Json[] = ['no such text', 5, 5.5, true, [], ['a'], [5], {}, { a: 1 }]
 
-/** What a field of this type must refuse. */
+/** The values that a field of this type must refuse. */
 export const wrongOf = ({ type, required, refuses = [], also = [] }: RequestRow<never>): Json[] => [
   ...SAMPLES.filter(value => !isOf(type, value) && !also.some(one => JSON.stringify(one) === JSON.stringify(value))),
   ...(required ? [null] : []),
   ...refuses,
 ]
 
-/** A copy of the body with the field set; undefined takes it out. */
+/** A copy of the body with the field set; undefined removes it. */
 export function withField(body: Body, path: string, value: Json): Body {
   const [first, ...rest] = path.split('.') as [string, ...string[]]
   const { [first]: old, ...others } = body
@@ -93,20 +93,20 @@ export interface Answer {
 
 export interface Table<Made> {
   name: string
-  /** A good body. */
+  /** A body that is accepted. */
   good: () => Body | Promise<Body>
   /** The plain request. */
   send: (body: Body) => Promise<Answer>
-  /** The request, and what the rows look at. */
+  /** Sends the request and returns what the rows check. */
   make: (body: Body) => Promise<Made>
   rows: readonly RequestRow<Made>[]
 }
 
-/** A test for each row of a table of request fields. What they look at is made at once, because some of it takes time. */
+/** A test for each row of a table of request fields. All requests are sent at the start, because some take time. */
 export async function requestTests<Made>(t: Test, { name, good, send, make, rows }: Table<Made>): Promise<void> {
   const made = (row: RequestRow<Made>, value: Json): Promise<Made> => {
     const making = (async () => make(withField(await good(), row.field, value)))()
-    // Whoever awaits it sees it, too.
+    // The test that awaits it sees the rejection too.
     making.catch(() => {})
     return making
   }
@@ -126,7 +126,7 @@ export async function requestTests<Made>(t: Test, { name, good, send, make, rows
         await row.absent(t, (await without)!)
       }
       const sent = async (value: Json) => send(withField(await good(), row.field, value))
-      if (!row.required) t.equal((await sent(null)).status, 200, 'null is as good as absent')
+      if (!row.required) t.equal((await sent(null)).status, 200, 'null means absent')
       for (const value of [...wrongOf(row as RequestRow<never>), ...(row.required ? [undefined] : [])]) {
         const { status, body } = await sent(value)
         t.equal(status, 422, `refuses ${short(value)}`)
@@ -135,7 +135,7 @@ export async function requestTests<Made>(t: Test, { name, good, send, make, rows
     })
 }
 
-/** A test for each row of a table of response fields. `objects`: answers, all of which must be as the table says. */
+/** A test for each row of a table of response fields. `objects`: answers, each of which must agree with the table. */
 export async function responseTests(
   t: Test,
   name: string,
@@ -146,7 +146,7 @@ export async function responseTests(
     await t.test(`${name}: ${field}`, async t => {
       for (const object of objects) {
         const value = (object as Body)[field]
-        if (value === undefined) t.notOk(required, 'it must be there')
+        if (value === undefined) t.notOk(required, 'it is required')
         else if (value === null) t.ok(nullable, 'it must not be null')
         else t.ok(isOf(type, value), `${short(value)} is ${typeof type === 'string' ? type : type.join(' or ')}`)
       }

@@ -9,7 +9,7 @@ t.setTimeout(180_000)
 interface Made {
   frames: Frame[]
   run_id: string
-  /** The run as its webhook tells of it. */
+  /** The run in the body of its webhook call. */
   run: () => Promise<Body>
   started: number
 }
@@ -70,7 +70,7 @@ t.test('POST /runs/stream', async t => {
         [{ update: { ask: 'u' } }, (t, made) => void t.match(last(made), { ask: 'u' })],
         [
           { goto: { node: 'node', input: { ask: 'g' } } },
-          (t, made) => void t.ok(last(made).seen_config, 'it is delivered there'),
+          (t, made) => void t.ok(last(made).seen_config, 'the webhook receives it'),
         ],
         [
           { resume: { yes: true } },
@@ -83,7 +83,7 @@ t.test('POST /runs/stream', async t => {
       field: 'command.update',
       type: 'object',
       takes: [[{ ask: 'v' }, (t, made) => void t.match(last(made), { ask: 'v' })]],
-      // A list of pairs, too.
+      // A list of pairs as well.
       also: [[]],
     },
     {
@@ -93,7 +93,7 @@ t.test('POST /runs/stream', async t => {
         [
           { a: { b: [1] } },
           async (t, made) => {
-            t.match((await made.run()).metadata, { a: { b: [1] } }, 'assigned to the run')
+            t.match((await made.run()).metadata, { a: { b: [1] } }, 'the run has it')
             t.match(seen_config(made).metadata, { a: { b: [1] } })
           },
         ],
@@ -228,7 +228,7 @@ t.test('POST /runs/stream', async t => {
       type: ['cancel', 'continue'],
       takes: (['cancel', 'continue'] as const).map(value => [
         value,
-        (t, made) => void t.ok(last(made).seen_config, 'who stays sees all'),
+        (t, made) => void t.ok(last(made).seen_config, 'a client that stays receives every event'),
       ]),
     },
     {
@@ -237,7 +237,7 @@ t.test('POST /runs/stream', async t => {
       takes: [
         [
           0.6,
-          (t, made) => void t.ok(Date.now() - made.started >= 600 && last(made).seen_config, 'not before its time'),
+          (t, made) => void t.ok(Date.now() - made.started >= 600 && last(made).seen_config, 'not before the delay'),
         ],
         [0, (t, made) => void t.ok(last(made).seen_config)],
       ],
@@ -272,7 +272,7 @@ t.test('POST /runs/stream', async t => {
     rows,
   })
 
-  await t.test('stream_mode: what each mode brings', async t => {
+  await t.test('stream_mode: the events of each mode', async t => {
     const of = async (assistant_id: string, stream_mode: unknown, more: Body = {}) =>
       make({ assistant_id, input: {}, stream_mode, ...more })
     const hi = { input: { messages: [{ role: 'user', content: 'hi' }] } }
@@ -296,7 +296,7 @@ t.test('POST /runs/stream', async t => {
     t.equal(tuples.map(([{ content }]) => content).join(''), text)
   })
 
-  await t.test('stream_subgraphs: events of a subgraph only when asked for', async t => {
+  await t.test('stream_subgraphs: events of a subgraph only on request', async t => {
     const named = async (more: Body) =>
       eventsOf(await make({ assistant_id: 'nested', input: {}, stream_mode: 'updates', ...more })).some(name =>
         name.includes('|'),
@@ -307,7 +307,7 @@ t.test('POST /runs/stream', async t => {
     )
   })
 
-  await t.test('stream_resumable: persisted chunks are read again', async t => {
+  await t.test('stream_resumable: stored events can be read again', async t => {
     const made = await make({ assistant_id: 'counter', input: { steps: 3 }, stream_resumable: true })
     const all = await readStream(`${cluster.url}/runs/${made.run_id}/stream`, { headers: { 'Last-Event-ID': '-1' } })
     t.same(all.frames, made.frames)
@@ -315,7 +315,7 @@ t.test('POST /runs/stream', async t => {
     t.same(rest.frames, made.frames.slice(2))
   })
 
-  await t.test('on_disconnect: cancel by default, continue when asked for', async t => {
+  await t.test('on_disconnect: cancel by default, continue on request', async t => {
     const left = async (more: Body) => {
       const { url, calls } = hook()
       const body = { assistant_id: 'slow', input: { ms: 1_500 }, webhook: url, ...more }
@@ -329,7 +329,7 @@ t.test('POST /runs/stream', async t => {
     ])
   })
 
-  await t.test('checkpoint_during and durability: what is checkpointed', async t => {
+  await t.test('checkpoint_during and durability: which checkpoints are stored', async t => {
     const steps = async (more: Body) => {
       const { run } = await make({ assistant_id: 'counter', input: { steps: 3 }, on_completion: 'keep', ...more })
       const state = await ok('GET', `/threads/${(await run()).thread_id}/state`)
@@ -372,7 +372,7 @@ t.test('POST /runs/stream', async t => {
     }
   })
 
-  await t.test('an assistant that is not there is 404 with a sentence, before any stream', async t => {
+  await t.test('an assistant that does not exist: 404 with one sentence, before any stream', async t => {
     for (const assistant_id of ['no such graph', randomUUID()]) {
       const { status, body } = await http('POST', '/runs/stream', { assistant_id, input: {} })
       t.equal(status, 404)

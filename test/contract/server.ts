@@ -1,4 +1,4 @@
-/** A cluster, plain HTTP to it, and a receiver of webhooks: what the tests of the contract share. */
+/** A cluster, plain HTTP to it, and a receiver of webhooks, for the tests of the contract. */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -9,20 +9,20 @@ import type { Answer, Body } from './rows.js'
 
 export interface Client {
   http(method: string, path: string, body?: unknown): Promise<Answer & { headers: Headers }>
-  /** The same, for what must be a 200. */
+  /** The same, for a request that must be answered with 200. */
   ok(method: string, path: string, body?: unknown): Promise<Body>
   thread(): Promise<string>
 }
 
 export interface Server extends Client {
   cluster: Cluster
-  /** An address that may be called, and what was sent to it so far. */
+  /** An address that webhooks may call, and the calls so far. */
   hook(): { url: string; calls: () => Body[] }
 }
 
 export async function startServer(t: Test, env: { [name: string]: string } = {}): Promise<Server> {
   const received = new Map<string, Body[]>()
-  // A webhook's address may have 65,536 characters.
+  // The address of a webhook may have 65,536 characters.
   const receiver = createServer({ maxHeaderSize: 100_000 }, (request, response) => {
     let text = ''
     request.on('data', data => {
@@ -50,7 +50,7 @@ export async function startServer(t: Test, env: { [name: string]: string } = {})
   }
 }
 
-/** For tests that need neither webhooks nor settings; other files may use the same server. */
+/** For tests without webhooks and settings; other files may use the same server. */
 export async function openServer(t: Test): Promise<Client> {
   const server = await basicServer()
   t.teardown(() => server.stop())
@@ -75,7 +75,7 @@ function clientOf(url: string): Client {
   return { http, ok, thread: async () => (await ok('POST', '/threads', {})).thread_id as string }
 }
 
-/** Waits for what must come; the test's own time limit ends it. */
+/** Waits until a value comes; the time limit of the test ends the wait. */
 export async function until<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
   for (;;) {
     const found = await look()

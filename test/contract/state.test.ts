@@ -65,7 +65,7 @@ t.test('GET /threads/{thread_id}/state', async t => {
     ...(nested.interrupts as Body[]),
   ])
 
-  await t.test('what they say', async t => {
+  await t.test('the values of the fields', async t => {
     const [end, asked, , bad] = plain as [Body, Body, Body, Body]
     t.match(end, { values: { steps: 3, numbers: [1, 2, 3] }, next: [], tasks: [], interrupts: [] })
     t.match(end.checkpoint, { thread_id: done, checkpoint_ns: '' })
@@ -73,7 +73,7 @@ t.test('GET /threads/{thread_id}/state', async t => {
     t.match(end.metadata, { source: 'loop', step: 3 })
     t.match(asked, { next: ['node'], interrupts: [{ value: { question: { deep: ['why?'] } } }] })
     t.same(asked.interrupts, (asked.tasks as Body[])[0]!.interrupts)
-    t.match(bad, { next: ['bad'], tasks: [{ name: 'bad', error: /so bad/ }] }, 'a task carries its error')
+    t.match(bad, { next: ['bad'], tasks: [{ name: 'bad', error: /so bad/ }] }, 'a task has its error')
   })
 
   await t.test('query: subgraphs', async t => {
@@ -87,7 +87,7 @@ t.test('GET /threads/{thread_id}/state', async t => {
     for (const yes of ['True', '1', 'yes', 'TRUE'])
       t.same(await state(inside, `?subgraphs=${yes}`), whole, `${yes} is true`)
     const without = plain[2]!
-    t.match(without.tasks, [{ name: 'sub', state: null, checkpoint: { checkpoint_ns: /^sub:/ } }], 'left out: false')
+    t.match(without.tasks, [{ name: 'sub', state: null, checkpoint: { checkpoint_ns: /^sub:/ } }], 'without it: false')
     for (const no of ['false', '0', 'no', ''])
       t.same(await state(inside, `?subgraphs=${no}`), without, `"${no}" is false`)
     for (const wrong of ['maybe', '2', '[]', '{}', 'null', 'truefalse']) {
@@ -109,7 +109,7 @@ t.test('GET /threads/{thread_id}/state', async t => {
     }
   })
 
-  await t.test('a thread on which nothing ran has every field, and no checkpoint', async t => {
+  await t.test('a thread without runs has every field, and no checkpoint', async t => {
     const empty = await state(await thread())
     t.match(empty, {
       values: {},

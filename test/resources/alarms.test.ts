@@ -24,7 +24,7 @@ async function stage(t: Test, workers: number, wrap?: (store: Store) => Store) {
   return { store, all, seen, pending, summary }
 }
 
-t.test('a worker that starts finds what is overdue', async t => {
+t.test('a worker that starts finds overdue runs', async t => {
   const { all, seen, pending, summary } = await stage(t, 1)
   const overdue = await pending({ due_at: Date.now() - HOUR })
   const later = await pending({ due_at: Date.now() + HOUR })
@@ -32,8 +32,8 @@ t.test('a worker that starts finds what is overdue', async t => {
   all[0]!.alarms.start(all[0]!)
   await seen(overdue)
   t.equal((await summary(overdue)).due_at, 0, 'its alarm has fired')
-  t.ok((await summary(later)).due_at > Date.now(), 'what is not due is let alone')
-  t.equal((await summary(never)).due_at, 8.64e15, 'also beyond what a timer of Node can wait for')
+  t.ok((await summary(later)).due_at > Date.now(), 'a run that is not due yet stays as it is')
+  t.equal((await summary(never)).due_at, 8.64e15, 'also one beyond the longest timer of Node.js')
 })
 
 t.test('an alarm fires at its time, in order, without a sweep', async t => {
@@ -59,7 +59,7 @@ t.test('the earlier row of one worker re-arms the timer of another', async t => 
   other.alarms.start(other)
   const due_at = Date.now() + 200
   const run_id = await pending({ due_at })
-  // This one only tells: it fires nothing itself.
+  // This worker only announces the row: it fires nothing itself.
   one.alarms.set(due_at)
   await seen(run_id)
   t.equal((await summary(run_id)).due_at, 0)
@@ -81,11 +81,11 @@ t.test('of two workers one fires each row', async t => {
   await Promise.all(ids.map(seen))
   t.ok((await Promise.all(ids.map(summary))).every(row => row.due_at === 0))
   await Promise.all(all.map(({ alarms }) => alarms.look()))
-  t.equal(won, ids.length, 'each once, though both had them all')
+  t.equal(won, ids.length, 'each once, although both workers knew all of them')
   t.same(await store.runs.startsDue(Number.MAX_SAFE_INTEGER, 1), [])
 })
 
-t.test('a store that is away for a while is asked again', async t => {
+t.test('a store that is unavailable for a while is read again', async t => {
   let asked = 0
   const { all, seen, pending } = await stage(t, 1, store => ({
     ...store,
@@ -101,11 +101,11 @@ t.test('a store that is away for a while is asked again', async t => {
   t.ok(asked >= 3)
 })
 
-t.test('a worker whose clock is not that of the broker fires nothing, and says so', async t => {
+t.test('a worker whose clock differs from that of the broker fires nothing and reports it', async t => {
   const { all, seen, pending, summary } = await stage(t, 2)
   const [wrong, right] = all as [Deps, Deps]
   const off = await clockAhead(wrong.mux)
-  t.type(off, 'number', 'the broker says what time it is')
+  t.type(off, 'number', 'the broker gives its time')
   const alarms = openAlarms(wrong.link, async () => -5_000)
   t.teardown(() => alarms.stop())
   const deps: Deps = { ...wrong, alarms }

@@ -11,7 +11,7 @@ import { findServed } from '../../workers/resources/deployments/served.js'
 import { github } from '../helpers/control.js'
 import { stage } from './stage.js'
 
-t.test('the application that a caller names by itself is not believed', async t => {
+t.test('a caller cannot choose the application of its call', async t => {
   const apps = openApps(async () => null)
   t.same(await apps.resolve({ request_id: 'r', app: 'foreign' }), { request_id: 'r' })
   apps.announce('other', 'graph', 'pool')

@@ -31,6 +31,6 @@ t.test('checkpoints are read under the lease of their thread, or within their ap
     await t.rejects(read(other.thread_id, { lease }), { code: 'fenced' })
     await t.rejects(read(other.thread_id, { app: 'mine' }), { code: 'forbidden' })
     await t.rejects(read(other.thread_id, {}), { code: 'forbidden' })
-    t.equal(await read(v7(), { app: 'mine' }), 0, 'a thread that an update is about to make')
+    t.equal(await read(v7(), { app: 'mine' }), 0, 'a thread that an update will create')
   }
 })

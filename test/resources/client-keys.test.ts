@@ -1,11 +1,11 @@
-/** Built-in keys as the resource worker keeps them. */
+/** Built-in keys in the resource worker. */
 import t from 'tap'
 import type { Context, Reply } from '../../bus/serve.js'
 import type { KeyInfo, KeyRecord } from '../../schemas/auth/keys.js'
 import { keys, sweepKeys } from '../../workers/resources/keys/rpc.js'
 import { stage } from './stage.js'
 
-t.test('keys are made, used, listed, revoked and swept', async t => {
+t.test('keys are created, used, listed, revoked and swept', async t => {
   const { all, store } = await stage(t, 1)
   const handlers = keys(all[0]!) as unknown as {
     [verb: string]: { handle(value: unknown, context: Context): Promise<Reply> }
@@ -40,7 +40,7 @@ t.test('keys are made, used, listed, revoked and swept', async t => {
   t.equal((await ask<KeyInfo[]>('list')).length, 2)
   await store.apply([{ step: 'records.patch', kind: 'key', id: brief.id, where: {}, set: { due_at: 1 } }])
   await sweepKeys({ store })
-  t.match(await ask('list'), [{ id: made.id }], 'only what expired long ago')
+  t.match(await ask('list'), [{ id: made.id }], 'only keys that expired long ago are removed')
 
   await ask('revoke', { id: made.id })
   t.same(await ask('list'), [])

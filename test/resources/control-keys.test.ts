@@ -18,39 +18,45 @@ const A = 'the first key of this store'
 const B = 'another key that takes its place'
 const silent = openLog('test', 'silent')
 
-t.test('rotation: with both keys everything opens and is renewed, then the old one is not needed', async t => {
-  const { store, all } = await stage(t, 1)
-  const start = async (encryption_key: string) => {
-    const ring = await provedRing(readConfig({}, { encryption_key }), store, silent)
-    const deps = { ...all[0]!, ring }
-    await renewSecrets({ store, ring, log: silent })
-    return deps
-  }
-  const first = await start(A)
-  const { id, body } = await createDeployment(first, github('kept', { secrets: [{ name: 'A', value: 'the-canary' }] }))
-  const sealed = async () => (await store.records.get('secrets', body.secrets))!.body
-  const before = await sealed()
-  t.match(before, first.ring.id)
+t.test(
+  'rotation: with both keys all secrets can be read and are encrypted again, then the old key is not needed',
+  async t => {
+    const { store, all } = await stage(t, 1)
+    const start = async (encryption_key: string) => {
+      const ring = await provedRing(readConfig({}, { encryption_key }), store, silent)
+      const deps = { ...all[0]!, ring }
+      await renewSecrets({ store, ring, log: silent })
+      return deps
+    }
+    const first = await start(A)
+    const { id, body } = await createDeployment(
+      first,
+      github('kept', { secrets: [{ name: 'A', value: 'the-canary' }] }),
+    )
+    const sealed = async () => (await store.records.get('secrets', body.secrets))!.body
+    const before = await sealed()
+    t.match(before, first.ring.id)
 
-  const wrong = await start(B)
-  await t.rejects(secretsOf(wrong, id, body.secrets), { code: 'unavailable', message: /secrets cannot be used/ })
-  await t.rejects(
-    createDeployment(wrong, github('other')),
-    { code: 'unavailable' },
-    'nothing is written with it either',
-  )
-  await t.rejects(patchDeployment(wrong, id, { secrets: [] }, '', ''), { code: 'unavailable' })
-  await patchDeployment(wrong, id, { source_config: { resource_spec: { cpu: 2 } } }, '', '')
-  t.equal(await sealed(), before)
+    const wrong = await start(B)
+    await t.rejects(secretsOf(wrong, id, body.secrets), { code: 'unavailable', message: /secrets cannot be used/ })
+    await t.rejects(
+      createDeployment(wrong, github('other')),
+      { code: 'unavailable' },
+      'nothing is written with it either',
+    )
+    await t.rejects(patchDeployment(wrong, id, { secrets: [] }, '', ''), { code: 'unavailable' })
+    await patchDeployment(wrong, id, { source_config: { resource_spec: { cpu: 2 } } }, '', '')
+    t.equal(await sealed(), before)
 
-  const both = await start(`${B},${A}`)
-  t.same(await secretsOf(both, id, body.secrets), { A: 'the-canary' })
-  t.match(await sealed(), both.ring.id, 'under the new key now')
-  t.notMatch(await sealed(), first.ring.id)
-  const last = await start(B)
-  t.same(await secretsOf(last, id, body.secrets), { A: 'the-canary' })
-  await t.rejects(secretsOf(await start(A), id, body.secrets), { code: 'unavailable' })
-})
+    const both = await start(`${B},${A}`)
+    t.same(await secretsOf(both, id, body.secrets), { A: 'the-canary' })
+    t.match(await sealed(), both.ring.id, 'encrypted with the new key')
+    t.notMatch(await sealed(), first.ring.id)
+    const last = await start(B)
+    t.same(await secretsOf(last, id, body.secrets), { A: 'the-canary' })
+    await t.rejects(secretsOf(await start(A), id, body.secrets), { code: 'unavailable' })
+  },
+)
 
 t.test('the key of the control plane: one for all workers on a store', async t => {
   const { store } = await stage(t, 1)
@@ -58,7 +64,7 @@ t.test('the key of the control plane: one for all workers on a store', async t =
   const digest = (data: string, more: object = {}) =>
     controlDigest(readConfig({}, { data, mongodb_url: 'mongodb://x', ...more }), store)
   const [one, two] = await Promise.all([digest(folders[0]!), digest(folders[1]!)])
-  t.equal(two, one, 'both workers say the same')
+  t.equal(two, one, 'both workers use the same key')
   t.equal(await digest(folders[2]!), one)
   const keys = folders.filter(folder => existsSync(join(folder, 'control.key')))
   t.equal(keys.length, 1, 'one of them holds it')
@@ -69,7 +75,7 @@ t.test('the key of the control plane: one for all workers on a store', async t =
   t.not(await digest(folders[2]!, { mongodb_url: '' }), one, 'an embedded store has its own')
 })
 
-t.test('the ids of the workspace are made once', async t => {
+t.test('the ids of the workspace are created once', async t => {
   const { store } = await stage(t, 1)
   const found = await Promise.all([workspaceOf(store), workspaceOf(store), workspaceOf(store)])
   t.same(found[1], found[0])

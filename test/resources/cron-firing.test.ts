@@ -17,7 +17,7 @@ t.setTimeout(60_000)
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const EVERY_MINUTE = '* * * * *'
-/** Whose slot does not change while a test runs. */
+/** A schedule whose slot does not change while a test runs. */
 const YEARLY = '0 0 1 1 *'
 const SLOT = Date.UTC(new Date().getUTCFullYear(), 0, 1)
 let made = 0
@@ -68,7 +68,7 @@ t.test('two workers fire the same crons: one run for each slot', async t => {
         .map(run => [run.run_id, run]),
     )
     const slots = [0, 1, 2, 3].map(n => mine.get(runOf(row, first + n * SECOND)))
-    t.equal(slots.filter(Boolean).length, mine.size, 'every run is that of a slot before its end')
+    t.equal(slots.filter(Boolean).length, mine.size, 'every run belongs to a slot before the end of its cron')
     // On a machine that was paused for a second, a slot may be missed: the next run reports it.
     const fired = slots.findLastIndex(Boolean)
     for (let n = 0; n < fired; n++)
@@ -76,10 +76,10 @@ t.test('two workers fire the same crons: one run for each slot', async t => {
         t.ok(slots[n + 1]!.cron_late, 'no slot is missed silently')
     t.ok(fired >= 0)
   }
-  t.equal(new Set(runs.map(run => run.thread_id)).size, runs.length, 'and a thread for each run')
+  t.equal(new Set(runs.map(run => run.thread_id)).size, runs.length, 'each run has its own thread')
 })
 
-t.test('a kick at the same moment by many is one run', async t => {
+t.test('several kicks at the same moment make one run', async t => {
   const { store, all } = await stage(t, 2)
   const { thread_id } = newThread({ app: BUILT_IN_APP, thread_id: '00000000-0000-7000-8000-000000000001' })
   await store.apply([{ step: 'threads.insert', row: thread({ thread_id }) }])
@@ -94,7 +94,7 @@ t.test('a kick at the same moment by many is one run', async t => {
   t.equal((await runsOf(store)).length, 2)
 })
 
-t.test('slots that were missed make one run, that of the latest, which says so', async t => {
+t.test('missed slots make one run, that of the latest slot, and the run reports it', async t => {
   const { store, all } = await stage(t, 1)
   const [deps] = all as [Deps]
   const row = cron({ schedule: EVERY_MINUTE }, minute(90))
@@ -126,7 +126,7 @@ t.test('nothing fires at its end or later, nor while it is disabled', async t =>
   t.equal(await nextOf(store, off), null)
 })
 
-t.test('a run that is refused is left out; the cron continues', async t => {
+t.test('a refused run is skipped; the cron continues', async t => {
   const { store, all } = await stage(t, 1)
   const [deps] = all as [Deps]
   const busy = thread({ queue: [{ run_id: 'another', position: 0, due_at: 0 }], next_position: 1, status: 'busy' })
@@ -147,7 +147,7 @@ t.test('a run that is refused is left out; the cron continues', async t => {
   await insert(store, ...rows)
   for (const row of rows) {
     await fireCron(deps, row)
-    t.ok((await nextOf(store, row))! > SLOT, 'on to its next slot')
+    t.ok((await nextOf(store, row))! > SLOT, 'it has moved to its next slot')
   }
   t.same(await runsOf(store), [])
 })
@@ -186,7 +186,7 @@ t.test('every crash point of firing leaves one run and the next slot', async t =
         for (let i = 0; i < 2; i++) await repair(deps, (await store.threads.get(BUILT_IN_APP, run!.thread_id))!)
         t.match(await store.runs.summary([run_id]), [{ status: 'pending' }])
         const { queue } = (await store.threads.get(BUILT_IN_APP, run!.thread_id))!
-        t.equal(queue.filter(one => one.run_id === run_id).length, 1, 'once in line')
+        t.equal(queue.filter(one => one.run_id === run_id).length, 1, 'once in the queue')
       })
   await t.test('before the cron moves on', async t => {
     const row = cron({}, SLOT)

@@ -56,10 +56,14 @@ t.test('a slot is strictly after, and before the end', async t => {
   t.same(slots('* * * * *', null, '2026-01-01T00:00Z', 1), ['2026-01-01T00:01Z'])
   t.same(slots('* * * * *', null, '2025-12-31T23:59:59.999Z', 1), ['2026-01-01T00:00Z'])
   const end = at('2026-01-01T00:02Z')
-  t.same(slots('* * * * *', null, '2026-01-01T00:00Z', 3, end), ['2026-01-01T00:01Z', null], 'not at its end either')
+  t.same(
+    slots('* * * * *', null, '2026-01-01T00:00Z', 3, end),
+    ['2026-01-01T00:01Z', null],
+    'the end itself is excluded',
+  )
 })
 
-t.test('the latest of the slots that were missed', async t => {
+t.test('the latest of the missed slots', async t => {
   const table = { schedule: '*/5 * * * *', timezone: null, end: null }
   const due = at('2026-01-01T00:05Z')
   const latest = (now: string) => new Date(latestSlot(table, due, at(now))).toISOString().slice(11, 16)
@@ -67,21 +71,21 @@ t.test('the latest of the slots that were missed', async t => {
   t.equal(latest('2026-01-01T00:09:59.999Z'), '00:05')
   t.equal(latest('2026-01-01T00:10Z'), '00:10')
   t.equal(latest('2026-01-01T03:33Z'), '03:30')
-  t.equal(latestSlot(table, due, due - 1), due, 'never before the one that is due')
+  t.equal(latestSlot(table, due, due - 1), due, 'never before the slot that is due')
 })
 
-t.test('what is no timetable', async t => {
+t.test('schedules that are refused', async t => {
   const check = (schedule: string, timezone: string | null = null, seconds = false) =>
     checkTimetable({ schedule, timezone }, seconds)
   t.doesNotThrow(() => check(' 0 9 * * 1-5 ', 'Europe/Berlin'))
-  t.doesNotThrow(() => check('0 0 29 2 *'), 'rare, but it occurs')
+  t.doesNotThrow(() => check('0 0 29 2 *'), 'a rare date that exists')
   t.throws(() => check('0 0 30 2 *'), { code: 'invalid', message: /ever occurs/ })
   t.throws(() => check('* * * * * *'), {
     code: 'invalid',
     message: /five fields.*; WEFT_CRON_SECONDS=1 allows a sixth field, the seconds, in front/,
   })
   t.throws(() => check('* * * *'), { code: 'invalid', message: /^(?!.*WEFT_CRON_SECONDS).*five fields/ })
-  t.doesNotThrow(() => check('* * * * * *', null, true), 'six where they are allowed')
+  t.doesNotThrow(() => check('* * * * * *', null, true), 'six fields where they are allowed')
   t.throws(() => check('* * * * * * *', null, true), { code: 'invalid' })
   t.throws(() => check('* * * * *', 'Mars/Olympus'), { code: 'invalid', message: /^timezone: .*Mars/ })
 })

@@ -43,7 +43,7 @@ const changes = (now: typeof github | typeof image, patch: DeploymentPatch) => {
 }
 const config = (source_config: SourceConfigInput): DeploymentPatch => ({ source_config })
 
-t.test('the rows of the merge rule', async t => {
+t.test('every row of the merge rule', async t => {
   const rows: [string, typeof github | typeof image, DeploymentPatch, unknown][] = [
     ['nothing', github, {}, { revises: false }],
     [
@@ -135,7 +135,7 @@ t.test('the rows of the merge rule', async t => {
   for (const [title, now, patch, wanted] of rows) t.same(changes(now, patch), wanted, title)
 })
 
-t.test('what a revision is made of', async t => {
+t.test('the parts of a revision', async t => {
   const merged = merge(github, { source_revision_config: { repo_ref: 'next' } }, URL) as Merged
   t.same(merged.source_revision_config, {
     repo_ref: 'next',
@@ -150,7 +150,7 @@ t.test('what a revision is made of', async t => {
   )
 })
 
-t.test('what a create stores', async t => {
+t.test('the members that a create stores', async t => {
   const members = Object.keys(github.source_config).length
   t.equal(members, 10, 'every member is there')
   const empty = initialConfig({ repo_url: '', install_command: '' }, 'github')
@@ -166,7 +166,7 @@ t.test('what a create stores', async t => {
   )
 })
 
-t.test('equal in meaning', async t => {
+t.test('sources that are equal in meaning', async t => {
   t.ok(same({ a: [1, { b: null }], c: 2 }, { c: 2, a: [1, { b: null }] }))
   const different: [unknown, unknown][] = [
     [{ a: 1 }, { a: 2 }],

@@ -56,7 +56,7 @@ t.test('which source owns a field: a sentence that names it', async t => {
   t.equal(refusal('external_docker', { ...IMAGE, build_on_push: false }, IMAGE_REVISION), null)
 })
 
-t.test('commands stay plain', async t => {
+t.test('commands are plain words joined by &&', async t => {
   for (const good of ['npm ci', 'npm ci && npm run build', "echo 'a b'", 'yarn --frozen-lockfile', ''])
     t.equal(refusal('github', { ...GITHUB, install_command: good, build_command: good }, REVISION), null, good)
   for (const char of ['"', '`', '\\', '\n', '\r', '\0', '\t', '|', ';', '$', '>', '<', '&'])
@@ -65,7 +65,7 @@ t.test('commands stay plain', async t => {
   t.match(refusal('github', { ...GITHUB, install_command: 'a &&& b' }, REVISION), /install_command/)
 })
 
-t.test('where builds may read from', async t => {
+t.test('the addresses that builds may read from', async t => {
   const rows: [string, RegExp | null][] = [
     ['https://example.com/a/b.git', null],
     ['ssh://git@example.com/a', null],
@@ -90,7 +90,7 @@ t.test('where builds may read from', async t => {
 
 const locs = (body: DeploymentPatch): string[] => formProblems(body).map(({ loc }) => loc.join('.'))
 
-t.test('texts with a form', async t => {
+t.test('members with a format', async t => {
   const bad: { [name: string]: string[] } = {
     repo_url: [
       'example.com/a',

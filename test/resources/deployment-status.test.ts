@@ -63,7 +63,7 @@ t.test('revision: every pair, legal or not', async t => {
   t.equal(REVISION_STATUSES.length, 13)
 })
 
-t.test('what is over, and where a revision begins', async t => {
+t.test('which statuses are final, and the first stage of a revision', async t => {
   for (const status of REVISION_STATUSES) t.equal(isOver(status), !OPEN.includes(status), status)
   t.equal(firstStage('github', null), 'AWAITING_BUILD')
   t.equal(firstStage('github', 'artefact'), 'AWAITING_DEPLOY')

@@ -83,12 +83,12 @@ async function sound(deps: Deps, store: Store, id: string): Promise<void> {
   }
   const rows = (await all(store, 'revision', id)).filter(one => !isUncommitted(one, body)).map(parseRow<RevisionBody>)
   const by = new Map(rows.map(one => [one.id, one]))
-  // Half removed: the record itself is removed last.
+  // The removal is in progress: the record itself is removed last.
   if (body.status === 'AWAITING_DELETE' && !by.has(body.latest)) return
   say(by.get(body.latest)?.body.seq === body.seq, 'the latest revision is the one of that number')
-  say(new Set(rows.map(one => one.body.seq)).size === rows.length, 'each number is there once')
+  say(new Set(rows.map(one => one.body.seq)).size === rows.length, 'each number exists once')
   for (const referred of [body.rollout?.revision_id, body.queued, body.serving?.revision_id])
-    say(!referred || by.has(referred), 'what is referred to is there')
+    say(!referred || by.has(referred), 'the referenced revision exists')
   const seq = (of: string | undefined | null) => (of ? (by.get(of)?.body.seq ?? 0) : Infinity)
   say(seq(body.queued) > (body.rollout?.seq ?? 0), 'the queued revision is newer than the rollout')
   if (body.serving !== null)
@@ -101,7 +101,7 @@ async function sound(deps: Deps, store: Store, id: string): Promise<void> {
     )
     await secretsOf(deps, id, one.body.secrets)
   }
-  say((await store.records.get('project', id)) !== null || body.status === 'AWAITING_DELETE', 'it has its project')
+  say((await store.records.get('project', id)) !== null || body.status === 'AWAITING_DELETE', 'its project exists')
 }
 
 /** Accepts a refusal by a rule; other errors are failures. */
@@ -135,7 +135,7 @@ t.test('the task of a dead deploy worker continues at its stage', async t => {
   const { id } = await createDeployment(all[0]!, github('one', { secrets: [{ name: 'A', value: 'the-value' }] }))
   const first = (await one.claim())!
   await one.advance(first, 'BUILDING', { repo_commit_sha: 'a'.repeat(40) })
-  t.equal(await two.claim(), null, 'while the lease holds')
+  t.equal(await two.claim(), null, 'the lease is still valid')
   await age(store, id, 31_000)
   const second = (await two.claim())!
   t.match(second, {

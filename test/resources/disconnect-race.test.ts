@@ -1,4 +1,4 @@
-/** A client that leaves and comes back at once: its two messages meet in the resource workers. */
+/** A client that disconnects and returns at once: the resource workers receive both messages at the same time. */
 import t from 'tap'
 import { v7 } from 'uuid'
 import type { Context, Reply } from '../../bus/serve.js'
@@ -14,7 +14,7 @@ type Handler = { handle(value: unknown, context: Context): Promise<Reply> }
 
 t.test('a disconnect that is reported while its client returns cancels nothing', async t => {
   let meanwhile = async () => {}
-  // What a worker has read of a run is old when it writes.
+  // The run has changed between the read and the write of a worker.
   const wrap = (store: Store): Store => ({
     ...store,
     runs: {
@@ -51,7 +51,7 @@ t.test('a disconnect that is reported while its client returns cancels nothing',
 
   const gone = await made()
   await leaves(gone.run_id)
-  t.type(await due(gone.run_id), 'number', 'the run of a client that only left waits for it')
+  t.type(await due(gone.run_id), 'number', 'the run of a client that left waits for its return')
   await comesBack(gone)
   t.equal(await due(gone.run_id), null, 'a client that returns later revokes it')
 

@@ -21,7 +21,7 @@ async function reference(path: string): Promise<string[]> {
   return texts.map(text => (/^[[{]/.test(text) ? JSON.stringify(JSON.parse(text)) : text))
 }
 
-t.test('paths find what the store of the library finds', async t => {
+t.test('paths find the same texts as the store of the library', async t => {
   for (const path of [
     ...['text', 'n', 'yes', 'odd name', 'deep.text', 'deep.more.text', 'deep', 'list', 'list[0].text', 'list[-1]'],
     ...['list[1]', 'list[*].text', 'list[*]', 'list[4][0]', 'list[4][1].text', '*', 'deep.*', 'list[*].*'],
@@ -30,14 +30,14 @@ t.test('paths find what the store of the library finds', async t => {
     t.same(textsOf(VALUE, [path]).sort(), (await reference(path)).sort(), path)
 })
 
-t.test('the whole value is its JSON; what is missing, and texts that were found, are left out', async t => {
+t.test('the whole value is its JSON; missing values and repeated texts are left out', async t => {
   t.same(textsOf({ a: 1 }, ['$']), ['{"a":1}'])
   for (const path of ['none', 'text.none', 'nothing', 'list[9]', 'list[-9]', 'n[0]', 'text[*]', '__proto__', 'length'])
     t.same(textsOf(VALUE, [path]), [], path)
   t.same(textsOf({ a: 'x', b: 'x', c: 'y' }, ['a', 'b', 'c', 'a']), ['x', 'y'])
 })
 
-t.test('a path that cannot be read, and one that reaches too much, is refused', async t => {
+t.test('a path that cannot be read, or reaches too many texts, is refused', async t => {
   for (const path of ['', '.', 'a..b', 'a[', 'a[x]', 'a]', '{', '{}', '{a', 'a.{b,{c}}'])
     t.throws(() => textsOf(VALUE, [path]), { code: 'invalid', message: /^index: expected paths as/ }, path)
   const nested = JSON.parse(`${'{"a":'.repeat(40)}"x"${'}'.repeat(40)}`)

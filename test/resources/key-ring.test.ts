@@ -9,7 +9,7 @@ import { readOrCreateSecret } from '../../workers/resources/keys/secret-file.js'
 const OLD = 'an old key of this installation'
 const NEW = randomBytes(32).toString('base64')
 
-t.test('what is sealed opens at its place and nowhere else', async t => {
+t.test('a sealed value opens at its place and nowhere else', async t => {
   const ring = openRing(OLD)
   for (const text of ['', 'canary', 'ü\0𝄞', 'x'.repeat(600_000)]) {
     const sealed = ring.seal(text, 'here')
@@ -17,7 +17,7 @@ t.test('what is sealed opens at its place and nowhere else', async t => {
     t.notMatch(sealed, text.slice(0, 20) || 'canary')
   }
   const sealed = ring.seal('canary', 'here')
-  t.not(ring.seal('canary', 'here'), sealed, 'never the same twice')
+  t.not(ring.seal('canary', 'here'), sealed, 'two seals of one value differ')
   t.throws(() => ring.open(sealed, 'there'), /there cannot be opened/)
   t.throws(() => ring.open('canary', 'here'), /not a sealed text/)
   t.throws(() => openRing(NEW).open(sealed, 'here'), /needs the encryption key [0-9a-f]{12}/)
@@ -31,7 +31,7 @@ t.test('what is sealed opens at its place and nowhere else', async t => {
     }
 })
 
-t.test('keys are rotated: the first encrypts, all decrypt, what is renewed needs the old one no more', async t => {
+t.test('keys are rotated: the first encrypts, all decrypt, a renewed value does not need the old key', async t => {
   const sealed = openRing(OLD).seal('canary', 'here')
   const both = openRing(`${NEW}, ${OLD}`)
   t.equal(both.open(sealed, 'here'), 'canary')
@@ -43,7 +43,7 @@ t.test('keys are rotated: the first encrypts, all decrypt, what is renewed needs
   t.throws(() => openRing('short'), /at least 16/)
 })
 
-t.test('the key: of the settings, else made once and readable by its owner only', async t => {
+t.test('the key comes from the settings, else it is created once and only its owner can read it', async t => {
   const data = t.testdir({})
   const given = keyRingOf(readConfig({ WEFT_ENCRYPTION_KEY: OLD, LANGGRAPH_AES_KEY: NEW }, { data }))
   t.equal(given.id, openRing(OLD).id)
@@ -52,7 +52,7 @@ t.test('the key: of the settings, else made once and readable by its owner only'
     openRing('0123456789abcdef').id,
   )
   const made = keyRingOf(readConfig({}, { data }))
-  t.equal(keyRingOf(readConfig({}, { data })).id, made.id, 'the same again')
+  t.equal(keyRingOf(readConfig({}, { data })).id, made.id, 'the next start reads the same key')
   const file = join(data, 'encryption.key')
   t.equal(statSync(file).mode & 0o777, 0o600)
   t.equal(Buffer.from(readFileSync(file, 'utf8'), 'base64').length, 32)

@@ -71,7 +71,7 @@ async function stage(t: Test, wrap: (store: Store) => Store = store => store) {
   }
 }
 
-t.test('of several workers that watched a dead holder one takes the run, and the others leave it alone', async t => {
+t.test('of several workers that watched a dead holder one takes the run, and the others do not', async t => {
   const { clock, claim, run, deps } = await stage(t)
   t.match(await claim('first'), { claim: 'taken', lease: { attempt: 1 } })
   const looks = await Promise.all(['a', 'b', 'c'].map(worker => claim(worker)))

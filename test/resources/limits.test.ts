@@ -23,7 +23,7 @@ interface Handler {
 const batchTarget = () =>
   ({ app: BUILT_IN_APP, run_id: v7(), thread_id: v7(), mode: 'background', brings: {} }) as const
 
-t.test('a small batch with a large assistant stores little', async t => {
+t.test('a small batch with a large assistant stores few bytes', async t => {
   const { store, all } = await stage(t, 1)
   const deps = all[0]!
   const config = { configurable: { text: 'x'.repeat(900_000) } }
@@ -44,7 +44,7 @@ t.test('a batch whose runs are together larger than a body is refused', async t 
   const { assistant_id } = await createAssistant(deps, wholeApp(BUILT_IN_APP), { graph_id: 'g', config } as never)
   const bodies = Array.from({ length: 100 }, () => ({ assistant_id, after_seconds: 1e6 }))
   await t.rejects(createBatch(deps, bodies, batchTarget()), { code: 'too_large', message: /send fewer/ })
-  t.same(await store.runs.unsettled(10), [], 'none of it was stored')
+  t.same(await store.runs.unsettled(10), [], 'no run of it was stored')
   await createBatch(deps, bodies.slice(0, 3), batchTarget())
   t.equal((await store.runs.startsDue(Number.MAX_SAFE_INTEGER, 10)).length, 3)
 })
@@ -63,7 +63,7 @@ t.test('an assistant that is too large is refused', async t => {
   })
 })
 
-t.test('a cron that is too large is refused when it is made and when it is changed', async t => {
+t.test('a cron that is too large is refused when it is created and when it is changed', async t => {
   const { all } = await stage(t, 1)
   const { create, update } = crons(all[0]!) as unknown as { [verb in 'create' | 'update']: Handler }
   const context = (params = {}) =>
@@ -89,7 +89,7 @@ t.test('the comparisons of one search are limited together', t => {
   t.end()
 })
 
-t.test('idempotency keys are removed as fast as they come', async t => {
+t.test('idempotency keys are removed as fast as they are created', async t => {
   const { store, all } = await stage(t, 1)
   const due_at = Date.now() - 1
   const rows = Array.from({ length: 1_700 }, (_, i) => newRecord(KIND, `k${i}`, { body: '{}', due_at }))
@@ -117,7 +117,7 @@ t.test('an idempotency key loses its payload with its run, and is removed with i
   await remove(deps, await make('of a run'), { head: { request_id: 'x' } } as never)
   const kept = (await store.records.get(KIND, 'of a run'))!
   t.notMatch(kept.body, /a prompt/)
-  t.match(kept.body, /run_id/, 'it still answers, so that no second run is made')
+  t.match(kept.body, /run_id/, 'it still answers, so that no second run is created')
   await make('of a thread')
   await store.apply([
     { step: 'threads.patch', thread_id: row.thread_id, where: {}, set: { queue: [], status: 'idle' } },
@@ -126,7 +126,7 @@ t.test('an idempotency key loses its payload with its run, and is removed with i
   t.equal(await store.records.get(KIND, 'of a thread'), null)
 })
 
-t.test('a run of an unknown graph says which graphs there are, and why one could not be loaded', async t => {
+t.test('a run of an unknown graph names the graphs of the application, and why one could not be loaded', async t => {
   const { all } = await stage(t, 1)
   const deps = all[0]!
   const registration = { app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'agent' }] }

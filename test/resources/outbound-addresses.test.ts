@@ -55,7 +55,7 @@ t.test('addresses that are not public are refused, in every spelling', async t =
     t.equal(refusal(url, nothing), null, url)
 })
 
-t.test('what an operator opens is open, metadata services never', async t => {
+t.test('addresses that an operator allows are allowed, metadata services never', async t => {
   const allowed = parseAllowed('127.0.0.0/8, hooks.internal:9000, ::1, 169.254.0.0/16')
   t.equal(mayConnect('127.0.0.1', allowed), true)
   t.equal(mayConnect('::ffff:127.0.0.1', allowed), true)
@@ -65,7 +65,7 @@ t.test('what an operator opens is open, metadata services never', async t => {
   t.not(refusal('http://hooks.internal:9001/x', allowed), null)
 })
 
-t.test('metadata services stay closed in every spelling, whatever is opened', t => {
+t.test('metadata services are refused in every spelling, whatever is allowed', t => {
   const allowed = parseAllowed('0.0.0.0/0, ::/0')
   for (const address of [
     '169.254.169.254',
@@ -91,7 +91,7 @@ t.test('a range without a valid prefix is refused', t => {
   t.end()
 })
 
-t.test('sentences name the setting that opens an address, and never the path of a URL', async t => {
+t.test('errors name the setting that allows an address, and never the path of a URL', async t => {
   t.match(refusal('http://localhost/', nothing), /WEFT_ALLOW_HOSTS/)
   await t.rejects(post('http://127.0.0.1/token-in-path', Buffer.from(''), {}, nothing), {
     message: /^http:\/\/127\.0\.0\.1 is not called: expected a public address; WEFT_ALLOW_HOSTS opens others$/,

@@ -72,7 +72,7 @@ t.test('items rank by the cosine of their best vector', async t => {
   t.same(await find(rankings, app, [1, 2, 3]), [['other size', 100]], 'vectors of another model')
 })
 
-t.test('the order is that of a scan over all items, also over several pages', async t => {
+t.test('the order equals that of a scan over all items, also over several pages', async t => {
   const { app, put } = place()
   const rankings = open()
   const vectors = Array.from({ length: 500 }, (_, i) => [Math.sin(i), Math.cos(i * 7), Math.sin(i * 3)])
@@ -91,7 +91,7 @@ t.test('the order is that of a scan over all items, also over several pages', as
   }
 })
 
-t.test('what is written, replaced, removed or expired shows in the next search, written by any worker', async t => {
+t.test('the next search sees what any worker has written, replaced, removed or let expire', async t => {
   const { app, put, remove } = place()
   const [one, two] = [open(), open()]
   for (let i = 0; i < 100; i++) await put(['a'], `k${i}`, [[1, i]])
@@ -109,7 +109,7 @@ t.test('what is written, replaced, removed or expired shows in the next search, 
     )
     t.equal(found.length, 98)
   }
-  // Written with a clock that is behind: the worker that wrote it says so.
+  // The clock of the writer is behind: the writer announces the change itself.
   await put(['a'], 'late', [[1, 0]], { updated_at: 1_000 })
   one.note(app, { namespace: ['a'], key: 'late' })
   t.ok((await find(one, app, [1, 0])).some(([key]) => key === 'late'))
@@ -131,7 +131,7 @@ t.test('an item that changes while a search runs is found once, with its new ran
   t.ok(found.indexOf('k150') < 70, 'before the rest of the page that follows')
 })
 
-t.test('searches at once share one reading of the store', async t => {
+t.test('searches at the same time share one read of the store', async t => {
   const { app, put } = place()
   const rankings = open()
   for (let i = 0; i < 50; i++) await put(['a'], `k${i}`, [[1, i]])
@@ -143,16 +143,22 @@ t.test('searches at once share one reading of the store', async t => {
     )
 })
 
-t.test('more vectors than can be ranked are refused with the limit, and fewer again are ranked', async t => {
-  const { app, put, remove } = place()
-  for (let i = 0; i < 5; i++) await put(['a'], `k${i}`, [[1, i]])
-  await t.rejects(find(open({ vectors: 4, bytes: 1e9 }), app, [1, 0]), { code: 'invalid', message: /up to 4 vectors/ })
-  const rankings = open({ vectors: 1e9, bytes: 4 * 8 })
-  await t.rejects(find(rankings, app, [1, 0]), { code: 'invalid', message: /or 0 MB of them/ })
-  await t.rejects(find(rankings, app, [1, 0]), { code: 'invalid' })
-  await remove(['a'], 'k0')
-  t.equal((await find(open({ vectors: 4, bytes: 1e9 }), app, [1, 0])).length, 4)
-})
+t.test(
+  'more vectors than can be ranked are refused with the limit, and are ranked again when there are fewer',
+  async t => {
+    const { app, put, remove } = place()
+    for (let i = 0; i < 5; i++) await put(['a'], `k${i}`, [[1, i]])
+    await t.rejects(find(open({ vectors: 4, bytes: 1e9 }), app, [1, 0]), {
+      code: 'invalid',
+      message: /up to 4 vectors/,
+    })
+    const rankings = open({ vectors: 1e9, bytes: 4 * 8 })
+    await t.rejects(find(rankings, app, [1, 0]), { code: 'invalid', message: /or 0 MB of them/ })
+    await t.rejects(find(rankings, app, [1, 0]), { code: 'invalid' })
+    await remove(['a'], 'k0')
+    t.equal((await find(open({ vectors: 4, bytes: 1e9 }), app, [1, 0])).length, 4)
+  },
+)
 
 t.test('an application that was not searched lately makes room for another', async t => {
   const [first, second] = [place(), place()]

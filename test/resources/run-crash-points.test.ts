@@ -40,7 +40,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     const { head } = await handlers.claim.handle({ run_id, thread_id, worker: 'w' }, context({}))
     return head?.claim === 'taken' ? (head.lease as Lease) : null
   }
-  /** With a last save: the checkpoint `head`, and the state that it is. */
+  /** With a last save: the checkpoint `head` and its state. */
   const finish = (lease: Lease, head = `end of ${lease.run_id}`) => {
     const values = Buffer.from('{}')
     const rest = Buffer.from('"next":[],"tasks":[]}')
@@ -77,12 +77,12 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     store.crashBefore(Number.POSITIVE_INFINITY)
     return crashed
   }
-  /** What the sweeper does once things are 30 s old. */
+  /** What the sweeper does when rows are 30 s old. */
   const heal = async (thread_id: string) => {
     for (const run of await real.runs.unsettled(1_000)) if (run.thread_id === thread_id) await dropOrphan(deps, run)
     for (let i = 0; i < 3; i++) await repair(deps, (await real.threads.get(BUILT_IN_APP, thread_id))!)
   }
-  /** The runs that are left run to their end, one at a time; then the thread is idle. */
+  /** Runs the remaining runs to their end, one at a time; then the thread is idle. */
   const drains = async (t: Test, thread_id: string) => {
     for (let i = 0; i < 10; i++) {
       const row = (await real.threads.get(BUILT_IN_APP, thread_id))!
@@ -100,7 +100,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
       } else break
     }
     const row = (await real.threads.get(BUILT_IN_APP, thread_id))!
-    t.match(row, { active: null, queue: [], status: 'idle' }, 'the thread rests')
+    t.match(row, { active: null, queue: [], status: 'idle' }, 'the thread is idle')
     t.equal(
       (await real.runs.unsettled(1_000)).filter(run => run.thread_id === thread_id).length,
       0,
@@ -118,16 +118,20 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
         await make(thread_id, run_id).catch(() => {})
       }
       await heal(thread_id)
-      t.equal(await statusOf(run_id), at < 2 ? 'none' : 'pending', 'not taken: never accepted; taken: accepted')
+      t.equal(
+        await statusOf(run_id),
+        at < 2 ? 'none' : 'pending',
+        'before the thread row it was never accepted, after it it was',
+      )
       await make(thread_id, run_id)
-      t.equal(await statusOf(run_id), 'pending', 'a repeated create with the same id makes it one run')
+      t.equal(await statusOf(run_id), 'pending', 'a repeated create with the same id makes one run')
       t.equal((await real.threads.get(BUILT_IN_APP, thread_id))!.queue.length, 1)
       await drains(t, thread_id)
       t.equal(await statusOf(run_id), 'success')
     })
   }
 
-  // Its steps: the run row, the key, the thread row, the run is shown.
+  // Its steps: the run row, the key, the thread row, the status of the run.
   for (let at = 0; at < 4; at++) {
     await t.test(`create with an Idempotency-Key, before step ${at}`, async t => {
       const thread_id = await thread()
@@ -147,7 +151,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
       }
       t.ok(await crashes(at, () => ask(first)))
       // Another request: only the key tells that it is the same.
-      if (at < 2) t.equal(await ask(second), second, 'nothing was promised to the first')
+      if (at < 2) t.equal(await ask(second), second, 'the first request has no answer')
       else await t.rejects(ask(second), { code: 'conflict' }, 'under way')
       await heal(thread_id)
       t.equal(await ask(third), [second, second, third, first][at], 'after the sweep one run has the key')

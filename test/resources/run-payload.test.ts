@@ -1,4 +1,4 @@
-/** Runs of large assistants refer to them: what a host receives is what a copy would have been. */
+/** Runs of large assistants refer to them: a host receives the same payload as with a copy. */
 import fc from 'fast-check'
 import t from 'tap'
 import { v7 } from 'uuid'
@@ -41,7 +41,7 @@ const config = fc.record(
 )
 const context = fc.oneof(fc.constant(null), fc.constant('text'), members)
 
-t.test('merged at the claim or copied at the creation: the same payload', t => {
+t.test('a payload merged at the claim equals one copied at the creation', t => {
   const body = fc.record(
     { config, context, checkpoint_id: fc.constantFrom('c'), input: value, stream_mode: fc.constant('values') },
     { requiredKeys: [] },
@@ -111,7 +111,7 @@ t.test('a run gets the version of its assistant that it was created with', async
   t.match(configurableIn(await second.claim()), { pad: PAD, v: 2, own: 1, assistant_id })
 })
 
-t.test('a run whose assistant was deleted, or made anew with its id, ends with that error', async t => {
+t.test('a run whose assistant was deleted, or created again with the same id, ends with that error', async t => {
   const { all } = await stage(t, 1)
   const deps = all[0]!
   const access = wholeApp(BUILT_IN_APP)

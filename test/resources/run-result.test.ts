@@ -1,4 +1,4 @@
-/** What wait answers while the end of a run is written step by step. */
+/** The answer of wait while the end of a run is written step by step. */
 import t from 'tap'
 import { v7 } from 'uuid'
 import type { Context, Reply } from '../../bus/serve.js'
@@ -12,7 +12,7 @@ import { stage } from './stage.js'
 
 type Handler = { handle(value: unknown, context: Context): Promise<Reply> }
 
-t.test('the result of a run is not asked of a thread that has not got it yet', async t => {
+t.test('the result of a run is not read from its thread before it is stored there', async t => {
   const { store, all } = await stage(t, 1)
   const deps = all[0]!
   const context = (head: Partial<CallHead>): Context => ({
@@ -43,7 +43,7 @@ t.test('the result of a run is not asked of a thread that has not got it yet', a
       set: { status: 'success', ended_at: now, updated_at: now },
     },
   ])
-  await t.rejects(asked(), { code: 'unavailable' }, 'it has ended, what it left is not written')
+  await t.rejects(asked(), { code: 'unavailable' }, 'it has ended, but its result is not stored yet')
   t.equal((await joined()).body, undefined)
 
   const values = Buffer.from('{"a":1}')

@@ -1,4 +1,4 @@
-/** Resource workers without their handlers: the deps of several, on one store and one broker. */
+/** The deps of several resource workers, without their handlers, on one store and one broker. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ import { assistant } from '../store/conformance-rows.js'
 const log = openLog('test', process.env.WEFT_TEST_LOG ?? 'silent')
 
 export interface Stage {
-  /** The store as it is, whatever the workers have. */
+  /** The store itself, without the wrappers of the workers. */
   store: Store
   all: Deps[]
   /** Resolves when a wake-up of the run is in the work queue. */
@@ -134,13 +134,13 @@ export async function stage(
 export class Crash extends Error {}
 
 export interface Stepwise extends Store {
-  /** Dies before step `at` of the next list. */
+  /** Crashes before step `at` of the next list. */
   crashBefore(at: number): void
-  /** Dies when `count` more steps are done, over all lists. */
+  /** Crashes after `count` more steps, over all lists. */
   crashAfter(count: number): void
 }
 
-/** A store that does steps one by one, as one without transactions must, and dies between two on request. */
+/** A store that does steps one by one, as one without transactions, and crashes between two on request. */
 export function stepwise(store: Store): Stepwise {
   let at = Number.POSITIVE_INFINITY
   let left = Number.POSITIVE_INFINITY

@@ -21,16 +21,16 @@ t.test('temporary runs are removed with their threads, however many ended', asyn
   await openSweeps()
     .find(({ name }) => name === 'temporary runs')!
     .work(all[0]!)
-  t.same(await store.runs.expired(now, now, 1_000), [], 'none is left for the next time')
+  t.same(await store.runs.expired(now, now, 1_000), [], 'none is left for the next sweep')
   t.equal((await store.runs.summary(old)).length, 0)
-  t.equal((await store.runs.summary(kept)).length, 2, 'one that continues and one that can still be joined stay')
+  t.equal((await store.runs.summary(kept)).length, 2, 'a run that continues and one that can still be joined stay')
 })
 
-t.test('more runs in line than fit into a page hide no younger run from the sweeps', async t => {
+t.test('the sweeps find a young run behind more queued runs than a page holds', async t => {
   const { store, all, seen } = await stage(t, 1)
   const deps = all[0]!
   const old = Date.now() - 60_000
-  // 21 threads with a running run and 1,000 behind it: the sweeps used to read the oldest 20,000 runs.
+  // 21 threads, each with a running run and 1,000 queued ones: more than a sweep that reads the oldest 20,000 runs.
   for (let i = 0; i < 21; i++) {
     const row = thread({ status: 'busy', created_at: old, updated_at: old })
     const runs = Array.from({ length: 1_001 }, (_, n) =>

@@ -17,7 +17,11 @@ t.test('name and description follow the announcement when it changes, and only t
 
   await patchAssistant(deps, await read(), { name: 'Mine', description: 'My own', config: { tags: [] } })
   await announce('First', { config: { tags: ['other'] } })
-  t.match(await read(), { name: 'Mine', description: 'My own', config: '{"tags":[]}' }, 'an equal one changes nothing')
+  t.match(
+    await read(),
+    { name: 'Mine', description: 'My own', config: '{"tags":[]}' },
+    'an equal announcement changes nothing',
+  )
   await announce('Second', { config: { tags: ['other'] } })
   t.match(await read(), { name: 'a', description: 'Second', config: '{"tags":[]}', version: 2 }, 'the config stays')
   await announce('Second')
@@ -26,5 +30,5 @@ t.test('name and description follow the announcement when it changes, and only t
 
   await store.apply([{ step: 'assistants.remove', app: 'x', assistant_id: systemAssistantId('a') }])
   await announce(null)
-  t.match(await read(), { name: 'a', version: 1 }, 'a removed one comes back')
+  t.match(await read(), { name: 'a', version: 1 }, 'a removed assistant comes back')
 })

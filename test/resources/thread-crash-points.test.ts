@@ -1,4 +1,4 @@
-/** Copying and pruning threads: a crash between any two steps leaves the source whole and nothing that is not swept. */
+/** Copying and pruning threads: after a crash between any two steps the source is whole and every leftover is swept. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ t.test('every crash point of a copy and of a prune', async t => {
     rmSync(folder, { recursive: true })
   })
   const store = stepwise(real)
-  // No run is there: nothing of this speaks with the broker.
+  // Without runs nothing here needs the broker.
   const link = { nc: { publish: () => {} } }
   const deps = {
     store,
@@ -63,7 +63,7 @@ t.test('every crash point of a copy and of a prune', async t => {
     const { rows } = await real.threads.list({ app: BUILT_IN_APP, sort: 'thread_id', order: 'asc', limit: 1_000 })
     return rows.map(({ thread_id }) => thread_id)
   }
-  /** Does the work again and again, with a crash after each number of steps, until it comes through. */
+  /** Repeats the work, with a crash after each number of steps, until it completes. */
   async function crashes(work: () => Promise<unknown>, after: () => Promise<void>) {
     for (let at = 0; ; at++) {
       store.crashAfter(at)
@@ -89,11 +89,11 @@ t.test('every crash point of a copy and of a prune', async t => {
       async () => {
         t.same(await kept(thread_id), before, 'the source')
         const made = (await shown()).filter(id => !seen.includes(id))
-        for (const id of made) t.equal((await kept(id)).rows.length, 5, 'what shows is whole')
+        for (const id of made) t.equal((await kept(id)).rows.length, 5, 'a visible thread is whole')
         for (const row of await real.threads.expired(Date.now() + HALF_MADE_MS, 100)) {
           t.ok(row.temporary)
           await removeThread(deps, row)
-          t.same(await kept(row.thread_id), { rows: [], blobs: [], writes: [] }, 'what does not is swept')
+          t.same(await kept(row.thread_id), { rows: [], blobs: [], writes: [] }, 'an invisible one is swept')
         }
       },
     )

@@ -71,7 +71,7 @@ t.test('a host that never answers takes four places and leaves the others to oth
   t.equal(await figureOf(deps.link, 'weft_webhooks_total', { outcome: 'delivered' }), 1)
 })
 
-t.test('a host that fails again and again is left alone for a while', async t => {
+t.test('a host that fails repeatedly is not called for a while', async t => {
   const { store, deps, ended } = await place(t)
   const broken = await host(t, response => response.writeHead(500).end())
   for (let i = 1; i <= 5; i++) {
@@ -84,7 +84,7 @@ t.test('a host that fails again and again is left alone for a while', async t =>
   t.equal(await deliver(deps, next), false)
   t.equal(broken.calls(), 5)
   const [row] = await store.runs.summary([next])
-  t.match(row, { webhook_tries: 0 }, 'it costs no try')
+  t.match(row, { webhook_tries: 0 }, 'it does not count as a try')
   t.ok(row!.webhook_due_at! > Date.now() + 10_000)
 })
 
