@@ -10,6 +10,7 @@ import type { Config } from '../schemas/config.js'
 import type { Sample } from '../schemas/metrics.js'
 import type { RunView } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
+import type { Check } from './app/check.js'
 import type { EdgeAppHost } from './app/host.js'
 import type { ControlKey } from './control-key.js'
 import type { Guard } from './guard.js'
@@ -50,8 +51,8 @@ export interface Edge {
   controlKey: ControlKey
   keys: Keys
   guard: Guard
-  /** The `http` sections of deployments. */
-  deployed: { policyOf(exchange: Exchange): Promise<Policy> }
+  /** What deployments bring. */
+  deployed: { find(exchange: Exchange): Promise<{ policy: Policy; check: Check | null }> }
   /** Components of user interfaces. */
   bundles: {
     get(

@@ -1,11 +1,17 @@
 /**
- * The `http` section of deployments, which their graph workers announce: asked of a resource worker, and kept for 5 s.
- * The edge has no file of a deployment, so a request waits for the answer before its route decides.
+ * What edges know of deployments: the `http` and `auth` sections that their graph workers announce, asked of a resource
+ * worker and kept for 5 s, or until a deployment changes. The edge has no file of a deployment, so a request waits for the
+ * answer before its caller is authenticated.
  */
 import type { Caller } from '../bus/call.js'
-import { validateAppInfo } from '../schemas/calls.js'
+import type { Link } from '../bus/connect.js'
+import { type AppInfo, validateAppInfo } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
-import { rpc } from '../schemas/subjects.js'
+import { fail } from '../schemas/errors.js'
+import { token } from '../schemas/ids.js'
+import { event, rpc } from '../schemas/subjects.js'
+import { askPool } from './app/ask.js'
+import { type Check, openCheck } from './app/check.js'
 import type { Exchange } from './http/exchange.js'
 import { openPolicy, type Policy } from './http/policy.js'
 import type { Route } from './routes.js'
@@ -15,34 +21,69 @@ const MAX_KEPT = 1_000
 const CALL_MS = 5_000
 const decoder = new TextDecoder()
 
-export interface Deployed {
-  /** The policy of the deployment that the request names. Throws the refusal of the worker: unknown, being deployed. */
-  policyOf(exchange: Exchange): Promise<Policy>
+/** A deployment, or another application that graph workers announce under a name. */
+export interface Deployment {
+  policy: Policy
+  /** Its `auth`; null: it has none. */
+  check: Check | null
 }
 
-export function openDeployed(config: Config, caller: Caller): Deployed {
-  const kept = new Map<string, { policy: Promise<Policy>; until: number }>()
+export interface Deployed {
+  /** The deployment that the request names. Throws the refusal of the worker: unknown, being deployed. */
+  find(exchange: Exchange): Promise<Deployment>
+  close(): void
+}
 
-  async function ask(exchange: Exchange): Promise<Policy> {
+interface Options {
+  config: Config
+  link: Link
+  caller: Caller
+  /** Requests of LangGraph Studio pass without `authenticate`. */
+  studio: boolean
+}
+
+export function openDeployed({ config, link, caller, studio }: Options): Deployed {
+  const kept = new Map<string, { found: Promise<Deployment>; until: number }>()
+  /** By application and pool: a check knows users, which must not be forgotten with the rest. */
+  const checks = new Map<string, Check>()
+  const changed = link.subscribe(event('deployments', 'changed'), () => kept.clear())
+
+  async function ask(exchange: Exchange): Promise<Deployment> {
     const { body } = await caller.ask(rpc('system', 'info'), exchange.callHead(), undefined, { timeout: CALL_MS })
     const parsed = validateAppInfo(JSON.parse(decoder.decode(body)))
-    return openPolicy(config, parsed.success ? (parsed.data.http ?? null) : null)
+    if (!parsed.success) throw fail('unavailable', UNREADABLE)
+    return { policy: openPolicy(config, parsed.data.http ?? null), check: checkOf(parsed.data) }
+  }
+
+  function checkOf({ app, pool, app_host }: AppInfo): Check | null {
+    const auth = app_host?.auth ?? null
+    if (auth === null || pool === null) return null
+    const name = JSON.stringify([app, pool, auth])
+    const known = checks.get(name)
+    if (known !== undefined) return known
+    const check = openCheck(askPool(caller, token('pool', pool)), { app, auth, studio })
+    if (checks.size >= MAX_KEPT) checks.delete(checks.keys().next().value!)
+    checks.set(name, check)
+    return check
   }
 
   return {
-    policyOf(exchange) {
+    find(exchange) {
       const name = JSON.stringify(exchange.mount)
       const known = kept.get(name)
-      if (known !== undefined && known.until > Date.now()) return known.policy
-      const policy = ask(exchange)
+      if (known !== undefined && known.until > Date.now()) return known.found
+      const found = ask(exchange)
       if (kept.size >= MAX_KEPT) kept.clear()
-      kept.set(name, { policy, until: Date.now() + CACHE_MS })
+      kept.set(name, { found, until: Date.now() + CACHE_MS })
       // A refusal is not kept.
-      policy.catch(() => kept.get(name)?.policy === policy && kept.delete(name))
-      return policy
+      found.catch(() => kept.get(name)?.found === found && kept.delete(name))
+      return found
     },
+    close: () => changed.unsubscribe(),
   }
 }
+
+const UNREADABLE = 'A resource worker of another version answered: update all processes'
 
 /** Continues with an admitted request for a deployment, if its application serves the route. */
 export async function inDeployment(
@@ -51,7 +92,7 @@ export async function inDeployment(
   route: Route,
   answer: () => void | Promise<void>,
 ): Promise<void> {
-  const policy = await deployed.policyOf(exchange)
+  const { policy } = await deployed.find(exchange)
   if (exchange.over) return
   exchange.keepHeaders(policy)
   if (!policy.serves(route.groups)) return exchange.refuse('not_found')

@@ -8,6 +8,7 @@ import { openTracer } from '../bus/trace.js'
 import { readVersions } from '../bus/versions.js'
 import type { AppConfig } from '../schemas/application.js'
 import type { Config } from '../schemas/config.js'
+import { BUILT_IN_APP } from '../schemas/ids.js'
 import { isLoopback } from '../schemas/loopback.js'
 import { openCheck } from './app/check.js'
 import { startEdgeAppHost } from './app/host.js'
@@ -58,7 +59,8 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   const penalty = openPenalty()
   const auth = application?.auth ?? null
   const studio = config.studio_auth && isLoopback(config.host)
-  const check = appHost === null || auth === null ? null : openCheck(appHost, auth, { studio })
+  const check = appHost === null || auth === null ? null : openCheck(appHost.check, { app: BUILT_IN_APP, auth, studio })
+  const deployed = openDeployed({ config, link, caller, studio })
   const edge: Edge = {
     config,
     application,
@@ -76,12 +78,12 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     traffic: openTraffic(ROUTES),
     metrics: figures,
     openapi: {},
-    deployed: openDeployed(config, caller),
+    deployed,
     bundles: openBundles(link.log),
     library: openLibrary(link, caller),
     controlKey: openControlKey(config, caller),
     keys,
-    guard: openGuard({ config, check, keys, penalty }),
+    guard: openGuard({ config, check, deployed, keys, penalty }),
     appHost,
     open: new Set(),
     sockets: new Set(),
@@ -90,6 +92,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   const close = () => {
     edge.library.close()
     keys.close()
+    deployed.close()
     edge.wheel.close()
     edge.watch.close()
     edge.stalls.close()
@@ -105,7 +108,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
       const answer = (body: Uint8Array) =>
         exchange.mount === null || route.groups.length === 0
           ? answers[route.answer](exchange, route, body)
-          : inDeployment(edge.deployed, exchange, route, () => answers[route.answer](exchange, route, body))
+          : inDeployment(deployed, exchange, route, () => answers[route.answer](exchange, route, body))
       if (exchange.isLoopback) return answer(body)
       const admitted = edge.guard.admit(exchange, route, body)
       if (admitted instanceof Promise) return admitted.then(body => (body === null ? undefined : answer(body)))

@@ -1,6 +1,6 @@
 /**
- * Decides about the caller of every route but the public ones and the control plane: the `auth` of the built-in
- * application, else a built-in key, else the server is open. Only this sets the identity and the filters of a call.
+ * Decides about the caller of every route but the public ones and the control plane: the `auth` of the application, else a
+ * built-in key, else the server is open. Only this sets the identity and the filters of a call.
  */
 import type { AuthEvent } from '../schemas/auth/auth.js'
 import { allows, type Scope, scopesFor } from '../schemas/auth/keys.js'
@@ -32,8 +32,10 @@ export interface SocketPass {
 
 interface Options {
   config: Config
-  /** Null: the application has no `auth`. */
+  /** Null: the built-in application has no `auth`. */
   check: Check | null
+  /** Rejects for a deployment that is unknown or does not serve. */
+  deployed: { find(exchange: Exchange): Promise<{ check: Check | null }> }
   keys: Keys
   penalty: Penalty
 }
@@ -50,13 +52,36 @@ const CHALLENGE = { 'WWW-Authenticate': 'Bearer' }
 /** The events of a command on a WebSocket. */
 const COMMAND: readonly AuthEvent[] = ['threads:create_run', 'assistants:read', 'threads:read']
 
-export function openGuard({ config, check, keys, penalty }: Options): Guard {
+export function openGuard({ config, check, deployed, keys, penalty }: Options): Guard {
   // What no `auth` guards is closed where others than this machine can reach it.
   const needsKey = config.require_keys || (check !== null && !isLoopback(config.host) && !config.insecure)
-  const byApplication = ({ mount }: Exchange) => mount === null && check !== null
 
-  async function ofApplication(exchange: Exchange, { auth }: Route, body: Uint8Array): Promise<Uint8Array | null> {
-    const answer = await check!(askedOf(exchange), auth as readonly AuthEvent[], body)
+  /** The `auth` that decides about the request; null: none, or it is not known because the deployment is not. */
+  const checkOf = (exchange: Exchange): Check | null | Promise<Check | null> =>
+    exchange.mount === null
+      ? check
+      : deployed.find(exchange).then(
+          found => found.check,
+          error => {
+            // A caller without a key does not learn which deployments exist; the others are told later.
+            if (needsKey) return null
+            throw error
+          },
+        )
+
+  function decide(exchange: Exchange, route: Route, body: Uint8Array, check: Check | null) {
+    if (check !== null) return ofApplication(check, exchange, route, body)
+    if (!needsKey) return body
+    return exchange.received.key === '' ? refused(exchange, 401, NO_KEY, CHALLENGE) : ofKey(exchange, route, body)
+  }
+
+  async function ofApplication(
+    check: Check,
+    exchange: Exchange,
+    { auth }: Route,
+    body: Uint8Array,
+  ): Promise<Uint8Array | null> {
+    const answer = await check(askedOf(exchange), auth as readonly AuthEvent[], body)
     if (exchange.over) return null
     if ('refused' in answer) return refuse(exchange, answer)
     exchange.caller = answer.head
@@ -81,14 +106,17 @@ export function openGuard({ config, check, keys, penalty }: Options): Guard {
 
   return {
     refuses(exchange, { auth }) {
-      if (typeof auth === 'string' || byApplication(exchange) || !needsKey || exchange.received.key !== '') return false
+      if (typeof auth === 'string' || !needsKey || exchange.received.key !== '') return false
+      // The `auth` of a deployment is known only when a worker was asked.
+      if (exchange.mount !== null || check !== null) return false
       exchange.refuse('unauthorized', NO_KEY, CHALLENGE)
       return true
     },
     admit(exchange, route, body) {
       if (typeof route.auth === 'string') return body
-      if (byApplication(exchange)) return ofApplication(exchange, route, body)
-      return needsKey ? ofKey(exchange, route, body) : body
+      const found = checkOf(exchange)
+      if (!(found instanceof Promise)) return decide(exchange, route, body, found)
+      return found.then(check => (exchange.over ? null : decide(exchange, route, body, check)))
     },
     passOf(exchange) {
       const { key, caller } = exchange
@@ -101,10 +129,12 @@ export function openGuard({ config, check, keys, penalty }: Options): Guard {
           },
           hold: end => key.openStream(end),
         }
-      const asked = byApplication(exchange) ? askedOf(exchange) : null
+      const asked = exchange.mount === null && check === null ? null : askedOf(exchange)
       return {
         async command(body) {
-          return asked === null ? { head, body } : check!(asked, COMMAND, body)
+          // Another revision of a deployment has another `auth`.
+          const by = asked === null ? null : await checkOf(exchange)
+          return by === null || asked === null ? { head, body } : by(asked, COMMAND, body)
         },
         hold: () => () => {},
       }

@@ -9,6 +9,7 @@ import { chmodSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import type { Tracer } from '../bus/trace.js'
 import { LOOPBACK } from '../schemas/app-host.js'
+import { BUILT_IN_APP } from '../schemas/ids.js'
 import { isLoopback } from '../schemas/loopback.js'
 import type { AppRoutes } from './app/host.js'
 import { forward } from './app/proxy.js'
@@ -45,7 +46,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   if (!isLoopback(config.host) && !config.insecure && !isClosed) throw new Error(openBind(config.host))
   const policy = openPolicy(config, edge.application?.http ?? null, { isClosed, keepsHeaders: edge.appHost !== null })
   const { cors } = policy
-  const policies = { own: policy, deployed: openDeployedPolicy(config, policy, { isClosed, keepsHeaders: hasAuth }) }
+  const policies = { own: policy, deployed: openDeployedPolicy(config, policy, { isClosed, keepsHeaders: true }) }
   /** Of a deployment that was not asked for: what the settings of the server say. */
   const unknown = openPolicy(config, null)
   const routes = ROUTES.filter(route => !route.test || config.test)
@@ -224,8 +225,9 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
         edge.open.add(exchange)
         exchange.onOver = () => edge.open.delete(exchange)
         exchange.onRefused = refused
-        exchange.isLoopback = exchange.received.all.some(([name]) => name === LOOPBACK)
-        if (exchange.isLoopback) exchange.caller = { checked: true }
+        // The code of an application has no rights in another one.
+        exchange.isLoopback = exchange.mount === null && exchange.received.all.some(([name]) => name === LOOPBACK)
+        if (exchange.isLoopback) exchange.caller = { checked: BUILT_IN_APP }
         onRequest(exchange, true)
       } catch (error) {
         failed(exchange, error)

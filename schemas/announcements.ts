@@ -1,5 +1,6 @@
 /** Announcements of graph workers to resource workers, and their notifications among resource workers. */
 import typia, { type tags } from 'typia'
+import type { AppHostSettings } from './app-host.js'
 import type { HttpConfig } from './application.js'
 import type { ItemIndexConfig, ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'
@@ -19,6 +20,8 @@ export interface Registration {
   failed?: { graph_id: string; error: string }[]
   /** It brings its own `auth`: calls of clients must have passed it. */
   auth?: boolean
+  /** What runs in the app host beside this graph worker; null or absent: there is none. */
+  app_host?: AppHostSettings | null
   /** Default time to live of its threads; null or absent: unlimited. */
   ttl?: TtlDefaults | null
   /** Default time to live of its items; null or absent: unlimited. */

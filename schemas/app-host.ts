@@ -3,6 +3,7 @@
  * `http.app` and `store.index.embed` of langgraph.json. Frames carry them (workers/pipe.ts: `call` and `called`).
  */
 import typia from 'typia'
+import type { AuthConfig } from './application.js'
 import type { AuthUser, CheckAnswer, CheckAsk } from './auth/auth.js'
 
 /** The greeting of an app host: what the application brings. */
@@ -13,6 +14,12 @@ export interface AppHello {
   embed: boolean
   /** The beginnings of the paths that `http.app` may handle; null without one. */
   http: string[] | null
+}
+
+/** What an edge needs to know of the app host of a deployment, which runs beside its graph workers. */
+export interface AppHostSettings {
+  /** `auth` of langgraph.json; null: it has none. */
+  auth: AuthConfig | null
 }
 
 /** What an app host loads; the rest of the application is left out. */

@@ -159,7 +159,7 @@ export const settingsOf = (
   { auth, ttl, item_ttl, index, http, webhooks }: AppConfig,
   env: { readonly [name: string]: string | undefined },
 ) => ({
-  auth: auth !== null,
+  auth,
   ttl,
   item_ttl,
   item_index: index,
@@ -170,6 +170,12 @@ export const settingsOf = (
     disabled: http.disabled.includes('webhooks'),
   } satisfies WebhookSettings,
 })
+
+/** The sentence for an `auth` that is not run; null for any other. */
+export const refusalOfAuth = (path: string, auth: AuthConfig | null): string | null =>
+  auth !== null && /\.py(:|$)/.test(auth.path)
+    ? `${path}: auth.path names a Python file; Weft runs an "auth" in JavaScript or TypeScript only, and does not serve the application without it`
+    : null
 
 /** Sections that must not be missing in silence: without them the application is less guarded than its author wrote. */
 const NOT_SERVED = ['encryption']

@@ -3,6 +3,7 @@
  * own processes; user bytes travel in the body.
  */
 import typia from 'typia'
+import type { AppHostSettings } from './app-host.js'
 import type { HttpConfig } from './application.js'
 import type { AuthUser, Filters } from './auth/auth.js'
 import type { RunMode, RunStatus, RunView } from './runs.js'
@@ -16,13 +17,13 @@ export interface CallHead {
   identity?: AuthUser | null
   /** What authorization handlers returned, by event; absent: there are none. Set by the edge only. */
   filters?: Filters
-  /** The deployment that the client addressed, by the slug of the path or by its id; absent: the built-in application. */
-  /** The request passed the `auth` of its application. Set by the edge only. */
-  checked?: true
-  /** It did not, although the application has one; set by the worker. */
+  /** The application whose `auth` the request passed. Set by the edge only. */
+  checked?: string
+  /** It passed none, although its application has one; set by the worker. */
   unchecked?: true
   /** The key of the caller, when it limits how many runs are pending or running. */
   key?: { id: string; running_runs: number }
+  /** The deployment that the client addressed, by the slug of the path or by its id; absent: the built-in application. */
   deployment?: { slug: string } | { id: string }
   /** The application that the call is for, resolved from `deployment` by the worker. Read with `appOf`. */
   app?: string
@@ -146,6 +147,11 @@ export interface Disconnect {
 
 /** Answer of rpc.system.info: what executes the graphs of an application. */
 export interface AppInfo {
+  app: string
+  /** Of the active revision of a deployment; null: unknown. */
+  pool: string | null
+  /** What runs beside the graph workers of that pool; null: nothing. */
+  app_host: AppHostSettings | null
   /** The version of `@langchain/langgraph`; null: no graph worker has announced it yet. */
   langgraph_version: string | null
   /** `http` of langgraph.json of the active revision of a deployment; null or absent: the defaults. */

@@ -2,7 +2,7 @@
 
 import typia from 'typia'
 import type { LibraryVersion } from './announcements.js'
-import type { HttpConfig } from './application.js'
+import type { AuthConfig, HttpConfig } from './application.js'
 import type { AuthUser } from './auth/auth.js'
 import type { Checkpoint } from './checkpoints.js'
 import type { ItemIndexConfig, ItemTtlDefaults } from './items.js'
@@ -26,8 +26,8 @@ export interface Hello {
   }[]
   /** The version of `@langchain/langgraph` that runs the graphs. */
   library?: LibraryVersion
-  /** langgraph.json has `auth`: the application must not be served without it. */
-  auth?: boolean
+  /** `auth` of langgraph.json: the application must not be served without it. */
+  auth?: AuthConfig | null
   /** `checkpointer.ttl` of langgraph.json. */
   ttl?: TtlDefaults | null
   /** `store.ttl` of langgraph.json. */

@@ -1,11 +1,11 @@
 /**
- * Authentication and authorization by the `auth` of the built-in application (API: assistants-crons-store 6): one question
- * to its app host per request. It fails closed: a request passes only with an answer that says so.
+ * Authentication and authorization by the `auth` of an application (API: assistants-crons-store 6): one question to its
+ * app host per request. It fails closed: a request passes only with an answer that says so.
  */
 import type { AuthConfig } from '../../schemas/application.js'
 import type { AuthEvent, AuthUser, CheckAsk } from '../../schemas/auth/auth.js'
 import type { CallHead } from '../../schemas/calls.js'
-import type { EdgeAppHost } from './host.js'
+import type { Ask } from './ask.js'
 
 /** The subject of a check: a request, or a command of a WebSocket with the request that opened it. */
 export type Asked = Omit<CheckAsk, 'events'>
@@ -23,8 +23,15 @@ export interface Refused {
 /** Rejects with a WeftError when the app host gives no answer. */
 export type Check = (asked: Asked, events: readonly AuthEvent[], body: Uint8Array) => Promise<Passed | Refused>
 
-/** `studio`: requests of LangGraph Studio pass without `authenticate`; handlers still decide. */
-export function openCheck(host: EdgeAppHost, auth: AuthConfig, { studio }: { studio: boolean }): Check {
+interface Options {
+  /** The application whose `auth` it is. */
+  app: string
+  auth: AuthConfig
+  /** Requests of LangGraph Studio pass without `authenticate`; handlers still decide. */
+  studio: boolean
+}
+
+export function openCheck(ask: Ask, { app, auth, studio }: Options): Check {
   const users = openUsers(auth.cache)
   const isStudio = (asked: Asked) =>
     studio && !auth.disable_studio_auth && headerOf(asked, 'x-auth-scheme') === 'langsmith'
@@ -32,14 +39,14 @@ export function openCheck(host: EdgeAppHost, auth: AuthConfig, { studio }: { stu
     const key = users.keyOf(asked)
     const user = isStudio(asked) ? STUDIO_USER : users.get(key)
     const call = { ...asked, events, ...(user === undefined ? {} : { user }) }
-    const { answer, body: changed } = await host.check(call, body)
+    const { answer, body: changed } = await ask(call, body)
     if ('refused' in answer) return answer
     const { passed } = answer
     // Without `authenticate` there is no user, and no handler runs.
-    if (passed.user === null) return { head: { checked: true }, query: asked.query, body }
+    if (passed.user === null) return { head: { checked: app }, query: asked.query, body }
     if (user === undefined) users.set(key, passed.user)
     return {
-      head: { checked: true, identity: passed.user, filters: passed.filters },
+      head: { checked: app, identity: passed.user, filters: passed.filters },
       query: passed.query ?? asked.query,
       body: passed.body ? changed : body,
     }

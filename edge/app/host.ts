@@ -7,21 +7,16 @@ import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Log } from '../../bus/log.js'
-import { APP_SOCKET, type AppPart, type CheckCall, EDGE_SOCKET, validateCheckAnswer } from '../../schemas/app-host.js'
-import type { AppConfig } from '../../schemas/application.js'
-import type { CheckAnswer } from '../../schemas/auth/auth.js'
+import { APP_SOCKET, type AppPart, EDGE_SOCKET } from '../../schemas/app-host.js'
+import { type AppConfig, refusalOfAuth } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
-import { fail } from '../../schemas/errors.js'
-import { unpack } from '../../schemas/packed.js'
-import { type AppHost, openAppHost } from '../../workers/child/app-host.js'
+import { openAppHost } from '../../workers/child/app-host.js'
 import { findHostNode, findHostUser } from '../../workers/child/process.js'
+import { type Ask, readAnswer } from './ask.js'
 
 export interface EdgeAppHost {
-  /**
-   * Asks the `auth` of the application about one request; `body` is the new body where a handler changed it. Rejects with
-   * `unavailable` while the app host is being started, and with `internal` for an answer that is none.
-   */
-  check(call: Omit<CheckCall, 'verb'>, body: Uint8Array): Promise<{ answer: CheckAnswer; body: Uint8Array }>
+  /** Asks the `auth` of the application. */
+  check: Ask
   /** Null: the application has no `http.app`. */
   http: AppRoutes | null
   stop(): Promise<void>
@@ -46,10 +41,8 @@ interface Options {
 
 /** Null when the application brings nothing that an edge runs. Throws an Error with one sentence when it cannot be loaded. */
 export async function startEdgeAppHost({ config, application, log }: Options): Promise<EdgeAppHost | null> {
-  if (application.auth !== null && /\.py(:|$)/.test(application.auth.path))
-    throw new Error(
-      `${application.path}: auth.path names a Python file; Weft runs an "auth" in JavaScript or TypeScript only, and does not serve the application without it`,
-    )
+  const refusal = refusalOfAuth(application.path, application.auth)
+  if (refusal !== null) throw new Error(refusal)
   const hasHttp = application.http.app !== null
   const parts: AppPart[] = [
     ...(application.auth === null ? [] : ['auth' as const]),
@@ -86,17 +79,9 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
           edgeSocket: join(sockets, EDGE_SOCKET),
           isReady: host.isReady,
         }
-  return { check: (call, body) => check(host, call, body), http, stop }
-}
-
-async function check(host: AppHost, call: Omit<CheckCall, 'verb'>, request: Uint8Array) {
-  const bytes = await host.call({ verb: 'check', ...call }, request)
-  try {
-    const { head, rest: body } = unpack(bytes)
-    const checked = validateCheckAnswer(head)
-    if (checked.success) return { answer: checked.data, body }
-  } catch {
-    // Code of the application runs there: the bytes may be anything.
+  return {
+    check: async (call, body) => readAnswer(await host.call({ verb: 'check', ...call }, body)),
+    http,
+    stop,
   }
-  throw fail('internal', 'The authentication of the application gave an answer that cannot be read')
 }

@@ -24,9 +24,19 @@ const calls = (noun: string, ...verbs: string[]) =>
 /** Orders, and the secrets that come with them: for deploy workers alone. */
 const DEPLOYER = calls('deployments', 'claim', 'renew', 'advance', 'log', 'active', 'env')
 
+/** The questions of edges that the app host beside a graph worker answers. */
+const APP_HOST = ['host.*.check', 'host.*.check.*']
+
 export const RIGHTS: { [role in Role]: Rights } = {
   edge: {
-    publish: ['rpc.>', 'ctl.run.*', 'event.metrics.asked', '$JS.API.DIRECT.GET.EVENTS', '_INBOX_resources.>'],
+    publish: [
+      'rpc.>',
+      ...APP_HOST,
+      'ctl.run.*',
+      'event.metrics.asked',
+      '$JS.API.DIRECT.GET.EVENTS',
+      '_INBOX_resources.>',
+    ],
     never: [...DEPLOYER, ...calls('assistants', 'register', 'retire'), ...calls('keys', 'create', 'list', 'revoke')],
     subscribe: ['_INBOX_edge.>', 'live.*', 'end.*', 'event.>'],
   },

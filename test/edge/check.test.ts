@@ -1,7 +1,7 @@
 /** What the edge asks the app host about a request, and when it knows the user already. */
 import t from 'tap'
+import type { Ask } from '../../edge/app/ask.js'
 import { type Asked, openCheck } from '../../edge/app/check.js'
-import type { EdgeAppHost } from '../../edge/app/host.js'
 import type { CheckCall } from '../../schemas/app-host.js'
 import type { AuthUser, CheckAnswer } from '../../schemas/auth/auth.js'
 
@@ -16,19 +16,15 @@ const NOTHING = new Uint8Array(0)
 /** An app host that identifies everybody by a header, and notes what it was asked. */
 function host(answer?: (call: Omit<CheckCall, 'verb'>) => CheckAnswer) {
   const calls: Omit<CheckCall, 'verb'>[] = []
-  const appHost: EdgeAppHost = {
-    async check(call) {
-      calls.push(call)
-      const named = call.user ?? user(call.headers.find(([name]) => name === 'authorization')?.[1] ?? 'nobody')
-      return {
-        answer: answer?.(call) ?? { passed: { user: named, filters: { 'threads:read': null } } },
-        body: Buffer.from('changed'),
-      }
-    },
-    http: null,
-    stop: async () => {},
+  const ask: Ask = async call => {
+    calls.push(call)
+    const named = call.user ?? user(call.headers.find(([name]) => name === 'authorization')?.[1] ?? 'nobody')
+    return {
+      answer: answer?.(call) ?? { passed: { user: named, filters: { 'threads:read': null } } },
+      body: Buffer.from('changed'),
+    }
   }
-  return { appHost, calls }
+  return { ask, calls }
 }
 const asked = (headers: { [name: string]: string }): Asked => ({
   method: 'GET',
@@ -40,11 +36,11 @@ const asked = (headers: { [name: string]: string }): Asked => ({
 const AUTH = { path: './auth.ts:auth' }
 
 t.test('every request is authenticated without a cache', async t => {
-  const { appHost, calls } = host()
-  const check = openCheck(appHost, AUTH, { studio: false })
+  const { ask, calls } = host()
+  const check = openCheck(ask, { app: 'd', auth: AUTH, studio: false })
   for (let i = 0; i < 2; i++)
     t.match(await check(asked({ authorization: 'ada' }), ['threads:read'], NOTHING), {
-      head: { checked: true, identity: { identity: 'ada' }, filters: { 'threads:read': null } },
+      head: { checked: 'd', identity: { identity: 'ada' }, filters: { 'threads:read': null } },
       query: 'a=b',
     })
   t.same(
@@ -54,9 +50,9 @@ t.test('every request is authenticated without a cache', async t => {
 })
 
 t.test('with a cache a user is known by the named headers, for a while, but handlers are asked each time', async t => {
-  const { appHost, calls } = host()
+  const { ask, calls } = host()
   const cache = { cache_keys: ['Authorization'], ttl_seconds: 0.05, max_size: 2 }
-  const check = openCheck(appHost, { ...AUTH, cache }, { studio: false })
+  const check = openCheck(ask, { app: 'd', auth: { ...AUTH, cache }, studio: false })
   const as = async (name: string) => {
     await check(asked({ authorization: name, 'x-other': `${Math.random()}` }), [], NOTHING)
     return calls.at(-1)!.user?.identity
@@ -76,8 +72,8 @@ t.test('with a cache a user is known by the named headers, for a while, but hand
 })
 
 t.test('a refusal is passed on and not remembered', async t => {
-  const { appHost, calls } = host(() => ({ refused: { status: 401, detail: 'no' } }))
-  const check = openCheck(appHost, { ...AUTH, cache: {} }, { studio: false })
+  const { ask, calls } = host(() => ({ refused: { status: 401, detail: 'no' } }))
+  const check = openCheck(ask, { app: 'd', auth: { ...AUTH, cache: {} }, studio: false })
   for (let i = 0; i < 2; i++)
     t.same(await check(asked({ authorization: 'ada' }), [], NOTHING), { refused: { status: 401, detail: 'no' } })
   t.same(
@@ -89,9 +85,9 @@ t.test('a refusal is passed on and not remembered', async t => {
 t.test('Studio passes without authentication only where the server and the application allow it', async t => {
   const headers = { 'x-auth-scheme': 'langsmith', authorization: 'ada' }
   const identityWith = async (studio: boolean, disable_studio_auth?: boolean) => {
-    const { appHost } = host()
+    const { ask } = host()
     const auth = disable_studio_auth === undefined ? AUTH : { ...AUTH, disable_studio_auth }
-    const passed = await openCheck(appHost, auth, { studio })(asked(headers), [], NOTHING)
+    const passed = await openCheck(ask, { app: 'd', auth, studio })(asked(headers), [], NOTHING)
     return 'head' in passed ? passed.head.identity : null
   }
   t.match(await identityWith(true), { identity: 'langgraph-studio-user', kind: 'StudioUser', permissions: [] })
@@ -100,16 +96,16 @@ t.test('Studio passes without authentication only where the server and the appli
 })
 
 t.test('a changed body and query take the place of those of the client', async t => {
-  const { appHost } = host(() => ({ passed: { user: user('ada'), filters: {}, query: 'c=d', body: true } }))
-  const passed = await openCheck(appHost, AUTH, { studio: false })(asked({}), [], Buffer.from('sent'))
+  const { ask } = host(() => ({ passed: { user: user('ada'), filters: {}, query: 'c=d', body: true } }))
+  const passed = await openCheck(ask, { app: 'd', auth: AUTH, studio: false })(asked({}), [], Buffer.from('sent'))
   t.match(passed, { query: 'c=d' })
   t.equal('body' in passed && Buffer.from(passed.body).toString(), 'changed')
 })
 
 t.test('an application without authenticate passes everybody, without an identity and without filters', async t => {
-  const { appHost } = host(() => ({ passed: { user: null, filters: {} } }))
-  t.same(await openCheck(appHost, AUTH, { studio: false })(asked({}), ['threads:read'], NOTHING), {
-    head: { checked: true },
+  const { ask } = host(() => ({ passed: { user: null, filters: {} } }))
+  t.same(await openCheck(ask, { app: 'd', auth: AUTH, studio: false })(asked({}), ['threads:read'], NOTHING), {
+    head: { checked: 'd' },
     query: 'a=b',
     body: NOTHING,
   })

@@ -36,7 +36,7 @@ t.test('an invalid file is reported in one sentence', async t => {
   t.match(await sentence({}), /names no graphs: "graphs" must map a name to "file:export"\.$/)
   t.match(await sentence({ graphs: {} }), /names no graphs/)
   const guarded = application({ graphs: { a: './a.mjs:a' }, auth: { path: './auth.mjs:auth' } })
-  t.match((await loadApplication(guarded)).hello, { error: null, auth: true })
+  t.match((await loadApplication(guarded)).hello, { error: null, auth: { path: './auth.mjs:auth' } })
   const withTtl = (ttl: unknown) => ({ graphs: { a: './a.mjs:a' }, checkpointer: { ttl } })
   t.match(await sentence(withTtl({ default_ttl: 0 })), /checkpointer\.ttl\.default_ttl must be .*number/)
   t.match(await sentence(withTtl({ strategy: 'x' })), /checkpointer\.ttl\.strategy must be .*keep_latest/)

@@ -20,7 +20,7 @@ t.test('a caller cannot choose the application of its call', async t => {
 
 t.test('a worker cannot announce the graphs of a deployment without its revision', async t => {
   const { all } = await stage(t, 1)
-  const deps = { ...all[0]!, apps: openApps(findServed(all[0]!.store)) }
+  const deps = { ...all[0]!, apps: openApps(findServed(all[0]!.store, all[0]!.appHosts)) }
   const { id } = await createDeployment(deps, github('taken'))
   const graphs = [{ graph_id: 'agent' }]
   await t.rejects(register({ app: id, pool: 'attacker', graphs }, deps), {
@@ -43,7 +43,14 @@ t.test('the LangGraph version of an application is that of its pool; all resourc
   t.equal(await one.apps.libraryOf('named'), '1.7.3')
   await until(async () => (await other.apps.libraryOf('named')) === '1.7.3')
 
-  const served = { deployment_id: 'd', slug: 'd', state: 'serving', pool: 'new', graphs: ['agent'] } as const
+  const served = {
+    deployment_id: 'd',
+    slug: 'd',
+    state: 'serving',
+    pool: 'new',
+    graphs: ['agent'],
+    app_host: null,
+  } as const
   const deployed: Deps = { ...one, apps: openApps(async () => served) }
   await register({ app: 'd', revision: 'r2', pool: 'new', graphs, library: '1.5.3' }, deployed)
   await register({ app: 'd', revision: 'r1', pool: 'old', graphs, library: '0.2.20' }, deployed)

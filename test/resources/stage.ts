@@ -66,6 +66,7 @@ export async function stage(
       ttls: openTtls(store),
       itemTtls: openPoolSettings(store, 'item_ttl'),
       http: openPoolSettings(store, 'app_http'),
+      appHosts: openPoolSettings(store, 'app_host'),
       webhooks: openAppWebhooks(store, openRing('a key of a test that is long')),
       itemIndexes: openPoolSettings(store, 'item_index'),
       rankings: openRankings(store),

@@ -9,7 +9,7 @@ import type { Lifecycle } from '../../bus/lifecycle.js'
 import type { Log } from '../../bus/log.js'
 import { answerMetrics } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
-import { bytesHandler, jsonHandler, serve } from '../../bus/serve.js'
+import { bytesHandler, type Handler, jsonHandler, serve } from '../../bus/serve.js'
 import { openTracer } from '../../bus/trace.js'
 import type { Registration } from '../../schemas/announcements.js'
 import { type EmbedCall, validateEmbedCall } from '../../schemas/app-host.js'
@@ -22,6 +22,7 @@ import { findHostNode, findHostUser } from '../child/process.js'
 import { findPython } from '../child/python.js'
 import { inheritedEnv } from '../child/start.js'
 import { watchAppFiles } from './app-files.js'
+import { startAppHost } from './app-host.js'
 import { openDescriber } from './describer.js'
 import { openEmbedder } from './embedder.js'
 import { callIn } from './host-calls.js'
@@ -90,10 +91,6 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   life.push({ name: 'supervisor', quiet: () => supervisor.quiet(), stop: ms => supervisor.stop(ms) })
   const hello = await hosts.hello
   if (hello.error !== null) throw new Error(hello.error)
-  if (hello.auth && config.app_id !== BUILT_IN_APP)
-    throw new Error(
-      `${app} names an "auth", which only the application of an edge can have: ${config.app_id} is not served`,
-    )
   for (const note of hello.notes ?? []) link.log.warn(note)
   for (const graph of hello.graphs)
     if (graph.error !== null)
@@ -104,6 +101,9 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const graphs = loaded.map(({ graph_id, description, config = {}, context = {} }) => {
     return { graph_id, description, config, context }
   })
+  // That of the built-in application runs beside the edge.
+  const appHost = config.app_id === BUILT_IN_APP ? null : await startAppHost(child, hello)
+  if (appHost !== null) life.push({ name: 'app host', stop: () => appHost.stop() })
   const revision = deployed === undefined ? {} : { revision: deployed.revision }
   const registration: Registration = {
     app: config.app_id,
@@ -111,7 +111,8 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     pool,
     graphs,
     ...(hello.library === undefined ? {} : { library: hello.library }),
-    auth: hello.auth ?? false,
+    auth: hello.auth != null,
+    app_host: appHost?.settings ?? null,
     failed: hello.graphs.flatMap(({ graph_id, error }) => (error === null ? [] : [{ graph_id, error }])),
     ttl: hello.ttl ?? null,
     item_ttl: hello.item_ttl ?? null,
@@ -148,9 +149,13 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   })
   const onThreads = { state: call, history: call, update: call }
   const onGraphs = { draw: describe, schemas: describe, subgraphs: describe }
+  const onApp: { [verb: string]: Handler } =
+    appHost === null ? {} : { check: bytesHandler(async bytes => ({ body: await appHost.check(bytes) })) }
   // A question about a graph, and the embedder, have dedicated processes.
-  const isReady = (verb: string) => !(verb in onThreads) || hosts.canAnswer()
-  const served = serve(link, `host.${pool}`, 'graphs', { ...onThreads, ...onGraphs, embed }, { isReady })
+  const isReady = (verb: string) =>
+    verb in onThreads ? hosts.canAnswer() : !(verb in onApp) || (appHost?.isReady() ?? false)
+  const handlers = { ...onThreads, ...onGraphs, ...onApp, embed }
+  const served = serve(link, `host.${pool}`, 'graphs', handlers, { isReady })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
   link.figures.onRead(() => {
     const { jobs, redelivered } = supervisor.jobs()

@@ -4,6 +4,7 @@
  * when one changes.
  */
 import type { Handler } from '../../bus/serve.js'
+import type { AppHostSettings } from '../../schemas/app-host.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
@@ -17,6 +18,8 @@ export interface Served {
   /** Of the active revision. */
   pool: string | null
   graphs: readonly string[]
+  /** Of the active revision; null: it has none. */
+  app_host: AppHostSettings | null
 }
 
 /** Reads the deployment of this slug or id from the store; null when there is none. */
@@ -28,7 +31,10 @@ export interface PoolAnnouncement {
 }
 
 export interface Apps {
-  /** The head with `app` filled in. Throws not_found, unavailable (being deployed) or conflict (API: control-plane 12). */
+  /**
+   * The head with `app` filled in, and marked `unchecked` when the application brings an `auth` that the call did not
+   * pass. Throws not_found, unavailable (being deployed) or conflict (API: control-plane 12).
+   */
   resolve(head: CallHead): CallHead | Promise<CallHead>
   /** The pool of new runs of the graph; null when the application has no such graph. */
   poolOf(app: string, graph_id: string): Promise<string | null>
@@ -45,8 +51,8 @@ export interface Apps {
   setLibrary(app: string, pool: string, version: string): void
   /** Whether the graphs of the pool are of an application that brings its own `auth`. */
   setGuarded(app: string, pool: string, guarded: boolean): void
-  /** Calls of clients for this application must have passed its `auth`. */
-  isGuarded(app: string): boolean
+  /** The active revision of a deployment; null for another application. */
+  deploymentOf(app: string): Promise<Served | null>
   /** That version, of the active revision for a deployment; null: no graph worker has announced it yet. */
   libraryOf(app: string): Promise<string | null>
   /** Whether a graph worker can run its graphs. */
@@ -61,6 +67,10 @@ export interface Apps {
 
 /** The application of a call, as its handler resolved it. */
 export const appOf = ({ app }: CallHead): string => app ?? BUILT_IN_APP
+
+/** `isGuarded`: the application brings an `auth`, which calls of clients must have passed; that of no other counts. */
+const marked = (head: CallHead, isGuarded: boolean): CallHead =>
+  (head.checked === undefined ? !isGuarded : head.checked === appOf(head)) ? head : { ...head, unchecked: true }
 
 const CACHE_MS = 5_000
 /** Versions kept per application: one pool per revision of a deployment. */
@@ -94,7 +104,7 @@ export function openApps(find: FindServed): Apps {
     const name = 'slug' in wanted ? wanted.slug : wanted.id
     const served = await findCached('slug' in wanted ? `/${name}` : name, wanted)
     if (served === null) {
-      if (name !== BUILT_IN_APP && announced.has(name)) return { ...head, app: name }
+      if (name !== BUILT_IN_APP && announced.has(name)) return marked({ ...head, app: name }, guarded.has(name))
       throw fail('not_found', `Deployment ${name} not found`)
     }
     if (served.state === 'deploying')
@@ -102,7 +112,7 @@ export function openApps(find: FindServed): Apps {
     if (served.state === 'failed')
       throw fail('conflict', `Deployment ${name} has no active revision: none could be deployed so far`)
     if (served.state === 'deleting') throw fail('conflict', `Deployment ${name} is being deleted`)
-    return { ...head, app: served.deployment_id }
+    return marked({ ...head, app: served.deployment_id }, served.app_host?.auth != null)
   }
 
   return {
@@ -110,7 +120,8 @@ export function openApps(find: FindServed): Apps {
       // A caller names a deployment; the application is resolved here only.
       const { app, ...own } = head
       const named = app === undefined ? head : own
-      return named.deployment === undefined ? named : resolveDeployment(named, named.deployment)
+      if (named.deployment !== undefined) return resolveDeployment(named, named.deployment)
+      return marked(named, guarded.has(BUILT_IN_APP))
     },
     isDeployment: async app => (await findCached(app, { id: app })) !== null,
     async poolOf(app, graph_id) {
@@ -147,7 +158,7 @@ export function openApps(find: FindServed): Apps {
       if (isGuarded) guarded.set(app, pools.add(pool))
       else if (pools.delete(pool) && pools.size === 0) guarded.delete(app)
     },
-    isGuarded: app => guarded.has(app),
+    deploymentOf: app => findCached(app, { id: app }),
     async libraryOf(app) {
       const pools = libraries.get(app) ?? new Map<string, string>()
       const active = app === BUILT_IN_APP ? null : (await findCached(app, { id: app }))?.pool
@@ -173,14 +184,9 @@ export const inApplication = (apps: Apps, handlers: { [verb: string]: Handler })
     Object.entries(handlers).map(([verb, { handle, ...rest }]) => {
       const resolved: Handler['handle'] = (value, context) => {
         const head = apps.resolve(context.head)
-        if (head instanceof Promise) return head.then(head => handle(value, { ...context, head: checked(apps, head) }))
-        const own = checked(apps, head)
-        return handle(value, own === context.head ? context : { ...context, head: own })
+        if (head instanceof Promise) return head.then(head => handle(value, { ...context, head }))
+        return handle(value, head === context.head ? context : { ...context, head })
       }
       return [verb, { ...rest, handle: resolved }]
     }),
   )
-
-/** The head, marked when its caller did not pass the `auth` that the application brings. */
-const checked = (apps: Apps, head: CallHead): CallHead =>
-  head.checked || !apps.isGuarded(appOf(head)) ? head : { ...head, unchecked: true }

@@ -5,6 +5,7 @@ import type { Link } from '../../bus/connect.js'
 import type { Mux } from '../../bus/mux.js'
 import type { StreamWatch } from '../../bus/stream-watch.js'
 import type { Tracer } from '../../bus/trace.js'
+import type { AppHostSettings } from '../../schemas/app-host.js'
 import type { HttpConfig } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
 import type { ItemIndex, ItemTtlDefaults } from '../../schemas/items.js'
@@ -31,6 +32,8 @@ export interface Deps {
   itemTtls: PoolSettings<ItemTtlDefaults>
   /** `http` of langgraph.json, for the edge. */
   http: PoolSettings<HttpConfig>
+  /** What runs beside graph workers, for the edge. */
+  appHosts: PoolSettings<AppHostSettings>
   webhooks: AppWebhooks
   itemIndexes: PoolSettings<ItemIndex>
   rankings: Rankings

@@ -8,6 +8,7 @@ import { type Handler, newLane, serve } from '../../bus/serve.js'
 import { watchStreams } from '../../bus/stream-watch.js'
 import { ensureStreams } from '../../bus/streams.js'
 import { openTracer } from '../../bus/trace.js'
+import type { AppHostSettings } from '../../schemas/app-host.js'
 import type { Config } from '../../schemas/config.js'
 import { event } from '../../schemas/subjects.js'
 import type { Store } from '../../store/port.js'
@@ -63,6 +64,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   const ring = await provedRing(config, store, link.log)
   const tracer = await openTracer(config, 'resources', link.log)
   if (tracer !== null) life.push({ name: 'traces', stop: () => tracer.close() })
+  const appHosts = openPoolSettings<AppHostSettings>(store, 'app_host')
   const deps: Deps = {
     config,
     store,
@@ -70,10 +72,11 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     mux,
     streams,
     caller,
-    apps: openApps(findServed(store)),
+    apps: openApps(findServed(store, appHosts)),
     ttls: openTtls(store),
     itemTtls: openPoolSettings(store, 'item_ttl'),
     http: openPoolSettings(store, 'app_http'),
+    appHosts,
     webhooks: openAppWebhooks(store, ring),
     itemIndexes: openPoolSettings(store, 'item_index'),
     rankings: openRankings(store),

@@ -2,6 +2,7 @@
 import { bytesHandler, jsonHandler } from '../../bus/serve.js'
 import type { AppInfo } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
+import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { type Truncate, validateTruncate } from '../../schemas/truncate.js'
 import { appOf } from './apps.js'
 import type { Deps } from './context.js'
@@ -17,7 +18,7 @@ export const system = (deps: Deps) => ({
   ...checks(deps),
 })
 
-const checks = ({ store, apps, http, alarms, streams }: Deps) => ({
+const checks = ({ store, apps, http, appHosts, alarms, streams }: Deps) => ({
   check: bytesHandler(async () => {
     await store.ping()
     return { body: '{"ok":true}' }
@@ -25,9 +26,15 @@ const checks = ({ store, apps, http, alarms, streams }: Deps) => ({
   /** What executes the graphs of the application. */
   info: bytesHandler(async (_, { head }) => {
     const app = appOf(head)
+    const served = app === BUILT_IN_APP ? null : await apps.deploymentOf(app)
+    // The default pool of an application that is no deployment has its name.
+    const pool = served === null ? app : served.pool
     const answer: AppInfo = {
+      app,
+      pool,
+      app_host: served === null ? await appHosts.get(app, app) : served.app_host,
       langgraph_version: await apps.libraryOf(app),
-      http: await http.get(app, await apps.poolFor(app, app)),
+      http: pool === null ? null : await http.get(app, pool),
     }
     return { body: JSON.stringify(answer) }
   }),

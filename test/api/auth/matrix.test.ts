@@ -3,9 +3,9 @@
  * table, so a new route is covered, or fails for want of a body.
  */
 import { request } from 'node:http'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { ROUTES, type Route } from '../../../edge/routes.js'
-import { startCluster } from '../../helpers/cluster.js'
+import { startCluster, startRoles } from '../../helpers/cluster.js'
 
 t.setTimeout(180_000)
 
@@ -17,13 +17,13 @@ interface Answer {
 /** One request; of an endless answer the head and the first bytes. */
 function send(url: string, method: string, path: string, user: string | null, body?: unknown): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(url)
+    const { hostname, port, pathname } = new URL(url)
     const text = body === undefined ? undefined : JSON.stringify(body)
     const headers = {
       ...(user === null ? {} : { authorization: `Bearer ${user}` }),
       ...(text === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
     }
-    const req = request({ hostname, port, path, method, headers, agent: false })
+    const req = request({ hostname, port, path: pathname.replace(/\/$/, '') + path, method, headers, agent: false })
     req.on('error', reject)
     req.on('response', res => {
       let answer = ''
@@ -105,7 +105,17 @@ const SEARCHES = /\/(search|count|prune|namespaces)$/
 t.test('what belongs to one user is closed to the others', async t => {
   const cluster = await startCluster({ app: 'test/apps/auth' })
   t.teardown(() => cluster.stop())
-  const { url } = cluster
+  await matrix(t, cluster.url)
+})
+
+t.test('also in an application beside the built-in one, whose auth runs where its graphs do', async t => {
+  const roles = await startRoles({ app: 'test/apps/basic' })
+  t.teardown(() => roles.stop())
+  await roles.add('graphs', ['--app', 'test/apps/auth', '--app-id', 'second'])
+  await matrix(t, `${roles.urls[0]}/deployments/second`)
+})
+
+async function matrix(t: Test, url: string): Promise<void> {
   const alice = async (method: string, path: string, body?: unknown) => {
     const answer = await send(url, method, path, 'alice', body)
     t.ok(answer.status < 300, `alice: ${method} ${path}: ${answer.status} ${answer.status < 300 ? '' : answer.text}`)
@@ -174,4 +184,4 @@ t.test('what belongs to one user is closed to the others', async t => {
       if (route.path.endsWith('/prune')) t.match(JSON.parse(other.text), { pruned_count: 0 })
     })
   }
-})
+}

@@ -1,7 +1,7 @@
 /** Reads the application's langgraph.json for a build (API: control-plane 11.2, assistants-crons-store 10). */
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
-import { readAppConfig } from '../../../schemas/application.js'
+import { readAppConfig, refusalOfAuth } from '../../../schemas/application.js'
 import { Fault } from '../fault.js'
 
 export interface Description {
@@ -23,7 +23,8 @@ export async function describe(tree: string, path: string): Promise<Description>
   try {
     // Files that it names are read by a host only, as another user.
     const { graphs, auth } = readAppConfig({ path: file, env: {}, read: path => (path === file ? text : null) })
-    if (auth !== null) throw new Error(`${file} names an "auth", which deployments cannot have yet`)
+    const refusal = refusalOfAuth(file, auth)
+    if (refusal !== null) throw new Error(refusal)
     const bad = graphs.find(graph => graph.error !== null)
     const python = graphs.find(({ language }) => language === 'python')
     if (python !== undefined)

@@ -20,6 +20,7 @@ export async function register(registration: Registration, deps: Deps) {
     failed = [],
     library,
     auth = false,
+    app_host,
     ttl,
     item_ttl,
     item_index,
@@ -33,6 +34,7 @@ export async function register(registration: Registration, deps: Deps) {
   await ttls.announce(app, pool, ttl ?? null)
   await itemTtls.announce(app, pool, item_ttl ?? null)
   await deps.http.announce(app, pool, http ?? null)
+  await deps.appHosts.announce(app, pool, app_host ?? null)
   await deps.webhooks.announce(app, pool, webhooks ?? null)
   await itemIndexes.announce(app, pool, item_index ? { ...item_index, pool } : null)
   await ensureConsumer(link, token('pool', pool))

@@ -11,6 +11,8 @@ export interface PoolSettings<Value> {
   of(app: string): Promise<Value[]>
   /** Those of one pool; null when it has none. */
   get(app: string, pool: string): Promise<Value | null>
+  /** As `get`, from the store and not from the cache. */
+  stored(app: string, pool: string): Promise<Value | null>
   /** Replaces the settings of a pool; null removes them. */
   announce(app: string, pool: string, value: Value | null): Promise<void>
 }
@@ -34,17 +36,25 @@ export function openPoolSettings<Value>(store: Store, kind: string): PoolSetting
     return values
   }
 
+  async function stored(app: string, pool: string): Promise<Value | null> {
+    const row = await store.records.get(kind, idOf(app, pool))
+    return row === null ? null : settingsOf(row)
+  }
+
   return {
     of: async app => [...(await read(app)).values()],
     get: async (app, pool) => (await read(app)).get(idOf(app, pool)) ?? null,
+    stored,
     async announce(app, pool, value) {
       const id = idOf(app, pool)
-      const stored = await store.records.get(kind, id)
-      if (isDeepStrictEqual(stored === null ? null : settingsOf(stored), value)) return
-      await store.apply([{ step: 'records.remove', kind, id, where: {} }])
-      if (value !== null) {
-        const row = newRecord(kind, id, { app, parent: app, body: JSON.stringify(value) })
-        await store.apply([{ step: 'records.insert', row }])
+      if (isDeepStrictEqual(await stored(app, pool), value)) return
+      if (value === null) await store.apply([{ step: 'records.remove', kind, id, where: {} }])
+      else {
+        // Never removed in between: without its settings a pool would be served as one that has none.
+        const body = JSON.stringify(value)
+        const row = newRecord(kind, id, { app, parent: app, body })
+        if ((await store.apply([{ step: 'records.insert', row }])) !== -1)
+          await store.apply([{ step: 'records.patch', kind, id, where: {}, set: { body, updated_at: row.updated_at } }])
       }
       cache.delete(app)
     },

@@ -1,0 +1,170 @@
+/** Deployments bring their own `auth`, which runs beside their graph workers. */
+import t from 'tap'
+import { startCluster } from '../helpers/cluster.js'
+import { controlOf, deployEnv } from './control.js'
+import { application, type Files, graphFile, makeRepository, sourcesFolder } from './repository.js'
+
+/** Users of one deployment: everybody owns what they make, and `wish` asks for what a test needs. */
+const authFile = (...users: string[]): string => `
+import { Auth, HTTPException } from '@langchain/langgraph-sdk/auth'
+const users = ${JSON.stringify(users)}
+export const auth = new Auth()
+  .authenticate(async request => {
+    const wish = request.headers.get('x-wish')
+    if (wish === 'exit') process.exit(3)
+    if (process.env.TOKEN !== 'of-the-deployment') throw new Error('the variables of the deployment are missing')
+    const name = request.headers.get('authorization')?.replace('Bearer ', '')
+    if (!users.includes(name)) throw new HTTPException(401, { message: 'Who are you?' })
+    return { identity: name, wish }
+  })
+  .on('*', ({ event, value, user }) => {
+    if (user.wish === 'deny ' + event) return false
+    if (value.metadata) value.metadata.owner = user.identity
+    return { owner: user.identity }
+  })
+`
+const guarded = (word: string, ...users: string[]): Files => ({
+  ...application(word),
+  'langgraph.json': JSON.stringify({
+    graphs: { agent: './graph.mjs:graph', who: './who.mjs:graph' },
+    auth: { path: './auth.mjs:auth', cache: { cache_keys: ['authorization', 'x-wish'], ttl_seconds: 60 } },
+  }),
+  'auth.mjs': authFile(...users),
+  'who.mjs': `
+import { Annotation, StateGraph } from '@langchain/langgraph'
+export const graph = new StateGraph(Annotation.Root({ who: Annotation() }))
+  .addNode('node', (_, config) => ({ who: config.configurable.langgraph_auth_user_id }))
+  .addEdge('__start__', 'node')
+  .compile()
+`,
+})
+const secrets = [{ name: 'TOKEN', value: 'of-the-deployment' }]
+
+t.setTimeout(240_000)
+t.test('deployments with an auth', async t => {
+  const { folder, remove } = sourcesFolder()
+  t.teardown(remove)
+  const cluster = await startCluster({ app: 'test/apps/basic', env: deployEnv(folder) })
+  t.teardown(() => cluster.stop())
+  const control = controlOf(cluster.url)
+  const one = makeRepository(folder, 'one', guarded('one', 'alice', 'bob'))
+  const other = makeRepository(folder, 'other', guarded('other', 'carol'))
+  const made = await Promise.all([
+    control.create('one', one.url, { secrets }),
+    control.create('other', other.url, { secrets }),
+  ])
+  await Promise.all(made.map(deployment => control.deployed(deployment)))
+  const [first, second] = made.map(deployment => control.urlOf(deployment)) as [string, string]
+
+  async function send(url: string, user: string | null, path: string, body?: object, wish?: string) {
+    const answer = await fetch(url + path, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        ...(user === null ? {} : { authorization: `Bearer ${user}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(wish === undefined ? {} : { 'x-wish': wish }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = (await answer.text()).trim()
+    const parsed = /^[[{]/.test(text) ? JSON.parse(text) : text
+    return { status: answer.status, retry: answer.headers.get('retry-after'), body: parsed }
+  }
+  const run = { assistant_id: 'agent', input: { text: 'hello' } }
+  const threadOf = async (url: string, user: string) =>
+    (await send(url, user, '/threads', { metadata: {} })).body.thread_id as string
+
+  await t.test('callers are who the auth of the deployment says, and see what it allows', async t => {
+    t.match(await send(first, null, '/threads', {}), { status: 401, body: { detail: 'Who are you?' } })
+    t.match(await send(first, 'alice', '/threads', {}, 'deny threads:create'), { status: 403 })
+    const thread_id = await threadOf(first, 'alice')
+    t.match(await send(first, 'alice', `/threads/${thread_id}`), {
+      status: 200,
+      body: { metadata: { owner: 'alice' } },
+    })
+    t.equal((await send(first, 'bob', `/threads/${thread_id}`)).status, 404)
+    t.same((await send(first, 'bob', '/threads/search', {})).body, [])
+    t.match(await send(first, 'alice', `/threads/${thread_id}/runs/wait`, run), { body: { answer: 'one hello' } })
+    t.equal((await send(first, 'bob', `/threads/${thread_id}/runs/wait`, run)).status, 404)
+    t.match(await send(first, 'alice', '/runs/wait', { assistant_id: 'who', input: {} }), { body: { who: 'alice' } })
+    t.match((await send(first, 'bob', '/runs/stream', run)).body, /one hello/)
+    t.equal((await send(first, null, '/runs/stream', run)).status, 401)
+    t.equal((await send(first, null, '/ok')).status, 200, 'probes are public')
+    const byId = (id: string, user: string) =>
+      fetch(`${cluster.url}/threads/${thread_id}`, {
+        headers: { 'x-deployment-id': id, authorization: `Bearer ${user}` },
+      })
+    t.equal((await byId(made[0]!.id, 'alice')).status, 200, 'the header names the deployment, too')
+    t.equal((await byId(made[0]!.id, 'bob')).status, 404)
+    t.equal((await byId(made[0]!.id, 'carol')).status, 401)
+  })
+
+  await t.test('the auth of one deployment is not that of another, nor of the built-in application', async t => {
+    const thread_id = await threadOf(first, 'alice')
+    t.equal((await send(second, 'alice', '/threads', {})).status, 401)
+    t.equal((await send(first, 'carol', '/threads', {})).status, 401)
+    t.equal((await send(second, 'carol', `/threads/${thread_id}`)).status, 404)
+    t.match(await send(second, 'carol', '/runs/wait', run), { body: { answer: 'other hello' } })
+    t.equal((await send(cluster.url, null, '/threads', {})).status, 200)
+  })
+
+  await t.test('while the app host is away nobody passes; then it is back', async t => {
+    const thread_id = await threadOf(first, 'alice')
+    t.match(await send(first, 'bob', '/threads', {}, 'exit'), { status: 503, retry: /^\d+$/ })
+    const seen = new Set<number>()
+    for (;;) {
+      t.match((await send(first, null, `/threads/${thread_id}`)).status, /^(401|503)$/)
+      const { status } = await send(first, 'alice', `/threads/${thread_id}`)
+      seen.add(status)
+      if (status === 200) break
+    }
+    t.same(
+      [...seen].filter(status => status !== 503),
+      [200],
+    )
+    t.equal((await send(second, 'carol', '/threads', {})).status, 200)
+  })
+
+  await t.test('each revision has its own auth', async t => {
+    const [{ id, active_revision_id }] = [await control.get(made[0]!.id)]
+    one.commit({ 'auth.mjs': authFile('dave') })
+    await control.deployed(await control.again(id))
+    t.equal((await send(first, 'alice', '/threads', {})).status, 401)
+    t.equal((await send(first, 'dave', '/threads', {})).status, 200)
+
+    one.commit({ 'auth.mjs': 'export const auth = 1\n' })
+    t.match(await control.over(await control.again(id)), {
+      status: 'DEPLOY_FAILED',
+      status_message: /auth\.path: .* is no Auth/,
+    })
+    t.equal((await send(first, 'dave', '/threads', {})).status, 200, 'the revision before still serves')
+
+    const back = await control.ask('POST', `/v2/deployments/${id}/revisions/${active_revision_id}/redeploy`)
+    t.equal(back.status, 200)
+    await control.deployed(await control.get(id))
+    t.equal((await send(first, 'dave', '/threads', {})).status, 401)
+    t.equal((await send(first, 'alice', '/threads', {})).status, 200)
+
+    one.commit({
+      'langgraph.json': JSON.stringify({ graphs: { agent: './graph.mjs:graph' } }),
+      'graph.mjs': graphFile('open'),
+    })
+    await control.deployed(await control.again(id))
+    t.match(await send(first, null, '/runs/wait', run), { body: { answer: 'open hello' } })
+    one.commit(guarded('closed', 'erin'))
+    await control.deployed(await control.again(id))
+    t.match((await send(first, null, '/runs/wait', run)).status, /^(401|503)$/, 'closed at once')
+    t.match(await send(first, 'erin', '/runs/wait', run), { body: { answer: 'closed hello' } })
+  })
+
+  await t.test('an auth in Python fails the build', async t => {
+    const python = makeRepository(folder, 'python', {
+      ...application('python'),
+      'langgraph.json': JSON.stringify({ graphs: { agent: './graph.mjs:graph' }, auth: { path: './auth.py:auth' } }),
+    })
+    t.match(await control.over(await control.create('python', python.url)), {
+      status: 'BUILD_FAILED',
+      status_message: /langgraph\.json: auth\.path names a Python file/,
+    })
+  })
+})
