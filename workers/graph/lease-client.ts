@@ -7,6 +7,7 @@ import type { Caller } from '../../bus/call.js'
 import type { Job } from '../../bus/queue.js'
 import type { Claim, HeartbeatReply, Lease, Release, Released } from '../../schemas/calls.js'
 import { WeftError } from '../../schemas/errors.js'
+import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { rpc } from '../../schemas/subjects.js'
 
 /** An unreachable store pauses a run; after this time the run is given back. */
@@ -42,6 +43,8 @@ const parse = <T>({ body }: Answer) => JSON.parse(Buffer.from(body).toString()) 
 
 /** `app`: the application whose graphs this worker runs. */
 export function openLeaseClient(caller: Caller, worker: string, app: string): LeaseClient {
+  // A worker resolves the application of a call from the deployment that it names.
+  const named = app === BUILT_IN_APP ? {} : { deployment: { id: app } }
   const stopping = new AbortController()
   const untilStored = () => ({
     timeout: STORE_MS,
@@ -58,7 +61,7 @@ export function openLeaseClient(caller: Caller, worker: string, app: string): Le
       return caller.ask(rpc('runs', 'claim'), { request_id: run_id }, body, options)
     },
     async checkpoints(verb, lease, body) {
-      const head = lease === null ? { request_id: '', app } : headOf(lease)
+      const head = lease === null ? { request_id: '', ...named } : headOf(lease)
       return (await caller.askUntilAnswered(rpc('checkpoints', verb), head, body, untilStored())).body
     },
     items: async (lease, body) =>
