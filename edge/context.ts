@@ -60,6 +60,8 @@ export interface Edge {
       make: () => Promise<ReadonlyMap<string, Uint8Array>>,
     ): Promise<ReadonlyMap<string, Uint8Array> | null>
   }
+  /** The built files of the console by name; rejects while there are none. */
+  console: { files(): Promise<ReadonlyMap<string, { bytes: Uint8Array; gzip: Uint8Array | null; type: string }>> }
   /** The OpenAPI document of this application and that of deployments, once somebody has asked for them. */
   openapi: { own?: Promise<string>; deployment?: Promise<string> }
   /** Runs the `auth` of the built-in application; null if it has none. */

@@ -13,6 +13,7 @@ import { isLoopback } from '../schemas/loopback.js'
 import { openCheck } from './app/check.js'
 import { startEdgeAppHost } from './app/host.js'
 import { callThrough } from './calls.js'
+import { consoleFile, consolePage, openConsole } from './console.js'
 import type { Edge } from './context.js'
 import { answerControl } from './control.js'
 import { openControlKey } from './control-key.js'
@@ -80,6 +81,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     openapi: {},
     deployed,
     bundles: openBundles(link.log),
+    console: openConsole(),
     library: openLibrary(link, caller),
     controlKey: openControlKey(config, caller),
     keys,
@@ -159,4 +161,6 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   'ui-file': exchange => componentFile(edge, exchange),
   docs: exchange => docs(edge, exchange),
   'docs-file': exchange => docsFile(edge, exchange),
+  console: exchange => consolePage(edge, exchange),
+  'console-file': exchange => consoleFile(edge, exchange),
 })

@@ -29,6 +29,8 @@ export type AnswerKind =
   | 'docs-file'
   | 'ui'
   | 'ui-file'
+  | 'console'
+  | 'console-file'
 
 export interface Row {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -92,6 +94,8 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/openapi.json', answer: 'openapi', subject: '', auth: 'public' },
   { method: 'GET', path: '/docs', answer: 'docs', subject: '', auth: 'public' },
   { method: 'GET', path: '/docs/:file', answer: 'docs-file', subject: '', auth: 'public' },
+  { method: 'GET', path: '/console', answer: 'console', subject: '', auth: 'public' },
+  { method: 'GET', path: '/console/:file', answer: 'console-file', subject: '', auth: 'public' },
   { method: 'POST', path: '/ui/:assistant_id', answer: 'ui', subject: rpc('assistants', 'get'), auth: ['assistants:read'] },
   { method: 'GET', path: '/ui/:graph_id/:file', answer: 'ui-file', subject: '', auth: 'public' },
   { method: 'POST', path: '/internal/truncate', answer: 'json', subject: rpc('system', 'truncate'), auth: 'public', test: true },
@@ -192,7 +196,7 @@ const GROUPS: readonly [path: RegExp, groups: readonly RouteGroup[]][] = [
   [/^\/threads(\/|$)/, ['threads']],
   [/^\/assistants(\/|$)/, ['assistants']],
   [/^\/store\//, ['store']],
-  [/^\/(info|metrics|docs|openapi\.json)?$|^\/docs\//, ['meta']],
+  [/^\/(info|metrics|docs|console|openapi\.json)?$|^\/(docs|console)\//, ['meta']],
   [/^\/mcp\/?$/, ['mcp']],
   [/^\/a2a\/|^\/\.well-known\/agent-card\.json$/, ['a2a']],
   [/^\/ui\//, ['ui']],

@@ -26,6 +26,7 @@ export interface Received {
   ifMatch: string
   idempotencyKey: string
   prefer: string
+  acceptsGzip: boolean
   /** X-Deployment-Id. */
   deployment: string
   /** Headers for `config.configurable` of a run (API: assistants-crons-store 7.3); null: none. */
@@ -39,6 +40,8 @@ export interface Received {
   preflightHeaders: string
 }
 
+/** `gzip;q=0` refuses it. */
+const GZIP = /(^|,)\s*gzip\s*(,|;\s*q=(1|0\.0*[1-9])|$)/i
 const LENGTH = /^\d{1,15}$/
 
 export function readHeaders(req: HttpRequest, policy: Policy): Received {
@@ -60,6 +63,7 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
     ifMatch: '',
     idempotencyKey: '',
     prefer: '',
+    acceptsGzip: false,
     deployment: '',
     configurable: null,
     logged: null,
@@ -114,6 +118,9 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
         break
       case 'if-match':
         received.ifMatch = value
+        break
+      case 'accept-encoding':
+        received.acceptsGzip = GZIP.test(value)
         break
       case 'prefer':
         received.prefer = value

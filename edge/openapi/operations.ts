@@ -58,6 +58,8 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'GET /metrics': { summary: 'Metrics of the edge and of all workers', answer: { types: ['text/plain', 'application/json'] }, query: ['format'] },
   'GET /openapi.json': { summary: 'This document', answer: 'Object' },
   'GET /docs': { summary: 'This document, for readers', answer: { types: ['text/html'] } },
+  'GET /console': { summary: 'The console', answer: { types: ['text/html'] } },
+  'GET /console/:file': { summary: 'The files of that page', answer: { types: ['text/javascript', 'text/css', 'font/woff2'] } },
   'GET /docs/:file': { summary: 'The files of that page', answer: { types: ['text/javascript', 'text/css'] } },
   'POST /ui/:assistant_id': { summary: 'The elements that load a component', body: 'ComponentName', answer: { types: ['text/html'] } },
   'GET /ui/:graph_id/:file': { summary: 'A file of a component', answer: { types: ['text/javascript', 'text/css', 'image/*', 'font/*'] } },

@@ -56,7 +56,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['app/'],
     ['guard.ts'],
     ['context.ts'],
-    ['calls.ts', 'system.ts', 'metrics.ts', 'openapi/', 'ui.ts', 'deployed.ts', 'upgrade.ts'],
+    ['calls.ts', 'system.ts', 'metrics.ts', 'openapi/', 'ui.ts', 'deployed.ts', 'console.ts', 'upgrade.ts'],
     ['streams/', 'control.ts'],
     ['protocols/', 'server.ts'],
     ['edge.ts'],

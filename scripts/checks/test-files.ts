@@ -24,7 +24,7 @@ export interface Choice {
   embeddedOnly: boolean
 }
 
-const BROWSER = /^browser\//
+const BROWSER = /^(browser|console)\//
 /** They use one server per store together (shared-server.ts): they change only what they have created, and stop no process. */
 const SHARED = /^(api\/(items|remote-graph|run-joins|run-payload|runs|thread-state)|contract\/(assistants|state))$/
 /** What needs a MongoDB server in any case. */

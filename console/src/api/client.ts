@@ -1,0 +1,69 @@
+/** The official SDK, with the credentials of the session. Every call of the console is made here. */
+import { Client } from '@langchain/langgraph-sdk/client'
+import { base } from './base'
+import { lost } from './connection'
+import { headersOf, session } from './session'
+
+/** As `fetch`: adds the credentials, and notes a lost connection and a refused key. */
+async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+  const { credentials } = session.get()
+  const headers = new Headers(init.headers)
+  if (credentials !== null) for (const [name, value] of Object.entries(headersOf(credentials))) headers.set(name, value)
+  let response: Response
+  try {
+    response = await fetch(input, { ...init, headers })
+  } catch (error) {
+    if (!init.signal?.aborted) lost()
+    throw error
+  }
+  if (response.status === 401) {
+    const text = await response.clone().text()
+    session.change({ refused: detailOf(text) ?? 'The server needs a key' })
+  }
+  return response
+}
+
+export const client = new Client({
+  apiUrl: base,
+  apiKey: null,
+  callerOptions: { fetch: send as typeof fetch, maxRetries: 0 },
+})
+
+export interface Asked {
+  method?: string
+  body?: unknown
+  signal?: AbortSignal
+  /** Headers in addition to those of the session. */
+  headers?: { [name: string]: string }
+}
+
+/** Routes that the SDK does not have. Rejects with an Error of one sentence. */
+export async function ask<T>(path: string, { method = 'GET', body, signal, headers }: Asked = {}): Promise<T> {
+  const response = await send(`${base}${path}`, {
+    method,
+    signal,
+    headers: { ...headers, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(detailOf(text) ?? `The server answered ${response.status}`)
+  return (text === '' ? null : JSON.parse(text)) as T
+}
+
+/** The sentence of an error body. */
+function detailOf(text: string): string | null {
+  try {
+    const { detail } = JSON.parse(text) as { detail?: unknown }
+    return typeof detail === 'string' ? detail : null
+  } catch {
+    return null
+  }
+}
+
+/** What an error says to a person. The SDK puts the status and the body into the message. */
+export function sentenceOf(error: unknown): string {
+  const { message = String(error) } = error as Error
+  const body = /^HTTP \d+: (\{.*\})$/s.exec(message)?.[1]
+  if (body !== undefined) return detailOf(body) ?? message
+  return message === 'Failed to fetch' ? 'The server cannot be reached' : message
+}

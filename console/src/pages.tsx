@@ -1,0 +1,27 @@
+/** Every page: its address, its place in the navigation, and its code, which is loaded when it is first shown. */
+import { type ComponentType, lazy } from 'react'
+import type { IconName } from './ui/icon'
+
+export const GROUPS = ['Use', 'Operate'] as const
+
+export interface PageRow {
+  path: string
+  /** What may follow the path. */
+  rest?: string
+  title: string
+  note: string
+  icon: IconName
+  group: (typeof GROUPS)[number]
+  Page: ComponentType
+}
+
+export const PAGES: readonly PageRow[] = [
+  {
+    path: '/overview',
+    title: 'Overview',
+    note: 'assistants, versions, health',
+    icon: 'home',
+    group: 'Use',
+    Page: lazy(() => import('./pages/overview')),
+  },
+]

@@ -1,0 +1,61 @@
+/** What a page shows in place of data. */
+import type { ReactNode } from 'react'
+import { sentenceOf } from '../api/client'
+import type { Loaded } from '../api/load'
+import { Button } from './button'
+import { Icon, type IconName } from './icon'
+
+interface EmptyProps {
+  title: string
+  icon?: IconName
+  children?: ReactNode
+}
+
+export const Empty = ({ title, icon = 'empty', children }: EmptyProps) => (
+  <div className="notice">
+    <Icon name={icon} />
+    <h2>{title}</h2>
+    {children !== undefined && <div className="muted">{children}</div>}
+  </div>
+)
+
+export const Loading = () => (
+  <div className="notice" role="status">
+    <span className="spinner" />
+    <span className="hidden">Loading</span>
+  </div>
+)
+
+export const Failure = ({ error, retry }: { error: unknown; retry?: () => void }) => (
+  <div className="notice notice-bad" role="alert">
+    <Icon name="warn" />
+    <h2>That did not work</h2>
+    <p className="muted">{sentenceOf(error)}</p>
+    {retry !== undefined && <Button onClick={retry}>Try again</Button>}
+  </div>
+)
+
+/** A line above or below a form. */
+export const Trouble = ({ error }: { error: unknown }) =>
+  error === null || error === undefined ? null : (
+    <p className="trouble" role="alert">
+      <Icon name="warn" />
+      {sentenceOf(error)}
+    </p>
+  )
+
+interface LoadedViewProps<T> {
+  of: Loaded<T>
+  children: (data: T) => ReactNode
+}
+
+/** The data, or why there are none. An error beside older data is a line above them. */
+export function LoadedView<T>({ of: { data, error, reload }, children }: LoadedViewProps<T>) {
+  if (data === undefined) return error === undefined ? <Loading /> : <Failure error={error} retry={reload} />
+  return (
+    <>
+      <Trouble error={error} />
+      {children(data)}
+    </>
+  )
+}

@@ -1,0 +1,38 @@
+/** The build of the console: one flat folder with relative addresses, so that it also works behind a prefix. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { defineConfig } from 'vite'
+
+const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'))
+
+export default defineConfig({
+  root: import.meta.dirname,
+  base: './',
+  // The page is `/console` and its files are below it.
+  experimental: {
+    renderBuiltUrl: (file, { hostType }) => (hostType === 'html' ? `./console/${file}` : { relative: true }),
+  },
+  logLevel: 'warn',
+  define: { VERSION: JSON.stringify(version) },
+  esbuild: { jsx: 'automatic', legalComments: 'none' },
+  build: {
+    outDir: join(import.meta.dirname, '../dist/console'),
+    emptyOutDir: true,
+    assetsDir: '',
+    // The content security policy has no inline script, font or image.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    target: 'es2022',
+    // Comments of zod that concern other bundlers.
+    rollupOptions: { onwarn: (warning, warn) => warning.code === 'INVALID_ANNOTATION' || warn(warning) },
+  },
+  // `npx vite console` while a server runs on port 2024: changes show without a build.
+  server: {
+    proxy: Object.fromEntries(
+      ['/assistants', '/threads', '/runs', '/store', '/metrics', '/info', '/ok', '/v2'].map(path => [
+        path,
+        'http://127.0.0.1:2024',
+      ]),
+    ),
+  },
+})

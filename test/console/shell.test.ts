@@ -1,0 +1,116 @@
+/** The frame of the console: signing in, moving about, themes, a lost connection. */
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import t from 'tap'
+import { root } from '../../scripts/root.js'
+import { openStage, photograph, type Stage, seriousDefects } from './stage.js'
+
+t.setTimeout(120_000)
+
+let stage: Stage
+t.before(async () => {
+  stage = await openStage({ WEFT_REQUIRE_KEYS: '1' })
+})
+t.teardown(() => stage?.close())
+
+function createKey(): string {
+  const args = ['keys', 'create', 'console', '--scope', 'admin', '--data', stage.cluster.data]
+  const env = { ...process.env, WEFT_REQUIRE_KEYS: '1', NODE_OPTIONS: '' }
+  return execFileSync(process.execPath, [join(root, 'dist/scripts/weft.js'), ...args], {
+    env,
+    encoding: 'utf8',
+    stdio: 'pipe',
+  }).trim()
+}
+
+t.test('the frame', async t => {
+  const page = await stage.open('/overview')
+
+  await t.test('asks for a key, and says when it is wrong', async t => {
+    const title = page.getByRole('heading', { name: 'Sign in' })
+    await title.waitFor()
+    t.same(await seriousDefects(page), [])
+    await photograph(page, 'sign-in')
+    await page.getByLabel('Key', { exact: true }).fill('wrong')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('This is not a key of this server').waitFor()
+    await page.getByLabel('Key', { exact: true }).fill(createKey())
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('A chat agent with tools').waitFor()
+    t.equal(await title.count(), 0)
+    t.equal(await page.evaluate('localStorage.length'), 0, 'the key ends with the tab')
+    // The browser logs each answer 401.
+    t.ok(stage.errors().every(error => error.includes('401')))
+  })
+
+  await t.test('shows what is served', async t => {
+    await page.getByText(/^\d+ of \d+$/).waitFor()
+    t.same(await seriousDefects(page), [])
+    await photograph(page, 'overview')
+    await page.emulateMedia({ colorScheme: 'dark' })
+    t.same(await seriousDefects(page), [], 'also in the dark')
+    await page.emulateMedia({ colorScheme: 'light' })
+  })
+
+  await t.test('changes the theme, and keeps it', async t => {
+    const background = () => page.evaluate('getComputedStyle(document.body).backgroundColor')
+    const light = await background()
+    await page.getByRole('button', { name: 'Theme: system' }).click()
+    await page.getByRole('button', { name: 'Theme: light' }).click()
+    t.not(await background(), light)
+    await page.reload()
+    await page.getByRole('button', { name: 'Theme: dark' }).click()
+    t.equal(await background(), light)
+  })
+
+  await t.test('goes to a page by the palette, without a mouse', async t => {
+    await page.keyboard.press('Control+k')
+    const list = page.getByRole('listbox', { name: 'Choices' })
+    await list.waitFor()
+    t.same(await seriousDefects(page), [])
+    await photograph(page, 'palette')
+    await page.keyboard.type('overview')
+    t.equal(await list.getByRole('option').count(), 1)
+    await page.keyboard.press('Enter')
+    await list.waitFor({ state: 'detached' })
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('no such thing')
+    await page.getByText('Nothing matches').waitFor()
+    await page.keyboard.press('Escape')
+    await list.waitFor({ state: 'detached' })
+    t.match(page.url(), /#\/overview$/)
+  })
+
+  await t.test('says that an address names no page', async () => {
+    await page.goto(`${stage.cluster.url}/console#/nothing`)
+    await page.getByRole('heading', { name: 'There is no such page' }).waitFor()
+  })
+
+  await t.test('says when the connection is lost, and how it came back', async t => {
+    await page.goto(`${stage.cluster.url}/console#/overview`)
+    await page.getByText('A chat agent with tools').waitFor()
+    await page.context().setOffline(true)
+    await page.getByText('Connection lost').waitFor()
+    await photograph(page, 'connection-lost')
+    t.ok(await page.getByText('A chat agent with tools').isVisible(), 'what was loaded stays')
+    await page.context().setOffline(false)
+    await page.getByText('Connected again after').waitFor()
+    t.equal(await page.getByText('Connection lost').count(), 0)
+    stage.errors()
+  })
+
+  await t.test('has its pages in a drawer on a phone', async t => {
+    await page.setViewportSize({ width: 390, height: 844 })
+    const link = page.getByRole('link', { name: 'Overview' })
+    t.equal(await link.isVisible(), false)
+    await page.getByRole('button', { name: 'Pages' }).click()
+    await link.waitFor()
+    t.same(await seriousDefects(page), [])
+    await link.click()
+    await link.waitFor({ state: 'hidden' })
+    const wide = await page.evaluate('document.documentElement.scrollWidth > innerWidth')
+    t.equal(wide, false, 'nothing is wider than the phone')
+  })
+
+  t.same(stage.errors(), [])
+})
