@@ -84,6 +84,8 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   '@langchain/langgraph': ['workers/host/', 'scripts/bench/limit-main.ts'],
   '@langchain/core': ['workers/host/'],
   '@msgpack/msgpack': ['workers/host/'],
+  // Loads the compiler: in the thread alone.
+  'typescript-json-schema': ['workers/host/schemas/extract.ts'],
   tap: [],
 }
 

@@ -66,6 +66,31 @@ t.test('schemas of states by zod, StateSchema and Annotation', async t => {
   t.match(names.input_schema!.properties!.messages, { langgraph_type: 'messages' })
 })
 
+t.test('schemas of states by Annotation in TypeScript, from their types', async t => {
+  const typed = await startCluster({ app: 'test/apps/types' })
+  t.teardown(() => typed.stop())
+  const send = sender(typed.url)
+  const schemas = async (id: string) => {
+    // 503 while the compiler works.
+    for (;;) {
+      const { status, body } = await send('GET', `/assistants/${id}/schemas`)
+      if (status !== 503) return body as Schemas
+    }
+  }
+  const { state_schema, input_schema, output_schema, config_schema, context_schema } = await schemas('graph')
+  t.match(state_schema!.properties, {
+    messages: { langgraph_type: 'messages' },
+    count: { type: 'number', description: 'How often it ran.' },
+    items: { type: 'array', items: { $ref: '#/definitions/Item' } },
+  })
+  t.match(input_schema!.properties, { question: { type: 'string' } })
+  t.match(output_schema!.properties, { question: { type: 'string' } })
+  t.match(config_schema!.properties, { model: { enum: ['large', 'small'] } })
+  t.same(context_schema, config_schema)
+  const { state_schema: names } = await schemas('untyped')
+  t.same(names!.properties!.count, {}, 'without types: the names of its fields')
+})
+
 t.test('subgraphs: the first level, all levels, and those below a path', async t => {
   const names = async (path: string) =>
     Object.keys((await send('GET', `/assistants/tree/subgraphs${path}`)).body as object)

@@ -9,6 +9,7 @@ import type { Hello } from '../../schemas/host.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
 import { refusalOf, warningOf } from './library-versions.js'
 import {
+  extractionsOf,
   importExport,
   type Library,
   libraryOf,
@@ -20,6 +21,7 @@ import {
   tuneLibrary,
 } from './loading.js'
 import { registerLogger } from './logger.js'
+import { openStaticSchemas, type StaticSchemas } from './schemas/static-schemas.js'
 import { tuneStores } from './storage/item-queue.js'
 
 /**
@@ -70,6 +72,8 @@ export interface Application {
   library: Library | null
   /** Loads the functions that derive schemas; null if the library of the application has none. */
   schemaTools(): Promise<SchemaTools | null>
+  /** What the types of TypeScript graphs say. */
+  types: StaticSchemas
   /** Added to the metadata of each run of the graph. */
   execution: Execution
 }
@@ -144,10 +148,18 @@ export async function loadApplication(path: string): Promise<Application> {
     await tuneLibrary(folder, files)
     tuneStores(await storeWrapperOf(folder, files))
     const schemaTools = () => schemaToolsOf(folder, files)
-    return { hello, graphs, library, schemaTools, execution: executionOf(version) }
+    const types = openStaticSchemas(extractionsOf(folder, entries))
+    return { hello, graphs, library, schemaTools, types, execution: executionOf(version) }
   } catch (error) {
     const hello = { error: (error as Error).message, graphs: [] }
-    return { hello, graphs, library: null, schemaTools: async () => null, execution: executionOf('unknown') }
+    return {
+      hello,
+      graphs,
+      library: null,
+      schemaTools: async () => null,
+      types: openStaticSchemas([]),
+      execution: executionOf('unknown'),
+    }
   }
 }
 

@@ -3,11 +3,11 @@ import type { Checkpoint } from '../../schemas/checkpoints.js'
 import { WeftError } from '../../schemas/errors.js'
 import type { Call, DescribeCall, HistoryCall, StateCall } from '../../schemas/host.js'
 import type { JsonObject } from '../../schemas/json.js'
-import { draw, schemas, subgraphs } from './describe.js'
 import { LARGEST_ANSWER, StateTooLarge } from './limits.js'
 import { failure, type Host, transportOf } from './port.js'
 import { errorOf, render } from './render.js'
 import { withSaver } from './run.js'
+import { draw, schemas, subgraphs } from './schemas/describe.js'
 import { stateOf } from './state.js'
 import { createSaver, type SaverOptions } from './storage/saver.js'
 import { type Called, update } from './update.js'
@@ -43,7 +43,7 @@ async function describe({ application }: Host, call: DescribeCall): Promise<stri
   const graph = await graphOf(call.config)
   if (call.verb === 'draw') return draw(call, graph)
   const tools = await application.schemaTools()
-  return call.verb === 'schemas' ? schemas(call, graph, tools) : subgraphs(call, graph, tools)
+  return call.verb === 'schemas' ? schemas(call, graph, tools, application.types) : subgraphs(call, graph, tools)
 }
 
 /** The graph with a saver that can access this thread only. */

@@ -6,8 +6,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import Module, { createRequire, register } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import type { GraphConfig } from '../../schemas/application.js'
 import type { JsonObject } from '../../schemas/json.js'
 import { type Provider, shareUntracedRun } from './context.js'
+import type { Extraction } from './schemas/extract.js'
 
 export type Library = typeof import('@langchain/langgraph')
 
@@ -59,6 +61,28 @@ function nearestTsconfig(file: string): string | null {
     if (existsSync(path)) return path
     if (folder === dirname(folder)) return null
   }
+}
+
+/** What the compiler is given for the graphs of TypeScript files: one program for each tsconfig.json. */
+export function extractionsOf(folder: string, graphs: readonly GraphConfig[]): Extraction[] {
+  const typed = graphs.flatMap(({ graph_id, file, name }) =>
+    file !== null && TYPESCRIPT.test(file) ? [{ graph_id, file, name }] : [],
+  )
+  const configs = new Set(typed.map(({ file }) => nearestTsconfig(file)))
+  const installed = (specifier: string) =>
+    foldersOf(
+      folder,
+      typed.map(({ file }) => file),
+    ).every(each => resolveFrom(each, specifier) !== null)
+  const lent: Extraction['lent'] = {}
+  const packages = ours.resolve(LIBRARY).split(`/${LIBRARY}/`)[0]!
+  if (!installed(LIBRARY)) lent['@langchain/*'] = [`${packages}/@langchain/*`]
+  if (!installed('zod')) lent.zod = [`${packages}/zod`]
+  return [...configs].map(tsconfig => ({
+    graphs: typed.filter(({ file }) => nearestTsconfig(file) === tsconfig),
+    tsconfig,
+    lent,
+  }))
 }
 
 /** The awaited export of a module; undefined or null if it has none of this name. Throws what the module throws. */

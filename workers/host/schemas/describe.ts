@@ -2,10 +2,12 @@
  * Describes a graph: its drawing, the JSON Schemas of its state, and its subgraphs (API: assistants-crons-store 2.5 to
  * 2.7). No run is needed; a part that cannot be derived is null.
  */
-import type { DrawCall, SchemasCall, SubgraphsCall } from '../../schemas/host.js'
-import { isObject, type JsonObject } from '../../schemas/json.js'
-import type { Graph } from './application.js'
-import type { SchemaTools } from './loading.js'
+import type { DrawCall, SchemasCall, SubgraphsCall } from '../../../schemas/host.js'
+import { isObject, type JsonObject } from '../../../schemas/json.js'
+import type { Graph } from '../application.js'
+import type { SchemaTools } from '../loading.js'
+import { MESSAGES, type TypeSchemas } from './extract.js'
+import type { StaticSchemas } from './static-schemas.js'
 
 type Schema = JsonObject | null
 
@@ -34,8 +36,16 @@ export async function draw({ config, xray }: DrawCall, graph: Described): Promis
   })
 }
 
-export function schemas({ graph_id }: SchemasCall, graph: Described, tools: SchemaTools | null): string {
-  return JSON.stringify({ graph_id, ...schemasOf(graph, tools) })
+/** `types`: of TypeScript graphs; asked only for a state without runtime types. */
+export async function schemas(
+  { graph_id }: SchemasCall,
+  graph: Described,
+  tools: SchemaTools | null,
+  types: StaticSchemas,
+): Promise<string> {
+  const derived = runtimeSchemas(graph, tools)
+  const missing = derived.input === null || derived.output === null || derived.state === null
+  return JSON.stringify({ graph_id, ...schemasOf(graph, derived, missing ? await types.of(graph_id) : null) })
 }
 
 /** Keyed by path; the first level, or all levels below with `recurse`. */
@@ -50,14 +60,19 @@ export async function subgraphs(
   const all = graph.getSubgraphsAsync?.(undefined, deep) ?? graph.getSubgraphs?.(undefined, deep) ?? []
   for await (const [path, subgraph] of all) {
     if (namespace !== null && path !== namespace && !(recurse && path.startsWith(`${namespace}|`))) continue
-    const { input_schema, output_schema, state_schema, config_schema, context_schema } = schemasOf(subgraph, tools)
+    const { input_schema, output_schema, state_schema, config_schema, context_schema } = schemasOf(
+      subgraph,
+      runtimeSchemas(subgraph, tools),
+      null,
+    )
     const short = { state: state_schema, input: input_schema, output: output_schema, config: config_schema }
     found.push([path, { graph_id, input_schema, output_schema, state_schema, config_schema, context_schema, ...short }])
   }
   return JSON.stringify(Object.fromEntries(found))
 }
 
-function schemasOf(graph: Described, tools: SchemaTools | null) {
+/** What zod and StateSchema say; null: nothing. */
+function runtimeSchemas(graph: Described, tools: SchemaTools | null): TypeSchemas {
   const derive = (read: ((graph: unknown) => Schema | undefined) | undefined): Schema => {
     try {
       return read?.(graph) ?? null
@@ -67,12 +82,22 @@ function schemasOf(graph: Described, tools: SchemaTools | null) {
       return null
     }
   }
-  const channels = channelSchema(graph)
-  const config = derive(tools?.getConfigTypeSchema)
   return {
-    input_schema: derive(tools?.getInputTypeSchema) ?? channels,
-    output_schema: derive(tools?.getOutputTypeSchema) ?? channels,
-    state_schema: derive(tools?.getStateTypeSchema) ?? channels,
+    input: derive(tools?.getInputTypeSchema),
+    output: derive(tools?.getOutputTypeSchema),
+    state: derive(tools?.getStateTypeSchema),
+    config: derive(tools?.getConfigTypeSchema),
+  }
+}
+
+/** From runtime types, else from types of TypeScript, else the names of the channels. */
+function schemasOf(graph: Described, derived: TypeSchemas, types: TypeSchemas | null) {
+  const channels = channelSchema(graph)
+  const config = derived.config ?? types?.config ?? null
+  return {
+    input_schema: derived.input ?? types?.input ?? channels,
+    output_schema: derived.output ?? types?.output ?? channels,
+    state_schema: derived.state ?? types?.state ?? channels,
     config_schema: config,
     context_schema: config,
   }
@@ -85,9 +110,7 @@ function channelSchema({ channels, builder }: Described): JsonObject {
   for (const name of names) {
     if (name.startsWith('__') || name.startsWith('branch:')) continue
     const { operator } = (channels[name] ?? {}) as { operator?: { name?: string } }
-    properties[name] = /^(messagesStateReducer|addMessages|_addMessages)$/.test(operator?.name ?? '')
-      ? { type: 'array', langgraph_type: 'messages', description: 'A list of chat messages' }
-      : {}
+    properties[name] = /^(messagesStateReducer|addMessages|_addMessages)$/.test(operator?.name ?? '') ? MESSAGES : {}
   }
   return { $schema: 'http://json-schema.org/draft-07/schema#', type: 'object', properties }
 }

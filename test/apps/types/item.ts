@@ -1,0 +1,6 @@
+export interface Item {
+  id: string
+  tags?: string[]
+  kind: 'a' | 'b'
+  parent?: Item
+}

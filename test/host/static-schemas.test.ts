@@ -1,0 +1,81 @@
+/** JSON Schemas from the types of TypeScript graphs. */
+import { join } from 'node:path'
+import t from 'tap'
+import { root } from '../../scripts/root.js'
+import { extractionsOf } from '../../workers/host/loading.js'
+import { extract } from '../../workers/host/schemas/extract.js'
+import { openStaticSchemas } from '../../workers/host/schemas/static-schemas.js'
+
+t.setTimeout(180_000)
+const folder = join(root, 'test/apps/types')
+const graph = (name: string, file = 'graph.ts') =>
+  ({ graph_id: name, file: join(folder, file), name }) as Parameters<typeof extractionsOf>[1][number]
+
+t.test('the types of graphs, builders and factories', async t => {
+  const names = ['graph', 'builder', 'factory', 'untyped']
+  const [extraction] = extractionsOf(
+    folder,
+    names.map(name => graph(name)),
+  )
+  const found = extract(extraction!)
+  t.same(Object.keys(found), names)
+  const { state, input, output, config } = found.graph!
+  t.match(state, {
+    type: 'object',
+    properties: {
+      messages: { type: 'array', langgraph_type: 'messages' },
+      count: { type: 'number', description: 'How often it ran.' },
+      items: { type: 'array', items: { $ref: '#/definitions/Item' } },
+      notes: { type: 'array', items: { type: 'string' } },
+    },
+    definitions: {
+      Item: {
+        properties: {
+          id: { type: 'string' },
+          kind: { enum: ['a', 'b'] },
+          parent: { $ref: '#/definitions/Item' },
+          tags: { type: 'array' },
+        },
+        required: ['id', 'kind'],
+      },
+    },
+  })
+  t.ok('free' in (state!.properties as object))
+  t.match(input, { properties: { question: { type: 'string' } } })
+  t.notOk(input!.required, 'an input may name some fields only')
+  t.same(Object.keys(output!.properties as object), ['question'])
+  t.match(config, {
+    properties: { model: { enum: ['large', 'small'] }, depth: { type: 'number' } },
+    required: ['model'],
+  })
+  t.same(found.builder!.state, state)
+  t.same(found.factory, found.builder)
+  t.match(found.builder!.input, {
+    properties: { messages: { langgraph_type: 'messages' }, count: { type: 'number' }, notes: { anyOf: Array } },
+  })
+  t.equal(found.builder!.config, null, 'a graph without settings')
+  t.same(found.untyped, { state: null, input: null, output: null, config: null })
+  t.notMatch(JSON.stringify(found), /import\(|node_modules|\/test\//, 'no path of this machine')
+})
+
+t.test('what cannot be read has no types, and costs the others nothing', async t => {
+  const extractions = extractionsOf(folder, [graph('graph'), graph('nobody'), graph('lost', 'missing.ts')])
+  const schemas = openStaticSchemas(extractions)
+  const ask = async (id: string) => {
+    for (;;) {
+      const found = await schemas
+        .of(id)
+        .catch(error => (error.code === 'unavailable' ? undefined : Promise.reject(error)))
+      if (found !== undefined) return found
+    }
+  }
+  t.match((await ask('graph'))!.state, { properties: { count: {} } })
+  t.match(await ask('nobody'), { state: null })
+  t.match(await ask('lost'), { state: null })
+  t.equal(await schemas.of('javascript'), null, 'it has no TypeScript file')
+})
+
+t.test('a compiler that does not end is stopped', async t => {
+  const schemas = openStaticSchemas(extractionsOf(folder, [graph('graph')]), 10)
+  t.equal(await schemas.of('graph'), null)
+})

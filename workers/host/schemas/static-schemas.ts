@@ -1,0 +1,66 @@
+/**
+ * The schemas that the types of TypeScript graphs give, once per host. The compiler runs in a thread with a limit of
+ * memory and of time, of a host that executes no runs. While it works, the answer is `unavailable`, which is not cached
+ * and which clients repeat; when it fails, graphs have the schemas that need no types.
+ */
+import { Worker } from 'node:worker_threads'
+import { fail } from '../../../schemas/errors.js'
+import type { Extraction, TypeSchemas } from './extract.js'
+
+const PROGRAM = new URL('./extract-thread.js', import.meta.url)
+/** A caller waits so long: hosts have 30 s for an answer. */
+const ANSWER_MS = 20_000
+/** The compiler needs 3 to 20 s. */
+const LIMIT_MS = 120_000
+const MEMORY_MB = 1_024
+
+type ByGraph = { [graph_id: string]: TypeSchemas }
+
+export interface StaticSchemas {
+  /** Null: its types say nothing. Rejects with `unavailable` while they are being read. */
+  of(graph_id: string): Promise<TypeSchemas | null>
+}
+
+/** `extractions`: each is a program of the compiler. */
+export function openStaticSchemas(extractions: readonly Extraction[], limit_ms = LIMIT_MS): StaticSchemas {
+  const known = new Set(extractions.flatMap(({ graphs }) => graphs.map(({ graph_id }) => graph_id)))
+  let reading: Promise<ByGraph> | null = null
+
+  const read = () =>
+    readTypes(extractions, limit_ms).catch(error => {
+      console.warn(`The types of the graphs cannot be read; their schemas name the fields only: ${error.message}`)
+      return {}
+    })
+
+  return {
+    async of(graph_id) {
+      if (!known.has(graph_id)) return null
+      reading ??= read()
+      const late = new Promise<null>(done => setTimeout(done, ANSWER_MS, null).unref())
+      const found = await Promise.race([reading, late])
+      if (found === null) throw fail('unavailable', 'The types of the graphs are being read; ask again')
+      return found[graph_id] ?? null
+    },
+  }
+}
+
+function readTypes(extractions: readonly Extraction[], limit_ms: number): Promise<ByGraph> {
+  return new Promise((resolve, reject) => {
+    const thread = new Worker(PROGRAM, {
+      workerData: extractions,
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB },
+    })
+    const timer = setTimeout(() => {
+      reject(new Error(`the compiler did not finish in ${limit_ms / 1_000} s`))
+      void thread.terminate()
+    }, limit_ms)
+    thread.once('message', (found: ByGraph[]) => resolve(Object.assign({}, ...found)))
+    thread.once('error', reject)
+    thread.once('exit', () => {
+      clearTimeout(timer)
+      reject(new Error('the compiler ended without an answer'))
+    })
+    thread.unref()
+  })
+}
