@@ -3,7 +3,7 @@ import t from 'tap'
 import { type Event, type Started, startWorkers, within } from './worker-helper.js'
 
 t.setTimeout(300_000)
-const weft = await startWorkers({ run_timeout_secs: 3_600 })
+const weft = await startWorkers({ run_timeout_secs: 3_600, host_memory_mb: 128 })
 t.teardown(() => weft.stop())
 
 const stepsOf = (run: Started) => run.steps().map(({ step }) => step)
@@ -15,8 +15,8 @@ const faults = [
   ['abort', 'ProcessExit', /abort/],
   ['exception', 'UncaughtException', /RangeError: thrown from a timer/],
   ['rejection', 'UnhandledRejection', /TypeError: nobody catches this/],
-  ['oom', 'OutOfMemory', /512 MB/],
-  ['oomSlowly', 'OutOfMemory', /512 MB/],
+  ['oom', 'OutOfMemory', /128 MB/],
+  ['oomSlowly', 'OutOfMemory', /128 MB/],
 ] as const
 
 for (const [harm, error, message] of faults) {
