@@ -1,5 +1,5 @@
 /** Which test files run, on which store, in which order, and how many cores each keeps busy. */
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../root.js'
 
@@ -26,7 +26,24 @@ export interface Choice {
 
 const BROWSER = /^(browser|console)\//
 /** They use one server per store together (shared-server.ts): they change only what they have created, and stop no process. */
-const SHARED = /^(api\/(items|remote-graph|run-joins|run-payload|runs|thread-state)|contract\/(assistants|state))$/
+const SHARED: readonly string[] = [
+  'api/assistants',
+  'api/delayed-runs',
+  'api/messages',
+  'api/multitask',
+  'api/protocols/v2',
+  'api/python',
+  'api/remote-graph',
+  'api/run-joins',
+  'api/run-payload',
+  'api/runs',
+  'api/store/items',
+  'api/stream-resume',
+  'api/thread-state',
+  'api/thread-stream',
+  'contract/assistants',
+  'contract/state',
+]
 /** What needs a MongoDB server in any case. */
 const MONGO = /(^|\/)mongo[\w-]*$/
 /** What runs a second time, on MongoDB: calls whose answers depend on stored rows. */
@@ -129,10 +146,13 @@ export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): 
     .filter(path => path.endsWith('.test.js') && `dist/test/${path}`.includes(only))
     .map(path => path.replaceAll('\\', '/').slice(0, -'.test.js'.length))
     .filter(name => !(withoutBrowser && BROWSER.test(name)) && !(embeddedOnly && MONGO.test(name)))
+  for (const name of [...SHARED, ...Object.keys(ONE_STORE), ...Object.keys(MEASURED)])
+    if (!existsSync(join(root, `test/${name}.test.ts`)))
+      throw new Error(`test-files.ts names ${name}, which does not exist`)
   const file = (name: string, onMongo: boolean): TestFile & { seconds: number } => {
     const [seconds, cores] = MEASURED[name] ?? USUAL
     const path = `dist/test/${name}.test.js`
-    return { path, name: onMongo ? `${name} on MongoDB` : name, onMongo, shared: SHARED.test(name), seconds, cores }
+    return { path, name: onMongo ? `${name} on MongoDB` : name, onMongo, shared: SHARED.includes(name), seconds, cores }
   }
   const again = embeddedOnly ? [] : names.filter(name => BOTH_STORES.test(name) && !(name in ONE_STORE))
   const busy = ({ cores }: TestFile) => Number(cores >= 1)

@@ -1,7 +1,7 @@
 /** Assistants over HTTP and through the official SDKs (API: assistants-crons-store 2). */
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { startCluster } from '../helpers/cluster.js'
+import { basicServer } from '../helpers/cluster.js'
 import { type Send, sender } from '../helpers/http.js'
 import { lines } from '../helpers/sdk.js'
 
@@ -15,7 +15,7 @@ interface Assistant {
 }
 
 t.test('assistants', async t => {
-  const cluster = await startCluster({ app: 'test/apps/basic' })
+  const cluster = await basicServer()
   t.teardown(() => cluster.stop())
   const send = sender(cluster.url)
   const create = async (more: object = {}): Promise<Assistant> => {

@@ -1,11 +1,11 @@
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
+import { basicServer } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 
 t.setTimeout(60_000)
 
 t.test('runs that start later', async t => {
-  const cluster = await startCluster({ app: 'test/apps/basic' })
+  const cluster = await basicServer()
   t.teardown(() => cluster.stop())
   const client = lines[0]!.connect(cluster.url)
   const ended = async (thread_id: string, run_id: string) => {

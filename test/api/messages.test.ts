@@ -3,14 +3,14 @@
  * models that do not await their callbacks (API: threads-and-runs 3, 13).
  */
 import t from 'tap'
-import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { basicServer, type TestServer } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { type Frame, readStream } from '../helpers/sse.js'
 
 t.setTimeout(180_000)
-let cluster: Cluster
+let cluster: TestServer
 t.before(async () => {
-  cluster = await startCluster({ app: 'test/apps/basic' })
+  cluster = await basicServer()
 })
 t.teardown(() => cluster.stop())
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
+import { basicServer, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
 import { stepLogs, until } from '../helpers/steps.js'
@@ -8,7 +8,7 @@ t.setTimeout(280_000)
 
 type Values = { [name: string]: unknown }
 t.test('several runs on one thread', async t => {
-  const cluster = await startCluster({ app: 'test/apps/basic' })
+  const cluster = await basicServer()
   t.teardown(() => cluster.stop())
 
   for (const { name, connect } of lines) {

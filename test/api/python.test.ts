@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
 import { root } from '../../scripts/root.js'
-import { startCluster } from '../helpers/cluster.js'
+import { basicServer } from '../helpers/cluster.js'
 
 const run = promisify(execFile)
 const folder = join(root, 'test', 'python')
@@ -16,7 +16,7 @@ const skip = withoutPython() ?? false
 
 t.test('through the official Python SDK', { skip }, async t => {
   const program = await venvOf(join(folder, 'requirements.txt'))
-  const cluster = await startCluster({ app: 'test/apps/basic' })
+  const cluster = await basicServer()
   t.teardown(() => cluster.stop())
   for (const checks of ['check.py', 'check_runs.py', 'check_assistants.py', 'check_remote.py']) {
     const { stdout } = await run(program, [join(folder, checks)], {

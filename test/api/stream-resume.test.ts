@@ -1,5 +1,5 @@
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
+import { basicServer, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { type Frame, readStream } from '../helpers/sse.js'
 
@@ -17,7 +17,7 @@ function random(): () => number {
 
 t.test('20 of 20 streams dropped at random points resume exactly', async t => {
   t.comment(`seed ${seed}`)
-  const cluster = await startCluster({ app: 'test/apps/basic' })
+  const cluster = await basicServer()
   t.teardown(() => cluster.stop())
   const next = random()
   const COUNT = 300
@@ -61,7 +61,7 @@ t.test('20 of 20 streams dropped at random points resume exactly', async t => {
 })
 
 t.test('every form of cursor', async t => {
-  const cluster = await startCluster({ app: 'test/apps/basic' })
+  const cluster = await basicServer()
   t.teardown(() => cluster.stop())
   for (const resumable of [true, false]) {
     const body = {

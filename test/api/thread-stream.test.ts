@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { type Cluster, startCluster, startRoles } from '../helpers/cluster.js'
+import { basicServer, startCluster, startRoles, type TestServer } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { type Frame, readStream } from '../helpers/sse.js'
 
@@ -29,9 +29,9 @@ const chunks = (count: number, more: object = {}) => ({
 
 t.setTimeout(120_000)
 
-let cluster: Cluster
+let cluster: TestServer
 t.before(async () => {
-  cluster = await startCluster({ app: 'test/apps/basic' })
+  cluster = await basicServer()
 })
 t.teardown(() => cluster.stop())
 

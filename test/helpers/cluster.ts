@@ -78,11 +78,13 @@ export async function startCluster({
   }
 }
 
+export type TestServer = Pick<Cluster, 'url' | 'stop'>
+
 /**
  * The server of test/apps/basic for tests that need its URL only: the one that the test run has started for several files,
  * else a new one. Other files use it at the same time, so that a test sees only what it has created itself.
  */
-export async function basicServer(): Promise<Pick<Cluster, 'url' | 'stop'>> {
+export async function basicServer(): Promise<TestServer> {
   const url = process.env.WEFT_TEST_SERVER
   return url ? { url, stop: async () => 0 } : startCluster({ app: 'test/apps/basic' })
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { type Cluster, startCluster } from '../../helpers/cluster.js'
+import { basicServer, type Cluster, startCluster, type TestServer } from '../../helpers/cluster.js'
 import { textsOf } from '../../helpers/messages.js'
 import { lines } from '../../helpers/sdk.js'
 import { readStream } from '../../helpers/sse.js'
@@ -77,10 +77,10 @@ const human = (content: string) => ({ messages: [{ type: 'human', content }] })
 
 t.setTimeout(120_000)
 
-let cluster: Cluster
+let cluster: TestServer
 let chat: Cluster
 t.before(async () => {
-  cluster = await startCluster({ app: 'test/apps/basic' })
+  cluster = await basicServer()
   chat = await startCluster({ app: 'test/apps/chat' })
 })
 t.teardown(() => Promise.all([cluster?.stop(), chat?.stop()]))
