@@ -3,6 +3,7 @@ import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Follower } from '../bus/follow.js'
 import type { Tracer } from '../bus/trace.js'
+import type { Tunnels } from '../bus/tunnel.js'
 import type { Versions } from '../bus/versions.js'
 import type { AppConfig } from '../schemas/application.js'
 import type { Disconnect } from '../schemas/calls.js'
@@ -11,7 +12,7 @@ import type { Sample } from '../schemas/metrics.js'
 import type { RunView } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Check } from './app/check.js'
-import type { EdgeAppHost } from './app/host.js'
+import type { AppRoutes, EdgeAppHost } from './app/host.js'
 import type { ControlKey } from './control-key.js'
 import type { Guard } from './guard.js'
 import type { Budget } from './http/body.js'
@@ -26,12 +27,31 @@ import type { Library } from './library.js'
 import type { Watch } from './watch.js'
 import type { Wheel } from './wheel.js'
 
+/** A deployment, or another application that graph workers announce under a name. */
+export interface Deployment {
+  policy: Policy
+  /** Its `auth`; null: it has none. */
+  check: Check | null
+  /** Its `http.app`; null: it has none. */
+  routes: AppRoutes | null
+}
+
+export interface Deployed {
+  /** The deployment that the request names. Throws the refusal of the worker: unknown, being deployed. */
+  find(exchange: Exchange): Promise<Deployment>
+  /** The same without waiting; undefined when a worker has to be asked. */
+  known(exchange: Exchange): Deployment | undefined
+  close(): void
+}
+
 export interface Edge {
   config: Config
   /** The built-in application; null when only graph workers elsewhere know it. */
   application: AppConfig | null
   link: Link
   caller: Caller
+  /** To the app hosts of deployments, and back. */
+  tunnels: Tunnels
   follower: Follower
   wheel: Wheel
   watch: Watch
@@ -52,7 +72,7 @@ export interface Edge {
   keys: Keys
   guard: Guard
   /** What deployments bring. */
-  deployed: { find(exchange: Exchange): Promise<{ policy: Policy; check: Check | null }> }
+  deployed: Deployed
   /** Components of user interfaces. */
   bundles: {
     get(

@@ -5,6 +5,7 @@
  */
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
+import type { Tunnels } from '../bus/tunnel.js'
 import { type AppInfo, validateAppInfo } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
@@ -12,8 +13,10 @@ import { token } from '../schemas/ids.js'
 import { event, rpc } from '../schemas/subjects.js'
 import { askPool } from './app/ask.js'
 import { type Check, openCheck } from './app/check.js'
+import { type AppRoutes, handlerOf } from './app/host.js'
+import type { Deployed, Deployment } from './context.js'
 import type { Exchange } from './http/exchange.js'
-import { openPolicy, type Policy } from './http/policy.js'
+import { openPolicy } from './http/policy.js'
 import type { Route } from './routes.js'
 
 const CACHE_MS = 5_000
@@ -21,29 +24,17 @@ const MAX_KEPT = 1_000
 const CALL_MS = 5_000
 const decoder = new TextDecoder()
 
-/** A deployment, or another application that graph workers announce under a name. */
-export interface Deployment {
-  policy: Policy
-  /** Its `auth`; null: it has none. */
-  check: Check | null
-}
-
-export interface Deployed {
-  /** The deployment that the request names. Throws the refusal of the worker: unknown, being deployed. */
-  find(exchange: Exchange): Promise<Deployment>
-  close(): void
-}
-
 interface Options {
   config: Config
   link: Link
   caller: Caller
+  tunnels: Tunnels
   /** Requests of LangGraph Studio pass without `authenticate`. */
   studio: boolean
 }
 
-export function openDeployed({ config, link, caller, studio }: Options): Deployed {
-  const kept = new Map<string, { found: Promise<Deployment>; until: number }>()
+export function openDeployed({ config, link, caller, tunnels, studio }: Options): Deployed {
+  const kept = new Map<string, { found: Promise<Deployment>; value?: Deployment; until: number }>()
   /** By application and pool: a check knows users, which must not be forgotten with the rest. */
   const checks = new Map<string, Check>()
   const changed = link.subscribe(event('deployments', 'changed'), () => kept.clear())
@@ -52,7 +43,8 @@ export function openDeployed({ config, link, caller, studio }: Options): Deploye
     const { body } = await caller.ask(rpc('system', 'info'), exchange.callHead(), undefined, { timeout: CALL_MS })
     const parsed = validateAppInfo(JSON.parse(decoder.decode(body)))
     if (!parsed.success) throw fail('unavailable', UNREADABLE)
-    return { policy: openPolicy(config, parsed.data.http ?? null), check: checkOf(parsed.data) }
+    const { data } = parsed
+    return { policy: openPolicy(config, data.http ?? null), check: checkOf(data), routes: routesOf(data) }
   }
 
   function checkOf({ app, pool, app_host }: AppInfo): Check | null {
@@ -67,16 +59,40 @@ export function openDeployed({ config, link, caller, studio }: Options): Deploye
     return check
   }
 
+  function routesOf({ pool, app_host, http }: AppInfo): AppRoutes | null {
+    const prefixes = app_host?.routes ?? null
+    if (prefixes === null || pool === null || !http) return null
+    const to = token('pool', pool)
+    return {
+      ...http,
+      mayHandle: handlerOf(prefixes),
+      // A stream of the broker costs a message, so none is kept between requests.
+      via: { createConnection: () => tunnels.open(to) },
+      isReady: () => true,
+    }
+  }
+
   return {
+    known(exchange) {
+      const found = kept.get(JSON.stringify(exchange.mount))
+      return found !== undefined && found.until > Date.now() ? found.value : undefined
+    },
     find(exchange) {
       const name = JSON.stringify(exchange.mount)
       const known = kept.get(name)
       if (known !== undefined && known.until > Date.now()) return known.found
       const found = ask(exchange)
       if (kept.size >= MAX_KEPT) kept.clear()
-      kept.set(name, { found, until: Date.now() + CACHE_MS })
+      const mine: { found: Promise<Deployment>; value?: Deployment; until: number } = {
+        found,
+        until: Date.now() + CACHE_MS,
+      }
+      kept.set(name, mine)
       // A refusal is not kept.
-      found.catch(() => kept.get(name)?.found === found && kept.delete(name))
+      found.then(
+        value => (mine.value = value),
+        () => kept.get(name) === mine && kept.delete(name),
+      )
       return found
     },
     close: () => changed.unsubscribe(),

@@ -5,6 +5,7 @@ import { openFollower } from '../bus/follow.js'
 import type { Lifecycle } from '../bus/lifecycle.js'
 import { openMux } from '../bus/mux.js'
 import { openTracer } from '../bus/trace.js'
+import { openTunnels } from '../bus/tunnel.js'
 import { readVersions } from '../bus/versions.js'
 import type { AppConfig } from '../schemas/application.js'
 import type { Config } from '../schemas/config.js'
@@ -61,12 +62,14 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   const auth = application?.auth ?? null
   const studio = config.studio_auth && isLoopback(config.host)
   const check = appHost === null || auth === null ? null : openCheck(appHost.check, { app: BUILT_IN_APP, auth, studio })
-  const deployed = openDeployed({ config, link, caller, studio })
+  const tunnels = openTunnels(link)
+  const deployed = openDeployed({ config, link, caller, tunnels, studio })
   const edge: Edge = {
     config,
     application,
     link,
     caller,
+    tunnels,
     follower: openFollower(link, mux),
     wheel: openWheel(config.heartbeat_ms),
     watch: openWatch(link, caller),
@@ -95,6 +98,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     edge.library.close()
     keys.close()
     deployed.close()
+    tunnels.close()
     edge.wheel.close()
     edge.watch.close()
     edge.stalls.close()

@@ -5,13 +5,13 @@
  */
 
 import * as uWS from 'uWebSockets.js'
-import { chmodSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import type { Tracer } from '../bus/trace.js'
 import { LOOPBACK } from '../schemas/app-host.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
 import { isLoopback } from '../schemas/loopback.js'
 import type { AppRoutes } from './app/host.js'
+import { openInner } from './app/inner.js'
 import { forward } from './app/proxy.js'
 import type { Edge } from './context.js'
 import { CHALLENGE, NO_KEY } from './control.js'
@@ -57,7 +57,6 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   const hostAllowed = hostGuard(config)
   const refused = openRefusalLog(link.log)
   let quiet = false
-  let innerApp: uWS.TemplatedApp | null = null
 
   /** `isInner`: it comes from the app host. */
   function onRequest(exchange: Exchange, isInner = false) {
@@ -69,14 +68,36 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (!isInner && isFull()) return exchange.refuseAndClose(503, FULL)
     const path = pathOf(exchange)
     if (CONTROL.test(path)) exchange.cors = strictCors
+    if (isInner || isPreflight(exchange) || !isForApplication(exchange)) return onRoute(exchange, path, null)
+    if (exchange.mount === null) return onRoute(exchange, path, custom)
+    const known = edge.deployed.known(exchange)
+    if (known !== undefined) return onRoute(exchange, path, known.routes)
+    const whenKnown = (body: Uint8Array) =>
+      edge.deployed.find(exchange).then(
+        ({ routes }) => onRoute(exchange, path, routes, body),
+        // Its refusal is for callers that the guard lets pass.
+        () => onRoute(exchange, path, null, body),
+      )
+    const later = (body: Uint8Array) => void whenKnown(body).catch(error => failed(exchange, error))
+    if (received.length <= 0 && received.encodings === 0) return later(NOTHING)
+    readBody(exchange, config.body_limit, edge.bodies, later)
+  }
+
+  const isPreflight = ({ method, received: { preflight, origin } }: Exchange) =>
+    method === 'OPTIONS' && preflight && origin !== ''
+
+  /** `routes`: those of the application, which come first. `read`: the body, if it was read already. */
+  function onRoute(exchange: Exchange, path: string, routes: AppRoutes | null, read?: Uint8Array) {
+    if (exchange.over) return
+    const { received } = exchange
     const router = routerOf(exchange)
     const found = router.find(exchange.method, path)
-    const isCustom = !isInner && custom !== null && isForApplication(exchange) && custom.mayHandle(path)
-    const { preflight, origin } = received
-    if (exchange.method === 'OPTIONS' && (!isCustom || (preflight && origin !== '')))
+    const isCustom = routes?.mayHandle(path) ?? false
+    if (exchange.method === 'OPTIONS' && (!isCustom || isPreflight(exchange)))
       return onOptions(exchange, found === null ? null : router.find('', path))
     if (!originAllowed(received, exchange.cors)) return exchange.error(403, NO_ORIGIN)
-    if (isCustom) return passOn(exchange, custom, found === null || typeof found === 'string' ? null : found.route)
+    if (routes !== null && isCustom)
+      return passOn(exchange, routes, found === null || typeof found === 'string' ? null : found.route, read)
     if (found === null) {
       const missing = notServed(path, exchange.mount === null ? policy.serves : () => true)
       return missing === null ? exchange.refuse('not_found') : exchange.error(501, missing)
@@ -93,27 +114,31 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     const json = route.control ? isStrictJson : isJson
     if ((received.length > 0 || received.encodings > 0) && !json(received.type))
       return exchange.refuse('unsupported_media_type')
-    readBody(exchange, Math.min(bodyLimit(route), config.body_limit), edge.bodies, body => run(exchange, route, body))
+    const limit = Math.min(bodyLimit(route), config.body_limit)
+    if (read === undefined) return readBody(exchange, limit, edge.bodies, body => run(exchange, route, body))
+    if (read.length > limit) return exchange.refuse('too_large')
+    run(exchange, route, read)
   }
 
   /** `http.app` handles requests of its application, but never those of the control plane, which carry its key. */
-  const isForApplication = ({ mount, path }: Exchange) =>
-    mount === null && !CONTROL.test(path) && !path.startsWith(`${CONTROL_PREFIX}/`)
+  const isForApplication = ({ path }: Exchange) => !CONTROL.test(path) && !path.startsWith(`${CONTROL_PREFIX}/`)
 
   /** `route`: the built-in route that the application may wrap or replace. It is authenticated when it is reached. */
-  function passOn(exchange: Exchange, custom: AppRoutes, route: Route | null): void {
-    const { middleware_order, enable_custom_route_auth } = edge.application!.http
+  function passOn(exchange: Exchange, routes: AppRoutes, route: Route | null, read?: Uint8Array): void {
+    const { middleware_order, enable_custom_route_auth } = routes
     const isFirst =
       route === null ? enable_custom_route_auth : middleware_order === 'auth_first' && route.auth !== 'public'
     const deps = { stalls: edge.stalls, bodies: edge.bodies, bodyLimit: config.body_limit }
-    if (!isFirst) return forward(exchange, custom, deps)
+    if (!isFirst) return forward(exchange, routes, deps, read)
     if (edge.guard.refuses(exchange, CUSTOM)) return
-    const go = (body: Uint8Array | null) => (body === null ? undefined : forward(exchange, custom, deps, body))
-    readBody(exchange, config.body_limit, edge.bodies, body => {
+    const go = (body: Uint8Array | null) => (body === null ? undefined : forward(exchange, routes, deps, body))
+    const decide = (body: Uint8Array) => {
       const admitted = edge.guard.admit(exchange, CUSTOM, body)
       if (admitted instanceof Promise) admitted.then(go).catch(error => failed(exchange, error))
       else go(admitted)
-    })
+    }
+    if (read !== undefined) decide(read)
+    else readBody(exchange, config.body_limit, edge.bodies, decide)
   }
 
   /** The route of a request that may become a WebSocket; null: it was refused and answered. */
@@ -212,12 +237,13 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     openSocket,
   )
 
-  if (custom !== null) await listenForApplication(custom.edgeSocket)
-
-  /** What the app host passes on, and the requests of its own code, which carry no credentials. */
-  async function listenForApplication(path: string): Promise<void> {
-    const withoutCors = { ...policies.own, prefix: '', cors: NO_CORS }
-    const policyOfInner = { own: withoutCors, deployed: policies.deployed }
+  /** Listens for what an application passes on, and for the requests of its own code, which carry no credentials. */
+  async function listenForApplication(path: string, app: string): Promise<uWS.TemplatedApp> {
+    const policyOfInner = {
+      own: { ...policies.own, prefix: '', cors: NO_CORS },
+      deployed: { ...policies.deployed, cors: NO_CORS },
+      ...(app === BUILT_IN_APP ? {} : { mount: { id: app } }),
+    }
     const inner = uWS.App()
     inner.any('/*', (res, req) => {
       const exchange = new Exchange(res, req, policyOfInner, failed)
@@ -226,8 +252,9 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
         exchange.onOver = () => edge.open.delete(exchange)
         exchange.onRefused = refused
         // The code of an application has no rights in another one.
-        exchange.isLoopback = exchange.mount === null && exchange.received.all.some(([name]) => name === LOOPBACK)
-        if (exchange.isLoopback) exchange.caller = { checked: BUILT_IN_APP }
+        const isOwn = app !== BUILT_IN_APP || exchange.mount === null
+        exchange.isLoopback = isOwn && exchange.received.all.some(([name]) => name === LOOPBACK)
+        if (exchange.isLoopback) exchange.caller = { checked: app }
         onRequest(exchange, true)
       } catch (error) {
         failed(exchange, error)
@@ -235,10 +262,11 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     })
     const listening = await new Promise(done => inner.listen_unix(done, path))
     if (!listening) throw new Error(`the socket ${path} of http.app cannot be listened on`)
-    // The folder is the app host's alone.
-    chmodSync(path, 0o666)
-    innerApp = inner
+    return inner
   }
+
+  const inner = openInner(edge, listenForApplication)
+  if (custom !== null) await inner.listen(edge.appHost!.edgeSocket, BUILT_IN_APP)
 
   // A shared listen takes a port whose last process died a moment ago (its connections linger for a minute), but also
   // one of a living server, and then gets half of its connections: so the port is probed first. When the system chooses
@@ -258,7 +286,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       quiet = true
     },
     close() {
-      innerApp?.close()
+      inner.close()
       app.close()
     },
   }

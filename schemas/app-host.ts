@@ -2,7 +2,7 @@
  * Calls to an app host: the child process that runs the code of an application beside its graphs, which are `auth`,
  * `http.app` and `store.index.embed` of langgraph.json. Frames carry them (workers/pipe.ts: `call` and `called`).
  */
-import typia from 'typia'
+import typia, { type tags } from 'typia'
 import type { AuthConfig } from './application.js'
 import type { AuthUser, CheckAnswer, CheckAsk } from './auth/auth.js'
 
@@ -13,14 +13,18 @@ export interface AppHello {
   auth: boolean
   embed: boolean
   /** The beginnings of the paths that `http.app` may handle; null without one. */
-  http: string[] | null
+  http: PathPrefixes | null
 }
 
 /** What an edge needs to know of the app host of a deployment, which runs beside its graph workers. */
 export interface AppHostSettings {
   /** `auth` of langgraph.json; null: it has none. */
   auth: AuthConfig | null
+  /** The beginnings of the paths that its `http.app` may handle; null: it has none. */
+  routes: PathPrefixes | null
 }
+
+export type PathPrefixes = (string & tags.MaxLength<2_000>)[] & tags.MaxItems<10_000>
 
 /** What an app host loads; the rest of the application is left out. */
 export type AppPart = 'auth' | 'embed' | 'http'

@@ -47,6 +47,15 @@ export const DEPLOY_TASKS = 'deploy.task.*.*'
 /** Questions that need graph code (state with subgraphs); one queue group per pool. */
 export const host = (pool: Pool, verb: string): string => `host.${pool}.${verb}`
 
+/** The two ends of byte streams (bus/tunnel.ts). */
+export type TunnelRole = 'edge' | 'graphs'
+/** Opens a stream to a process that serves the pool, or to any edge. */
+export const tunnelOpen = (role: TunnelRole, pool?: Pool): string =>
+  `tunnel.${role}.open${pool === undefined ? '' : `.${pool}`}`
+/** One end of a stream: `id` of the process `member`. */
+export const tunnelAddress = (role: TunnelRole, member: Member, id: string): string =>
+  `tunnel.${role}.at.${member}.${id}`
+
 export const EVENTS_PER_BLOCK = 1024
 export const blockOf = (id: number): number => Math.floor(id / EVENTS_PER_BLOCK)
 

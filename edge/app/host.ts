@@ -3,14 +3,13 @@
  * a folder of sockets that only they can open: requests for the application go over one, what it passes on and what its
  * code asks for comes back over the other.
  */
-import { chownSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { Agent, type RequestOptions } from 'node:http'
 import { join } from 'node:path'
 import type { Log } from '../../bus/log.js'
 import { APP_SOCKET, type AppPart, EDGE_SOCKET } from '../../schemas/app-host.js'
-import { type AppConfig, refusalOfAuth } from '../../schemas/application.js'
+import { type AppConfig, type HttpConfig, refusalOfAuth } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
-import { openAppHost } from '../../workers/child/app-host.js'
+import { openAppHost, openSocketFolder } from '../../workers/child/app-host.js'
 import { findHostNode, findHostUser } from '../../workers/child/process.js'
 import { type Ask, readAnswer } from './ask.js'
 
@@ -19,19 +18,26 @@ export interface EdgeAppHost {
   check: Ask
   /** Null: the application has no `http.app`. */
   http: AppRoutes | null
+  /** The socket that the edge listens on for what `http.app` passes on, and for calls of its code. */
+  edgeSocket: string
   stop(): Promise<void>
 }
 
 /** The routes of `http.app`. */
-export interface AppRoutes {
+export interface AppRoutes extends Pick<HttpConfig, 'middleware_order' | 'enable_custom_route_auth'> {
   /** Whether the application may handle the path. */
   mayHandle(path: string): boolean
-  /** The socket of the application, and the one that the edge listens on for it. */
-  appSocket: string
-  edgeSocket: string
-  /** The app host is loaded. */
+  /** How a request reaches the application. */
+  via: Pick<RequestOptions, 'agent' | 'socketPath' | 'createConnection'>
+  /** The app host is loaded, as far as this edge knows. */
   isReady(): boolean
 }
+
+/** Whether one of the prefixes is the beginning of the path. */
+export const handlerOf = (prefixes: readonly string[]) => (path: string) =>
+  prefixes.some(prefix => path.startsWith(prefix))
+
+const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY })
 
 interface Options {
   config: Config
@@ -50,12 +56,11 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
   ]
   if (parts.length === 0) return null
   const user = findHostUser(config.host_user)
-  const sockets = hasHttp ? mkdtempSync(join(tmpdir(), 'weft-app-')) : undefined
-  if (sockets !== undefined && user !== null) chownSync(sockets, user.uid, user.gid)
+  const sockets = hasHttp ? openSocketFolder(user) : null
   const host = openAppHost({
     app: application.path,
     parts,
-    ...(sockets === undefined ? {} : { sockets }),
+    ...(sockets === null ? {} : { sockets: sockets.path }),
     memory_mb: config.host_memory_mb,
     user,
     node: findHostNode(config.host_node, user).path,
@@ -63,7 +68,7 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
   })
   const stop = async () => {
     await host.stop()
-    if (sockets !== undefined) rmSync(sockets, { recursive: true, force: true })
+    sockets?.remove()
   }
   const { error, http: prefixes } = await host.hello
   if (error !== null) {
@@ -71,17 +76,18 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
     throw new Error(`the application cannot be served: ${error}`)
   }
   const http =
-    prefixes === null || sockets === undefined
+    prefixes === null || sockets === null
       ? null
       : {
-          mayHandle: (path: string) => prefixes.some(prefix => path.startsWith(prefix)),
-          appSocket: join(sockets, APP_SOCKET),
-          edgeSocket: join(sockets, EDGE_SOCKET),
+          ...application.http,
+          mayHandle: handlerOf(prefixes),
+          via: { socketPath: join(sockets.path, APP_SOCKET), agent },
           isReady: host.isReady,
         }
   return {
     check: async (call, body) => readAnswer(await host.call({ verb: 'check', ...call }, body)),
     http,
+    edgeSocket: sockets === null ? '' : join(sockets.path, EDGE_SOCKET),
     stop,
   }
 }

@@ -2,7 +2,7 @@
  * Passes a request on to the `http.app` of the application and its answer back, both as streams; neither is
  * parsed. The answer has the speed of the client.
  */
-import { Agent, type IncomingMessage, request as send } from 'node:http'
+import { type IncomingMessage, request as send } from 'node:http'
 import { LOOPBACK } from '../../schemas/app-host.js'
 import { ERRORS } from '../../schemas/errors.js'
 import type { Budget } from '../http/body.js'
@@ -10,7 +10,6 @@ import type { Exchange } from '../http/exchange.js'
 import { Outlet, type Stalls } from '../http/outlet.js'
 import type { AppRoutes } from './host.js'
 
-const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY })
 /** Headers of one connection, and those that the edge writes itself. */
 const OWN = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'x-request-id', 'x-content-type-options'])
 /** An answer up to this size is sent with its length. */
@@ -28,12 +27,7 @@ interface ProxyDeps {
 }
 
 /** `body`: the one of the request, if it was read already. */
-export function forward(
-  exchange: Exchange,
-  { appSocket, isReady }: AppRoutes,
-  deps: ProxyDeps,
-  body?: Uint8Array,
-): void {
+export function forward(exchange: Exchange, { via, isReady }: AppRoutes, deps: ProxyDeps, body?: Uint8Array): void {
   const { stalls, bodies, bodyLimit } = deps
   if (!isReady()) return exchange.refuse('unavailable', STARTING)
   const { method, path, query, received } = exchange
@@ -42,7 +36,7 @@ export function forward(
     if (!OWN.has(name) && !name.startsWith('x-weft-') && name !== LOOPBACK) headers.push(name, value)
   headers.push('x-request-id', exchange.requestId)
   const target = query === '' ? path : `${path}?${query}`
-  const outgoing = send({ socketPath: appSocket, agent, method, path: target, headers: headers as never })
+  const outgoing = send({ ...via, method, path: target, headers: headers as never })
   let failed = false
   const fail = (status: number, detail: string) => {
     if (failed) return

@@ -95,7 +95,8 @@ export class Exchange {
     policies: Policies,
     private readonly onFault: (exchange: Exchange, error: unknown) => void,
   ) {
-    const policy = isMounted(req.getUrl(), req.getHeader('x-deployment-id')) ? policies.deployed : policies.own
+    const isDeployed = policies.mount !== undefined || isMounted(req.getUrl(), req.getHeader('x-deployment-id'))
+    const policy = isDeployed ? policies.deployed : policies.own
     this.cors = policy.cors
     res.onAborted(() => {
       const { onAbort } = this
@@ -107,7 +108,10 @@ export class Exchange {
     this.method = req.getCaseSensitiveMethod()
     this.query = req.getQuery()
     this.received = readHeaders(req, policy)
-    const { path, mount } = unmount(req.getUrl(), this.received.deployment, policy.prefix)
+    const { path, mount } =
+      policies.mount === undefined
+        ? unmount(req.getUrl(), this.received.deployment, policy.prefix)
+        : { path: req.getUrl(), mount: policies.mount }
     this.path = path
     this.mount = mount
     this.url = `http://${this.received.host}${req.getUrl()}${this.query === '' ? '' : `?${this.query}`}`

@@ -5,6 +5,7 @@
 import type { HttpConfig, RouteGroup } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
 import { type Cors, openCors } from './cors.js'
+import type { Mount } from './mount.js'
 import { openPatterns } from './patterns.js'
 
 export interface Policy {
@@ -52,6 +53,8 @@ export interface Policies {
   own: Policy
   /** Of a request for a deployment, until its own policy is known: every header that a graph may see is read. */
   deployed: Policy
+  /** Every request is for it, whatever its path and its headers say. */
+  mount?: Mount
 }
 
 export const openDeployedPolicy = (config: Config, { prefix }: Policy, callers: Callers): Policy => ({

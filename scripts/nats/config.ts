@@ -32,13 +32,14 @@ export const RIGHTS: { [role in Role]: Rights } = {
     publish: [
       'rpc.>',
       ...APP_HOST,
+      'tunnel.graphs.>',
       'ctl.run.*',
       'event.metrics.asked',
       '$JS.API.DIRECT.GET.EVENTS',
       '_INBOX_resources.>',
     ],
     never: [...DEPLOYER, ...calls('assistants', 'register', 'retire'), ...calls('keys', 'create', 'list', 'revoke')],
-    subscribe: ['_INBOX_edge.>', 'live.*', 'end.*', 'event.>'],
+    subscribe: ['_INBOX_edge.>', 'tunnel.edge.>', 'live.*', 'end.*', 'event.>'],
   },
   resources: {
     publish: [
@@ -66,13 +67,14 @@ export const RIGHTS: { [role in Role]: Rights } = {
       ...calls('assistants', 'register'),
       '_INBOX_resources.>',
       '_INBOX_edge.>',
+      'tunnel.edge.>',
       'chunk.*.*',
       'live.*',
       '$JS.API.CONSUMER.MSG.NEXT.RUNS.*',
       '$JS.API.CONSUMER.INFO.RUNS.*',
       '$JS.ACK.RUNS.>',
     ],
-    subscribe: ['_INBOX_graphs.>', 'ctl.run.*', 'ctl.worker.*', 'event.>', 'host.>'],
+    subscribe: ['_INBOX_graphs.>', 'ctl.run.*', 'ctl.worker.*', 'event.>', 'host.>', 'tunnel.graphs.>'],
   },
   deployer: {
     publish: [...DEPLOYER, ...calls('assistants', 'retire'), '_INBOX_resources.>', '_INBOX_edge.>'],

@@ -38,6 +38,25 @@ export const graph = new StateGraph(Annotation.Root({ who: Annotation() }))
   .compile()
 `,
 })
+/** Also answers below `/mine` itself, with a thread that it makes for nobody in particular. */
+const withRoutes = (word: string, ...users: string[]): Files => ({
+  ...guarded(word, ...users),
+  'langgraph.json': JSON.stringify({
+    graphs: { agent: './graph.mjs:graph' },
+    auth: { path: './auth.mjs:auth' },
+    http: { app: './app.mjs' },
+  }),
+  'app.mjs': `
+import { Client } from '@langchain/langgraph-sdk'
+export default {
+  async fetch(request) {
+    if (!new URL(request.url).pathname.startsWith('/mine')) return new Response(null, { status: 404 })
+    const { answer } = await new Client().runs.wait(null, 'agent', { input: { text: await request.text() } })
+    return Response.json({ answer, token: process.env.TOKEN })
+  },
+}
+`,
+})
 const secrets = [{ name: 'TOKEN', value: 'of-the-deployment' }]
 
 t.setTimeout(240_000)
@@ -48,7 +67,7 @@ t.test('deployments with an auth', async t => {
   t.teardown(() => cluster.stop())
   const control = controlOf(cluster.url)
   const one = makeRepository(folder, 'one', guarded('one', 'alice', 'bob'))
-  const other = makeRepository(folder, 'other', guarded('other', 'carol'))
+  const other = makeRepository(folder, 'other', withRoutes('other', 'carol'))
   const made = await Promise.all([
     control.create('one', one.url, { secrets }),
     control.create('other', other.url, { secrets }),
@@ -106,6 +125,17 @@ t.test('deployments with an auth', async t => {
     t.equal((await send(second, 'carol', `/threads/${thread_id}`)).status, 404)
     t.match(await send(second, 'carol', '/runs/wait', run), { body: { answer: 'other hello' } })
     t.equal((await send(cluster.url, null, '/threads', {})).status, 200)
+  })
+
+  await t.test('the routes of a deployment are served, and its code calls its own API', async t => {
+    const answer = await fetch(`${second}/mine/x`, { method: 'POST', body: 'a body' })
+    t.same(await answer.json(), { answer: 'other a body', token: 'of-the-deployment' })
+    t.equal((await fetch(`${first}/mine/x`, { method: 'POST', body: 'a body' })).status, 404)
+    t.equal((await fetch(`${cluster.url}/mine/x`, { method: 'POST', body: 'a body' })).status, 404)
+    t.equal((await send(second, null, '/threads', {})).status, 401, 'what it does not serve is authenticated')
+    t.equal((await send(second, 'carol', '/threads', {})).status, 200)
+    const loopback = await fetch(`${second}/threads`, { method: 'POST', headers: { 'x-weft-loopback': '1' } })
+    t.equal(loopback.status, 401)
   })
 
   await t.test('while the app host is away nobody passes; then it is back', async t => {

@@ -3,6 +3,9 @@
  * `store.index.embed` (host/app/main.ts). It is started again when it ends; a call while it is not ready is refused with `unavailable`,
  * never answered without it. A child whose event loop is blocked for 5 s is killed.
  */
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../bus/log.js'
 import { type AppCall, type AppHello, type AppPart, validateAppHello } from '../../schemas/app-host.js'
@@ -166,6 +169,13 @@ export function openAppHost({
       await child.stop()
     },
   }
+}
+
+/** A folder for the sockets of an app host and its parent, which only they can enter. */
+export function openSocketFolder(user: HostUser | null): { path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'weft-app-'))
+  if (user !== null) chownSync(path, user.uid, user.gid)
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
 const NOT_READY = 'The code of the application that this request needs is being started'

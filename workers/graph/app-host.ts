@@ -1,12 +1,18 @@
 /**
  * The app host of an application that is not the one of an edge: it runs beside the graph worker, which has the files and
- * the variables of the application, and edges ask it by calls to the pool.
+ * the variables of the application. Edges ask its `auth` by calls to the pool, and reach its `http.app` by streams.
  */
-import type { AppHostSettings, CheckCall } from '../../schemas/app-host.js'
+import { chmodSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import type { Link } from '../../bus/connect.js'
+import { openTunnels, relay } from '../../bus/tunnel.js'
+import { APP_SOCKET, type AppHostSettings, type AppPart, type CheckCall, EDGE_SOCKET } from '../../schemas/app-host.js'
 import { fail } from '../../schemas/errors.js'
 import type { Hello } from '../../schemas/host.js'
+import type { Pool } from '../../schemas/ids.js'
 import { unpack } from '../../schemas/packed.js'
-import { type AppHostOptions, openAppHost } from '../child/app-host.js'
+import { type AppHostOptions, openAppHost, openSocketFolder } from '../child/app-host.js'
 
 export interface GraphAppHost {
   settings: AppHostSettings
@@ -19,29 +25,77 @@ export interface GraphAppHost {
   stop(): Promise<void>
 }
 
+interface Options extends Omit<AppHostOptions, 'parts' | 'sockets'> {
+  link: Link
+  app_id: string
+  pool: Pool
+}
+
 /**
  * Null when the application brings nothing that an app host runs. Throws an Error with one sentence when it cannot be
  * loaded: the application is not served without it.
  */
-export async function startAppHost(
-  options: Omit<AppHostOptions, 'parts' | 'sockets'>,
-  { auth = null }: Hello,
-): Promise<GraphAppHost | null> {
-  if (auth === null) return null
-  const host = openAppHost({ ...options, parts: ['auth'] })
-  const { error } = await host.hello
-  if (error !== null) {
+export async function startAppHost(options: Options, { auth = null, http }: Hello): Promise<GraphAppHost | null> {
+  const hasHttp = http?.app != null
+  const parts: AppPart[] = [...(auth === null ? [] : ['auth' as const]), ...(hasHttp ? ['http' as const] : [])]
+  if (parts.length === 0) return null
+  const sockets = hasHttp ? await openSockets(options) : null
+  const host = openAppHost({ ...options, parts, ...(sockets === null ? {} : { sockets: sockets.path }) })
+  const stop = async () => {
+    sockets?.close()
     await host.stop()
+  }
+  const { error, http: routes } = await host.hello
+  if (error !== null) {
+    await stop()
     throw new Error(`the application cannot be served: ${error}`)
   }
+  sockets?.serve(host.isReady)
   return {
-    settings: { auth },
+    settings: { auth, routes },
     isReady: host.isReady,
     check(bytes) {
       const { head, rest } = readCheck(bytes)
       return host.call(head, rest)
     },
-    stop: host.stop,
+    stop,
+  }
+}
+
+/**
+ * The sockets of `http.app` and the streams of edges: each request of an edge is a connection to the application, and each
+ * connection of its code to the edge is a stream to any edge.
+ */
+async function openSockets({ link, app_id, pool, user, log }: Options) {
+  const folder = openSocketFolder(user)
+  const tunnels = openTunnels(link)
+  const back = createServer({ allowHalfOpen: true }, socket => {
+    // Without a listener an error of the connection would end this process.
+    socket.on('error', () => {})
+    try {
+      relay(tunnels.open('any edge', app_id), socket)
+    } catch (error) {
+      log.warn({ err: error }, 'a request of the application could not be passed on')
+      socket.destroy()
+    }
+  })
+  const path = join(folder.path, EDGE_SOCKET)
+  await new Promise<void>((resolve, reject) => back.once('error', reject).listen(path, resolve))
+  // The folder is the app host's alone.
+  chmodSync(path, 0o666)
+  return {
+    path: folder.path,
+    serve(isReady: () => boolean) {
+      tunnels.serve(stream => {
+        if (!isReady()) return void stream.destroy()
+        relay(stream, connect({ path: join(folder.path, APP_SOCKET), allowHalfOpen: true }))
+      }, pool)
+    },
+    close() {
+      tunnels.close()
+      back.close()
+      folder.remove()
+    },
   }
 }
 

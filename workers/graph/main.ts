@@ -102,7 +102,8 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     return { graph_id, description, config, context }
   })
   // That of the built-in application runs beside the edge.
-  const appHost = config.app_id === BUILT_IN_APP ? null : await startAppHost(child, hello)
+  const appHost =
+    config.app_id === BUILT_IN_APP ? null : await startAppHost({ ...child, link, app_id: config.app_id, pool }, hello)
   if (appHost !== null) life.push({ name: 'app host', stop: () => appHost.stop() })
   const revision = deployed === undefined ? {} : { revision: deployed.revision }
   const registration: Registration = {

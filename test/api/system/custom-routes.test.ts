@@ -1,7 +1,7 @@
 /** `http.app`: routes and middleware of the application (API: assistants-crons-store 7.1). */
 import { request } from 'node:http'
-import t from 'tap'
-import { startCluster } from '../../helpers/cluster.js'
+import t, { type Test } from 'tap'
+import { startCluster, startRoles } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'
 import { lines } from '../../helpers/sdk.js'
 import { until } from '../../helpers/steps.js'
@@ -10,138 +10,163 @@ t.setTimeout(180_000)
 
 const app = (name: string) => `test/apps/custom-routes/${name}.json`
 
-t.test('a Hono application', async t => {
-  const cluster = await startCluster({ app: app('langgraph') })
-  t.teardown(() => cluster.stop())
-  const { url } = cluster
-  const send = sender(url)
+/** As the built-in application, and as one whose graph workers are its only home. */
+const SERVERS: readonly [where: string, start: (t: Test, name: string) => Promise<string>][] = [
+  [
+    'built-in',
+    async (t, name) => {
+      const cluster = await startCluster({ app: app(name) })
+      t.teardown(() => cluster.stop())
+      return cluster.url
+    },
+  ],
+  [
+    'beside the built-in one',
+    async (t, name) => {
+      const roles = await startRoles({ app: 'test/apps/basic' })
+      t.teardown(() => roles.stop())
+      await roles.add('graphs', ['--app', app(name), '--app-id', 'second'])
+      return `${roles.urls[0]}/deployments/second`
+    },
+  ],
+]
 
-  await t.test('its routes are served, and shadow built-in ones', async t => {
-    const hello = await send('GET', '/custom/hello/ada%20b?q=1')
-    t.match(hello, { status: 200, body: { hello: 'ada b', q: '1' } })
-    t.equal(hello.headers.get('x-middleware'), 'yes')
-    t.same((await send('GET', '/info')).body, { mine: true })
-    const moved = await fetch(`${url}/custom/cookies`, { redirect: 'manual' })
-    t.match(
-      [moved.status, moved.headers.get('location'), moved.headers.getSetCookie()],
-      [302, '/elsewhere', ['a=1', 'b=2']],
-    )
-    t.equal((await fetch(`${url}/custom/hello/x`, { method: 'HEAD' })).status, 200)
-  })
+for (const [where, start] of SERVERS)
+  t.test(`a Hono application, ${where}`, async t => {
+    const url = await start(t, 'langgraph')
+    const send = sender(url)
 
-  await t.test('its middleware wraps built-in routes: it adds headers, answers instead, changes the body', async t => {
-    const made = await send('POST', '/threads', {})
-    t.match(made, { status: 200, body: { status: 'idle' } })
-    t.equal(made.headers.get('x-middleware'), 'yes')
-    const stopped = await fetch(`${url}/threads`, { method: 'POST', headers: { 'x-stop': '1' } })
-    t.match([stopped.status, await stopped.text()], [418, 'stopped'])
-    const run = await send('POST', '/runs/wait', { assistant_id: 'agent', input: { said: 'hi' } })
-    t.match(run.body, { said: 'hi, changed' })
-    t.match(await send('GET', '/threads/nonsense'), { status: 422 }, 'an error of a built-in route')
-  })
-
-  await t.test('what neither serves is 404 of the server, not of the application', async t => {
-    t.match(await send('GET', '/nowhere'), { status: 404, body: { detail: /^Not found/ } })
-    t.match(await send('DELETE', '/threads'), { status: 405 })
-  })
-
-  await t.test('bodies stream both ways', async t => {
-    const large = Buffer.alloc(5_000_000, 'abc')
-    const echo = await fetch(`${url}/custom/echo`, { method: 'POST', body: large })
-    t.ok(Buffer.from(await echo.arrayBuffer()).equals(large))
-    const ticks = await fetch(`${url}/custom/ticks`)
-    const parts: string[] = []
-    for await (const part of ticks.body!) parts.push(Buffer.from(part).toString())
-    t.ok(parts.length > 1, 'not collected')
-    t.equal(parts.join(''), 'data: 0\n\ndata: 1\n\ndata: 2\n\n')
-    t.equal(await chunkedEcho(url), 'one,two')
-  })
-
-  for (const { name, connect } of lines)
-    await t.test(`${name}: a stream passes the middleware, and a client that leaves cancels its run`, async t => {
-      const { threads, runs } = connect(url)
-      const { thread_id } = await threads.create()
-      const events: string[] = []
-      for await (const { event } of runs.stream(thread_id, 'agent', {
-        input: { said: 'x' },
-        streamMode: ['custom', 'values'],
-      }))
-        events.push(event)
-      t.ok(events.includes('custom') && events.includes('values'))
-      const gone = new AbortController()
-      const body = {
-        assistant_id: 'agent',
-        input: { said: 'x', wait: 60_000 },
-        stream_mode: 'custom',
-        on_disconnect: 'cancel',
-      }
-      const stream = await fetch(`${url}/threads/${thread_id}/runs/stream`, {
-        method: 'POST',
-        body: JSON.stringify(body),
-        headers: { 'content-type': 'application/json' },
-        signal: gone.signal,
-      })
-      await stream.body!.getReader().read()
-      gone.abort()
-      await until(async () => (await runs.list(thread_id))[0]?.status === 'interrupted')
+    await t.test('its routes are served, and shadow built-in ones', async t => {
+      const hello = await send('GET', '/custom/hello/ada%20b?q=1')
+      t.match(hello, { status: 200, body: { hello: 'ada b', q: '1' } })
+      t.equal(hello.headers.get('x-middleware'), 'yes')
+      t.same((await send('GET', '/info')).body, { mine: true })
+      const moved = await fetch(`${url}/custom/cookies`, { redirect: 'manual' })
+      t.match(
+        [moved.status, moved.headers.get('location'), moved.headers.getSetCookie()],
+        [302, '/elsewhere', ['a=1', 'b=2']],
+      )
+      t.equal((await fetch(`${url}/custom/hello/x`, { method: 'HEAD' })).status, 200)
     })
 
-  await t.test('its code calls the API without an address', async t => {
-    t.match((await send('GET', '/custom/api')).body, { said: 'from a route' })
+    await t.test(
+      'its middleware wraps built-in routes: it adds headers, answers instead, changes the body',
+      async t => {
+        const made = await send('POST', '/threads', {})
+        t.match(made, { status: 200, body: { status: 'idle' } })
+        t.equal(made.headers.get('x-middleware'), 'yes')
+        const stopped = await fetch(`${url}/threads`, { method: 'POST', headers: { 'x-stop': '1' } })
+        t.match([stopped.status, await stopped.text()], [418, 'stopped'])
+        const run = await send('POST', '/runs/wait', { assistant_id: 'agent', input: { said: 'hi' } })
+        t.match(run.body, { said: 'hi, changed' })
+        t.match(await send('GET', '/threads/nonsense'), { status: 422 }, 'an error of a built-in route')
+      },
+    )
+
+    await t.test('what neither serves is 404 of the server, not of the application', async t => {
+      t.match(await send('GET', '/nowhere'), { status: 404, body: { detail: /^Not found/ } })
+      t.match(await send('DELETE', '/threads'), { status: 405 })
+    })
+
+    await t.test('bodies stream both ways', async t => {
+      const large = Buffer.alloc(5_000_000, 'abc')
+      const echo = await fetch(`${url}/custom/echo`, { method: 'POST', body: large })
+      t.ok(Buffer.from(await echo.arrayBuffer()).equals(large))
+      const ticks = await fetch(`${url}/custom/ticks`)
+      const reader = ticks.body!.getReader()
+      const read = async () => Buffer.from((await reader.read()).value ?? []).toString()
+      t.equal(await read(), 'data: 0\n\n', 'it leaves at once')
+      t.equal((await send('GET', '/custom/go-on')).status, 204)
+      let rest = ''
+      for (let part = await read(); part !== ''; part = await read()) rest += part
+      t.equal(rest, 'data: 1\n\ndata: 2\n\n')
+      t.equal(await chunkedEcho(url), 'one,two')
+    })
+
+    for (const { name, connect } of lines)
+      await t.test(`${name}: a stream passes the middleware, and a client that leaves cancels its run`, async t => {
+        const { threads, runs } = connect(url)
+        const { thread_id } = await threads.create()
+        const events: string[] = []
+        for await (const { event } of runs.stream(thread_id, 'agent', {
+          input: { said: 'x' },
+          streamMode: ['custom', 'values'],
+        }))
+          events.push(event)
+        t.ok(events.includes('custom') && events.includes('values'))
+        const gone = new AbortController()
+        const body = {
+          assistant_id: 'agent',
+          input: { said: 'x', wait: 60_000 },
+          stream_mode: 'custom',
+          on_disconnect: 'cancel',
+        }
+        const stream = await fetch(`${url}/threads/${thread_id}/runs/stream`, {
+          method: 'POST',
+          body: JSON.stringify(body),
+          headers: { 'content-type': 'application/json' },
+          signal: gone.signal,
+        })
+        await stream.body!.getReader().read()
+        gone.abort()
+        await until(async () => (await runs.list(thread_id))[0]?.status === 'interrupted')
+      })
+
+    await t.test('its code calls the API without an address', async t => {
+      t.match((await send('GET', '/custom/api')).body, { said: 'from a route' })
+    })
+
+    await t.test('an HTTPException keeps its answer; another error says nothing of itself', async t => {
+      const refused = await fetch(`${url}/custom/refuse`)
+      t.match([refused.status, await refused.text()], [409, 'my own refusal'])
+      const thrown = await fetch(`${url}/custom/throw`)
+      t.equal(thrown.status, 500)
+      t.notMatch(await thrown.text(), /secret/)
+    })
+
+    await t.test('CORS: pages may read its answers as those of built-in routes', async t => {
+      const headers = { origin: 'http://page.example' }
+      for (const path of ['/custom/hello/x', '/ok']) {
+        const answer = await fetch(url + path, { headers })
+        t.equal(answer.headers.get('access-control-allow-origin'), '*', path)
+      }
+    })
+
+    await t.test(
+      'while it is started again, its requests and those that it wraps are 503; the control plane is not its',
+      async t => {
+        t.equal((await send('GET', '/custom/exit')).status, 503)
+        await until(async () => (await send('GET', '/custom/hello/x')).status === 200)
+        t.match((await send('GET', '/v2/deployments')).status, where === 'built-in' ? 401 : 404)
+        t.notOk((await send('GET', '/v2/deployments')).headers.get('x-middleware'))
+      },
+    )
   })
 
-  await t.test('an HTTPException keeps its answer; another error says nothing of itself', async t => {
-    const refused = await fetch(`${url}/custom/refuse`)
-    t.match([refused.status, await refused.text()], [409, 'my own refusal'])
-    const thrown = await fetch(`${url}/custom/throw`)
-    t.equal(thrown.status, 500)
-    t.notMatch(await thrown.text(), /secret/)
+for (const [where, start] of SERVERS)
+  t.test(`with auth: custom routes on request, and no way around it, ${where}`, async t => {
+    const send = sender(await start(t, 'guarded'))
+    const user = { 'x-user': 'ada' }
+    t.match(await send('GET', '/custom/hello/x'), { status: 401, body: { detail: 'Who are you?' } })
+    t.equal((await send('GET', '/custom/hello/x', undefined, user)).status, 200)
+    t.equal((await send('POST', '/threads', {})).status, 401)
+    t.equal((await send('POST', '/threads', {}, user)).status, 200)
+    for (const header of ['x-weft-loopback', 'X-Weft-Loopback'])
+      t.equal((await send('POST', '/threads', {}, { [header]: '1' })).status, 401, 'the network has no loopback')
+    t.equal((await send('GET', '/ok')).status, 200, 'a public route stays public')
+    t.match((await send('GET', '/custom/api', undefined, user)).body, { said: 'from a route' })
   })
 
-  await t.test('CORS: pages may read its answers as those of built-in routes', async t => {
-    const headers = { origin: 'http://page.example' }
-    for (const path of ['/custom/hello/x', '/ok']) {
-      const answer = await fetch(url + path, { headers })
-      t.equal(answer.headers.get('access-control-allow-origin'), '*', path)
-    }
+for (const [where, start] of SERVERS)
+  t.test(`an object with fetch: what it answers with 404 is served by the server, ${where}`, async t => {
+    const url = await start(t, 'plain')
+    const send = sender(url)
+    const plain = await fetch(`${url}/plain`)
+    t.match([plain.status, plain.headers.get('x-plain'), await plain.text()], [200, '1', 'plain'])
+    const run = await send('POST', '/runs/wait', { assistant_id: 'agent', input: { said: 'with a body' } })
+    t.match(run, { status: 200, body: { said: 'with a body' } })
+    t.match(await send('GET', '/nowhere'), { status: 404, body: { detail: /^Not found/ } })
   })
-
-  await t.test(
-    'while it is started again, its requests and those that it wraps are 503; the control plane is not its',
-    async t => {
-      t.equal((await send('GET', '/custom/exit')).status, 503)
-      await until(async () => (await send('GET', '/custom/hello/x')).status === 200)
-      t.match(await send('GET', '/v2/deployments'), { status: 401 })
-      t.notOk((await send('GET', '/v2/deployments')).headers.get('x-middleware'))
-    },
-  )
-})
-
-t.test('with auth: custom routes on request, and no way around it', async t => {
-  const cluster = await startCluster({ app: app('guarded') })
-  t.teardown(() => cluster.stop())
-  const send = sender(cluster.url)
-  const user = { 'x-user': 'ada' }
-  t.match(await send('GET', '/custom/hello/x'), { status: 401, body: { detail: 'Who are you?' } })
-  t.equal((await send('GET', '/custom/hello/x', undefined, user)).status, 200)
-  t.equal((await send('POST', '/threads', {})).status, 401)
-  t.equal((await send('POST', '/threads', {}, user)).status, 200)
-  for (const header of ['x-weft-loopback', 'X-Weft-Loopback'])
-    t.equal((await send('POST', '/threads', {}, { [header]: '1' })).status, 401, 'the network has no loopback')
-  t.equal((await send('GET', '/ok')).status, 200, 'a public route stays public')
-  t.match((await send('GET', '/custom/api', undefined, user)).body, { said: 'from a route' })
-})
-
-t.test('an object with fetch: what it answers with 404 is served by the server', async t => {
-  const cluster = await startCluster({ app: app('plain') })
-  t.teardown(() => cluster.stop())
-  const send = sender(cluster.url)
-  const plain = await fetch(`${cluster.url}/plain`)
-  t.match([plain.status, plain.headers.get('x-plain'), await plain.text()], [200, '1', 'plain'])
-  const run = await send('POST', '/runs/wait', { assistant_id: 'agent', input: { said: 'with a body' } })
-  t.match(run, { status: 200, body: { said: 'with a body' } })
-  t.match(await send('GET', '/nowhere'), { status: 404, body: { detail: /^Not found/ } })
-})
 
 /** A body in two chunks, without a length. */
 function chunkedEcho(url: string): Promise<string> {

@@ -3,6 +3,8 @@ import { Client } from '@langchain/langgraph-sdk'
 import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 
+let goOn = () => {}
+
 export const app = new Hono()
   .use('*', async (c, next) => {
     if (c.req.header('x-stop') !== undefined) return c.text('stopped', 418)
@@ -18,14 +20,18 @@ export const app = new Hono()
   .get('/custom/hello/:name', c => c.json({ hello: c.req.param('name'), q: c.req.query('q') }))
   .get('/info', c => c.json({ mine: true }))
   .post('/custom/echo', c => new Response(c.req.raw.body, { headers: { 'content-type': 'application/octet-stream' } }))
+  .get('/custom/go-on', c => {
+    goOn()
+    return c.body(null, 204)
+  })
   .get('/custom/ticks', () => {
     let n = 0
     const body = new ReadableStream({
       async pull(controller) {
         if (n === 3) return controller.close()
-        // The second part leaves when the first one was read: the test asks for it.
+        // The others leave when the first one was read: the test asks for them.
+        if (n === 1) await new Promise<void>(done => (goOn = done))
         controller.enqueue(new TextEncoder().encode(`data: ${n++}\n\n`))
-        await new Promise(done => setTimeout(done, 50))
       },
     })
     return new Response(body, { headers: { 'content-type': 'text/event-stream' } })

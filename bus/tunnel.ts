@@ -1,0 +1,280 @@
+/**
+ * Byte streams between an edge and a graph worker, over the broker: what a TCP connection would be if edges could reach the
+ * machines of graph workers. HTTP travels in them unchanged. A sender has at most WINDOW bytes under way until the reader
+ * has taken them. A missing message, a lost broker and a silent peer cut the stream; its end is never guessed.
+ *
+ * A frame: kind u8, 3 × zero, number u32 (little-endian), bytes.
+ */
+import { Duplex, pipeline } from 'node:stream'
+import type { Msg } from 'nats'
+import { fail } from '../schemas/errors.js'
+import { type Pool, token } from '../schemas/ids.js'
+import { type TunnelRole, tunnelAddress, tunnelOpen } from '../schemas/subjects.js'
+import type { Link } from './connect.js'
+
+const FRAME = {
+  /** Opener to any process that serves the subject; bytes: what the stream is for. The reply subject is its address. */
+  open: 0,
+  /** The answer; the reply subject is the address of the acceptor. */
+  accept: 1,
+  /** `number` counts the data frames of this direction from 0. */
+  data: 2,
+  /** No more data follows in this direction; `number` as that of the next data frame. */
+  end: 3,
+  /** The stream is cut. */
+  cut: 4,
+  /** The reader took `number` bytes; 0: the peer is there. */
+  credit: 5,
+} as const
+
+const HEAD = 8
+const PIECE = 64 * 1024
+const WINDOW = 4 * PIECE
+const OPEN_MS = 5_000
+/** An idle stream sends a sign this often, and is cut without a sign of its peer for `SILENCE_MS`. */
+const SIGN_MS = 5_000
+const SILENCE_MS = 20_000
+/** Streams of one process. */
+const MAX_STREAMS = 10_000
+const NOTHING = new Uint8Array(0)
+
+export interface Tunnels {
+  /** A stream to a process of the other role: of the pool, or any edge. `purpose` tells the acceptor what it is for. */
+  open(to: Pool | 'any edge', purpose?: string): Duplex
+  /** Accepts streams that are opened to this pool, or to edges. */
+  serve(accept: (stream: Duplex, purpose: string) => void, pool?: Pool): void
+  close(): void
+}
+
+export function openTunnels(link: Link): Tunnels {
+  const role = link.role as TunnelRole
+  const inbox = link.inbox()
+  const member = token('member', inbox.slice(inbox.lastIndexOf('.') + 1))
+  const streams = new Map<string, TunnelStream>()
+  let lastId = 0
+
+  function add(peer: string | null): TunnelStream | null {
+    if (streams.size >= MAX_STREAMS) return null
+    const id = (++lastId).toString(36)
+    const address = tunnelAddress(role, member, id)
+    const send = (to: string, kind: number, number: number, bytes: Uint8Array = NOTHING) => {
+      if (link.connected()) link.nc.publish(to, frameOf(kind, number, bytes), { reply: address })
+    }
+    const stream = new TunnelStream(send, peer)
+    streams.set(id, stream)
+    stream.once('close', () => streams.delete(id))
+    // A stream that is cut before somebody listens must not end the process.
+    stream.on('error', () => {})
+    return stream
+  }
+
+  const frames = link.subscribe(tunnelAddress(role, member, '*'), ({ subject, data, reply, headers }) => {
+    const stream = streams.get(subject.slice(subject.lastIndexOf('.') + 1))
+    if (stream === undefined) {
+      // Its stream has ended here: the peer may not know.
+      if (reply !== undefined && data.length >= HEAD && data[0] !== FRAME.cut && data[0] !== FRAME.end)
+        link.nc.publish(reply, frameOf(FRAME.cut, 0, NOTHING))
+      return
+    }
+    if (headers?.code === 503) return void stream.destroy(fail('unavailable', NOBODY))
+    if (data.length < HEAD) throw new RangeError('a frame of a tunnel is shorter than its head')
+    const view = new DataView(data.buffer, data.byteOffset, HEAD)
+    stream.receive(data[0]!, view.getUint32(4, true), data.subarray(HEAD), reply)
+  })
+  const served: { unsubscribe(): void }[] = []
+  const signs = setInterval(() => {
+    const now = Date.now()
+    for (const stream of streams.values()) stream.sign(now)
+  }, SIGN_MS)
+  signs.unref()
+  const cutAll = () => {
+    for (const stream of [...streams.values()]) stream.destroy(fail('unavailable', LOST))
+  }
+  // Frames may have been lost.
+  const stopListening = link.onReconnect(cutAll)
+
+  return {
+    open(to, purpose = '') {
+      const stream = add(null)
+      if (stream === null) throw fail('too_many', 'Too many streams between edges and graph workers')
+      const subject = to === 'any edge' ? tunnelOpen('edge') : tunnelOpen('graphs', to)
+      stream.sayOpen(subject, Buffer.from(purpose))
+      return stream
+    },
+    serve(accept, pool) {
+      const onOpen = ({ data, reply }: Msg) => {
+        if (reply === undefined || data.length < HEAD || data[0] !== FRAME.open || !isAddress(reply, role)) return
+        const stream = add(reply)
+        if (stream === null) return link.nc.publish(reply, frameOf(FRAME.cut, 0, NOTHING))
+        stream.sayAccepted()
+        accept(stream, Buffer.from(data.subarray(HEAD)).toString())
+      }
+      served.push(link.subscribe(tunnelOpen(role, pool), onOpen, { queue: role }))
+    },
+    close() {
+      clearInterval(signs)
+      stopListening()
+      for (const one of served) one.unsubscribe()
+      cutAll()
+      frames.unsubscribe()
+    },
+  }
+}
+
+/** Connects two streams in both directions, until both have ended or one is cut. */
+export function relay(one: Duplex, other: Duplex): void {
+  // A stream that is cut takes the other one with it.
+  pipeline(one, other, () => {})
+  pipeline(other, one, () => {})
+}
+
+const NOBODY = 'Nobody serves this stream at the moment'
+const LOST = 'The connection to the broker was lost'
+const SILENT = 'The other end of this stream is silent'
+const CUT = 'The other end cut this stream'
+
+/** Whether the subject is an address of the other role, which alone may open streams to this one. */
+const isAddress = (subject: string, role: TunnelRole): boolean =>
+  subject.startsWith(tunnelAddress(role === 'edge' ? 'graphs' : 'edge', token('member', 'x'), '').slice(0, -2))
+
+function frameOf(kind: number, number: number, bytes: Uint8Array): Uint8Array {
+  const out = Buffer.alloc(HEAD + bytes.length)
+  out[0] = kind
+  out.writeUInt32LE(number >>> 0, 4)
+  out.set(bytes, HEAD)
+  return out
+}
+
+type Send = (to: string, kind: number, number: number, bytes?: Uint8Array) => void
+
+class TunnelStream extends Duplex {
+  private sending: { bytes: Uint8Array; at: number; done: (error?: Error | null) => void } | null = null
+  private finishing: ((error?: Error | null) => void) | null = null
+  private credit = WINDOW
+  private sent = 0
+  private received = 0
+  /** Bytes that the reader has not been credited for. */
+  private taken = 0
+  /** Received bytes within the window. */
+  private held = 0
+  private ended = false
+  private heardAt = Date.now()
+  private sentAt = Date.now()
+  private readonly timer: NodeJS.Timeout | null
+
+  constructor(
+    private readonly send: Send,
+    private peer: string | null,
+  ) {
+    super({ allowHalfOpen: true })
+    this.timer = peer === null ? setTimeout(() => this.destroy(fail('unavailable', NOBODY)), OPEN_MS).unref() : null
+  }
+
+  sayOpen(subject: string, purpose: Uint8Array): void {
+    this.send(subject, FRAME.open, 0, purpose)
+  }
+
+  sayAccepted(): void {
+    this.say(FRAME.accept, 0)
+  }
+
+  receive(kind: number, number: number, bytes: Uint8Array, reply: string | undefined): void {
+    this.heardAt = Date.now()
+    if (kind === FRAME.accept) this.onAccept(reply)
+    else if (kind === FRAME.data) this.onData(number, bytes)
+    else if (kind === FRAME.end) this.onEnd(number)
+    else if (kind === FRAME.credit) this.onCredit(number)
+    else this.destroy(fail('unavailable', CUT))
+  }
+
+  /** Called from time to time: tells the peer that this end is there, and cuts the stream when the peer is not. */
+  sign(now: number): void {
+    if (this.peer === null) return
+    if (now - this.heardAt > SILENCE_MS) this.destroy(fail('unavailable', SILENT))
+    else if (now - this.sentAt >= SIGN_MS) this.say(FRAME.credit, 0)
+  }
+
+  private say(kind: number, number: number, bytes?: Uint8Array): void {
+    if (this.peer === null) return
+    this.sentAt = Date.now()
+    this.send(this.peer, kind, number, bytes)
+  }
+
+  private onAccept(reply: string | undefined): void {
+    if (this.peer !== null || reply === undefined) return
+    clearTimeout(this.timer ?? undefined)
+    this.peer = reply
+    this.flush()
+  }
+
+  private onData(number: number, bytes: Uint8Array): void {
+    if (this.ended || number !== this.received || this.held + bytes.length > WINDOW)
+      return void this.destroy(fail('unavailable', CUT))
+    this.received = (this.received + 1) >>> 0
+    this.held += bytes.length
+    this.taken += bytes.length
+    // The bytes of the message are this stream's own.
+    this.push(bytes)
+  }
+
+  private onEnd(number: number): void {
+    if (number !== this.received) return void this.destroy(fail('unavailable', CUT))
+    this.ended = true
+    this.push(null)
+  }
+
+  private onCredit(bytes: number): void {
+    this.credit = Math.min(WINDOW, this.credit + bytes)
+    this.flush()
+  }
+
+  override _read(): void {
+    if (this.taken === 0) return
+    this.held -= this.taken
+    this.say(FRAME.credit, this.taken)
+    this.taken = 0
+  }
+
+  override _write(bytes: Uint8Array, _: unknown, done: (error?: Error | null) => void): void {
+    this.sending = { bytes, at: 0, done }
+    this.flush()
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    this.finishing = done
+    this.flush()
+  }
+
+  private flush(): void {
+    if (this.peer === null || this.destroyed) return
+    const { sending } = this
+    if (sending !== null) {
+      while (sending.at < sending.bytes.length && this.credit > 0) {
+        const piece = sending.bytes.subarray(sending.at, sending.at + Math.min(PIECE, this.credit))
+        sending.at += piece.length
+        this.credit -= piece.length
+        this.say(FRAME.data, this.sent, piece)
+        this.sent = (this.sent + 1) >>> 0
+      }
+      if (sending.at < sending.bytes.length) return
+      this.sending = null
+      return sending.done()
+    }
+    if (this.finishing === null) return
+    this.say(FRAME.end, this.sent)
+    const done = this.finishing
+    this.finishing = null
+    done()
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    clearTimeout(this.timer ?? undefined)
+    if (!(this.ended && this.writableFinished)) this.say(FRAME.cut, 0)
+    const { sending, finishing } = this
+    this.sending = this.finishing = null
+    const cut = error ?? fail('unavailable', CUT)
+    sending?.done(cut)
+    finishing?.(cut)
+    done(error)
+  }
+}
