@@ -5,6 +5,9 @@ import { defineConfig } from 'vite'
 
 const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'))
 
+/** Comments and directives of libraries that concern other bundlers. */
+const IGNORED = new Set(['INVALID_ANNOTATION', 'MODULE_LEVEL_DIRECTIVE'])
+
 export default defineConfig({
   root: import.meta.dirname,
   base: './',
@@ -23,8 +26,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: 'es2022',
-    // Comments of zod that concern other bundlers.
-    rollupOptions: { onwarn: (warning, warn) => warning.code === 'INVALID_ANNOTATION' || warn(warning) },
+    rollupOptions: { onwarn: (warning, warn) => IGNORED.has(warning.code) || warn(warning) },
   },
   // `npx vite console` while a server runs on port 2024: changes show without a build.
   server: {

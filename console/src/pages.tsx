@@ -17,6 +17,15 @@ export interface PageRow {
 
 export const PAGES: readonly PageRow[] = [
   {
+    path: '/chat',
+    rest: '/:ids?',
+    title: 'Chat',
+    note: 'talk to an assistant',
+    icon: 'chat',
+    group: 'Use',
+    Page: lazy(() => import('./pages/chat')),
+  },
+  {
     path: '/overview',
     title: 'Overview',
     note: 'assistants, versions, health',

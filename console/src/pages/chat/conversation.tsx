@@ -1,0 +1,126 @@
+/** One thread and one assistant: the messages as they stream, questions of the graph, and what a person says. */
+import type { Assistant, Checkpoint, Message } from '@langchain/langgraph-sdk'
+import { useStream } from '@langchain/langgraph-sdk/react'
+import { type ReactNode, useState } from 'react'
+import { client } from '../../api/client'
+import { Button } from '../../ui/button'
+import { Trouble } from '../../ui/notice'
+import { Composer } from './composer'
+import { ConfigForm, type Settings, useSettings } from './config-form'
+import { type MessageActions, Messages } from './messages'
+import { Question } from './question'
+
+interface ConversationProps {
+  threadId: string | null
+  assistants: Assistant[]
+  onThreadId: (id: string) => void
+  onClose: (() => void) | null
+  before: ReactNode
+}
+
+export type State = { messages?: Message[] }
+const CHOSEN = 'weft.assistant'
+/** The default of 10 states would not reach back to the first message, and branches begin there. */
+const HISTORY = { limit: 200 }
+
+export function Conversation({ threadId, assistants, onThreadId, onClose, before }: ConversationProps) {
+  const [assistantId, setAssistantId] = useState(() => {
+    const chosen = sessionStorage.getItem(CHOSEN)
+    return assistants.some(one => one.assistant_id === chosen) ? chosen! : assistants[0]!.assistant_id
+  })
+  const [configures, setConfigures] = useState(false)
+  const [settings, setSettings] = useSettings(assistantId)
+  const stream = useStream<State>({
+    client,
+    assistantId,
+    threadId,
+    onThreadId,
+    reconnectOnMount: true,
+    fetchStateHistory: HISTORY,
+  })
+  const { isLoading, interrupts, error } = stream
+  const options = runOptions(settings)
+
+  const send = (content: string, checkpoint?: Checkpoint | null) => {
+    const message = { type: 'human' as const, content }
+    void stream.submit(
+      { messages: [message] },
+      {
+        ...options,
+        ...(checkpoint === undefined ? {} : { checkpoint }),
+        optimisticValues: last => ({
+          ...last,
+          messages: [...(checkpoint === undefined ? (last.messages ?? []) : []), message],
+        }),
+      },
+    )
+  }
+  const actions: MessageActions = {
+    detailsOf: (message, i) => stream.getMessagesMetadata(message, i),
+    // A run that is loading would be forked at the state from before it.
+    canChange: !isLoading,
+    edit: (text, checkpoint) => send(text, checkpoint),
+    regenerate: checkpoint => void stream.submit(undefined, { ...options, checkpoint }),
+    choose: branch => stream.setBranch(branch),
+  }
+
+  return (
+    <section className="pane" aria-label={threadId === null ? 'New thread' : `Thread ${threadId}`}>
+      <header className="pane-head">
+        {before}
+        <select
+          aria-label="Assistant"
+          value={assistantId}
+          onChange={({ target }) => {
+            sessionStorage.setItem(CHOSEN, target.value)
+            setAssistantId(target.value)
+          }}
+        >
+          {assistants.map(({ assistant_id, name }) => (
+            <option key={assistant_id} value={assistant_id}>
+              {name}
+            </option>
+          ))}
+        </select>
+        <Button
+          kind="ghost"
+          icon="settings"
+          label="Configuration"
+          aria-expanded={configures}
+          onClick={() => setConfigures(!configures)}
+        />
+        <span className="pane-state" role="status">
+          {isLoading ? 'running' : stream.isThreadLoading ? 'loading' : ''}
+        </span>
+        {onClose !== null && <Button kind="ghost" icon="close" label="Close this pane" onClick={onClose} />}
+      </header>
+      {configures && <ConfigForm assistantId={assistantId} settings={settings} onChange={setSettings} />}
+      <Messages messages={stream.messages} actions={actions} isLoading={isLoading}>
+        <Trouble error={error} />
+        {!isLoading &&
+          interrupts.map((interrupt, i) => (
+            <Question
+              key={interrupt.id ?? i}
+              value={interrupt.value}
+              answer={value =>
+                void stream.submit(undefined, {
+                  ...options,
+                  command: {
+                    resume: interrupts.length > 1 && interrupt.id !== undefined ? { [interrupt.id]: value } : value,
+                  },
+                })
+              }
+            />
+          ))}
+      </Messages>
+      <Composer isLoading={isLoading} onSend={text => send(text)} onStop={() => void stream.stop()} />
+    </section>
+  )
+}
+
+const runOptions = ({ context, configurable }: Settings) => ({
+  streamResumable: true,
+  onDisconnect: 'continue' as const,
+  ...(Object.keys(context).length === 0 ? {} : { context }),
+  ...(Object.keys(configurable).length === 0 ? {} : { config: { configurable } }),
+})
