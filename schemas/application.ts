@@ -147,7 +147,7 @@ export function readAppConfig(source: AppSource): AppConfig {
     webhooks: { env_prefix: 'LG_WEBHOOK_', headers: {}, url: {}, ...webhooks },
     ui: Object.fromEntries(Object.entries(ui ?? {}).map(([name, file]) => [name, resolve(folder, file)])),
     ui_shared: ui_config?.shared ?? [],
-    notes: [...notes, ...ignoredIn(path, given, raw)],
+    notes: [...notes, ...ignoredIn(path, given, raw), ...withoutEffect(path, auth)],
   }
 }
 
@@ -170,6 +170,12 @@ export const settingsOf = (
     disabled: http.disabled.includes('webhooks'),
   } satisfies WebhookSettings,
 })
+
+/** Keys of LangSmith are verified by a service that Weft does not have. */
+const withoutEffect = (path: string, auth: AuthConfig | undefined): string[] =>
+  auth?.allow_langsmith_api_keys
+    ? [`${path}: auth.allow_langsmith_api_keys has no effect: every request is decided by auth.path.`]
+    : []
 
 /** The sentence for an `auth` that is not run; null for any other. */
 export const refusalOfAuth = (path: string, auth: AuthConfig | null): string | null =>

@@ -221,6 +221,9 @@ t.test('ignored keys are named together', async t => {
   t.same(app.notes, [
     '/app/langgraph.json: these keys are ignored: pip_installer, checkpointer.backend, http.flags, x.',
   ])
+  const auth = { path: './auth.ts:auth', allow_langsmith_api_keys: true }
+  t.match(read({ graphs: GRAPHS, auth }).notes, [/auth\.allow_langsmith_api_keys has no effect/])
+  t.same(read({ graphs: GRAPHS, auth: { ...auth, allow_langsmith_api_keys: false } }).notes, [])
 })
 
 t.test('webhook headers take the variables with the prefix, and only these', async t => {
