@@ -26,6 +26,15 @@ export const PAGES: readonly PageRow[] = [
     Page: lazy(() => import('./pages/chat')),
   },
   {
+    path: '/threads',
+    rest: '/:id?',
+    title: 'Threads',
+    note: 'states, history, forks',
+    icon: 'thread',
+    group: 'Use',
+    Page: lazy(() => import('./pages/threads')),
+  },
+  {
     path: '/overview',
     title: 'Overview',
     note: 'assistants, versions, health',

@@ -1,4 +1,5 @@
 /** What this server serves, and how it is. */
+import { Link } from 'wouter'
 import { ask, client } from '../api/client'
 import { useLoad } from '../api/load'
 import { Empty, LoadedView } from '../ui/notice'
@@ -66,7 +67,9 @@ export default function Overview() {
                 <ul className="rows">
                   {list.map(({ thread_id, status, updated_at }) => (
                     <li key={thread_id}>
-                      <span className="mono">{thread_id}</span>
+                      <Link href={`/threads/${thread_id}`} className="mono">
+                        {thread_id.slice(0, 18)}…
+                      </Link>
                       <Status of={status} />
                       <small className="muted">
                         <Ago at={updated_at} />

@@ -2,8 +2,10 @@
 import type { Assistant, Checkpoint, Message } from '@langchain/langgraph-sdk'
 import { useStream } from '@langchain/langgraph-sdk/react'
 import { type ReactNode, useState } from 'react'
+import { Link } from 'wouter'
 import { client } from '../../api/client'
 import { Button } from '../../ui/button'
+import { Icon } from '../../ui/icon'
 import { Trouble } from '../../ui/notice'
 import { Composer } from './composer'
 import { ConfigForm, type Settings, useSettings } from './config-form'
@@ -92,31 +94,50 @@ export function Conversation({ threadId, assistants, onThreadId, onClose, before
         <span className="pane-state" role="status">
           {isLoading ? 'running' : stream.isThreadLoading ? 'loading' : ''}
         </span>
+        {threadId !== null && (
+          <Link href={`/threads/${threadId}`} className="button ghost icon-only" aria-label="Inspect the thread">
+            <Icon name="thread" />
+          </Link>
+        )}
         {onClose !== null && <Button kind="ghost" icon="close" label="Close this pane" onClick={onClose} />}
       </header>
       {configures && <ConfigForm assistantId={assistantId} settings={settings} onChange={setSettings} />}
       <Messages messages={stream.messages} actions={actions} isLoading={isLoading}>
         <Trouble error={error} />
         {!isLoading &&
-          interrupts.map((interrupt, i) => (
-            <Question
-              key={interrupt.id ?? i}
-              value={interrupt.value}
-              answer={value =>
-                void stream.submit(undefined, {
-                  ...options,
-                  command: {
-                    resume: interrupts.length > 1 && interrupt.id !== undefined ? { [interrupt.id]: value } : value,
-                  },
-                })
-              }
-            />
-          ))}
+          interrupts.map((interrupt, i) =>
+            interrupt.value === undefined ? (
+              <Stopped key="stopped" proceed={() => void stream.submit(undefined, options)} />
+            ) : (
+              <Question
+                key={interrupt.id ?? i}
+                value={interrupt.value}
+                answer={value =>
+                  void stream.submit(undefined, {
+                    ...options,
+                    command: {
+                      resume: interrupts.length > 1 && interrupt.id !== undefined ? { [interrupt.id]: value } : value,
+                    },
+                  })
+                }
+              />
+            ),
+          )}
       </Messages>
       <Composer isLoading={isLoading} onSend={text => send(text)} onStop={() => void stream.stop()} />
     </section>
   )
 }
+
+/** A run that was stopped, or ended at a breakpoint: the next nodes have not run. */
+const Stopped = ({ proceed }: { proceed: () => void }) => (
+  <div className="stopped">
+    <span className="muted">Stopped before the end.</span>
+    <Button icon="play" onClick={proceed}>
+      Continue
+    </Button>
+  </div>
+)
 
 const runOptions = ({ context, configurable }: Settings) => ({
   streamResumable: true,

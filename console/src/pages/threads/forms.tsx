@@ -1,0 +1,112 @@
+/** What a person does at a checkpoint: change the state, or run from it. Both make a fork when it is not the newest. */
+import { type FormEvent, useState } from 'react'
+import { client } from '../../api/client'
+import { useLoad } from '../../api/load'
+import { Button } from '../../ui/button'
+import { Field } from '../../ui/field'
+import { JsonEditor } from '../../ui/json-editor'
+import { Trouble } from '../../ui/notice'
+import type { State } from './state'
+
+interface FormProps {
+  threadId: string
+  state: State
+  done: () => void
+}
+
+/** Carries out what a form asks for, once at a time. */
+function useSending(send: () => Promise<unknown>, done: () => void) {
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>(null)
+  const onSubmit = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy(true)
+    setError(null)
+    try {
+      await send()
+      done()
+    } catch (error) {
+      setError(error)
+      setBusy(false)
+    }
+  }
+  return { busy, error, onSubmit }
+}
+
+export function UpdateState({ threadId, state, done }: FormProps) {
+  const [values, setValues] = useState<unknown>({})
+  const [node, setNode] = useState('')
+  const send = () =>
+    client.threads.updateState(threadId, {
+      values: values as { [key: string]: unknown } | null,
+      checkpoint: state.checkpoint,
+      ...(node === '' ? {} : { asNode: node }),
+    })
+  const { busy, error, onSubmit } = useSending(send, done)
+  return (
+    <form className="state-form" onSubmit={onSubmit}>
+      <JsonEditor
+        label="Values"
+        hint="As a node would return them: the reducers of the state apply."
+        initial="{}"
+        onChange={setValues}
+      />
+      <Field label="As node" hint="Empty: the node that ran last.">
+        {id => <input id={id} value={node} spellCheck={false} onChange={event => setNode(event.target.value.trim())} />}
+      </Field>
+      <Trouble error={error} />
+      <div className="actions">
+        <Button kind="primary" type="submit" disabled={busy || values === undefined}>
+          Write the state
+        </Button>
+      </div>
+    </form>
+  )
+}
+
+export function RunFrom({ threadId, state, assistant, done }: FormProps & { assistant: string }) {
+  const [input, setInput] = useState<unknown>(null)
+  const [chosen, setChosen] = useState(assistant)
+  const assistants = useLoad('assistants', () => client.assistants.search({ limit: 100 }))
+  const list = assistants.data ?? []
+  const selected = list.find(one => one.assistant_id === chosen || one.graph_id === chosen) ?? list[0]
+  const send = () =>
+    client.runs.create(threadId, selected!.assistant_id, {
+      input: input as { [key: string]: unknown } | null,
+      checkpoint: state.checkpoint,
+    })
+  const { busy, error, onSubmit } = useSending(send, done)
+  return (
+    <form className="state-form" onSubmit={onSubmit}>
+      <Field label="Assistant">
+        {id => (
+          <select id={id} value={selected?.assistant_id ?? ''} onChange={event => setChosen(event.target.value)}>
+            {list.map(({ assistant_id, name }) => (
+              <option key={assistant_id} value={assistant_id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <JsonEditor
+        label="Input"
+        hint="Empty: the nodes that are next at this checkpoint run again."
+        rows={4}
+        initial=""
+        onChange={setInput}
+      />
+      <Trouble error={error ?? assistants.error} />
+      <div className="actions">
+        <Button
+          kind="primary"
+          icon="play"
+          type="submit"
+          disabled={busy || input === undefined || selected === undefined}
+        >
+          Run
+        </Button>
+      </div>
+    </form>
+  )
+}
