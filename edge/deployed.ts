@@ -29,11 +29,13 @@ interface Options {
   link: Link
   caller: Caller
   tunnels: Tunnels
+  /** The server asks callers for a credential. */
+  isClosed: boolean
   /** Requests of LangGraph Studio pass without `authenticate`. */
   studio: boolean
 }
 
-export function openDeployed({ config, link, caller, tunnels, studio }: Options): Deployed {
+export function openDeployed({ config, link, caller, tunnels, isClosed, studio }: Options): Deployed {
   const kept = new Map<string, { found: Promise<Deployment>; value?: Deployment; until: number }>()
   /** By application and pool: a check knows users, which must not be forgotten with the rest. */
   const checks = new Map<string, Check>()
@@ -44,7 +46,9 @@ export function openDeployed({ config, link, caller, tunnels, studio }: Options)
     const parsed = validateAppInfo(JSON.parse(decoder.decode(body)))
     if (!parsed.success) throw fail('unavailable', UNREADABLE)
     const { data } = parsed
-    return { policy: openPolicy(config, data.http ?? null), check: checkOf(data), routes: routesOf(data) }
+    const check = checkOf(data)
+    const policy = openPolicy(config, data.http ?? null, { isClosed: isClosed || check !== null })
+    return { policy, check, routes: routesOf(data) }
   }
 
   function checkOf({ app, pool, app_host }: AppInfo): Check | null {

@@ -63,7 +63,14 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   const studio = config.studio_auth && isLoopback(config.host)
   const check = appHost === null || auth === null ? null : openCheck(appHost.check, { app: BUILT_IN_APP, auth, studio })
   const tunnels = openTunnels(link)
-  const deployed = openDeployed({ config, link, caller, tunnels, studio })
+  const deployed = openDeployed({
+    config,
+    link,
+    caller,
+    tunnels,
+    isClosed: config.require_keys || auth !== null,
+    studio,
+  })
   const edge: Edge = {
     config,
     application,

@@ -13,7 +13,7 @@ import { isLoopback } from '../schemas/loopback.js'
 import type { AppRoutes } from './app/host.js'
 import { openInner } from './app/inner.js'
 import { forward } from './app/proxy.js'
-import type { Edge } from './context.js'
+import type { Deployment, Edge } from './context.js'
 import { CHALLENGE, NO_KEY } from './control.js'
 import { readBody } from './http/body.js'
 import { type Cors, openCors } from './http/cors.js'
@@ -68,19 +68,25 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (!isInner && isFull()) return exchange.refuseAndClose(503, FULL)
     const path = pathOf(exchange)
     if (CONTROL.test(path)) exchange.cors = strictCors
-    if (isInner || isPreflight(exchange) || !isForApplication(exchange)) return onRoute(exchange, path, null)
+    if (isInner || !isForApplication(exchange)) return onRoute(exchange, path, null)
     if (exchange.mount === null) return onRoute(exchange, path, custom)
     const known = edge.deployed.known(exchange)
-    if (known !== undefined) return onRoute(exchange, path, known.routes)
+    if (known !== undefined) return onDeployed(exchange, path, known)
     const whenKnown = (body: Uint8Array) =>
       edge.deployed.find(exchange).then(
-        ({ routes }) => onRoute(exchange, path, routes, body),
+        found => onDeployed(exchange, path, found, body),
         // Its refusal is for callers that the guard lets pass.
         () => onRoute(exchange, path, null, body),
       )
     const later = (body: Uint8Array) => void whenKnown(body).catch(error => failed(exchange, error))
     if (received.length <= 0 && received.encodings === 0) return later(NOTHING)
     readBody(exchange, config.body_limit, edge.bodies, later)
+  }
+
+  /** Which pages may call is what the file of the deployment says. */
+  function onDeployed(exchange: Exchange, path: string, { policy, routes }: Deployment, read?: Uint8Array) {
+    exchange.cors = policy.cors
+    onRoute(exchange, path, routes, read)
   }
 
   const isPreflight = ({ method, received: { preflight, origin } }: Exchange) =>

@@ -121,10 +121,15 @@ export class Exchange {
     if (this.isChunked) this.received.close = true
   }
 
-  /** Below a deployment: keeps the headers that its graphs may read. */
-  keepHeaders({ isConfigurable }: Policy): void {
-    const kept = Object.entries(this.received.configurable ?? {}).filter(([name]) => isConfigurable(name))
-    this.received.configurable = kept.length === 0 ? null : Object.fromEntries(kept)
+  /** Below a deployment: keeps the headers that its graphs may read, and those that the log may show. */
+  keepHeaders({ isConfigurable, isLogged }: Policy): void {
+    const all = Object.entries(this.received.configurable ?? {})
+    const those = (has: (name: string) => boolean) => {
+      const kept = all.filter(([name]) => has(name))
+      return kept.length === 0 ? null : Object.fromEntries(kept)
+    }
+    this.received.configurable = those(isConfigurable)
+    this.received.logged = those(isLogged)
   }
 
   /** True between `begin` and the end. */

@@ -1,4 +1,5 @@
 /** What `http` of langgraph.json changes at the edge (API: assistants-crons-store 7.2, 7.3, 10.4). */
+import { isDeepStrictEqual as isDeepEqual } from 'node:util'
 import t, { type Test } from 'tap'
 import { bytesHandler } from '../../bus/serve.js'
 import { openCors } from '../../edge/http/cors.js'
@@ -175,7 +176,7 @@ t.test('below a deployment its own groups and headers apply', async t => {
   let asked = 0
   stage.handlers['system.info'] = bytesHandler((_, { head }) => {
     if (head.deployment !== undefined) asked++
-    return { body: JSON.stringify({ langgraph_version: null, http: section }) }
+    return { body: JSON.stringify({ app: 'one', pool: 'one', app_host: null, langgraph_version: null, http: section }) }
   })
   const base = `http://127.0.0.1:${stage.port}`
   const headers = { 'x-own': '1', 'x-theirs': '2', 'x-api-key': 'k' }
@@ -193,4 +194,52 @@ t.test('below a deployment its own groups and headers apply', async t => {
   const missing = await post('/deployments/two/threads')
   t.equal(missing.status, 404)
   t.match(await missing.text(), 'Deployment two not found')
+})
+
+t.test('below a deployment its own file decides which pages may call, and which headers the log shows', async t => {
+  const stage = await openStage({ cors_origins: 'https://server.example' })
+  t.teardown(() => stage.close())
+  const section = applicationWith({
+    cors: { allow_origins: ['https://one.example'], max_age: 7 },
+    logging_headers: { includes: ['x-shown'] },
+    disable_store: true,
+  }).http
+  stage.handlers['system.info'] = bytesHandler((_, { head }) =>
+    isDeepEqual(head.deployment, { slug: 'one' })
+      ? { body: JSON.stringify({ app: 'one', pool: 'one', app_host: null, langgraph_version: null, http: section }) }
+      : { head: { status: 404, code: 'not_found', detail: 'Deployment not found' } },
+  )
+  const lines: { headers?: object; path: string }[] = []
+  stage.edge.log.info = ((line: { path: string }) => lines.push(line)) as never
+  const send = async (path: string, origin: string, given: RequestInit = {}) => {
+    const headers = { origin, 'x-shown': '1', 'x-hidden': '2', ...given.headers }
+    return fetch(`http://127.0.0.1:${stage.port}${path}`, { method: 'POST', body: '{}', ...given, headers })
+  }
+  const allowed = (answer: Response) => answer.headers.get('access-control-allow-origin')
+
+  const good = await send('/deployments/one/threads', 'https://one.example')
+  t.equal(good.status, 200)
+  t.equal(allowed(good), 'https://one.example')
+  const calls = stage.calls.length
+  const bad = await send('/deployments/one/threads', 'https://server.example')
+  t.equal(bad.status, 403, 'the list of the server does not count there')
+  t.equal(allowed(bad), null)
+  t.equal(stage.calls.slice(calls).filter(({ verb }) => verb === 'threads.create').length, 0, 'it had no effect')
+  t.equal((await send('/threads', 'https://one.example')).status, 403, 'nor that of the deployment here')
+  t.equal(allowed(await send('/threads', 'https://server.example')), 'https://server.example')
+  const asked = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'x-a' }
+  const preflight = (path: string, origin: string) =>
+    send(path, origin, { method: 'OPTIONS', body: null, headers: asked })
+  const ready = await preflight('/deployments/one/threads', 'https://one.example')
+  t.equal(ready.status, 204)
+  t.equal(allowed(ready), 'https://one.example')
+  t.equal(ready.headers.get('access-control-max-age'), '7')
+  t.equal(allowed(await preflight('/deployments/one/threads', 'https://server.example')), null)
+  t.equal(allowed(await preflight('/deployments/two/threads', 'https://one.example')), null, 'of an unknown deployment')
+  t.equal((await send('/deployments/two/threads', 'https://one.example')).status, 403)
+
+  lines.length = 0
+  t.equal((await send('/deployments/one/store/items/search', 'https://one.example')).status, 404)
+  t.match(lines, [{ path: '/store/items/search', headers: { 'x-shown': '1' } }])
+  t.notOk('x-hidden' in lines[0]!.headers!)
 })
