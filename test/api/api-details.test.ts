@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { readStream } from '../helpers/sse.js'
-import { until } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(60_000)
 

@@ -4,7 +4,8 @@ import t from 'tap'
 import { startCluster, startRoles } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
-import { stepLogs, until } from '../helpers/steps.js'
+import { stepLogs } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(240_000)
 const app = 'test/apps/faults'

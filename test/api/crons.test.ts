@@ -6,6 +6,7 @@ import type { Client } from '@langchain/langgraph-sdk'
 import t, { type Test } from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(120_000)
 
@@ -64,9 +65,6 @@ t.test('crons', async t => {
     env: { WEFT_ALLOW_HOSTS: host, WEFT_CRON_SECONDS: '1', WEFT_KEEP_ENDED_MS: '0' },
   })
   t.teardown(() => cluster.stop())
-  const until = async (done: () => boolean | Promise<boolean>) => {
-    while (!(await done())) await new Promise(resolve => setTimeout(resolve, 30))
-  }
   const http = async (method: string, path: string, body?: unknown) => {
     const answer = await fetch(`${cluster.url}${path}`, {
       method,

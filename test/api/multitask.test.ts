@@ -2,7 +2,8 @@ import t from 'tap'
 import { basicServer, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
-import { stepLogs, until } from '../helpers/steps.js'
+import { stepLogs } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(280_000)
 

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import t from 'tap'
 import { basicServer, type Cluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
-import { until } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(60_000)
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
-import { until } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(120_000)
 

@@ -4,7 +4,7 @@ import t from 'tap'
 import { basicServer, type Cluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { type Frame, readStream } from '../helpers/sse.js'
-import { until } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(180_000)
 let cluster: Pick<Cluster, 'url' | 'stop'>

@@ -3,7 +3,7 @@ import t from 'tap'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
-import { until } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(180_000)
 const json = { 'content-type': 'application/json' }

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
-import { until } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 interface Call {
   path: string

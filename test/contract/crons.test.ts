@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { until } from '../helpers/until.js'
 import { type Body, type RequestRow, type ResponseRow, requestTests, responseTests } from './rows.js'
-import { startServer, until } from './server.js'
+import { startServer } from './server.js'
 
 t.setTimeout(120_000)
 

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { type Frame, readStream } from '../helpers/sse.js'
+import { until } from '../helpers/until.js'
 import { type Body, type RequestRow, requestTests } from './rows.js'
-import { startServer, until } from './server.js'
+import { startServer } from './server.js'
 
 t.setTimeout(180_000)
 

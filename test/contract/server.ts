@@ -74,12 +74,3 @@ function clientOf(url: string): Client {
   }
   return { http, ok, thread: async () => (await ok('POST', '/threads', {})).thread_id as string }
 }
-
-/** Waits until a value comes; the time limit of the test ends the wait. */
-export async function until<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  for (;;) {
-    const found = await look()
-    if (found !== undefined) return found
-    await new Promise(done => setTimeout(done, 30))
-  }
-}

@@ -9,7 +9,7 @@ import { readConfig } from '../../schemas/config.js'
 import { findApplication } from '../../scripts/commands/application.js'
 import { root } from '../../scripts/root.js'
 import { type AppHost, openAppHost } from '../../workers/child/app-host.js'
-import { until } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 process.env.WEFT_CONTROL_KEY = 'a-key-of-sixteen-characters'
 process.env.MONGODB_URL = 'mongodb://user:password@127.0.0.1/'

@@ -5,9 +5,9 @@ import t, { type Test } from 'tap'
 import { allGone, type Cluster, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(280_000)
-const WAIT_MS = 60_000
 const commandLineOf = (pid: number) => {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
@@ -17,13 +17,8 @@ const commandLineOf = (pid: number) => {
 }
 const pidOf = (cluster: Cluster, name: RegExp) => cluster.pids().find(pid => name.test(commandLineOf(pid)))!
 
-async function until(check: () => Promise<boolean>, ms = WAIT_MS): Promise<void> {
-  const end = Date.now() + ms
-  while (!(await check().catch(() => false))) {
-    if (Date.now() > end) throw new Error(`the condition is still false after ${ms} ms`)
-    await new Promise(done => setTimeout(done, 100))
-  }
-}
+/** A call that fails counts as no: the server restarts. */
+const untilServed = (check: () => Promise<boolean>) => until(() => check().catch(() => false))
 
 /** Running, pending and delayed runs exist; after `fault` all of them succeed and no thread stays busy. */
 async function survives(t: Test, fault: (cluster: Cluster, data: string) => Promise<Cluster>) {
@@ -44,10 +39,10 @@ async function survives(t: Test, fault: (cluster: Cluster, data: string) => Prom
     runs.push(await client.runs.create(delayed.thread_id, 'echo', { input: { text: 'later' }, afterSeconds: 3 }))
   }
   const { thread_id, run_id } = runs.at(-3)!
-  await until(async () => (await client.runs.get(thread_id, run_id)).status === 'running')
+  await untilServed(async () => (await client.runs.get(thread_id, run_id)).status === 'running')
   cluster = await fault(cluster, data)
   client = lines[0]!.connect(cluster.url)
-  await until(async () => {
+  await untilServed(async () => {
     const all = await Promise.all(runs.map(run => client.runs.get(run.thread_id, run.run_id)))
     return all.every(run => run.status === 'success')
   })
@@ -78,7 +73,7 @@ t.test('kill -9 of the process with all roles: the launcher restarts it and runs
   await survives(t, async cluster => {
     const url = cluster.url
     process.kill(pidOf(cluster, /roles-main/), 'SIGKILL')
-    await until(async () => (await fetch(`${url}/ready`)).status === 200)
+    await untilServed(async () => (await fetch(`${url}/ready`)).status === 200)
     return cluster
   })
 })

@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { halfOpenProxy } from '../helpers/half-open-proxy.js'
-import { type Started, startWorkers, until, within } from './worker-helper.js'
+import { until } from '../helpers/until.js'
+import { type Started, startWorkers, within } from './worker-helper.js'
 
 t.setTimeout(180_000)
 

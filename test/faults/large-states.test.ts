@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
-import { until } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(400_000)
 const MB = 1024 * 1024

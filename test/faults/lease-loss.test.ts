@@ -9,7 +9,8 @@ import { wake } from '../../bus/queue.js'
 import type { Claim, Heartbeat } from '../../schemas/calls.js'
 import { token } from '../../schemas/ids.js'
 import { rpc } from '../../schemas/subjects.js'
-import { type Started, startWorkers, until, within } from './worker-helper.js'
+import { until } from '../helpers/until.js'
+import { type Started, startWorkers, within } from './worker-helper.js'
 
 t.setTimeout(240_000)
 /** The token of the worker that has the run, from its next heartbeat. */

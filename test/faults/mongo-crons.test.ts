@@ -6,7 +6,7 @@ import { CRON_NAMESPACE } from '../../schemas/ids.js'
 import { type Proc, startRoles } from '../helpers/cluster.js'
 import { startMongo } from '../helpers/mongo-server.js'
 import { lines } from '../helpers/sdk.js'
-import { until } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(240_000)
 
@@ -58,6 +58,7 @@ t.test('three resource workers fire the same crons while they are killed one aft
     const answer = await fetch(`${url}/runs/crons/${cron_id}`)
     return answer.status === 200 ? ((await answer.json()) as Cron).next_run_date : undefined
   }
+  await sleep(Date.parse(body.end_time) - Date.now())
   await until(async () => (await Promise.all(crons.map(next))).every(date => date === null), 120_000)
 
   for (const cron of crons) {

@@ -3,7 +3,8 @@ import t, { type Test } from 'tap'
 import { type Roles, startRoles } from '../helpers/cluster.js'
 import { startMongo, startOwnMongo } from '../helpers/mongo-server.js'
 import { lines } from '../helpers/sdk.js'
-import { type StepLog, stepLogs, until } from '../helpers/steps.js'
+import { type StepLog, stepLogs } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 import { finalStatuses, load } from './load.js'
 
 t.setTimeout(400_000)

@@ -8,7 +8,8 @@ import t from 'tap'
 import { startRoles } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
-import { stepLogs, until } from '../helpers/steps.js'
+import { stepLogs } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(180_000)
 const parentOf = (pid: number) => Number(/^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])

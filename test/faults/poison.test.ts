@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startRoles } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
-import { stepLogs, until } from '../helpers/steps.js'
+import { stepLogs } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(300_000)
 const HARMS = ['busy', 'exit', 'abort', 'oom', 'exception', 'rejection', 'kill', 'busy'] as const

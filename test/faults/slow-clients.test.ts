@@ -6,7 +6,7 @@ import t from 'tap'
 import { startRoles } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
-import { until } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(300_000)
 const CLIENTS = 40

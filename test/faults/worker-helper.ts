@@ -23,10 +23,9 @@ import { startResources } from '../../workers/resources/main.js'
 import { figureOf } from '../helpers/figures.js'
 import { storeOf } from '../helpers/mongo.js'
 import { startNats, type TestNats } from '../helpers/nats.js'
-import { type Step, stepsIn, until } from '../helpers/steps.js'
+import { type Step, stepsIn } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 import { appOf } from '../host/host-helper.js'
-
-export { until }
 
 const log = openLog('test', process.env.WEFT_TEST_LOG ?? 'silent')
 

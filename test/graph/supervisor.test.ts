@@ -7,7 +7,8 @@ import { unpack } from '../../schemas/packed.js'
 import type { GraphHost } from '../../workers/graph/host-process.js'
 import { openSupervisor } from '../../workers/graph/supervisor.js'
 import { ANSWER, ASK, FROM_HOST, type Frame, TO_HOST } from '../../workers/pipe.js'
-import { startWorkers, until, within } from '../faults/worker-helper.js'
+import { startWorkers, within } from '../faults/worker-helper.js'
+import { until } from '../helpers/until.js'
 
 const weft = await startWorkers()
 t.teardown(() => weft.stop())

@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from './until.js'
 
 export interface Step {
   step: number
@@ -54,14 +54,5 @@ export function stepLogs(): { log(): StepLog; remove(): void } {
       }
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
-  }
-}
-
-/** Polls the condition; throws when it is still false after `ms`. */
-export async function until(done: () => boolean | Promise<boolean>, ms = 30_000): Promise<void> {
-  const end = Date.now() + ms
-  while (!(await done())) {
-    if (Date.now() > end) throw new Error(`the condition is still false after ${ms} ms`)
-    await sleep(20)
   }
 }

@@ -6,7 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { CONFIRMED_MS } from '../../workers/host/node-gate.js'
 import { monotonicMs } from '../../workers/pipe.js'
-import { stepLogs, until } from '../helpers/steps.js'
+import { stepLogs } from '../helpers/steps.js'
+import { until } from '../helpers/until.js'
 import { appOf, startHost } from './host-helper.js'
 
 const logs = stepLogs()

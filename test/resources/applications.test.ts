@@ -9,6 +9,7 @@ import type { Deps } from '../../workers/resources/context.js'
 import { createDeployment } from '../../workers/resources/deployments/create.js'
 import { findServed } from '../../workers/resources/deployments/served.js'
 import { github } from '../helpers/control.js'
+import { until } from '../helpers/until.js'
 import { stage } from './stage.js'
 
 t.test('a caller cannot choose the application of its call', async t => {
@@ -83,8 +84,4 @@ async function following(t: Test, deps: Deps): Promise<void> {
   const life = lifecycle(deps.link.log, 1_000)
   await followAnnouncements(deps, life)
   t.teardown(() => life.stop())
-}
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise(done => setTimeout(done, 10))
 }

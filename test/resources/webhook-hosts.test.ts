@@ -5,6 +5,7 @@ import { parseAllowed } from '../../workers/outbound.js'
 import type { Deps } from '../../workers/resources/context.js'
 import { deliver } from '../../workers/resources/runs/webhooks.js'
 import { figureOf } from '../helpers/figures.js'
+import { until } from '../helpers/until.js'
 import { run, thread } from '../store/conformance-rows.js'
 import { stage } from './stage.js'
 
@@ -44,10 +45,6 @@ async function place(t: Test) {
       return one.run_id
     },
   }
-}
-
-const until = async (done: () => boolean | Promise<boolean>) => {
-  while (!(await done())) await new Promise(next => setTimeout(next, 10))
 }
 
 t.test('a host that never answers takes four places and leaves the others to other hosts', async t => {

@@ -4,7 +4,7 @@ import t from 'tap'
 import type { Deployment, DeploymentPatch, Revision } from '../../../schemas/deployments.js'
 import { allGone, startRoles } from '../../helpers/cluster.js'
 import { github, image, KEY, openControl, openDeployer, still } from '../../helpers/control.js'
-import { until } from '../../helpers/steps.js'
+import { until } from '../../helpers/until.js'
 
 t.setTimeout(180_000)
 

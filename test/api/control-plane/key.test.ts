@@ -7,7 +7,7 @@ import { ROUTES } from '../../../edge/routes.js'
 import { startCluster, startRoles } from '../../helpers/cluster.js'
 import { github, KEY, openControl } from '../../helpers/control.js'
 import { onMongo } from '../../helpers/mongo.js'
-import { until } from '../../helpers/steps.js'
+import { until } from '../../helpers/until.js'
 
 t.setTimeout(180_000)
 

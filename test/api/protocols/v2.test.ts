@@ -8,7 +8,7 @@ import { basicServer, type Cluster, startCluster, type TestServer } from '../../
 import { textsOf } from '../../helpers/messages.js'
 import { lines } from '../../helpers/sdk.js'
 import { readStream } from '../../helpers/sse.js'
-import { until } from '../../helpers/steps.js'
+import { until } from '../../helpers/until.js'
 
 const ALL = ['values', 'updates', 'messages', 'tools', 'lifecycle', 'input', 'tasks', 'checkpoints', 'custom']
 

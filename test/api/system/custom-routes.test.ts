@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { startCluster, startRoles } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'
 import { lines } from '../../helpers/sdk.js'
-import { until } from '../../helpers/steps.js'
+import { until } from '../../helpers/until.js'
 
 t.setTimeout(180_000)
 

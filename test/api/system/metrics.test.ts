@@ -2,7 +2,7 @@
 import t from 'tap'
 import { startCluster } from '../../helpers/cluster.js'
 import { lines } from '../../helpers/sdk.js'
-import { until } from '../../helpers/steps.js'
+import { until } from '../../helpers/until.js'
 
 t.setTimeout(60_000)
 
