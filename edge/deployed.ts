@@ -72,6 +72,7 @@ export function openDeployed({ config, link, caller, tunnels, isClosed, studio }
       mayHandle: handlerOf(prefixes),
       // A stream of the broker costs a message, so none is kept between requests.
       via: { createConnection: () => tunnels.open(to) },
+      connect: () => tunnels.open(to),
       isReady: () => true,
     }
   }

@@ -24,7 +24,7 @@ import { openDeployedPolicy, openPolicy } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, openRouter } from './http/router.js'
 import { CONTROL, CONTROL_PREFIX, notServed, ROUTES, type Route } from './routes.js'
-import { MANY_STREAMS, type OpenSocket, serveSockets } from './upgrade.js'
+import { type Admitted, MANY_STREAMS, type OpenSocket, serveSockets } from './upgrade.js'
 
 export interface Server {
   port: number
@@ -147,23 +147,42 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     else readBody(exchange, config.body_limit, edge.bodies, decide)
   }
 
-  /** The route of a request that may become a WebSocket; null: it was refused and answered. */
-  function admit(exchange: Exchange): Route | null {
+  /** A request that may become a WebSocket; null: it was refused and answered. */
+  function admit(exchange: Exchange): Admitted | null | Promise<Admitted | null> {
     const { received } = exchange
+    const path = pathOf(exchange)
     const fault = framingFault(exchange.method, received)
-    const found = routerOf(exchange).find(exchange.method, pathOf(exchange))
     if (fault !== null) exchange.refuseAndClose(400, fault)
     else if (!hostAllowed(received.host)) exchange.error(403, NO_HOST)
-    else if (found === null || typeof found === 'string' || found.route.answer !== 'socket')
-      exchange.refuse('not_found', 'There is no WebSocket here')
     else if (!originAllowed(received, cors)) exchange.error(403, NO_ORIGIN)
     else if (quiet || isFull()) exchange.refuse('unavailable')
-    else if (!edge.guard.refuses(exchange, found.route)) {
-      exchange.params = decodeParams(found)
-      if (exchange.mount !== null) exchange.keepHeaders(unknown)
-      return found.route
+    else {
+      const found = routerOf(exchange).find(exchange.method, path)
+      if (found !== null && typeof found !== 'string' && found.route.answer === 'socket') {
+        exchange.params = decodeParams(found)
+        if (exchange.mount !== null) exchange.keepHeaders(unknown)
+        return edge.guard.refuses(exchange, found.route) ? null : { exchange, route: found.route, routes: null }
+      }
+      if (!isForApplication(exchange)) return admitTo(exchange, path, null)
+      if (exchange.mount === null) return admitTo(exchange, path, custom)
+      const known = edge.deployed.known(exchange)
+      if (known !== undefined) return admitTo(exchange, path, known.routes)
+      return edge.deployed.find(exchange).then(
+        ({ routes }) => admitTo(exchange, path, routes),
+        () => admitTo(exchange, path, null),
+      )
     }
     return null
+  }
+
+  /** To a WebSocket of the application. */
+  function admitTo(exchange: Exchange, path: string, routes: AppRoutes | null): Admitted | null {
+    if (routes === null || !routes.mayHandle(path)) {
+      exchange.refuse('not_found', 'There is no WebSocket here')
+      return null
+    }
+    const route = routes.enable_custom_route_auth ? CUSTOM : null
+    return route !== null && edge.guard.refuses(exchange, route) ? null : { exchange, route, routes }
   }
 
   const isFull = () => edge.open.size + edge.sockets.size > config.max_connections
@@ -233,8 +252,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       exchange.onOver = () => edge.open.delete(exchange)
       exchange.onRefused = refused
       try {
-        const route = admit(exchange)
-        return route === null ? null : { exchange, route }
+        return admit(exchange)
       } catch (error) {
         failed(exchange, error)
         return null

@@ -3,32 +3,29 @@
  */
 import type { TemplatedApp, WebSocket } from 'uWebSockets.js'
 import type { CallHead } from '../schemas/calls.js'
+import type { AppRoutes } from './app/host.js'
+import { openUpstream, type Upstream } from './app/sockets.js'
 import type { Edge } from './context.js'
 import type { SocketPass } from './guard.js'
 import type { Exchange } from './http/exchange.js'
+import type { Peer, Socket } from './http/socket.js'
 import type { Route } from './routes.js'
-
-/** The client of one connection. */
-export interface Peer {
-  /** False when its buffer is full: the text is sent all the same, and `onDrain` is called when there is room. */
-  send(text: string | Uint8Array): boolean
-  close(code: number, reason: string): void
-}
-
-/** The handler of one connection. */
-export interface Socket {
-  onMessage(bytes: Uint8Array): void
-  onDrain(): void
-  onClose(): void
-}
 
 export type OpenSocket = (head: CallHead, pass: SocketPass, peer: Peer) => Socket
 
 export const MANY_STREAMS = 'Too many open streams of this address; WEFT_STREAMS_PER_ADDRESS sets the limit'
 
+/** An upgrade that may go on. */
+export interface Admitted {
+  exchange: Exchange
+  /** Its caller is authenticated for this route; null: anybody may connect. */
+  route: Route | null
+  /** The application whose WebSocket it is; null: it is one of Weft. */
+  routes: AppRoutes | null
+}
+
 interface Connection {
-  head: CallHead
-  pass: SocketPass
+  open: (peer: Peer) => Socket
   socket: Socket | null
   /** Gives its place among the streams of its address back. */
   release: () => void
@@ -44,7 +41,7 @@ export function serveSockets(
   edge: Edge,
   admit: (
     ...request: Parameters<NonNullable<Parameters<TemplatedApp['ws']>[1]['upgrade']>>
-  ) => { exchange: Exchange; route: Route } | null,
+  ) => Admitted | null | Promise<Admitted | null>,
   openSocket: OpenSocket,
 ): void {
   const { log } = edge.link
@@ -67,40 +64,58 @@ export function serveSockets(
       const [key, protocol, extensions] = ['key', 'protocol', 'extensions'].map(name =>
         req.getHeader(`sec-websocket-${name}`),
       ) as [string, string, string]
+      const complete = (exchange: Exchange, { open, protocol: chosen, drop }: Upstream) => {
+        if (exchange.over) return drop()
+        // The exchange is over when the WebSocket is open.
+        const release = edge.clients.openStream({ remoteAddress: exchange.remoteAddress })
+        if (release === null) {
+          drop()
+          return exchange.refuse('too_many', MANY_STREAMS)
+        }
+        const connection = { open, socket: null, release }
+        exchange.handOver(() => res.upgrade<Connection>(connection, key, chosen, extensions, context))
+      }
+      const begin = async ({ exchange, route, routes }: Admitted) => {
+        const passed = route === null ? NOTHING : edge.guard.admit(exchange, route, NOTHING)
+        if ((passed instanceof Promise ? await passed : passed) === null || exchange.over) return
+        const pass = edge.guard.passOf(exchange)
+        if (routes !== null) {
+          const upstream = await openUpstream(edge, exchange, routes, pass.hold)
+          if (upstream !== null && exchange.over) upstream.drop()
+          if (upstream !== null) exchange.cork(() => complete(exchange, upstream))
+          return
+        }
+        const head = exchange.callHead()
+        const open = (peer: Peer) => openSocket(head, pass, peer)
+        exchange.cork(() => complete(exchange, { open, protocol, drop: () => {} }))
+      }
       guard(() => {
         const admitted = admit(res, req, context)
-        if (admitted === null) return
-        const { exchange, route } = admitted
-        const complete = () => {
-          if (exchange.over) return
-          // The exchange is over when the WebSocket is open.
-          const release = edge.clients.openStream({ remoteAddress: exchange.remoteAddress })
-          if (release === null) return exchange.refuse('too_many', MANY_STREAMS)
-          const connection = { head: exchange.callHead(), pass: edge.guard.passOf(exchange), socket: null, release }
-          exchange.handOver(() => res.upgrade<Connection>(connection, key, protocol, extensions, context))
+        const go = (found: Admitted | null) => {
+          if (found !== null) begin(found).catch(error => found.exchange.fail(error))
         }
-        const passed = edge.guard.admit(exchange, route, NOTHING)
-        if (!(passed instanceof Promise)) return passed === null ? undefined : complete()
-        passed.then(body => body !== null && exchange.cork(complete)).catch(error => exchange.fail(error))
+        if (admitted instanceof Promise) void admitted.then(go)
+        else go(admitted)
       })
     },
-    open: ws => guard(() => open(ws, openSocket)),
+    open: ws => guard(() => open(ws)),
     // The bytes are only valid during the call.
-    message: (ws, message) => guard(() => void ws.getUserData().socket?.onMessage(Buffer.from(message.slice(0)))),
+    message: (ws, message, isBinary) =>
+      guard(() => void ws.getUserData().socket?.onMessage(Buffer.from(message.slice(0)), isBinary)),
     drain: ws => guard(() => ws.getUserData().socket?.onDrain()),
-    close(ws) {
+    close(ws, code, reason) {
       const connection = ws.getUserData()
-      guard(() => connection.socket?.onClose())
+      guard(() => connection.socket?.onClose(code, Buffer.from(reason).toString()))
       connection.socket = null
       connection.release()
     },
   })
 }
 
-function open(ws: WebSocket<Connection>, openSocket: OpenSocket): void {
+function open(ws: WebSocket<Connection>): void {
   const connection = ws.getUserData()
-  connection.socket = openSocket(connection.head, connection.pass, {
-    send: text => ws.send(text, false) === 1,
+  connection.socket = connection.open({
+    send: (message, isBinary = false) => ws.send(message, isBinary) === 1,
     close: (code, reason) => void ws.end(code, reason),
   })
 }

@@ -4,7 +4,9 @@
  * code asks for comes back over the other.
  */
 import { Agent, type RequestOptions } from 'node:http'
+import { connect } from 'node:net'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import type { Log } from '../../bus/log.js'
 import { APP_SOCKET, type AppPart, EDGE_SOCKET } from '../../schemas/app-host.js'
 import { type AppConfig, type HttpConfig, refusalOfAuth } from '../../schemas/application.js'
@@ -29,6 +31,8 @@ export interface AppRoutes extends Pick<HttpConfig, 'middleware_order' | 'enable
   mayHandle(path: string): boolean
   /** How a request reaches the application. */
   via: Pick<RequestOptions, 'agent' | 'socketPath' | 'createConnection'>
+  /** A connection to the application, for a WebSocket. */
+  connect(): Duplex
   /** The app host is loaded, as far as this edge knows. */
   isReady(): boolean
 }
@@ -82,6 +86,7 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
           ...application.http,
           mayHandle: handlerOf(prefixes),
           via: { socketPath: join(sockets.path, APP_SOCKET), agent },
+          connect: () => connect(join(sockets.path, APP_SOCKET)),
           isReady: host.isReady,
         }
   return {

@@ -18,7 +18,7 @@ const SMALL = 1024 * 1024
 const LARGEST = 64 * 1024 * 1024
 const REARM_MS = 4_000
 const MANY_BODIES = 'Too many request bodies at once'
-const STARTING = 'The code of the application that this request needs is being started'
+export const STARTING = 'The code of the application that this request needs is being started'
 
 interface ProxyDeps {
   stalls: Stalls
@@ -31,10 +31,7 @@ export function forward(exchange: Exchange, { via, isReady }: AppRoutes, deps: P
   const { stalls, bodies, bodyLimit } = deps
   if (!isReady()) return exchange.refuse('unavailable', STARTING)
   const { method, path, query, received } = exchange
-  const headers: string[] = []
-  for (const [name, value] of received.all)
-    if (!OWN.has(name) && !name.startsWith('x-weft-') && name !== LOOPBACK) headers.push(name, value)
-  headers.push('x-request-id', exchange.requestId)
+  const headers = headersFor(exchange).flat()
   const target = query === '' ? path : `${path}?${query}`
   const outgoing = send({ ...via, method, path: target, headers: headers as never })
   let failed = false
@@ -72,6 +69,12 @@ export function forward(exchange: Exchange, { via, isReady }: AppRoutes, deps: P
     if (last) outgoing.end()
   })
 }
+
+/** The headers of the request as the application gets them. */
+export const headersFor = ({ received, requestId }: Exchange): [name: string, value: string][] => [
+  ...received.all.filter(([name]) => !OWN.has(name) && !name.startsWith('x-weft-') && name !== LOOPBACK),
+  ['x-request-id', requestId],
+]
 
 /** The answer of the application. */
 function relay(exchange: Exchange, incoming: IncomingMessage, stalls: Stalls): void {

@@ -1,6 +1,7 @@
 /** `http.app`: routes and middleware of the application (API: assistants-crons-store 7.1). */
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
+import { WebSocket } from 'ws'
 import { startCluster, startRoles } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'
 import { lines } from '../../helpers/sdk.js'
@@ -112,6 +113,29 @@ for (const [where, start] of SERVERS)
         await until(async () => (await runs.list(thread_id))[0]?.status === 'interrupted')
       })
 
+    await t.test('its WebSockets are served', async t => {
+      const socket = await connectTo(url, '/custom/socket', { 'x-user': 'ada' })
+      t.same(await socket.next(), ['hello ada', false])
+      socket.ws.send('text')
+      t.same(await socket.next(), ['text', false])
+      socket.ws.send(Buffer.from('bytes'))
+      t.same(await socket.next(), ['bytes', true])
+      socket.ws.send('many')
+      for (let i = 0; i < 200; i++) if (!(await socket.next())[0].startsWith(`${i} `)) t.fail(`message ${i}`)
+      socket.ws.send('close')
+      t.same(await socket.closed, [4000, 'as you wish'])
+      const other = await connectTo(url, '/custom/socket')
+      other.ws.close(4001, 'enough')
+      await until(async () => ((await send('GET', '/custom/closed')).body as { code: number }).code === 4001)
+      t.equal(await refusalOf(url, '/custom/hello/x'), 200, 'a route without a WebSocket answers by itself')
+      t.equal(await refusalOf(url, '/custom/socket', { 'x-stop': '1' }), 418, 'its middleware may refuse')
+      t.equal(await refusalOf(url, '/nowhere'), 404)
+      const cut = await connectTo(url, '/custom/socket')
+      cut.ws.send('exit')
+      t.same((await cut.closed)[0], 1011, 'its process ended')
+      await until(async () => (await send('GET', '/custom/hello/x')).status === 200)
+    })
+
     await t.test('its code calls the API without an address', async t => {
       t.match((await send('GET', '/custom/api')).body, { said: 'from a route' })
     })
@@ -145,7 +169,8 @@ for (const [where, start] of SERVERS)
 
 for (const [where, start] of SERVERS)
   t.test(`with auth: custom routes on request, and no way around it, ${where}`, async t => {
-    const send = sender(await start(t, 'guarded'))
+    const url = await start(t, 'guarded')
+    const send = sender(url)
     const user = { 'x-user': 'ada' }
     t.match(await send('GET', '/custom/hello/x'), { status: 401, body: { detail: 'Who are you?' } })
     t.equal((await send('GET', '/custom/hello/x', undefined, user)).status, 200)
@@ -155,6 +180,10 @@ for (const [where, start] of SERVERS)
       t.equal((await send('POST', '/threads', {}, { [header]: '1' })).status, 401, 'the network has no loopback')
     t.equal((await send('GET', '/ok')).status, 200, 'a public route stays public')
     t.match((await send('GET', '/custom/api', undefined, user)).body, { said: 'from a route' })
+    t.equal(await refusalOf(url, '/custom/socket'), 401)
+    const socket = await connectTo(url, '/custom/socket', user)
+    t.same(await socket.next(), ['hello ada', false])
+    socket.ws.close()
   })
 
 for (const [where, start] of SERVERS)
@@ -166,6 +195,37 @@ for (const [where, start] of SERVERS)
     const run = await send('POST', '/runs/wait', { assistant_id: 'agent', input: { said: 'with a body' } })
     t.match(run, { status: 200, body: { said: 'with a body' } })
     t.match(await send('GET', '/nowhere'), { status: 404, body: { detail: /^Not found/ } })
+  })
+
+type Headers = { [name: string]: string }
+
+/** An open WebSocket; `next` resolves to the next message, and whether it is binary. */
+async function connectTo(url: string, path: string, headers: Headers = {}) {
+  const ws = new WebSocket(url.replace('http', 'ws') + path, [], { headers })
+  const messages: [text: string, isBinary: boolean][] = []
+  let wake = () => {}
+  ws.on('message', (bytes, isBinary) => {
+    messages.push([bytes.toString(), isBinary])
+    wake()
+  })
+  const closed = new Promise<[code: number, reason: string]>(done =>
+    ws.on('close', (code, reason) => done([code, reason.toString()])),
+  )
+  await new Promise<void>((resolve, reject) => ws.on('open', resolve).on('error', reject))
+  const next = async () => {
+    while (messages.length === 0) await new Promise<void>(done => (wake = done))
+    return messages.shift()!
+  }
+  return { ws, next, closed }
+}
+
+/** The status of an upgrade that is refused. */
+const refusalOf = (url: string, path: string, headers: Headers = {}): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const ws = new WebSocket(url.replace('http', 'ws') + path, [], { headers })
+    ws.on('unexpected-response', (_, answer) => resolve(answer.statusCode ?? 0))
+    ws.on('open', () => reject(new Error('it was not refused')))
+    ws.on('error', () => {})
   })
 
 /** A body in two chunks, without a length. */

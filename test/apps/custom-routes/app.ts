@@ -1,11 +1,19 @@
 /** Routes, and middleware around the built-in routes. */
+
+import { createNodeWebSocket } from '@hono/node-ws'
 import { Client } from '@langchain/langgraph-sdk'
 import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 
 let goOn = () => {}
+let closed = 0
 
 export const app = new Hono()
+const { injectWebSocket, upgradeWebSocket } = createNodeWebSocket({ app })
+
+export { injectWebSocket }
+
+app
   .use('*', async (c, next) => {
     if (c.req.header('x-stop') !== undefined) return c.text('stopped', 418)
     await next()
@@ -54,4 +62,23 @@ export const app = new Hono()
     c.header('set-cookie', 'b=2', { append: true })
     return c.redirect('/elsewhere')
   })
+  .get(
+    '/custom/socket',
+    upgradeWebSocket(c => {
+      const user = c.req.header('x-user') ?? 'nobody'
+      return {
+        onOpen: (_, ws) => ws.send(`hello ${user}`),
+        onMessage({ data }, ws) {
+          if (data === 'close') ws.close(4000, 'as you wish')
+          else if (data === 'many') for (let i = 0; i < 200; i++) ws.send(`${i} ${'x'.repeat(50_000)}`)
+          else if (data === 'exit') process.exit(3)
+          else ws.send(data as string)
+        },
+        onClose: ({ code }) => {
+          closed = code
+        },
+      }
+    }),
+  )
+  .get('/custom/closed', c => c.json({ code: closed }))
   .notFound(c => c.text('the notFound of the application', 404))

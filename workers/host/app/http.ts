@@ -34,10 +34,14 @@ const agent = new Agent({ keepAlive: true, timeout: 4_000 })
 const NO_BODY = new Set([101, 204, 205, 304])
 
 /**
- * Serves the export on a socket in `folder`. Resolves to the beginnings of the paths that the application may handle.
+ * Serves the export on a socket in `folder`. `inject`: the `injectWebSocket` of @hono/node-ws that the file exports, which
+ * adds WebSockets to a server. Resolves to the beginnings of the paths that the application may handle.
  * Throws an Error with one sentence when the export is no application.
  */
-export async function serveHttp(exported: unknown, name: string, folder: string): Promise<string[]> {
+export async function serveHttp(
+  exported: unknown,
+  { name, folder, inject }: { name: string; folder: string; inject: unknown },
+): Promise<string[]> {
   const pass: Pass = request => toEdge(folder, request, {})
   registerLoopback(folder)
   const { fetch, prefixes } = handlerOf(exported, name, pass)
@@ -46,6 +50,11 @@ export async function serveHttp(exported: unknown, name: string, folder: string)
   const server = createServer({ keepAliveTimeout: 0, requestTimeout: 0 }, (incoming, outgoing) => {
     void respond(fetch, incoming, outgoing)
   })
+  if (typeof inject === 'function') {
+    // A connection that breaks while it is upgraded must not end the process.
+    server.on('upgrade', (_, socket) => socket.on('error', () => {}))
+    inject(server)
+  }
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(path, resolve))
   return prefixes
 }

@@ -60,8 +60,13 @@ async function load(): Promise<Loaded> {
     auth: auth === null ? null : handlersOf(await importExport(authFile!, exportOf(auth.path)), auth.path),
     embedder: index === null ? null : await loadEmbedder(index, folder),
     dims: index?.dims ?? 0,
-    http: app === null ? null : await serveHttp(await importExport(appFile!, exportOf(app)), app, sockets!),
+    http: app === null ? null : await loadHttp(appFile!, app, sockets!),
   }
+}
+
+async function loadHttp(file: string, name: string, folder: string): Promise<string[]> {
+  const exported = await importExport(file, exportOf(name))
+  return serveHttp(exported, { name, folder, inject: await importExport(file, 'injectWebSocket') })
 }
 
 /** The halves of `file:export`; the export may be missing. */
