@@ -6,11 +6,10 @@ export function merge(...objects: (object | null | undefined)[]): { [key: string
   const out: { [key: string]: unknown } = {}
   for (const object of objects) {
     if (object === null || object === undefined) continue
-    for (const [key, value] of Object.entries(object)) {
-      if (key === '__proto__')
+    if (!Object.hasOwn(object, '__proto__')) Object.assign(out, object)
+    else
+      for (const [key, value] of Object.entries(object))
         Object.defineProperty(out, key, { value, enumerable: true, writable: true, configurable: true })
-      else out[key] = value
-    }
   }
   return out
 }
