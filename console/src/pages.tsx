@@ -35,11 +35,28 @@ export const PAGES: readonly PageRow[] = [
     Page: lazy(() => import('./pages/threads')),
   },
   {
+    path: '/graphs',
+    rest: '/:assistant?',
+    title: 'Graphs',
+    note: 'drawn, with the nodes that run',
+    icon: 'graph',
+    group: 'Use',
+    Page: lazy(() => import('./pages/graph')),
+  },
+  {
     path: '/overview',
     title: 'Overview',
     note: 'assistants, versions, health',
     icon: 'home',
     group: 'Use',
     Page: lazy(() => import('./pages/overview')),
+  },
+  {
+    path: '/workers',
+    title: 'Queues and workers',
+    note: 'pools, slots, hosts, take-overs',
+    icon: 'workers',
+    group: 'Operate',
+    Page: lazy(() => import('./pages/workers')),
   },
 ]

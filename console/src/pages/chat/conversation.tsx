@@ -1,12 +1,13 @@
 /** One thread and one assistant: the messages as they stream, questions of the graph, and what a person says. */
 import type { Assistant, Checkpoint, Message } from '@langchain/langgraph-sdk'
 import { useStream } from '@langchain/langgraph-sdk/react'
-import { type ReactNode, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useState } from 'react'
 import { Link } from 'wouter'
 import { client } from '../../api/client'
 import { Button } from '../../ui/button'
 import { Icon } from '../../ui/icon'
-import { Trouble } from '../../ui/notice'
+import { Loading, Trouble } from '../../ui/notice'
+import { openActivity, type TaskEvent } from '../graph/activity'
 import { Composer } from './composer'
 import { ConfigForm, type Settings, useSettings } from './config-form'
 import { type MessageActions, Messages } from './messages'
@@ -20,6 +21,8 @@ interface ConversationProps {
   before: ReactNode
 }
 
+const GraphView = lazy(() => import('../graph/view'))
+
 export type State = { messages?: Message[] }
 const CHOSEN = 'weft.assistant'
 /** The default of 10 states would not reach back to the first message, and branches begin there. */
@@ -30,6 +33,8 @@ export function Conversation({ threadId, assistants, onThreadId, onClose, before
     const chosen = sessionStorage.getItem(CHOSEN)
     return assistants.some(one => one.assistant_id === chosen) ? chosen! : assistants[0]!.assistant_id
   })
+  const [draws, setDraws] = useState(false)
+  const [activity] = useState(openActivity)
   const [configures, setConfigures] = useState(false)
   const [settings, setSettings] = useSettings(assistantId)
   const stream = useStream<State>({
@@ -39,6 +44,8 @@ export function Conversation({ threadId, assistants, onThreadId, onClose, before
     onThreadId,
     reconnectOnMount: true,
     fetchStateHistory: HISTORY,
+    onCreated: () => activity.clear(),
+    onTaskEvent: (task, { namespace }) => activity.note(task as TaskEvent, namespace),
   })
   const { isLoading, interrupts, error } = stream
   const options = runOptions(settings)
@@ -91,6 +98,7 @@ export function Conversation({ threadId, assistants, onThreadId, onClose, before
           aria-expanded={configures}
           onClick={() => setConfigures(!configures)}
         />
+        <Button kind="ghost" icon="graph" label="Graph" aria-expanded={draws} onClick={() => setDraws(!draws)} />
         <span className="pane-state" role="status">
           {isLoading ? 'running' : stream.isThreadLoading ? 'loading' : ''}
         </span>
@@ -101,6 +109,13 @@ export function Conversation({ threadId, assistants, onThreadId, onClose, before
         )}
         {onClose !== null && <Button kind="ghost" icon="close" label="Close this pane" onClick={onClose} />}
       </header>
+      {draws && (
+        <div className="pane-graph">
+          <Suspense fallback={<Loading />}>
+            <GraphView assistantId={assistantId} activity={activity} />
+          </Suspense>
+        </div>
+      )}
       {configures && <ConfigForm assistantId={assistantId} settings={settings} onChange={setSettings} />}
       <Messages messages={stream.messages} actions={actions} isLoading={isLoading}>
         <Trouble error={error} />

@@ -1,0 +1,69 @@
+/** Where the nodes and edges of a drawing are. */
+import { Graph, layout } from '@dagrejs/dagre'
+
+export interface Drawing {
+  nodes: { id: string | number; type?: string; data?: unknown }[]
+  edges: { source: string; target: string; conditional?: boolean; data?: unknown }[]
+}
+
+export interface Placed {
+  width: number
+  height: number
+  nodes: { id: string; name: string; x: number; y: number; width: number; isEnd: boolean }[]
+  edges: { key: string; path: string; conditional: boolean }[]
+}
+
+export const NODE_HEIGHT = 44
+const CHARACTER = 8
+const ENDS = new Set(['__start__', '__end__'])
+
+export function place({ nodes, edges }: Drawing): Placed {
+  const graph = new Graph({ multigraph: true })
+  graph.setGraph({ rankdir: 'TB', nodesep: 28, ranksep: 46, marginx: 20, marginy: 20 })
+  graph.setDefaultEdgeLabel(() => ({}))
+  for (const node of nodes) {
+    const id = String(node.id)
+    const isEnd = ENDS.has(id)
+    const name = isEnd ? id.slice(2, -2) : id.replaceAll(':', ' › ')
+    graph.setNode(id, {
+      name,
+      isEnd,
+      width: isEnd ? 64 : Math.max(112, name.length * CHARACTER + 36),
+      height: isEnd ? 26 : NODE_HEIGHT,
+    })
+  }
+  edges.forEach(({ source, target, conditional = false }, i) => {
+    if (graph.hasNode(source) && graph.hasNode(target)) graph.setEdge(source, target, { conditional }, String(i))
+  })
+  layout(graph)
+  const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number }
+  return {
+    width,
+    height,
+    nodes: graph.nodes().map(id => {
+      const { x, y, width, name, isEnd } = graph.node(id) as unknown as Placed['nodes'][number]
+      return { id, x, y, width, name, isEnd }
+    }),
+    edges: graph.edges().map(edge => {
+      const { points, conditional } = graph.edge(edge) as unknown as { points: Point[]; conditional: boolean }
+      return { key: `${edge.v} ${edge.w} ${edge.name}`, path: curve(points), conditional }
+    }),
+  }
+}
+
+interface Point {
+  x: number
+  y: number
+}
+
+/** Through the middles of the parts, so that there are no corners. */
+function curve(points: Point[]): string {
+  const [first, ...rest] = points as [Point, ...Point[]]
+  let path = `M${first.x},${first.y}`
+  rest.forEach((point, i) => {
+    const next = rest[i + 1]
+    if (next === undefined) path += ` L${point.x},${point.y}`
+    else path += ` Q${point.x},${point.y} ${(point.x + next.x) / 2},${(point.y + next.y) / 2}`
+  })
+  return path
+}

@@ -1,0 +1,91 @@
+/** The samples of `/metrics?format=json` as figures of pools, processes and the store. */
+export interface Sample {
+  name: string
+  labels?: { [label: string]: string }
+  value?: number
+}
+
+export interface Pool {
+  pool: string
+  waiting: number
+  /** Seconds. */
+  oldest: number
+  redelivered: number
+  running: number
+  slots: number
+  hosts: number
+}
+
+export interface Worker {
+  role: string
+  worker: string
+  /** Runs; null for roles that execute none. */
+  running: number | null
+  /** Bytes. */
+  memory: number
+  /** Seconds. */
+  cpu: number
+  /** Seconds. */
+  delay: number
+}
+
+export interface Figures {
+  pools: Pool[]
+  workers: Worker[]
+  /** Bytes and seconds. */
+  store: { takeovers: number; bytes: number; free: number; ping: number }
+}
+
+export function figuresOf(samples: readonly Sample[]): Figures {
+  const values = (name: string, labels: { [label: string]: string | undefined } = {}): number[] =>
+    samples
+      .filter(
+        one => one.name === name && Object.entries(labels).every(([label, value]) => one.labels?.[label] === value),
+      )
+      .map(({ value }) => value ?? 0)
+  const sum = (...asked: Parameters<typeof values>) => values(...asked).reduce((all, one) => all + one, 0)
+  const max = (...asked: Parameters<typeof values>) => Math.max(0, ...values(...asked))
+  const pools = [...new Set(samples.flatMap(({ labels }) => labels?.pool ?? []))].sort()
+  return {
+    pools: pools.map(pool => ({
+      pool,
+      waiting: sum('weft_queue_waiting', { pool }),
+      oldest: max('weft_queue_oldest_seconds', { pool }),
+      redelivered: sum('weft_queue_redelivered', { pool }),
+      running: sum('weft_pool_running', { pool }),
+      slots: sum('weft_pool_slots', { pool }),
+      hosts: sum('weft_hosts', { pool }),
+    })),
+    workers: samples
+      .filter(({ name }) => name === 'weft_up')
+      .map(({ labels: { role = '', worker } = {} }) => {
+        const running = values('weft_pool_running', { role, worker })
+        return {
+          role,
+          worker: worker ?? 'this one',
+          running: running.length === 0 ? null : running.reduce((all, one) => all + one, 0),
+          memory: sum('weft_process_resident_bytes', { role, worker }),
+          cpu: sum('weft_process_cpu_seconds_total', { role, worker }),
+          delay: max('weft_event_loop_delay_seconds', { role, worker, quantile: '0.99' }),
+        }
+      }),
+    store: {
+      takeovers: sum('weft_run_takeovers_total'),
+      bytes: max('weft_store_bytes'),
+      free: Math.min(...values('weft_disk_free_bytes'), Number.MAX_SAFE_INTEGER),
+      ping: max('weft_store_ping_seconds'),
+    },
+  }
+}
+
+const UNITS = ['B', 'KB', 'MB', 'GB', 'TB']
+
+export function bytesText(bytes: number): string {
+  let value = bytes
+  let unit = 0
+  while (value >= 1_000 && unit < UNITS.length - 1) {
+    value /= 1_000
+    unit++
+  }
+  return `${value < 10 && unit > 0 ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`
+}

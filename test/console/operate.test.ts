@@ -1,0 +1,76 @@
+/** Graphs and figures: a graph that lights up, a pool that drains. */
+import t from 'tap'
+import { openStage, photograph, type Stage, seriousDefects } from './stage.js'
+
+t.setTimeout(120_000)
+
+let stage: Stage
+t.before(async () => {
+  stage = await openStage({ N_JOBS_PER_WORKER: '2' })
+})
+t.teardown(() => stage?.close())
+
+const send = (path: string, body: unknown) =>
+  fetch(stage.cluster.url + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+
+t.test('a pool drains before the eyes of a person', async t => {
+  const page = await stage.open('/workers')
+  const pool = page.getByRole('region', { name: 'Pool default' })
+  const figure = (name: string) => pool.getByRole('figure').filter({ hasText: name }).locator('strong')
+  await figure('Running').getByText('0 of 2').waitFor()
+  t.same(await seriousDefects(page), [])
+
+  const input = { messages: [{ role: 'user', content: 'tell me a story' }] }
+  await send(
+    '/runs/batch',
+    Array.from({ length: 12 }, () => ({ assistant_id: 'agent', input })),
+  )
+  await figure('Running').getByText('2 of 2').waitFor()
+  await figure('Waiting')
+    .getByText(/^[1-9]/)
+    .waitFor()
+  await photograph(page, 'workers')
+  await figure('Running').getByText('0 of 2').waitFor({ timeout: 60_000 })
+  await figure('Waiting').getByText('0', { exact: true }).waitFor()
+  t.ok((await pool.locator('polyline').first().getAttribute('points'))!.split(' ').length > 2, 'the charts have a past')
+  await page.getByRole('region', { name: 'Processes' }).getByText('graphs').waitFor()
+  t.same(stage.errors(), [])
+})
+
+t.test('a graph lights up where it runs', async t => {
+  const page = await stage.open('/graphs')
+  const drawing = page.getByRole('region', { name: 'Drawing' })
+  const node = (name: string) => drawing.locator('g.node', { has: page.getByText(name, { exact: true }) })
+  await node('research › write').waitFor()
+  t.same(await seriousDefects(page), [])
+  t.equal(await drawing.locator('.ran').count(), 0)
+  await page.getByRole('button', { name: 'Run' }).click()
+  await drawing.locator('.node.running').first().waitFor()
+  await page.getByRole('button', { name: 'Run', exact: true }).waitFor()
+  for (const name of ['model', 'research › plan', 'research › write'])
+    t.match(await node(name).getAttribute('class'), 'ran')
+  t.notMatch(await node('tools').getAttribute('class'), 'ran')
+  t.match(await node('model').textContent(), /2 ×/)
+  await photograph(page, 'graph')
+  await page.getByRole('link', { name: 'Inspect the thread' }).waitFor()
+
+  await page.getByLabel('Input').fill('{"messages": [{"role": "user", "content": "book a table"}]}')
+  await page.getByRole('button', { name: 'Run' }).click()
+  await node('approval').getByText('waits for an answer').waitFor()
+  t.same(stage.errors(), [])
+})
+
+t.test('the graph beside a conversation', async t => {
+  const page = await stage.open('/chat/new')
+  await page.getByRole('button', { name: 'Graph', exact: true }).click()
+  await page.getByLabel('Message').fill('what is the weather in Rome?')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.locator('.pane-graph .node.ran', { hasText: 'tools' }).waitFor()
+  await page.getByRole('button', { name: 'Send' }).waitFor()
+  await photograph(page, 'chat-graph')
+  t.same(await seriousDefects(page), [])
+})
