@@ -8,6 +8,7 @@ import { register } from '../../workers/resources/assistants/register.js'
 import type { Deps } from '../../workers/resources/context.js'
 import { createDeployment } from '../../workers/resources/deployments/create.js'
 import { findServed } from '../../workers/resources/deployments/served.js'
+import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
 import { github } from '../helpers/control.js'
 import { until } from '../helpers/until.js'
 import { stage } from './stage.js'
@@ -57,6 +58,30 @@ t.test('the LangGraph version of an application is that of its pool; all resourc
   await register({ app: 'd', revision: 'r1', pool: 'old', graphs, library: '0.2.20' }, deployed)
   t.equal(await deployed.apps.libraryOf('d'), '1.5.3', 'the pool of the active revision counts')
 })
+
+t.test(
+  'settings of a pool are found, however many revisions a deployment had, and are never missing in between',
+  async t => {
+    const { all } = await stage(t, 2)
+    const { store } = all[0]!
+    const settings = openPoolSettings<{ n: number }>(store, 'tested')
+    for (let n = 0; n < 120; n++) await settings.announce('d', `rev_${1_000 + n}`, { n })
+    t.same(await settings.get('d', 'rev_1119'), { n: 119 })
+    t.equal(await settings.get('d', 'rev_none'), null)
+    const other = openPoolSettings<{ n: number }>(all[1]!.store, 'tested')
+    const seen = new Set<number | undefined>()
+    let over = false
+    const reading = (async () => {
+      while (!over) seen.add((await other.stored('d', 'rev_1119'))?.n)
+    })()
+    for (let n = 0; n < 50; n++) await settings.announce('d', 'rev_1119', { n })
+    over = true
+    await reading
+    t.notOk(seen.has(undefined))
+    await settings.announce('d', 'rev_1119', null)
+    t.equal(await other.stored('d', 'rev_1119'), null)
+  },
+)
 
 t.test('graph workers of one pool that announce different graphs are reported, received by any worker', async t => {
   const { all } = await stage(t, 2)

@@ -43,7 +43,11 @@ export function openPoolSettings<Value>(store: Store, kind: string): PoolSetting
 
   return {
     of: async app => [...(await read(app)).values()],
-    get: async (app, pool) => (await read(app)).get(idOf(app, pool)) ?? null,
+    async get(app, pool) {
+      const values = await read(app)
+      // A deployment has a pool per revision, and the newest comes last.
+      return values.get(idOf(app, pool)) ?? (values.size < MAX_POOLS ? null : stored(app, pool))
+    },
     stored,
     async announce(app, pool, value) {
       const id = idOf(app, pool)
