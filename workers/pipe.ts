@@ -116,21 +116,25 @@ const KINDS = new Set<number>([...Object.values(FROM_HOST), ...Object.values(TO_
 /** Milliseconds of the machine's monotonic clock: both ends of a pipe read the same. */
 export const monotonicMs = (): number => Number(process.hrtime.bigint() / 1_000_000n)
 
+/** `onWritten`: all of the frame has left this process. */
+export type WriteFrame = (frame: Partial<Frame> & { kind: number }, onWritten?: () => void) => void
+
 /** Collects the frames of one event-loop turn and writes them together. */
-export function frameWriter(stream: Duplex): (frame: Partial<Frame> & { kind: number }) => void {
-  let waiting: Uint8Array[] = []
+export function frameWriter(stream: Duplex): WriteFrame {
+  let waiting: { part: Uint8Array; onWritten?: (() => void) | undefined }[] = []
   const flush = () => {
     const out = waiting
     waiting = []
     if (stream.destroyed) return
     stream.cork()
-    for (const part of out) stream.write(part)
+    for (const { part, onWritten } of out) stream.write(part, onWritten)
     stream.uncork()
   }
-  return frame => {
+  return (frame, onWritten) => {
     if (waiting.length === 0) setImmediate(flush)
-    waiting.push(headOf(frame))
-    if (frame.body !== undefined && frame.body.length > 0) waiting.push(frame.body)
+    const hasBody = frame.body !== undefined && frame.body.length > 0
+    waiting.push({ part: headOf(frame), onWritten: hasBody ? undefined : onWritten })
+    if (hasBody) waiting.push({ part: frame.body!, onWritten })
   }
 }
 

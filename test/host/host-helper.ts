@@ -8,6 +8,7 @@ import { cutter, pack, unpack } from '../../schemas/packed.js'
 import type { RunKwargs } from '../../schemas/runs.js'
 import type { Tuple } from '../../store/port.js'
 import type { Program } from '../../workers/child/start.js'
+import { LARGE_FRAME } from '../../workers/host/frame-lanes.js'
 import { ASK, FROM_HOST, type Frame, frameWriter, monotonicMs, readFrames, TO_HOST } from '../../workers/pipe.js'
 import { packTuples, rowsOf } from '../../workers/resources/rows/checkpoint.js'
 
@@ -104,6 +105,8 @@ export function fakeStore() {
 }
 
 const FOREVER_MS = 86_400_000
+/** A large save is answered after this time. */
+const LARGE_SAVE_MS = 50
 
 export interface RunSpec {
   graph_id: string
@@ -145,6 +148,8 @@ export async function startHost(
   const listeners = new Map<number, (frame: Frame) => void>()
   const calls = new Map<number, (frame: Frame) => void>()
   const output = { stderr: '', stdout: '' }
+  /** Large saves without an answer: now, and the most there were. */
+  const largeSaves = { now: 0, most: 0 }
   let slots = 0
   let claims = 0
   let refuse = 0
@@ -171,7 +176,12 @@ export async function startHost(
       const thread = threads.get(slot)!
       if (flags === ASK.save) {
         store.save(thread, body)
-        return write({ kind: TO_HOST.answer, slot, id })
+        if (body.length < LARGE_FRAME) return write({ kind: TO_HOST.answer, slot, id })
+        largeSaves.most = Math.max(largeSaves.most, ++largeSaves.now)
+        return setTimeout(() => {
+          largeSaves.now--
+          write({ kind: TO_HOST.answer, slot, id })
+        }, LARGE_SAVE_MS)
       }
       const query = { ...JSON.parse(Buffer.from(body).toString()), thread_id: thread } as CheckpointQuery
       const found = flags === ASK.get ? store.get(query) : store.list(query)
@@ -184,6 +194,7 @@ export async function startHost(
     child,
     pipe,
     store,
+    largeSaves,
     output,
     hello: greeted,
     refuse(flags: number) {

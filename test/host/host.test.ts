@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { LARGE_FRAME } from '../../workers/host/frame-lanes.js'
 import type { Ended } from './host-helper.js'
 import { appOf, exampleApp, startHost } from './host-helper.js'
 
@@ -312,6 +313,19 @@ t.test('50 runs of 1,000 custom chunks each, in order and without gaps', async t
   t.comment(`${Math.round(50_000 / ((performance.now() - began) / 1000))} chunks/s`)
   t.ok(runs.every(({ events }) => events.length === 1001 && events.every(({ id }, i) => id === i)))
   t.ok(runs.every(run => dataOf(run, 'custom').every((data, i) => (data as { i: number }).i === i)))
+})
+
+t.test('large saves of a host are sent one after the other', async t => {
+  const runs = await Promise.all(
+    Array.from({ length: 4 }, () =>
+      host.run({
+        graph_id: 'large',
+        kwargs: { input: { size: 2 * LARGE_FRAME }, temporary: false, durability: 'sync' },
+      }),
+    ),
+  )
+  t.ok(runs.every(({ status }) => status === 'success'))
+  t.equal(host.largeSaves.most, 1)
 })
 
 t.test('a reader that pauses receives everything', async t => {

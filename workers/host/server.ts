@@ -2,17 +2,18 @@
 import type { Duplex } from 'node:stream'
 import type { Call, StartHead } from '../../schemas/host.js'
 import { unpack } from '../../schemas/packed.js'
-import { FROM_HOST, type Frame, frameWriter, readFrames, START, STOP, TO_HOST } from '../pipe.js'
+import { ASK, FROM_HOST, type Frame, readFrames, START, STOP, TO_HOST } from '../pipe.js'
 import { openAdmission } from './admission.js'
 import type { Application } from './application.js'
 import { answerCall } from './call.js'
+import { LARGE_FRAME, openFrameLanes } from './frame-lanes.js'
 import { openNodeGates } from './node-gate.js'
 import { type Host, Refused, Unanswered } from './port.js'
 import { type Run, startRun } from './run.js'
 import { turnEnd } from './stream.js'
 import type { Watchdog } from './watchdog.js'
 
-/** Runs pause while more than this many bytes wait in the pipe. */
+/** Runs pause while more than this many bytes wait for the pipe. */
 const FULL = 16 * 1024 * 1024
 /** The supervisor destroys the pipe of a host that sends a larger frame. */
 const LARGEST = 250 * 1024 * 1024
@@ -27,14 +28,29 @@ export interface Served {
 
 /** Sends hello and serves until the stream ends. */
 export function serveHost(stream: Duplex, application: Application, watchdog: Watchdog): Served {
-  const write = frameWriter(stream)
+  const lanes = openFrameLanes(stream)
+  const write = lanes.send
   const runs = new Map<number, Run>()
   /** Slots that were ordered to stop. */
   const stopped = new Set<number>()
   const questions = new Map<number, { resolve(body: Uint8Array): void; reject(error: Error): void }>()
   let lastAsk = 0
+  /**
+   * Large saves are sent one after the other: the supervisor stops reading the pipe when too many bytes wait in it for
+   * the store, and all other runs of the host would wait with them.
+   */
+  let largeSave: Promise<unknown> = Promise.resolve()
   let draining: Promise<void> | null = null
   const gates = openNodeGates(watchdog.slot)
+  async function untilDrained(): Promise<void> {
+    while (lanes.waiting() > FULL) await new Promise<void>(resolve => stream.once('drain', resolve))
+  }
+  const question = (slot: number, flags: number, body: Uint8Array) =>
+    new Promise<Uint8Array>((resolve, reject) => {
+      const id = ++lastAsk
+      host.send({ kind: FROM_HOST.ask, flags, slot, id, body })
+      questions.set(id, { resolve, reject })
+    })
   const host: Host = {
     application,
     gates,
@@ -44,16 +60,15 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       write(frame)
     },
     ask(slot, flags, body) {
-      return new Promise((resolve, reject) => {
-        const id = ++lastAsk
-        host.send({ kind: FROM_HOST.ask, flags, slot, id, body })
-        questions.set(id, { resolve, reject })
-      })
+      if (flags !== ASK.save || body.length < LARGE_FRAME) return question(slot, flags, body)
+      const saved = largeSave.then(() => question(slot, flags, body))
+      largeSave = saved.catch(() => {})
+      return saved
     },
     later: turnEnd(),
     drained() {
-      if (draining !== null || stream.writableLength <= FULL) return draining
-      draining = new Promise<void>(resolve => stream.once('drain', resolve)).finally(() => {
+      if (draining !== null || lanes.waiting() <= FULL) return draining
+      draining = untilDrained().finally(() => {
         draining = null
       })
       return draining

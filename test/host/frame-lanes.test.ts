@@ -1,0 +1,62 @@
+/** The order of frames in the pipe of a host, with a reader that takes one write after the other. */
+import { Duplex } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
+import t from 'tap'
+import { LARGE_FRAME, openFrameLanes } from '../../workers/host/frame-lanes.js'
+import { FROM_HOST, type Frame, readFrames } from '../../workers/pipe.js'
+
+/** `read` takes what is being written; `order` lists the frames that have arrived, as slot and id. */
+function stage() {
+  const order: string[] = []
+  const arrived = new Duplex({ read() {}, write() {} })
+  readFrames(arrived, ({ slot, id }: Frame) => void order.push(`${slot}:${id}`))
+  let taken: (() => void) | null = null
+  const pipe = new Duplex({
+    read() {},
+    writev(chunks, done) {
+      taken = () => {
+        for (const { chunk } of chunks) arrived.push(chunk)
+        done()
+      }
+    },
+  })
+  const lanes = openFrameLanes(pipe)
+  let id = 0
+  const send = (slot: number, size: number) =>
+    lanes.send({ kind: FROM_HOST.chunk, slot, id: ++id, count: 1, body: Buffer.alloc(size) })
+  const read = async () => {
+    await turn()
+    const take = taken
+    taken = null
+    take?.()
+    await turn()
+  }
+  return { order, lanes, send, read }
+}
+
+t.test('a small frame waits for one large frame of other slots, not for all', async t => {
+  const { order, lanes, send, read } = stage()
+  for (const slot of [1, 2, 3]) send(slot, LARGE_FRAME)
+  t.ok(lanes.waiting() >= 2 * LARGE_FRAME, 'what waits is counted')
+  await turn()
+  send(4, 10)
+  for (let n = 0; n < 6; n++) await read()
+  t.same(order, ['1:1', '4:4', '2:2', '3:3'])
+  t.equal(lanes.waiting(), 0)
+})
+
+t.test('frames of a slot keep their order, and slots take turns', async t => {
+  const { order, send, read } = stage()
+  for (const size of [10, LARGE_FRAME, LARGE_FRAME, 20, LARGE_FRAME, 30]) send(1, size)
+  for (const size of [LARGE_FRAME, 40]) send(2, size)
+  for (let n = 0; n < 12; n++) await read()
+  t.same(
+    order.filter(one => one.startsWith('1:')),
+    ['1:1', '1:2', '1:3', '1:4', '1:5', '1:6'],
+  )
+  t.same(
+    order.filter(one => one.startsWith('2:')),
+    ['2:7', '2:8'],
+  )
+  t.ok(order.indexOf('2:7') < order.indexOf('1:5'), 'between two large frames of a slot comes one of the other')
+})
