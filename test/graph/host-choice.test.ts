@@ -66,6 +66,21 @@ t.test('all hosts in use by others: one is drained, and shared at last', async t
   for (const { end } of [...runs, ...later]) end()
 })
 
+t.test('the host in which a graph was found to be harmful gets no new run while there is another', async t => {
+  const { ready, run, choice, clock } = stage({ wanted: 1, most: 2 })
+  const harmful = run('b')!
+  choice.drain(harmful.host)
+  t.equal(ready.length, 2, 'another host is started')
+  t.equal(run('a')?.host, ready[1])
+  clock.ms += 60_000
+  t.equal(run('a')?.host, ready[0], 'not for ever')
+
+  const alone = stage({ wanted: 1, most: 1 })
+  const only = alone.run('b')!
+  alone.choice.drain(only.host)
+  t.equal(alone.run('a')?.host, only.host, 'the only host stays shared')
+})
+
 t.test('a drained host that is empty is taken', async t => {
   const { ready, run } = stage({ wanted: 2, most: 2 })
   const runs = [run('a')!, run('a')!]

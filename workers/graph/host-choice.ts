@@ -24,6 +24,8 @@ export type Isolation = 'shared' | 'graph' | 'solo'
 export interface HostChoice {
   /** The host for the next run of this graph, which has waited for `waited_ms`; null: none yet. */
   pick(graph_id: string, isolation: Isolation, waited_ms: number): GraphHost | null
+  /** A run of a graph that is isolated from now on is in this host: others start elsewhere for a while, if they can. */
+  drain(host: GraphHost): void
   /** The host for a call, other than those that were `tried`; null when none is ready. */
   pickForCall(tried?: ReadonlySet<GraphHost>): GraphHost | null
 }
@@ -93,6 +95,10 @@ export function openHostChoice({ ready, wanted, grow, now = () => performance.no
 
   return {
     pick,
+    drain(host) {
+      const others = withFreeSlots().filter(one => one !== host && reservedFor(one) === null && !isDraining(one))
+      if (others.length > 0 || grow()) draining.set(host, now() + DRAIN_MS)
+    },
     pickForCall(tried = NONE) {
       const untried = withFreeSlots().filter(host => !tried.has(host))
       return leastLoaded(untried.filter(host => reservedFor(host) === null && !isStuck(host))) ?? leastLoaded(untried)

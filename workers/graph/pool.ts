@@ -37,8 +37,8 @@ export interface HostPool {
   pickForCall(graph_id: string, tried?: ReadonlySet<GraphHost>): GraphHost | null
   /** A host can answer a call now. */
   canAnswer(): boolean
-  /** The graph shares no host with other graphs from now on. */
-  isolate(graph_id: string, why: string): void
+  /** The graph shares no host with other graphs from now on; repeatable. `host`: one that has a run of it. */
+  isolate(graph_id: string, why: string, host?: GraphHost): void
   all(): readonly GraphHost[]
   /** No host is started from now on. */
   quiet(): void
@@ -184,8 +184,11 @@ export function startPool({
     },
     pickForCall: (_, tried) => choice.pickForCall(tried),
     canAnswer: () => [...ready].some(host => !isStuck(host)),
-    isolate(graph_id, why) {
-      if (isolated.has(graph_id) || graphCount === 1) return
+    isolate(graph_id, why, host) {
+      if (graphCount === 1) return
+      // Runs of it that began before it was isolated are in a host with others.
+      if (host !== undefined && host.reservedFor !== graph_id && !stopping) choice.drain(host)
+      if (isolated.has(graph_id)) return
       isolated.add(graph_id)
       log.warn({ graph_id, why }, 'this graph shares no host with other graphs from now on')
     },

@@ -33,7 +33,7 @@ export function startPools({ languages, programOf, ...options }: PoolsOptions): 
     pick: (graph_id, isSuspect, waited_ms) => poolOf(graph_id).pick(graph_id, isSuspect, waited_ms),
     pickForCall: (graph_id, tried) => poolOf(graph_id).pickForCall(graph_id, tried),
     canAnswer: () => all.every(pool => pool.canAnswer()),
-    isolate: (graph_id, why) => poolOf(graph_id).isolate(graph_id, why),
+    isolate: (graph_id, why, host) => poolOf(graph_id).isolate(graph_id, why, host),
     all: () => all.flatMap(pool => pool.all()),
     quiet: () => all.forEach(pool => void pool.quiet()),
     stop: async () => void (await Promise.all(all.map(pool => pool.stop()))),

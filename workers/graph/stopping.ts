@@ -32,7 +32,7 @@ export interface StoppingOptions {
   handBack: HandBack
   /** A run begins to stop. */
   onStop(reason: StopReason): void
-  isolate(graph_id: string, why: string): void
+  isolate(graph_id: string, why: string, host?: GraphHost): void
   /** The run has ended or blocked a host: its next attempt shares a host with no other run. */
   suspect(run: RunId): void
 }
@@ -74,7 +74,7 @@ export function openStopping({ log, table, handBack, onStop, isolate, suspect }:
       heldByFormer.set(host, slot)
     } else if (run.stopReason !== null) kill(host, run)
     else {
-      isolate(run.lease.graph_id, `it held the event loop for ${ms} ms`)
+      isolate(run.lease.graph_id, `it held the event loop for ${ms} ms`, host)
       suspect(run.run_id)
     }
   }

@@ -84,7 +84,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
   const signals = openRunSignals(link, rings, config.keep_ended_ms, cancel)
   const handBack = openHandBack({ log, table, leases, signals, onSlotFree: fill })
   const suspects = new Set<RunId>()
-  const isolate = (graph_id: string, why: string) => hosts?.isolate(graph_id, why)
+  const isolate = (graph_id: string, why: string, host?: GraphHost) => hosts?.isolate(graph_id, why, host)
   const onStop = (reason: string) => link.figures.count('weft_run_stops_total', { pool, reason })
   const stopping = openStopping({ log, table, handBack, onStop, isolate, suspect })
   const claims = openClaims({ log, table, leases, signals, onClaimed: execute, onEnd: () => puller?.fill() })
@@ -183,7 +183,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
   function onFrame(host: GraphHost, frame: Frame): void {
     if (frame.kind === FROM_HOST.called) return calls.onAnswer(host, frame)
     const run = table.get(host, frame.slot)
-    if (run !== undefined && frame.body.length >= LARGE) isolate(run.lease.graph_id, 'its state or events are large')
+    if (run !== undefined && frame.body.length >= LARGE)
+      isolate(run.lease.graph_id, 'its state or events are large', host)
     if (frame.kind === FROM_HOST.ask) {
       if (!asks.onAsk(host, frame, run)) foreign++
     } else if (run === undefined) foreign++
