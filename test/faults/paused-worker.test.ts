@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { firstIdOf } from '../../schemas/subjects.js'
 import { startRoles } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
@@ -45,6 +46,7 @@ t.test('a worker that resumes after its runs were taken over writes nothing', as
     return {
       thread_id,
       run_id,
+      isResumable: stream_resumable,
       stepLog,
       first,
       second: join(),
@@ -106,7 +108,12 @@ t.test('a worker that resumes after its runs were taken over writes nothing', as
       run.worker === worker && run.stepLog.all().some(({ step, pid }) => pid === run.pid && step > 4),
       'no node started in the old worker',
     )
-    t.same((await run.join()).frames, (await run.first).frames, 'a third reader gets the same sequence')
+    const { frames } = await run.first
+    // The events of a run that is not resumable are in the memory of its worker: a join begins with the new attempt.
+    const isForgotten = run.worker === worker && !run.isResumable
+    const kept = isForgotten ? frames.filter(({ id }) => id >= firstIdOf(2)) : frames
+    t.ok(kept.length > 0)
+    t.same((await run.join()).frames, kept, 'a third reader gets the same sequence')
   }
   const later = await Promise.all(
     Array.from({ length: 20 }, () => client.runs.wait(null, 'steps', { input: { steps: 5 } })),
