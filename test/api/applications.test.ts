@@ -228,4 +228,19 @@ t.test('a second application below its prefix', async t => {
     const joined = await send(`${second}/threads/${thread_id}/runs/${run.run_id}/join`, undefined, {}, 'GET')
     t.match(joined.body, { done: 150 })
   })
+
+  await t.test('a worker of the pool that has not loaded the graph gives the run back', async t => {
+    const wrong = await roles.add('graphs', ['--app', 'test/apps/faults', '--app-id', 'second'])
+    const isGivenBack = () => wrong.output().includes('needs a graph that is not loaded here')
+    const inputs = Array.from({ length: 40 }, (_, n) => `${n}`)
+    const answers = await Promise.all(
+      inputs.map(text => send(`${second}/runs/wait`, { assistant_id: 'only', input: { text } })),
+    )
+    t.ok(isGivenBack(), 'it received at least one of 40 runs')
+    t.same(
+      answers.map(({ status, body }) => [status, body.text]),
+      inputs.map(text => [200, text]),
+      'each run succeeds in the other worker',
+    )
+  })
 })

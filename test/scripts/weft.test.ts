@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -86,6 +86,13 @@ t.test('an application that cannot be loaded ends the start at once, with the re
   t.match(stderr, /none\.mjs/)
   t.match(stderr, /giving up/)
   t.notMatch(stderr, /starting it again/)
+  const left = readdirSync(join(app, 'data'))
+  t.ok(left.includes('weft.db'))
+  t.same(
+    left.filter(name => /^weft\.db-|^weft\.lock/.test(name)),
+    [],
+    'the store was closed: the next start has nothing to check',
+  )
 })
 
 t.test('a started server', async t => {
