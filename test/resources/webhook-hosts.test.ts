@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { parseAllowed } from '../../workers/outbound.js'
 import type { Deps } from '../../workers/resources/context.js'
+import { webhookOf } from '../../workers/resources/runs/webhook-check.js'
 import { deliver } from '../../workers/resources/runs/webhooks.js'
 import { figureOf } from '../helpers/figures.js'
 import { until } from '../helpers/until.js'
@@ -100,4 +101,13 @@ t.test('the log names the host of a webhook, not its path, which often is a secr
   }
   t.match(entries[1], /http:\/\/192\.168\.0\.1 is not called/)
   t.notMatch(entries.join(), /secret-token/)
+})
+
+t.test('a relative webhook is refused with one sentence, before any address is judged', async t => {
+  const { deps } = await place(t)
+  await t.rejects(webhookOf(deps, 'built-in', 'default', '/hook'), {
+    code: 'invalid',
+    message: /^webhook: expected an absolute http or https URL; a path of this server/,
+  })
+  t.equal(await webhookOf(deps, 'built-in', 'default', ''), null)
 })
