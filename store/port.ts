@@ -460,6 +460,8 @@ export interface Store {
     get(app: string, assistant_id: string): Promise<AssistantRow | null>
     /** Equal values are ordered by id. */
     list(query: AssistantQuery): Promise<AssistantRow[]>
+    /** How many there are, of one graph or of all. */
+    count(query: Pick<AssistantQuery, 'app' | 'graph_id'>): Promise<number>
     /** Versions below `before`, newest first. */
     versions(app: string, assistant_id: string, limit: number, before?: number): Promise<AssistantVersionRow[]>
     version(app: string, assistant_id: string, version: number): Promise<AssistantVersionRow | null>

@@ -77,6 +77,7 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       get: async (...ids) => decode(ASSISTANT, await reader.call<Row>(['assistants.get', ...ids])),
       list: async query =>
         (await scan<Row[]>('assistants.list', query)).map(row => decode<AssistantRow>(ASSISTANT, row)!),
+      count: query => scan<number>('assistants.count', query),
       versions: async (...query) =>
         (await reader.call<Row[]>(['assistants.versions', ...query])).map(
           row => decode<AssistantVersionRow>(ASSISTANT_VERSION, row)!,

@@ -46,6 +46,9 @@ export const INDEXES: readonly IndexRow[] = [
   index('assistants', 'by_updated', { app: 1, updated_at: 1, assistant_id: 1 }),
   index('assistants', 'by_name', { app: 1, name: 1, assistant_id: 1 }),
   index('assistants', 'by_graph', { app: 1, graph_id: 1, assistant_id: 1 }),
+  index('assistants', 'of_graph_by_created', { app: 1, graph_id: 1, created_at: 1, assistant_id: 1 }),
+  index('assistants', 'of_graph_by_updated', { app: 1, graph_id: 1, updated_at: 1, assistant_id: 1 }),
+  index('assistants', 'of_graph_by_name', { app: 1, graph_id: 1, name: 1, assistant_id: 1 }),
   index('versions', 'by_assistant', { app: 1, assistant_id: 1, version: -1 }),
   // Hidden threads are in no list. `temporary` is a column of its index, too, so that counting reads no thread.
   index('threads', 'by_id', { app: 1, _id: 1 }, LISTED),

@@ -13,7 +13,7 @@ import { nameFrom } from './steps.js'
 export function reads(all: Collections): Omit<Store, 'apply' | 'ping' | 'bytes' | 'close'> {
   const find = finder(all)
   return {
-    assistants: assistantReads(find),
+    assistants: assistantReads(all, find),
     threads: threadReads(all, find),
     runs: runReads(all, find),
     checkpoints: checkpointReads(all, find),
@@ -22,7 +22,7 @@ export function reads(all: Collections): Omit<Store, 'apply' | 'ping' | 'bytes' 
   }
 }
 
-const assistantReads = ({ one, rows }: Find): Store['assistants'] => ({
+const assistantReads = (all: Collections, { one, rows }: Find): Store['assistants'] => ({
   get: (app, assistant_id) => one('assistants', key(app, assistant_id)),
   list({ app, graph_id, keys = [], sort, order, after, limit }) {
     const filter: Filter<Doc> = { app }
@@ -39,6 +39,8 @@ const assistantReads = ({ one, rows }: Find): Store['assistants'] => ({
       limit,
     })
   },
+  count: ({ app, graph_id }) =>
+    all.assistants.countDocuments({ app, ...(graph_id === undefined ? {} : { graph_id: plain(graph_id) }) }),
   versions: (app, assistant_id, limit, before = Number.MAX_SAFE_INTEGER) =>
     rows('versions', { app, assistant_id, version: { $lt: before } }, { sort: { version: -1 }, limit }),
   version: (app, assistant_id, version) => one('versions', key(app, assistant_id, version)),

@@ -60,6 +60,18 @@ export function reads(db: Database) {
       )
     },
 
+    /** Reads an index alone. */
+    'assistants.count': (_, { app, graph_id }: Pick<AssistantQuery, 'app' | 'graph_id'>) => {
+      const [count] =
+        graph_id === undefined
+          ? get('SELECT count(*) FROM assistants INDEXED BY assistants_by_graph WHERE app = ?', [app])!
+          : get('SELECT count(*) FROM assistants INDEXED BY assistants_by_graph WHERE app = ? AND graph_id = ?', [
+              app,
+              plain(graph_id),
+            ])!
+      return count
+    },
+
     'assistants.versions': (_, app: string, id: string, limit: number, before?: number) =>
       all(
         `SELECT ${ASSISTANT_VERSION} FROM assistant_versions WHERE app = ? AND assistant_id = ? AND version < ? ORDER BY version DESC LIMIT ?`,

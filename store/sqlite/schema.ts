@@ -213,6 +213,12 @@ const VERSIONS = [
   `
   ALTER TABLE writes ADD COLUMN path TEXT;
   `,
+  // A graph with few assistants among many is found in each order.
+  `
+  CREATE INDEX assistants_of_graph_by_created ON assistants (app, graph_id, created_at, assistant_id);
+  CREATE INDEX assistants_of_graph_by_updated ON assistants (app, graph_id, updated_at, assistant_id);
+  CREATE INDEX assistants_of_graph_by_name ON assistants (app, graph_id, name, assistant_id);
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

@@ -70,7 +70,7 @@ export function assistantConformance(t: Test, store: Store): void {
   })
 
   t.test('assistants are listed in each order, by graph, and paged without gaps', async t => {
-    const { insert, list } = maker()
+    const { app, insert, list } = maker()
     await maker().insert()
     const rows: AssistantRow[] = []
     for (let i = 0; i < 12; i++)
@@ -83,6 +83,9 @@ export function assistantConformance(t: Test, store: Store): void {
         }),
       )
     t.equal((await list({ graph_id: '"three" \u0000' })).length, 4)
+    t.equal(await store.assistants.count({ app }), 12)
+    t.equal(await store.assistants.count({ app, graph_id: '"three" \u0000' }), 4)
+    t.equal(await store.assistants.count({ app, graph_id: 'nobody' }), 0)
     for (const sort of ['assistant_id', 'graph_id', 'name', 'created_at', 'updated_at'] as const)
       for (const order of ['asc', 'desc'] as const) {
         const paged: AssistantRow[] = []

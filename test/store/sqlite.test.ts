@@ -156,6 +156,9 @@ t.test('a database of an earlier schema is brought up to date', async t => {
     DROP INDEX assistants_by_updated;
     DROP INDEX assistants_by_name;
     DROP INDEX assistants_by_graph;
+    DROP INDEX assistants_of_graph_by_created;
+    DROP INDEX assistants_of_graph_by_updated;
+    DROP INDEX assistants_of_graph_by_name;
     DROP INDEX runs_running;
     ALTER TABLE runs RENAME COLUMN heartbeats TO hb;
     ALTER TABLE threads RENAME COLUMN latest_checkpoint_id TO head;
@@ -422,6 +425,11 @@ t.test('every statement uses an index', async t => {
       /TEMP B-TREE/,
       `assistants by ${sort} come from an index in order`,
     )
+    const ofGraph = asked.length
+    ways['assistants.list']([], { ...query, graph_id: 'g', after: assistant() })
+    const plans = asked.slice(ofGraph).flatMap(plan).join()
+    t.notMatch(plans, /TEMP B-TREE/)
+    t.match(plans, /app=\? AND graph_id=\?/, `those of a graph by ${sort}: no other is read`)
     ways['assistants.list']([], { ...query, keys: ['k'] })
     t.match(asked.slice(from).flatMap(plan).join(), /assistant_keys USING PRIMARY KEY/)
   }

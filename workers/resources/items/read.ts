@@ -56,11 +56,13 @@ export async function searchItems(deps: Deps, access: Access, body: ItemSearch):
   const found: FoundItem[] = []
   let skipped = 0
   let size = 0
-  const page = matches === null && access.filter === null ? Math.min(from + limit, PAGE) : PAGE
+  const keys = keysOf(body.filter, access)
+  const isKeyed = keys.length > 0 || (matches === null && access.filter === null)
+  const page = isKeyed ? Math.min(from + limit, PAGE) : PAGE
   const index = body.query ? await indexOf(deps, app) : null
   const rows =
     index === null
-      ? listed(deps, app, prefix, page, keysOf(body.filter, access))
+      ? listed(deps, app, prefix, page, keys)
       : similar(deps, app, prefix, await embedQuery(deps, index, body.query!))
   for await (const row of rows) {
     if (matches !== null && !matches(JSON.parse(row.value) as JsonObject)) continue
@@ -98,15 +100,16 @@ async function* similar(deps: Deps, app: string, prefix: string[], query: Float3
   for await (const row of listed(deps, app, prefix, PAGE)) if (!ranked.has(idOf(row))) yield { ...row, score: null }
 }
 
-/** All items at or below the prefix, a page at a time; lets other calls run in between. */
+/** All items at or below the prefix, in pages that grow from `first` on; lets other calls run in between. */
 async function* listed(
   { store }: Deps,
   app: string,
   prefix: string[],
-  limit: number,
+  first: number,
   keys: readonly string[] = [],
 ): AsyncGenerator<ItemRow> {
   const now = Date.now()
+  let limit = first
   let slice = performance.now()
   for (let after: ItemRow | undefined; ; ) {
     const page = await store.items.list({ app, prefix, now, limit, keys, ...(after === undefined ? {} : { after }) })
@@ -119,6 +122,7 @@ async function* listed(
     }
     if (page.length < limit) return
     after = page.at(-1)
+    limit = Math.min(limit * 2, PAGE)
   }
 }
 
