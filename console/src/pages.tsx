@@ -52,6 +52,15 @@ export const PAGES: readonly PageRow[] = [
     Page: lazy(() => import('./pages/overview')),
   },
   {
+    path: '/runs',
+    rest: '/:thread?/:run?',
+    title: 'Runs',
+    note: 'live, with their events',
+    icon: 'runs',
+    group: 'Operate',
+    Page: lazy(() => import('./pages/runs')),
+  },
+  {
     path: '/workers',
     title: 'Queues and workers',
     note: 'pools, slots, hosts, take-overs',

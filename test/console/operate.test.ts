@@ -27,7 +27,7 @@ t.test('a pool drains before the eyes of a person', async t => {
   const input = { messages: [{ role: 'user', content: 'tell me a story' }] }
   await send(
     '/runs/batch',
-    Array.from({ length: 12 }, () => ({ assistant_id: 'agent', input })),
+    Array.from({ length: 8 }, () => ({ assistant_id: 'agent', input })),
   )
   await figure('Running').getByText('2 of 2').waitFor()
   await figure('Waiting')
@@ -73,4 +73,35 @@ t.test('the graph beside a conversation', async t => {
   await page.getByRole('button', { name: 'Send' }).waitFor()
   await photograph(page, 'chat-graph')
   t.same(await seriousDefects(page), [])
+})
+
+t.test('runs: found by their status, followed, and cancelled', async t => {
+  const page = await stage.open('/chat/new')
+  await page.getByLabel('Message').fill('tell me a story')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.locator('.message.ai').getByText('A weaver had a loom').waitFor()
+  // The conversation goes on in its tab.
+  const runs = await page.context().newPage()
+  await runs.goto(`${stage.cluster.url}/console#/runs`)
+  await runs.getByRole('button', { name: 'running' }).click()
+  const link = runs.getByRole('row').filter({ hasText: 'running' }).getByRole('link').first()
+  await link.click()
+  const events = runs.getByRole('region', { name: 'Events' })
+  await events.getByText(/^A weaver had a loom that never/).waitFor()
+  await runs.getByRole('button', { name: 'Cancel' }).click()
+  await runs.getByRole('region', { name: 'Run' }).getByText('interrupted').waitFor()
+  await runs.getByRole('region', { name: 'Run' }).getByText('1', { exact: true }).waitFor()
+  t.same(await seriousDefects(runs), [])
+  await photograph(runs, 'run')
+  await runs.getByRole('button', { name: 'Raw' }).click()
+  await events.getByText('"run_id"').first().waitFor()
+  await runs.getByRole('button', { name: 'Request' }).click()
+  await events.getByText('"tell me a story"').waitFor()
+
+  await runs.goto(`${stage.cluster.url}/console#/runs`)
+  await runs.getByRole('row').filter({ hasText: 'interrupted' }).first().waitFor()
+  t.same(await seriousDefects(runs), [])
+  await photograph(runs, 'runs')
+  await runs.getByRole('button', { name: 'timeout' }).click()
+  await runs.getByText('No run is timeout').waitFor()
 })

@@ -91,7 +91,7 @@ export default function Workers() {
             <section aria-label="Store" className="tiles">
               <Tile name="Runs taken over" value={`${store.takeovers}`} />
               <Tile name="Store" value={bytesText(store.bytes)} />
-              <Tile name="Free disk" value={bytesText(store.free)} />
+              <Tile name="Free disk" value={store.free === null ? '–' : bytesText(store.free)} />
               <Tile name="Small read" value={durationText(store.ping * 1_000)} />
             </section>
           </>

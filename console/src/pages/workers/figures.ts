@@ -33,7 +33,7 @@ export interface Figures {
   pools: Pool[]
   workers: Worker[]
   /** Bytes and seconds. */
-  store: { takeovers: number; bytes: number; free: number; ping: number }
+  store: { takeovers: number; bytes: number; free: number | null; ping: number }
 }
 
 export function figuresOf(samples: readonly Sample[]): Figures {
@@ -45,6 +45,7 @@ export function figuresOf(samples: readonly Sample[]): Figures {
       .map(({ value }) => value ?? 0)
   const sum = (...asked: Parameters<typeof values>) => values(...asked).reduce((all, one) => all + one, 0)
   const max = (...asked: Parameters<typeof values>) => Math.max(0, ...values(...asked))
+  const free = values('weft_disk_free_bytes')
   const pools = [...new Set(samples.flatMap(({ labels }) => labels?.pool ?? []))].sort()
   return {
     pools: pools.map(pool => ({
@@ -72,7 +73,7 @@ export function figuresOf(samples: readonly Sample[]): Figures {
     store: {
       takeovers: sum('weft_run_takeovers_total'),
       bytes: max('weft_store_bytes'),
-      free: Math.min(...values('weft_disk_free_bytes'), Number.MAX_SAFE_INTEGER),
+      free: free.length === 0 ? null : Math.min(...free),
       ping: max('weft_store_ping_seconds'),
     },
   }
