@@ -68,4 +68,20 @@ export const PAGES: readonly PageRow[] = [
     group: 'Operate',
     Page: lazy(() => import('./pages/workers')),
   },
+  {
+    path: '/crons',
+    title: 'Crons',
+    note: 'runs by schedule',
+    icon: 'clock',
+    group: 'Operate',
+    Page: lazy(() => import('./pages/crons')),
+  },
+  {
+    path: '/store',
+    title: 'Store',
+    note: 'items by namespace and by meaning',
+    icon: 'store',
+    group: 'Operate',
+    Page: lazy(() => import('./pages/store')),
+  },
 ]

@@ -6,6 +6,8 @@ const TONES: { readonly [status: string]: 'good' | 'bad' | 'busy' | 'wait' | 'qu
   running: 'busy',
   pending: 'wait',
   interrupted: 'wait',
+  enabled: 'good',
+  paused: 'wait',
   error: 'bad',
   timeout: 'bad',
 }

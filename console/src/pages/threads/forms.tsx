@@ -1,11 +1,12 @@
 /** What a person does at a checkpoint: change the state, or run from it. Both make a fork when it is not the newest. */
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { client } from '../../api/client'
 import { useLoad } from '../../api/load'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { JsonEditor } from '../../ui/json-editor'
 import { Trouble } from '../../ui/notice'
+import { useSending } from '../../ui/use-sending'
 import type { State } from './state'
 
 interface FormProps {
@@ -14,37 +15,24 @@ interface FormProps {
   done: () => void
 }
 
-/** Carries out what a form asks for, once at a time. */
-function useSending(send: () => Promise<unknown>, done: () => void) {
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<unknown>(null)
-  const onSubmit = async (event: FormEvent) => {
-    event.preventDefault()
-    setBusy(true)
-    setError(null)
-    try {
-      await send()
-      done()
-    } catch (error) {
-      setError(error)
-      setBusy(false)
-    }
-  }
-  return { busy, error, onSubmit }
-}
-
 export function UpdateState({ threadId, state, done }: FormProps) {
   const [values, setValues] = useState<unknown>({})
   const [node, setNode] = useState('')
-  const send = () =>
+  const work = () =>
     client.threads.updateState(threadId, {
       values: values as { [key: string]: unknown } | null,
       checkpoint: state.checkpoint,
       ...(node === '' ? {} : { asNode: node }),
     })
-  const { busy, error, onSubmit } = useSending(send, done)
+  const { busy, error, send } = useSending(done)
   return (
-    <form className="state-form" onSubmit={onSubmit}>
+    <form
+      className="state-form"
+      onSubmit={event => {
+        event.preventDefault()
+        void send(work)
+      }}
+    >
       <JsonEditor
         label="Values"
         hint="As a node would return them: the reducers of the state apply."
@@ -70,14 +58,20 @@ export function RunFrom({ threadId, state, assistant, done }: FormProps & { assi
   const assistants = useLoad('assistants', () => client.assistants.search({ limit: 100 }))
   const list = assistants.data ?? []
   const selected = list.find(one => one.assistant_id === chosen || one.graph_id === chosen) ?? list[0]
-  const send = () =>
+  const work = () =>
     client.runs.create(threadId, selected!.assistant_id, {
       input: input as { [key: string]: unknown } | null,
       checkpoint: state.checkpoint,
     })
-  const { busy, error, onSubmit } = useSending(send, done)
+  const { busy, error, send } = useSending(done)
   return (
-    <form className="state-form" onSubmit={onSubmit}>
+    <form
+      className="state-form"
+      onSubmit={event => {
+        event.preventDefault()
+        void send(work)
+      }}
+    >
       <Field label="Assistant">
         {id => (
           <select id={id} value={selected?.assistant_id ?? ''} onChange={event => setChosen(event.target.value)}>

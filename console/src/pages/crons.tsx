@@ -1,0 +1,129 @@
+/** The crons: when they fire next, paused or not, changed and made. */
+import type { Cron } from '@langchain/langgraph-sdk'
+import { useState } from 'react'
+import { Link } from 'wouter'
+import { client } from '../api/client'
+import { useLoad } from '../api/load'
+import { Button } from '../ui/button'
+import { Empty, LoadedView, Trouble } from '../ui/notice'
+import { Page } from '../ui/page'
+import { Status } from '../ui/status'
+import { durationText } from '../ui/time'
+import { useNow } from '../ui/use-now'
+import { useSending } from '../ui/use-sending'
+import { CronForm } from './crons/form'
+
+const EVERY_MS = 10_000
+const LIMIT = 100
+
+export default function Crons() {
+  const crons = useLoad(
+    'crons',
+    () => client.crons.search({ limit: LIMIT, sortBy: 'next_run_date', sortOrder: 'asc' }),
+    {
+      every: EVERY_MS,
+    },
+  )
+  // A cron, or "new".
+  const [edited, setEdited] = useState<Cron | 'new' | null>(null)
+  const { busy, error, send } = useSending(crons.reload)
+  const now = useNow(1_000)
+  return (
+    <Page
+      title="Crons"
+      note="Each time of a schedule makes exactly one run."
+      actions={
+        <Button kind="primary" icon="plus" aria-expanded={edited === 'new'} onClick={() => setEdited('new')}>
+          New cron
+        </Button>
+      }
+    >
+      {edited !== null && (
+        <CronForm
+          key={edited === 'new' ? 'new' : edited.cron_id}
+          cron={edited === 'new' ? null : edited}
+          close={() => {
+            setEdited(null)
+            crons.reload()
+          }}
+        />
+      )}
+      <Trouble error={error} />
+      <div className="card scroll-x">
+        <LoadedView of={crons}>
+          {rows =>
+            rows.length === 0 ? (
+              <Empty title="No cron yet" icon="clock">
+                A cron starts runs of an assistant at the times of a schedule.
+              </Empty>
+            ) : (
+              <table className="table">
+                <thead>
+                  <tr>
+                    <th>Schedule</th>
+                    <th>Next</th>
+                    <th>State</th>
+                    <th>Thread</th>
+                    <th>
+                      <span className="hidden">Actions</span>
+                    </th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {rows.map(cron => (
+                    <tr key={cron.cron_id}>
+                      <td>
+                        <code>{cron.schedule}</code> <span className="muted">{cron.timezone ?? 'UTC'}</span>
+                      </td>
+                      <td>{nextText(cron, now)}</td>
+                      <td>
+                        <Status of={cron.enabled ? 'enabled' : 'paused'} />
+                      </td>
+                      <td>
+                        {cron.thread_id ? (
+                          <Link href={`/threads/${cron.thread_id}`} className="mono">
+                            {cron.thread_id.slice(0, 8)}…
+                          </Link>
+                        ) : (
+                          <span className="muted">a new one each time</span>
+                        )}
+                      </td>
+                      <td>
+                        <div className="actions">
+                          <Button
+                            kind="ghost"
+                            icon={cron.enabled ? 'pause' : 'play'}
+                            label={cron.enabled ? 'Pause' : 'Go on'}
+                            disabled={busy}
+                            onClick={() => send(() => client.crons.update(cron.cron_id, { enabled: !cron.enabled }))}
+                          />
+                          <Button kind="ghost" icon="edit" label="Edit" onClick={() => setEdited(cron)} />
+                          <Button
+                            kind="ghost"
+                            icon="trash"
+                            label="Delete"
+                            disabled={busy}
+                            onClick={() => {
+                              if (confirm(`Delete the cron ${cron.schedule}?`))
+                                void send(() => client.crons.delete(cron.cron_id))
+                            }}
+                          />
+                        </div>
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            )
+          }
+        </LoadedView>
+      </div>
+    </Page>
+  )
+}
+
+function nextText({ enabled, next_run_date }: Cron, now: number): string {
+  if (!enabled || !next_run_date) return '–'
+  const ms = Date.parse(next_run_date) - now
+  return `${new Date(next_run_date).toLocaleString()}${ms > 0 ? `, in ${durationText(Math.ceil(ms / 1_000) * 1_000)}` : ''}`
+}

@@ -1,0 +1,75 @@
+/** Crons and the item store. */
+import t from 'tap'
+import { openStage, photograph, type Stage, seriousDefects } from './stage.js'
+
+t.setTimeout(120_000)
+
+let stage: Stage
+t.before(async () => {
+  stage = await openStage()
+})
+t.teardown(() => stage?.close())
+
+t.test('a cron is made, paused, changed and deleted', async t => {
+  const page = await stage.open('/crons')
+  await page.getByRole('heading', { name: 'No cron yet' }).waitFor()
+  await page.getByRole('button', { name: 'New cron' }).click()
+  const form = page.getByRole('form', { name: 'Cron' })
+  await form.getByLabel('Schedule').fill('at noon')
+  await form.getByLabel('Time zone').fill('Europe/Rome')
+  await form.getByLabel('Input').fill('{"messages": [{"role": "user", "content": "tell me a story"}]}')
+  await form.getByRole('button', { name: 'Create' }).click()
+  await form.getByRole('alert').getByText('schedule').waitFor()
+  await form.getByLabel('Schedule').fill('0 12 * * 1')
+  await form.getByRole('button', { name: 'Create' }).click()
+  const row = page.getByRole('row').filter({ hasText: '0 12 * * 1' })
+  await row.getByText('enabled').waitFor()
+  await row.getByText('Europe/Rome').waitFor()
+  t.equal(await form.count(), 0)
+  t.same(await seriousDefects(page), [])
+  await photograph(page, 'crons')
+
+  await row.getByRole('button', { name: 'Pause' }).click()
+  await row.getByText('paused').waitFor()
+  await row.getByRole('button', { name: 'Edit' }).click()
+  t.match(await form.getByLabel('Input').inputValue(), 'tell me a story')
+  await form.getByLabel('Schedule').fill('30 6 * * *')
+  await form.getByRole('button', { name: 'Save' }).click()
+  const changed = page.getByRole('row').filter({ hasText: '30 6 * * *' })
+  await changed.getByText('paused').waitFor()
+  page.on('dialog', dialog => void dialog.accept())
+  await changed.getByRole('button', { name: 'Delete' }).click()
+  await page.getByRole('heading', { name: 'No cron yet' }).waitFor()
+  t.same(
+    stage.errors().filter(error => !error.includes('422')),
+    [],
+  )
+})
+
+t.test('items are put, found by namespace, and deleted', async t => {
+  const page = await stage.open('/store')
+  await page.getByRole('heading', { name: 'No items here' }).waitFor()
+  await page.getByRole('button', { name: 'Put an item' }).click()
+  const form = page.getByRole('form', { name: 'Item' })
+  const items = page.getByRole('region', { name: 'Items' }).getByRole('listitem')
+  for (const [namespace, key] of [
+    ['users/ada', 'likes'],
+    ['users/bob', 'colour'],
+  ] as const) {
+    if ((await form.count()) === 0) await page.getByRole('button', { name: 'Put an item' }).click()
+    await form.getByLabel('Namespace').fill(namespace)
+    await form.getByLabel('Item key').fill(key)
+    await form.getByLabel('Value').fill('{"text": "tea"}')
+    await form.getByRole('button', { name: 'Put', exact: true }).click()
+    await items.filter({ hasText: key }).waitFor()
+  }
+  await page.getByRole('navigation', { name: 'Namespaces' }).getByRole('button', { name: 'users / bob' }).click()
+  await items.filter({ hasText: 'likes' }).waitFor({ state: 'detached' })
+  t.equal(await items.count(), 1)
+  t.same(await seriousDefects(page), [])
+  await photograph(page, 'store')
+  page.on('dialog', dialog => void dialog.accept())
+  await items.getByRole('button', { name: 'Delete' }).click()
+  await page.getByRole('heading', { name: 'No items here' }).waitFor()
+  t.same(stage.errors(), [])
+})
