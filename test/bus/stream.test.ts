@@ -301,6 +301,7 @@ t.test('on a server', async t => {
     // Several times the wait for a confirmation, after each of which everything was sent again.
     await new Promise(done => setTimeout(done, 9_000))
     const sent = graphs.nc.stats().outBytes - before
+    t.ok((await figureOf(graphs, 'weft_publish_repeats_total')) >= 1, 'the metrics show it')
     process.kill(nats.pid()!, 'SIGCONT')
     t.ok(sent < 6 * 1024 * 1024, `${sent} bytes were sent to a broker that took none`)
     await publisher.settled(30_000)
