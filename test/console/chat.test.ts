@@ -46,7 +46,7 @@ t.test('a conversation', async t => {
     await question.getByRole('button', { name: 'Approve' }).click()
     await answer(page).getByText('The answer was done: book a table for two.').waitFor()
     await idle(page)
-    t.equal(await question.count(), 0)
+    await question.waitFor({ state: 'detached' })
 
     await say(page, 'send a letter')
     await question.getByRole('button', { name: 'Answer with JSON' }).click()
@@ -131,7 +131,7 @@ t.test('forks', async t => {
     t.equal(await page.locator('.pane').count(), 2)
     await photograph(page, 'chat-beside')
     await page.getByRole('button', { name: 'Close this pane' }).last().click()
-    t.equal(await page.locator('.pane').count(), 1)
+    await page.locator('.pane').nth(1).waitFor({ state: 'detached' })
   })
 
   t.same(stage.errors(), [])

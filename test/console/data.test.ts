@@ -6,7 +6,7 @@ t.setTimeout(120_000)
 
 let stage: Stage
 t.before(async () => {
-  stage = await openStage()
+  stage = await openStage({}, 'test/apps/vectors')
 })
 t.teardown(() => stage?.close())
 
@@ -17,7 +17,7 @@ t.test('a cron is made, paused, changed and deleted', async t => {
   const form = page.getByRole('form', { name: 'Cron' })
   await form.getByLabel('Schedule').fill('at noon')
   await form.getByLabel('Time zone').fill('Europe/Rome')
-  await form.getByLabel('Input').fill('{"messages": [{"role": "user", "content": "tell me a story"}]}')
+  await form.getByLabel('Input').fill('{"text": "tell me a story"}')
   await form.getByRole('button', { name: 'Create' }).click()
   await form.getByRole('alert').getByText('schedule').waitFor()
   await form.getByLabel('Schedule').fill('0 12 * * 1')
@@ -46,25 +46,31 @@ t.test('a cron is made, paused, changed and deleted', async t => {
   )
 })
 
-t.test('items are put, found by namespace, and deleted', async t => {
+t.test('items are put, found by meaning and by namespace, and deleted', async t => {
   const page = await stage.open('/store')
   await page.getByRole('heading', { name: 'No items here' }).waitFor()
   await page.getByRole('button', { name: 'Put an item' }).click()
   const form = page.getByRole('form', { name: 'Item' })
   const items = page.getByRole('region', { name: 'Items' }).getByRole('listitem')
-  for (const [namespace, key] of [
-    ['users/ada', 'likes'],
-    ['users/bob', 'colour'],
+  for (const [namespace, key, text] of [
+    ['users/ada', 'likes', 'aaa'],
+    ['users/bob', 'colour', 'bbb'],
   ] as const) {
     if ((await form.count()) === 0) await page.getByRole('button', { name: 'Put an item' }).click()
     await form.getByLabel('Namespace').fill(namespace)
     await form.getByLabel('Item key').fill(key)
-    await form.getByLabel('Value').fill('{"text": "tea"}')
+    await form.getByLabel('Value').fill(JSON.stringify({ text }))
     await form.getByRole('button', { name: 'Put', exact: true }).click()
     await items.filter({ hasText: key }).waitFor()
   }
+  // The embedder of the application counts letters.
+  const search = page.getByRole('searchbox', { name: 'Search by meaning' })
+  await search.fill('bb')
+  await items.first().filter({ hasText: 'colour' }).filter({ hasText: '1.000' }).waitFor()
+  await search.fill('')
   await page.getByRole('navigation', { name: 'Namespaces' }).getByRole('button', { name: 'users / bob' }).click()
   await items.filter({ hasText: 'likes' }).waitFor({ state: 'detached' })
+  await items.filter({ hasText: 'colour' }).waitFor()
   t.equal(await items.count(), 1)
   t.same(await seriousDefects(page), [])
   await photograph(page, 'store')

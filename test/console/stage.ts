@@ -26,12 +26,16 @@ export const artefacts = join(root, '.tap/console')
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const WAIT_MS = 10_000
 
-export async function openStage(env: { [name: string]: string } = {}): Promise<Stage> {
+/** `app`: another application than the example. */
+export async function openStage(env: { [name: string]: string } = {}, app?: string): Promise<Stage> {
   // Does nothing when the bundle is that of the sources.
   const built = spawnSync(process.execPath, [join(root, 'scripts/build-console.mjs')], { stdio: 'inherit' })
   if (built.status !== 0) throw new Error('the console could not be built')
   mkdirSync(artefacts, { recursive: true })
-  const [cluster, browser] = await Promise.all([startCluster({ env }), openBrowser()])
+  const [cluster, browser] = await Promise.all([
+    startCluster({ env, ...(app === undefined ? {} : { app }) }),
+    openBrowser(),
+  ])
   let errors: string[] = []
   return {
     cluster,

@@ -40,31 +40,26 @@ export function ConfigForm({ assistantId, settings, onChange }: ConfigFormProps)
   const schemas = useLoad(`schemas ${assistantId}`, () => client.assistants.getSchemas(assistantId))
   return (
     <div className="pane-config">
+      <JsonEditor
+        label="configurable"
+        hint="As JSON, for the next runs of this tab."
+        rows={3}
+        initial={Object.keys(settings.configurable).length === 0 ? '' : JSON.stringify(settings.configurable, null, 2)}
+        onChange={value => {
+          if (value === null || (typeof value === 'object' && !Array.isArray(value)))
+            onChange({ ...settings, configurable: (value ?? {}) as Values })
+        }}
+      />
       <LoadedView of={schemas}>
         {({ context_schema, config_schema }) => {
           const schema = (context_schema ?? config_schema) as Schema | null | undefined
+          if (Object.keys(schema?.properties ?? {}).length === 0) return null
           return (
-            <>
-              {Object.keys(schema?.properties ?? {}).length > 0 && (
-                <SchemaForm
-                  schema={schema!}
-                  value={settings.context}
-                  onChange={context => onChange({ ...settings, context })}
-                />
-              )}
-              <JsonEditor
-                label="configurable"
-                hint="As JSON, for the next runs of this tab."
-                rows={3}
-                initial={
-                  Object.keys(settings.configurable).length === 0 ? '' : JSON.stringify(settings.configurable, null, 2)
-                }
-                onChange={value => {
-                  if (value === null || (typeof value === 'object' && !Array.isArray(value)))
-                    onChange({ ...settings, configurable: (value ?? {}) as Values })
-                }}
-              />
-            </>
+            <SchemaForm
+              schema={schema!}
+              value={settings.context}
+              onChange={context => onChange({ ...settings, context })}
+            />
           )
         }}
       </LoadedView>
