@@ -56,9 +56,9 @@ t.test('an application that graph workers serve under a name brings its own auth
         headers,
       })
     const refused = open({})
-    const [, answer] = await new Promise<[unknown, { statusCode: number }]>(done => {
+    const [, answer] = await new Promise<[unknown, { statusCode: number }]>((done, fail) => {
       refused.on('unexpected-response', (...all) => done(all as never))
-      refused.on('error', () => {})
+      refused.on('error', fail)
     })
     t.equal(answer.statusCode, 401)
     const socket = open({ authorization: 'Bearer alice' })
@@ -66,7 +66,10 @@ t.test('an application that graph workers serve under a name brings its own auth
       socket.on('message', bytes => done(`${bytes}`))
       socket.on('close', (code, reason) => fail(new Error(`closed: ${code} ${reason}: ${worker.output()}`)))
     })
-    await new Promise(done => socket.on('open', done))
+    await new Promise((done, fail) => {
+      socket.on('open', done)
+      socket.on('error', fail)
+    })
     const command = { id: 1, method: 'run.start', params: { assistant_id: 'echo', input: { text: 'x' } } }
     ;(socket as unknown as { send(text: string): void }).send(JSON.stringify(command))
     t.match(JSON.parse(await said), { id: 1, type: 'success' })
