@@ -1,4 +1,4 @@
-/** Crons and the item store. */
+/** Crons, the item store, the form of a configuration, and decisions about actions. */
 import t from 'tap'
 import { openStage, photograph, type Stage, seriousDefects } from './stage.js'
 
@@ -6,7 +6,7 @@ t.setTimeout(120_000)
 
 let stage: Stage
 t.before(async () => {
-  stage = await openStage({}, 'test/apps/vectors')
+  stage = await openStage({}, 'test/apps/console')
 })
 t.teardown(() => stage?.close())
 
@@ -77,5 +77,36 @@ t.test('items are put, found by meaning and by namespace, and deleted', async t 
   page.on('dialog', dialog => void dialog.accept())
   await items.getByRole('button', { name: 'Delete' }).click()
   await page.getByRole('heading', { name: 'No items here' }).waitFor()
+  t.same(stage.errors(), [])
+})
+
+t.test('the form of the context is made from its schema', async t => {
+  const page = await stage.open('/chat/new')
+  await page.getByRole('button', { name: 'Configuration' }).click()
+  // A host computes the schemas.
+  await page.getByLabel('tone').selectOption('kind', { timeout: 30_000 })
+  await page.getByLabel('copies').fill('3')
+  t.same(await seriousDefects(page), [])
+  await photograph(page, 'chat-configuration')
+  await page.getByLabel('Message').fill('hello')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.locator('.message.ai').getByText('tone kind, copies 3').waitFor()
+})
+
+t.test('an action is edited before it is approved', async t => {
+  const page = await stage.open('/chat/new')
+  await page.getByLabel('Message').fill('send')
+  await page.getByRole('button', { name: 'Send' }).click()
+  const question = page.getByRole('region', { name: 'Question' })
+  await question.getByText('Sends a mail.').waitFor()
+  t.same(await seriousDefects(page), [])
+  await photograph(page, 'chat-action')
+  await question.getByRole('button', { name: 'Edit', exact: true }).click()
+  await question.getByLabel('Arguments').fill('{"to": "bob"}')
+  await question.getByRole('button', { name: 'Approve as edited' }).click()
+  await page
+    .locator('.message.ai')
+    .getByText('[{"type":"edit","edited_action":{"name":"send_mail","args":{"to":"bob"}}}]')
+    .waitFor()
   t.same(stage.errors(), [])
 })
