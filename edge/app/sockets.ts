@@ -106,7 +106,10 @@ class Relay implements Socket {
     }
     deps.sockets.add(this)
     upstream.on('message', (bytes, isBinary) => {
-      if (!this.over && !this.peer.send(bytes, isBinary)) upstream.pause()
+      if (this.over) return
+      if (!this.peer.send(bytes, isBinary)) upstream.pause()
+      // A message that was already read may take the waiting bytes along: then no drain is reported.
+      else upstream.resume()
     })
     upstream.on('close', (code, reason) => this.end(isSendable(code) ? code : BROKEN, reason.toString()))
     upstream.resume()
