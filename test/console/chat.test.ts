@@ -71,11 +71,16 @@ t.test('a conversation', async t => {
   })
 
   await t.test('stops', async t => {
+    await page.getByRole('button', { name: 'Configuration' }).click()
+    // Slower than a busy browser.
+    await page.getByLabel('configurable').fill('{"delay_ms": 1000}')
+    const earlier = await page.locator('.message.ai').count()
     await say(page, 'another story')
-    await answer(page).getByText('A weaver had a loom').waitFor()
+    const stopped = page.locator('.message.ai').nth(earlier)
+    await stopped.getByText('A weaver').waitFor()
     await page.getByRole('button', { name: 'Stop' }).click()
     await idle(page)
-    t.equal(await answer(page).getByText(STORY_END).count(), 0)
+    t.equal(await stopped.getByText(STORY_END).count(), 0)
   })
 })
 

@@ -29,7 +29,8 @@ const stamp = (_: AuthEvent, value: JsonObject) => {
 
 t.test('every route names its events, or says that it is public', async t => {
   const open = ROUTES.filter(({ auth }) => auth === 'public').map(({ method, path }) => `${method} ${path}`)
-  const PUBLIC = /^GET \/(ok|ready|info|metrics|docs|openapi\.json)?$|^POST \/internal\/truncate$|^GET \/(docs|ui)\//
+  const PUBLIC =
+    /^GET \/(ok|ready|info|metrics|docs|openapi\.json)?$|^POST \/internal\/truncate$|^GET \/(docs|ui|console)\/|^GET \/console$/
   for (const route of open) t.match(route, PUBLIC, `${route} may be public`)
   for (const { auth, path, control } of ROUTES) {
     t.equal(auth === 'control', control, path)
