@@ -1,6 +1,6 @@
 /**
- * Byte streams between an edge and a graph worker, over the broker: what a TCP connection would be if edges could reach the
- * machines of graph workers. HTTP travels in them unchanged. A sender has at most WINDOW bytes under way until the reader
+ * Byte streams to an edge or a graph worker, over the broker: what a TCP connection would be if processes could reach each
+ * other's machines. Edges, graph workers and resource workers open them. HTTP travels in them unchanged. A sender has at most WINDOW bytes under way until the reader
  * has taken them. A missing message, a lost broker and a silent peer cut the stream; its end is never guessed.
  *
  * A frame: kind u8, 3 × zero, number u32 (little-endian), bytes.
@@ -41,8 +41,8 @@ const NOTHING = new Uint8Array(0)
 export interface Tunnels {
   /** A stream to a process of the other role: of the pool, or any edge. `purpose` tells the acceptor what it is for. */
   open(to: Pool | 'any edge', purpose?: string): Duplex
-  /** Accepts streams that are opened to this pool, or to edges. */
-  serve(accept: (stream: Duplex, purpose: string) => void, pool?: Pool): void
+  /** Accepts streams that are opened to this pool, or to edges. `from`: the role of the opener. */
+  serve(accept: (stream: Duplex, purpose: string, from: TunnelRole) => void, pool?: Pool): void
   close(): void
 }
 
@@ -103,11 +103,12 @@ export function openTunnels(link: Link): Tunnels {
     },
     serve(accept, pool) {
       const onOpen = ({ data, reply }: Msg) => {
-        if (reply === undefined || data.length < HEAD || data[0] !== FRAME.open || !isAddress(reply, role)) return
+        const from = reply === undefined ? null : openerOf(reply, role)
+        if (reply === undefined || from === null || data.length < HEAD || data[0] !== FRAME.open) return
         const stream = add(reply)
         if (stream === null) return link.nc.publish(reply, frameOf(FRAME.cut, 0, NOTHING))
         stream.sayAccepted()
-        accept(stream, Buffer.from(data.subarray(HEAD)).toString())
+        accept(stream, Buffer.from(data.subarray(HEAD)).toString(), from)
       }
       served.push(link.subscribe(tunnelOpen(role, pool), onOpen, { queue: role }))
     },
@@ -133,9 +134,15 @@ const LOST = 'The connection to the broker was lost'
 const SILENT = 'The other end of this stream is silent'
 const CUT = 'The other end cut this stream'
 
-/** Whether the subject is an address of the other role, which alone may open streams to this one. */
-const isAddress = (subject: string, role: TunnelRole): boolean =>
-  subject.startsWith(tunnelAddress(role === 'edge' ? 'graphs' : 'edge', token('member', 'x'), '').slice(0, -2))
+const OPENERS: { readonly [role in TunnelRole]: readonly TunnelRole[] } = {
+  edge: ['graphs', 'resources'],
+  graphs: ['edge', 'resources'],
+  resources: [],
+}
+
+/** The role that has this address, if it may open streams to `role`. The broker lets no other role receive there. */
+const openerOf = (address: string, role: TunnelRole): TunnelRole | null =>
+  OPENERS[role].find(from => address.startsWith(tunnelAddress(from, token('member', 'x'), '').slice(0, -2))) ?? null
 
 function frameOf(kind: number, number: number, bytes: Uint8Array): Uint8Array {
   const out = Buffer.alloc(HEAD + bytes.length)

@@ -289,7 +289,8 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     return inner
   }
 
-  const inner = openInner(edge, listenForApplication)
+  const { tunnels } = edge
+  const inner = openInner({ tunnels, link, routes: custom?.connect ?? null }, listenForApplication)
   if (custom !== null) await inner.listen(edge.appHost!.edgeSocket, BUILT_IN_APP)
 
   // A shared listen takes a port whose last process died a moment ago (its connections linger for a minute), but also

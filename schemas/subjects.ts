@@ -48,7 +48,7 @@ export const DEPLOY_TASKS = 'deploy.task.*.*'
 export const host = (pool: Pool, verb: string): string => `host.${pool}.${verb}`
 
 /** The two ends of byte streams (bus/tunnel.ts). */
-export type TunnelRole = 'edge' | 'graphs'
+export type TunnelRole = 'edge' | 'graphs' | 'resources'
 /** Opens a stream to a process that serves the pool, or to any edge. */
 export const tunnelOpen = (role: TunnelRole, pool?: Pool): string =>
   `tunnel.${role}.open${pool === undefined ? '' : `.${pool}`}`

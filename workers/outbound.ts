@@ -5,9 +5,10 @@
  * no client sees them (reliability 2.10).
  */
 import { lookup, Resolver } from 'node:dns/promises'
-import { request as httpRequest } from 'node:http'
+import { type ClientRequest, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { BlockList, isIP } from 'node:net'
+import type { Duplex } from 'node:stream'
 
 const CONNECT_MS = 2_000
 const TOTAL_MS = 10_000
@@ -200,6 +201,13 @@ export async function post(
       clearTimeout(total)
       clearTimeout(connect)
     })
+    statusOf(request).then(resolve, reject)
+    request.end(body)
+  })
+}
+
+function statusOf(request: ClientRequest): Promise<number> {
+  return new Promise((resolve, reject) => {
     request.on('error', reject)
     request.on('response', response => {
       let read = 0
@@ -209,7 +217,6 @@ export async function post(
       response.on('close', () => resolve(response.statusCode ?? 0))
       response.on('error', () => resolve(response.statusCode ?? 0))
     })
-    request.end(body)
   })
 }
 
@@ -233,4 +240,31 @@ async function addressesOf(
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** The same over a stream to the server, which is closed afterwards; `path` may have a query. */
+export function postOver(
+  stream: Duplex,
+  path: string,
+  body: Uint8Array,
+  headers: { [name: string]: string },
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({
+      method: 'POST',
+      path,
+      headers: { ...headers, host: 'localhost', 'content-length': body.length },
+      createConnection: () => stream,
+    })
+    const total = setTimeout(
+      () => request.destroy(new Error(`the application did not answer within ${TOTAL_MS / 1000} s`)),
+      TOTAL_MS,
+    )
+    request.on('close', () => {
+      clearTimeout(total)
+      stream.destroy()
+    })
+    statusOf(request).then(resolve, reject)
+    request.end(body)
+  })
 }

@@ -20,8 +20,15 @@ interface Inner {
   streams: number
 }
 
-/** Accepts streams of deployments until `close`; `listen` opens one more socket. */
-export function openInner({ tunnels, link }: { tunnels: Tunnels; link: Link }, listen: Listen) {
+interface Options {
+  tunnels: Tunnels
+  link: Link
+  /** Connects to the routes of the built-in application; null when it has none. */
+  routes: (() => Duplex) | null
+}
+
+/** Accepts streams of deployments and of resource workers until `close`; `listen` opens one more socket. */
+export function openInner({ tunnels, link, routes }: Options, listen: Listen) {
   const folder = openSocketFolder(null)
   const inners = new Map<string, Inner>()
   const servers = new Set<{ close(): unknown }>()
@@ -55,7 +62,9 @@ export function openInner({ tunnels, link }: { tunnels: Tunnels; link: Link }, l
     relay(stream, connect({ path, allowHalfOpen: true }))
   }
 
-  tunnels.serve((stream, app) => {
+  tunnels.serve((stream, app, from) => {
+    // A webhook that names a route of the built-in application.
+    if (from === 'resources') return routes === null ? void stream.destroy() : relay(stream, routes())
     onStream(stream, app).catch(error => {
       link.log.warn({ err: error, app }, 'a stream of an application could not be accepted')
       stream.destroy()

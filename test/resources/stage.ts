@@ -9,6 +9,7 @@ import { type Link, openLink, type Role } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
 import { openMux } from '../../bus/mux.js'
 import { ensureConsumer, ensureStreams } from '../../bus/streams.js'
+import { openTunnels } from '../../bus/tunnel.js'
 import type { WakeUp } from '../../schemas/calls.js'
 import { type Config, readConfig } from '../../schemas/config.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
@@ -68,6 +69,7 @@ export async function stage(
       http: openPoolSettings(store, 'app_http'),
       appHosts: openPoolSettings(store, 'app_host'),
       webhooks: openAppWebhooks(store, openRing('a key of a test that is long')),
+      tunnels: openTunnels(link),
       itemIndexes: openPoolSettings(store, 'item_index'),
       rankings: openRankings(store),
       descriptions: openDescriptions(),
@@ -84,6 +86,7 @@ export async function stage(
     }
     undo.push(async () => {
       deps.alarms.stop()
+      deps.tunnels.close()
       deps.mux.close()
       deps.caller.close()
       await link.close()

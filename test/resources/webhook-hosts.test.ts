@@ -103,11 +103,37 @@ t.test('the log names the host of a webhook, not its path, which often is a secr
   t.notMatch(entries.join(), /secret-token/)
 })
 
-t.test('a relative webhook is refused with one sentence, before any address is judged', async t => {
+const NO_HTTP = {
+  app: null,
+  cors: null,
+  configurable_headers: { includes: [], excludes: [] },
+  logging_headers: { includes: [], excludes: [] },
+  middleware_order: 'middleware_first' as const,
+  enable_custom_route_auth: false,
+  mount_prefix: '',
+  disabled: [],
+}
+
+t.test('a path is a webhook only where the application accepts calls without authentication', async t => {
   const { deps } = await place(t)
-  await t.rejects(webhookOf(deps, 'built-in', 'default', '/hook'), {
-    code: 'invalid',
-    message: /^webhook: expected an absolute http or https URL; a path of this server/,
-  })
-  t.equal(await webhookOf(deps, 'built-in', 'default', ''), null)
+  const routes = async (enable_custom_route_auth: boolean, disable_loopback?: boolean) => {
+    const http = { ...NO_HTTP, app: './app.ts:app', enable_custom_route_auth }
+    await deps.http.announce('built-in', 'default', http)
+    const url = disable_loopback === undefined ? {} : { disable_loopback }
+    await deps.webhooks.announce('built-in', 'default', { headers: {}, url, disabled: false })
+  }
+  const of = (path: string) => webhookOf(deps, 'built-in', 'default', path)
+  const refused = (path: string, says: RegExp) => t.rejects(of(path), { code: 'invalid', message: says }, path)
+  await refused('/hook', /^webhook: expected an absolute http or https URL; .* http\.app .* does not have$/)
+  t.equal(await of(''), null)
+  await routes(false)
+  t.equal(await of('/hook?a=1'), '/hook?a=1')
+  for (const path of ['//evil.example/hook', '/a b', '/a\r\nX: y', '/\u00e9', '/\\evil.example'])
+    await refused(path, /^webhook: expected an absolute .* path of a route in ASCII characters$/)
+  await routes(false, true)
+  await refused('/hook', /disable_loopback refuses paths$/)
+  await routes(true)
+  await refused('/hook', /enable_custom_route_auth refuses paths unless webhooks.url.disable_loopback is false$/)
+  await routes(true, false)
+  t.equal(await of('/hook'), '/hook')
 })

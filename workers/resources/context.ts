@@ -5,6 +5,7 @@ import type { Link } from '../../bus/connect.js'
 import type { Mux } from '../../bus/mux.js'
 import type { StreamWatch } from '../../bus/stream-watch.js'
 import type { Tracer } from '../../bus/trace.js'
+import type { Tunnels } from '../../bus/tunnel.js'
 import type { AppHostSettings } from '../../schemas/app-host.js'
 import type { HttpConfig } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
@@ -35,6 +36,8 @@ export interface Deps {
   /** What runs beside graph workers, for the edge. */
   appHosts: PoolSettings<AppHostSettings>
   webhooks: AppWebhooks
+  /** Streams to the routes of applications. */
+  tunnels: Tunnels
   itemIndexes: PoolSettings<ItemIndex>
   rankings: Rankings
   descriptions: Descriptions

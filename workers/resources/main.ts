@@ -8,6 +8,7 @@ import { type Handler, newLane, serve } from '../../bus/serve.js'
 import { watchStreams } from '../../bus/stream-watch.js'
 import { ensureStreams } from '../../bus/streams.js'
 import { openTracer } from '../../bus/trace.js'
+import { openTunnels } from '../../bus/tunnel.js'
 import type { AppHostSettings } from '../../schemas/app-host.js'
 import type { Config } from '../../schemas/config.js'
 import { event } from '../../schemas/subjects.js'
@@ -78,6 +79,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     http: openPoolSettings(store, 'app_http'),
     appHosts,
     webhooks: openAppWebhooks(store, ring),
+    tunnels: openTunnels(link),
     itemIndexes: openPoolSettings(store, 'item_index'),
     rankings: openRankings(store),
     descriptions: openDescriptions(),
@@ -92,6 +94,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     tracer,
   }
   life.push({ name: 'rankings', stop: () => deps.rankings.close() })
+  life.push({ name: 'streams to applications', stop: async () => deps.tunnels.close() })
   watchOutages(holders, link, life)
   await followAnnouncements(deps, life)
   const nouns = {

@@ -113,6 +113,16 @@ for (const [where, start] of SERVERS)
         await until(async () => (await runs.list(thread_id))[0]?.status === 'interrupted')
       })
 
+    await t.test('a webhook may name one of its routes', async t => {
+      const body = { assistant_id: 'agent', input: { said: 'x' }, webhook: '/custom/hook?from=weft' }
+      const { thread_id } = (await send('POST', '/threads', {})).body as { thread_id: string }
+      const run = await send('POST', `/threads/${thread_id}/runs`, body)
+      const { run_id } = run.body as { run_id: string }
+      const hooks = async () => (await send('GET', '/custom/hooks')).body as { run_id: string }[]
+      const hook = await until(async () => (await hooks()).find(one => one.run_id === run_id))
+      t.match(hook, { status: 'success', query: 'weft', signed: true })
+    })
+
     await t.test('its WebSockets are served', async t => {
       const socket = await connectTo(url, '/custom/socket', { 'x-user': 'ada' })
       t.same(await socket.next(), ['hello ada', false])
@@ -213,7 +223,10 @@ async function connectTo(url: string, path: string, headers: Headers = {}) {
   )
   await new Promise<void>((resolve, reject) => ws.on('open', resolve).on('error', reject))
   const next = async () => {
-    while (messages.length === 0) await new Promise<void>(done => (wake = done))
+    while (messages.length === 0) {
+      const end = await Promise.race([new Promise<null>(done => (wake = () => done(null))), closed])
+      if (end !== null && messages.length === 0) throw new Error(`closed with ${end[0]} ${end[1]}`)
+    }
     return messages.shift()!
   }
   return { ws, next, closed }
@@ -225,7 +238,7 @@ const refusalOf = (url: string, path: string, headers: Headers = {}): Promise<nu
     const ws = new WebSocket(url.replace('http', 'ws') + path, [], { headers })
     ws.on('unexpected-response', (_, answer) => resolve(answer.statusCode ?? 0))
     ws.on('open', () => reject(new Error('it was not refused')))
-    ws.on('error', () => {})
+    ws.on('error', reject)
   })
 
 /** A body in two chunks, without a length. */

@@ -7,6 +7,7 @@ import { HTTPException } from 'hono/http-exception'
 
 let goOn = () => {}
 let closed = 0
+const hooks: { run_id: string; status: string; query: string | undefined; signed: boolean }[] = []
 
 export const app = new Hono()
 const { injectWebSocket, upgradeWebSocket } = createNodeWebSocket({ app })
@@ -28,6 +29,13 @@ app
   .get('/custom/hello/:name', c => c.json({ hello: c.req.param('name'), q: c.req.query('q') }))
   .get('/info', c => c.json({ mine: true }))
   .post('/custom/echo', c => new Response(c.req.raw.body, { headers: { 'content-type': 'application/octet-stream' } }))
+  .post('/custom/hook', async c => {
+    const { run_id, status } = await c.req.json()
+    const signed = c.req.header('webhook-id') === run_id && /^v1,/.test(c.req.header('webhook-signature') ?? '')
+    hooks.push({ run_id, status, query: c.req.query('from'), signed })
+    return c.body(null, 204)
+  })
+  .get('/custom/hooks', c => c.json(hooks))
   .get('/custom/go-on', c => {
     goOn()
     return c.body(null, 204)

@@ -1,23 +1,48 @@
 /** Whether a run or a cron may name a webhook: the rules of every outgoing call, and those of the application. */
+import type { HttpConfig } from '../../../schemas/application.js'
 import { fail } from '../../../schemas/errors.js'
-import { webhookFault } from '../../../schemas/webhooks.js'
+import { type WebhookUrlRules, webhookFault } from '../../../schemas/webhooks.js'
 import { refusal } from '../../outbound.js'
 import type { Deps } from '../context.js'
 
-const RELATIVE =
-  'webhook: expected an absolute http or https URL; a path of this server (a relative webhook) would be called without authentication'
-
 /** The URL; null when there is none, or when the application has switched webhooks off. Throws `invalid`. */
 export async function webhookOf(
-  { allowed, webhooks }: Deps,
+  { allowed, http, webhooks }: Deps,
   app: string,
   pool: string,
   given: string | null | undefined,
 ): Promise<string | null> {
   if (!given) return null
-  if (given.startsWith('/')) throw fail('invalid', RELATIVE)
   const { url, disabled } = await webhooks.rules(app, pool)
-  const reason = refusal(given, allowed) ?? webhookFault(given, url)
+  const reason = isRoute(given)
+    ? routeFault(given, url, await http.get(app, pool))
+    : (refusal(given, allowed) ?? webhookFault(given, url))
   if (reason !== null) throw fail('invalid', `webhook: ${reason}`)
   return disabled ? null : given
+}
+
+/** A path names a route of the application's own `http.app` (API: assistants-crons-store 7.4). */
+export const isRoute = (webhook: string): boolean => webhook.startsWith('/')
+
+const ABSOLUTE = 'expected an absolute http or https URL'
+
+/**
+ * Null when the application accepts webhooks to its own routes, else the sentence why not. Such a call passes without
+ * authentication, so an application that authenticates its routes has to allow it by name.
+ */
+export function routeFault(
+  path: string,
+  { disable_loopback, max_url_length }: WebhookUrlRules,
+  http: HttpConfig | null,
+): string | null {
+  if (max_url_length !== undefined && path.length > max_url_length)
+    return `expected a URL of at most ${max_url_length} characters (webhooks.url.max_url_length)`
+  if (!/^\/(?!\/)[\x21-\x7e]*$/.test(path) || path.includes('\\'))
+    return `${ABSOLUTE}, or the path of a route in ASCII characters`
+  if (!http?.app)
+    return `${ABSOLUTE}; a path is a route of http.app of langgraph.json, which this application does not have`
+  if (disable_loopback === true) return `${ABSOLUTE}; webhooks.url.disable_loopback refuses paths`
+  if (http.enable_custom_route_auth && disable_loopback !== false)
+    return `${ABSOLUTE}; http.enable_custom_route_auth refuses paths unless webhooks.url.disable_loopback is false`
+  return null
 }

@@ -5,15 +5,17 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Config } from '../../../schemas/config.js'
+import { BUILT_IN_APP, token } from '../../../schemas/ids.js'
 import { time } from '../../../schemas/json.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import { webhookFault } from '../../../schemas/webhooks.js'
 import type { RunRow, Store } from '../../../store/port.js'
-import { originOf, post } from '../../outbound.js'
+import { originOf, post, postOver } from '../../outbound.js'
 import type { Deliveries, Deps, WebhookHost } from '../context.js'
 import { readOrCreateSecret } from '../keys/secret-file.js'
 import { onceInStore } from '../rows/record.js'
 import { runText } from '../rows/text.js'
+import { isRoute, routeFault } from './webhook-check.js'
 
 /** Pauses before the 2nd to 6th try. */
 const PAUSES_MS = [5_000, 30_000, 120_000, 300_000, 600_000]
@@ -59,7 +61,7 @@ async function take({ store, deliveries, alarms }: Deps, run_id: string): Promis
   if (run === null || run.webhook === null || !isTerminal(run.status)) return null
   const { webhook_due_at } = run
   if (webhook_due_at === null || webhook_due_at > now) return null
-  const host = hostOf(deliveries, run.webhook)
+  const host = hostOf(deliveries, placeOf(run))
   const free = host.closed_until > now ? host.closed_until : host.active >= MAX_PER_HOST ? now + CROWDED_MS : null
   if (free !== null) {
     // Due again later, so that the rows of this host do not delay those of others. It does not count as a try.
@@ -79,8 +81,10 @@ async function take({ store, deliveries, alarms }: Deps, run_id: string): Promis
   return null
 }
 
-function hostOf({ hosts }: Deliveries, webhook: string): WebhookHost {
-  const name = originOf(webhook)
+/** Where a delivery goes: a host, or the routes of an application. */
+const placeOf = ({ app, webhook }: RunRow): string => (isRoute(webhook!) ? `application ${app}` : originOf(webhook!))
+
+function hostOf({ hosts }: Deliveries, name: string): WebhookHost {
   const known = hosts.get(name)
   if (known !== undefined) return known
   const made: WebhookHost = { active: 0, failures: 0, closed_until: 0 }
@@ -89,16 +93,16 @@ function hostOf({ hosts }: Deliveries, webhook: string): WebhookHost {
 }
 
 /** A host without deliveries and failures needs no entry. */
-function freeHost({ hosts }: Deliveries, webhook: string, isReached: boolean): void {
-  const host = hostOf({ hosts } as Deliveries, webhook)
+function freeHost(deliveries: Deliveries, name: string, isReached: boolean): void {
+  const host = hostOf(deliveries, name)
   host.active--
   host.failures = isReached ? 0 : host.failures + 1
   if (host.failures >= MAX_FAILURES) host.closed_until = Date.now() + BREAK_MS
-  if (host.active === 0 && host.failures === 0) hosts.delete(originOf(webhook))
+  if (host.active === 0 && host.failures === 0) deliveries.hosts.delete(name)
 }
 
 async function tryOnce(deps: Deps, run: RunRow): Promise<void> {
-  const { run_id, webhook_tries: tries, webhook } = run
+  const { run_id, webhook_tries: tries } = run
   const { deliveries } = deps
   let status: number | string = 'not sent'
   try {
@@ -117,7 +121,7 @@ async function tryOnce(deps: Deps, run: RunRow): Promise<void> {
   } catch (error) {
     deps.link.log.warn({ err: error, run_id }, 'webhook delivery failed; it is retried')
   } finally {
-    freeHost(deliveries, webhook!, typeof status === 'number' && status < 500)
+    freeHost(deliveries, placeOf(run), typeof status === 'number' && status < 500)
     deliveries.underWay.delete(run_id)
     if (deliveries.isCrowded) {
       deliveries.isCrowded = false
@@ -130,8 +134,10 @@ async function attempt(deps: Deps, run: RunRow): Promise<number> {
   const { allowed, store, webhooks, webhookSecret } = deps
   const pool = await deps.apps.poolFor(run.app, run.pool)
   const { url } = await webhooks.rules(run.app, pool)
-  const fault = webhookFault(run.webhook!, url)
-  if (fault !== null) throw new Error(`${originOf(run.webhook!)} is not called: ${fault}`)
+  const fault = isRoute(run.webhook!)
+    ? routeFault(run.webhook!, url, await deps.http.get(run.app, pool))
+    : webhookFault(run.webhook!, url)
+  if (fault !== null) throw new Error(`${placeOf(run)} is not called: ${fault}`)
   const headers = await webhooks.headers(run.app, pool)
   const values = await valuesOf(store, run)
   const body = Buffer.from(
@@ -140,20 +146,19 @@ async function attempt(deps: Deps, run: RunRow): Promise<number> {
   )
   const at = Math.floor(Date.now() / 1000)
   const signature = createHmac('sha256', webhookSecret).update(`${run.run_id}.${at}.`).update(body).digest('base64')
-  return post(
-    run.webhook!,
-    body,
-    {
-      // Ours win: the receiver checks the signature by them.
-      ...lowerCase(headers),
-      'content-type': 'application/json',
-      'webhook-id': run.run_id,
-      'webhook-timestamp': `${at}`,
-      'webhook-signature': `v1,${signature}`,
-    },
-    allowed,
-    { loopback: url.disable_loopback !== true },
-  )
+  const sent = {
+    // Ours win: the receiver checks the signature by them.
+    ...lowerCase(headers),
+    'content-type': 'application/json',
+    'webhook-id': run.run_id,
+    'webhook-timestamp': `${at}`,
+    'webhook-signature': `v1,${signature}`,
+  }
+  if (!isRoute(run.webhook!))
+    return post(run.webhook!, body, sent, allowed, { loopback: url.disable_loopback !== true })
+  // The app host of the built-in application belongs to the edges, that of another one to its graph workers.
+  const stream = deps.tunnels.open(run.app === BUILT_IN_APP ? 'any edge' : token('pool', pool))
+  return postOver(stream, run.webhook!, body, sent)
 }
 
 const lowerCase = (headers: { [name: string]: string }): { [name: string]: string } =>
