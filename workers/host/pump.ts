@@ -75,10 +75,14 @@ async function* unwrapped(chunks: Promise<AsyncIterable<unknown>>): AsyncIterabl
 const eventsOf = ({ graph, input, options }: Job): AsyncIterable<unknown> =>
   graph.streamEvents(input, { ...options, version: 'v2' })
 
-/** For the mode `custom` alone: chunks are written straight to the buffer, at 10 × the rate of the iterator. */
+/**
+ * For the mode `custom` alone: chunks are written straight to the buffer, at 10 × the rate of the iterator. As with the
+ * iterator, nothing is delivered that a node writes after its run was stopped.
+ */
 export function writerOf(run: RunState, modes: Modes, library: Library): (chunk: unknown) => void {
+  const { signal } = run.abort
   return chunk => {
-    if (!run.ended) modes.custom(new CustomChunk(currentOrigin(library), chunk))
+    if (!run.ended && !signal.aborted) modes.custom(new CustomChunk(currentOrigin(library), chunk))
   }
 }
 
