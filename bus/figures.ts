@@ -1,6 +1,6 @@
 /**
- * What a role counts and measures. A figure is written where its event happens, and read only when an edge asks for the
- * metrics (metrics.ts). Labels have few values: never an id, nothing that a client chooses.
+ * Counters and histograms of a role. The code in which an event happens writes its figure, and an edge that asks for the
+ * metrics reads it (metrics.ts). Labels have few values: never an id, nothing that a client chooses.
  */
 import { statfs } from 'node:fs/promises'
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'

@@ -1,6 +1,6 @@
 /**
  * Traces: one from the request through calls, the claim and the host to each node, sent to a collector over OTLP/HTTP.
- * Without OTEL_EXPORTER_OTLP_ENDPOINT there is no tracer, and the SDK is not loaded.
+ * Without OTEL_EXPORTER_OTLP_ENDPOINT the process creates no tracer and does not load the SDK.
  */
 import type { Attributes, Context, SpanKind as Kind, SpanContext } from '@opentelemetry/api'
 import type { Config } from '../schemas/config.js'

@@ -39,7 +39,7 @@ const MAX_STREAMS = 10_000
 const NOTHING = new Uint8Array(0)
 
 export interface Tunnels {
-  /** A stream to a process of the other role: of the pool, or any edge. `purpose` tells the acceptor what it is for. */
+  /** Opens a stream to a graph worker of the pool, or to any edge. The acceptor receives `purpose`. */
   open(to: Pool | 'any edge', purpose?: string): Duplex
   /** Accepts streams that are opened to this pool, or to edges. `from`: the role of the opener. */
   serve(accept: (stream: Duplex, purpose: string, from: TunnelRole) => void, pool?: Pool): void
@@ -194,7 +194,7 @@ class TunnelStream extends Duplex {
     else this.destroy(fail('unavailable', CUT))
   }
 
-  /** Called from time to time: tells the peer that this end is there, and cuts the stream when the peer is not. */
+  /** Sends a sign of life to the peer, and cuts the stream when the peer is silent. Called every SIGN_MS. */
   sign(now: number): void {
     if (this.peer === null) return
     if (now - this.heardAt > SILENCE_MS) this.destroy(fail('unavailable', SILENT))

@@ -18,7 +18,7 @@ const commandLineOf = (pid: number) => {
 const pidOf = (cluster: Cluster, name: RegExp) => cluster.pids().find(pid => name.test(commandLineOf(pid)))!
 
 /** A call that fails counts as no: the server restarts. */
-const untilServed = (check: () => Promise<boolean>) => until(() => check().catch(() => false))
+const untilServed = (check: () => Promise<boolean>) => until(() => check().catch(() => false), 60_000)
 
 /** Running, pending and delayed runs exist; after `fault` all of them succeed and no thread stays busy. */
 async function survives(t: Test, fault: (cluster: Cluster, data: string) => Promise<Cluster>) {

@@ -60,7 +60,7 @@ function detailOf(text: string): string | null {
   }
 }
 
-/** What an error says to a person. The SDK puts the status and the body into the message. */
+/** The message of an error for the user. The SDK puts the status and the body into its message. */
 export function sentenceOf(error: unknown): string {
   const { message = String(error) } = error as Error
   const body = /^HTTP \d+: (\{.*\})$/s.exec(message)?.[1]

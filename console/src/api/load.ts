@@ -33,7 +33,7 @@ export function useLoad<T>(
   const latest = useRef(load)
   latest.current = load
 
-  // What is loaded is named by the key; the others repeat it.
+  // The key identifies the loaded data; the other dependencies follow from it.
   useEffect(() => {
     const controller = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined

@@ -53,7 +53,7 @@ function Value({ name, value, depth, open }: PartProps) {
   )
 }
 
-/** What a folded part is: its size, and what names it. */
+/** The label of a folded part: its size and its name. */
 function summaryOf(value: object, isList: boolean, size: number): string {
   if (isList) return `[${size}]`
   const { type, name, id, content } = value as { [key: string]: unknown }

@@ -1,4 +1,4 @@
-/** What the nodes of a graph do, from the `tasks` events of a run. */
+/** The activity of the nodes of a graph, computed from the `tasks` events of a run. */
 import { createStore, type Store } from '../../api/store'
 
 /** The begin or the end of a task. */

@@ -1,4 +1,4 @@
-/** What a person does at a checkpoint: change the state, or run from it. Both make a fork when it is not the newest. */
+/** Forms for a checkpoint: update the state, or run from it. Both create a fork when the checkpoint is not the newest. */
 import { useState } from 'react'
 import { client } from '../../api/client'
 import { useLoad } from '../../api/load'

@@ -1,4 +1,4 @@
-/** What the inspector reads of a state. */
+/** The members of a state that the inspector reads. */
 import type { ThreadState } from '@langchain/langgraph-sdk'
 
 export type State = ThreadState<unknown>
