@@ -23,6 +23,7 @@ import { NO_PATH } from './http/mount.js'
 import { openDeployedPolicy, openPolicy } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, openRouter } from './http/router.js'
+import { openSpareResponse } from './http/spare-response.js'
 import { CONTROL, CONTROL_PREFIX, notServed, ROUTES, type Route } from './routes.js'
 import { type Admitted, MANY_STREAMS, type OpenSocket, serveSockets } from './upgrade.js'
 
@@ -153,6 +154,8 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     const path = pathOf(exchange)
     const fault = framingFault(exchange.method, received)
     if (fault !== null) exchange.refuseAndClose(400, fault)
+    // uWebSockets.js would end its answer with the connection, and go on with a WebSocket that is gone.
+    else if (received.close) exchange.refuseAndClose(400, 'A WebSocket begins with Connection: Upgrade')
     else if (!hostAllowed(received.host)) exchange.error(403, NO_HOST)
     else if (!originAllowed(received, cors)) exchange.error(403, NO_ORIGIN)
     else if (quiet || isFull()) exchange.refuse('unavailable')
@@ -243,6 +246,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     }
   })
 
+  const spare = await openSpareResponse()
   serveSockets(
     app,
     edge,
@@ -259,6 +263,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       }
     },
     openSocket,
+    spare,
   )
 
   /** Listens for what an application passes on, and for the requests of its own code, which carry no credentials. */
@@ -301,7 +306,11 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (wanted === null) done(false)
     else app.listen(wanted.host, wanted.port, done)
   })
-  if (socket === false) throw new Error(`port ${config.port} of ${config.host} cannot be listened on: is it in use?`)
+  if (socket === false) {
+    inner.close()
+    spare.close()
+    throw new Error(`port ${config.port} of ${config.host} cannot be listened on: is it in use?`)
+  }
   const port = uWS.us_socket_local_port(socket as unknown as uWS.us_socket)
 
   return {
@@ -312,6 +321,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     },
     close() {
       inner.close()
+      spare.close()
       app.close()
     },
   }

@@ -9,6 +9,7 @@ import type { Edge } from './context.js'
 import type { SocketPass } from './guard.js'
 import type { Exchange } from './http/exchange.js'
 import type { Peer, Socket } from './http/socket.js'
+import type { SpareResponse } from './http/spare-response.js'
 import type { Route } from './routes.js'
 
 export type OpenSocket = (head: CallHead, pass: SocketPass, peer: Peer) => Socket
@@ -43,6 +44,7 @@ export function serveSockets(
     ...request: Parameters<NonNullable<Parameters<TemplatedApp['ws']>[1]['upgrade']>>
   ) => Admitted | null | Promise<Admitted | null>,
   openSocket: OpenSocket,
+  spare: SpareResponse,
 ): void {
   const { log } = edge.link
   const guard = (work: () => void) => {
@@ -73,7 +75,7 @@ export function serveSockets(
           return exchange.refuse('too_many', MANY_STREAMS)
         }
         const connection = { open, socket: null, release }
-        exchange.handOver(() => res.upgrade<Connection>(connection, key, chosen, extensions, context))
+        exchange.handOver(() => spare.cork(() => res.upgrade<Connection>(connection, key, chosen, extensions, context)))
       }
       const begin = async ({ exchange, route, routes }: Admitted) => {
         const passed = route === null ? NOTHING : edge.guard.admit(exchange, route, NOTHING)
@@ -82,12 +84,12 @@ export function serveSockets(
         if (routes !== null) {
           const upstream = await openUpstream(edge, exchange, routes, pass.hold)
           if (upstream !== null && exchange.over) upstream.drop()
-          if (upstream !== null) exchange.cork(() => complete(exchange, upstream))
+          if (upstream !== null) complete(exchange, upstream)
           return
         }
         const head = exchange.callHead()
         const open = (peer: Peer) => openSocket(head, pass, peer)
-        exchange.cork(() => complete(exchange, { open, protocol, drop: () => {} }))
+        complete(exchange, { open, protocol, drop: () => {} })
       }
       guard(() => {
         const admitted = admit(res, req, context)

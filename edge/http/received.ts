@@ -132,7 +132,8 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
         received.deployment = value
         break
       case 'connection':
-        received.close = value.toLowerCase() === 'close'
+        // As uWebSockets.js reads it.
+        received.close ||= value.length === 'close'.length
         break
       case 'access-control-request-method':
         received.preflight = true

@@ -49,6 +49,11 @@ t.test('ambiguous framing is refused, and the bytes behind it are never answered
     ['a length beyond numbers', post('Content-Length: 99999999999999999999\r\n', '{}'), [400]],
     ['two hosts', post('Content-Length: 2\r\nHost: other\r\n', '{}'), [400]],
     ['an empty host', post('Content-Length: 2\r\n', '{}', 'Host: \r\n'), [400]],
+    [
+      'an upgrade that closes',
+      'GET /ok HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+      [400],
+    ],
     ['HTTP/1.0', 'GET /ok HTTP/1.0\r\nHost: localhost\r\n\r\n', [505]],
     ['bare line feeds', 'GET /ok HTTP/1.1\nHost: localhost\n\n', [505]],
     ['an absolute target', 'GET http://localhost/ok HTTP/1.1\r\nHost: localhost\r\n\r\n', [505]],
