@@ -69,10 +69,6 @@ export function keysOf(json: unknown): string[] {
   return isWhole ? [...keys] : [ANY_KEY]
 }
 
-/** The keys of an item, or of a filter on items: of the scalars among its members. */
-export const itemKeys = (value: object): string[] =>
-  keysOf(Object.fromEntries(Object.entries(value).filter(([, member]) => !isCompound(member))))
-
 /** False when there are more than are kept. */
 function collect(value: unknown, path: string, keys: Set<string>): boolean {
   if (!isCompound(value)) {

@@ -6,6 +6,7 @@
  * stops at the first whose condition fails. Callers order their steps so that every prefix is a safe state.
  */
 import type { BlobEntry, CheckpointEntry, CheckpointQuery, WriteEntry } from '../schemas/checkpoints.js'
+import type { KeyCondition } from '../schemas/item-keys.js'
 import type { MultitaskStrategy, RunMode, RunStatus } from '../schemas/runs.js'
 import type { ThreadStatus } from '../schemas/threads.js'
 
@@ -326,8 +327,8 @@ export interface ItemQuery {
   app: string
   /** The first labels; [] = all items. */
   prefix: readonly string[]
-  /** The value has all of these keys (schemas/contains.ts itemKeys), or too many keys to tell. */
-  keys?: readonly string[]
+  /** The value has a key in a range of each condition (schemas/item-keys.ts), or too many keys to tell. */
+  conditions?: readonly KeyCondition[]
   /** Items that have expired at this time are left out. */
   now: number
   /** The last row of the page before. */
@@ -555,7 +556,7 @@ export interface Store {
     /** Items at or below the prefix, most recently written first; equal times are ordered by namespace and key. */
     list(query: ItemQuery): Promise<ItemRow[]>
     /** Namespaces at or below the prefix that hold an item, ordered by their labels joined with dots. */
-    namespaces(query: Omit<ItemQuery, 'after' | 'keys'> & { after?: readonly string[] }): Promise<string[][]>
+    namespaces(query: Omit<ItemQuery, 'after' | 'conditions'> & { after?: readonly string[] }): Promise<string[][]>
     /** Items of all applications that have expired at `now`, earliest first. */
     expired(now: number, limit: number): Promise<(ItemKey & { app: string })[]>
   }

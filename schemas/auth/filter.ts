@@ -40,6 +40,18 @@ export function filterKeys(filter: JsonObject): string[] {
   return [...new Set(keys)].filter(key => key !== ANY_KEY)
 }
 
+/** The members that every document has which matches the filter, with the scalars that they equal. */
+export function equalMembers(filter: JsonObject): JsonObject {
+  const members: JsonObject = {}
+  for (const [key, wanted] of Object.entries(filter)) {
+    if (key === '$and') for (const part of wanted as JsonObject[]) Object.assign(members, equalMembers(part))
+    const value = isOperator(wanted) ? wanted.$eq : wanted
+    if (key !== '$and' && key !== '$or' && value !== undefined && (value === null || typeof value !== 'object'))
+      members[key] = value
+  }
+  return members
+}
+
 const MAX_DEPTH = 20
 
 const broken = (why: string) => fail('internal', `The authorization of this application failed: ${why}`)

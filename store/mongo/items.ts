@@ -1,10 +1,11 @@
 /** Items: one document each, whose `path` is the namespace, so that a prefix of labels is a range of texts. */
 import type { Binary, Filter } from 'mongodb'
-import { itemKeys } from '../../schemas/contains.js'
+import { ANY_KEY } from '../../schemas/contains.js'
+import { itemKeys, type KeyCondition } from '../../schemas/item-keys.js'
 import type { ItemKey, ItemRow, ItemVectors, Step, Store } from '../port.js'
 import type { Collections } from './collections.js'
 import { type Doc, exact, fields, key as idOf } from './documents.js'
-import { chunks, type Find, keyed } from './find.js'
+import { chunks, type Find } from './find.js'
 import { insert, NOBODY, patch, remove } from './parts.js'
 
 type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
@@ -126,8 +127,8 @@ export const itemReads = (all: Collections, { one, rows }: Find): Store['items']
     return found
   },
   /** Ids first: sorted documents would count against the memory of a sort with their values. */
-  async list({ app, prefix, now, after, limit, keys = [] }) {
-    const and: Filter<Doc>[] = [unexpired(now), ...keyed('_keys', keys)]
+  async list({ app, prefix, now, after, limit, conditions = [] }) {
+    const and: Filter<Doc>[] = [unexpired(now), ...conditions.map(meets)]
     if (after !== undefined) {
       const { updated_at, namespace, key } = after
       const path = pathOf(namespace)
@@ -177,6 +178,14 @@ const itemOf = ({ path, ...row }: Stored): ItemRow => ({ ...row, namespace: labe
 const bytesOf = (value: Binary | Uint8Array): Uint8Array => (value instanceof Uint8Array ? value : value.value())
 
 const unexpired = (now: number): Filter<Doc> => ({ $or: [{ expires_at: null }, { expires_at: { $gt: now } }] })
+
+/** Has a key in one of the ranges, or too many keys to tell. */
+function meets(condition: KeyCondition): Filter<Doc> {
+  const exact = { _keys: { $in: [ANY_KEY, ...condition.flatMap(({ from, to }) => (from === to ? [from] : []))] } }
+  const ranges = condition.filter(({ from, to }) => from !== to)
+  if (ranges.length === 0) return exact
+  return { $or: [exact, ...ranges.map(({ from, to }) => ({ _keys: { $elemMatch: { $gte: from, $lte: to } } }))] }
+}
 
 /** The condition that a path is at or below the prefix. */
 function below(prefix: readonly string[]): Filter<Doc> {

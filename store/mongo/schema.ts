@@ -23,6 +23,10 @@ const UPGRADES: ((db: Db) => Promise<void>)[] = [
     for (const on of ['assistants', 'items'])
       await db.collection(on).updateMany({ _keys: { $exists: false } }, { $set: { _keys: [ANY_KEY] } })
   },
+  // Keys of items are in the order of their values.
+  async db => {
+    await db.collection('items').updateMany({}, { $set: { _keys: [ANY_KEY] } })
+  },
 ]
 
 const VERSION = UPGRADES.length + 1

@@ -20,10 +20,10 @@ export function columnName<T extends string>(name: T): T {
 export const FEW = 2_000
 
 /** The query for the rows that have the rarest key; null when each key is met by many, or there is none. */
-export function fewest(
+export function fewest<Key>(
   { get }: Ask,
-  keys: readonly string[],
-  queryOf: (key: string) => { sql: string; params: Param[] },
+  keys: readonly Key[],
+  queryOf: (key: Key) => { sql: string; params: Param[] },
 ): { sql: string; params: Param[] } | null {
   let best: { sql: string; params: Param[] } | null = null
   let least = FEW

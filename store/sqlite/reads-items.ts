@@ -1,4 +1,5 @@
 /** The queries of items. A namespace is stored as a path, so that a prefix of labels is a range of the primary key. */
+import type { KeyCondition } from '../../schemas/item-keys.js'
 import type { ItemKey, ItemQuery, ItemRow } from '../port.js'
 import type { Param, Row } from './database.js'
 import { type Ask, FEW, fewest, give, type Read } from './query.js'
@@ -60,14 +61,17 @@ export function itemReads(ask: Ask) {
         return row === undefined ? [] : [give(transfer, row)]
       }),
 
-    'items.list': (_, { app, prefix, now, after, limit, keys = [] }: ItemQuery) => {
+    'items.list': (_, { app, prefix, now, after, limit, conditions = [] }: ItemQuery) => {
       const [range, params] = below(prefix)
-      const few = fewest(ask, keys, key => ({
-        sql: `SELECT path, item FROM item_keys WHERE ${['app = ?', "key IN (?, '*')", ...range].join(' AND ')}`,
-        params: [app, key, ...params],
+      const few = fewest(ask, conditions, ranges => ({
+        sql: [...ranges.map(() => 'key BETWEEN ? AND ?'), "key = '*'"]
+          .map(one => `SELECT path, item FROM item_keys WHERE ${['app = ?', one, ...range].join(' AND ')}`)
+          .join(' UNION ALL '),
+        params: [...ranges.flatMap(({ from, to }) => [app, from, to, ...params]), app, ...params],
       }))
-      const wheres = ['items.app = ?', ...range.map(one => `items.${one}`), LIVES, ...keys.map(() => OF_KEY)]
-      const values: Param[] = [...(few?.params ?? []), app, ...params, now, ...keys]
+      const wheres = ['items.app = ?', ...range.map(one => `items.${one}`), LIVES, ...conditions.map(meets)]
+      const values: Param[] = [...(few?.params ?? []), app, ...params, now]
+      values.push(...conditions.flatMap(ranges => ranges.flatMap(({ from, to }) => [from, to])))
       if (after !== undefined) {
         wheres.push('(items.updated_at, items.path, items.key) < (?, ?, ?)')
         values.push(after.updated_at, pathOf(after.namespace), after.key)
@@ -115,9 +119,9 @@ export function itemOf(row: Row | undefined | null): ItemRow | null {
   return { app, namespace: labelsOfPath(path), key, value, created_at, updated_at, ttl, expires_at }
 }
 
-/** The item has this key, or too many to tell. */
-const OF_KEY =
-  "EXISTS (SELECT 1 FROM item_keys AS own WHERE own.app = items.app AND own.key IN (?, '*') AND own.path = items.path AND own.item = items.key)"
+/** The item has a key in one of the ranges, or too many to tell. Its own list is shorter than any walk of the index. */
+const meets = (ranges: KeyCondition): string =>
+  `EXISTS (SELECT 1 FROM json_each(items.keys) AS own WHERE ${[...ranges.map(() => 'own.value BETWEEN ? AND ?'), "own.value = '*'"].join(' OR ')})`
 const LIVES = '(expires_at IS NULL OR expires_at > ?)'
 
 /** The conditions that a path is at or below the prefix. */

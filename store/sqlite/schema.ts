@@ -219,6 +219,10 @@ const VERSIONS = [
   CREATE INDEX assistants_of_graph_by_updated ON assistants (app, graph_id, updated_at, assistant_id);
   CREATE INDEX assistants_of_graph_by_name ON assistants (app, graph_id, name, assistant_id);
   `,
+  // Keys of items are in the order of their values: those of an earlier version match every filter.
+  `
+  UPDATE items SET keys = '["*"]' WHERE keys IS NOT NULL;
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

@@ -3,7 +3,8 @@
  * whether those with a condition have changed a row. Column names come from the fixed lists of rows.ts, all values
  * are parameters.
  */
-import { itemKeys, keysOf } from '../../schemas/contains.js'
+import { keysOf } from '../../schemas/contains.js'
+import { itemKeys } from '../../schemas/item-keys.js'
 import type { ItemRow, RunWhere, Step, Truncated } from '../port.js'
 import type { Param } from './database.js'
 import { pathOf } from './reads-items.js'

@@ -1,7 +1,8 @@
 /** What every store must do with items (store/port.ts ItemRow). */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
-import { itemKeys } from '../../schemas/contains.js'
+import { itemConditions } from '../../schemas/item-keys.js'
+import type { JsonObject } from '../../schemas/json.js'
 import type { ItemRow, Store } from '../../store/port.js'
 
 const NOW = 1_700_000_000_000
@@ -221,8 +222,8 @@ export function itemConformance(t: Test, store: Store): void {
 
   t.test('items are found by the keys of their value', async t => {
     const { app, put } = maker()
-    const find = async (filter: object, prefix: string[] = []) =>
-      (await store.items.list({ app, prefix, now: NOW, limit: 100, keys: itemKeys(filter) }))
+    const find = async (filter: JsonObject, prefix: string[] = []) =>
+      (await store.items.list({ app, prefix, now: NOW, limit: 100, conditions: itemConditions(filter) }))
         .map(({ key }) => key)
         .sort()
     await put(['a'], 'one', { value: '{"tag":"x","n":1,"deep":{"n":9},"$odd":null}' })
@@ -235,6 +236,14 @@ export function itemConformance(t: Test, store: Store): void {
     t.same(await find({ tag: 'x', n: 2 }, ['a']), ['two'])
     t.same(await find({ $odd: null }, ['a']), ['one'])
     t.same(await find({ n: '1' }, ['a']), [])
+    t.same(await find({ n: { $gt: 1 } }, ['a']), ['one', 'two'], 'a range holds its bound; the filter decides')
+    t.same(await find({ n: { $gt: 1.5 } }, ['a']), ['two'])
+    t.same(await find({ n: { $gte: -1e300, $lt: 1.5 } }), ['many', 'one', 'three'])
+    t.same(await find({ n: { $gt: 2.5, $lt: 9 } }, ['a']), [])
+    t.same(await find({ n: { $in: [2, 3, 'x'] } }, ['a']), ['two'])
+    t.same(await find({ n: { $in: [] } }, ['a']), [])
+    t.same(await find({ tag: { $lte: 'x' } }, ['a']), ['one', 'two'])
+    t.same(await find({ tag: { $gt: 'x', $lt: 'z' } }, ['c']), ['many', 'three'])
     await put(['a'], 'one', { value: '{"tag":"z"}' })
     t.same(await find({ tag: 'x' }, ['a']), ['two'], 'replaced')
     t.same(await find({ tag: 'z' }, ['a']), ['one'])
@@ -260,7 +269,14 @@ export function itemConformance(t: Test, store: Store): void {
       const found: { updated_at: number; key: string }[] = []
       for (;;) {
         const after = found.at(-1) as ItemRow | undefined
-        const query = { app, prefix, now: NOW, limit: 500, keys: itemKeys(filter), ...(after ? { after } : {}) }
+        const query = {
+          app,
+          prefix,
+          now: NOW,
+          limit: 500,
+          conditions: itemConditions(filter),
+          ...(after ? { after } : {}),
+        }
         const page = await store.items.list(query)
         found.push(...page)
         if (page.length < 500) break

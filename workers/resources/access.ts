@@ -4,7 +4,7 @@
  * the call; a call from inside the cluster (crons, webhooks, graph workers) has none and sees its whole application.
  */
 import type { AuthEvent } from '../../schemas/auth/auth.js'
-import { compileFilter, filterKeys, type Matcher } from '../../schemas/auth/filter.js'
+import { compileFilter, equalMembers, filterKeys, type Matcher } from '../../schemas/auth/filter.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
@@ -17,6 +17,8 @@ export interface Access {
   filter: Matcher | null
   /** Keys (schemas/contains.ts) that the metadata of every visible row has: a search can narrow by them. */
   keys: readonly string[]
+  /** The members that every visible document has, with the scalars that they equal. */
+  members: JsonObject
 }
 
 /**
@@ -30,13 +32,13 @@ export function accessOf(head: CallHead, event: AuthEvent): Access {
   const filter = head.filters[event]
   if (filter === undefined) throw fail('internal', `The request was not authorized for ${event}`)
   if (filter === null || Object.keys(filter).length === 0) return wholeApp(app)
-  return { app, filter: compileFilter(filter), keys: filterKeys(filter) }
+  return { app, filter: compileFilter(filter), keys: filterKeys(filter), members: equalMembers(filter) }
 }
 
 const UNCHECKED =
   'The application authenticates its callers, but this edge does not run its "auth": start the edge with --app'
 
-export const wholeApp = (app: string): Access => ({ app, filter: null, keys: NO_KEYS })
+export const wholeApp = (app: string): Access => ({ app, filter: null, keys: NO_KEYS, members: {} })
 
 const NO_KEYS: readonly string[] = []
 

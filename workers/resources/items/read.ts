@@ -1,7 +1,7 @@
 /** Reads of items: one, a search by filter or by meaning, and the namespaces. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { ANY_KEY, itemKeys } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
+import { itemConditions, type KeyCondition } from '../../../schemas/item-keys.js'
 import {
   ANY_LABEL,
   type ItemSearch,
@@ -11,7 +11,7 @@ import {
   type NamespaceSearch,
   namespaceOf,
 } from '../../../schemas/items.js'
-import { isObject, type JsonObject } from '../../../schemas/json.js'
+import type { JsonObject } from '../../../schemas/json.js'
 import type { ItemRow } from '../../../store/port.js'
 import { type Access, seesObject } from '../access.js'
 import type { Deps } from '../context.js'
@@ -56,13 +56,13 @@ export async function searchItems(deps: Deps, access: Access, body: ItemSearch):
   const found: FoundItem[] = []
   let skipped = 0
   let size = 0
-  const keys = keysOf(body.filter, access)
-  const isKeyed = keys.length > 0 || (matches === null && access.filter === null)
+  const conditions = conditionsOf(body.filter, access)
+  const isKeyed = conditions.length > 0 || (matches === null && access.filter === null)
   const page = isKeyed ? Math.min(from + limit, PAGE) : PAGE
   const index = body.query ? await indexOf(deps, app) : null
   const rows =
     index === null
-      ? listed(deps, app, prefix, page, keys)
+      ? listed(deps, app, prefix, page, conditions)
       : similar(deps, app, prefix, await embedQuery(deps, index, body.query!))
   for await (const row of rows) {
     if (matches !== null && !matches(JSON.parse(row.value) as JsonObject)) continue
@@ -76,18 +76,11 @@ export async function searchItems(deps: Deps, access: Access, body: ItemSearch):
   return found
 }
 
-/** The keys that an item must have: of members that must equal a scalar. */
-function keysOf(filter: JsonObject | null | undefined, access: Access): string[] {
-  const equal = Object.entries(filter ?? {}).map(([member, wanted]) => [
-    member,
-    isObject(wanted) && Object.hasOwn(wanted, '$eq') ? wanted.$eq : wanted,
-  ])
-  const own = itemKeys(Object.fromEntries(equal))
-  return [...(own.includes(ANY_KEY) ? [] : own), ...access.keys.filter(key => OF_MEMBER.test(key))]
+/** What an item must have. Authorization may also filter by the namespace and the key, which are no members of the value. */
+function conditionsOf(filter: JsonObject | null | undefined, { members }: Access): KeyCondition[] {
+  const { namespace: _, key: _key, ...own } = members
+  return [...itemConditions(filter ?? {}), ...itemConditions(own)]
 }
-
-/** A member of the value: authorization may also filter by the namespace and the key, which have no keys. */
-const OF_MEMBER = /^\.(?!"namespace"|"key")"(?:[^"\\]|\\.)*"=/
 
 /** All items at or below the prefix, most similar first, then those without vectors. */
 async function* similar(deps: Deps, app: string, prefix: string[], query: Float32Array): AsyncGenerator<FoundItem> {
@@ -106,13 +99,20 @@ async function* listed(
   app: string,
   prefix: string[],
   first: number,
-  keys: readonly string[] = [],
+  conditions: readonly KeyCondition[] = [],
 ): AsyncGenerator<ItemRow> {
   const now = Date.now()
   let limit = first
   let slice = performance.now()
   for (let after: ItemRow | undefined; ; ) {
-    const page = await store.items.list({ app, prefix, now, limit, keys, ...(after === undefined ? {} : { after }) })
+    const page = await store.items.list({
+      app,
+      prefix,
+      now,
+      limit,
+      conditions,
+      ...(after === undefined ? {} : { after }),
+    })
     for (const row of page) {
       if (performance.now() - slice > SLICE_MS) {
         await nextTurn()
