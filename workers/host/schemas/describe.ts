@@ -6,7 +6,8 @@ import type { DrawCall, SchemasCall, SubgraphsCall } from '../../../schemas/host
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import type { Graph } from '../application.js'
 import type { SchemaTools } from '../loading.js'
-import { MESSAGES, type TypeSchemas } from './extract.js'
+import type { TypeSchemas } from './extract.js'
+import { MESSAGES } from './message-schema.js'
 import type { StaticSchemas } from './static-schemas.js'
 
 type Schema = JsonObject | null

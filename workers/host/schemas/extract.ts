@@ -1,11 +1,12 @@
 /**
  * Derives the JSON Schemas of TypeScript graphs from their types, for states that have no runtime types (Annotation).
  * For each graph a file that exists in memory only, beside the file of the graph, names its types; the compiler infers
- * them. Takes seconds: it runs in a thread of its own (extract-thread.ts).
+ * them. Takes seconds: it runs in a thread of its own (extract-thread.ts), the only one that loads the compiler.
  */
 import { basename, dirname, join } from 'node:path'
 import tjs, { type CompilerOptions } from 'typescript-json-schema'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
+import { MESSAGES } from './message-schema.js'
 
 const { ts, buildGenerator } = tjs
 
@@ -30,12 +31,6 @@ const PARTS = ['state', 'input', 'output', 'config'] as const
 /** What the types of a graph say; null: nothing. */
 export type TypeSchemas = { [part in (typeof PARTS)[number]]: JsonObject | null }
 
-/** The schema of a channel of messages. */
-export const MESSAGES: JsonObject = {
-  type: 'array',
-  langgraph_type: 'messages',
-  description: 'A list of chat messages',
-}
 const MARK = 'WeftMessages'
 const MESSAGE = 'WeftMessage'
 
