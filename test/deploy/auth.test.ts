@@ -28,8 +28,16 @@ const guarded = (word: string, ...users: string[]): Files => ({
   'langgraph.json': JSON.stringify({
     graphs: { agent: './graph.mjs:graph', who: './who.mjs:graph' },
     auth: { path: './auth.mjs:auth', cache: { cache_keys: ['authorization', 'x-wish'], ttl_seconds: 60 } },
+    store: { index: { embed: './embed.mjs:embed', dims: 2 } },
   }),
   'auth.mjs': authFile(...users),
+  // The letters a and b of a text.
+  'embed.mjs': `
+export function embed(texts) {
+  if (process.env.TOKEN !== 'of-the-deployment') throw new Error('the variables of the deployment are missing')
+  return texts.map(text => ['a', 'b'].map(letter => text.split(letter).length - 1 + 0.001))
+}
+`,
   'who.mjs': `
 import { Annotation, StateGraph } from '@langchain/langgraph'
 export const graph = new StateGraph(Annotation.Root({ who: Annotation() }))
@@ -125,6 +133,24 @@ t.test('deployments with an auth', async t => {
     t.equal((await send(second, 'carol', `/threads/${thread_id}`)).status, 404)
     t.match(await send(second, 'carol', '/runs/wait', run), { body: { answer: 'other hello' } })
     t.equal((await send(cluster.url, null, '/threads', {})).status, 200)
+  })
+
+  await t.test('items are found by meaning, with the embedder of the deployment', async t => {
+    for (const text of ['xa', 'xb', 'xab']) {
+      const answer = await fetch(`${first}/store/items`, {
+        method: 'PUT',
+        headers: { authorization: 'Bearer alice', 'content-type': 'application/json' },
+        body: JSON.stringify({ namespace: ['texts'], key: text, value: { text, owner: 'alice' } }),
+      })
+      t.equal(answer.status, 204, await answer.text())
+    }
+    const search = async (url: string, user: string | null) => {
+      const { body } = await send(url, user, '/store/items/search', { namespace_prefix: ['texts'], query: 'b' })
+      return (body.items as { key: string }[]).map(({ key }) => key)
+    }
+    t.same(await search(first, 'alice'), ['xb', 'xab', 'xa'])
+    t.same(await search(first, 'bob'), [], 'of another user')
+    t.same(await search(cluster.url, null), [], 'of another application')
   })
 
   await t.test('the routes of a deployment are served, and its code calls its own API', async t => {
