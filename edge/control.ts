@@ -8,36 +8,41 @@ import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
 import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
+import { MANY_REQUESTS, scopesOf } from './guard.js'
 import type { Exchange } from './http/exchange.js'
 import type { Route } from './routes.js'
 
 export const NO_KEY = 'The control plane needs its key in X-Api-Key or as Authorization: Bearer'
-const WRONG_KEY = 'This is not the key of the control plane'
+const WRONG_KEY = 'This is not the key of the control plane, nor a key of this server'
 const MANY_KEYS = 'Too many requests with a wrong key from this address'
 export const CHALLENGE = { 'WWW-Authenticate': 'Bearer' }
 
-/** Answers a request that carries the key; refuses any other. */
+const NO_KEYS_OF_KEYS =
+  'The key of the control plane creates no keys where requests need one; `weft keys create NAME --scope admin` makes a key that does'
+
+/** Answers a request that carries the key of the control plane, or a built-in key with the scope; refuses any other. */
 export async function answerControl(edge: Edge, exchange: Exchange, route: Route, body: Uint8Array): Promise<void> {
   const { received, requestId } = exchange
   const { remoteAddress } = exchange
   if (!(await edge.penalty.admit(remoteAddress))) return exchange.refuse('too_many', MANY_KEYS)
-  if (!(await mayControl(edge, received.key, requestId))) {
+  const key = keyIdOf(received.key) === null ? null : await edge.keys.find(received.key, requestId)
+  if (key === null && !(await edge.controlKey.matches(received.key, requestId))) {
     if (edge.penalty.refused(remoteAddress))
       edge.link.log.warn({ remote_address: remoteAddress, request_id: requestId }, 'many wrong control keys')
     return exchange.refuse('unauthorized', WRONG_KEY, CHALLENGE)
   }
+  if (key !== null) {
+    const [missing] = scopesOf(route).filter(scope => !allows(key.record.scopes, [scope]))
+    if (missing !== undefined) return exchange.refuse('forbidden', `The key has not the scope ${missing}`)
+    const wait = key.take()
+    if (wait > 0) return exchange.refuse('too_many', MANY_REQUESTS, { 'Retry-After': `${wait}` })
+  } else if (route.scope === 'admin' && edge.guard.needsKey) return exchange.refuse('forbidden', NO_KEYS_OF_KEYS)
   if (route.answer !== 'json') throw fail('internal')
   await callThrough(edge, exchange, route, body, {
+    by: key === null ? 'control' : key.record.id,
     origin: originOf(edge.config, received.host),
     if_match: received.ifMatch,
   })
-}
-
-/** The key of the control plane, or a key with the scope `deployments`. */
-async function mayControl(edge: Edge, text: string, request_id: string): Promise<boolean> {
-  const key = keyIdOf(text) === null ? null : await edge.keys.find(text, request_id)
-  if (key !== null) return allows(key.record.scopes, ['deployments']) && key.take() === 0
-  return edge.controlKey.matches(text, request_id)
 }
 
 /** Where clients reach this server: the operator's setting, else the Host that this client used. */

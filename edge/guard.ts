@@ -14,6 +14,8 @@ import type { Key, Keys } from './keys.js'
 import type { Route } from './routes.js'
 
 export interface Guard {
+  /** Whether requests that no `auth` decides about need a built-in key. */
+  readonly needsKey: boolean
   /** The body to carry out, which a handler may have changed; null: the request was refused and answered. */
   admit(exchange: Exchange, route: Route, body: Uint8Array): Uint8Array | null | Promise<Uint8Array | null>
   /** True for a request without the key that it needs, before its body is read: it was answered. */
@@ -43,7 +45,7 @@ interface Options {
 export const NO_KEY = 'This server needs a key in X-Api-Key or as Authorization: Bearer; `weft keys create` makes one'
 const WRONG_KEY = 'This is not a key of this server, or it was revoked or has expired'
 const MANY_KEYS = 'Too many requests with a wrong key from this address'
-const MANY_REQUESTS = 'Too many requests with this key'
+export const MANY_REQUESTS = 'Too many requests with this key'
 const MANY_STREAMS = 'Too many open streams of this key'
 /** The error of a stream whose key is revoked or expires. */
 export const REVOKED = { error: 'Unauthorized', message: 'The key of this stream was revoked or has expired' }
@@ -105,6 +107,7 @@ export function openGuard({ config, check, deployed, keys, penalty }: Options): 
   }
 
   return {
+    needsKey,
     refuses(exchange, { auth }) {
       if (typeof auth === 'string' || !needsKey || exchange.received.key !== '') return false
       // The `auth` of a deployment is known only when a worker was asked.
@@ -163,7 +166,8 @@ function withKey(exchange: Exchange, route: Route, body: Uint8Array, key: Key): 
 
 const needed = new WeakMap<Route, Scope[]>()
 
-function scopesOf(route: Route): Scope[] {
+/** The scopes that a key needs for the route, all of them. */
+export function scopesOf(route: Route): Scope[] {
   let found = needed.get(route)
   if (found === undefined) needed.set(route, (found = scopesFor(route)))
   return found

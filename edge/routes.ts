@@ -39,7 +39,7 @@ export interface Row {
   subject: string
   /**
    * The events of authorization that the route may fire (schemas/auth/values.ts decides by the request), public: it needs
-   * no caller, or control: it needs the key of the control plane.
+   * no caller, or control: it needs the key of the control plane, or a built-in key.
    */
   auth: readonly AuthEvent[] | 'public' | 'control'
   /** The scope that a key needs, where the events do not decide it (schemas/auth/keys.ts). */
@@ -182,6 +182,10 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/v1/projects/:deployment_id/revisions/:revision_id/build_logs', answer: 'json', subject: rpc('deployments', 'build_logs'), auth: 'control' },
   { method: 'POST', path: '/v1/projects/:deployment_id/revisions/:revision_id/deploy_logs', answer: 'json', subject: rpc('deployments', 'deploy_logs'), auth: 'control' },
   { method: 'POST', path: '/v1/projects/:deployment_id/deploy_logs', answer: 'json', subject: rpc('deployments', 'runtime_logs'), auth: 'control' },
+
+  { method: 'POST', path: '/v2/keys', answer: 'json', subject: rpc('keys', 'create'), auth: 'control', scope: 'admin' },
+  { method: 'GET', path: '/v2/keys', answer: 'json', subject: rpc('keys', 'list'), auth: 'control', scope: 'admin' },
+  { method: 'DELETE', path: '/v2/keys/:key_id', answer: 'json', subject: rpc('keys', 'revoke'), auth: 'control', scope: 'admin' },
 
   { method: 'POST', path: '/v2/auth/providers', answer: 'json', subject: rpc('providers', 'create'), auth: 'control' },
   { method: 'GET', path: '/v2/auth/providers', answer: 'json', subject: rpc('providers', 'search'), auth: 'control' },

@@ -23,6 +23,8 @@ export interface CallHead {
   unchecked?: true
   /** The key of the caller, when it limits how many runs are pending or running. */
   key?: { id: string; running_runs: number }
+  /** Control plane: whose key the request has, the id of a key or `control`; rpc.keys: also `command`. */
+  by?: string
   /** The deployment that the client addressed, by the slug of the path or by its id; absent: the built-in application. */
   deployment?: { slug: string } | { id: string }
   /** The application that the call is for, resolved from `deployment` by the worker. Read with `appOf`. */

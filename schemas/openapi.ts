@@ -12,6 +12,7 @@ import type {
   LatestVersion,
   VersionSearch,
 } from './assistants.js'
+import type { KeyCreate, KeyCreated, KeyPage } from './auth/keys.js'
 import type { Cron, CronCount, CronCreate, CronPatch, CronSearch, ThreadCronCreate } from './crons.js'
 import type { Deployment, DeploymentCreate, DeploymentPatch, LogQuery, Revision } from './deployments.js'
 import type { Item, ItemPut, ItemRef, ItemSearch, NamespaceSearch } from './items.js'
@@ -75,6 +76,9 @@ interface Bodies {
   LogQuery: LogQuery
   Revision: Revision
   Revisions: { resources: Revision[]; offset: number }
+  KeyCreate: KeyCreate
+  KeyCreated: KeyCreated
+  Keys: KeyPage
   Item: Item | null
   Items: { items: Item[] }
   ItemPut: ItemPut

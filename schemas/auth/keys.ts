@@ -1,5 +1,5 @@
 /**
- * Built-in keys: for servers whose application brings no authentication. A key is `weft_<id>_<secret>`; the store has its
+ * Built-in keys: for what no authentication of an application guards. A key is `weft_<id>_<secret>`; the store has its
  * SHA-256 only.
  */
 import typia, { type tags } from 'typia'
@@ -26,9 +26,9 @@ export interface KeyLimits {
 export interface KeyCreate {
   name: string & tags.MinLength<1> & tags.MaxLength<200>
   scopes: Scope[] & tags.MinItems<1>
-  /** ISO 8601; null: it does not expire. */
-  expires_at: (string & tags.Format<'date-time'>) | null
-  limits: KeyLimits
+  /** ISO 8601; null or absent: it does not expire. */
+  expires_at?: (string & tags.Format<'date-time'>) | null
+  limits?: Partial<KeyLimits>
 }
 
 /** A key as operators see it. Times are ISO 8601; `last_used_at` is exact to a minute. */
@@ -40,6 +40,20 @@ export interface KeyInfo {
   created_at: string
   expires_at: string | null
   last_used_at: string | null
+  /** The id of a key; `control`: the key of the control plane; `command`: the command `weft keys`. */
+  created_by: string
+}
+
+/** The answer of a creation. */
+export interface KeyCreated extends KeyInfo {
+  /** The key itself: it is shown once and not stored. */
+  key: string
+}
+
+export interface KeyPage {
+  resources: KeyInfo[]
+  /** Where the next page begins. */
+  offset: number
 }
 
 /** A key as edges get it, to verify secrets against. */
@@ -83,8 +97,8 @@ export function scopesFor({
   scope?: Scope
 }): Scope[] {
   if (auth === 'public') return []
-  if (auth === 'control') return ['deployments']
   if (scope !== undefined) return [scope]
+  if (auth === 'control') return ['deployments']
   return [...new Set(auth.map(scopeOf))]
 }
 

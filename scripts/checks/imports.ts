@@ -35,7 +35,7 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
 /** The floors of a folder, ground first: a file or subfolder imports from lower floors only. Each must have a floor. */
 const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
   'workers/resources/': [
-    ['apps.ts', 'descriptions.ts'],
+    ['apps.ts', 'descriptions.ts', 'query.ts'],
     ['access.ts'],
     ['rows/'],
     ['keys/', 'vectors/', 'announcements.ts', 'workspace.ts', 'store-identity.ts'],

@@ -3,7 +3,15 @@ import { parseArgs } from 'node:util'
 import { openCaller } from '../../bus/call.js'
 import { openLink, tlsFilesOf } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
-import { type KeyCreate, type KeyInfo, SCOPES, type Scope } from '../../schemas/auth/keys.js'
+import {
+  type KeyCreate,
+  type KeyCreated,
+  type KeyInfo,
+  type KeyPage,
+  SCOPES,
+  type Scope,
+} from '../../schemas/auth/keys.js'
+import type { CallHead } from '../../schemas/calls.js'
 import { readConfig } from '../../schemas/config.js'
 import { WeftError } from '../../schemas/errors.js'
 import { rpc } from '../../schemas/subjects.js'
@@ -20,7 +28,7 @@ const OPTIONS = {
 } as const
 
 type Values = ReturnType<typeof parse>['values']
-type Call = (verb: string, body: object) => Promise<unknown>
+type Call = (verb: string, head?: Partial<CallHead>, body?: object) => Promise<unknown>
 
 /** Carries out one command. Throws a UserError with one sentence. */
 export async function keys(args: string[]): Promise<void> {
@@ -37,9 +45,9 @@ export async function keys(args: string[]): Promise<void> {
     )
   const wanted = verb === 'create' ? creation(argument!, values) : null
   await withCalls(values.data, async call => {
-    if (wanted !== null) return show(await call('create', wanted))
-    if (verb === 'list') return list((await call('list', {})) as KeyInfo[])
-    await call('revoke', { id: argument })
+    if (wanted !== null) return show((await call('create', {}, wanted)) as KeyCreated)
+    if (verb === 'list') return list(await readAll(call))
+    await call('revoke', { params: { key_id: argument! } })
     process.stdout.write(
       `revoked ${argument}: it opens nothing from now on, and its open streams end within a minute\n`,
     )
@@ -100,10 +108,11 @@ async function withCalls(data: string | undefined, work: (call: Call) => Promise
   const link = await openLink({ url, role: 'resources', log, tls: tlsFilesOf(config) })
   const caller = openCaller(link)
   try {
-    await work(async (verb, body) => {
-      const bytes = Buffer.from(JSON.stringify(body))
-      const answer = await caller.ask(rpc('keys', verb), { request_id: `keys-${verb}` }, bytes)
-      return JSON.parse(Buffer.from(answer.body).toString())
+    await work(async (verb, head, body) => {
+      const bytes = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
+      const whole = { ...head, request_id: `keys-${verb}`, by: 'command' }
+      const answer = await caller.ask(rpc('keys', verb), whole, bytes)
+      return answer.body.length === 0 ? null : JSON.parse(Buffer.from(answer.body).toString())
     })
   } catch (error) {
     if (error instanceof WeftError) throw new UserError(error.message, 1)
@@ -114,8 +123,20 @@ async function withCalls(data: string | undefined, work: (call: Call) => Promise
   }
 }
 
-function show(made: unknown): void {
-  const { key, id, expires_at } = made as KeyInfo & { key: string }
+const PAGE = 100
+
+/** Every key, oldest first. */
+async function readAll(call: Call): Promise<KeyInfo[]> {
+  const all: KeyInfo[] = []
+  for (let offset = 0; ; ) {
+    const page = (await call('list', { query: `limit=${PAGE}&offset=${offset}` })) as KeyPage
+    all.push(...page.resources)
+    if (page.resources.length < PAGE) return all.reverse()
+    offset = page.offset
+  }
+}
+
+function show({ key, id, expires_at }: KeyCreated): void {
   const note = process.env.WEFT_REQUIRE_KEYS
     ? ''
     : '\nThe server asks for keys only when it is started with WEFT_REQUIRE_KEYS=1.'

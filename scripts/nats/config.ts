@@ -39,7 +39,7 @@ export const RIGHTS: { [role in Role]: Rights } = {
       '$JS.API.DIRECT.GET.EVENTS',
       '_INBOX_resources.>',
     ],
-    never: [...DEPLOYER, ...calls('assistants', 'register', 'retire'), ...calls('keys', 'create', 'list', 'revoke')],
+    never: [...DEPLOYER, ...calls('assistants', 'register', 'retire')],
     subscribe: ['_INBOX_edge.>', 'tunnel.edge.>', 'live.*', 'end.*', 'event.>'],
   },
   resources: {

@@ -3,7 +3,7 @@ import { decodeFields } from '../../bus/decode.js'
 import { validateDeploymentCreate } from '../../schemas/deployments.js'
 import { InvalidFields } from '../../schemas/errors.js'
 import { problemsOf, readable } from '../../schemas/problems.js'
-import { openQuery, pathIds } from '../../workers/resources/deployments/query.js'
+import { openQuery, pathIds } from '../../workers/resources/query.js'
 
 t.test('types in words', async t => {
   const rows: [string, string][] = [

@@ -47,7 +47,7 @@ t.test('the command refuses what it cannot carry out in one sentence', async t =
     [['create', 'x', '--scope', 'run', '--expires', 'soon'], /--expires must be as 12h, 30d or 2030-01-01/],
     [['create', 'x', '--scope', 'run', '--expires', '2001-01-01'], /expected a time in the future/],
     [['create', 'x', '--scope', 'run', '--running-runs', '0'], /--running-runs must be a number above 0/],
-    [['revoke', '0123456789abcdef'], /There is no key 0123456789abcdef/],
+    [['revoke', '0123456789abcdef'], /Key ID 0123456789abcdef not found/],
     [['revoke'], /expected `weft keys create <name>`/],
     [['frobnicate', 'x'], /expected `weft keys create <name>`/],
   ] as const)
@@ -87,7 +87,7 @@ t.test('only a key opens the server, and only for its scopes', async t => {
   t.equal((await send('POST', '/assistants/search', {}, bearer)).status, 200)
   t.match(await by(key, 'POST', '/threads', {}), { status: 403, body: { detail: 'The key has not the scope run' } })
   t.match(await by(key, 'PUT', '/store/items', {}), { status: 403, body: { detail: /scope write/ } })
-  t.match(await by(key, 'GET', '/v2/deployments'), { status: 401 })
+  t.match(await by(key, 'GET', '/v2/deployments'), { status: 403, body: { detail: /not the scope deployments/ } })
   t.equal((await by(CONTROL, 'GET', '/v2/deployments')).status, 200)
   const deployer = await create('deployer', '--scope', 'deployments')
   t.equal((await by(deployer.key, 'GET', '/v2/deployments')).status, 200)
@@ -149,6 +149,64 @@ t.test('limits of a key', async t => {
   let status = 429
   while (status === 429) ({ status } = await by(busy.key, 'POST', '/runs/wait', { assistant_id: 'echo', input: {} }))
   t.equal(status, 200, 'ended runs do not count')
+})
+
+t.test('keys are created, listed and revoked over HTTP, by a key with the scope admin', async t => {
+  const admin = await create('admin', '--scope', 'admin', '--running-runs', '9')
+  const given = { name: 'over HTTP', scopes: ['read'], limits: { running_runs: 9 }, unknown: 1 }
+  const made = await by(admin.key, 'POST', '/v2/keys', given)
+  t.match(made, {
+    status: 201,
+    body: { name: 'over HTTP', scopes: ['read'], created_by: admin.id, expires_at: null, last_used_at: null },
+  })
+  t.equal(made.headers.get('cache-control'), 'no-store')
+  const { id, key } = made.body as { id: string; key: string }
+  t.equal((await by(key, 'POST', '/threads/search', {})).status, 200, 'it works')
+
+  const listed = (await by(admin.key, 'GET', '/v2/keys?limit=2')).body as {
+    resources: { id: string }[]
+    offset: number
+  }
+  t.match(listed, { resources: [{ id, limits: { running_runs: 9, open_streams: null } }, { id: admin.id }], offset: 2 })
+  for (const secret of [key, admin.key]) t.notOk(JSON.stringify(listed).includes(secret.slice(-43)))
+  t.notMatch(listed, { resources: [{ sha256: /./ }] })
+  const newest = (await weft('list')).stdout.trim().split('\n').at(-1)!
+  t.match(newest, new RegExp(`^${id}  over HTTP`), 'the command shows it, too')
+
+  for (const [scope, status] of [
+    ['deployments', 403],
+    ['write', 403],
+  ] as const) {
+    const other = await create(scope, '--scope', scope)
+    for (const [method, path, body] of [
+      ['GET', '/v2/keys'],
+      ['POST', '/v2/keys', given],
+      ['DELETE', `/v2/keys/${id}`],
+    ] as const)
+      t.match(await by(other.key, method, path, body), { status, body: { detail: 'The key has not the scope admin' } })
+  }
+  t.match(await by(CONTROL, 'POST', '/v2/keys', given), { status: 403, body: { detail: /weft keys create/ } })
+  t.equal((await send('GET', '/v2/keys')).status, 401)
+  t.match(await by(admin.key, 'POST', '/v2/keys', { ...given, limits: {} }), {
+    status: 403,
+    body: { detail: 'limits.running_runs: expected at most that of the creating key, 9' },
+  })
+  t.match(await by(admin.key, 'POST', '/v2/keys', { ...given, scopes: ['all'] }), {
+    status: 422,
+    body: { detail: [{ loc: ['body', 'scopes', 0] }] },
+  })
+  const past = { ...given, expires_at: '2001-01-01T00:00:00Z' }
+  t.match(await by(admin.key, 'POST', '/v2/keys', past), { status: 422, body: { detail: /time in the future/ } })
+  t.equal((await by(admin.key, 'GET', '/deployments/built-in/v2/keys')).status, 404, 'a deployment has none')
+
+  t.equal((await by(admin.key, 'DELETE', `/v2/keys/${id}`)).status, 204)
+  t.equal((await by(key, 'POST', '/threads/search', {})).status, 401)
+  t.match(await by(admin.key, 'DELETE', `/v2/keys/${id}`), { status: 404, body: { detail: `Key ID ${id} not found.` } })
+  const slow = await create('slow', '--scope', 'admin', '--requests-per-second', '0.1')
+  t.equal((await by(slow.key, 'GET', '/v2/keys')).status, 200)
+  const second = await by(slow.key, 'GET', '/v2/keys')
+  t.equal(second.status, 429)
+  t.ok(Number(second.headers.get('retry-after')) > 1)
 })
 
 t.test('a revoked key opens nothing, and its streams end with a reason', async t => {

@@ -4,8 +4,8 @@ import type { LogStage } from '../../../schemas/deploy-calls.js'
 import { type LogQuery, validateLogQuery } from '../../../schemas/deployments.js'
 import { InvalidFields } from '../../../schemas/errors.js'
 import type { Deps } from '../context.js'
+import { openQuery, pathIds } from '../query.js'
 import { type FoundLine, LEVELS, type LogFilter, readLines } from './logs.js'
-import { openQuery, pathIds } from './query.js'
 import { deploymentOf, revisionOf } from './row.js'
 
 const DEFAULT_LIMIT = 100

@@ -7,8 +7,8 @@ import {
 } from '../../../schemas/deployments.js'
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import type { RecordRow, Store } from '../../../store/port.js'
-import { each } from '../rows/record.js'
-import { openQuery, type Page } from './query.js'
+import { openQuery, type Page } from '../query.js'
+import { each, readPage } from '../rows/record.js'
 import { type DeploymentBody, isUncommitted, type Parsed, parseRow, type RevisionBody, statusOf } from './row.js'
 
 interface Filter extends Page {
@@ -81,18 +81,6 @@ export async function searchRevisions(store: Store, deployment: Parsed<Deploymen
   const matchesQuery = (row: RecordRow) =>
     !isUncommitted(row, body) && (statuses === null || statuses.includes(statusOf(parseRow<RevisionBody>(row), body)))
   return readPage(each(store, { kind: 'revision', parent: deployment.id }), matchesQuery, wanted)
-}
-
-/** Skips `offset` matching rows and takes `limit`; the answered `offset` is the start of the next page. */
-async function readPage(rows: AsyncIterable<RecordRow>, matches: (row: RecordRow) => boolean, { limit, offset }: Page) {
-  const found: RecordRow[] = []
-  let skipped = 0
-  for await (const row of rows) {
-    if (!matches(row)) continue
-    if (skipped < offset) skipped++
-    else if (found.push(row) === limit) break
-  }
-  return { rows: found, offset: offset + found.length }
 }
 
 async function* getByIds(store: Store, ids: readonly string[]): AsyncIterable<RecordRow> {

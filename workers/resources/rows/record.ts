@@ -29,6 +29,22 @@ export async function* each(store: Store, query: Omit<RecordQuery, 'limit' | 'af
   for await (const rows of pages(read, PAGE)) yield* rows
 }
 
+/** Skips `offset` matching rows and takes `limit`; the answered `offset` is the start of the next page. */
+export async function readPage(
+  rows: AsyncIterable<RecordRow>,
+  matches: (row: RecordRow) => boolean,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<{ rows: RecordRow[]; offset: number }> {
+  const found: RecordRow[] = []
+  let skipped = 0
+  for await (const row of rows) {
+    if (!matches(row)) continue
+    if (skipped < offset) skipped++
+    else if (found.push(row) === limit) break
+  }
+  return { rows: found, offset: offset + found.length }
+}
+
 /**
  * The setting of this id. The first worker on the store makes it; workers that start at the same time all get the value
  * that was inserted first. `mine`: it is the value that this call made.

@@ -1,6 +1,6 @@
 /** Query parameters of the control plane; every mistake is a problem of its parameter (API: control-plane 2.2, 6.2). */
-import { InvalidFields, type Problem } from '../../../schemas/errors.js'
-import { isUuid } from '../../../schemas/ids.js'
+import { InvalidFields, type Problem } from '../../schemas/errors.js'
+import { isUuid } from '../../schemas/ids.js'
 
 const MAX_IDS = 100
 const MAX_TEXT = 1_024
