@@ -155,6 +155,8 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/runs/wait', answer: 'create', subject: create, auth: RUN, mode: 'wait' },
   { method: 'GET', path: '/runs/:run_id/stream', answer: 'join-stream', subject: join, auth: ['threads:read'] },
   { method: 'GET', path: '/runs/:run_id/join', answer: 'join-wait', subject: join, auth: ['threads:read'] },
+  { method: 'GET', path: '/runs/:run_id/webhook', answer: 'json', subject: rpc('runs', 'webhook'), auth: ['threads:read'] },
+  { method: 'POST', path: '/runs/:run_id/webhook/repeat', answer: 'json', subject: rpc('runs', 'repeat_webhook'), auth: ['threads:update'], scope: 'run' },
 
   { method: 'POST', path: '/threads/:thread_id/runs', answer: 'create', subject: create, auth: RUN, mode: 'background' },
   { method: 'GET', path: '/threads/:thread_id/runs', answer: 'json', subject: rpc('runs', 'list'), auth: ['threads:read'] },
@@ -165,6 +167,8 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/threads/:thread_id/runs/:run_id/stream', answer: 'join-stream', subject: join, auth: ['threads:read'] },
   { method: 'GET', path: '/threads/:thread_id/runs/:run_id/join', answer: 'join-wait', subject: join, auth: ['threads:read'] },
   { method: 'POST', path: '/threads/:thread_id/runs/:run_id/cancel', answer: 'cancel', subject: rpc('runs', 'cancel'), auth: ['threads:update'], scope: 'run' },
+  { method: 'GET', path: '/threads/:thread_id/runs/:run_id/webhook', answer: 'json', subject: rpc('runs', 'webhook'), auth: ['threads:read'] },
+  { method: 'POST', path: '/threads/:thread_id/runs/:run_id/webhook/repeat', answer: 'json', subject: rpc('runs', 'repeat_webhook'), auth: ['threads:update'], scope: 'run' },
 
   { method: 'POST', path: '/v2/deployments', answer: 'json', subject: rpc('deployments', 'create'), auth: 'control' },
   { method: 'GET', path: '/v2/deployments', answer: 'json', subject: rpc('deployments', 'search'), auth: 'control' },

@@ -34,6 +34,7 @@ import type {
   ThreadState,
 } from './threads.js'
 import type { Truncate } from './truncate.js'
+import type { WebhookDeliveries } from './webhooks.js'
 
 /** Every body of a request or an answer that a route names. */
 interface Bodies {
@@ -112,6 +113,7 @@ interface Bodies {
   ThreadState: ThreadState
   ThreadStates: ThreadState[]
   Truncate: Truncate
+  WebhookDeliveries: WebhookDeliveries
 }
 export type BodyName = keyof Bodies
 

@@ -78,3 +78,32 @@ export function webhookFault(text: string, rules: WebhookUrlRules): string | nul
 /** `*.x.com` matches subdomains of x.com, not x.com. */
 const isWithin = (host: string, domain: string): boolean =>
   domain.startsWith('*.') ? host.endsWith(domain.slice(1)) : host === domain
+
+/** One attempt of a delivery. Times are ISO 8601. */
+export interface WebhookAttempt {
+  /** From 1; a repeat counts on. */
+  attempt: number & tags.Type<'uint32'>
+  started_at: string
+  /** Null: it is under way. */
+  ended_at: string | null
+  /** HTTP status of the receiver; null: it did not answer. */
+  status: number | null
+  /** Why there is no answer. */
+  error: string | null
+}
+
+/** Answer of `/threads/{id}/runs/{id}/webhook`: the deliveries of the webhook of a run. */
+export interface WebhookDeliveries {
+  run_id: string
+  thread_id: string
+  /** Scheme, host and port; of a route of the application its path. Never the query, nor the path on another host. */
+  url: string
+  /**
+   * pending: the run has not ended. scheduled: an attempt follows at `next_attempt_at`. sending: an attempt is under way.
+   * given_up: no attempt follows. unknown: an earlier version of Weft, which kept no attempts, has ended the delivery.
+   */
+  state: 'pending' | 'scheduled' | 'sending' | 'delivered' | 'given_up' | 'unknown'
+  next_attempt_at: string | null
+  /** The latest 20, oldest first. */
+  attempts: WebhookAttempt[]
+}

@@ -205,6 +205,9 @@ export interface RunRow {
 /** A run without its payload. */
 export type RunSummary = Omit<RunRow, 'kwargs' | 'result' | 'auth_user' | 'traceparent'>
 
+/** The deliveries of a webhook; `webhook_log` is null until something is kept. */
+export type WebhookLog = Pick<RunRow, 'webhook_due_at'> & { webhook_log: string | null }
+
 /** A running run as its heartbeats change it. */
 export type RunningRun = Pick<RunRow, 'run_id' | 'attempt' | 'heartbeats'>
 
@@ -226,7 +229,8 @@ export interface RunWhere {
   token?: string
   heartbeats?: number
   due_at?: number
-  webhook_due_at?: number
+  /** Null: nothing is to be delivered. */
+  webhook_due_at?: number | null
   /** Null: no client has joined. */
   joined_at?: number | null
 }
@@ -373,7 +377,10 @@ export type Step =
       step: 'runs.patch'
       run_id: string
       where: RunWhere
-      set: Partial<Omit<RunRow, 'app' | 'run_id' | 'thread_id' | 'created_at'>>
+      set: Partial<Omit<RunRow, 'app' | 'run_id' | 'thread_id' | 'created_at'>> & {
+        /** What is kept of the deliveries of its webhook, JSON text; removed with the run. */
+        webhook_log?: string
+      }
       /** Never fails: a row that does not match stays unchanged. */
       optional?: true
     }
@@ -485,6 +492,8 @@ export interface Store {
   runs: {
     get(run_id: string): Promise<RunRow | null>
     summary(run_ids: readonly string[]): Promise<RunSummary[]>
+    /** What is kept of the deliveries of a run, in one read; null: no such run. */
+    webhookLog(run_id: string): Promise<WebhookLog | null>
     /**
      * Runs that are accepting, running, or pending without an alarm (`due_at` 0), oldest first: those that the sweeper
      * checks.

@@ -17,6 +17,7 @@ import type {
   ThreadCursor,
   ThreadRow,
   Tuple,
+  WebhookLog,
 } from './port.js'
 import type { Param, Row } from './sqlite/database.js'
 import type { ReaderData } from './sqlite/reader.js'
@@ -102,6 +103,8 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
     runs: {
       get: async id => decode([...RUN, ...PAYLOAD], await reader.call<Row>(['runs.get', id])),
       summary: async ids => summaries(await reader.call(['runs.summary', ids])),
+      webhookLog: async id =>
+        decode<WebhookLog>(['webhook_due_at', 'webhook_log'], await reader.call<Row>(['runs.webhookLog', id])),
       unsettled: async (limit, after) => summaries(await reader.call(['runs.unsettled', limit, after])),
       counts: async () => {
         const [open, running] = await scan<[number, number]>('runs.counts')

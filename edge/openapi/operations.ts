@@ -120,6 +120,8 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'POST /runs/wait': { summary: 'Create a run without a thread and wait for its result', body: 'RunCreate', answer: 'Any' },
   'GET /runs/:run_id/stream': { summary: 'Join the stream of a run', answer: STREAM, query: ['stream_mode', 'cancel_on_disconnect', 'last_event_id'] },
   'GET /runs/:run_id/join': { summary: 'Wait for the result of a run', answer: 'Any', query: ['cancel_on_disconnect'] },
+  'GET /runs/:run_id/webhook': { summary: 'List the deliveries of the webhook of a run', answer: 'WebhookDeliveries' },
+  'POST /runs/:run_id/webhook/repeat': { summary: 'Deliver the webhook of a run again', answer: 'WebhookDeliveries', status: 202 },
   'POST /threads/:thread_id/runs': { summary: 'Create a run', body: 'RunCreate', answer: 'Run' },
   'GET /threads/:thread_id/runs': { summary: 'List runs', answer: 'RunsFound', query: [...PAGE, 'status', 'select', 'metadata'] },
   'POST /threads/:thread_id/runs/stream': { summary: 'Create a run and stream it', body: 'RunCreate', answer: STREAM },
@@ -129,6 +131,8 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'GET /threads/:thread_id/runs/:run_id/stream': { summary: 'Join the stream of a run', answer: STREAM, query: ['stream_mode', 'cancel_on_disconnect', 'last_event_id'] },
   'GET /threads/:thread_id/runs/:run_id/join': { summary: 'Wait for the result of a run', answer: 'Any', query: ['cancel_on_disconnect'] },
   'POST /threads/:thread_id/runs/:run_id/cancel': { summary: 'Cancel a run', answer: null, also: 202, query: ['wait', 'action'] },
+  'GET /threads/:thread_id/runs/:run_id/webhook': { summary: 'List the deliveries of the webhook of a run', answer: 'WebhookDeliveries' },
+  'POST /threads/:thread_id/runs/:run_id/webhook/repeat': { summary: 'Deliver the webhook of a run again', answer: 'WebhookDeliveries', status: 202 },
 
   'POST /v2/deployments': { summary: 'Create a deployment', body: 'DeploymentCreate', answer: 'Deployment', status: 201 },
   'GET /v2/deployments': { summary: 'List deployments', answer: 'Deployments', query: PAGE },

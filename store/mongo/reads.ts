@@ -1,6 +1,6 @@
 /** The queries; each one uses `_id` or an index of collections.ts. */
 import type { Filter, FindOptions } from 'mongodb'
-import type { RecordQuery, RecordRow, RunCursor, RunRow, RunSummary, Store } from '../port.js'
+import type { RecordQuery, RecordRow, RunCursor, RunRow, RunSummary, Store, WebhookLog } from '../port.js'
 import type { Collections } from './collections.js'
 import { type Doc, key, plain } from './documents.js'
 import { beyond, type Find, finder, keyed } from './find.js'
@@ -51,8 +51,12 @@ function runReads(all: Collections, { one, rows }: Find): Store['runs'] {
     rows<RunSummary>('runs', filter, { ...options, ...SUMMARY })
   const due = (column: string, until: number) => ({ [column]: { $gt: 0, $lte: until } })
   return {
-    get: run_id => one<RunRow>('runs', run_id),
+    get: run_id => one<RunRow>('runs', run_id, { projection: { webhook_log: 0 } }),
     summary: async run_ids => (run_ids.length === 0 ? [] : summaries({ _id: { $in: [...run_ids] } })),
+    async webhookLog(run_id) {
+      const found = await one<WebhookLog>('runs', run_id, { projection: { webhook_due_at: 1, webhook_log: 1 } })
+      return found && { ...found, webhook_log: found.webhook_log ?? null }
+    },
     unsettled: (limit, after) =>
       summaries(
         {
@@ -122,7 +126,15 @@ const recordReads = ({ one, rows }: Find): Store['records'] => {
 
 /** A run without its payload. */
 const SUMMARY: FindOptions = {
-  projection: { kwargs: 0, result: 0, auth_user: 0, traceparent: 0, '_parts.kwargs': 0, '_parts.result': 0 },
+  projection: {
+    kwargs: 0,
+    result: 0,
+    auth_user: 0,
+    traceparent: 0,
+    webhook_log: 0,
+    '_parts.kwargs': 0,
+    '_parts.result': 0,
+  },
 }
 const OLDEST = { created_at: 1, _id: 1 } as const
 const NEWEST = { created_at: -1, _id: -1 } as const

@@ -103,6 +103,8 @@ export function reads(db: Database) {
     'runs.summary': (_, ids: readonly string[]) =>
       ids.map(id => get(`SELECT ${RUN} FROM runs WHERE run_id = ?`, [id])).filter(row => row !== undefined),
 
+    'runs.webhookLog': (_, id: string) => get('SELECT webhook_due_at, webhook_log FROM runs WHERE run_id = ?', [id]),
+
     'runs.unsettled': (_, limit: number, after?: RunCursor) =>
       all(
         `SELECT ${RUN} FROM runs WHERE status IN ('accepting', 'pending', 'running')

@@ -223,6 +223,10 @@ const VERSIONS = [
   `
   UPDATE items SET keys = '["*"]' WHERE keys IS NOT NULL;
   `,
+  // The last column, and none of a summary: the other reads of a run do not read it.
+  `
+  ALTER TABLE runs ADD COLUMN webhook_log TEXT;
+  `,
 ]
 
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */

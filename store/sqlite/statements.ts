@@ -210,7 +210,10 @@ function runWhere(run_id: string, { status, ...equal }: RunWhere): { wheres: str
 
 const ASSISTANT_PATCHED = ASSISTANT.filter(column => !['app', 'assistant_id', 'created_at'].includes(column))
 const THREAD_PATCHED = THREAD.filter(column => !['app', 'thread_id', 'rev', 'created_at'].includes(column))
-const RUN_PATCHED = RUN.filter(column => !['app', 'run_id', 'thread_id', 'created_at'].includes(column))
+const RUN_PATCHED = [
+  ...RUN.filter(column => !['app', 'run_id', 'thread_id', 'created_at'].includes(column)),
+  'webhook_log',
+]
 
 const RECORD_PATCHED = RECORD.filter(column => !['kind', 'app', 'id', 'rev', 'created_at'].includes(column))
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
+import type { WebhookDeliveries } from '../../schemas/webhooks.js'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { until } from '../helpers/until.js'
@@ -85,6 +86,39 @@ t.test('webhooks: one signed call after the end of a run, repeated after a failu
   await client.runs.wait(thread_id, 'echo', { input: {}, webhook: `http://${host}/flaky` })
   const [first, second] = await called('/flaky', 2)
   t.equal(first!.headers['webhook-id'], second!.headers['webhook-id'], 'the same id each time')
+
+  const ask = async (path: string, method = 'GET') => {
+    const answer = await fetch(`${cluster.url}${path}`, { method })
+    return { status: answer.status, body: (await answer.json()) as WebhookDeliveries & { detail: string } }
+  }
+  const run_id = String(first!.headers['webhook-id'])
+  const path = `/threads/${thread_id}/runs/${run_id}/webhook`
+  await until(async () => (await ask(path)).body.state === 'delivered')
+  const listed = await ask(path)
+  t.same(await ask(`/runs/${run_id}/webhook`), listed)
+  const attempts = [
+    { attempt: 1, status: 500 },
+    { attempt: 2, status: 204 },
+  ]
+  t.match(listed, { status: 200, body: { run_id, thread_id, url: `http://${host}`, next_attempt_at: null, attempts } })
+  const repeated = await ask(`${path}/repeat`, 'POST')
+  t.match(repeated, { status: 202, body: { run_id, attempts } })
+  const [, , third] = await called('/flaky', 3)
+  t.equal(third!.headers['webhook-id'], run_id)
+  await until(async () => (await ask(path)).body.attempts.at(-1)?.attempt === 3)
+  const bare = await client.runs.create(thread_id, 'echo', { input: {} })
+  await client.runs.join(thread_id, bare.run_id)
+  const open = await client.runs.create(thread_id, 'echo', { input: {}, afterSeconds: 600, webhook: `http://${host}/` })
+  for (const [refused, status, says] of [
+    [bare, 404, /^The run has no webhook$/],
+    [open, 409, /^The run has not ended/],
+  ] as const)
+    t.match(await ask(`/threads/${thread_id}/runs/${refused.run_id}/webhook/repeat`, 'POST'), {
+      status,
+      body: { detail: says },
+    })
+  t.match(await ask(`/runs/${open.run_id}/webhook`), { status: 200, body: { state: 'pending', attempts: [] } })
+  await client.runs.cancel(thread_id, open.run_id, true, 'rollback')
 
   const busy = await client.threads.create()
   await client.runs.create(busy.thread_id, 'slow', { input: { ms: 20_000 } })

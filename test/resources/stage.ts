@@ -13,6 +13,7 @@ import { openTunnels } from '../../bus/tunnel.js'
 import type { WakeUp } from '../../schemas/calls.js'
 import { type Config, readConfig } from '../../schemas/config.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
+import { openMongo } from '../../store/mongo.js'
 import type { Step, Store } from '../../store/port.js'
 import { openSqlite } from '../../store/sqlite.js'
 import { parseAllowed } from '../../workers/outbound.js'
@@ -28,6 +29,7 @@ import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { openHolders } from '../../workers/resources/runs/holders.js'
 import { newDeliveries } from '../../workers/resources/runs/webhooks.js'
 import { openRankings } from '../../workers/resources/vectors/ranking.js'
+import { storeOf } from '../helpers/mongo.js'
 import { startNats } from '../helpers/nats.js'
 import { assistant } from '../store/conformance-rows.js'
 
@@ -53,7 +55,8 @@ export async function stage(
   const nats = await startNats()
   const data = mkdtempSync(join(tmpdir(), 'weft-stage-'))
   const config = readConfig({}, { data, max_file_store: 1024 ** 3, ...settings })
-  const store = await openSqlite({ folder: data })
+  const { mongodb_url } = await storeOf(data)
+  const store = mongodb_url === '' ? await openSqlite({ folder: data }) : await openMongo({ url: mongodb_url })
   const undo: (() => Promise<void> | void)[] = []
   const open = async (): Promise<Deps> => {
     const link = await openLink({ url: nats.url('resources'), role: 'resources', log })

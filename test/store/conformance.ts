@@ -879,6 +879,30 @@ export function conformance(
       t.match(await store.runs.get(early), { webhook: 'https://example.com/', webhook_tries: 1 })
     })
 
+    t.test('what is kept of the deliveries of a run is set with its due time, and read with it alone', async t => {
+      const { thread_id } = await newThread()
+      const row = await newRun(thread_id, { status: 'success', webhook: 'https://example.com/', webhook_due_at: 1_000 })
+      const { run_id } = row
+      t.equal(await store.runs.webhookLog('absent'), null)
+      t.same(await store.runs.webhookLog(run_id), { webhook_due_at: 1_000, webhook_log: null })
+      const patch = (due: number | null, set: Extract<Step, { step: 'runs.patch' }>['set']): Step => ({
+        step: 'runs.patch',
+        run_id,
+        where: { webhook_due_at: due },
+        set,
+      })
+      const webhook_log = JSON.stringify([{ error: '\ud800 $set \0' }])
+      await done(patch(1_000, { webhook_due_at: null, webhook_log }))
+      t.same(await store.runs.webhookLog(run_id), { webhook_due_at: null, webhook_log })
+      t.same(await store.runs.get(run_id), { ...row, webhook_due_at: null }, 'other reads have none of it')
+      t.notOk(Object.hasOwn((await store.runs.summary([run_id]))[0]!, 'webhook_log'))
+      t.equal(await store.apply([patch(1_000, { webhook_log: '[]' })]), 0)
+      await done(patch(null, { webhook_due_at: 2_000 }))
+      t.same(await store.runs.webhookLog(run_id), { webhook_due_at: 2_000, webhook_log })
+      await done({ step: 'runs.remove', run_id, where: {} })
+      t.equal(await store.runs.webhookLog(run_id), null)
+    })
+
     t.test('expired are the threads of temporary runs that ended before', async t => {
       const made = async (set: Partial<RunRow>) => {
         const { thread_id } = await newThread({ temporary: true })

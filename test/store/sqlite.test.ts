@@ -183,6 +183,7 @@ t.test('a database of an earlier schema is brought up to date', async t => {
     ALTER TABLE payloads DROP COLUMN traceparent;
     DROP INDEX runs_of_key;
     ALTER TABLE runs DROP COLUMN key_id;
+    ALTER TABLE runs DROP COLUMN webhook_log;
     ALTER TABLE writes DROP COLUMN path;
     PRAGMA user_version = 6;
   `)

@@ -46,6 +46,9 @@ function send(url: string, method: string, path: string, user: string | null, bo
 const SECRET = 'the-secret-of-alice'
 const name = ({ method, path }: Route) => `${method} ${path}`
 const YEARLY = '0 0 1 1 *'
+/** Nobody listens there. */
+const RECEIVER = '127.0.0.1:9'
+const WEBHOOK = `http://${RECEIVER}/`
 
 /** What Alice owns, by the names of path parameters. */
 interface Owned {
@@ -103,13 +106,13 @@ const OWNER: { readonly [row: string]: number } = {
 const SEARCHES = /\/(search|count|prune|namespaces)$/
 
 t.test('what belongs to one user is closed to the others', async t => {
-  const cluster = await startCluster({ app: 'test/apps/auth' })
+  const cluster = await startCluster({ app: 'test/apps/auth', env: { WEFT_ALLOW_HOSTS: RECEIVER } })
   t.teardown(() => cluster.stop())
   await matrix(t, cluster.url)
 })
 
 t.test('also in an application beside the built-in one, whose auth runs where its graphs do', async t => {
-  const roles = await startRoles({ app: 'test/apps/basic' })
+  const roles = await startRoles({ app: 'test/apps/basic', env: { WEFT_ALLOW_HOSTS: RECEIVER } })
   t.teardown(() => roles.stop())
   await roles.add('graphs', ['--app', 'test/apps/auth', '--app-id', 'second'])
   await matrix(t, `${roles.urls[0]}/deployments/second`)
@@ -126,7 +129,7 @@ async function matrix(t: Test, url: string): Promise<void> {
     const metadata = { note: SECRET }
     const { assistant_id } = await alice('POST', '/assistants', { graph_id: 'echo', name: SECRET, metadata })
     const { thread_id } = await alice('POST', '/threads', { metadata })
-    await alice('POST', `/threads/${thread_id}/runs/wait`, { assistant_id, input: { text: SECRET } })
+    await alice('POST', `/threads/${thread_id}/runs/wait`, { assistant_id, input: { text: SECRET }, webhook: WEBHOOK })
     const [{ run_id }] = await alice('GET', `/threads/${thread_id}/runs`)
     const { checkpoint } = await alice('GET', `/threads/${thread_id}/state`)
     const { cron_id } = await alice('POST', `/threads/${thread_id}/runs/crons`, {

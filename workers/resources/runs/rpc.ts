@@ -36,6 +36,7 @@ import { list } from './list.js'
 import { targetOf } from './prepare.js'
 import { remove } from './remove.js'
 import { headOf } from './view.js'
+import { deliveries, repeat } from './webhook-repeat.js'
 
 export const runs = (deps: Deps) => ({
   // Takes the bytes, because an Idempotency-Key is bound to exactly them.
@@ -94,6 +95,13 @@ export const runs = (deps: Deps) => ({
     if (body === null) throw fail('unavailable', 'The end of the run is being written; ask again')
     return { body }
   }),
+  webhook: bytesHandler(async (_, { head }) => ({
+    body: JSON.stringify(await deliveries(deps, await summary(deps, head, 'threads:read'))),
+  })),
+  repeat_webhook: bytesHandler(async (_, { head }) => ({
+    head: { status: 202 },
+    body: JSON.stringify(await repeat(deps, await summary(deps, head, 'threads:update'))),
+  })),
   /** The state of many runs in one call: an edge learns so of ends whose message was lost. */
   peek: jsonHandler<RunIds>(validateRunIds, async ({ run_ids }) => {
     const rows = await deps.store.runs.summary(run_ids)

@@ -16,6 +16,7 @@ import { readOrCreateSecret } from '../keys/secret-file.js'
 import { onceInStore } from '../rows/record.js'
 import { runText } from '../rows/text.js'
 import { isRoute, routeFault } from './webhook-check.js'
+import { type Attempt, beginAttempt, endAttempt, isDelivered, readKept } from './webhook-log.js'
 
 /** Pauses before the 2nd to 6th try. */
 const PAUSES_MS = [5_000, 30_000, 120_000, 300_000, 600_000]
@@ -45,21 +46,27 @@ export async function deliver(deps: Deps, run_id: string): Promise<boolean> {
     return true
   }
   underWay.add(run_id)
-  const run = await take(deps, run_id).catch(error => {
+  const taken = await take(deps, run_id).catch(error => {
     deps.link.log.warn({ err: error, run_id }, 'webhook delivery failed; it is retried')
     return null
   })
-  if (run === null) underWay.delete(run_id)
-  else void tryOnce(deps, run)
-  return run !== null
+  if (taken === null) underWay.delete(run_id)
+  else void tryOnce(deps, taken)
+  return taken !== null
+}
+
+interface Taken {
+  run: RunRow
+  /** Ends with the attempt that begins. */
+  log: Attempt[]
 }
 
 /** One of several workers makes the try: it moves the due time to the moment at which its own crash would show. */
-async function take({ store, deliveries, alarms }: Deps, run_id: string): Promise<RunRow | null> {
-  const run = await store.runs.get(run_id)
+async function take({ store, deliveries, alarms }: Deps, run_id: string): Promise<Taken | null> {
+  const [run, kept] = await Promise.all([store.runs.get(run_id), store.runs.webhookLog(run_id)])
   const now = Date.now()
-  if (run === null || run.webhook === null || !isTerminal(run.status)) return null
-  const { webhook_due_at } = run
+  if (run === null || kept === null || run.webhook === null || !isTerminal(run.status)) return null
+  const { webhook_due_at } = kept
   if (webhook_due_at === null || webhook_due_at > now) return null
   const host = hostOf(deliveries, placeOf(run))
   const free = host.closed_until > now ? host.closed_until : host.active >= MAX_PER_HOST ? now + CROWDED_MS : null
@@ -72,11 +79,15 @@ async function take({ store, deliveries, alarms }: Deps, run_id: string): Promis
   }
   host.active++
   const set = { webhook_due_at: now + LEASE_MS, webhook_tries: run.webhook_tries + 1 }
-  const failed = await store.apply([{ step: 'runs.patch', run_id, where: { webhook_due_at }, set }]).catch(error => {
-    host.active--
-    throw error
-  })
-  if (failed === -1) return { ...run, ...set }
+  const log = beginAttempt(readKept(kept).attempts, now)
+  const stored = { ...set, webhook_log: JSON.stringify(log) }
+  const failed = await store
+    .apply([{ step: 'runs.patch', run_id, where: { webhook_due_at }, set: stored }])
+    .catch(error => {
+      host.active--
+      throw error
+    })
+  if (failed === -1) return { run: { ...run, ...set }, log }
   host.active--
   return null
 }
@@ -101,27 +112,33 @@ function freeHost(deliveries: Deliveries, name: string, isReached: boolean): voi
   if (host.active === 0 && host.failures === 0) deliveries.hosts.delete(name)
 }
 
-async function tryOnce(deps: Deps, run: RunRow): Promise<void> {
-  const { run_id, webhook_tries: tries } = run
+async function tryOnce(deps: Deps, { run, log }: Taken): Promise<void> {
+  const { run_id, webhook_tries: tries, webhook_due_at } = run
   const { deliveries } = deps
-  let status: number | string = 'not sent'
+  let status: number | null = null
   try {
-    status = await attempt(deps, run).catch((error: Error) => error.message)
-    const good = typeof status === 'number' && status >= 200 && status < 300
+    const outcome = await attempt(deps, run).catch((error: Error) => error)
+    status = typeof outcome === 'number' ? outcome : null
+    const good = isDelivered(status)
     const pause = PAUSES_MS[tries - 1]
     // Half to one and a half of the pause, so that deliveries that failed together are not retried together.
     const due = good || pause === undefined ? null : Date.now() + Math.round(pause * (0.5 + Math.random()))
-    await deps.store.apply([{ step: 'runs.patch', run_id, where: {}, set: { webhook_due_at: due } }])
+    const set = { webhook_due_at: due, webhook_log: JSON.stringify(endAttempt(log, outcome, placeOf(run))) }
+    // Another worker has taken it when this try outlasted its lease, and stores the outcome of its own.
+    await deps.store.apply([{ step: 'runs.patch', run_id, where: { webhook_due_at }, set, optional: true }])
     deps.link.figures.count('weft_webhooks_total', {
       outcome: good ? 'delivered' : due === null ? 'given_up' : 'retried',
     })
     if (good) deps.link.log.info({ run_id, tries }, 'webhook delivered')
-    else deps.link.log.warn({ run_id, tries, status, given_up: due === null }, 'webhook not delivered')
+    else {
+      const reason = typeof outcome === 'number' ? { status } : { status: outcome.message }
+      deps.link.log.warn({ run_id, tries, ...reason, given_up: due === null }, 'webhook not delivered')
+    }
     if (due !== null) deps.alarms.set(due)
   } catch (error) {
     deps.link.log.warn({ err: error, run_id }, 'webhook delivery failed; it is retried')
   } finally {
-    freeHost(deliveries, placeOf(run), typeof status === 'number' && status < 500)
+    freeHost(deliveries, placeOf(run), status !== null && status < 500)
     deliveries.underWay.delete(run_id)
     if (deliveries.isCrowded) {
       deliveries.isCrowded = false
