@@ -32,7 +32,7 @@ export async function prepareLoading(
 ): Promise<void> {
   if (foldersOf(folder, files).some(each => resolveFrom(each, LIBRARY) === null || resolveFrom(each, 'zod') === null))
     lendLibraries()
-  if (loader !== null && loader !== 'tsx') return registerLoader(folder, loader)
+  if (hasLoader(loader)) return registerLoader(folder, loader)
   if (!files.some(file => TYPESCRIPT.test(file))) return
   const tsconfig = env[TSCONFIG] ?? tsconfigOf(files)
   // The CommonJS half of tsx takes it from here only.
@@ -42,6 +42,9 @@ export async function prepareLoading(
   cjs.register()
   esm.register(tsconfig === null ? {} : { tsconfig })
 }
+
+/** Whether `node_loader` of langgraph.json names another loader than the one that Weft uses without it. */
+export const hasLoader = (loader: string | null): loader is string => loader !== null && loader !== 'tsx'
 
 const TSCONFIG = 'TSX_TSCONFIG_PATH'
 
