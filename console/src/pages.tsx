@@ -84,4 +84,12 @@ export const PAGES: readonly PageRow[] = [
     group: 'Operate',
     Page: lazy(() => import('./pages/store')),
   },
+  {
+    path: '/keys',
+    title: 'API keys',
+    note: 'who may call this server',
+    icon: 'key',
+    group: 'Operate',
+    Page: lazy(() => import('./pages/keys')),
+  },
 ]

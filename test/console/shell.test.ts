@@ -1,4 +1,4 @@
-/** The frame of the console: signing in, moving about, themes, a lost connection. */
+/** The frame of the console: signing in, keys, moving about, themes, a lost connection. */
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import t from 'tap'
@@ -50,6 +50,50 @@ t.test('the frame', async t => {
     await page.emulateMedia({ colorScheme: 'dark' })
     t.same(await seriousDefects(page), [], 'also in the dark')
     await page.emulateMedia({ colorScheme: 'light' })
+  })
+
+  await t.test('creates a key, shows it once, and revokes it', async t => {
+    await page.goto(`${stage.cluster.url}/console#/keys`)
+    const row = (name: string) => page.getByRole('row').filter({ hasText: name })
+    await row('console').getByText('by weft keys').waitFor()
+    await page.getByRole('button', { name: 'New key' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('frontend')
+    await dialog.getByRole('checkbox', { name: /^read / }).check()
+    await dialog.getByText('Limits').click()
+    await dialog.getByLabel('Open streams').fill('7')
+    t.same(await seriousDefects(page), [])
+    await photograph(page, 'key-form')
+    await dialog.getByRole('button', { name: 'Create' }).click()
+    const key = (await dialog.locator('code').textContent())!
+    const status = async () => {
+      const headers = { 'x-api-key': key, 'content-type': 'application/json' }
+      return (await fetch(`${stage.cluster.url}/threads/search`, { method: 'POST', headers, body: '{}' })).status
+    }
+    t.equal(await status(), 200)
+    t.same(await seriousDefects(page), [])
+    await photograph(page, 'key-made')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Escape')
+    t.ok(await dialog.isVisible(), 'the key is not lost by Escape')
+    await dialog.getByRole('button', { name: 'Done' }).click()
+    await row('frontend').getByText('run, read').waitFor()
+    await row('frontend').getByText('Open streams: 7').waitFor()
+    await row('frontend').getByText('by console').waitFor()
+    t.notOk((await page.content()).includes(key))
+    t.same(await seriousDefects(page), [])
+    await photograph(page, 'keys')
+    page.once('dialog', dialog => void dialog.accept())
+    await row('frontend').getByRole('button', { name: 'Revoke' }).click()
+    await row('frontend').waitFor({ state: 'detached' })
+    t.equal(await status(), 401)
+    page.once('dialog', dialog => {
+      t.match(dialog.message(), 'It is the key that you are using')
+      void dialog.dismiss()
+    })
+    await row('console').getByRole('button', { name: 'Revoke' }).click()
+    await row('console').waitFor()
+    await page.goto(`${stage.cluster.url}/console#/overview`)
   })
 
   await t.test('changes the theme, and keeps it', async t => {

@@ -4,11 +4,23 @@ import { base } from './base'
 import { lost } from './connection'
 import { headersOf, session } from './session'
 
-/** As `fetch`: adds the credentials, and notes a lost connection and a refused key. */
+/** An answer that is an error. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    sentence: string,
+  ) {
+    super(sentence)
+  }
+}
+
+/** As `fetch`: adds the credentials unless the call has a key, and notes a lost connection and refused credentials. */
 async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
   const { credentials } = session.get()
   const headers = new Headers(init.headers)
-  if (credentials !== null) for (const [name, value] of Object.entries(headersOf(credentials))) headers.set(name, value)
+  const hasKey = headers.has('X-Api-Key')
+  if (credentials !== null && !hasKey)
+    for (const [name, value] of Object.entries(headersOf(credentials))) headers.set(name, value)
   let response: Response
   try {
     response = await fetch(input, { ...init, headers })
@@ -16,7 +28,7 @@ async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<R
     if (!init.signal?.aborted) lost()
     throw error
   }
-  if (response.status === 401) {
+  if (response.status === 401 && !hasKey) {
     const text = await response.clone().text()
     session.change({ refused: detailOf(text) ?? 'The server needs a key' })
   }
@@ -37,7 +49,7 @@ export interface Asked {
   headers?: { [name: string]: string }
 }
 
-/** Routes that the SDK does not have. Rejects with an Error of one sentence. */
+/** Routes that the SDK does not have. Rejects with a Refusal, or when the server cannot be reached. */
 export async function ask<T>(path: string, { method = 'GET', body, signal, headers }: Asked = {}): Promise<T> {
   const response = await send(`${base}${path}`, {
     method,
@@ -46,14 +58,15 @@ export async function ask<T>(path: string, { method = 'GET', body, signal, heade
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   const text = await response.text()
-  if (!response.ok) throw new Error(detailOf(text) ?? `The server answered ${response.status}`)
+  if (!response.ok) throw new Refusal(response.status, detailOf(text) ?? `The server answered ${response.status}`)
   return (text === '' ? null : JSON.parse(text)) as T
 }
 
-/** The sentence of an error body. */
+/** The sentence of an error body; of a list of wrong members, one for each. */
 function detailOf(text: string): string | null {
   try {
-    const { detail } = JSON.parse(text) as { detail?: unknown }
+    const { detail } = JSON.parse(text) as { detail?: string | { loc: (string | number)[]; msg: string }[] }
+    if (Array.isArray(detail)) return detail.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join('; ')
     return typeof detail === 'string' ? detail : null
   } catch {
     return null

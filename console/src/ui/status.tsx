@@ -10,6 +10,7 @@ const TONES: { readonly [status: string]: 'good' | 'bad' | 'busy' | 'wait' | 'qu
   paused: 'wait',
   error: 'bad',
   timeout: 'bad',
+  expired: 'bad',
 }
 
 export const Status = ({ of }: { of: string }) => <span className={`status ${TONES[of] ?? 'quiet'}`}>{of}</span>

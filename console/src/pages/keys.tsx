@@ -1,0 +1,141 @@
+/** The keys of this server: what they may do, when they were used, created and revoked. */
+import { useState } from 'react'
+import { control, listAll } from '../api/control'
+import { useLoad } from '../api/load'
+import { session } from '../api/session'
+import { useStore } from '../api/store'
+import { Button } from '../ui/button'
+import { Empty, Trouble } from '../ui/notice'
+import { Page } from '../ui/page'
+import { Status } from '../ui/status'
+import { Ago } from '../ui/time'
+import { useSending } from '../ui/use-sending'
+import '../styles/control.css'
+import { ForgetKey, Gate } from './control/gate'
+import { CreateKey } from './keys/create'
+import { type Key, LIMITS } from './keys/types'
+
+const EVERY_MS = 10_000
+
+export default function Keys() {
+  const keys = useLoad('keys', signal => listAll<Key>('/v2/keys', signal), { every: EVERY_MS })
+  const [creating, setCreating] = useState(false)
+  const { busy, error, send } = useSending(keys.reload)
+  const { controlKey, credentials } = useStore(session)
+  const own = controlKey || (credentials?.kind === 'key' ? credentials.value : '')
+  const revoke = ({ id, name }: Key) => {
+    const warning = own.startsWith(`weft_${id}_`) ? ' It is the key that you are using.' : ''
+    if (!confirm(`Revoke the key ${name}? It opens nothing from now on, and its open streams end.${warning}`)) return
+    void send(() => control(`/v2/keys/${id}`, { method: 'DELETE' }))
+  }
+  return (
+    <Page
+      title="API keys"
+      note="Each program has a key of its own, with no more rights than it needs."
+      actions={
+        <>
+          <ForgetKey />
+          {keys.data !== undefined && (
+            <Button kind="primary" icon="plus" onClick={() => setCreating(true)}>
+              New key
+            </Button>
+          )}
+        </>
+      }
+    >
+      {creating && (
+        <CreateKey
+          close={() => {
+            setCreating(false)
+            keys.reload()
+          }}
+        />
+      )}
+      <Trouble error={error} />
+      <div className="card scroll-x">
+        <Gate of={keys} scope="admin">
+          {rows =>
+            rows.length === 0 ? (
+              <Empty title="No key yet" icon="key">
+                Requests need one when the server is started with <code>WEFT_REQUIRE_KEYS=1</code>.
+              </Empty>
+            ) : (
+              <Table rows={rows} busy={busy} revoke={revoke} />
+            )
+          }
+        </Gate>
+      </div>
+    </Page>
+  )
+}
+
+interface TableProps {
+  rows: readonly Key[]
+  busy: boolean
+  revoke(key: Key): void
+}
+
+const Table = ({ rows, busy, revoke }: TableProps) => (
+  <table className="table">
+    <thead>
+      <tr>
+        <th>Name</th>
+        <th>Scopes</th>
+        <th>Last use</th>
+        <th>Expires</th>
+        <th>Limits</th>
+        <th>Created</th>
+        <th>
+          <span className="hidden">Actions</span>
+        </th>
+      </tr>
+    </thead>
+    <tbody>
+      {rows.map(key => (
+        <tr key={key.id}>
+          <td>
+            {key.name}
+            <br />
+            <span className="mono muted">{key.id}</span>
+          </td>
+          <td>{key.scopes.join(', ')}</td>
+          <td>{key.last_used_at === null ? <span className="muted">never</span> : <Ago at={key.last_used_at} />}</td>
+          <td>
+            <Expiry at={key.expires_at} />
+          </td>
+          <td>{limitsText(key)}</td>
+          <td>
+            <Ago at={key.created_at} />
+            <br />
+            <span className="muted">{authorText(key, rows)}</span>
+          </td>
+          <td>
+            <Button kind="ghost" icon="trash" label="Revoke" disabled={busy} onClick={() => revoke(key)} />
+          </td>
+        </tr>
+      ))}
+    </tbody>
+  </table>
+)
+
+function Expiry({ at }: { at: string | null }) {
+  if (at === null) return <span className="muted">never</span>
+  const date = new Date(at)
+  if (date.getTime() <= Date.now()) return <Status of="expired" />
+  return (
+    <time dateTime={at} title={date.toLocaleString()}>
+      {date.toLocaleDateString()}
+    </time>
+  )
+}
+
+const limitsText = ({ limits }: Key) =>
+  LIMITS.flatMap(([name, label]) => (limits[name] === null ? [] : `${label}: ${limits[name]}`)).join(', ') || (
+    <span className="muted">none</span>
+  )
+
+function authorText({ created_by }: Key, rows: readonly Key[]): string {
+  if (created_by === 'command') return 'by weft keys'
+  if (created_by === 'control') return 'by the control key'
+  return `by ${rows.find(({ id }) => id === created_by)?.name ?? created_by}`
+}
