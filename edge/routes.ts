@@ -145,6 +145,7 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/runs/crons/search', answer: 'json', subject: rpc('crons', 'search'), repeats: true, auth: ['crons:search', 'threads:search'] },
   { method: 'POST', path: '/runs/crons/count', answer: 'json', subject: rpc('crons', 'count'), repeats: true, auth: ['crons:search', 'threads:search'] },
   { method: 'GET', path: '/runs/crons/:cron_id', answer: 'json', subject: rpc('crons', 'get'), auth: ['crons:read'] },
+  { method: 'GET', path: '/runs/crons/:cron_id/firings', answer: 'json', subject: rpc('crons', 'firings'), auth: ['crons:read'] },
   { method: 'PATCH', path: '/runs/crons/:cron_id', answer: 'json', subject: rpc('crons', 'update'), auth: ['crons:update'] },
   { method: 'DELETE', path: '/runs/crons/:cron_id', answer: 'json', subject: rpc('crons', 'delete'), auth: ['crons:delete'] },
 

@@ -1,7 +1,7 @@
 /** Crons on the wire (API: contract "POST /threads/{thread_id}/runs/crons", assistants-crons-store 3). */
 import typia, { type tags } from 'typia'
 import type { Config, Json, JsonObject, Uuid } from './json.js'
-import type { Durability, MultitaskStrategy, StreamMode } from './runs.js'
+import type { Durability, MultitaskStrategy, RunStatus, StreamMode } from './runs.js'
 
 type Schedule = string & tags.MaxLength<1000>
 type Webhook = string & tags.MinLength<1> & tags.MaxLength<65536>
@@ -84,6 +84,22 @@ export interface Cron {
   user_id: string | null
   created_at: string
   updated_at: string
+}
+
+/** One time of the schedule at which a cron fired. Times are ISO 8601. */
+export interface CronFiring {
+  /** The time of the schedule; after missed times the latest of them. */
+  scheduled_at: string
+  fired_at: string
+  /** It fired more than a minute after its time, or for several missed times together. */
+  late: boolean
+  /** Null: the run was refused. */
+  run_id: string | null
+  thread_id: string | null
+  /** Of the run now; null: it was refused or removed. */
+  run_status: RunStatus | null
+  /** Why the run was refused. */
+  error: string | null
 }
 
 interface CronFilter {

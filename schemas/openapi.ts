@@ -13,7 +13,7 @@ import type {
   VersionSearch,
 } from './assistants.js'
 import type { KeyCreate, KeyCreated, KeyPage } from './auth/keys.js'
-import type { Cron, CronCount, CronCreate, CronPatch, CronSearch, ThreadCronCreate } from './crons.js'
+import type { Cron, CronCount, CronCreate, CronFiring, CronPatch, CronSearch, ThreadCronCreate } from './crons.js'
 import type { Deployment, DeploymentCreate, DeploymentPatch, LogQuery, Revision } from './deployments.js'
 import type { Item, ItemPut, ItemRef, ItemSearch, NamespaceSearch } from './items.js'
 import type { Json, JsonObject } from './json.js'
@@ -66,6 +66,7 @@ interface Bodies {
   Cron: Cron
   CronsFound: Partial<Cron>[]
   CronCount: CronCount
+  CronFirings: CronFiring[]
   CronCreate: CronCreate
   CronPatch: CronPatch
   CronSearch: CronSearch

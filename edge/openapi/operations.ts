@@ -110,6 +110,7 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'POST /runs/crons/search': { summary: 'Search crons', body: 'CronSearch', optional: true, answer: 'CronsFound' },
   'POST /runs/crons/count': { summary: 'Count crons', body: 'CronCount', optional: true, answer: 'Count' },
   'GET /runs/crons/:cron_id': { summary: 'Get a cron', answer: 'Cron' },
+  'GET /runs/crons/:cron_id/firings': { summary: 'List the latest firings of a cron', answer: 'CronFirings' },
   'PATCH /runs/crons/:cron_id': { summary: 'Change a cron', body: 'CronPatch', answer: 'Cron' },
   'DELETE /runs/crons/:cron_id': { summary: 'Delete a cron', answer: null },
 

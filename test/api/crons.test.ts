@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Client } from '@langchain/langgraph-sdk'
 import t, { type Test } from 'tap'
+import type { CronFiring } from '../../schemas/crons.js'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { until } from '../helpers/until.js'
@@ -311,6 +312,10 @@ t.test('crons', async t => {
     await client.runs.cancel(thread_id, busy.run_id, true)
     await until(() => runs().length >= 1)
     t.equal(runs()[0]!.status, 'success', 'the next slot is taken again')
+    const firings = async () => (await http('GET', `/runs/crons/${cron.cron_id}/firings`)).body as CronFiring[]
+    const first = await until(async () => (await firings()).findLast(({ error }) => error === null))
+    t.match(first, { run_id: runs()[0]!.run_id, thread_id, late: false, run_status: 'success' })
+    t.match((await firings()).at(-1), { run_id: null, run_status: null, error: /already running/ }, 'oldest last')
     t.equal((await http('DELETE', `/runs/crons/${cron.cron_id}`)).status, 204)
   })
 

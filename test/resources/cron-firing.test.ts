@@ -5,6 +5,7 @@ import { BUILT_IN_APP, CRON_NAMESPACE } from '../../schemas/ids.js'
 import type { RecordRow, RunSummary, Store } from '../../store/port.js'
 import type { Deps } from '../../workers/resources/context.js'
 import { fireCron } from '../../workers/resources/crons/fire.js'
+import { firingsOf } from '../../workers/resources/crons/firings.js'
 import { CRON, type CronBody, clearCrons, rowOf } from '../../workers/resources/crons/record.js'
 import { systemAssistantId } from '../../workers/resources/rows/assistant.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
@@ -150,6 +151,45 @@ t.test('a refused run is skipped; the cron continues', async t => {
     t.ok((await nextOf(store, row))! > SLOT, 'it has moved to its next slot')
   }
   t.same(await runsOf(store), [])
+})
+
+t.test('the latest firings are listed with their runs, or why there is none', async t => {
+  const { store, all } = await stage(t, 2)
+  const [deps, other] = all as [Deps, Deps]
+  const own = thread()
+  await store.apply([{ step: 'threads.insert', row: own }])
+  const row = cron({}, SLOT, own.thread_id)
+  await insert(store, row)
+  const now = async () => (await store.records.get(CRON, row.id))!
+  t.same(await firingsOf(store, await now()), [])
+  await Promise.all([fireCron(deps, row), fireCron(other, row)])
+  const run_id = runOf(row, SLOT)
+  const fired = {
+    scheduled_at: new Date(SLOT).toISOString(),
+    run_id,
+    thread_id: own.thread_id,
+    run_status: 'pending',
+    error: null,
+  }
+  t.match(await firingsOf(store, await now()), [fired], 'once')
+  t.equal((await firingsOf(store, await now())).length, 1)
+  await store.apply([{ step: 'runs.remove', run_id, where: {} }])
+  t.match(await firingsOf(store, await now()), [{ run_id, run_status: null }], 'its run was removed')
+
+  // A template of nearly the allowed size fires, too: what is kept of firings does not count.
+  const input = 'x'.repeat(1024 * 1024 - 1_000)
+  const refused = cron({ payload: { assistant_id: 'absent', schedule: YEARLY, input } }, SLOT)
+  await insert(store, refused)
+  for (let n = 0; n < 22; n++) {
+    const { rev } = (await store.records.get(CRON, refused.id))!
+    await store.apply([
+      { step: 'records.patch', kind: CRON, id: refused.id, where: { rev }, set: { due_at: SLOT + n } },
+    ])
+    await fireCron(deps, (await store.records.get(CRON, refused.id))!)
+  }
+  const found = await firingsOf(store, (await store.records.get(CRON, refused.id))!)
+  t.equal(found.length, 20)
+  t.match(found[0], { scheduled_at: new Date(SLOT + 21).toISOString(), run_id: null, thread_id: null, error: /absent/ })
 })
 
 t.test('crons are removed with their thread', async t => {

@@ -3,15 +3,13 @@
  * run comes first, under an id made of cron and slot, so that a repeat is the same run; then a compare-and-set moves
  * the cron to its next slot. Slots that were missed make one run, that of the latest.
  */
-import { v5 } from 'uuid'
 import { WeftError } from '../../../schemas/errors.js'
-import { CRON_NAMESPACE } from '../../../schemas/ids.js'
 import { time } from '../../../schemas/json.js'
 import type { RunCreate } from '../../../schemas/runs.js'
 import type { RecordRow, Step } from '../../../store/port.js'
 import type { Deps } from '../context.js'
 import { createUnattended } from '../runs/create.js'
-import { CRON, type CronBody, rowOf } from './record.js'
+import { CRON, type CronBody, type Firing, idsOf, rowOf, withFiring } from './record.js'
 import { latestSlot, nextSlot } from './slots.js'
 
 /** A cron that fires later than this marks its run as late. */
@@ -27,24 +25,29 @@ export async function fireCron(deps: Deps, row: RecordRow): Promise<boolean> {
   if (row.due_at === null || row.due_at > now) return true
   const slot = latestSlot(body, row.due_at, now)
   const ended = body.end !== null && now >= body.end
-  const orphan = ended ? false : await start(deps, row, body, slot)
+  const firing = ended ? null : await start(deps, row, body, slot)
   const { id, rev } = row
-  const { body: text, due_at } = rowOf({ ...body, next: nextSlot(body, Math.max(slot, now)) }, row)
-  const move: Step = orphan
+  const moved = { ...body, next: nextSlot(body, Math.max(slot, now)) }
+  const isOrphan = firing === ORPHAN
+  const { body: text, due_at } = rowOf(firing === null || isOrphan ? moved : withFiring(moved, firing), row)
+  const move: Step = isOrphan
     ? { step: 'records.remove', kind: CRON, id, where: { rev } }
     : { step: 'records.patch', kind: CRON, id, where: { rev }, set: { body: text, due_at } }
   return (await deps.store.apply([move])) === -1
 }
 
-/** Creates the run of the slot. A refused run is skipped. True: the thread of the cron was removed. */
-async function start(deps: Deps, row: RecordRow, body: CronBody, slot: number): Promise<boolean> {
+/** The thread of the cron was removed. */
+const ORPHAN = 'orphan'
+
+/** Creates the run of the slot. A refused run is skipped. */
+async function start(deps: Deps, row: RecordRow, body: CronBody, slot: number): Promise<Firing | typeof ORPHAN> {
   const { log } = deps.link
-  const run_id = v5(`${row.id}:${slot}`, CRON_NAMESPACE)
-  const thread_id = row.parent || v5(run_id, CRON_NAMESPACE)
+  const { run_id, thread_id } = idsOf(row, slot)
   const late = slot > row.due_at! || slot < Date.now() - LATE_MS
   const attributes = { 'weft.cron_id': row.id, 'weft.run_id': run_id }
   const span = deps.tracer?.start('cron fired', { attributes })
   const fields = { cron_id: row.id, run_id, thread_id, slot: time(slot) }
+  const firing: Firing = { slot, at: Date.now(), late, error: null }
   try {
     const made = await createUnattended(deps, templateOf(row.id, body, late ? time(slot) : null), {
       app: row.app,
@@ -55,7 +58,7 @@ async function start(deps: Deps, row: RecordRow, body: CronBody, slot: number): 
       brings: row.parent === '' ? { cron_id: row.id } : null,
       ...(span === undefined ? {} : { traceparent: span.traceparent }),
     })
-    if (!made) return false
+    if (!made) return firing
     // A span that is not ended is not sent: another worker has made the run, in a trace of its own.
     span?.end()
     log.info({ ...fields, late }, 'cron fired')
@@ -63,12 +66,13 @@ async function start(deps: Deps, row: RecordRow, body: CronBody, slot: number): 
     if (!(error instanceof WeftError) || error.code === 'unavailable') throw error
     if (row.parent !== '' && (await deps.store.threads.get(row.app, row.parent)) === null) {
       log.warn(fields, 'cron removed: its thread was removed')
-      return true
+      return ORPHAN
     }
     span?.end(error.message)
     log.warn({ ...fields, reason: error.message }, 'cron skipped: its run was refused')
+    firing.error = error.message
   }
-  return false
+  return firing
 }
 
 /** The stored template as a create; `late` is the slot when the cron fires late. */

@@ -2,8 +2,10 @@
  * A cron as it is stored: a record of kind `cron`. Its thread is the parent, its next slot is `due_at` while the cron is
  * enabled.
  */
+import { v5 } from 'uuid'
 import type { AuthUser } from '../../../schemas/auth/auth.js'
 import type { Cron, CronPayload } from '../../../schemas/crons.js'
+import { CRON_NAMESPACE } from '../../../schemas/ids.js'
 import { type JsonObject, time } from '../../../schemas/json.js'
 import type { RecordRow, Step } from '../../../store/port.js'
 import { checkTemplate, metadataText } from '../rows/limits.js'
@@ -23,6 +25,32 @@ export interface CronBody extends Timetable {
   user_id: string | null
   /** The authenticated creator, whose identity its runs have. */
   user?: AuthUser | null
+  /** The latest, oldest first; absent before the first. */
+  firings?: Firing[]
+}
+
+/** A slot that was used. Its run has an id made of cron and slot. Times in ms. */
+export interface Firing {
+  slot: number
+  at: number
+  late: boolean
+  /** Why the run was refused; null: it was created. */
+  error: string | null
+}
+
+/** Firings of a cron that are kept, and characters of an error. */
+const KEPT = 20
+const MAX_ERROR = 300
+
+export const withFiring = (body: CronBody, { error, ...firing }: Firing): CronBody => ({
+  ...body,
+  firings: [...(body.firings ?? []), { ...firing, error: error?.slice(0, MAX_ERROR) ?? null }].slice(-KEPT),
+})
+
+/** Ids of the run of a slot, and of its thread: a repeat is the same run. */
+export function idsOf({ id, parent }: Pick<RecordRow, 'id' | 'parent'>, slot: number) {
+  const run_id = v5(`${id}:${slot}`, CRON_NAMESPACE)
+  return { run_id, thread_id: parent || v5(run_id, CRON_NAMESPACE) }
 }
 
 /** Searches narrow by these. */
@@ -48,9 +76,9 @@ export const rowOf = (
 
 function bodyText(body: CronBody): string {
   metadataText(body.metadata)
-  const text = JSON.stringify(body)
-  checkTemplate('cron', text)
-  return text
+  const { firings, ...template } = body
+  checkTemplate('cron', JSON.stringify(template))
+  return JSON.stringify(body)
 }
 
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : time(ms))

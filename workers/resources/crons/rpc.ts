@@ -23,6 +23,7 @@ import type { Deps } from '../context.js'
 import { findRunnable, noAssistant } from '../rows/assistant.js'
 import { requireThread } from '../rows/thread.js'
 import { webhookOf } from '../runs/webhook-check.js'
+import { firingsOf } from './firings.js'
 import { CRON, type CronBody, cronOf, rowOf } from './record.js'
 import { type CronAccess, count, search } from './search.js'
 import { checkTimetable, nextSlot, parseTime } from './slots.js'
@@ -37,6 +38,9 @@ export const crons = (deps: Deps) => ({
   ),
   get: bytesHandler(async (_, { head }) => ({
     body: JSON.stringify(cronOf(await requireCron(deps.store, head, 'crons:read'))),
+  })),
+  firings: bytesHandler(async (_, { head }) => ({
+    body: JSON.stringify(await firingsOf(deps.store, await requireCron(deps.store, head, 'crons:read'))),
   })),
   update: jsonHandler<CronPatch>(validateCronPatch, (body, { head }) => update(deps, body, head)),
   delete: bytesHandler(async (_, { head }) => {
