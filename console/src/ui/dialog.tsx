@@ -13,13 +13,18 @@ interface DialogProps {
 export function Dialog({ label, close, stays = false, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => dialog.current?.showModal(), [])
+  useEffect(() => {
+    if (!stays) return
+    const onKey = (event: KeyboardEvent) => void (event.key === 'Escape' && event.preventDefault())
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  }, [stays])
   return (
     <dialog
       ref={dialog}
       className="dialog"
       aria-label={label}
-      onCancel={event => void (stays && event.preventDefault())}
-      // A second Escape closes a dialog whatever `cancel` was answered.
+      // A phone closes it by a gesture, too.
       onClose={() => (stays ? dialog.current?.showModal() : close())}
     >
       {children}
