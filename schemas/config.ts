@@ -37,6 +37,11 @@ export const SETTINGS = {
     '',
     'Path of the Node.js (20 or newer) that executes graph hosts, and installs, builds and probes of deployments; that of Weft when empty.',
   ),
+  newest_node: setting(
+    'WEFT_NEWEST_NODE',
+    '',
+    'Path of a newer Node.js that takes the place of `WEFT_HOST_NODE` when that is empty and no package of the application is compiled for another one. `./scripts/start` downloads one and sets it.',
+  ),
   host_reads_per_second: setting(
     'WEFT_HOST_READS_PER_SECOND',
     5000,

@@ -12,7 +12,8 @@ import { APP_SOCKET, type AppPart, EDGE_SOCKET } from '../../schemas/app-host.js
 import { type AppConfig, type HttpConfig, refusalOfAuth } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
 import { openAppHost, openSocketFolder } from '../../workers/child/app-host.js'
-import { findHostNode, findHostUser } from '../../workers/child/process.js'
+import { chooseHostNode } from '../../workers/child/node.js'
+import { findHostUser } from '../../workers/child/process.js'
 import { type Ask, readAnswer } from './ask.js'
 
 export interface EdgeAppHost {
@@ -67,7 +68,7 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
     ...(sockets === null ? {} : { sockets: sockets.path }),
     memory_mb: config.host_memory_mb,
     user,
-    node: findHostNode(config.host_node, user).path,
+    node: chooseHostNode(config, user, log, application.path).path,
     log,
   })
   const stop = async () => {

@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { findHostNode } from '../../workers/child/process.js'
+import { chooseHostNode, findHostNode } from '../../workers/child/node.js'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { controlOf, deployEnv } from './control.js'
@@ -78,4 +78,30 @@ t.test('a program that cannot execute hosts is refused with one sentence', async
     }),
     { message: /WEFT_HOST_NODE: .*missing is no Node.js/ },
   )
+})
+
+t.test('a newer Node.js takes the place of that of Weft, unless it cannot', async t => {
+  const folder = t.testdir({
+    plain: { 'langgraph.json': '{}', node_modules: { '@scope': { one: {} }, two: { 'package.json': '{}' } } },
+    compiled: { app: {}, node_modules: { '@scope': { addon: { 'binding.gyp': '{}' } } } },
+    pnpm: { node_modules: { '.pnpm': { 'addon@1': { node_modules: { addon: { 'binding.gyp': '{}' } } } } } },
+  })
+  const at = (name: string) => join(folder, name)
+  const newer = program(at('newer'), `echo '{"node":"24.1.0","modules":"137"}'`)
+  const lines: string[] = []
+  const log = {
+    info: (...of: unknown[]) => lines.push(`${of.at(-1)}`),
+    warn: (text: string) => lines.push(text),
+  } as never
+  const choose = (app?: string, newest_node = newer, host_node = '') =>
+    chooseHostNode({ host_node, newest_node }, null, log, app).path
+  t.equal(choose(), newer)
+  t.equal(choose(at('plain/langgraph.json')), newer)
+  t.equal(choose(at('compiled/app')), process.execPath, 'the packages of a parent folder count')
+  t.equal(choose(at('pnpm')), process.execPath)
+  t.match(lines.at(-1), /a package of the application is compiled; WEFT_HOST_NODE/)
+  t.equal(choose(at('pnpm'), newer, newer), newer, 'WEFT_HOST_NODE decides for itself')
+  t.equal(choose(at('plain'), at('missing')), process.execPath)
+  t.match(lines.at(-1), /missing is no Node.js/)
+  t.equal(choose(at('plain'), ''), process.execPath)
 })

@@ -49,38 +49,6 @@ export function checkReach(user: HostUser, folder: string): void {
     throw new Error(`WEFT_HOST_USER: ${user.name} cannot enter ${folder}; expected a folder whose parents it can enter`)
 }
 
-/** The Node.js that executes code of applications. */
-export interface HostNode {
-  /** Path of the program. */
-  path: string
-  /** As `v24.11.1`. */
-  version: string
-  /** The version of its interface for native modules. */
-  modules: string
-}
-
-/** The oldest that LangGraph and the hosts support. */
-const OLDEST_NODE = 20
-
-/**
- * The Node.js at `path`, our own when it is empty. Throws an Error with one sentence when it cannot be executed by the
- * user of hosts, is not Node.js, or is too old.
- */
-export function findHostNode(path: string, user: HostUser | null): HostNode {
-  if (path === '') return { path: process.execPath, version: process.version, modules: process.versions.modules }
-  let versions: { node?: unknown; modules?: unknown }
-  try {
-    const options = { ...asUser(user), cwd: '/', env: {}, encoding: 'utf8', stdio: 'pipe', timeout: 10_000 } as const
-    versions = JSON.parse(execFileSync(path, ['-p', 'JSON.stringify(process.versions)'], options))
-  } catch {
-    throw new Error(`WEFT_HOST_NODE: ${path} is no Node.js that ${user?.name ?? 'this user'} can execute`)
-  }
-  const { node, modules } = versions
-  if (!(Number.parseInt(`${node}`, 10) >= OLDEST_NODE))
-    throw new Error(`WEFT_HOST_NODE: ${path} is Node.js ${node}; graph hosts need ${OLDEST_NODE} or newer`)
-  return { path, version: `v${node}`, modules: `${modules}` }
-}
-
 /** Kills a process that leads a group, with every process of the group, at once. An empty group is no error. */
 export function killGroup(pid: number): void {
   if (pid === 0) return

@@ -11,7 +11,8 @@ import { answerMetrics } from '../../bus/metrics.js'
 import type { Config } from '../../schemas/config.js'
 import type { DeployWakeUp } from '../../schemas/deploy-calls.js'
 import { DEPLOY_TASKS, event } from '../../schemas/subjects.js'
-import { findHostNode, findHostUser } from '../child/process.js'
+import { chooseHostNode } from '../child/node.js'
+import { findHostUser } from '../child/process.js'
 import { parseAllowed } from '../outbound.js'
 import { openDeployer } from './deployer.js'
 import { openRevisionLog, type RevisionLog } from './log.js'
@@ -29,7 +30,7 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
   const release = await ownFolder(folder)
   life.push({ name: 'folder of deployments', stop: release })
   const user = findHostUser(config.host_user)
-  const node = findHostNode(config.host_node, user)
+  const node = chooseHostNode(config, user, log)
   if (user === null && process.getuid?.() === 0)
     log.warn('builds and graphs of deployments run as root; WEFT_HOST_USER names another user')
   const client = openTaskClient(caller, `${hostname()}:${folder}`)
@@ -48,7 +49,7 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
     nats_url: graphs_url,
     user,
     node,
-    ours: config.host_node === '' ? process.env : withFirst(process.env, dirname(node.path)),
+    ours: node.path === process.execPath ? process.env : withFirst(process.env, dirname(node.path)),
     sources: { local: localSources(config.local_sources), allowed: parseAllowed(config.allow_hosts) },
     versions: versions(),
     log,

@@ -18,7 +18,8 @@ import { type Language, readDescription } from '../../schemas/description.js'
 import type { Hello } from '../../schemas/host.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, rpc } from '../../schemas/subjects.js'
-import { findHostNode, findHostUser } from '../child/process.js'
+import { chooseHostNode } from '../child/node.js'
+import { findHostUser } from '../child/process.js'
 import { findPython } from '../child/python.js'
 import { inheritedEnv } from '../child/start.js'
 import { watchAppFiles } from './app-files.js'
@@ -63,8 +64,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const python = languages.includes('python') ? (await pythonOf(app, env, config, link.log)).file : null
   const { host_memory_mb: memory_mb, host_threads: threads } = config
   const user = findHostUser(config.host_user)
-  const { path: node, version } = findHostNode(config.host_node, user)
-  if (config.host_node !== '') link.log.info({ version, path: node }, 'graph hosts run on this Node.js')
+  const { path: node } = chooseHostNode(config, user, link.log, app)
   /** How every child with code of the application is started. */
   const child = {
     programOf: (language: Language) => programOf(language, { app, env, memory_mb, node, python, threads }),

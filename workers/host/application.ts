@@ -192,7 +192,7 @@ function loadTimes(): <T>(graph_id: string, file: string, work: Promise<T>) => P
 const textOf = (path: string): string | null => (existsSync(path) ? readFileSync(path, 'utf8') : null)
 
 const versionNotes = (wanted: string | null): string[] =>
-  wanted === null || wanted === process.versions.node.split('.')[0]
+  wanted === null || Number.parseInt(process.versions.node, 10) >= Number(wanted)
     ? []
     : [`langgraph.json asks for Node ${wanted}, this is ${process.versions.node}.`]
 
