@@ -117,6 +117,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'console/operate': [38, 0.6],
   'console/chat': [24, 0.6],
   'console/threads': [16, 0.6],
+  'console/outcomes': [24, 0.6],
   'faults/isolated-graph': [30, 0.3],
   'faults/rolling-restart': [28, 0.6],
   'api/control-plane/secrets-not-in-clear': [27, 0.2],

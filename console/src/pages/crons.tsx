@@ -1,6 +1,6 @@
 /** The crons: when they fire next, paused or not, changed and made. */
 import type { Cron } from '@langchain/langgraph-sdk'
-import { useState } from 'react'
+import { Fragment, useState } from 'react'
 import { Link } from 'wouter'
 import { client } from '../api/client'
 import { useLoad } from '../api/load'
@@ -11,6 +11,7 @@ import { Status } from '../ui/status'
 import { durationText } from '../ui/time'
 import { useNow } from '../ui/use-now'
 import { useSending } from '../ui/use-sending'
+import { Firings } from './crons/firings'
 import { CronForm } from './crons/form'
 
 const EVERY_MS = 10_000
@@ -24,6 +25,8 @@ export default function Crons() {
       every: EVERY_MS,
     },
   )
+  // The cron whose firings are shown.
+  const [opened, setOpened] = useState<string | null>(null)
   // A cron, or "new".
   const [edited, setEdited] = useState<Cron | 'new' | null>(null)
   const { busy, error, send } = useSending(crons.reload)
@@ -71,46 +74,62 @@ export default function Crons() {
                 </thead>
                 <tbody>
                   {rows.map(cron => (
-                    <tr key={cron.cron_id}>
-                      <td>
-                        <code>{cron.schedule}</code> <span className="muted">{cron.timezone ?? 'UTC'}</span>
-                      </td>
-                      <td>{nextText(cron, now)}</td>
-                      <td>
-                        <Status of={cron.enabled ? 'enabled' : 'paused'} />
-                      </td>
-                      <td>
-                        {cron.thread_id ? (
-                          <Link href={`/threads/${cron.thread_id}`} className="mono">
-                            {cron.thread_id.slice(0, 8)}…
-                          </Link>
-                        ) : (
-                          <span className="muted">a new one each time</span>
-                        )}
-                      </td>
-                      <td>
-                        <div className="actions">
-                          <Button
-                            kind="ghost"
-                            icon={cron.enabled ? 'pause' : 'play'}
-                            label={cron.enabled ? 'Pause' : 'Go on'}
-                            disabled={busy}
-                            onClick={() => send(() => client.crons.update(cron.cron_id, { enabled: !cron.enabled }))}
-                          />
-                          <Button kind="ghost" icon="edit" label="Edit" onClick={() => setEdited(cron)} />
-                          <Button
-                            kind="ghost"
-                            icon="trash"
-                            label="Delete"
-                            disabled={busy}
-                            onClick={() => {
-                              if (confirm(`Delete the cron ${cron.schedule}?`))
-                                void send(() => client.crons.delete(cron.cron_id))
-                            }}
-                          />
-                        </div>
-                      </td>
-                    </tr>
+                    <Fragment key={cron.cron_id}>
+                      <tr>
+                        <td>
+                          <code>{cron.schedule}</code> <span className="muted">{cron.timezone ?? 'UTC'}</span>
+                        </td>
+                        <td>{nextText(cron, now)}</td>
+                        <td>
+                          <Status of={cron.enabled ? 'enabled' : 'paused'} />
+                        </td>
+                        <td>
+                          {cron.thread_id ? (
+                            <Link href={`/threads/${cron.thread_id}`} className="mono">
+                              {cron.thread_id.slice(0, 8)}…
+                            </Link>
+                          ) : (
+                            <span className="muted">a new one each time</span>
+                          )}
+                        </td>
+                        <td>
+                          <div className="actions">
+                            <Button
+                              kind="ghost"
+                              icon="down"
+                              label="Firings"
+                              aria-expanded={opened === cron.cron_id}
+                              onClick={() => setOpened(opened === cron.cron_id ? null : cron.cron_id)}
+                            />
+                            <Button
+                              kind="ghost"
+                              icon={cron.enabled ? 'pause' : 'play'}
+                              label={cron.enabled ? 'Pause' : 'Go on'}
+                              disabled={busy}
+                              onClick={() => send(() => client.crons.update(cron.cron_id, { enabled: !cron.enabled }))}
+                            />
+                            <Button kind="ghost" icon="edit" label="Edit" onClick={() => setEdited(cron)} />
+                            <Button
+                              kind="ghost"
+                              icon="trash"
+                              label="Delete"
+                              disabled={busy}
+                              onClick={() => {
+                                if (confirm(`Delete the cron ${cron.schedule}?`))
+                                  void send(() => client.crons.delete(cron.cron_id))
+                              }}
+                            />
+                          </div>
+                        </td>
+                      </tr>
+                      {opened === cron.cron_id && (
+                        <tr>
+                          <td colSpan={5}>
+                            <Firings cronId={cron.cron_id} />
+                          </td>
+                        </tr>
+                      )}
+                    </Fragment>
                   ))}
                 </tbody>
               </table>

@@ -11,6 +11,12 @@ const TONES: { readonly [status: string]: 'good' | 'bad' | 'busy' | 'wait' | 'qu
   error: 'bad',
   timeout: 'bad',
   expired: 'bad',
+  delivered: 'good',
+  scheduled: 'wait',
+  sending: 'busy',
+  'given up': 'bad',
+  late: 'wait',
+  skipped: 'bad',
 }
 
 export const Status = ({ of }: { of: string }) => <span className={`status ${TONES[of] ?? 'quiet'}`}>{of}</span>

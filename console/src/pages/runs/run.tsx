@@ -10,6 +10,7 @@ import { Empty, LoadedView, Trouble } from '../../ui/notice'
 import { Page } from '../../ui/page'
 import { Status } from '../../ui/status'
 import { Ago, durationText } from '../../ui/time'
+import { Deliveries } from './deliveries'
 import { type Events, render, useEvents } from './events'
 import { hasEnded } from './table'
 
@@ -60,6 +61,7 @@ export function RunView({ threadId, runId }: { threadId: string; runId: string }
               <Tile name="Attempt">{events.attempt ?? '–'}</Tile>
             </section>
             {cancel_reason && <Trouble error={new Error(cancel_reason)} />}
+            {hasWebhook(others) && <Deliveries threadId={threadId} runId={runId} />}
             <section className="card" aria-label="Events">
               <div className="state-head">
                 <Choices label="View" choices={VIEWS} value={view} onChange={setView} />
@@ -81,6 +83,8 @@ export function RunView({ threadId, runId }: { threadId: string; runId: string }
     </Page>
   )
 }
+
+const hasWebhook = (run: object): boolean => Boolean((run as { kwargs?: { webhook?: unknown } }).kwargs?.webhook)
 
 const Tile = ({ name, children }: { name: string; children: React.ReactNode }) => (
   <div className="tile">
