@@ -53,6 +53,49 @@ export interface EmbedCall {
   texts: string[]
 }
 
+/** The exports that the Python part of an app host loads (host-python/weft_host/app/description.py). */
+export interface PythonParts {
+  /** Of langgraph.json. */
+  folder: string
+  /** Local dependencies, absolute. */
+  dependencies: string[]
+  auth: PythonExport | null
+  embed: PythonExport | null
+  http: PythonExport | null
+  /** The folder of the sockets of `http.app`. */
+  sockets: string | null
+}
+
+export interface PythonExport {
+  /** As langgraph.json gives it. */
+  text: string
+  /** Absolute path of the file, or the name of a module. */
+  place: string
+  /** Of the export; null: the text is `provider:model`. */
+  name: string | null
+}
+
+/** The greeting of the Python part. */
+export interface PythonHello {
+  error: string | null
+  /** `handlers`: the names under which handlers are registered (schemas/auth/auth.ts). */
+  auth: { authenticate: boolean; handlers: (string & tags.MaxLength<100>)[] & tags.MaxItems<1_000> } | null
+  http: PathPrefixes | null
+}
+
+/** Head of a call of the Python part. The rest is the body of the request, the value as JSON, or nothing. */
+export type PythonCall =
+  | ({ verb: 'authenticate' } & Pick<CheckAsk, 'method' | 'url' | 'headers' | 'params' | 'query'>)
+  | { verb: 'authorize'; name: string; resource: string; action: string; user: AuthUser }
+  | EmbedCall
+
+/** What a function of `auth` returned, and the value if it changed it; or an HTTPException that it raised. */
+export type PythonAnswer =
+  | { result: unknown; value?: { [name: string]: unknown } }
+  | { refused: { status: number; detail: string; headers: { [name: string]: string } } }
+
+export const validatePythonHello = typia.createValidate<PythonHello>()
+export const validatePythonAnswer = typia.createValidate<PythonAnswer>()
 export const validateEmbedCall = typia.createValidate<EmbedCall>()
 export const validateAppHello = typia.createValidate<AppHello>()
 export const validateCheckAnswer = typia.createValidate<CheckAnswer>()

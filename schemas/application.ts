@@ -177,12 +177,6 @@ const withoutEffect = (path: string, auth: AuthConfig | undefined): string[] =>
     ? [`${path}: auth.allow_langsmith_api_keys has no effect: every request is decided by auth.path.`]
     : []
 
-/** The sentence for an `auth` that is not run; null for any other. */
-export const refusalOfAuth = (path: string, auth: AuthConfig | null): string | null =>
-  auth !== null && /\.py(:|$)/.test(auth.path)
-    ? `${path}: auth.path names a Python file; Weft runs an "auth" in JavaScript or TypeScript only, and does not serve the application without it`
-    : null
-
 /** Sections that must not be missing in silence: without them the application is less guarded than its author wrote. */
 const NOT_SERVED = ['encryption']
 

@@ -127,12 +127,68 @@ function graphOf(graph_id: string, value: unknown, folder: string): GraphSource 
     const error = `Graph "${graph_id}" must be given as "file:export".`
     return { ...given, path: '', language: 'javascript', file: null, module: null, name: 'default', error }
   }
+  return { ...given, path, error: null, ...exportOf(path, folder) }
+}
+
+/** `file:export`, or `module:export` of Python. */
+export interface Export {
+  language: Language
+  /** Absolute path; null for a module of Python. */
+  file: string | null
+  /** Null for a file. */
+  module: string | null
+  /** Of the export. */
+  name: string
+}
+
+export function exportOf(path: string, folder: string): Export {
   const colon = path.lastIndexOf(':')
-  const place = path.slice(0, colon)
-  const source = { ...given, path, name: path.slice(colon + 1) || 'default', error: null }
-  if (isModule(place)) return { ...source, language: 'python', file: null, module: place }
+  const [place, name] = colon === -1 ? [path, ''] : [path.slice(0, colon), path.slice(colon + 1)]
+  if (isModule(place)) return { language: 'python', file: null, module: place, name: name || 'default' }
   const language = /\.pyi?$/.test(place) ? 'python' : 'javascript'
-  return { ...source, language, file: resolve(folder, place), module: null }
+  return { language, file: resolve(folder, place), module: null, name: name || 'default' }
+}
+
+/** Local dependencies of Python, and the `src` folders in them: importable although nobody has installed them. */
+export const localFolders = (dependencies: readonly string[], folder: string): string[] =>
+  dependencies
+    .filter(each => each.startsWith('.'))
+    .flatMap(each => [resolve(folder, each), resolve(folder, each, 'src')])
+
+/** The parts of an application beside its graphs: paths as langgraph.json gives them. */
+export interface Parts {
+  auth: string | null
+  http: string | null
+  embed: string | null
+}
+
+export const partsOf = ({ auth, http, store }: JsonObject): Parts => ({
+  auth: textAt(auth, 'path'),
+  http: textAt(http, 'app'),
+  embed: textAt(isObject(store) ? store.index : null, 'embed'),
+})
+
+/** The language of each part; null for one that is absent. A model of a provider has the language of the graphs. */
+export function languagesOfParts({ auth, http, embed }: Parts, graphs: readonly { language: Language }[]) {
+  const languageOf = (path: string | null) => (path === null ? null : exportOf(path, '/').language)
+  const isFile = embed === null || /[./\\]/.test(embed.slice(0, Math.max(0, embed.indexOf(':'))))
+  const ofGraphs = graphs.length > 0 && graphs.every(({ language }) => language === 'python') ? 'python' : 'javascript'
+  return {
+    auth: languageOf(auth),
+    http: languageOf(http),
+    embed: isFile ? languageOf(embed) : (ofGraphs as Language),
+  }
+}
+
+/** Whether a graph or another part of the application is written in Python. */
+export function usesPython({ graphs, given }: Pick<Description, 'graphs' | 'given'>): boolean {
+  const { auth, http, embed } = languagesOfParts(partsOf(given), graphs)
+  return [...graphs.map(({ language }) => language), auth, http, embed].includes('python')
+}
+
+function textAt(section: unknown, name: string): string | null {
+  const value = isObject(section) ? section[name] : null
+  return typeof value === 'string' ? value : null
 }
 
 /** `package.module`, which only Python has: a file has a path or the extension of JavaScript or Python. */

@@ -9,11 +9,14 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { Log } from '../../bus/log.js'
 import { APP_SOCKET, type AppPart, EDGE_SOCKET } from '../../schemas/app-host.js'
-import { type AppConfig, type HttpConfig, refusalOfAuth } from '../../schemas/application.js'
+import type { AppConfig, HttpConfig } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
+import { usesPython } from '../../schemas/description.js'
 import { openAppHost, openSocketFolder } from '../../workers/child/app-host.js'
 import { chooseHostNode } from '../../workers/child/node.js'
 import { findHostUser } from '../../workers/child/process.js'
+import { findPython } from '../../workers/child/python.js'
+import { inheritedEnv } from '../../workers/child/start.js'
 import { type Ask, readAnswer } from './ask.js'
 
 export interface EdgeAppHost {
@@ -52,8 +55,6 @@ interface Options {
 
 /** Null when the application brings nothing that an edge runs. Throws an Error with one sentence when it cannot be loaded. */
 export async function startEdgeAppHost({ config, application, log }: Options): Promise<EdgeAppHost | null> {
-  const refusal = refusalOfAuth(application.path, application.auth)
-  if (refusal !== null) throw new Error(refusal)
   const hasHttp = application.http.app !== null
   const parts: AppPart[] = [
     ...(application.auth === null ? [] : ['auth' as const]),
@@ -61,6 +62,7 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
   ]
   if (parts.length === 0) return null
   const user = findHostUser(config.host_user)
+  const python = await pythonOf(application, config, log)
   const sockets = hasHttp ? openSocketFolder(user) : null
   const host = openAppHost({
     app: application.path,
@@ -69,6 +71,7 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
     memory_mb: config.host_memory_mb,
     user,
     node: chooseHostNode(config, user, log, application.path).path,
+    python,
     log,
   })
   const stop = async () => {
@@ -96,4 +99,14 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
     edgeSocket: sockets === null ? '' : join(sockets.path, EDGE_SOCKET),
     stop,
   }
+}
+
+/** The interpreter of `auth` or `http.app`; null when neither is Python. Throws an Error with one sentence. */
+async function pythonOf(application: AppConfig, { python }: Config, log: Log): Promise<string | null> {
+  const { path, folder, auth, http, python_version, dependencies } = application
+  const given = { auth, http, python_version, dependencies }
+  if (!usesPython({ graphs: [], given })) return null
+  const description = { path, folder, given }
+  const onLine = (line: string) => log.info({ python: line }, 'python')
+  return (await findPython({ description, given: python, env: inheritedEnv(), log: onLine })).file
 }

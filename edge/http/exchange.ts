@@ -106,7 +106,8 @@ export class Exchange {
       })
     })
     this.method = req.getCaseSensitiveMethod()
-    this.query = req.getQuery()
+    // Undefined for a URL without "?", whatever its type says.
+    this.query = req.getQuery() ?? ''
     this.received = readHeaders(req, policy)
     const { path, mount } =
       policies.mount === undefined

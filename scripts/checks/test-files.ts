@@ -73,6 +73,7 @@ const ONE_STORE: { readonly [name: string]: string } = {
   'api/system/traces': 'spans; the column of the store is in its conformance rows',
   'api/system/openapi': 'the document, and requests that are generated from it',
   'api/system/custom-routes': 'requests on their way to the application and back',
+  'api/auth/python': 'the rows of api/auth/matrix and callers, by another host',
   'api/auth/deployed': 'who decides about a request; its rows are those of api/auth/matrix',
   'api/descriptions': 'drawings and schemas, which hosts compute from code',
   'api/library-lines': 'the rows of api/runs, with other versions of the library',

@@ -8,7 +8,7 @@ import { get } from 'node:http'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../schemas/config.js'
-import type { Description } from '../../schemas/description.js'
+import { type Description, usesPython } from '../../schemas/description.js'
 import { isLoopback } from '../../schemas/loopback.js'
 import { prepareDataFolder } from '../data-folder.js'
 import { keepRunning, type ManagedProcess } from '../keep-running.js'
@@ -110,7 +110,7 @@ async function checkAddress({ config: { host, port, insecure, require_keys }, ap
 
 /** Packages may take minutes to install, so their environment is made here, where the person reads the progress. */
 async function preparePython({ app, config, say }: Start): Promise<void> {
-  if (!app!.graphs.some(({ language }) => language === 'python')) return
+  if (!usesPython(app!)) return
   const { findPython } = await import('../../workers/child/python.js')
   const found = findPython({
     description: app!,

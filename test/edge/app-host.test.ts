@@ -47,12 +47,6 @@ t.test('authenticate reads the body, and a known user is not authenticated again
   t.match(answer, { passed: { user, filters: { 'threads:read': { owner: 'kay' } } } })
 })
 
-t.test('an auth in Python is refused in one sentence', async t => {
-  const application = (await findApplication(app))!
-  const python = { ...application, auth: { path: './auth.py:auth' } }
-  await t.rejects(startEdgeAppHost({ config, application: python, log }), /JavaScript or TypeScript only/)
-})
-
 t.test('a handler changes the query', async t => {
   const { answer } = await ask({ 'x-user': 'ada' }, ['store:get'], undefined, { query: 'namespace=a.b&key=k' })
   t.match(answer, { passed: { query: 'key=k&namespace=ada.a.b' } })

@@ -47,6 +47,8 @@ export interface AppHostOptions {
   user: HostUser | null
   /** Path of the Node.js that executes it; our own when absent. */
   node?: string
+  /** The interpreter of parts in Python; null when there are none. */
+  python?: string | null
   log: Log
 }
 
@@ -67,6 +69,7 @@ export function openAppHost({
   memory_mb,
   user,
   node,
+  python = null,
   log,
 }: AppHostOptions): AppHost {
   const pending = new Map<number, Pending>()
@@ -79,12 +82,18 @@ export function openAppHost({
   let greet: (hello: AppHello) => void = () => {}
   const hello = new Promise<AppHello>(resolve => (greet = resolve))
 
+  const settings = {
+    WEFT_APP_PARTS: parts.join(),
+    ...(sockets === undefined ? {} : { WEFT_APP_SOCKETS: sockets }),
+    ...(python === null ? {} : { WEFT_APP_PYTHON: python, WEFT_HOST_MEMORY_MB: `${memory_mb}` }),
+  }
+
   function start(): void {
     child = startChild({
       program: nodeProgram(PROGRAM, memory_mb, node),
       name: 'app host',
       app,
-      env: { ...env, WEFT_APP_PARTS: parts.join(), ...(sockets === undefined ? {} : { WEFT_APP_SOCKETS: sockets }) },
+      env: { ...env, ...settings },
       user,
       onFrame,
       onNote,

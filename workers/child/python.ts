@@ -11,7 +11,7 @@ import { homedir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import type { Description } from '../../schemas/description.js'
+import { type Description, exportOf, partsOf } from '../../schemas/description.js'
 
 const run = promisify(execFile)
 
@@ -119,7 +119,7 @@ async function made(
 ): Promise<Python> {
   const base = await baseInterpreter(wanted)
   const dependencies = Array.isArray(given.dependencies) ? given.dependencies.map(String) : []
-  const { packages, files } = requirementsOf(folder, dependencies)
+  const { packages, files } = requirementsOf(folder, [...dependencies, ...serversOf(given)])
   const key = createHash('sha256').update(JSON.stringify([base, folder, packages]))
   for (const file of files) key.update(`\0${file}\0`).update(readFileSync(file))
   const name = key.digest('hex').slice(0, 16)
@@ -172,6 +172,13 @@ function requirementsOf(folder: string, dependencies: readonly string[]): { pack
     else if (has('requirements.txt')) packages.push('--requirement', join(place, 'requirements.txt'))
   }
   return { packages: [...packages, 'langgraph'], files }
+}
+
+/** What parts of the application need beside its own packages: a server for `http.app`, and the Request of `auth`. */
+function serversOf(given: Description['given']): string[] {
+  const { auth, http } = partsOf(given)
+  const isPython = (part: string | null) => part !== null && exportOf(part, '/').language === 'python'
+  return [...(isPython(auth) ? ['starlette'] : []), ...(isPython(http) ? ['uvicorn', 'websockets'] : [])]
 }
 
 /** A Python on PATH: of the wanted version, else the first that is new enough. */

@@ -1,9 +1,9 @@
 /** The languages of an application's graphs, and the program of a host for each. */
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type AppConfig, readAppConfig, settingsOf } from '../../schemas/application.js'
-import { type Language, readDescription } from '../../schemas/description.js'
+import { type Language, localFolders, readDescription } from '../../schemas/description.js'
 import { nodeProgram, type Program } from '../child/start.js'
 
 const JAVASCRIPT_HOST = fileURLToPath(new URL('../host/main.js', import.meta.url))
@@ -58,9 +58,17 @@ function descriptionOf(app: string, env: Env): string {
   try {
     const config = readAppConfig({ path: app, env, read: textOf })
     const { notes, serde } = config
+    const folders = localFolders(config.dependencies, folder)
     const graphs = config.graphs.filter(({ language }) => language === 'python').map(rowOf)
     const hello = { ...settingsOf(config, { ...config.env, ...env }), notes }
-    return JSON.stringify({ folder, graphs, dependencies: foldersOf(config), env: config.env, hello, serde })
+    return JSON.stringify({
+      folder,
+      graphs,
+      dependencies: folders.filter(each => existsSync(each)),
+      env: config.env,
+      hello,
+      serde,
+    })
   } catch (error) {
     return JSON.stringify({ folder, hello: { error: (error as Error).message } })
   }
@@ -75,12 +83,5 @@ const rowOf = ({ graph_id, description, file, module, name, error, config, conte
   config,
   context,
 })
-
-/** Local dependencies, and the `src` folders in them: importable although nobody has installed them. */
-const foldersOf = ({ folder, dependencies }: AppConfig): string[] =>
-  dependencies
-    .filter(each => each.startsWith('.'))
-    .flatMap(each => [resolve(folder, each), resolve(folder, each, 'src')])
-    .filter(each => existsSync(each))
 
 const textOf = (path: string): string | null => (existsSync(path) ? readFileSync(path, 'utf8') : null)

@@ -14,7 +14,13 @@ import { openTracer } from '../../bus/trace.js'
 import type { Registration } from '../../schemas/announcements.js'
 import { type EmbedCall, validateEmbedCall } from '../../schemas/app-host.js'
 import { type Config, SETTINGS } from '../../schemas/config.js'
-import { type Language, readDescription } from '../../schemas/description.js'
+import {
+  type AppSource,
+  type Description,
+  type Language,
+  readDescription,
+  usesPython,
+} from '../../schemas/description.js'
 import type { Hello } from '../../schemas/host.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, rpc } from '../../schemas/subjects.js'
@@ -61,7 +67,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const loaded_at = Date.now()
   const env = deployed?.env ?? ownEnv(config)
   const languages = languagesOf(app, env)
-  const python = languages.includes('python') ? (await pythonOf(app, env, config, link.log)).file : null
+  const python = await pythonOf(app, env, config, link.log)
   const { host_memory_mb: memory_mb, host_threads: threads } = config
   const user = findHostUser(config.host_user)
   const { path: node } = chooseHostNode(config, user, link.log, app)
@@ -72,6 +78,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     memory_mb,
     user,
     node,
+    python,
     env,
     log: link.log,
   }
@@ -179,11 +186,22 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   return { graphs, reports: hello.graphs, running: supervisor.running }
 }
 
-/** Throws one sentence when the application has Python graphs, and there is no Python for them. */
-function pythonOf(app: string, env: { [name: string]: string | undefined }, { python }: Config, log: Log) {
+/** The interpreter; null without code in Python. Throws one sentence when there is no Python for it. */
+async function pythonOf(app: string, env: { [name: string]: string | undefined }, { python }: Config, log: Log) {
   const read = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : null)
-  const description = readDescription({ path: app, env, read })
-  return findPython({ description, given: python, env: process.env, log: line => log.info({ python: line }, 'python') })
+  const description = describeIn({ path: app, env, read })
+  if (description === null || !usesPython(description)) return null
+  const onLine = (line: string) => log.info({ python: line }, 'python')
+  return (await findPython({ description, given: python, env: process.env, log: onLine })).file
+}
+
+/** Null for a file that cannot be read: hosts report the reason. */
+function describeIn(source: AppSource): Description | null {
+  try {
+    return readDescription(source)
+  } catch {
+    return null
+  }
 }
 
 /** The variables of hosts that serve no deployment. */

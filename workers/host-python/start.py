@@ -1,4 +1,7 @@
-"""Starts the host. Its own folder is removed from the import path: it must hide no module of the application."""
+"""
+Starts the graph host, or with `app` the Python part of an app host. Its own folder is removed from the import path: it
+must hide no module of the application.
+"""
 
 import importlib.util
 import sys
@@ -17,6 +20,9 @@ sys.modules["weft_host"] = package
 spec.loader.exec_module(package)
 
 if __name__ == "__main__":
-    from weft_host.main import main
+    if sys.argv[1:] == ["app"]:
+        from weft_host.app.main import main
+    else:
+        from weft_host.main import main
 
     main()

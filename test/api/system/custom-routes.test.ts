@@ -1,7 +1,10 @@
 /** `http.app`: routes and middleware of the application (API: assistants-crons-store 7.1). */
 import { request } from 'node:http'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
+import { venvOf, withoutPython } from '../../../scripts/checks/venv.js'
+import { root } from '../../../scripts/root.js'
 import { startCluster, startRoles } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'
 import { lines } from '../../helpers/sdk.js'
@@ -9,14 +12,17 @@ import { until } from '../../helpers/until.js'
 
 t.setTimeout(180_000)
 
-const app = (name: string) => `test/apps/custom-routes/${name}.json`
+const app = (name: string) => `test/apps/${name}.json`
+const skip = withoutPython() ?? false
+const python: { [name: string]: string } =
+  skip === false ? { WEFT_PYTHON: await venvOf(join(root, 'test/host-python/requirements.txt')) } : {}
 
 /** As the built-in application, and as one whose graph workers are its only home. */
 const SERVERS: readonly [where: string, start: (t: Test, name: string) => Promise<string>][] = [
   [
     'built-in',
     async (t, name) => {
-      const cluster = await startCluster({ app: app(name) })
+      const cluster = await startCluster({ app: app(name), env: python })
       t.teardown(() => cluster.stop())
       return cluster.url
     },
@@ -24,7 +30,7 @@ const SERVERS: readonly [where: string, start: (t: Test, name: string) => Promis
   [
     'beside the built-in one',
     async (t, name) => {
-      const roles = await startRoles({ app: 'test/apps/basic' })
+      const roles = await startRoles({ app: 'test/apps/basic', env: python })
       t.teardown(() => roles.stop())
       await roles.add('graphs', ['--app', app(name), '--app-id', 'second'])
       return `${roles.urls[0]}/deployments/second`
@@ -32,9 +38,15 @@ const SERVERS: readonly [where: string, start: (t: Test, name: string) => Promis
   ],
 ]
 
-for (const [where, start] of SERVERS)
-  t.test(`a Hono application, ${where}`, async t => {
-    const url = await start(t, 'langgraph')
+const [BUILT_IN, BESIDE] = SERVERS as [(typeof SERVERS)[number], (typeof SERVERS)[number]]
+
+for (const [kind, folder, [where, start], skipped] of [
+  ['a Hono application', 'custom-routes', BUILT_IN, false],
+  ['a Hono application', 'custom-routes', BESIDE, false],
+  ['a FastAPI application', 'custom-routes-py', BESIDE, skip],
+] as const)
+  t.test(`${kind}, ${where}`, { skip: skipped }, async t => {
+    const url = await start(t, `${folder}/langgraph`)
     const send = sender(url)
 
     await t.test('its routes are served, and shadow built-in ones', async t => {
@@ -137,7 +149,9 @@ for (const [where, start] of SERVERS)
       const other = await connectTo(url, '/custom/socket')
       other.ws.close(4001, 'enough')
       await until(async () => ((await send('GET', '/custom/closed')).body as { code: number }).code === 4001)
-      t.equal(await refusalOf(url, '/custom/hello/x'), 200, 'a route without a WebSocket answers by itself')
+      // A request for a WebSocket is no request for a route of ASGI.
+      const plain = folder === 'custom-routes' ? 200 : 404
+      t.equal(await refusalOf(url, '/custom/hello/x'), plain, 'a route without a WebSocket answers by itself')
       t.equal(await refusalOf(url, '/custom/socket', { 'x-stop': '1' }), 418, 'its middleware may refuse')
       t.equal(await refusalOf(url, '/nowhere'), 404)
       // After an asynchronous check, one in about a thousand would be closed at once.
@@ -183,9 +197,13 @@ for (const [where, start] of SERVERS)
     )
   })
 
-for (const [where, start] of SERVERS)
-  t.test(`with auth: custom routes on request, and no way around it, ${where}`, async t => {
-    const url = await start(t, 'guarded')
+for (const [folder, [where, start], skipped] of [
+  ['custom-routes', BUILT_IN, false],
+  ['custom-routes', BESIDE, false],
+  ['custom-routes-py', BUILT_IN, skip],
+] as const)
+  t.test(`${folder} with auth: routes on request, and no way around it, ${where}`, { skip: skipped }, async t => {
+    const url = await start(t, `${folder}/guarded`)
     const send = sender(url)
     const user = { 'x-user': 'ada' }
     t.match(await send('GET', '/custom/hello/x'), { status: 401, body: { detail: 'Who are you?' } })
@@ -204,7 +222,7 @@ for (const [where, start] of SERVERS)
 
 for (const [where, start] of SERVERS)
   t.test(`an object with fetch: what it answers with 404 is served by the server, ${where}`, async t => {
-    const url = await start(t, 'plain')
+    const url = await start(t, 'custom-routes/plain')
     const send = sender(url)
     const plain = await fetch(`${url}/plain`)
     t.match([plain.status, plain.headers.get('x-plain'), await plain.text()], [200, '1', 'plain'])

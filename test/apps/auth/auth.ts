@@ -7,6 +7,7 @@ let authentications = 0
 export const auth = new Auth()
   .authenticate(async request => {
     const wish = request.headers.get('x-wish')
+    if (request.url.includes('undefined')) throw new Error(`a wrong URL: ${request.url}`)
     if (wish === 'throw') throw new Error('a secret detail')
     if (wish === 'nothing') return undefined as never
     if (wish === 'nonsense') return { permissions: ['all'] } as never

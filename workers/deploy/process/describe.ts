@@ -1,7 +1,7 @@
 /** Reads the application's langgraph.json for a build (API: control-plane 11.2, assistants-crons-store 10). */
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
-import { readAppConfig, refusalOfAuth } from '../../../schemas/application.js'
+import { readAppConfig } from '../../../schemas/application.js'
 import { Fault } from '../fault.js'
 
 export interface Description {
@@ -22,9 +22,7 @@ export async function describe(tree: string, path: string): Promise<Description>
   const text = await readFile(found, 'utf8')
   try {
     // Files that it names are read by a host only, as another user.
-    const { graphs, auth } = readAppConfig({ path: file, env: {}, read: path => (path === file ? text : null) })
-    const refusal = refusalOfAuth(file, auth)
-    if (refusal !== null) throw new Error(refusal)
+    const { graphs } = readAppConfig({ path: file, env: {}, read: path => (path === file ? text : null) })
     const bad = graphs.find(graph => graph.error !== null)
     const python = graphs.find(({ language }) => language === 'python')
     if (python !== undefined)

@@ -18,10 +18,15 @@ import { WeftError } from '../../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { pack } from '../../../schemas/packed.js'
 
-/** The handlers that an Auth of the SDK holds. */
+/** The handlers of an Auth. `callbacks` by the names of `handlerNames`; they may change the `value` of their event. */
 export interface AuthHandlers {
-  authenticate?: (request: Request) => unknown
+  authenticate?: (call: CheckCall, body: Uint8Array) => unknown
   callbacks?: { [event: string]: (event: JsonObject) => unknown }
+}
+
+/** Those that an Auth of the JavaScript SDK holds. */
+interface HandlerCache extends Pick<AuthHandlers, 'callbacks'> {
+  authenticate?: (request: Request) => unknown
 }
 
 type Refused = Extract<CheckAnswer, { refused: object }>['refused']
@@ -42,7 +47,18 @@ export function handlersOf(exported: unknown, path: string): AuthHandlers {
   const handlers = isObject(exported) ? exported['~handlerCache'] : undefined
   if (!isObject(handlers))
     throw new Error(`auth.path: ${path} is no Auth; expected an instance of Auth of @langchain/langgraph-sdk/auth.`)
-  return handlers as AuthHandlers
+  const { authenticate, callbacks } = handlers as HandlerCache
+  return {
+    ...(authenticate === undefined
+      ? {}
+      : { authenticate: (call: CheckCall, body: Uint8Array) => authenticate(requestOf(call, body)) }),
+    ...(callbacks === undefined ? {} : { callbacks }),
+  }
+}
+
+function requestOf({ method, url, headers }: CheckCall, body: Uint8Array): Request {
+  const hasBody = method !== 'GET' && method !== 'HEAD' && body.length > 0
+  return new Request(url, { method, headers, ...(hasBody ? { body: new Uint8Array(body) } : {}) })
 }
 
 /** Checks one request; the answer is a packed CheckAnswer, with the body where a handler changed it. Never rejects. */
@@ -79,13 +95,11 @@ async function pass(handlers: AuthHandlers, call: CheckCall, body: Uint8Array): 
 }
 
 async function identify(
-  handler: (request: Request) => unknown,
-  { method, url, headers }: CheckCall,
+  handler: NonNullable<AuthHandlers['authenticate']>,
+  call: CheckCall,
   body: Uint8Array,
 ): Promise<AuthUser> {
-  const hasBody = method !== 'GET' && method !== 'HEAD' && body.length > 0
-  const request = new Request(url, { method, headers, ...(hasBody ? { body: new Uint8Array(body) } : {}) })
-  const user = userOf(await handler(request))
+  const user = userOf(await handler(call, body))
   if (user === null)
     throw new TypeError('authenticate must return an identity: a string, or an object with the member identity')
   return user

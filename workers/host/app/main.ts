@@ -3,11 +3,11 @@
  * calls of its parent over descriptor 3. Like a graph host it has no other connection and no credential. It runs no
  * graphs. Its watchdog reports a blocked event loop over WEFT_NOTES_FD; every call counts as slot 1.
  */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
-import { resolve } from 'node:path'
-import type { AppCall, AppHello, AppPart } from '../../../schemas/app-host.js'
-import { readAppConfig } from '../../../schemas/application.js'
+import type { AppCall, AppHello, AppPart, PythonExport } from '../../../schemas/app-host.js'
+import { type AppConfig, readAppConfig } from '../../../schemas/application.js'
+import { exportOf, languagesOfParts, localFolders, type Parts } from '../../../schemas/description.js'
 import { unpack } from '../../../schemas/packed.js'
 import { FROM_HOST, frameWriter, readFrames, TO_HOST } from '../../pipe.js'
 import { importExport, prepareLoading } from '../loading.js'
@@ -16,6 +16,7 @@ import { startWatchdog } from '../watchdog.js'
 import { type AuthHandlers, check, handlersOf } from './auth.js'
 import { type Embedder, embed, embedFile, loadEmbedder } from './embed.js'
 import { serveHttp } from './http.js'
+import { type PythonPart, startPython } from './python.js'
 
 /** The code of the application has this time to answer a check. */
 const CHECK_MS = 5_000
@@ -23,11 +24,23 @@ const LOAD_MS = 40_000
 const encoder = new TextEncoder()
 
 const { WEFT_APP: path = '', WEFT_NOTES_FD: notes, WEFT_APP_PARTS: parts = '', WEFT_APP_SOCKETS: sockets } = process.env
+const { WEFT_APP_PYTHON: python, WEFT_HOST_MEMORY_MB: memory_mb = '0' } = process.env
 for (const name of Object.keys(process.env)) if (name.startsWith('WEFT_')) delete process.env[name]
 const watchdog = startWatchdog(notes === undefined ? null : Number(notes), 1)
 const stream = new Socket({ fd: 3 })
-// The parent process has ended: no process waits for answers.
-for (const event of ['end', 'close', 'error']) stream.on(event, () => process.exit(0))
+/** Its process is a child of this one. */
+let pythonPart: PythonPart | null = null
+let isEnding = false
+// The parent process has ended, or wants this one to: no process waits for answers.
+for (const event of ['end', 'close', 'error']) stream.on(event, () => void end())
+async function end(): Promise<void> {
+  if (isEnding) return
+  isEnding = true
+  await pythonPart?.stop()
+  process.exit(0)
+}
+// The end of the pipe follows it, and gives Python time to end the lifespan of `http.app`.
+process.on('SIGTERM', () => void (pythonPart === null ? process.exit(143) : end()))
 const write = frameWriter(stream)
 
 interface Loaded {
@@ -40,42 +53,73 @@ interface Loaded {
 /** Loads what langgraph.json names. Throws an Error with one sentence. */
 async function load(): Promise<Loaded> {
   const config = readAppConfig({ path, env: process.env, read: readText })
-  const { folder, env, node_loader } = config
+  const { folder, env, node_loader, index } = config
   const has = (part: AppPart) => parts.split(',').includes(part)
-  const auth = has('auth') ? config.auth : null
-  const index = has('embed') ? config.index : null
-  const app = has('http') && sockets !== undefined ? config.http.app : null
+  const named: Parts = {
+    auth: has('auth') ? (config.auth?.path ?? null) : null,
+    embed: has('embed') ? (index?.embed ?? null) : null,
+    http: has('http') && sockets !== undefined ? config.http.app : null,
+  }
+  const languages = languagesOfParts(named, config.graphs)
+  const of = (language: string): Parts => ({
+    auth: languages.auth === language ? named.auth : null,
+    embed: languages.embed === language ? named.embed : null,
+    http: languages.http === language ? named.http : null,
+  })
   for (const [name, value] of Object.entries(env)) process.env[name] ??= value
-  const authFile = auth === null ? null : fileOf(auth.path, folder)
-  const embedderFile = index === null ? null : embedFile(index, folder)
-  const appFile = app === null ? null : fileOf(app, folder)
-  await prepareLoading(
-    folder,
-    [authFile, embedderFile, appFile].filter(file => file !== null),
-    node_loader,
-    process.env,
-  )
+  const { auth, embed, http } = of('javascript')
+  const authFile = auth === null ? null : exportOf(auth, folder).file
+  const embedderFile = embed === null ? null : embedFile(index!, folder)
+  const appFile = http === null ? null : exportOf(http, folder).file
+  const files = [authFile, embedderFile, appFile].filter(file => file !== null)
+  await prepareLoading(folder, files, node_loader, process.env)
   registerLogger(() => undefined, process.env.LOG_LEVEL)
+  const inPython = of('python')
+  if (Object.values(inPython).some(part => part !== null)) pythonPart = await loadPython(config, inPython)
   return {
-    auth: auth === null ? null : handlersOf(await importExport(authFile!, exportOf(auth.path)), auth.path),
-    embedder: index === null ? null : await loadEmbedder(index, folder),
+    auth: auth === null ? (pythonPart?.auth ?? null) : handlersOf(await importPart(auth, folder), auth),
+    embedder: embed === null ? (pythonPart?.embedder ?? null) : await loadEmbedder(index!, folder),
     dims: index?.dims ?? 0,
-    http: app === null ? null : await loadHttp(appFile!, app, sockets!),
+    http: http === null ? (pythonPart?.http ?? null) : await loadHttp(http, folder),
   }
 }
 
-async function loadHttp(file: string, name: string, folder: string): Promise<string[]> {
-  const exported = await importExport(file, exportOf(name))
-  return serveHttp(exported, { name, folder, inject: await importExport(file, 'injectWebSocket') })
+function loadPython({ folder, dependencies }: AppConfig, { auth, embed, http }: Parts): Promise<PythonPart> {
+  if (python === undefined) throw new Error('the application has parts in Python, and no Python was found for them')
+  const exportIn = (text: string | null): PythonExport | null => {
+    if (text === null) return null
+    const { file, module, name } = exportOf(text, folder)
+    return { text, place: file ?? module ?? '', name }
+  }
+  const embedder = exportIn(embed)
+  const isProvider = embedder !== null && !/\.pyi?$/.test(embedder.place)
+  return startPython({
+    python,
+    parts: {
+      folder,
+      dependencies: localFolders(dependencies, folder).filter(each => existsSync(each)),
+      auth: exportIn(auth),
+      embed: isProvider ? { text: embed!, place: embed!, name: null } : embedder,
+      http: exportIn(http),
+      sockets: sockets ?? null,
+    },
+    env: process.env,
+    memory_mb,
+    notes: notes === undefined ? null : Number(notes),
+    // Without it no question can be answered: the parent starts both again.
+    onEnd: () => process.exit(isEnding ? 0 : 1),
+  })
 }
 
-/** The halves of `file:export`; the export may be missing. */
-const fileOf = (text: string, folder: string) => resolve(folder, halvesOf(text)[0])
-const exportOf = (text: string) => halvesOf(text)[1] || 'default'
+async function importPart(path: string, folder: string): Promise<unknown> {
+  const { file, name } = exportOf(path, folder)
+  return importExport(file!, name)
+}
 
-function halvesOf(text: string): [file: string, name: string] {
-  const colon = text.lastIndexOf(':')
-  return colon === -1 ? [text, ''] : [text.slice(0, colon), text.slice(colon + 1)]
+async function loadHttp(path: string, folder: string): Promise<string[]> {
+  const exported = await importPart(path, folder)
+  const inject = await importExport(exportOf(path, folder).file!, 'injectWebSocket')
+  return serveHttp(exported, { name: path, folder: sockets!, inject })
 }
 
 function readText(file: string): string | null {

@@ -1,0 +1,160 @@
+"""
+The Python part of an app host: a child process of workers/host/app, which decides what is asked and checks what is
+answered. This program loads the files of the application and calls their functions. It has no credential and no
+connection but descriptor 3 (calls), WEFT_NOTES_FD (its watchdog) and the sockets of `http.app`. docs/pipe.md describes
+the frames.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+
+from ..frames import FromHost, Pipe, ToHost
+from ..main import PIPE_FD, close_pipes, new_loop, run_forever
+from ..packed import unpack
+from ..port import current_slot
+from ..threads import THREADS, SlotThreads
+from ..watchdog import Watchdog
+from .auth import AuthHandlers
+from .description import AppDescription, read_app_description
+from .embed import Embedder
+from .http import HttpServer
+from .loopback import register_loopback
+
+# Every call and every request counts as this slot: the watchdog reports only code that has one.
+SLOT = 1
+leave = os._exit
+
+
+def main() -> None:
+    notes = os.environ.get("WEFT_NOTES_FD")
+    notes_fd = None if notes is None else int(notes)
+    for fd in (PIPE_FD, notes_fd):
+        if fd is not None:
+            os.set_inheritable(fd, False)
+    os.register_at_fork(after_in_child=lambda: close_pipes(notes_fd))
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(line_buffering=True, errors="backslashreplace")
+    given = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("WEFT_")}
+    loop = new_loop()
+    asyncio.set_event_loop(loop)
+    current_slot.set(SLOT)
+    loop.set_default_executor(SlotThreads(current_slot.get, THREADS))
+    watchdog = Watchdog(loop, notes_fd, int(given.get("WEFT_HOST_MEMORY_MB") or 0))
+    serving = loop.create_task(AppHost(watchdog).serve(given.get("WEFT_DESCRIPTION", "")))
+    serving.add_done_callback(exit_on_failure)
+    run_forever(loop, watchdog)
+
+
+class AppHost:
+    def __init__(self, watchdog: Watchdog) -> None:
+        self.watchdog = watchdog
+        self.auth: AuthHandlers | None = None
+        self.embedder: Embedder | None = None
+        self.http: HttpServer | None = None
+        self.pipe: Pipe | None = None
+        # A task without a reference may be collected.
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.verbs: dict[str, Callable[[dict[str, Any], bytes], Awaitable[bytes]]] = {
+            "authenticate": self.authenticate,
+            "authorize": self.authorize,
+            "embed": self.embed,
+        }
+
+    async def serve(self, description: str) -> None:
+        """Loads the application, sends hello and answers calls until the pipe ends."""
+        hello = await self.hello(description)
+        _, self.pipe = await asyncio.get_running_loop().create_unix_connection(
+            lambda: Pipe(self.on_frame, self.on_end), sock=socket.socket(fileno=PIPE_FD)
+        )
+        self.pipe.send(FromHost.HELLO, body=orjson.dumps(hello))
+
+    async def hello(self, text: str) -> dict[str, Any]:
+        try:
+            await self.load(read_app_description(text))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # A module may also call sys.exit().
+            if not isinstance(error, ValueError):
+                traceback.print_exc()
+            sentence = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            return {"error": sentence, "auth": None, "http": None}
+        auth = None if self.auth is None else self.auth.hello
+        return {"error": None, "auth": auth, "http": None if self.http is None else self.http.prefixes}
+
+    async def load(self, description: AppDescription) -> None:
+        description.prepare()
+        if description.sockets is not None:
+            register_loopback(description.sockets)
+        if description.auth is not None:
+            self.auth = AuthHandlers(description.auth.load("auth.path"), description.auth.text)
+        if description.embed is not None:
+            self.embedder = Embedder.of(description.embed)
+        if description.http is not None and description.sockets is not None:
+            app = description.http.load("http.app")
+            self.http = HttpServer(app, description.http.text, description.sockets, self.watchdog.use)
+            await self.http.start()
+
+    def on_frame(self, kind: int, flags: int, slot: int, id: int, body: bytes) -> None:
+        if kind != ToHost.CALL:
+            return
+        self.watchdog.use(1)
+        task = asyncio.get_running_loop().create_task(self.answer(id, body))
+        self.tasks.add(task)
+        task.add_done_callback(self.on_task_end)
+
+    def on_task_end(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        self.watchdog.use(-1)
+
+    async def answer(self, id: int, body: bytes) -> None:
+        assert self.pipe is not None
+        try:
+            head, rest = unpack(body)
+            answer = await self.verbs[head["verb"]](head, rest)
+        except BaseException as error:  # Also SystemExit and a cancel: each call has an answer.
+            traceback.print_exc()
+            failure = {"code": "internal", "detail": f"{type(error).__name__}: {error}"[:500]}
+            self.pipe.send(FromHost.CALLED, 1, id=id, body=orjson.dumps(failure))
+        else:
+            self.pipe.send(FromHost.CALLED, id=id, body=answer)
+
+    async def authenticate(self, head: dict[str, Any], body: bytes) -> bytes:
+        assert self.auth is not None
+        return await self.auth.authenticate(head, body)
+
+    async def authorize(self, head: dict[str, Any], body: bytes) -> bytes:
+        assert self.auth is not None
+        return await self.auth.authorize(head, orjson.loads(body))
+
+    async def embed(self, head: dict[str, Any], body: bytes) -> bytes:
+        assert self.embedder is not None
+        return await self.embedder.embed(head["kind"], head["texts"])
+
+    def on_end(self) -> None:
+        """The parent has ended, or wants this process to: `http.app` may end its lifespan."""
+        ending = asyncio.get_running_loop().create_task(self.end())
+        self.tasks.add(ending)
+
+    async def end(self) -> None:
+        try:
+            if self.http is not None:
+                await self.http.stop()
+        finally:
+            leave(0)
+
+
+def exit_on_failure(serving: asyncio.Task[None]) -> None:
+    if not serving.cancelled() and (error := serving.exception()) is not None:
+        traceback.print_exception(error)
+        leave(1)
