@@ -85,6 +85,15 @@ export const PAGES: readonly PageRow[] = [
     Page: lazy(() => import('./pages/store')),
   },
   {
+    path: '/deployments',
+    rest: '/:id?',
+    title: 'Deployments',
+    note: 'applications, revisions, logs',
+    icon: 'rocket',
+    group: 'Operate',
+    Page: lazy(() => import('./pages/deployments')),
+  },
+  {
     path: '/keys',
     title: 'API keys',
     note: 'who may call this server',

@@ -119,6 +119,8 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'console/chat': [24, 0.6],
   'console/threads': [16, 0.6],
   'console/outcomes': [24, 0.6],
+  'console/deployments': [27, 0.4],
+  'console/shell': [18, 0.5],
   'faults/isolated-graph': [30, 0.3],
   'faults/rolling-restart': [28, 0.6],
   'api/control-plane/secrets-not-in-clear': [27, 0.2],

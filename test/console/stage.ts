@@ -9,10 +9,10 @@ import { join } from 'node:path'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { root } from '../../scripts/root.js'
 import { openBrowser } from '../browser/browser.js'
-import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { type Cluster, startCluster, type TestServer } from '../helpers/cluster.js'
 
-export interface Stage {
-  cluster: Cluster
+export interface Stage<Server extends TestServer = Cluster> {
+  cluster: Server
   browser: Browser
   /** What the pages logged as an error since the last call: uncaught errors, and violations of the content policy. */
   errors(): string[]
@@ -27,15 +27,16 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const WAIT_MS = 10_000
 
 /** `app`: another application than the example. */
-export async function openStage(env: { [name: string]: string } = {}, app?: string): Promise<Stage> {
+export const openStage = (env: { [name: string]: string } = {}, app?: string): Promise<Stage> =>
+  openStageWith(() => startCluster({ env, ...(app === undefined ? {} : { app }) }))
+
+/** Before a server that `start` starts. */
+export async function openStageWith<Server extends TestServer>(start: () => Promise<Server>): Promise<Stage<Server>> {
   // Does nothing when the bundle is that of the sources.
   const built = spawnSync(process.execPath, [join(root, 'scripts/build-console.mjs')], { stdio: 'inherit' })
   if (built.status !== 0) throw new Error('the console could not be built')
   mkdirSync(artefacts, { recursive: true })
-  const [cluster, browser] = await Promise.all([
-    startCluster({ env, ...(app === undefined ? {} : { app }) }),
-    openBrowser(),
-  ])
+  const [cluster, browser] = await Promise.all([start(), openBrowser()])
   let errors: string[] = []
   return {
     cluster,

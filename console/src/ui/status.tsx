@@ -17,6 +17,18 @@ const TONES: { readonly [status: string]: 'good' | 'bad' | 'busy' | 'wait' | 'qu
   'given up': 'bad',
   late: 'wait',
   skipped: 'bad',
+  ready: 'good',
+  deployed: 'good',
+  creating: 'busy',
+  building: 'busy',
+  deploying: 'busy',
+  queued: 'wait',
+  'awaiting build': 'wait',
+  'awaiting deploy': 'wait',
+  'awaiting delete': 'wait',
+  'create failed': 'bad',
+  'build failed': 'bad',
+  'deploy failed': 'bad',
 }
 
 export const Status = ({ of }: { of: string }) => <span className={`status ${TONES[of] ?? 'quiet'}`}>{of}</span>
