@@ -80,7 +80,7 @@ async function tap(): Promise<Counts | null> {
   if (only !== undefined && files.length === 0) return null
   say('getting a NATS server')
   say(`  ${await findNatsServer({ log: line => say(`  ${line}`) })}`)
-  const mongo = files.some(({ onMongo }) => onMongo) ? await startMongo() : null
+  const mongo = files.some(({ needsMongo }) => needsMongo) ? await startMongo() : null
   const sum: Counts = { passed: 0, failed: 0, skipped: 0 }
   rmSync(out, { recursive: true, force: true })
   const servers = new Map<boolean, SharedServer>()
@@ -94,9 +94,10 @@ async function tap(): Promise<Counts | null> {
     }
     const jobs = fileJobs(files, {
       out,
-      envOf: ({ onMongo, shared }) => ({
+      envOf: ({ onMongo, needsMongo, shared }) => ({
         ...env,
-        ...(onMongo ? { WEFT_TEST_STORE: 'mongo', WEFT_TEST_MONGODB_URL: mongo!.url } : {}),
+        ...(onMongo ? { WEFT_TEST_STORE: 'mongo' } : {}),
+        ...(needsMongo ? { WEFT_TEST_MONGODB_URL: mongo!.url } : {}),
         ...(shared && servers.has(onMongo) ? { WEFT_TEST_SERVER: servers.get(onMongo)!.url } : {}),
       }),
       onReport(report) {

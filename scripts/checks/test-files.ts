@@ -9,6 +9,8 @@ export interface TestFile {
   /** As in the report: "api/runs", "api/runs on MongoDB". */
   name: string
   onMongo: boolean
+  /** It uses a MongoDB server: the one of the test run, except for those that it kills. */
+  needsMongo: boolean
   /** It can use the server of other files. */
   shared: boolean
   /** Cores that it keeps busy with its processes, on average over its time on an idle machine. */
@@ -159,7 +161,15 @@ export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): 
   const file = (name: string, onMongo: boolean): TestFile & { seconds: number } => {
     const [seconds, cores] = MEASURED[name] ?? USUAL
     const path = `dist/test/${name}.test.js`
-    return { path, name: onMongo ? `${name} on MongoDB` : name, onMongo, shared: SHARED.includes(name), seconds, cores }
+    return {
+      path,
+      name: onMongo ? `${name} on MongoDB` : name,
+      onMongo,
+      needsMongo: onMongo || MONGO.test(name),
+      shared: SHARED.includes(name),
+      seconds,
+      cores,
+    }
   }
   const again = embeddedOnly ? [] : names.filter(name => BOTH_STORES.test(name) && !(name in ONE_STORE))
   const busy = ({ cores }: TestFile) => Number(cores >= 1)

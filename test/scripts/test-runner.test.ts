@@ -83,7 +83,7 @@ t.test('files run with their own limits, and each way to fail is reported', asyn
   const files = Object.entries(sources).map(([name, source]) => {
     const path = join(folder, `${name}.mjs`)
     writeFileSync(path, source)
-    return { path, name, onMongo: false, shared: false, cores: 1 }
+    return { path, name, onMongo: false, needsMongo: false, shared: false, cores: 1 }
   })
   const jobs = fileJobs(files, {
     out: join(folder, 'out'),
