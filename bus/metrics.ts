@@ -5,6 +5,7 @@
 import { Registry } from 'prom-client'
 import {
   BOUNDS,
+  type HostReport,
   METRICS,
   type MetricName,
   type MetricsReport,
@@ -26,8 +27,10 @@ const MAX_REPORTS = 1_000
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
+type Reporter = Pick<MetricsReport, 'role' | 'worker'> & { hosts?: () => HostReport[] }
+
 /** Answers edges that ask for the figures of this worker, until it is closed. */
-export function answerMetrics(link: Link, { role, worker }: Pick<MetricsReport, 'role' | 'worker'>): { close(): void } {
+export function answerMetrics(link: Link, { role, worker, hosts }: Reporter): { close(): void } {
   const { figures, log } = link
   const own = openProcessFigures()
   const onError = (err: unknown) => log.warn({ err }, 'a figure could not be read')
@@ -35,7 +38,12 @@ export function answerMetrics(link: Link, { role, worker }: Pick<MetricsReport, 
     void figures
       .samples(onError)
       .then(samples => {
-        const report: MetricsReport = { role, worker, samples: [...samples, ...own.samples()] }
+        const report: MetricsReport = {
+          role,
+          worker,
+          samples: [...samples, ...own.samples()],
+          ...(hosts === undefined ? {} : { hosts: hosts() }),
+        }
         message.respond(encoder.encode(JSON.stringify(report)))
       })
       .catch(err => log.warn({ err }, 'the metrics could not be reported'))

@@ -8,7 +8,7 @@ import type { Versions } from '../bus/versions.js'
 import type { AppConfig } from '../schemas/application.js'
 import type { Disconnect } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
-import type { Sample } from '../schemas/metrics.js'
+import type { CollectedMetrics } from '../schemas/metrics.js'
 import type { RunView } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Check } from './app/check.js'
@@ -65,7 +65,7 @@ export interface Edge {
   tracer: Tracer | null
   /** Requests of each route. */
   traffic: Traffic
-  metrics: { collect(edge: Edge): Promise<Sample[]> }
+  metrics: { collect(edge: Edge): Promise<CollectedMetrics> }
   /** The LangGraph of the built-in application. */
   library: Library
   controlKey: ControlKey

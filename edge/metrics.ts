@@ -5,8 +5,17 @@
 import { openProcessFigures, sample } from '../bus/figures.js'
 import { expositionOf, openReports, samplesOf } from '../bus/metrics.js'
 import type { Mux } from '../bus/mux.js'
+import { allows, keyIdOf } from '../schemas/auth/keys.js'
 import { fail } from '../schemas/errors.js'
-import { type ClusterMetrics, type MetricsReport, type Sample, validateClusterMetrics } from '../schemas/metrics.js'
+import { BUILT_IN_APP } from '../schemas/ids.js'
+import {
+  type ClusterMetrics,
+  type CollectedMetrics,
+  type HostReport,
+  type MetricsReport,
+  type Sample,
+  validateClusterMetrics,
+} from '../schemas/metrics.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Edge } from './context.js'
 import type { Exchange } from './http/exchange.js'
@@ -16,17 +25,17 @@ const CLUSTER_MS = 2_000
 const decoder = new TextDecoder()
 
 export interface Metrics {
-  /** All samples; concurrent callers and those of the next 5 s share one question to the workers. */
-  collect(edge: Edge): Promise<Sample[]>
+  /** All figures; concurrent callers and those of the next 5 s share one question to the workers. */
+  collect(edge: Edge): Promise<CollectedMetrics>
   close(): void
 }
 
 export function openMetrics(mux: Mux): Metrics {
   const reports = openReports(mux)
   const figures = openProcessFigures()
-  let cached: { samples: Promise<Sample[]>; until: number } | null = null
+  let cached: { found: Promise<CollectedMetrics>; until: number } | null = null
 
-  async function collect(edge: Edge): Promise<Sample[]> {
+  async function collect(edge: Edge): Promise<CollectedMetrics> {
     const onError = (err: unknown) => edge.link.log.warn({ err }, 'a figure could not be read')
     const [found, cluster, counted] = await Promise.all([
       reports.ask(),
@@ -41,14 +50,17 @@ export function openMetrics(mux: Mux): Metrics {
       sample('weft_edge_blocked_clients', edge.stalls.size()),
       ...figures.samples().map(one => ({ ...one, labels: { ...one.labels, role: 'edge' } })),
     ]
-    return [...edge.traffic.samples(), ...own, ...slotsOf(found), ...cluster.samples, ...found.flatMap(samplesOf)]
+    const others = found.flatMap(samplesOf)
+    return {
+      samples: [...edge.traffic.samples(), ...own, ...slotsOf(found), ...cluster.samples, ...others],
+      hosts: found.flatMap(({ worker, hosts = [] }) => hosts.map(host => ({ worker, ...host }))),
+    }
   }
 
   return {
     collect(edge) {
-      if (cached === null || cached.until < Date.now())
-        cached = { samples: collect(edge), until: Date.now() + CACHE_MS }
-      return cached.samples
+      if (cached === null || cached.until < Date.now()) cached = { found: collect(edge), until: Date.now() + CACHE_MS }
+      return cached.found
     },
     close: () => figures.close(),
   }
@@ -85,10 +97,29 @@ export async function metrics(edge: Edge, exchange: Exchange): Promise<void> {
   const format = new URLSearchParams(exchange.query).get('format') ?? 'prometheus'
   if (format !== 'prometheus' && format !== 'json')
     throw fail('invalid', `format: expected prometheus or json, got "${format.slice(0, 80)}"`)
-  const samples = await edge.metrics.collect(edge)
-  if (format === 'json') return exchange.reply(200, JSON.stringify(asJson(samples)))
+  const { samples, hosts } = await edge.metrics.collect(edge)
+  if (format === 'json') {
+    const isTrusted = await mayReadRuns(edge, exchange)
+    const named = hosts.map(host => ({ ...host, run: isTrusted(host) ? host.run : null }))
+    return exchange.reply(200, JSON.stringify({ ...asJson(samples), hosts: named }))
+  }
   const { type, text } = await expositionOf(samples)
   exchange.reply(200, text, { 'Content-Type': type })
+}
+
+/**
+ * Which hosts may be told with their runs: figures need no key, but a run belongs to somebody. A key that may read gets
+ * all; without one, runs of an application are named whose API is open to everybody.
+ */
+async function mayReadRuns(edge: Edge, exchange: Exchange): Promise<(host: HostReport) => boolean> {
+  const { received, requestId, remoteAddress } = exchange
+  const isOpen = !edge.guard.needsKey && edge.application?.auth == null
+  if (keyIdOf(received.key) !== null && (await edge.penalty.admit(remoteAddress))) {
+    const key = await edge.keys.find(received.key, requestId)
+    if (key !== null && allows(key.record.scopes, ['read'])) return () => true
+    if (key === null) edge.penalty.refused(remoteAddress)
+  }
+  return ({ app }) => isOpen && app === BUILT_IN_APP
 }
 
 /** `queue` and `workers` as the platform names them, and all samples. */

@@ -61,6 +61,14 @@ export const METRICS = {
   weft_publish_seconds: { type: 'histogram', help: 'Time until the broker confirms a message of stored events.' },
   weft_publish_repeats_total: { type: 'counter', help: 'How often unconfirmed stored events were sent again.' },
   weft_hosts: { type: 'gauge', help: 'Graph hosts of a graph worker.' },
+  weft_hosts_held: {
+    type: 'gauge',
+    help: 'Graph hosts whose event loop a run holds for 100 ms or more; format=json names the run.',
+  },
+  weft_host_loop_delay_seconds: {
+    type: 'gauge',
+    help: 'The longest delay of the event loop among the graph hosts of a graph worker.',
+  },
   weft_host_ends_total: { type: 'counter', help: 'Graph hosts that ended or were killed, by reason.' },
   weft_store_write_seconds: { type: 'histogram', help: 'Time of a write to the store.' },
   weft_store_failures_total: { type: 'counter', help: 'Writes to the store that threw.' },
@@ -94,15 +102,43 @@ export interface Sample {
   sum?: number
 }
 
+/** A graph host, as its graph worker sees it. */
+export interface HostReport {
+  app: string & tags.MaxLength<128>
+  pool: string & tags.MaxLength<128>
+  /** Process id on the machine of its graph worker. */
+  pid: Count
+  /** Runs that it executes. */
+  runs: Count
+  /** At the last measurement, or of the block that lasts. */
+  loop_delay_seconds: Count
+  /** For how long the code of one run holds the event loop now; 0: less than 100 ms. */
+  held_seconds: Count
+  /** That run; null: none, or code of no run. */
+  run: {
+    run_id: string & tags.MaxLength<64>
+    thread_id: string & tags.MaxLength<64>
+    graph_id: string & tags.MaxLength<512>
+  } | null
+}
+
 /** The answer of a worker to `event.metrics.asked`. */
 export interface MetricsReport {
   role: 'resources' | 'graphs' | 'deployer'
   /** Unique among the workers of the role. */
   worker: string & tags.MinLength<1> & tags.MaxLength<128>
   samples: Sample[] & tags.MaxItems<1000>
+  /** Of graph workers. */
+  hosts?: HostReport[] & tags.MaxItems<256>
 }
 
 export const validateMetricsReport = typia.createValidate<MetricsReport>()
+
+/** All that an edge has collected. */
+export interface CollectedMetrics {
+  samples: Sample[]
+  hosts: (HostReport & { worker: string })[]
+}
 
 /** The answer of rpc.system.metrics: figures that are the same for all workers. */
 export interface ClusterMetrics {

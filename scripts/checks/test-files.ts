@@ -78,6 +78,7 @@ const ONE_STORE: { readonly [name: string]: string } = {
   'api/messages': 'events on their way to a client',
   'api/large-streams': 'events on their way to a client',
   'api/system/traces': 'spans; the column of the store is in its conformance rows',
+  'api/system/hosts': 'figures of hosts, which graph workers keep',
   'api/system/openapi': 'the document, and requests that are generated from it',
   'api/system/custom-routes': 'requests on their way to the application and back',
   'api/auth/python': 'the rows of api/auth/matrix and callers, by another host',

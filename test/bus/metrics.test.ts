@@ -64,13 +64,18 @@ t.test('an edge hears every worker, skips unreadable answers, and does not wait 
   })
   first.figures.onRead(() => [sample('weft_webhooks_under_way', 7)])
   const one = answerMetrics(first, { role: 'resources', worker: '1' })
-  const two = answerMetrics(second, { role: 'graphs', worker: '2' })
+  const host = { app: 'a', pool: 'p', pid: 1, runs: 2, loop_delay_seconds: 0.2, held_seconds: 0, run: null }
+  const two = answerMetrics(second, { role: 'graphs', worker: '2', hosts: () => [host] })
   const broken = answerMetrics(odd, { role: 'graphs', worker: 'x'.repeat(500) })
   await Promise.all([first, second, odd].map(({ nc }) => nc.flush()))
   const reports = openReports(mux)
   const found = await reports.ask()
   t.same(found.map(({ role, worker }) => `${role} ${worker}`).sort(), ['graphs 2', 'resources 1'])
   t.match(found.find(({ role }) => role === 'resources')!.samples, [{ name: 'weft_webhooks_under_way', value: 7 }])
+  t.same(found.map(({ role, hosts }) => [role, hosts]).sort(), [
+    ['graphs', [host]],
+    ['resources', undefined],
+  ])
   two.close()
   await second.nc.flush()
   t.equal((await reports.ask()).length, 1, 'a worker that has left is missing')

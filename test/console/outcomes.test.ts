@@ -74,3 +74,21 @@ t.test('the firings of a cron, with their runs', async t => {
   await page.getByRole('region', { name: 'Run' }).getByText('success').waitFor()
   t.same(stage.errors(), [])
 })
+
+t.test('the run that holds the event loop of a host', async t => {
+  const page = await stage.open('/workers')
+  const hosts = page.getByRole('region', { name: 'Hosts' })
+  await hosts.getByText('no run').first().waitFor()
+  t.same(await seriousDefects(page), [])
+  const { thread_id } = await post<{ thread_id: string }>('/threads', {})
+  const input = { steps: 1, at: 1, harm: 'busy', ms: 20_000 }
+  const { run_id } = await post<{ run_id: string }>(`/threads/${thread_id}/runs`, { assistant_id: 'poison', input })
+  const link = hosts.getByRole('link', { name: run_id })
+  await link.waitFor({ timeout: 20_000 })
+  t.same(await seriousDefects(page), [])
+  await hosts.scrollIntoViewIfNeeded()
+  await photograph(page, 'workers-held')
+  await link.click()
+  await page.getByRole('region', { name: 'Run', exact: true }).waitFor()
+  t.same(stage.errors(), [])
+})

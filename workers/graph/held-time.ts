@@ -4,6 +4,8 @@ export interface HeldTime {
   hold(slot: number, ms: number): void
   /** The loop turns again. */
   free(): void
+  /** Milliseconds for which the loop is held now; 0: it turns. */
+  now(): number
   /** Milliseconds that other slots have held the loop since the host started. */
   byOthers(slot: number): number
   /** The slot is free. */
@@ -25,6 +27,8 @@ export function openHeldTime(): HeldTime {
     holding = 0
   }
 
+  const now = () => (holder === 0 ? 0 : holding + performance.now() - reported_at)
+
   return {
     hold(slot, ms) {
       // Another slot, or the same one anew.
@@ -38,10 +42,8 @@ export function openHeldTime(): HeldTime {
       if (holder !== 0) holding += performance.now() - reported_at
       add()
     },
-    byOthers(slot) {
-      const now = holder === 0 || holder === slot ? 0 : holding + performance.now() - reported_at
-      return total - (held.get(slot) ?? 0) + now
-    },
+    now,
+    byOthers: slot => total - (held.get(slot) ?? 0) + (holder === slot ? 0 : now()),
     forget: slot => void held.delete(slot),
   }
 }

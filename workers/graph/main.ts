@@ -34,6 +34,7 @@ import { openDescriber } from './describer.js'
 import { openEmbedder } from './embedder.js'
 import { callIn } from './host-calls.js'
 import { reasonOf } from './host-end.js'
+import { hostFigures } from './host-reports.js'
 import { languagesOf, programOf } from './languages.js'
 import { startPools } from './pools.js'
 import { openSupervisor } from './supervisor.js'
@@ -173,11 +174,13 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
       sample('weft_pool_jobs_total', jobs, { pool }),
       sample('weft_pool_redeliveries_total', redelivered, { pool }),
       sample('weft_hosts', hosts.all().length, { pool }),
+      ...hostFigures(supervisor.hostReports(), pool),
       sample('weft_foreign_frames_total', supervisor.foreignFrames(), { pool }),
       sample('weft_lease_age_seconds', supervisor.leaseAge() / 1_000, { pool }),
     ]
   })
-  const metrics = answerMetrics(link, { role: 'graphs', worker: `${hostname()}.${process.pid}.${pool}` })
+  const worker = `${hostname()}.${process.pid}.${pool}`
+  const metrics = answerMetrics(link, { role: 'graphs', worker, hosts: supervisor.hostReports })
   life.push({ name: 'metrics', quiet: () => metrics.close() })
   supervisor.start(
     hosts,

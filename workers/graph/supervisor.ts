@@ -13,6 +13,7 @@ import { openRings } from '../../bus/ring.js'
 import type { Tracer } from '../../bus/trace.js'
 import type { Config } from '../../schemas/config.js'
 import { type Pool, type RunId, token } from '../../schemas/ids.js'
+import type { HostReport } from '../../schemas/metrics.js'
 import { validateHostSpans } from '../../schemas/trace.js'
 import { FROM_HOST, type Frame, monotonicMs, readJson, START, TO_HOST } from '../pipe.js'
 import { type Claimed, openClaims } from './claims.js'
@@ -22,6 +23,7 @@ import { type HostCalls, openHostCalls } from './host-calls.js'
 import type { HostEnd } from './host-end.js'
 import { logFailure, publishEvents } from './host-events.js'
 import type { GraphHost } from './host-process.js'
+import { reportHosts } from './host-reports.js'
 import { HEARTBEAT_MS, openLeaseClient, STORE_MS } from './lease-client.js'
 import { openMisplaced } from './misplaced.js'
 import type { HostPool } from './pool.js'
@@ -67,6 +69,8 @@ export interface Supervisor {
   /** Frames dropped because their slot was not assigned. */
   foreignFrames(): number
   running(): number
+  /** The hosts, and which run holds the event loop of each. */
+  hostReports(): HostReport[]
   /** Milliseconds since the oldest confirmed heartbeat of a run; 0 without runs. */
   leaseAge(): number
   /** Wake-ups since the start. */
@@ -259,6 +263,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
     callAny: calls.callAny,
     foreignFrames: () => foreign,
     running: table.size,
+    hostReports: () => reportHosts(hosts?.all() ?? [], table, config.app_id, pool),
     leaseAge: () => {
       const now = monotonicMs()
       return Math.max(0, ...[...table.runs.values()].map(run => now - run.confirmed_at))

@@ -7,18 +7,17 @@ import { Empty, LoadedView } from '../ui/notice'
 import { Page } from '../ui/page'
 import { durationText } from '../ui/time'
 import '../styles/workers.css'
-import { bytesText, type Figures, figuresOf, type Sample } from './workers/figures'
+import { bytesText, type Figures, figuresOf, type Metrics } from './workers/figures'
+import { HostTable } from './workers/hosts'
 
 const EVERY_MS = 5_000
 /** Half an hour. */
 const KEPT = 360
 
 export default function Workers() {
-  const loaded = useLoad(
-    'metrics',
-    async signal => figuresOf((await ask<{ samples: Sample[] }>('/metrics?format=json', { signal })).samples),
-    { every: EVERY_MS },
-  )
+  const loaded = useLoad('metrics', async signal => figuresOf(await ask<Metrics>('/metrics?format=json', { signal })), {
+    every: EVERY_MS,
+  })
   const [past, setPast] = useState<Figures[]>([])
   const { data } = loaded
   useEffect(() => {
@@ -27,7 +26,7 @@ export default function Workers() {
   return (
     <Page title="Queues and workers" note="Anew every 5 seconds; the charts begin when this page is opened.">
       <LoadedView of={loaded}>
-        {({ pools, workers, store }) => (
+        {({ pools, hosts, workers, store }) => (
           <>
             {pools.length === 0 && (
               <Empty title="No pool" icon="workers">
@@ -61,6 +60,10 @@ export default function Workers() {
                 </section>
               )
             })}
+            <section className="card scroll-x" aria-label="Hosts">
+              <h2>Hosts</h2>
+              <HostTable hosts={hosts} />
+            </section>
             <section className="card scroll-x" aria-label="Processes">
               <h2>Processes</h2>
               <table className="table">
@@ -78,7 +81,9 @@ export default function Workers() {
                   {workers.map(({ role, worker, running, memory, cpu, delay }) => (
                     <tr key={`${role} ${worker}`}>
                       <td>{role}</td>
-                      <td className="mono">{worker}</td>
+                      <td>
+                        <span className="mono">{worker}</span>
+                      </td>
                       <td>{running ?? '–'}</td>
                       <td>{bytesText(memory)}</td>
                       <td>{durationText(cpu * 1_000)}</td>

@@ -16,6 +16,7 @@ const TONES: { readonly [status: string]: 'good' | 'bad' | 'busy' | 'wait' | 'qu
   sending: 'busy',
   'given up': 'bad',
   late: 'wait',
+  held: 'bad',
   skipped: 'bad',
   ready: 'good',
   deployed: 'good',

@@ -5,6 +5,24 @@ export interface Sample {
   value?: number
 }
 
+/** A graph host: a process with code of the application. */
+export interface Host {
+  worker: string
+  pool: string
+  pid: number
+  runs: number
+  loop_delay_seconds: number
+  /** For how long one run holds its event loop now. */
+  held_seconds: number
+  /** That run; null: none, or one that the caller may not see. */
+  run: { run_id: string; thread_id: string; graph_id: string } | null
+}
+
+export interface Metrics {
+  samples: Sample[]
+  hosts: Host[]
+}
+
 export interface Pool {
   pool: string
   waiting: number
@@ -31,12 +49,14 @@ export interface Worker {
 
 export interface Figures {
   pools: Pool[]
+  /** The most delayed first. */
+  hosts: Host[]
   workers: Worker[]
   /** Bytes and seconds. */
   store: { takeovers: number; bytes: number; free: number | null; ping: number }
 }
 
-export function figuresOf(samples: readonly Sample[]): Figures {
+export function figuresOf({ samples, hosts }: Metrics): Figures {
   const values = (name: string, labels: { [label: string]: string | undefined } = {}): number[] =>
     samples
       .filter(
@@ -57,6 +77,7 @@ export function figuresOf(samples: readonly Sample[]): Figures {
       slots: sum('weft_pool_slots', { pool }),
       hosts: sum('weft_hosts', { pool }),
     })),
+    hosts: hosts.toSorted((a, b) => b.loop_delay_seconds - a.loop_delay_seconds),
     workers: samples
       .filter(({ name }) => name === 'weft_up')
       .map(({ labels: { role = '', worker } = {} }) => {

@@ -1,0 +1,60 @@
+/** The graph hosts, and the run that holds the event loop of each. */
+import { Link } from 'wouter'
+import { Status } from '../../ui/status'
+import { durationText } from '../../ui/time'
+import type { Host } from './figures'
+
+export const HostTable = ({ hosts }: { hosts: readonly Host[] }) => (
+  <table className="table">
+    <thead>
+      <tr>
+        <th>Pool</th>
+        <th>Process</th>
+        <th>Runs</th>
+        <th>Loop delay</th>
+        <th>Held by</th>
+      </tr>
+    </thead>
+    <tbody>
+      {hosts.map(host => (
+        <tr key={`${host.worker} ${host.pid}`}>
+          <td>{host.pool}</td>
+          <td title={host.worker}>
+            <span className="mono">{host.pid}</span>
+          </td>
+          <td>{host.runs}</td>
+          <td>{durationText(host.loop_delay_seconds * 1_000)}</td>
+          <td>
+            <Holder of={host} />
+          </td>
+        </tr>
+      ))}
+      {hosts.length === 0 && (
+        <tr>
+          <td colSpan={5} className="muted">
+            No graph worker has reported its hosts.
+          </td>
+        </tr>
+      )}
+    </tbody>
+  </table>
+)
+
+function Holder({ of: { held_seconds, run } }: { of: Host }) {
+  if (held_seconds === 0) return <span className="muted">no run</span>
+  return (
+    <>
+      <Status of="held" />{' '}
+      {run === null ? (
+        'a run that this session may not see'
+      ) : (
+        <>
+          {run.graph_id}{' '}
+          <Link href={`/runs/${run.thread_id}/${run.run_id}`} className="mono">
+            {run.run_id}
+          </Link>
+        </>
+      )}
+    </>
+  )
+}
