@@ -28,6 +28,8 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ['workers/child/', 'workers/pipe.ts', 'bus/', 'schemas/'],
   ['workers/pipe.ts'],
   ['workers/outbound.ts'],
+  // Runs in browsers, and knows the public API only.
+  ['console/'],
   ['scripts/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
   ['test/', 'scripts/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
 ]
@@ -62,6 +64,17 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['edge.ts'],
     ['main.ts'],
   ],
+  'console/src/': [
+    ['env.d.ts'],
+    ['api/'],
+    ['ui/'],
+    ['pages/'],
+    // The list of pages.
+    ['pages.tsx'],
+    ['shell/'],
+    ['app.tsx'],
+    ['main.tsx'],
+  ],
 }
 
 /** Libraries that only some folders may import. Tests may import all of them. */
@@ -86,6 +99,12 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   '@msgpack/msgpack': ['workers/host/'],
   // Loads the compiler: in the thread alone.
   'typescript-json-schema': ['workers/host/schemas/extract.ts'],
+  react: ['console/'],
+  'react-dom': ['console/'],
+  wouter: ['console/'],
+  marked: ['console/'],
+  microdiff: ['console/'],
+  '@dagrejs/dagre': ['console/'],
   tap: [],
 }
 
@@ -137,7 +156,12 @@ interface Import {
 export function checkImports(folder: string = root): string[] {
   const files = Object.keys(Object.fromEntries(MAY_IMPORT)).flatMap(room => filesIn(folder, room.split('/')[0]!))
   const sources = new Map([...new Set(files)].map(file => [file, readFileSync(join(folder, file), 'utf8')]))
-  const imports = new Map([...sources].map(([file, source]) => [file, importsOf(file, source)]))
+  const imports = new Map(
+    [...sources].map(([file, source]) => [
+      file,
+      importsOf(file, source).map(one => ({ ...one, target: resolveIn(sources, one) })),
+    ]),
+  )
   const broken: string[] = []
   for (const [file, source] of sources) {
     for (const one of imports.get(file)!) {
@@ -157,6 +181,12 @@ export function checkImports(folder: string = root): string[] {
   for (const row of NEVER_REACHES) broken.push(...reaches(imports, row))
   broken.push(...circles(imports))
   return broken
+}
+
+/** The file of an import; those of the console have no extension. */
+function resolveIn(sources: ReadonlyMap<string, string>, { target, ours }: Import): string {
+  if (!ours || sources.has(target)) return target
+  return ['.ts', '.tsx'].map(extension => target + extension).find(file => sources.has(file)) ?? target
 }
 
 function folderRefuses({ from, target }: Import): string | null {
@@ -257,7 +287,7 @@ export function importsOf(from: string, source: string): Import[] {
 function filesIn(folder: string, room: string): string[] {
   if (!existsSync(join(folder, room))) return []
   return readdirSync(join(folder, room), { recursive: true, withFileTypes: true })
-    .filter(entry => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter(entry => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map(entry => relative(folder, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
     .filter(file => !file.includes('node_modules/') && !file.startsWith('test/apps/'))
 }

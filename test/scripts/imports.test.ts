@@ -11,6 +11,7 @@ t.test('a planted violation of each rule is caught, with file and line', async t
       'calls.ts': "import { ok } from '../schemas/x.js'\nimport { rows } from '../store/rows.js'\n",
       'b.ts': "import { connect } from 'nats'\nimport type { IValidation } from 'typia'\n",
       'c.ts': 'const where = process.env.HOME\n// process.env in a comment\n',
+      'f.ts': "import '../console/src/api/client.js'\nimport 'react'\n",
       'e.ts': 'link.nc.subscribe(subject, { callback })\n// nc.subscribe in a comment\n',
       'd.ts': 'link.publish(`queue.$' + "{pool}`)\nserve('rpc.threads')\nask('rpc.threads.create')\n",
     },
@@ -41,6 +42,21 @@ t.test('a planted violation of each rule is caught, with file and line', async t
         "import type { Role } from '../bus/connect.js'\nimport './launcher.js'\nawait import('../edge/main.js')\n",
       'launcher.ts': "import { call } from '../bus/call.js'\n",
     },
+    console: {
+      src: {
+        'env.d.ts': "import 'react'\n",
+        'pages.tsx': "import './shell/nav'\nconst Chat = lazy(() => import('./pages/chat'))\n",
+        api: {
+          'client.ts': "import type { Run } from '../../../schemas/runs.js'\nimport { Button } from '../ui/button'\n",
+        },
+        ui: {
+          'button.tsx': "import '../styles/parts.css'\nimport { Card } from './card'\n",
+          'card.tsx': "import './button'\n",
+        },
+        pages: { 'chat.tsx': "import { client } from '../api/client'\n" },
+        shell: { 'nav.tsx': "import { PAGES } from '../pages'\n" },
+      },
+    },
     test: { 'x.test.ts': "import t from 'tap'\nimport 'libsql'\n" },
   })
   t.same(
@@ -66,6 +82,13 @@ t.test('a planted violation of each rule is caught, with file and line', async t
       'workers/pipe.ts:1: workers/pipe.ts does not import workers/graph/log.ts',
       'workers/resources/context.ts:1: workers/resources/runs/create.ts is not on a lower floor of workers/resources/',
       'workers/resources/drawer.ts:1: workers/resources/drawer.ts has no floor in workers/resources/',
+      'console/src/api/client.ts:1: console/ does not import schemas/runs.ts',
+      'console/src/api/client.ts:2: console/src/ui/button.tsx is not on a lower floor of console/src/',
+      'console/src/pages.tsx:1: console/src/shell/nav.tsx is not on a lower floor of console/src/',
+      'a circle of imports: console/src/pages.tsx, console/src/shell/nav.tsx',
+      'a circle of imports: console/src/ui/button.tsx, console/src/ui/card.tsx',
+      'edge/f.ts:1: edge/ does not import console/src/api/client.ts',
+      'edge/f.ts:2: react belongs to console/ only',
       'a circle of imports: workers/resources/rows/text.ts, workers/resources/rows/time.ts',
     ].sort(),
   )

@@ -1,5 +1,5 @@
 /** One thread and one assistant: the messages as they stream, questions of the graph, and what a person says. */
-import type { Assistant, Checkpoint, Message } from '@langchain/langgraph-sdk'
+import type { Assistant, Checkpoint } from '@langchain/langgraph-sdk'
 import { useStream } from '@langchain/langgraph-sdk/react'
 import { lazy, type ReactNode, Suspense, useState } from 'react'
 import { Link } from 'wouter'
@@ -10,7 +10,7 @@ import { Loading, Trouble } from '../../ui/notice'
 import { openActivity, type TaskEvent } from '../graph/activity'
 import { Composer } from './composer'
 import { ConfigForm, type Settings, useSettings } from './config-form'
-import { type MessageActions, Messages } from './messages'
+import { type MessageActions, Messages, type State } from './messages'
 import { Question } from './question'
 
 interface ConversationProps {
@@ -23,7 +23,6 @@ interface ConversationProps {
 
 const GraphView = lazy(() => import('../graph/view'))
 
-export type State = { messages?: Message[] }
 const CHOSEN = 'weft.assistant'
 /** The default of 10 states would not reach back to the first message, and branches begin there. */
 const HISTORY = { limit: 200 }

@@ -5,8 +5,9 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { Button } from '../../ui/button'
 import { Markdown } from '../../ui/markdown'
 import { Empty } from '../../ui/notice'
-import type { State } from './conversation'
 import { ToolCalls } from './tool-calls'
+
+export type State = { messages?: Message[] }
 
 export interface MessageActions {
   detailsOf: (message: Message, index: number) => MessageMetadata<State> | undefined
