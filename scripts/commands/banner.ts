@@ -15,6 +15,8 @@ export interface Banner {
   app: Description
   data: string
   url: string
+  /** The console is served. */
+  hasConsole: boolean
   graphs: readonly GraphReport[]
   /** Requests need a key. */
   keys: boolean
@@ -22,7 +24,7 @@ export interface Banner {
 
 const SAMPLE = [{ role: 'user', content: 'Tell me a story' }]
 
-export function banner({ app, data, url, graphs, keys }: Banner): string {
+export function banner({ app, data, url, hasConsole, graphs, keys }: Banner): string {
   const files = Object.fromEntries(app.graphs.map(({ graph_id, path }) => [graph_id, path]))
   const width = Math.max(0, ...graphs.map(({ graph_id }) => graph_id.length))
   const rows = graphs.map(
@@ -32,7 +34,7 @@ export function banner({ app, data, url, graphs, keys }: Banner): string {
   const example = graphs.find(({ error }) => error === null)
   return `
 Weft serves ${app.path}
-at ${url} (data in ${resolve(data)}; Ctrl-C stops it)
+at ${url} (data in ${resolve(data)}; Ctrl-C stops it)${hasConsole ? `\nwith its console at ${url}/console` : ''}
 
 ${rows.length > 0 ? `${rows.join('\n')}\n\n` : ''}${keys ? KEYS : ''}${example === undefined ? '' : exampleOf(url, example, keys)}`
 }

@@ -190,9 +190,10 @@ async function greet({ config, app, hadKey, port, graphs, say }: Start): Promise
   const url = urlOf(config.host, port)
   if (!(await becomesReady(`${url}/ready`))) say(`${url}/ready does not answer 200 yet`)
   process.send?.({ ready: true, port, graphs } satisfies Ready)
-  process.stdout.write(
-    banner({ app: app!, data: config.data, url, graphs, keys: config.require_keys && app!.given.auth == null }),
-  )
+  // Settings of the server and of the application switch the console off.
+  const hasConsole = (await statusOf(`${url}/console`)) === 200
+  const keys = config.require_keys && app!.given.auth == null
+  process.stdout.write(banner({ app: app!, data: config.data, url, hasConsole, graphs, keys }))
   if (hadKey || !existsSync(keyFile(config))) return
   // A service manager keeps what a program prints, so the key itself is for a terminal only.
   const key = process.stdout.isTTY ? `\n  ${readFileSync(keyFile(config), 'utf8').trim()}` : ''

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -5,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { stopShare } from '../../scripts/commands/roles.js'
+import { root } from '../../scripts/root.js'
 import { alive, allGone, below, type Cluster, exampleApp, spawnWeft, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 
@@ -221,6 +223,9 @@ t.test(
 )
 
 t.test('the banner lists the graphs with their files, and the example names one that is loaded', async t => {
+  // Does nothing when the bundle is that of the sources.
+  const built = spawnSync(process.execPath, [join(root, 'scripts/build-console.mjs')])
+  t.equal(built.status, 0, `${built.stderr}`)
   const app = t.testdir({
     'langgraph.json': '{"graphs":{"broken":"./broken.mjs:graph","topics":{"path":"./topics.mjs:graph"}}}',
     'broken.mjs': "import '@lib/none'",
@@ -234,6 +239,8 @@ export const graph = new StateGraph(State, { input: Annotation.Root({ topic: Ann
   await until(async () => cluster.output().includes('last-event-id'))
   t.match(cluster.output(), /✗ broken {2}\.\/broken\.mjs:graph {2}Graph "broken" cannot be loaded: .*@lib\/none/)
   t.match(cluster.output(), / {2}topics {2}\.\/topics\.mjs:graph\n/)
+  t.match(cluster.output(), `with its console at ${cluster.url}/console\n`)
+  t.equal((await fetch(`${cluster.url}/console`)).status, 200)
   const [, url, body] = /curl -N (\S+) .* -d '(.*)'/.exec(cluster.output())!
   t.match(JSON.parse(body!), { assistant_id: 'topics', input: { topic: '…' } })
   const answer = await fetch(url!, { method: 'POST', headers: { 'content-type': 'application/json' }, body: body! })
