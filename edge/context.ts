@@ -13,6 +13,7 @@ import type { RunView } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Check } from './app/check.js'
 import type { AppRoutes, EdgeAppHost } from './app/host.js'
+import type { Self } from './app/self.js'
 import type { ControlKey } from './control-key.js'
 import type { Guard } from './guard.js'
 import type { Budget } from './http/body.js'
@@ -73,6 +74,8 @@ export interface Edge {
   guard: Guard
   /** What deployments bring. */
   deployed: Deployed
+  /** Requests of this edge to its own API. */
+  self: Self
   /** Components of user interfaces. */
   bundles: {
     get(

@@ -13,6 +13,7 @@ import { BUILT_IN_APP } from '../schemas/ids.js'
 import { isLoopback } from '../schemas/loopback.js'
 import { openCheck } from './app/check.js'
 import { startEdgeAppHost } from './app/host.js'
+import { openSelf } from './app/self.js'
 import { callThrough } from './calls.js'
 import { consoleFile, consolePage, openConsole } from './console.js'
 import type { Edge } from './context.js'
@@ -29,6 +30,7 @@ import { openKeys } from './keys.js'
 import { openLibrary } from './library.js'
 import { metrics, openMetrics } from './metrics.js'
 import { docs, docsFile, openapi } from './openapi/pages.js'
+import { mcp } from './protocols/mcp.js'
 import { openEvents, sendCommand } from './protocols/v2.js'
 import { EventSocket } from './protocols/v2-socket.js'
 import { type AnswerKind, ROUTES } from './routes.js'
@@ -90,6 +92,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     metrics: figures,
     openapi: {},
     deployed,
+    self: openSelf(),
     bundles: openBundles(link.log),
     console: openConsole(),
     library: openLibrary(link, caller),
@@ -103,6 +106,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   }
   const close = () => {
     edge.library.close()
+    edge.self.close()
     keys.close()
     deployed.close()
     tunnels.close()
@@ -158,6 +162,7 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   'join-stream': (exchange, route) => joinStream(edge, exchange, route),
   'join-wait': (exchange, route) => joinWait(edge, exchange, route),
   'join-thread': exchange => joinThread(edge, exchange),
+  mcp: (exchange, route, body) => mcp(edge, exchange, route, body),
   command: (exchange, route, body) => sendCommand(edge, exchange, route, body),
   events: (exchange, route, body) => openEvents(edge, exchange, route, body),
   socket: exchange => exchange.error(426, 'This is a WebSocket: ask for an upgrade', { Upgrade: 'websocket' }),

@@ -27,6 +27,7 @@ export type AnswerKind =
   | 'openapi'
   | 'docs'
   | 'docs-file'
+  | 'mcp'
   | 'ui'
   | 'ui-file'
   | 'console'
@@ -99,6 +100,9 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/ui/:assistant_id', answer: 'ui', subject: rpc('assistants', 'get'), auth: ['assistants:read'] },
   { method: 'GET', path: '/ui/:graph_id/:file', answer: 'ui-file', subject: '', auth: 'public' },
   { method: 'POST', path: '/internal/truncate', answer: 'json', subject: rpc('system', 'truncate'), auth: 'public', test: true },
+
+  { method: 'POST', path: '/mcp', answer: 'mcp', subject: '', auth: [] },
+  { method: 'DELETE', path: '/mcp', answer: 'mcp', subject: '', auth: 'public' },
 
   { method: 'POST', path: '/assistants', answer: 'json', subject: rpc('assistants', 'create'), auth: ['assistants:create'] },
   { method: 'POST', path: '/assistants/search', answer: 'json', subject: rpc('assistants', 'search'), repeats: true, auth: ['assistants:search'] },
@@ -231,8 +235,14 @@ export const ROUTES: readonly Route[] = ROWS.map((row, index) => ({
   groups: groupsOf(row.path),
 }))
 
-function isLong({ answer, mode }: Row): boolean {
-  return answer.startsWith('join') || answer === 'events' || mode === 'stream' || mode === 'wait'
+function isLong({ method, answer, mode }: Row): boolean {
+  return (
+    answer.startsWith('join') ||
+    answer === 'events' ||
+    (answer === 'mcp' && method === 'POST') ||
+    mode === 'stream' ||
+    mode === 'wait'
+  )
 }
 
 /** API: assistants-crons-store 10.4. Streams and commands of a thread belong to its runs. */
@@ -243,7 +253,6 @@ function groupsOf(path: string): readonly RouteGroup[] {
 
 /** Parts of the API that are not served yet, by path. */
 const NOT_SERVED: readonly [path: RegExp, what: string][] = [
-  [/^\/mcp\/?$/, 'MCP'],
   [/^\/a2a\/[^/]+$|^\/\.well-known\/agent-card\.json$/, 'A2A'],
 ]
 

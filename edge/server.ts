@@ -53,7 +53,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   const routes = ROUTES.filter(route => !route.test || config.test)
   const router = openRouter(routes)
   const own = openRouter(routes, route => policy.serves(route.groups))
-  const routerOf = ({ mount }: Exchange) => (mount === null ? own : router)
+  const routerOf = ({ mount, isSelf }: Exchange) => (mount === null && !isSelf ? own : router)
   const strictCors = openCors(config.cors_origins, { wildcards: false })
   const hostAllowed = hostGuard(config)
   const refused = openRefusalLog(link.log)
@@ -199,7 +199,8 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   function run(exchange: Exchange, route: Route, body: Uint8Array): void {
-    if (route.long && !exchange.over && !takePlace(exchange)) return exchange.refuse('too_many', MANY_STREAMS)
+    if (route.long && !exchange.isSelf && !exchange.over && !takePlace(exchange))
+      return exchange.refuse('too_many', MANY_STREAMS)
     try {
       void answer(exchange, route, body)?.catch(error => failed(exchange, error))
     } catch (error) {
@@ -294,6 +295,21 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     return inner
   }
 
+  const selfApp = uWS.App()
+  const policiesOfSelf = { ...policies, own: { ...policies.own, prefix: '' } }
+  selfApp.any('/*', (res, req) => {
+    const exchange = new Exchange(res, req, policiesOfSelf, failed)
+    try {
+      edge.open.add(exchange)
+      exchange.onOver = () => edge.open.delete(exchange)
+      exchange.isSelf = true
+      onRequest(exchange, true)
+    } catch (error) {
+      failed(exchange, error)
+    }
+  })
+  await edge.self.serve(selfApp)
+
   const { tunnels } = edge
   const inner = openInner({ tunnels, link, routes: custom?.connect ?? null }, listenForApplication)
   if (custom !== null) await inner.listen(edge.appHost!.edgeSocket, BUILT_IN_APP)
@@ -308,6 +324,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   })
   if (socket === false) {
     inner.close()
+    selfApp.close()
     spare.close()
     throw new Error(`port ${config.port} of ${config.host} cannot be listened on: is it in use?`)
   }
@@ -321,6 +338,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     },
     close() {
       inner.close()
+      selfApp.close()
       spare.close()
       app.close()
     },
@@ -368,6 +386,8 @@ function trace(tracer: Tracer, exchange: Exchange, { method, path }: Route): voi
 function pathOf({ path, mount }: Exchange): string {
   // A deployment has no control plane.
   if (mount !== null && 'slug' in mount && CONTROL.test(path)) return NO_PATH
+  // Clients write both (API: assistants-crons-store 8).
+  if (path === '/mcp/') return '/mcp'
   if (!path.startsWith(CONTROL_PREFIX)) return path
   const inner = path.slice(CONTROL_PREFIX.length)
   return CONTROL.test(inner) ? inner : path

@@ -60,6 +60,8 @@ export class Exchange {
   readonly url: string
   /** Made by code of the application for itself: nobody authenticates it. */
   isLoopback = false
+  /** Made by this edge for the caller of another request, which counts among the streams. */
+  isSelf = false
   /** The caller, as authenticated: part of every call for this request. */
   caller: Pick<CallHead, 'identity' | 'filters' | 'checked' | 'key'> | null = null
   /** The key of the caller, if a key authenticated it. */

@@ -26,6 +26,9 @@ export interface Received {
   ifMatch: string
   idempotencyKey: string
   prefer: string
+  accept: string
+  /** MCP-Protocol-Version. */
+  mcpVersion: string
   acceptsGzip: boolean
   /** X-Deployment-Id. */
   deployment: string
@@ -63,6 +66,8 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
     ifMatch: '',
     idempotencyKey: '',
     prefer: '',
+    accept: '',
+    mcpVersion: '',
     acceptsGzip: false,
     deployment: '',
     configurable: null,
@@ -121,6 +126,12 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
         break
       case 'accept-encoding':
         received.acceptsGzip = GZIP.test(value)
+        break
+      case 'accept':
+        received.accept = value
+        break
+      case 'mcp-protocol-version':
+        received.mcpVersion = value
         break
       case 'prefer':
         received.prefer = value

@@ -56,6 +56,8 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'GET /ready': { summary: 'Readiness: broker, store and a graph worker', answer: 'Ok' },
   'GET /info': { summary: 'Versions and flags', answer: 'Info' },
   'GET /metrics': { summary: 'Metrics of the edge and of all workers', answer: { types: ['text/plain', 'application/json'] }, query: ['format'] },
+  'POST /mcp': { summary: 'One message of MCP (JSON-RPC 2.0): assistants as tools', body: 'Object', answer: 'Object', also: 202, error: 'Object' },
+  'DELETE /mcp': { summary: 'There are no sessions: 404', answer: null },
   'GET /openapi.json': { summary: 'This document', answer: 'Object' },
   'GET /docs': { summary: 'This document, for readers', answer: { types: ['text/html'] } },
   'GET /console': { summary: 'The console', answer: { types: ['text/html'] } },

@@ -52,6 +52,7 @@ const MONGO = /(^|\/)mongo[\w-]*$/
 const BOTH_STORES = /^(api|contract|faults)\//
 /** But not these, because the second run would check nothing that depends on the store. */
 const ONE_STORE: { readonly [name: string]: string } = {
+  'api/protocols/mcp': 'requests of the edge to the API, which other files test',
   'faults/store-locked': 'locks the file of the embedded store',
   'faults/host-crashes': 'harms hosts; their rows are those of lease-loss, full-restart and paused-worker',
   'faults/malformed-frames': 'harms hosts, as faults/host-crashes',
@@ -99,7 +100,6 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'faults/host-crashes': [112, 0.7],
   'faults/full-restart': [95, 0.3],
   'deploy/deployments': [75, 0.7],
-  'deploy/python': [75, 0.5],
   'faults/poison': [75, 0.7],
   'faults/lease-loss': [70, 0.15],
   'host/application': [70, 0.2],

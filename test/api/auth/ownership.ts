@@ -17,6 +17,7 @@ function send(url: string, method: string, path: string, user: string | null, bo
     const { hostname, port, pathname } = new URL(url)
     const text = body === undefined ? undefined : JSON.stringify(body)
     const headers = {
+      accept: 'application/json, text/event-stream',
       ...(user === null ? {} : { authorization: `Bearer ${user}` }),
       ...(text === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
     }
@@ -60,6 +61,7 @@ interface Owned {
 /** Bodies that work for the owner. */
 const BODIES: { readonly [row: string]: (owned: Owned) => unknown } = {
   'POST /ui/:assistant_id': () => ({ name: 'x' }),
+  'POST /mcp': () => ({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
   'POST /assistants': ({ assistant_id }) => ({ assistant_id, graph_id: 'echo', if_exists: 'do_nothing' }),
   'PATCH /assistants/:assistant_id': () => ({ name: 'changed' }),
   'POST /assistants/:assistant_id/latest': () => ({ version: 1 }),
@@ -100,7 +102,7 @@ const OWNER: { readonly [row: string]: number } = {
   'GET /assistants/:assistant_id/subgraphs/:namespace': 200,
 }
 /** These search, count or change several: another user finds nothing. */
-const SEARCHES = /\/(search|count|prune|namespaces)$/
+const SEARCHES = /\/(search|count|prune|namespaces|mcp)$/
 
 /** Of a server with the rules of test/apps/auth. */
 export async function matrix(t: Test, url: string): Promise<void> {

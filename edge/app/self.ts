@@ -1,0 +1,87 @@
+/**
+ * Requests of the edge to itself, for protocols whose requests need several of the API. They come over a socket that nobody
+ * else can open, with the credentials of the caller: they are authenticated, limited and counted as those of a client.
+ */
+
+import type { TemplatedApp } from 'uWebSockets.js'
+import { Agent, type IncomingMessage, request as send } from 'node:http'
+import { join } from 'node:path'
+import { openSocketFolder } from '../../workers/child/app-host.js'
+import type { Exchange } from '../http/exchange.js'
+import { headersFor } from './proxy.js'
+
+export interface SelfCall {
+  method: 'GET' | 'POST'
+  /** Of the API, without the prefix of a deployment. */
+  path: string
+  body?: unknown
+}
+
+export interface Self {
+  /** `app` takes the requests. Rejects when the socket cannot be opened. */
+  serve(app: TemplatedApp): Promise<void>
+  /** The answer to a request of the caller of `exchange`; `text` is its body. Rejects when the signal aborts it. */
+  ask(exchange: Exchange, call: SelfCall, signal?: AbortSignal): Promise<{ status: number; text: string }>
+  close(): void
+}
+
+/** Headers of the outer request that are not of the inner one. */
+const DROPPED = /^(accept|accept-encoding|content-|expect|if-|last-event-id|origin|prefer|range|referer|sec-|mcp-)/
+
+export function openSelf(): Self {
+  const folder = openSocketFolder(null)
+  const socketPath = join(folder.path, 'self.sock')
+  const agent = new Agent({ keepAlive: true })
+  return {
+    async serve(app) {
+      if (!(await new Promise(done => app.listen_unix(done, socketPath))))
+        throw new Error(`the socket ${socketPath} cannot be listened on`)
+    },
+    ask(exchange, { method, path, body }, signal) {
+      const prefix = exchange.mount !== null && 'slug' in exchange.mount ? `/deployments/${exchange.mount.slug}` : ''
+      const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body))
+      return new Promise((resolve, reject) => {
+        const outgoing = send({
+          socketPath,
+          agent,
+          method,
+          path: prefix + path,
+          headers: {
+            ...headersOf(exchange),
+            ...(bytes === null ? {} : { 'content-type': 'application/json', 'content-length': bytes.length }),
+          },
+          ...(signal === undefined ? {} : { signal }),
+        })
+        outgoing.on('error', reject)
+        outgoing.on('response', incoming => {
+          textOf(incoming).then(text => resolve({ status: incoming.statusCode ?? 500, text }), reject)
+        })
+        outgoing.end(bytes)
+      })
+    },
+    close() {
+      agent.destroy()
+      folder.remove()
+    },
+  }
+}
+
+async function textOf(incoming: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = []
+  for await (const part of incoming) parts.push(part)
+  return Buffer.concat(parts).toString()
+}
+
+/** Where the application does not authenticate its callers, the request has not kept its headers. */
+function headersOf(exchange: Exchange): { [name: string]: string } {
+  const { key, host, traceparent, deployment, configurable, idempotencyKey: _ } = exchange.received
+  return {
+    ...configurable,
+    ...Object.fromEntries(headersFor(exchange).filter(([name]) => !DROPPED.test(name))),
+    ...(key === '' ? {} : { 'x-api-key': key }),
+    ...(traceparent === '' ? {} : { traceparent }),
+    ...(deployment === '' ? {} : { 'x-deployment-id': deployment }),
+    host,
+    'x-request-id': exchange.requestId,
+  }
+}

@@ -1,0 +1,213 @@
+/**
+ * MCP over streamable HTTP (API: assistants-crons-store 8): each assistant that the caller may see is a tool. There are no
+ * sessions: every request stands alone, and is answered with one message. The official SDK speaks the protocol; lists and
+ * runs are requests of the caller to the API.
+ */
+import { ERRORS, fail, WeftError } from '../../schemas/errors.js'
+import { isObject, type JsonObject } from '../../schemas/json.js'
+import type { Edge } from '../context.js'
+import type { Exchange } from '../http/exchange.js'
+import type { Route } from '../routes.js'
+import { type Assistant, toolNames, toolSchema } from './mcp-tools.js'
+
+/** Tools of one page. */
+const PAGE = 100
+/** Assistants of one search. */
+const SEARCHED = 1_000
+const ACCEPTED = ['application/json', 'text/event-stream']
+const ACCEPT = `Accept: expected both ${ACCEPTED.join(' and ')}`
+/** Of JSON-RPC 2.0, section 5.1. */
+const PARSE = -32700
+const INVALID_REQUEST = -32600
+const INVALID_PARAMS = -32602
+const INTERNAL = -32603
+
+/** Loaded with the first request. */
+const load = async () => {
+  const [server, transport, types] = await Promise.all([
+    import('@modelcontextprotocol/sdk/server/index.js'),
+    import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'),
+    import('@modelcontextprotocol/sdk/types.js'),
+  ])
+  return { ...server, ...transport, ...types }
+}
+type Library = Awaited<ReturnType<typeof load>>
+let library: Promise<Library> | null = null
+
+export async function mcp(edge: Edge, exchange: Exchange, route: Route, body: Uint8Array): Promise<void> {
+  if (route.method === 'DELETE') return exchange.refuse('not_found', 'There are no sessions')
+  const { accept, mcpVersion } = exchange.received
+  if (!ACCEPTED.every(type => accept.includes(type) || accept.includes('*/*'))) return exchange.error(400, ACCEPT)
+  library ??= load().catch(error => {
+    library = null
+    throw error
+  })
+  const sdk = await library
+  let message: unknown
+  try {
+    message = JSON.parse(decoder.decode(body))
+  } catch {
+    return exchange.reply(400, errorText(PARSE, 'Parse error: the body is not JSON'))
+  }
+  if (!(Array.isArray(message) ? message : [message]).every(one => sdk.JSONRPCMessageSchema.safeParse(one).success))
+    return exchange.reply(400, errorText(INVALID_REQUEST, 'Invalid request: expected messages of JSON-RPC 2.0'))
+  const params = paramsFault(sdk, message)
+  if (params !== null) return exchange.reply(200, params)
+  const gone = new AbortController()
+  exchange.onAbort = () => gone.abort()
+  const server = toolServer(sdk, edge, exchange, { signal: gone.signal, context: contextIn(message) })
+  const transport = new sdk.WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
+  try {
+    await server.connect(transport)
+    const headers = { accept: ACCEPTED.join(), 'content-type': 'application/json' }
+    const answer = await transport.handleRequest(
+      new Request('http://weft/mcp', {
+        method: 'POST',
+        headers: mcpVersion === '' ? headers : { ...headers, 'mcp-protocol-version': mcpVersion },
+      }),
+      { parsedBody: message },
+    )
+    const text = await answer.text()
+    exchange.reply(answer.status, text === '' ? null : text)
+  } finally {
+    await server.close()
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+const errorText = (code: number, message: string): string =>
+  JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null })
+
+/** The answer to a request whose parameters are wrong, which the library would call an internal error; null: they are right. */
+function paramsFault({ ListToolsRequestSchema, CallToolRequestSchema }: Library, message: unknown): string | null {
+  if (!isObject(message) || message.id === undefined) return null
+  const schemas = { 'tools/list': ListToolsRequestSchema, 'tools/call': CallToolRequestSchema }
+  const schema = Object.hasOwn(schemas, `${message.method}`) ? schemas[message.method as keyof typeof schemas] : null
+  const [issue] = schema?.safeParse(message).error?.issues ?? []
+  if (issue === undefined) return null
+  const text = `Invalid params: ${issue.path.join('.')}: ${issue.message}`
+  return JSON.stringify({ jsonrpc: '2.0', id: message.id, error: { code: INVALID_PARAMS, message: text } })
+}
+
+/** `context` of a call, which the protocol does not know. */
+function contextIn(message: unknown): JsonObject | undefined {
+  const params = isObject(message) ? message.params : null
+  return isObject(params) && isObject(params.context) ? params.context : undefined
+}
+
+function toolServer(
+  sdk: Library,
+  edge: Edge,
+  exchange: Exchange,
+  { signal, context }: { signal: AbortSignal; context: JsonObject | undefined },
+) {
+  const { Server, McpError, ListToolsRequestSchema, CallToolRequestSchema } = sdk
+  const server = new Server(
+    { name: 'weft', version: edge.versions.weft },
+    { capabilities: { tools: { listChanged: false } } },
+  )
+  /** The refusals of the API become errors of the protocol. */
+  const refusalOf = (error: unknown): Error => {
+    if (!(error instanceof WeftError)) return error as Error
+    return new McpError(error.code === 'invalid' ? INVALID_PARAMS : INTERNAL, error.message)
+  }
+  const guarded =
+    <Of extends { params?: unknown }, Result>(work: (params: Of['params']) => Promise<Result>) =>
+    ({ params }: Of): Promise<Result> =>
+      work(params).catch(error => Promise.reject(refusalOf(error)))
+  server.setRequestHandler(
+    ListToolsRequestSchema,
+    guarded(async params => {
+      const from = offsetOf(params?.cursor)
+      const all = [...toolNames(await assistantsOf(edge, exchange, signal))]
+      const page = all.slice(from, from + PAGE)
+      const tools = await Promise.all(
+        page.map(async ([name, { assistant_id, name: title, description }]) => ({
+          name,
+          title,
+          description: description ?? `The assistant ${title}`,
+          inputSchema: toolSchema(
+            (await ask(edge, exchange, { path: `/assistants/${assistant_id}/schemas` }, signal)).input_schema,
+          ),
+        })),
+      )
+      const next = from + PAGE
+      return { tools, ...(next < all.length ? { nextCursor: `${next}` } : {}) }
+    }),
+  )
+  server.setRequestHandler(
+    CallToolRequestSchema,
+    guarded(async params => {
+      const { name, arguments: input = {} } = params
+      const found = toolNames(await assistantsOf(edge, exchange, signal)).get(name)
+      if (found === undefined) throw fail('invalid', `Unknown tool: ${name.slice(0, 200)}`)
+      const run = {
+        assistant_id: found.assistant_id,
+        input,
+        ...(context === undefined ? {} : { context }),
+        on_disconnect: 'cancel',
+      }
+      return resultOf(await ask(edge, exchange, { path: '/runs/wait', body: run }, signal))
+    }),
+  )
+  return server
+}
+
+/** What the run has left as its state, or why it failed. */
+function resultOf(output: JsonObject) {
+  const failure = output.__error__
+  if (isObject(failure))
+    return { content: [{ type: 'text' as const, text: `${failure.error}: ${failure.message}` }], isError: true }
+  return {
+    content: [{ type: 'text' as const, text: JSON.stringify(output) }],
+    structuredContent: output,
+    isError: false,
+  }
+}
+
+/** All that the caller may see, oldest first: a name stays with its assistant when others are created. */
+async function assistantsOf(edge: Edge, exchange: Exchange, signal: AbortSignal): Promise<Assistant[]> {
+  const all: Assistant[] = []
+  for (;;) {
+    const body = {
+      limit: SEARCHED,
+      offset: all.length,
+      sort_by: 'created_at',
+      sort_order: 'asc',
+      select: ['assistant_id', 'graph_id', 'name', 'description'],
+    }
+    const page = (await ask(edge, exchange, { path: '/assistants/search', body }, signal)) as unknown as Assistant[]
+    all.push(...page)
+    if (page.length < SEARCHED) return all
+  }
+}
+
+/** The parsed answer of a route of the API. Throws a WeftError for a refusal. */
+async function ask(
+  { self }: Edge,
+  exchange: Exchange,
+  { path, body }: { path: string; body?: object },
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  const call = body === undefined ? { method: 'GET' as const, path } : { method: 'POST' as const, path, body }
+  const { status, text } = await self.ask(exchange, call, signal)
+  if (status < 400) return JSON.parse(text)
+  const detail = detailOf(text)
+  const isOwn = status === ERRORS.invalid.status || status === 400
+  throw fail(isOwn ? 'invalid' : 'internal', detail)
+}
+
+function detailOf(text: string): string {
+  try {
+    const { detail } = JSON.parse(text)
+    return typeof detail === 'string' ? detail : JSON.stringify(detail)
+  } catch {
+    return text.slice(0, 200)
+  }
+}
+
+function offsetOf(cursor: string | undefined): number {
+  if (cursor === undefined) return 0
+  if (!/^\d{1,6}$/.test(cursor)) throw fail('invalid', 'cursor: expected the nextCursor of an earlier answer')
+  return Number(cursor)
+}
