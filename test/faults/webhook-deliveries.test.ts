@@ -185,6 +185,19 @@ t.test('a receiver that cannot be reached is named without its address', async t
   t.match(await says('http://192.168.0.1/a-secret'), [{ status: null, error: /is not called: expected a public/ }])
 })
 
+t.test('nothing is sent once the application has switched webhooks off, nor by a repeat', async t => {
+  const { first, ended, seen, over, row } = await place(t)
+  const { url, calls } = await receiver(t)
+  const run_id = await ended(url)
+  const { app, pool } = await row(run_id)
+  await first.webhooks.announce(app, pool, { headers: {}, url: {}, disabled: true })
+  await repeat(first, await row(run_id))
+  await until(async () => (await seen(run_id)).attempts[0]?.ended_at)
+  await over(run_id)
+  t.match((await seen(run_id)).attempts, [{ status: null, error: /switched webhooks off/ }])
+  t.equal(calls(), 0)
+})
+
 t.test('the latest 20 attempts are kept', async t => {
   const { first, ended, seen, over, row } = await place(t)
   const { url } = await receiver(t)

@@ -35,6 +35,7 @@ export function reportMetrics({ store, link, deliveries, alarms, config }: Deps,
   const { figures } = link
   figures.count('weft_run_takeovers_total', undefined, 0)
   for (const status of ENDED) figures.count('weft_runs_ended_total', { status }, 0)
+  for (const outcome of DELIVERIES) figures.count('weft_webhooks_total', { outcome }, 0)
   figures.onRead(async () => {
     const started = performance.now()
     await store.ping()
@@ -53,6 +54,8 @@ export function reportMetrics({ store, link, deliveries, alarms, config }: Deps,
 
 /** Labels of ended runs. */
 const ENDED = ['success', 'error', 'timeout', 'interrupted', 'rolled_back']
+/** Labels of tries to deliver a webhook. */
+const DELIVERIES = ['delivered', 'retried', 'given_up']
 
 /** One worker answers for all: queues, runs and streams. */
 export async function clusterMetrics({ store, link }: Deps): Promise<ClusterMetrics> {

@@ -150,10 +150,12 @@ async function tryOnce(deps: Deps, { run, log }: Taken): Promise<void> {
 async function attempt(deps: Deps, run: RunRow): Promise<number> {
   const { allowed, store, webhooks, webhookSecret } = deps
   const pool = await deps.apps.poolFor(run.app, run.pool)
-  const { url } = await webhooks.rules(run.app, pool)
-  const fault = isRoute(run.webhook!)
-    ? routeFault(run.webhook!, url, await deps.http.get(run.app, pool))
-    : webhookFault(run.webhook!, url)
+  const { url, disabled } = await webhooks.rules(run.app, pool)
+  const fault = disabled
+    ? 'the application has switched webhooks off (http.disable_webhooks)'
+    : isRoute(run.webhook!)
+      ? routeFault(run.webhook!, url, await deps.http.get(run.app, pool))
+      : webhookFault(run.webhook!, url)
   if (fault !== null) throw new Error(`${placeOf(run)} is not called: ${fault}`)
   const headers = await webhooks.headers(run.app, pool)
   const values = await valuesOf(store, run)
