@@ -27,7 +27,8 @@ import org.h2.mvstore.MVStore;
 /**
  * The MongoDB server of the tests where no real one is at hand: mongo-java-server on a file. Arguments: file, port (0 =
  * any). Prints its port. It says that it is 4.4, has what was acknowledged in the file (a kill loses nothing), and
- * looks ids up where the library would read the whole collection.
+ * looks ids up where the library would read the whole collection. It has vector search where a test switches it on
+ * (VectorSearch.java).
  */
 public class WeftTestMongo {
     private static final Set<String> WRITES = Set.of("insert", "update", "delete", "findAndModify", "createIndexes", "dropDatabase", "drop");
@@ -47,6 +48,8 @@ public class WeftTestMongo {
     }
 
     private static class Backend extends H2Backend {
+        private final VectorSearch search = new VectorSearch(this);
+
         Backend(MVStore store) { super(store); }
 
         @Override protected MongoDatabase openOrCreateDatabase(String name) {
@@ -54,6 +57,8 @@ public class WeftTestMongo {
         }
 
         @Override public Document handleMessage(MongoMessage message) {
+            Document found = search.answer(message.getDatabaseName(), message.getDocument());
+            if (found != null) return found;
             Document answer = super.handleMessage(message);
             boolean nothing = Integer.valueOf(0).equals(answer.get("n"));
             if (!nothing && WRITES.contains(message.getDocument().keySet().iterator().next())) commitUpTo(written.incrementAndGet());

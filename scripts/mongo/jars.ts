@@ -1,7 +1,7 @@
 /**
  * The MongoDB server for tests that comes as Java archives (mongo-java-server with its file backend, BSD): downloaded from
  * Maven Central, or from the mirror that Maven is configured for, checked against the sums below, and compiled together
- * with WeftTestMongo.java. The result is kept in the cache.
+ * with our own sources. The result is kept in the cache.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -45,6 +45,9 @@ export const JARS: readonly [group: string, artifact: string, version: string, s
   ['org.slf4j', 'slf4j-api', '2.0.17', '7b751d952061954d5abfed7181c1f645d336091b679891591d63329c622eb832'],
 ]
 
+/** Beside this file. Their classes come before those of the archives. */
+const SOURCES = ['WeftTestMongo.java', 'VectorSearch.java', 'BsonDecoder.java']
+
 export interface JarOptions {
   cache: string
   env: NodeJS.ProcessEnv
@@ -63,10 +66,12 @@ export async function javaServer({ cache, env, log, repository }: JarOptions): P
       ))
     )
       return null
-  const source = join(root, 'scripts/mongo/WeftTestMongo.java')
-  const version = createHash('sha256').update(readFileSync(source)).update(JSON.stringify(JARS)).digest('hex')
+  const sources = SOURCES.map(name => join(root, 'scripts/mongo', name))
+  const sum = createHash('sha256').update(JSON.stringify(JARS))
+  for (const source of sources) sum.update(readFileSync(source))
+  const version = sum.digest('hex')
   const folder = join(cache, `mongo-java-server-${version.slice(0, 16)}`)
-  if (!existsSync(folder)) await make(folder, source, { cache, env, log, repository })
+  if (!existsSync(folder)) await make(folder, sources, { cache, env, log, repository })
   return ['java', '-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', classPath(folder), 'WeftTestMongo']
 }
 
@@ -75,7 +80,7 @@ const classPath = (folder: string): string =>
   [folder, ...JARS.map(([, artifact, version]) => join(folder, fileOf(artifact, version)))].join(delimiter)
 
 /** Moved into place by a rename: two processes may do it at the same time. */
-async function make(folder: string, source: string, { cache, env, log, repository }: JarOptions): Promise<void> {
+async function make(folder: string, sources: string[], { cache, env, log, repository }: JarOptions): Promise<void> {
   mkdirSync(cache, { recursive: true })
   const made = mkdtempSync(join(cache, 'getting-'))
   try {
@@ -90,7 +95,7 @@ async function make(folder: string, source: string, { cache, env, log, repositor
         )
       }),
     )
-    await run('javac', ['-cp', classPath(made), '-d', made, source], { env })
+    await run('javac', ['-cp', classPath(made), '-d', made, ...sources], { env })
     try {
       renameSync(made, folder)
     } catch (error) {

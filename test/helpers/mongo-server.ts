@@ -34,6 +34,28 @@ export async function startMongo(): Promise<TestMongo> {
   }
 }
 
+/**
+ * Switches vector search on in a database of the test server (scripts/mongo/VectorSearch.java). `queryable`: its indexes
+ * are ready; `follows`: they see what is written from now on; `lists`, `makes`: the error codes with which it refuses to
+ * list and to make indexes. False: the server has no such switch.
+ */
+export async function switchSearch(
+  url: string,
+  set: { queryable?: boolean; follows?: boolean; lists?: number; makes?: number } = {},
+): Promise<boolean> {
+  const { MongoClient } = await import('mongodb')
+  const client = await new MongoClient(url).connect()
+  try {
+    await client.db().command({ weftSearch: 1, ...set })
+    return true
+  } catch (error) {
+    if ((error as { codeName?: string }).codeName === 'CommandNotFound') return false
+    throw error
+  } finally {
+    await client.close()
+  }
+}
+
 /** A server that the test may kill. */
 export async function startOwnMongo(): Promise<MongoProcess> {
   const way = await findMongo({ own: true })
