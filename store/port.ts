@@ -327,6 +327,12 @@ export interface ItemVectors extends ItemKey {
   vectors: Uint8Array
 }
 
+/** A vector that was found. `score`: the cosine, from -1 to 1. */
+export interface NearItem extends ItemKey {
+  updated_at: number
+  score: number
+}
+
 export interface ItemQuery {
   app: string
   /** The first labels; [] = all items. */
@@ -568,6 +574,30 @@ export interface Store {
     namespaces(query: Omit<ItemQuery, 'after' | 'conditions'> & { after?: readonly string[] }): Promise<string[][]>
     /** Items of all applications that have expired at `now`, earliest first. */
     expired(now: number, limit: number): Promise<(ItemKey & { app: string })[]>
+  }
+  /**
+   * Vector search by the database itself, which follows the items with a delay. Absent in a store that has none; the one
+   * in MongoDB asks its server (`prepare`).
+   */
+  nearest?: {
+    /**
+     * Makes the index for vectors of this size when it is missing. `none`: the server has no vector search, or none of this
+     * size; `building`: the index does not answer yet.
+     */
+    prepare(dims: number): Promise<'none' | 'building' | 'ready'>
+    /** Gives the index vectors of the application that it does not have; false when it was given all of them. */
+    copy(app: string, dims: number): Promise<boolean>
+    /** Gives the index a mark, after what it was given before. */
+    mark(dims: number): Promise<string>
+    /** Whether the index has the mark, which is removed then; so it has what it was given before. */
+    reached(dims: number, mark: string): Promise<boolean>
+    /**
+     * The vectors of items at or below the prefix, most similar first, at most `limit` (10,000); an item once for each of
+     * its vectors. `updated_at`: the write of the item that the vector is of, which may have been replaced or removed.
+     */
+    find(query: { app: string; prefix: readonly string[]; query: Float32Array; limit: number }): Promise<NearItem[]>
+    /** Takes vectors from the index whose items were replaced or removed. */
+    drop(app: string, stale: readonly (ItemKey & { updated_at: number })[]): Promise<void>
   }
   /** Resolves when the store can read and write; rejects otherwise. */
   ping(): Promise<void>

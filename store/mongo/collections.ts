@@ -16,6 +16,7 @@ const COLLECTIONS = [
   'writes',
   'records',
   'items',
+  'item_vectors',
   'parts',
 ] as const
 export type CollectionName = (typeof COLLECTIONS)[number]
@@ -87,7 +88,9 @@ export const INDEXES: readonly IndexRow[] = [
   index('items', 'by_updated', { app: 1, updated_at: -1, path: -1, key: -1 }),
   index('items', 'indexed', { app: 1, updated_at: 1, path: 1, key: 1 }, some({ _indexed: true })),
   index('items', 'by_key', { app: 1, _keys: 1 }),
+  index('items', 'uncopied', { app: 1, _copied: 1 }, some({ _indexed: true })),
   index('items', 'expired', { expires_at: 1 }, some({ expires_at: { $gt: 0 } })),
+  index('item_vectors', 'of_item', { of: 1, updated_at: 1 }),
   index('parts', 'by_thread', { thread_id: 1, run_id: 1 }),
 ]
 

@@ -11,9 +11,9 @@ import { insert, NOBODY, patch, remove } from './parts.js'
 type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
 
 /** The labels, each followed by a dot: `a.b.` begins the paths of all namespaces at or below `a`, `b`. */
-const pathOf = (namespace: readonly string[]): string => namespace.map(label => `${label}.`).join('')
-const labelsOfPath = (path: string): string[] => path.slice(0, -1).split('.')
-const idOfItem = (app: string, { namespace, key }: ItemKey): string => idOf(app, pathOf(namespace), key)
+export const pathOf = (namespace: readonly string[]): string => namespace.map(label => `${label}.`).join('')
+export const labelsOfPath = (path: string): string[] => path.slice(0, -1).split('.')
+export const idOfItem = (app: string, { namespace, key }: ItemKey): string => idOf(app, pathOf(namespace), key)
 
 /**
  * Compare-and-set on `updated_at`, because the new value depends on the stored one. With `replaces` false when another
@@ -26,10 +26,10 @@ export async function putItem(
   replaces?: number | null,
 ): Promise<boolean> {
   const indexed = vectors.length === 0 ? { _vectors: null, _indexed: null } : { _vectors: vectors, _indexed: true }
-  const own = { ...indexed, _keys: itemKeys(JSON.parse(row.value)) }
+  const own = { ...indexed, _copied: null, _keys: itemKeys(JSON.parse(row.value)) }
   const _id = idOfItem(row.app, { namespace, key: row.key })
   for (;;) {
-    const stored = await all.items.findOne({ _id }, { projection: { updated_at: 1, expires_at: 1 } })
+    const stored = await all.items.findOne({ _id }, { projection: { updated_at: 1, expires_at: 1, _copied: 1 } })
     if (stored === null) {
       if (await insert(all, 'items', NOBODY, { ...fields({ ...row, path: pathOf(namespace) }), ...own, _id }))
         return true
@@ -40,25 +40,36 @@ export async function putItem(
     const expired = stored.expires_at !== null && stored.expires_at <= row.updated_at
     if (replaces !== undefined && !expired && stored.updated_at !== replaces) return false
     const set = { value, ttl, expires_at, updated_at, ...(expired ? { created_at } : {}) }
-    if (await patch(all, 'items', NOBODY, { _id, updated_at: stored.updated_at }, { ...fields(set), ...own }))
-      return true
+    if (!(await patch(all, 'items', NOBODY, { _id, updated_at: stored.updated_at }, { ...fields(set), ...own })))
+      continue
+    await forgetCopies(all, stored)
+    return true
   }
 }
 
 export async function removeItem(all: Collections, { app, expired_at, ...item }: Of<'items.remove'>): Promise<void> {
   const filter: Filter<Doc> = { _id: idOfItem(app, item) }
   if (expired_at !== undefined) filter.expires_at = { $gt: 0, $lte: expired_at }
-  const removed = await all.items.findOneAndDelete(filter, { projection: { _parts: 1 } })
+  const removed = await all.items.findOneAndDelete(filter, REMOVED)
   await remove(all, removed?._parts)
+  await forgetCopies(all, removed)
 }
 
 /** False unless the item was last written at `updated_at`. */
 export async function takeItem(all: Collections, { app, updated_at, ...item }: Of<'items.take'>): Promise<boolean> {
   const filter: Filter<Doc> = { _id: idOfItem(app, item), updated_at }
-  const removed = await all.items.findOneAndDelete(filter, { projection: { _parts: 1 } })
+  const removed = await all.items.findOneAndDelete(filter, REMOVED)
   if (removed === null) return false
   await remove(all, removed._parts)
+  await forgetCopies(all, removed)
   return true
+}
+
+const REMOVED = { projection: { _parts: 1, updated_at: 1, _copied: 1 } }
+
+/** Vectors that were copied for vector search (nearest.ts) leave with the write that they are of. */
+async function forgetCopies(all: Collections, written: Doc | null): Promise<void> {
+  if (written?._copied) await all.item_vectors.deleteMany({ of: written._id, updated_at: written.updated_at })
 }
 
 export async function touchItems(all: Collections, { app, items }: Of<'items.touch'>): Promise<void> {
@@ -175,7 +186,7 @@ export const itemReads = (all: Collections, { one, rows }: Find): Store['items']
 const itemOf = ({ path, ...row }: Stored): ItemRow => ({ ...row, namespace: labelsOfPath(path) })
 
 /** The driver returns bytes as Binary, unless `promoteBuffers` is set. */
-const bytesOf = (value: Binary | Uint8Array): Uint8Array => (value instanceof Uint8Array ? value : value.value())
+export const bytesOf = (value: Binary | Uint8Array): Uint8Array => (value instanceof Uint8Array ? value : value.value())
 
 const unexpired = (now: number): Filter<Doc> => ({ $or: [{ expires_at: null }, { expires_at: { $gt: now } }] })
 

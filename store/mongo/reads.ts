@@ -5,6 +5,7 @@ import type { Collections } from './collections.js'
 import { type Doc, key, plain } from './documents.js'
 import { beyond, type Find, finder, keyed } from './find.js'
 import { itemReads } from './items.js'
+import { nearestVectors } from './nearest.js'
 import { checkpointReads } from './reads-checkpoints.js'
 import { threadReads } from './reads-threads.js'
 import { finishRemovals } from './removal.js'
@@ -19,6 +20,7 @@ export function reads(all: Collections): Omit<Store, 'apply' | 'ping' | 'bytes' 
     checkpoints: checkpointReads(all, find),
     records: recordReads(find),
     items: itemReads(all, find),
+    nearest: nearestVectors(all),
   }
 }
 

@@ -254,7 +254,7 @@ const TRUNCATE: { readonly [what in Truncated]: (all: Collections, keep: Keep) =
     await all.threads.updateMany({ status: { $ne: 'busy' } }, { $set: { status: 'idle' } })
     await all.threads.updateMany({}, { $set: set, $inc: { rev: 1 } })
   },
-  items: all => empty(all, 'items'),
+  items: all => empty(all, 'items', 'item_vectors'),
   async assistants(all, keep) {
     const kept = keep.map(({ app, assistant_id }) => ({ app, assistant_id }))
     await all.versions.deleteMany(kept.length === 0 ? {} : { $nor: kept })

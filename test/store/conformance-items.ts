@@ -220,6 +220,31 @@ export function itemConformance(t: Test, store: Store): void {
     )
   })
 
+  t.test('vectors that are copied for a search by the database', async t => {
+    if (store.nearest === undefined) return t.comment('this store has no such search')
+    const { nearest } = store
+    const { app, put } = maker()
+    const vectors = new Uint8Array(new Float32Array([1, 0, 0, 1]).buffer)
+    const index = async (key: string) => {
+      const row = await put(['a'], key)
+      await store.apply([{ step: 'items.put', row: { ...row, updated_at: NOW + 1 }, vectors }])
+    }
+    for (let i = 0; i < 65; i++) await index(`k${i}`)
+    t.equal(await nearest.copy(randomUUID(), 2), false, 'an application without vectors')
+    t.equal(await nearest.copy(app, 2), true, 'there is more')
+    t.equal(await nearest.copy(app, 2), false)
+    t.equal(await nearest.copy(app, 2), false, 'each once')
+    for (let i = 0; i < 70; i++) await index(`k${i % 65}`)
+    t.equal(await nearest.copy(app, 2), true, 'those that were written since')
+    t.equal(await nearest.copy(app, 2), false)
+    await nearest.drop(app, [{ namespace: ['a'], key: 'k0', updated_at: NOW }])
+    await store.apply([{ step: 'items.remove', app, namespace: ['a'], key: 'k1' }])
+    t.equal(await nearest.copy(app, 4), true, 'vectors of another size')
+    t.type(await nearest.mark(2), 'string')
+    t.match(await nearest.prepare(10_000), 'none', 'more numbers than a vector of an index may have')
+    t.match(await nearest.prepare(2), /^(none|building|ready)$/)
+  })
+
   t.test('items are found by the keys of their value', async t => {
     const { app, put } = maker()
     const find = async (filter: JsonObject, prefix: string[] = []) =>

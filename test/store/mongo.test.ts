@@ -78,8 +78,8 @@ function shapesOf(name: string, command: Filter): { on: CollectionName; filter: 
   if (name === 'update' || name === 'delete')
     return (command[`${name}s`] as { q: Filter }[]).map(({ q }) => ({ on, filter: q, sort: {} }))
   if (name === 'aggregate') {
-    const [{ $match }] = command.pipeline as [{ $match: Filter }]
-    return [{ on, filter: $match, sort: {} }]
+    const [{ $match }] = command.pipeline as [{ $match?: Filter }]
+    return $match === undefined ? [] : [{ on, filter: $match, sort: {} }]
   }
   const field = COMMANDS[name]
   return field === undefined ? [] : [{ on, filter: command[field] as Filter, sort }]

@@ -5,8 +5,10 @@
  */
 import { Worker } from 'node:worker_threads'
 import { fail } from '../../../schemas/errors.js'
-import type { ItemKey, ItemRow, Store } from '../../../store/port.js'
+import type { ItemKey, Store } from '../../../store/port.js'
+import { openNearest, type Scored } from './nearest.js'
 import type { RankCall, RankData, Ranked, Ref } from './rank-thread.js'
+import { shared } from './shared.js'
 
 export interface RankLimits {
   /** Vectors of one application. */
@@ -18,8 +20,9 @@ export interface RankLimits {
 const LIMITS: RankLimits = { vectors: 100_000, bytes: 512 * 1024 * 1024 }
 /** Rows become visible in another order than their times: the rows of this long before the last are compared again. */
 const OVERLAP_MS = 5_000
-/** An application with too many vectors is not loaded again before this time. */
+/** An application with too many vectors is not loaded again before this time; the second one: that the database searches. */
 const REFUSED_MS = 60_000
+const SEARCHED_MS = 3_600_000
 /** Rows that are listed, and rows whose vectors are read, in one go. */
 const LISTED = 1_000
 const READ = 64
@@ -28,17 +31,13 @@ const PAGE = 64
 /** A search begins anew when its items were changed meanwhile, this many times at most. */
 const RESTARTS = 5
 
-export interface Scored {
-  row: ItemRow
-  score: number
-}
-
 export interface Rankings {
   /** An item was written by this worker. */
   note(app: string, item: ItemKey): void
   /**
-   * Items at or below the namespace that have vectors of `query`'s size, most similar first. Throws `invalid` when the
-   * application has more vectors than can be ranked.
+   * Items at or below the namespace that have vectors of `query`'s size, most similar first. An application with more
+   * vectors than can be ranked here is searched by the database (nearest.ts); throws `invalid` when that has no vector
+   * search, `unavailable` while its index is being made.
    */
   search(app: string, query: Float32Array, namespace: readonly string[]): AsyncGenerator<Scored>
   close(): Promise<void>
@@ -46,10 +45,13 @@ export interface Rankings {
 
 export function openRankings(store: Store, limits: RankLimits = LIMITS): Rankings {
   const all = new Map<string, Ranking>()
+  /** Applications with too many vectors, and when they were not loaded. */
   const refused = new Map<string, number>()
+  const nearest = openNearest(store)
 
-  async function current(app: string, dims: number): Promise<Ranking> {
-    if ((refused.get(app) ?? 0) > Date.now()) throw tooMany(limits)
+  /** Null for an application with too many vectors. */
+  async function current(app: string, dims: number): Promise<Ranking | null> {
+    if ((refused.get(app) ?? 0) > Date.now() - (nearest?.has(app) ? SEARCHED_MS : REFUSED_MS)) return null
     let ranking = all.get(app)
     if (ranking !== undefined && (ranking.dims !== dims || ranking.ended)) {
       close(app)
@@ -62,9 +64,10 @@ export function openRankings(store: Store, limits: RankLimits = LIMITS): Ranking
     try {
       await ranking.update()
     } catch (error) {
-      if (error === ranking.over) refused.set(app, Date.now() + REFUSED_MS)
       close(app, ranking)
-      throw error
+      if (error !== ranking.over) throw error
+      refused.set(app, Date.now())
+      return null
     }
     let bytes = 0
     for (const [other, { bytes: own }] of [...all].reverse())
@@ -78,11 +81,18 @@ export function openRankings(store: Store, limits: RankLimits = LIMITS): Ranking
   }
 
   return {
-    note: (app, item) => void all.get(app)?.noted.push(item),
+    note(app, item) {
+      all.get(app)?.noted.push(item)
+      nearest?.note(app)
+    },
     async *search(app, query, namespace) {
-      yield* (await current(app, query.length)).search(query, pathOf(namespace))
+      const ranking = await current(app, query.length)
+      if (ranking !== null) yield* ranking.search(query, pathOf(namespace))
+      else if (await nearest?.open(app, query.length)) yield* nearest!.search(app, query, namespace)
+      else throw tooMany(limits)
     },
     async close() {
+      nearest?.close()
       await Promise.all([...all.values()].map(ranking => ranking.close()))
       all.clear()
     },
@@ -111,13 +121,11 @@ class Ranking {
   bytes = 0
   ended = false
   /** Thrown when there are too many vectors. */
-  readonly over: Error
+  readonly over = new Error('too many vectors')
   private readonly thread: Worker
   private readonly waiting: { resolve(value: never): void; reject(error: Error): void }[] = []
   /** The last row that was seen, in the order of `items.indexed`. */
   private last = { updated_at: 0, namespace: [] as string[], key: '' }
-  private running: Promise<void> | null = null
-  private next: Promise<void> | null = null
 
   constructor(
     private readonly store: Store,
@@ -125,7 +133,6 @@ class Ranking {
     readonly dims: number,
     private readonly limits: RankLimits,
   ) {
-    this.over = tooMany(limits)
     this.thread = new Worker(new URL('./rank-thread.js', import.meta.url), {
       workerData: { dims } satisfies RankData,
       execArgv: [],
@@ -136,17 +143,8 @@ class Ranking {
     this.thread.unref()
   }
 
-  /** Reads what was written before this call. Calls that come while one is under way share the next one. */
-  update(): Promise<void> {
-    if (this.running === null) return (this.running = this.catchUp().finally(() => (this.running = null)))
-    this.next ??= this.running
-      .catch(() => {})
-      .then(() => {
-        this.next = null
-        return this.update()
-      })
-    return this.next
-  }
+  /** Reads what was written before this call. */
+  readonly update = shared(() => this.catchUp())
 
   private async catchUp(): Promise<void> {
     const { store, app } = this
