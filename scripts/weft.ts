@@ -48,6 +48,8 @@ const HELP = `weft: an open server for LangGraph applications
   weft keys revoke <id>
       Keys of clients; the server asks for them with WEFT_REQUIRE_KEYS=1.
       Scopes: read, run, write, assistants, deployments, admin.
+  weft new <folder> [--python]
+      A new application that runs without a key, in TypeScript or Python.
   weft help, weft --version
 
 Variables (a flag wins):
@@ -60,6 +62,8 @@ ${Object.values(SETTINGS)
 
 async function main(args: string[]): Promise<void> {
   if (args[0] === 'keys' && !args.includes('--help')) return (await import('./commands/keys.js')).keys(args.slice(1))
+  if (args[0] === 'new' && !args.includes('--help'))
+    return (await import('./commands/new.js')).createApplication(args.slice(1))
   const { command, values } = read(args)
   if (command === 'help') return void process.stdout.write(HELP)
   if (command === 'version') {

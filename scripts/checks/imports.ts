@@ -22,7 +22,7 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   // Two separate programs, started as children of the deploy worker.
   ['workers/deploy/process/instance.ts', 'workers/deploy/', 'workers/graph/main.ts', 'bus/', 'schemas/'],
   ['workers/deploy/process/probe-child.ts', 'workers/deploy/', 'workers/host/application.ts', 'schemas/'],
-  ['workers/deploy/', 'workers/child/node.ts', 'workers/child/process.ts', 'workers/outbound.ts', 'bus/', 'schemas/'],
+  ['workers/deploy/', 'workers/child/', 'workers/outbound.ts', 'bus/', 'schemas/'],
   ['workers/resources/', 'workers/outbound.ts', 'store/', 'bus/', 'schemas/'],
   // Used by two programs each.
   ['workers/child/', 'workers/pipe.ts', 'bus/', 'schemas/'],

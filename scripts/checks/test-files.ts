@@ -100,6 +100,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'faults/host-crashes': [112, 0.7],
   'faults/full-restart': [95, 0.3],
   'deploy/deployments': [75, 0.7],
+  'deploy/python': [75, 0.5],
   'faults/poison': [75, 0.7],
   'faults/lease-loss': [70, 0.15],
   'host/application': [70, 0.2],

@@ -131,13 +131,14 @@ t.test('a deployment is created, followed, changed, rolled back and deleted', as
     const again = rows.filter({ hasText: 'serves' }).getByRole('button', { name: 'Deploy again' })
     await again.click()
     await rows.nth(4).waitFor()
-    let second: DeployTask | null = null
-    while (second?.kind !== 'deploy') second = await settle(await deployer.claim())
+    const second = await deploy()
     t.equal(second.repo_commit_sha, 'c'.repeat(40), 'the commit of the revision')
     await newest.getByText('serves').waitFor()
     await rows.nth(4).getByRole('button', { name: 'Roll back' }).click()
+    await rows.nth(5).waitFor()
+    const third = await deploy()
     await newest.getByText(`as ${task.revision_id.slice(-8)}`).waitFor()
-    await settle(await deployer.claim())
+    await newest.getByRole('button', { name: third.revision_id.slice(-8) }).waitFor()
     await newest.getByText('serves').waitFor()
   })
 
@@ -160,6 +161,14 @@ t.test('a deployment is created, followed, changed, rolled back and deleted', as
   })
   t.same(stage.errors(), [])
 })
+
+/** Carries out tasks until the one that deploys. */
+async function deploy(): Promise<DeployTask> {
+  for (;;) {
+    const task = await settle(await deployer.claim())
+    if (task?.kind === 'deploy') return task
+  }
+}
 
 /** Carries out a task to its end. */
 async function settle(task: DeployTask | null): Promise<DeployTask | null> {

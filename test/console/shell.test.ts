@@ -1,5 +1,6 @@
 /** The frame of the console: signing in, keys, moving about, themes, a lost connection. */
 import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { root } from '../../scripts/root.js'
@@ -93,6 +94,16 @@ t.test('the frame', async t => {
     })
     await row('console').getByRole('button', { name: 'Revoke' }).click()
     await row('console').waitFor()
+    t.same(stage.errors(), [])
+
+    // A key of the control plane, entered for deployments, may not do this: the key of the session does.
+    const controlKey = readFileSync(join(stage.cluster.data, 'control.key'), 'utf8').trim()
+    await page.evaluate(`sessionStorage.setItem('weft.control-key', '${controlKey}')`)
+    await page.reload()
+    await row('console').waitFor()
+    await page.getByRole('button', { name: 'Forget the control key' }).click()
+    t.equal(await page.evaluate("sessionStorage.getItem('weft.control-key')"), '')
+    t.ok(stage.errors().every(error => error.includes('403')))
     await page.goto(`${stage.cluster.url}/console#/overview`)
   })
 

@@ -212,15 +212,4 @@ t.test('deployments with an auth', async t => {
     t.match((await send(first, null, '/runs/wait', run)).status, /^(401|503)$/, 'closed at once')
     t.match(await send(first, 'erin', '/runs/wait', run), { body: { answer: 'closed hello' } })
   })
-
-  await t.test('an auth in Python fails the build', async t => {
-    const python = makeRepository(folder, 'python', {
-      ...application('python'),
-      'langgraph.json': JSON.stringify({ graphs: { agent: './graph.mjs:graph' }, auth: { path: './auth.py:auth' } }),
-    })
-    t.match(await control.over(await control.create('python', python.url)), {
-      status: 'BUILD_FAILED',
-      status_message: /langgraph\.json: auth\.path names a Python file/,
-    })
-  })
 })

@@ -24,7 +24,7 @@ import { describe } from '../../workers/deploy/process/describe.js'
 import { buildEnv, detect, runBuild, runInstall } from '../../workers/deploy/process/install.js'
 import { MARK } from '../../workers/deploy/process/leftovers.js'
 import { ownFolder } from '../../workers/deploy/process/owner.js'
-import { probe } from '../../workers/deploy/process/probe.js'
+import { javascriptProbe, probe } from '../../workers/deploy/process/probe.js'
 import { openRecords } from '../../workers/deploy/process/records.js'
 import { problemsOf, sizeOf } from '../../workers/deploy/process/size.js'
 import { aliasedApplication, application } from './repository.js'
@@ -85,6 +85,7 @@ t.test('installing and building', async t => {
     env,
     install_command: null,
     build_command: null,
+    python: null,
     redactor,
     limit,
     user: null,
@@ -228,6 +229,7 @@ t.test('the description', async t => {
     'langgraph.json': '{"graphs":{"a":"./a.ts:graph","b":{"path":"./b.js:make"}}}',
     'deep/graph.json': '{"graphs":{"c":"./c.mjs:graph"}}',
     'python.json': '{"graphs":{"a":"./agent.py:graph"}}',
+    'auth.json': '{"graphs":{"a":"./a.ts:graph"},"auth":{"path":"./auth.py:auth"}}',
     'none.json': '{"graphs":{}}',
     'odd.json': '{"graphs":{"a":"./a.ts"}}',
     'broken.json': '{',
@@ -238,10 +240,12 @@ t.test('the description', async t => {
   symlinkSync(outside, join(tree, 'out'))
   t.match(await describe(tree, 'langgraph.json'), { file: 'langgraph.json', graphs: ['a', 'b'] })
   t.match(await describe(tree, './deep'), { file: 'deep/graph.json', folder: join(tree, 'deep'), graphs: ['c'] })
+  t.match(await describe(tree, 'langgraph.json'), { languages: ['javascript'], python: null })
+  t.match(await describe(tree, 'python.json'), { languages: ['python'], python: { folder: tree } })
+  t.match(await describe(tree, 'auth.json'), { languages: ['javascript'], python: { folder: tree } })
   const refused: [string, RegExp][] = [
     ['absent.json', /the commit has no absent.json/],
     ['empty', /no langgraph.json or graph.json in empty/],
-    ['python.json', /Python graph/],
     ['none.json', /names no graphs/],
     ['odd.json', /must be given as "file:export"/],
     ['broken.json', /not valid JSON/],
@@ -260,10 +264,9 @@ t.test('the probe', async t => {
       {
         app: join(tree, 'langgraph.json'),
         env,
-        memory_mb: 256,
+        program: javascriptProbe(process.execPath, 256),
         redactor,
         user: null,
-        node: process.execPath,
         mark: 'probe.1',
       },
       never,
@@ -317,7 +320,8 @@ t.test('another user for builds and probes', { skip: !isRoot }, async t => {
   await giveTo(user, join(place, 'work'))
   const env = { PATH: process.env.PATH }
   const limit = { folders: [tree], bytes: 1024 ** 3 }
-  const building = { tree, folder: tree, env, install_command: null, build_command: null, redactor, limit, user }
+  const none = { install_command: null, build_command: null, python: null }
+  const building = { tree, folder: tree, env, ...none, redactor, limit, user }
   const install_command = `id -u > user && mkdir -m 700 own && ln -s ${place}/ours/key own/link && cat ${place}/ours/key`
   await t.rejects(runInstall({ ...building, install_command }, never, quiet), /cat: .*Permission denied/)
   t.equal(readFileSync(join(tree, 'user'), 'utf8').trim(), `${user.uid}`)
@@ -326,9 +330,10 @@ t.test('another user for builds and probes', { skip: !isRoot }, async t => {
     'graph.mjs': `import { readFileSync } from 'node:fs'\nreadFileSync(${JSON.stringify(join(place, 'ours/key'))})\n`,
   })
   chmodSync(app, 0o755)
-  const probing = { app: join(app, 'langgraph.json'), env: { PATH: process.env.PATH ?? '' }, memory_mb: 256 }
+  const probing = { app: join(app, 'langgraph.json'), env: { PATH: process.env.PATH ?? '' } }
+  const program = javascriptProbe(process.execPath, 256)
   await t.rejects(
-    probe({ ...probing, redactor, user, node: process.execPath, mark: 'probe.2' }, never, quiet),
+    probe({ ...probing, program, redactor, user, mark: 'probe.2' }, never, quiet),
     /permission denied.*ours\/key/,
   )
 

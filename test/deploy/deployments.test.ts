@@ -198,9 +198,9 @@ t.test('deployments', async t => {
     await failing('no-config', repository.url, { path: 'nowhere.json' }, /config: the commit has no nowhere.json/)
     await failing('no-ref', repository.url, { ref: 'nowhere' }, /no branch, tag or commit "nowhere"/)
     await failing('bad-command', repository.url, { config: { build_command: 'false' } }, /build failed \(exit code 1\)/)
-    const python = makeRepository(folder, 'python', { 'langgraph.json': '{"graphs":{"agent":"./agent.py:graph"}}' })
-    const other = await failing('python', python.url, {}, /Python graph/)
-    python.commit(application('mended'))
+    const odd = makeRepository(folder, 'odd', { 'langgraph.json': '{"graphs":{"agent":"./agent.ts"}}' })
+    const other = await failing('odd', odd.url, {}, /must be given as "file:export"/)
+    odd.commit(application('mended'))
     await control.deployed(await control.again(other.id))
     t.match(await lines[0]!.connect(control.urlOf(other)).runs.wait(null, 'agent', { input: { text: 'x' } }), {
       answer: 'mended x',

@@ -2,13 +2,16 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { lifecycle } from '../../bus/lifecycle.js'
+import type { WebhookDeliveries } from '../../schemas/webhooks.js'
 import type { RunRow } from '../../store/port.js'
 import { parseAllowed } from '../../workers/outbound.js'
 import type { Deps } from '../../workers/resources/context.js'
 import { reportMetrics } from '../../workers/resources/metrics.js'
 import { deliveries, repeat } from '../../workers/resources/runs/webhook-repeat.js'
 import { deliver } from '../../workers/resources/runs/webhooks.js'
+import { startRoles } from '../helpers/cluster.js'
 import { figureOf } from '../helpers/figures.js'
+import { sender } from '../helpers/http.js'
 import { until } from '../helpers/until.js'
 import { stage } from '../resources/stage.js'
 import { run, thread } from '../store/conformance-rows.js'
@@ -162,6 +165,29 @@ t.test('an attempt whose worker died is followed by one of another worker', asyn
   hanging[0]!.writeHead(500).end()
   await over(run_id)
   t.match(await seen(run_id), { state: 'delivered', next_attempt_at: null, attempts })
+})
+
+t.test('a resource worker is killed between two attempts: the next one continues', async t => {
+  const { origin, url, answers, ids } = await receiver(t)
+  answers.push(500, 204)
+  const roles = await startRoles({ app: 'test/apps/basic', env: { WEFT_ALLOW_HOSTS: origin.slice('http://'.length) } })
+  t.teardown(() => roles.stop())
+  const send = sender(roles.urls[0]!)
+  const created = await send('POST', '/runs', { assistant_id: 'echo', input: {}, webhook: url })
+  const { run_id } = created.body as { run_id: string }
+  const kept = async () => (await send('GET', `/runs/${run_id}/webhook`)).body as Partial<WebhookDeliveries>
+  await until(async () => (await kept()).attempts?.[0]?.status === 500)
+  roles.resources[0]!.kill('SIGKILL')
+  await roles.add('resources')
+  const delivered = await until(async () => {
+    const found = await kept()
+    return found.state === 'delivered' && found
+  })
+  t.match(delivered.attempts, [
+    { attempt: 1, status: 500 },
+    { attempt: 2, status: 204 },
+  ])
+  t.same(ids, [run_id, run_id])
 })
 
 t.test('a receiver that cannot be reached is named without its address', async t => {

@@ -1,12 +1,25 @@
 /** Finds or makes the Python of an application (workers/child/python.ts). */
-import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
 import { root } from '../../scripts/root.js'
 import { findPython } from '../../workers/child/python.js'
+import { pruneEnvironments } from '../../workers/child/python-cache.js'
+import { makeWheel, wheelEnv } from '../helpers/wheels.js'
 
 t.setTimeout(300_000)
 const skip = withoutPython() ?? false
@@ -78,23 +91,11 @@ t.test('one sentence when there is no Python, an old one, or one without langgra
   await t.rejects(find(application(), { given: early }).found, /has langgraph 0\.5\.4; Weft runs langgraph 0\.6/)
 })
 
-/** A folder with a wheel of this version: pip installs it without a network. */
-const WHEEL = `
-import sys, zipfile
-folder, version = sys.argv[1:]
-info = f"langgraph-{version}.dist-info"
-with zipfile.ZipFile(f"{folder}/langgraph-{version}-py3-none-any.whl", "w") as wheel:
-    wheel.writestr("langgraph/__init__.py", "")
-    wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: langgraph\\nVersion: {version}\\n")
-    wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-    wheel.writestr(f"{info}/RECORD", "")
-`
-
 t.test('an environment is made once, and made again when its inputs change', { skip }, async t => {
   const wheels = join(folder, 'wheels')
   mkdirSync(wheels)
-  for (const version of ['1.0.0', '1.1.0']) execFileSync('python3', ['-c', WHEEL, wheels, version])
-  const env = { PIP_NO_INDEX: '1', PIP_FIND_LINKS: wheels, UV_NO_INDEX: '1', UV_FIND_LINKS: wheels }
+  for (const version of ['1.0.0', '1.1.0']) makeWheel(wheels, 'langgraph', version)
+  const env = wheelEnv(wheels)
   const app = application({ dependencies: ['.'] }, { 'requirements.txt': 'langgraph==1.0.0\n' })
   const both = [find(app, { env }), find(app, { env })]
   const [first, second] = await Promise.all(both.map(({ found }) => found))
@@ -111,4 +112,29 @@ t.test('an environment is made once, and made again when its inputs change', { s
   writeFileSync(join(app.folder, 'requirements.txt'), 'no-such-package-of-weft==1.0\n')
   await t.rejects(find(app, { env }).found, /pip install.* failed: /)
   t.equal(environments(), 2, 'nor by a failure')
+})
+
+t.test('the cache keeps the environments that were used last, and those that are in use', { skip }, async t => {
+  const cache = join(folder, 'tidied')
+  const python = await venvOf(requirements)
+  const hours = 3_600
+  const now = Date.now() / 1_000
+  const add = (name: string, age: number) => {
+    mkdirSync(join(cache, name, 'bin'), { recursive: true })
+    symlinkSync(python, join(cache, name, 'bin/python'))
+    utimesSync(join(cache, name), now - age, now - age)
+    return join(cache, name)
+  }
+  const [, used, oldest] = [add('first', 2 * hours), add('used', 3 * hours), add('oldest', 5 * hours)]
+  const [fresh, left] = [add('fresh', 60), add('third.0d5c', 2 * hours)]
+  const making = add('fourth.1f3a', 60)
+  const process = spawn(join(used, 'bin/python'), ['-c', 'print(1, flush=True); input()'], { stdio: 'pipe' })
+  t.teardown(() => process.kill())
+  await once(process.stdout, 'data')
+  const removed = await pruneEnvironments(cache, { keep: join(cache, 'first'), kept: 1 })
+  t.same(removed.sort(), [oldest, left].sort())
+  t.same(
+    [used, fresh, making, oldest, left].map(each => existsSync(each)),
+    [true, true, true, false, false],
+  )
 })

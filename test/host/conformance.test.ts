@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
 import { root } from '../../scripts/root.js'
-import { programOf } from '../../workers/graph/languages.js'
+import { programOf } from '../../workers/child/languages.js'
 import { ANSWER } from '../../workers/pipe.js'
 import { appOf, type Ended, type RunSpec, startHost } from './host-helper.js'
 

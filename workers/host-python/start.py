@@ -1,6 +1,6 @@
 """
-Starts the graph host, or with `app` the Python part of an app host. Its own folder is removed from the import path: it
-must hide no module of the application.
+Starts the graph host, with `app` the Python part of an app host, with `probe` a probe of the graphs. Its own folder is
+removed from the import path: it must hide no module of the application.
 """
 
 import importlib.util
@@ -22,6 +22,8 @@ spec.loader.exec_module(package)
 if __name__ == "__main__":
     if sys.argv[1:] == ["app"]:
         from weft_host.app.main import main
+    elif sys.argv[1:] == ["probe"]:
+        from weft_host.probe import main
     else:
         from weft_host.main import main
 

@@ -1,20 +1,27 @@
-/** Calls of the control plane: with the key that a person entered for it, else with the key of the session. */
+/** Calls of the control plane: with the key that a person entered for it, or with the key of the session. */
 import { type Asked, ask, Refusal } from './client'
 import { session, setControlKey } from './session'
 
 const UNAUTHORIZED = 401
+const FORBIDDEN = 403
 
-/** As `ask`. Rejects with a Refusal of status 401 when there is no key to send. A refused key is forgotten. */
+/**
+ * As `ask`, with the first of the keys that may do this. Rejects with a Refusal of status 401 when there is no key to
+ * send. A key that the server does not know is forgotten.
+ */
 export async function control<T>(path: string, asked: Asked = {}): Promise<T> {
   const { controlKey, credentials } = session.get()
-  const key = controlKey || (credentials?.kind === 'key' ? credentials.value : '')
-  if (key === '') throw new Refusal(UNAUTHORIZED, 'This page needs a key, also on this machine.')
-  try {
-    return await ask<T>(path, { ...asked, headers: { ...asked.headers, 'X-Api-Key': key } })
-  } catch (error) {
-    if (error instanceof Refusal && error.status === UNAUTHORIZED && controlKey !== '') setControlKey('')
-    throw error
-  }
+  const keys = [controlKey, credentials?.kind === 'key' ? credentials.value : ''].filter(Boolean)
+  let refused = new Refusal(UNAUTHORIZED, 'This page needs a key, also on this machine.')
+  for (const key of keys)
+    try {
+      return await ask<T>(path, { ...asked, headers: { ...asked.headers, 'X-Api-Key': key } })
+    } catch (error) {
+      if (!(error instanceof Refusal && (error.status === UNAUTHORIZED || error.status === FORBIDDEN))) throw error
+      if (error.status === UNAUTHORIZED && key === controlKey) setControlKey('')
+      refused = error
+    }
+  throw refused
 }
 
 /** A page of a list, as every list of the control plane has them. */

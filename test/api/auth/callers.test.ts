@@ -18,7 +18,11 @@ const { WebSocket } = createRequire(join(root, 'package.json'))('ws') as {
     close(): void
   }
 }
-const cluster = await startCluster({ app: 'test/apps/auth', env: { WEFT_CRON_SECONDS: '1' } })
+const CONTROL = 'a-control-key-for-tests'
+const cluster = await startCluster({
+  app: 'test/apps/auth',
+  env: { WEFT_CRON_SECONDS: '1', WEFT_CONTROL_KEY: CONTROL },
+})
 t.teardown(() => cluster.stop())
 const { send, as, threadOf } = callerOf(cluster.url)
 
@@ -35,6 +39,20 @@ t.test('health and version need no caller, preflights are answered before authen
 t.test('a refusal keeps its status and sentence', async t => {
   t.match(await send('POST', '/threads', {}), { status: 401, body: { detail: 'Who are you?' } })
   t.match(await send('POST', '/threads', {}, bearer('mallory')), { status: 401 })
+})
+
+t.test('users of the application create no keys of the server, which its operator does', async t => {
+  const given = { name: 'x', scopes: ['deployments'] }
+  t.match(await as('alice', 'POST', '/v2/keys', given), { status: 401, body: { detail: /key of the control plane/ } })
+  const operator = { 'x-api-key': CONTROL }
+  const { status, body } = await send('POST', '/v2/keys', given, operator)
+  t.match([status, body], [201, { created_by: 'control' }], 'it asks for no keys, so the control key may')
+  const { id, key } = body as { id: string; key: string }
+  t.equal((await send('GET', '/v2/deployments', undefined, { 'x-api-key': key })).status, 200)
+  t.match(await send('GET', '/v2/keys', undefined, { 'x-api-key': key }), { status: 403 })
+  t.equal((await send('POST', '/threads', {}, { 'x-api-key': key })).status, 401, 'the auth of the application decides')
+  t.equal((await send('DELETE', `/v2/keys/${id}`, undefined, operator)).status, 204)
+  t.equal((await send('GET', '/v2/deployments', undefined, { 'x-api-key': key })).status, 401)
 })
 
 t.test('handlers decide, and graphs see the caller', t => callerRows(t, cluster.url))
@@ -147,7 +165,8 @@ t.test('crons keep the identity of their creator', async t => {
 })
 
 t.test('reachable from other machines, deployments beside a guarded application need a key', async t => {
-  const open = await startCluster({ app: 'test/apps/auth', flags: ['--host', '0.0.0.0'] })
+  const env = { WEFT_CONTROL_KEY: CONTROL }
+  const open = await startCluster({ app: 'test/apps/auth', flags: ['--host', '0.0.0.0'], env })
   t.teardown(() => open.stop())
   const ask = sender(open.url)
   t.equal((await ask('POST', '/threads', {}, bearer('alice'))).status, 200)
@@ -155,6 +174,9 @@ t.test('reachable from other machines, deployments beside a guarded application 
     t.match(await ask('POST', '/deployments/other/threads', {}, headers), { status: 401, body: { detail: /key/ } })
   t.match(await ask('POST', '/threads', {}, { 'x-deployment-id': 'other' }), { status: 401, body: { detail: /key/ } })
   t.match(await send('POST', '/deployments/other/threads', {}), { status: 404 }, 'on loopback as without auth')
+  const key = { 'x-api-key': CONTROL }
+  t.equal((await sender(open.url)('GET', '/v2/keys', undefined, key)).status, 403, 'nor does the control key make one')
+  t.equal((await sender(open.url)('GET', '/v2/deployments', undefined, key)).status, 200)
 })
 
 t.test('an edge that does not run the auth of the application serves none of it', async t => {

@@ -5,8 +5,9 @@
 import { hash } from 'node:crypto'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DeployTask } from '../../../schemas/deploy-calls.js'
+import type { DeployTask, Graph } from '../../../schemas/deploy-calls.js'
 import { openRedactor } from '../../../schemas/redact.js'
+import { programOf } from '../../child/languages.js'
 import type { Step } from '../driver.js'
 import { Fault, retry, throwIfStopped } from '../fault.js'
 import { type Artefacts, erase, giveTo, keyOf, writeDurably } from './artefacts.js'
@@ -15,7 +16,8 @@ import { hostEnv } from './environment.js'
 import { fetchSource } from './fetch.js'
 import { buildEnv, runBuild, runInstall } from './install.js'
 import type { ProcessOptions } from './options.js'
-import { probe } from './probe.js'
+import { javascriptProbe, probe, pythonProbe } from './probe.js'
+import { findBase, interpreterOf } from './python.js'
 import { sizeOf } from './size.js'
 
 const FETCH_RETRIES = [5_000, 15_000, 45_000]
@@ -78,14 +80,16 @@ export function openBuilder(
       })
       if (fetched.commit !== null && fetched.commit !== task.repo_commit_sha) await onCommit(fetched.commit)
       const { tree } = fetched
-      const { file, folder: inner } = await describe(tree, graph_config_path ?? 'langgraph.json')
+      const described = await describe(tree, graph_config_path ?? 'langgraph.json')
+      const { file, folder: inner, languages } = described
+      const base = described.python === null ? null : await findBase(described.python)
       const key = keyOf({
         content: fetched.content,
         repo: wanted.url,
         config: file,
         install_command,
         build_command,
-        runtime,
+        runtime: base === null ? runtime : `${runtime} python ${base.python} ${base.file}`,
       })
       if ((await artefacts.find(key)) !== null) {
         say('INFO', `artefact ${key} exists already`)
@@ -98,25 +102,34 @@ export function openBuilder(
         bytes: config.build_disk_mb * 1024 ** 2,
         hint: 'WEFT_BUILD_DISK_MB allows more',
       }
-      const building = { tree, folder: inner, install_command, build_command, env, redactor, limit, user }
+      const python = base === null ? null : { ...described.python!, base }
+      const building = { tree, folder: inner, install_command, build_command, python, env, redactor, limit, user }
       // Fetched by us, and changed by the commands of the user from here on.
       if (user !== null) for (const each of [attemptsFolder, home]) await giveTo(user, each)
       await retry(INSTALL_RETRIES, signal, warn, () => runInstall(building, signal, say))
       await retry(BUILD_RETRIES, signal, warn, () => runBuild(building, signal, say))
       const size = sizeOf(source_config.resource_spec, config)
-      const loaded = await probe(
-        {
-          app: join(tree, file),
-          env: hostEnv({ ours, config }, task, task.env),
-          memory_mb: size.memory_mb,
-          redactor,
-          user,
-          node: node.path,
-          mark,
-        },
-        signal,
-        say,
+      const app = join(tree, file)
+      const { memory_mb } = size
+      const variables = hostEnv({ ours, config }, task, task.env)
+      const interpreter = python === null ? null : interpreterOf(python)
+      const programs = languages.map(language =>
+        language === 'javascript'
+          ? javascriptProbe(node.path, memory_mb)
+          : pythonProbe(
+              programOf(language, {
+                app,
+                env: variables,
+                memory_mb,
+                node: node.path,
+                python: interpreter,
+                threads: config.host_threads,
+              }),
+            ),
       )
+      const loaded: Graph[] = []
+      for (const program of programs)
+        loaded.push(...(await probe({ app, env: variables, program, redactor, user, mark }, signal, say)))
       say('INFO', `probe: ${loaded.map(graph => graph.graph_id).join(', ')} can be loaded`)
       throwIfStopped(signal)
       await artefacts.keep(key, tree, file)

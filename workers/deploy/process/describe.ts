@@ -2,6 +2,8 @@
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { readAppConfig } from '../../../schemas/application.js'
+import { type Language, readDescription, usesPython } from '../../../schemas/description.js'
+import type { PythonNeeds } from '../../child/python-install.js'
 import { Fault } from '../fault.js'
 
 export interface Description {
@@ -10,6 +12,10 @@ export interface Description {
   /** Its absolute folder, in which `build_command` runs. */
   folder: string
   graphs: string[]
+  /** Of its graphs. */
+  languages: Language[]
+  /** What it says about its Python; null when no part of it is Python. */
+  python: PythonNeeds | null
 }
 
 const NAMES = ['langgraph.json', 'graph.json']
@@ -22,13 +28,19 @@ export async function describe(tree: string, path: string): Promise<Description>
   const text = await readFile(found, 'utf8')
   try {
     // Files that it names are read by a host only, as another user.
-    const { graphs } = readAppConfig({ path: file, env: {}, read: path => (path === file ? text : null) })
+    const source = { path: file, env: {}, read: (path: string) => (path === file ? text : null) }
+    const { graphs } = readAppConfig(source)
     const bad = graphs.find(graph => graph.error !== null)
-    const python = graphs.find(({ language }) => language === 'python')
-    if (python !== undefined)
-      throw new Error(`${file}: "${python.graph_id}" is a Python graph; deployments run JavaScript and TypeScript only`)
     if (bad !== undefined) throw new Error(`${file}: ${bad.error}`)
-    return { file, folder: dirname(found), graphs: graphs.map(({ graph_id }) => graph_id) }
+    const { given } = readDescription(source)
+    const folder = dirname(found)
+    return {
+      file,
+      folder,
+      graphs: graphs.map(({ graph_id }) => graph_id),
+      languages: [...new Set(graphs.map(({ language }) => language))].sort(),
+      python: usesPython({ graphs, given }) ? { folder, given } : null,
+    }
   } catch (error) {
     throw new Fault(`config: ${(error as Error).message}`)
   }

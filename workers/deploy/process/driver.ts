@@ -74,6 +74,8 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
           pool,
           hosts: size.hosts,
           host_memory_mb: size.memory_mb,
+          // The environment of the artefact, and no other.
+          python: '',
           // Shorter than our own deadline, so that unfinished runs are handed back and not lost.
           stop_ms: Math.floor(config.stop_ms / 2),
         },

@@ -7,9 +7,11 @@ import { readFile, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import type { Redactor } from '../../../schemas/redact.js'
 import type { HostUser } from '../../child/process.js'
+import type { Interpreter, PythonNeeds } from '../../child/python-install.js'
 import { Fault } from '../fault.js'
 import { type Command, runOrFail, type Say } from './command.js'
 import { MARK } from './leftovers.js'
+import { pythonSteps } from './python.js'
 
 const INSTALL_MS = 15 * 60_000
 const BUILD_MS = 15 * 60_000
@@ -20,6 +22,8 @@ interface Building {
   folder: string
   install_command: string | null
   build_command: string | null
+  /** What it needs of Python, and the interpreter that its environment is made of; null without Python. */
+  python: (PythonNeeds & { base: Interpreter }) | null
   env: { [name: string]: string | undefined }
   redactor: Redactor
   limit: NonNullable<Command['limit']>
@@ -85,12 +89,23 @@ async function readManifest(cwd: string): Promise<Manifest | null> {
   }
 }
 
+/** The packages of JavaScript, then those of Python. */
 export async function runInstall(building: Building, signal: AbortSignal, say: Say): Promise<void> {
-  const { tree, install_command } = building
+  const { tree, folder, install_command, python } = building
   const plan = install_command === null ? await detect(building) : shell(tree, install_command)
-  if (plan === null) return say('INFO', 'install: no package.json, nothing to install')
-  say('INFO', `install: ${install_command ?? plan.words.join(' ')} (in ${relative(tree, plan.cwd) || 'the root'})`)
-  await runOrFail(commandOf('install', plan, building, INSTALL_MS), signal, say)
+  if (plan === null && python === null) return say('INFO', 'install: no package.json, nothing to install')
+  const where = (cwd: string) => relative(tree, cwd) || 'the root'
+  if (plan !== null) {
+    say('INFO', `install: ${install_command ?? plan.words.join(' ')} (in ${where(plan.cwd)})`)
+    await runOrFail(commandOf('install', plan, building, INSTALL_MS), signal, say)
+  }
+  if (python === null || install_command !== null) return
+  say('INFO', `install: an environment with Python ${python.base.python} (in ${where(folder)})`)
+  for (const { words, env } of await pythonSteps(python, python.base)) {
+    say('INFO', `install: ${words.map(word => word.replace(`${tree}/`, '')).join(' ')}`)
+    const command = commandOf('install', { cwd: folder, words: [...words] }, building, INSTALL_MS)
+    await runOrFail({ ...command, env: { ...command.env, ...env } }, signal, say)
+  }
 }
 
 export async function runBuild(building: Building, signal: AbortSignal, say: Say): Promise<void> {

@@ -16,31 +16,55 @@ import type { ProbeResult } from './probe-child.js'
 
 const PROGRAM = fileURLToPath(new URL('./probe-child.js', import.meta.url))
 const PROBE_MS = 2 * 60_000
+const MAX_REPORT = 16 * 1024 * 1024
 
 interface Probe {
   /** Absolute path of langgraph.json. */
   app: string
   env: { [name: string]: string }
-  memory_mb: number
+  program: ProbeProgram
   redactor: Redactor
   user: HostUser | null
-  /** Path of the Node.js that executes it. */
-  node: string
   /** Of the processes that the graphs start (leftovers.ts). */
   mark: string
 }
 
+/** What loads the graphs of one language, and how it reports them. */
+export interface ProbeProgram {
+  command: string
+  args: string[]
+  env: { [name: string]: string }
+  /** A message to its parent, or everything that it writes to descriptor 3. */
+  reports: 'message' | 'text'
+}
+
+/** `node`: path of the Node.js that executes it. */
+export const javascriptProbe = (node: string, memory_mb: number): ProbeProgram => ({
+  command: node,
+  args: ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, PROGRAM],
+  env: {},
+  reports: 'message',
+})
+
+/** Of the program of a Python host. */
+export const pythonProbe = ({ command, args, env }: Omit<ProbeProgram, 'reports'>): ProbeProgram => ({
+  command,
+  args: [...args, 'probe'],
+  env,
+  reports: 'text',
+})
+
 /** Resolves to the graphs. Throws a Fault that names the graphs that cannot be loaded. */
 export async function probe(
-  { app, env, memory_mb, redactor, user, node, mark }: Probe,
+  { app, env, program, redactor, user, mark }: Probe,
   signal: AbortSignal,
   say: Say,
 ): Promise<Graph[]> {
   throwIfStopped(signal)
-  const child = spawn(node, ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, PROGRAM], {
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  const child = spawn(program.command, program.args, {
+    stdio: ['ignore', 'pipe', 'pipe', program.reports === 'message' ? 'ipc' : 'pipe'],
     ...asUser(user),
-    env: { ...env, ...homeOf(user), WEFT_APP: app, [MARK]: mark },
+    env: { ...env, ...homeOf(user), ...program.env, WEFT_APP: app, [MARK]: mark },
     // As the hosts of the application: for relative files and path aliases.
     cwd: dirname(app),
     detached: true,
@@ -59,13 +83,15 @@ export async function probe(
   signal.addEventListener('abort', kill, { once: true })
   try {
     let result: ProbeResult | null = null
-    child.on('message', message => {
-      // The code of the application runs there, and may send other messages.
-      const checked = validateHello(message)
+    // The code of the application runs there, and may send something else.
+    const onReport = (report: unknown) => {
+      const checked = validateHello(report)
       if (!checked.success) return
       result ??= checked.data
       kill()
-    })
+    }
+    if (program.reports === 'message') child.on('message', onReport)
+    else readText(child.stdio[3] as NodeJS.ReadableStream, onReport)
     const how = await new Promise<string>((resolve, reject) => {
       let ended = ''
       child.once('error', reject)
@@ -87,6 +113,22 @@ export async function probe(
     signal.removeEventListener('abort', kill)
     kill()
   }
+}
+
+/** Calls back with the JSON that was written, if it is JSON. */
+function readText(stream: NodeJS.ReadableStream, onReport: (report: unknown) => void): void {
+  let text = ''
+  stream.setEncoding('utf8').on('data', part => {
+    if (text.length < MAX_REPORT) text += part
+  })
+  stream.on('error', () => {})
+  stream.on('end', () => {
+    try {
+      onReport(JSON.parse(text))
+    } catch {
+      // The process ended before it had reported.
+    }
+  })
 }
 
 function graphsOf(result: ProbeResult | null, how: string, say: Say): Graph[] {

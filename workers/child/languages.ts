@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type AppConfig, readAppConfig, settingsOf } from '../../schemas/application.js'
 import { type Language, localFolders, readDescription } from '../../schemas/description.js'
-import { nodeProgram, type Program } from '../child/start.js'
+import { nodeProgram, type Program } from './start.js'
 
 const JAVASCRIPT_HOST = fileURLToPath(new URL('../host/main.js', import.meta.url))
 /** Below the root of the package: sources run from `dist`, where no Python is. */
