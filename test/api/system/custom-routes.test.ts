@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { venvOf, withoutPython } from '../../../scripts/checks/venv.js'
 import { root } from '../../../scripts/root.js'
-import { startCluster, startRoles } from '../../helpers/cluster.js'
+import { type Roles, startCluster, startRoles } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'
 import { lines } from '../../helpers/sdk.js'
 import { until } from '../../helpers/until.js'
@@ -16,6 +16,10 @@ const app = (name: string) => `test/apps/${name}.json`
 const skip = withoutPython() ?? false
 const python: { [name: string]: string } =
   skip === false ? { WEFT_PYTHON: await venvOf(join(root, 'test/host-python/requirements.txt')) } : {}
+
+/** The server of the applications that are not built in, started by the first of them. */
+let others: Promise<Roles> | null = null
+t.teardown(async () => (await others)?.stop())
 
 /** As the built-in application, and as one whose graph workers are its only home. */
 const SERVERS: readonly [where: string, start: (t: Test, name: string) => Promise<string>][] = [
@@ -29,11 +33,12 @@ const SERVERS: readonly [where: string, start: (t: Test, name: string) => Promis
   ],
   [
     'beside the built-in one',
-    async (t, name) => {
-      const roles = await startRoles({ app: 'test/apps/basic', env: python })
-      t.teardown(() => roles.stop())
-      await roles.add('graphs', ['--app', app(name), '--app-id', 'second'])
-      return `${roles.urls[0]}/deployments/second`
+    async (_, name) => {
+      others ??= startRoles({ app: 'test/apps/basic', env: python })
+      const { urls, add } = await others
+      const id = name.replace('/', '-')
+      await add('graphs', ['--app', app(name), '--app-id', id])
+      return `${urls[0]}/deployments/${id}`
     },
   ],
 ]
