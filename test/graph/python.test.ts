@@ -1,5 +1,5 @@
 /** Finds or makes the Python of an application (workers/child/python.ts). */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
 import { root } from '../../scripts/root.js'
@@ -112,6 +112,24 @@ t.test('an environment is made once, and made again when its inputs change', { s
   writeFileSync(join(app.folder, 'requirements.txt'), 'no-such-package-of-weft==1.0\n')
   await t.rejects(find(app, { env }).found, /pip install.* failed: /)
   t.equal(environments(), 2, 'nor by a failure')
+})
+
+t.test('with uv on PATH, uv.lock decides the versions', { skip }, async t => {
+  const wheels = join(folder, 'locked')
+  mkdirSync(wheels)
+  const python = await venvOf(requirements)
+  const env = { ...process.env, ...wheelEnv(wheels), PATH: `${dirname(python)}:${process.env.PATH}` }
+  const project =
+    '[project]\nname = "mine"\nversion = "0.1.0"\nrequires-python = ">=3.11"\ndependencies = ["langgraph"]\n'
+  const app = application({ dependencies: ['.'] }, { 'pyproject.toml': project })
+  makeWheel(wheels, 'langgraph', '1.0.0')
+  execFileSync('uv', ['lock', '--quiet', '--python', python], { cwd: app.folder, env, stdio: 'pipe' })
+  makeWheel(wheels, 'langgraph', '1.1.0')
+  const { found, lines } = find(app, { env })
+  t.match(await found, { library: '1.0.0' }, 'the one of the lock')
+  t.match(lines.join('\n'), /langgraph==1\.0\.0/)
+  const other = application({ dependencies: ['langgraph'] })
+  t.match(await find(other, { env }).found, { library: '1.1.0' }, 'the newest one without a lock')
 })
 
 t.test('the cache keeps the environments that were used last, and those that are in use', { skip }, async t => {

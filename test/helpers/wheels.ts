@@ -25,13 +25,15 @@ export function makeLinkedWheel(folder: string, python: string): void {
   const code =
     'import sysconfig; from importlib.metadata import version; print(sysconfig.get_path("purelib"), version("langgraph"))'
   const [place, version] = execFileSync(python, ['-c', code], { encoding: 'utf8' }).trim().split(' ')
-  makeWheel(folder, 'langgraph', version!, { 'linked.pth': `${join(place!)}\n` })
+  makeWheel(folder, 'langgraph', version!, { 'linked.pth': `${place}\n` })
 }
 
 /** Variables with which installers take packages from the folder alone. */
 export const wheelEnv = (folder: string) => ({
   PIP_NO_INDEX: '1',
   PIP_FIND_LINKS: folder,
-  UV_NO_INDEX: '1',
+  // Without a network, and without what was downloaded before.
+  UV_OFFLINE: '1',
+  UV_CACHE_DIR: join(folder, 'uv-cache'),
   UV_FIND_LINKS: folder,
 })

@@ -74,8 +74,8 @@ export async function baseInterpreter(wanted: string | null): Promise<Interprete
   throw new Error(`the graphs need Python ${version}, which is not on PATH: install it, or set WEFT_PYTHON`)
 }
 
-const isOnPath = (command: string): Promise<boolean> =>
-  run(command, ['--version'], { timeout: PROBE_MS }).then(
+const isOnPath = (command: string, path: string | undefined): Promise<boolean> =>
+  run(command, ['--version'], { timeout: PROBE_MS, env: { PATH: path } }).then(
     () => true,
     () => false,
   )
@@ -92,6 +92,8 @@ interface EnvironmentOptions {
   target: string
   /** Local packages are used where they are. Otherwise they are copied: the application is moved later. */
   editable: boolean
+  /** PATH of the commands. */
+  path: string | undefined
 }
 
 /**
@@ -99,10 +101,10 @@ interface EnvironmentOptions {
  * versions; pip does not read it.
  */
 export async function stepsFor(needs: PythonNeeds, options: EnvironmentOptions): Promise<InstallStep[]> {
-  const { base, target, editable } = options
+  const { base, target, editable, path } = options
   const { locals, others } = dependenciesOf(needs)
   const python = interpreterIn(target)
-  const hasUv = await isOnPath('uv')
+  const hasUv = await isOnPath('uv', path)
   const isLocked = ({ files }: Local) => hasUv && files.includes('uv.lock') && files.includes('pyproject.toml')
   const packages = locals.flatMap(local => {
     const { place, files } = local

@@ -104,7 +104,8 @@ async function make(target: string, needs: PythonNeeds, base: Interpreter, env: 
   await mkdir(dirname(target), { recursive: true })
   log(`making a Python environment for the graphs in ${target}`)
   try {
-    for (const step of await stepsFor(needs, { base, target: folder, editable: true })) await install(step, env, log)
+    for (const step of await stepsFor(needs, { base, target: folder, editable: true, path: env.PATH }))
+      await install(step, env, log)
     await rename(folder, target).catch(error => {
       // Another start has made it meanwhile.
       if (!existsSync(interpreterIn(target))) throw error

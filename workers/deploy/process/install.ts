@@ -101,7 +101,7 @@ export async function runInstall(building: Building, signal: AbortSignal, say: S
   }
   if (python === null || install_command !== null) return
   say('INFO', `install: an environment with Python ${python.base.python} (in ${where(folder)})`)
-  for (const { words, env } of await pythonSteps(python, python.base)) {
+  for (const { words, env } of await pythonSteps(python, python.base, building.env.PATH)) {
     say('INFO', `install: ${words.map(word => word.replace(`${tree}/`, '')).join(' ')}`)
     const command = commandOf('install', { cwd: folder, words: [...words] }, building, INSTALL_MS)
     await runOrFail({ ...command, env: { ...command.env, ...env } }, signal, say)

@@ -25,8 +25,8 @@ export async function findBase(needs: PythonNeeds): Promise<Interpreter> {
 }
 
 /** The commands that make the environment, in their order. */
-export const pythonSteps = (needs: PythonNeeds, base: Interpreter) =>
-  stepsFor(needs, { base, target: join(needs.folder, ENVIRONMENT), editable: false })
+export const pythonSteps = (needs: PythonNeeds, base: Interpreter, path: string | undefined) =>
+  stepsFor(needs, { base, target: join(needs.folder, ENVIRONMENT), editable: false, path })
 
 /** The interpreter of the environment. Throws a Fault when the commands of the user have made none. */
 export function interpreterOf({ folder }: PythonNeeds): string {
