@@ -12,6 +12,8 @@ import { type Assistant, toolNames, toolSchema } from './mcp-tools.js'
 
 /** Tools of one page. */
 const PAGE = 100
+/** Messages of one request: they are carried out at the same time. */
+const MOST = 20
 /** Assistants of one search. */
 const SEARCHED = 1_000
 const ACCEPTED = ['application/json', 'text/event-stream']
@@ -49,7 +51,9 @@ export async function mcp(edge: Edge, exchange: Exchange, route: Route, body: Ui
   } catch {
     return exchange.reply(400, errorText(PARSE, 'Parse error: the body is not JSON'))
   }
-  if (!(Array.isArray(message) ? message : [message]).every(one => sdk.JSONRPCMessageSchema.safeParse(one).success))
+  const messages = Array.isArray(message) ? message : [message]
+  if (messages.length > MOST) return exchange.reply(400, errorText(INVALID_REQUEST, `At most ${MOST} messages at once`))
+  if (!messages.every(one => sdk.JSONRPCMessageSchema.safeParse(one).success))
     return exchange.reply(400, errorText(INVALID_REQUEST, 'Invalid request: expected messages of JSON-RPC 2.0'))
   const params = paramsFault(sdk, message)
   if (params !== null) return exchange.reply(200, params)

@@ -112,6 +112,9 @@ t.test('messages and refusals', async t => {
   t.match(await post({ jsonrpc: '2.0', method: 'notifications/initialized' }), { status: 202, body: undefined })
   t.match(await post({ ...ping, method: 'nope' }), { status: 200, body: { error: { code: -32601 } } })
   t.match(await post({ ...ping, method: 'tools/call' }), { status: 200, body: { error: { code: -32602 } } })
+  const two = await post([ping, { ...ping, id: 'b' }])
+  t.match(two, { status: 200, body: [{ id: 'a', result: {} }, { id: 'b' }] })
+  t.match(await post(Array.from({ length: 21 }, () => ping)), { status: 400, body: { error: { code: -32600 } } })
   t.match(await post({ id: 1 }), { status: 400, body: { error: { code: -32600 }, id: null } })
   const broken = await fetch(`${url}/mcp`, {
     method: 'POST',
