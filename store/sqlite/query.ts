@@ -19,17 +19,18 @@ export function columnName<T extends string>(name: T): T {
 /** A condition that no more rows meet is followed instead of the order of a list. */
 export const FEW = 2_000
 
-/** The query for the rows that have the rarest key; null when each key is met by many, or there is none. */
+/** The query for the rows that have the rarest key; null when each key is met by more than `most`, or there is none. */
 export function fewest<Key>(
   { get }: Ask,
   keys: readonly Key[],
   queryOf: (key: Key) => { sql: string; params: Param[] },
+  most = FEW,
 ): { sql: string; params: Param[] } | null {
   let best: { sql: string; params: Param[] } | null = null
-  let least = FEW
+  let least = most
   for (const key of keys) {
     const query = queryOf(key)
-    const [count] = get(`SELECT count(*) FROM (${query.sql} LIMIT ${FEW + 1})`, query.params) as [number]
+    const [count] = get(`SELECT count(*) FROM (${query.sql} LIMIT ${most + 1})`, query.params) as [number]
     if (count > least) continue
     best = query
     least = count

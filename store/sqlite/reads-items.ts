@@ -9,6 +9,10 @@ import { ITEM } from './rows.js'
 export const pathOf = (namespace: readonly string[]): string => namespace.map(label => `${label}.`).join('')
 export const labelsOfPath = (path: string): string[] => path.slice(0, -1).split('.')
 
+/** As FEW, when a walk over this many rows has not filled the page. */
+const MANY = 50_000
+const WALKED = 20_000
+
 export function itemReads(ask: Ask) {
   const { get, all } = ask
 
@@ -21,6 +25,60 @@ export function itemReads(ask: Ask) {
     const below = `SELECT 1 FROM items WHERE ${['app = ?', ...range].join(' AND ')} LIMIT ${FEW + 1}`
     const [count] = get(`SELECT count(*) FROM (${below})`, [app, ...params]) as [number]
     return count > FEW ? 'items_by_updated' : 'sqlite_autoindex_items_1'
+  }
+
+  /** The rows with a key in one of the ranges. */
+  const meeting =
+    ({ app, prefix }: ItemQuery) =>
+    (ranges: KeyCondition) => {
+      const [range, params] = below(prefix)
+      return {
+        sql: [...ranges.map(() => 'key BETWEEN ? AND ?'), "key = '*'"]
+          .map(one => `SELECT path, item FROM item_keys WHERE ${['app = ?', one, ...range].join(' AND ')}`)
+          .join(' UNION ALL '),
+        params: [...ranges.flatMap(({ from, to }) => [app, from, to, ...params]), app, ...params],
+      }
+    }
+
+  /** The time of the row this far on in the order of the list; null: there are not so many. */
+  function boundOf({ app, after }: ItemQuery): number | null {
+    const beyond = after === undefined ? [] : [after.updated_at, pathOf(after.namespace), after.key]
+    const where = after === undefined ? '' : 'AND (updated_at, path, key) < (?, ?, ?)'
+    const row = get(
+      `SELECT updated_at FROM items INDEXED BY items_by_updated WHERE app = ? ${where}
+        ORDER BY updated_at DESC, path DESC, key DESC LIMIT 1 OFFSET ${WALKED}`,
+      [app, ...beyond],
+    )
+    return row === undefined ? null : (row[0] as number)
+  }
+
+  /** `few`: the rows that are followed; null: all, in order, down to the time `bound`. Ids first: values may be large. */
+  function page(
+    { app, prefix, now, after, limit, conditions = [] }: ItemQuery,
+    few: { sql: string; params: Param[] } | null,
+    bound: number | null,
+  ): Row[] {
+    const [range, params] = below(prefix)
+    const wheres = ['items.app = ?', ...range.map(one => `items.${one}`), LIVES, ...conditions.map(meets)]
+    const values: Param[] = [...(few?.params ?? []), app, ...params, now]
+    values.push(...conditions.flatMap(ranges => ranges.flatMap(({ from, to }) => [from, to])))
+    if (after !== undefined) {
+      wheres.push('(items.updated_at, items.path, items.key) < (?, ?, ?)')
+      values.push(after.updated_at, pathOf(after.namespace), after.key)
+    }
+    if (bound !== null) {
+      wheres.push('items.updated_at >= ?')
+      values.push(bound)
+    }
+    if (few !== null) wheres.push('items.path = few.path AND items.key = few.item')
+    const from =
+      few === null ? `items INDEXED BY ${indexOf(app, range, params)}` : `(${few.sql}) AS few CROSS JOIN items`
+    const order = 'ORDER BY items.updated_at DESC, items.path DESC, items.key DESC'
+    const found = `FROM ${from} WHERE ${wheres.join(' AND ')} ${order} LIMIT ?`
+    const columns = ITEM.map(column => `items.${column}`)
+    // A walk in order reads no more than it answers.
+    if (few === null) return all(`SELECT ${columns} ${found}`, [...values, limit])
+    return all(`SELECT ${columns} FROM items WHERE rowid IN (SELECT items.rowid ${found}) ${order}`, [...values, limit])
   }
 
   return {
@@ -61,29 +119,19 @@ export function itemReads(ask: Ask) {
         return row === undefined ? [] : [give(transfer, row)]
       }),
 
-    'items.list': (_, { app, prefix, now, after, limit, conditions = [] }: ItemQuery) => {
-      const [range, params] = below(prefix)
-      const few = fewest(ask, conditions, ranges => ({
-        sql: [...ranges.map(() => 'key BETWEEN ? AND ?'), "key = '*'"]
-          .map(one => `SELECT path, item FROM item_keys WHERE ${['app = ?', one, ...range].join(' AND ')}`)
-          .join(' UNION ALL '),
-        params: [...ranges.flatMap(({ from, to }) => [app, from, to, ...params]), app, ...params],
-      }))
-      const wheres = ['items.app = ?', ...range.map(one => `items.${one}`), LIVES, ...conditions.map(meets)]
-      const values: Param[] = [...(few?.params ?? []), app, ...params, now]
-      values.push(...conditions.flatMap(ranges => ranges.flatMap(({ from, to }) => [from, to])))
-      if (after !== undefined) {
-        wheres.push('(items.updated_at, items.path, items.key) < (?, ?, ?)')
-        values.push(after.updated_at, pathOf(after.namespace), after.key)
-      }
-      if (few !== null) wheres.push('items.path = few.path AND items.key = few.item')
-      const from =
-        few === null ? `items INDEXED BY ${indexOf(app, range, params)}` : `(${few.sql}) AS few CROSS JOIN items`
-      return all(
-        `SELECT ${ITEM.map(column => `items.${column}`)} FROM ${from} WHERE ${wheres.join(' AND ')}
-          ORDER BY items.updated_at DESC, items.path DESC, items.key DESC LIMIT ?`,
-        [...values, limit],
-      )
+    /**
+     * Conditions that few meet are followed. Among many, the walk in the order of the list mostly finds a page soon; when it
+     * does not among the next rows, they are the older ones, and following the conditions is shorter again.
+     */
+    'items.list': (_, query: ItemQuery) => {
+      const { conditions = [], limit } = query
+      const queryOf = meeting(query)
+      const few = fewest(ask, conditions, queryOf)
+      if (few !== null || conditions.length === 0) return page(query, few, null)
+      const bound = boundOf(query)
+      const near = page(query, null, bound)
+      if (bound === null || near.length === limit) return near
+      return page(query, fewest(ask, conditions, queryOf, MANY), null)
     },
 
     /** One look into the index for each namespace: the items between two namespaces are not read. */

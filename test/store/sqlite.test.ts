@@ -7,7 +7,8 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import Libsql from 'libsql'
 import t from 'tap'
-import type { Step, Store, ThreadSort } from '../../store/port.js'
+import { itemConditions } from '../../schemas/item-keys.js'
+import type { ItemRow, Step, Store, ThreadSort } from '../../store/port.js'
 import { reads } from '../../store/sqlite/reads.js'
 import { migrate } from '../../store/sqlite/schema.js'
 import { statements } from '../../store/sqlite/statements.js'
@@ -481,6 +482,43 @@ t.test('every statement uses an index', async t => {
     ]
     for (const [sql, , params] of statements(steps)) db.prepare(sql).run(params.map(value => value ?? null))
   }
+})
+
+t.test('old items that meet a condition are found behind many newer ones', async t => {
+  const store = await openSqlite({ folder: t.testdir() })
+  t.teardown(() => store.close())
+  // The oldest 2,600 have n below 0.
+  const rows = Array.from({ length: 25_000 }, (_, i) => ({ key: `k${i}`, n: i - 2_600 }))
+  for (let at = 0; at < rows.length; at += 500)
+    await store.apply(
+      rows.slice(at, at + 500).map(({ key, n }) => ({
+        step: 'items.put',
+        row: {
+          ...{ app: APP, namespace: [n % 2 === 0 ? 'even' : 'odd'], key, value: JSON.stringify({ n }) },
+          ...{ created_at: 1, updated_at: n + 5_000, ttl: null, expires_at: null },
+        },
+      })),
+    )
+  const list = async (prefix: string[], limit: number) => {
+    const found: ItemRow[] = []
+    for (;;) {
+      const after = found.at(-1)
+      const query = { app: APP, prefix, now: 1, limit, conditions: itemConditions({ n: { $lt: -0.5 } }) }
+      const page = await store.items.list({ ...query, ...(after === undefined ? {} : { after }) })
+      found.push(...page)
+      if (page.length < limit) return found.map(({ key }) => key)
+    }
+  }
+  const old = rows.slice(0, 2_600).reverse()
+  t.same(
+    await list([], 700),
+    old.map(({ key }) => key),
+  )
+  const even = old.filter(({ n }) => n % 2 === 0)
+  t.same(
+    await list(['even'], 900),
+    even.map(({ key }) => key),
+  )
 })
 
 /** Commits since the log began: its frames that carry the size of the database. */
