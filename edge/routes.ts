@@ -101,7 +101,7 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/ui/:graph_id/:file', answer: 'ui-file', subject: '', auth: 'public' },
   { method: 'POST', path: '/internal/truncate', answer: 'json', subject: rpc('system', 'truncate'), auth: 'public', test: true },
 
-  { method: 'POST', path: '/mcp', answer: 'mcp', subject: '', auth: [] },
+  { method: 'POST', path: '/mcp', answer: 'mcp', subject: '', auth: [], scope: 'read' },
   { method: 'DELETE', path: '/mcp', answer: 'mcp', subject: '', auth: 'public' },
 
   { method: 'POST', path: '/assistants', answer: 'json', subject: rpc('assistants', 'create'), auth: ['assistants:create'] },

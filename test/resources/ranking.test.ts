@@ -14,10 +14,12 @@ t.teardown(async () => {
 })
 
 let apps = 0
+/** Each write is later than the one before, also within a millisecond. */
+let clock = Date.now()
 function place() {
   const app = `app-${++apps}`
   const put = async (namespace: string[], key: string, vectors: number[][], set: Partial<ItemRow> = {}) => {
-    const now = Date.now()
+    const now = clock++
     const row = { app, namespace, key, value: '{}', created_at: now, updated_at: now, ttl: null, expires_at: null }
     const bytes = new Uint8Array(new Float32Array(vectors.flat()).buffer)
     await store.apply([{ step: 'items.put', row: { ...row, ...set }, vectors: bytes }])
