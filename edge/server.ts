@@ -20,7 +20,7 @@ import { type Cors, openCors } from './http/cors.js'
 import { Exchange } from './http/exchange.js'
 import { framingFault, hostGuard, isJson, isStrictJson, originAllowed } from './http/guards.js'
 import { NO_PATH } from './http/mount.js'
-import { openDeployedPolicy, openPolicy } from './http/policy.js'
+import { openDeployedPolicy, openPolicy, type Policies } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, openRouter } from './http/router.js'
 import { openSpareResponse } from './http/spare-response.js'
@@ -231,31 +231,35 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (exchange.fail(error)) link.log.error({ err: error, request_id: exchange.requestId }, 'a request failed')
   }
 
-  const app = uWS.App()
-  app.any('/*', (res, req) => {
-    let exchange: Exchange | null = null
-    try {
-      exchange = new Exchange(res, req, policies, failed)
-      const one = exchange
-      edge.open.add(one)
-      one.onOver = () => edge.open.delete(one)
-      one.onRefused = refused
-      onRequest(one)
-    } catch (error) {
-      if (exchange !== null) failed(exchange, error)
-      else link.log.error({ err: error }, 'a request could not be read')
-    }
-  })
+  /** A request is open until its end. */
+  function opened(res: uWS.HttpResponse, req: uWS.HttpRequest, of: Policies): Exchange {
+    const exchange = new Exchange(res, req, of, failed)
+    edge.open.add(exchange)
+    exchange.onOver = () => edge.open.delete(exchange)
+    exchange.onRefused = refused
+    return exchange
+  }
 
+  /** An app whose requests `begin` takes. */
+  const appOf = (of: Policies, begin: (exchange: Exchange) => void): uWS.TemplatedApp =>
+    uWS.App().any('/*', (res, req) => {
+      let exchange: Exchange | null = null
+      try {
+        exchange = opened(res, req, of)
+        begin(exchange)
+      } catch (error) {
+        if (exchange !== null) failed(exchange, error)
+        else link.log.error({ err: error }, 'a request could not be read')
+      }
+    })
+
+  const app = appOf(policies, exchange => onRequest(exchange))
   const spare = await openSpareResponse()
   serveSockets(
     app,
     edge,
     (res, req) => {
-      const exchange = new Exchange(res, req, policies, failed)
-      edge.open.add(exchange)
-      exchange.onOver = () => edge.open.delete(exchange)
-      exchange.onRefused = refused
+      const exchange = opened(res, req, policies)
       try {
         return admit(exchange)
       } catch (error) {
@@ -274,39 +278,21 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       deployed: { ...policies.deployed, cors: NO_CORS },
       ...(app === BUILT_IN_APP ? {} : { mount: { id: app } }),
     }
-    const inner = uWS.App()
-    inner.any('/*', (res, req) => {
-      const exchange = new Exchange(res, req, policyOfInner, failed)
-      try {
-        edge.open.add(exchange)
-        exchange.onOver = () => edge.open.delete(exchange)
-        exchange.onRefused = refused
-        // The code of an application has no rights in another one.
-        const isOwn = app !== BUILT_IN_APP || exchange.mount === null
-        exchange.isLoopback = isOwn && exchange.received.all.some(([name]) => name === LOOPBACK)
-        if (exchange.isLoopback) exchange.caller = { checked: app }
-        onRequest(exchange, true)
-      } catch (error) {
-        failed(exchange, error)
-      }
+    const inner = appOf(policyOfInner, exchange => {
+      // The code of an application has no rights in another one.
+      const isOwn = app !== BUILT_IN_APP || exchange.mount === null
+      exchange.isLoopback = isOwn && exchange.received.all.some(([name]) => name === LOOPBACK)
+      if (exchange.isLoopback) exchange.caller = { checked: app }
+      onRequest(exchange, true)
     })
     const listening = await new Promise(done => inner.listen_unix(done, path))
     if (!listening) throw new Error(`the socket ${path} of http.app cannot be listened on`)
     return inner
   }
 
-  const selfApp = uWS.App()
-  const policiesOfSelf = { ...policies, own: { ...policies.own, prefix: '' } }
-  selfApp.any('/*', (res, req) => {
-    const exchange = new Exchange(res, req, policiesOfSelf, failed)
-    try {
-      edge.open.add(exchange)
-      exchange.onOver = () => edge.open.delete(exchange)
-      exchange.isSelf = true
-      onRequest(exchange, true)
-    } catch (error) {
-      failed(exchange, error)
-    }
+  const selfApp = appOf({ ...policies, own: { ...policies.own, prefix: '' } }, exchange => {
+    exchange.isSelf = true
+    onRequest(exchange, true)
   })
   await edge.self.serve(selfApp)
 

@@ -1,8 +1,8 @@
 /**
- * Requests of the edge to itself, for protocols whose requests need several of the API. They come over a socket that nobody
- * else can open, with the credentials of the caller: they are authenticated, limited and counted as those of a client.
+ * Requests of the edge to its own API. A protocol such as MCP needs several of them to answer one request of its client. They
+ * use a socket that nobody else can open and carry the credentials of the client, so the edge authenticates, limits and
+ * counts them as any other request.
  */
-
 import type { TemplatedApp } from 'uWebSockets.js'
 import { Agent, type IncomingMessage, request as send } from 'node:http'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ export interface Self {
   /** `app` takes the requests. Rejects when the socket cannot be opened. */
   serve(app: TemplatedApp): Promise<void>
   /** The answer to a request of the caller of `exchange`; `text` is its body. Rejects when the signal aborts it. */
-  ask(exchange: Exchange, call: SelfCall, signal?: AbortSignal): Promise<{ status: number; text: string }>
+  ask(exchange: Exchange, call: SelfCall, signal: AbortSignal): Promise<{ status: number; text: string }>
   close(): void
 }
 
@@ -50,7 +50,7 @@ export function openSelf(): Self {
             ...headersOf(exchange),
             ...(bytes === null ? {} : { 'content-type': 'application/json', 'content-length': bytes.length }),
           },
-          ...(signal === undefined ? {} : { signal }),
+          signal,
         })
         outgoing.on('error', reject)
         outgoing.on('response', incoming => {
@@ -74,7 +74,7 @@ async function textOf(incoming: IncomingMessage): Promise<string> {
 
 /** Where the application does not authenticate its callers, the request has not kept its headers. */
 function headersOf(exchange: Exchange): { [name: string]: string } {
-  const { key, host, traceparent, deployment, configurable, idempotencyKey: _ } = exchange.received
+  const { key, host, traceparent, deployment, configurable } = exchange.received
   return {
     ...configurable,
     ...Object.fromEntries(headersFor(exchange).filter(([name]) => !DROPPED.test(name))),
