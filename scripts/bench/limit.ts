@@ -32,7 +32,12 @@ export interface LimitAnswer {
 }
 
 export function measureLimit(order: Omit<LimitOrder, 'app'>, app: string = benchApp): Promise<LimitAnswer> {
-  const child = fork(join(import.meta.dirname, 'limit-main.js'), [], { execArgv: [], env: plainEnv() })
+  const child = fork(join(import.meta.dirname, 'limit-main.js'), [], {
+    execArgv: [],
+    // The Node.js of the hosts that it is compared with.
+    execPath: process.env.WEFT_NEWEST_NODE || process.execPath,
+    env: plainEnv(),
+  })
   const timer = setTimeout(() => child.kill('SIGKILL'), (order.warm + order.seconds) * 1000 + 60_000)
   return new Promise<LimitAnswer>((resolve, reject) => {
     child.once('message', message => resolve(message as LimitAnswer))

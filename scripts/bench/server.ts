@@ -168,7 +168,7 @@ export function weftApart({ app: usual = benchApp }: { app?: string } = {}): Kin
 
 /** Settings of the person's shell do not reach the measured servers. */
 const FOREIGN =
-  /^(WEFT_(?!NATS_SERVER$)|NATS_|MONGODB_URL$|PORT$|LOG_LEVEL$|HTTP_MAX_|CORS_|N_JOBS_|BG_JOB_|LANGSMITH_|LANGCHAIN_)/
+  /^(WEFT_(?!NATS_SERVER$|NEWEST_NODE$)|NATS_|MONGODB_URL$|PORT$|LOG_LEVEL$|HTTP_MAX_|CORS_|N_JOBS_|BG_JOB_|LANGSMITH_|LANGCHAIN_)/
 export const plainEnv = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name)))
 
