@@ -89,7 +89,7 @@ export type PythonCall =
   | { verb: 'authorize'; name: string; resource: string; action: string; user: AuthUser }
   | EmbedCall
 
-/** What a function of `auth` returned, and the value if it changed it; or an HTTPException that it raised. */
+/** The result of a function of `auth`, with the value if the function changed it; or the HTTPException that it raised. */
 export type PythonAnswer =
   | { result: unknown; value?: { [name: string]: unknown } }
   | { refused: { status: number; detail: string; headers: { [name: string]: string } } }

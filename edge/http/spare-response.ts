@@ -1,7 +1,7 @@
 /**
- * A response that is never answered, to itself. uWebSockets.js 20 takes an upgrade after an asynchronous check only within
- * `cork` of a response; within that of its own it may read the new WebSocket as the old request, and then closes it at once,
- * about one in a thousand (https://github.com/uNetworking/uWebSockets/pull/1929, in no version that npm has).
+ * A response that the edge holds open to itself. After an asynchronous check, uWebSockets.js 20 wants an upgrade within the
+ * `cork` of a response. Within the `cork` of the upgraded response it may read the new WebSocket as the old request, and
+ * closes about one in a thousand at once (https://github.com/uNetworking/uWebSockets/pull/1929; no package on npm has it).
  */
 
 import { App, type HttpResponse } from 'uWebSockets.js'

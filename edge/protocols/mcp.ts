@@ -157,7 +157,7 @@ function toolServer(
   return server
 }
 
-/** What the run has left as its state, or why it failed. */
+/** The result of a tool: the output of the run, or the message of its failure. */
 function resultOf(output: JsonObject) {
   const failure = output.__error__
   if (isObject(failure))

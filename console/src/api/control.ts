@@ -6,8 +6,8 @@ const UNAUTHORIZED = 401
 const FORBIDDEN = 403
 
 /**
- * As `ask`, with the first of the keys that may do this. Rejects with a Refusal of status 401 when there is no key to
- * send. A key that the server does not know is forgotten.
+ * Sends a request as `ask` does, with the first key of this tab that has the right. Rejects with a Refusal of status 401 when
+ * the tab has no key. The tab forgets a key that the server does not know.
  */
 export async function control<T>(path: string, asked: Asked = {}): Promise<T> {
   const { controlKey, credentials } = session.get()

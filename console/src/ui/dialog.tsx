@@ -4,7 +4,7 @@ interface DialogProps {
   label: string
   /** Called by Escape, too, unless `stays`. */
   close: () => void
-  /** What it shows is lost when it closes: only a button closes it. */
+  /** Only a button closes the dialog, because its content cannot be shown again. */
   stays?: boolean
   children: ReactNode
 }

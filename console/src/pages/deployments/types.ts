@@ -43,7 +43,7 @@ export interface Secret {
   value: string
 }
 
-/** What the server answers in place of a value; sent back, the stored value stays. */
+/** The server answers this text in place of the value of a secret. A client that sends it back keeps the stored value. */
 export const MASK = '********'
 
 const ENDED = /^(DEPLOYED|SKIPPED|INTERRUPTED|UNKNOWN|.*_FAILED)$/
@@ -55,7 +55,7 @@ export const shortId = (id: string): string => id.slice(-8)
 /** AWAITING_BUILD as "awaiting build". */
 export const wordsOf = (status: string): string => status.toLowerCase().replaceAll('_', ' ')
 
-/** What a revision is made of: a reference and its commit, or an image. */
+/** The source of a revision as text: a reference and its commit, or an image. */
 export function sourceText({ repo_ref, repo_commit_sha, image_uri }: RevisionConfig): string {
   if (image_uri !== null) return image_uri
   return [repo_ref, repo_commit_sha?.slice(0, 7)].filter(Boolean).join(' @ ')
