@@ -36,7 +36,8 @@ YOUNG = (50_000, 50, 100)
 leave = os._exit
 
 
-def main() -> None:
+def keep_pipes() -> int | None:
+    """Keeps the pipes from child processes, and writes each line of output at once. Returns that of the notes."""
     notes = os.environ.get("WEFT_NOTES_FD")
     notes_fd = None if notes is None else int(notes)
     for fd in (PIPE_FD, notes_fd):
@@ -46,6 +47,11 @@ def main() -> None:
     for output in (sys.stdout, sys.stderr):
         if isinstance(output, io.TextIOWrapper):
             output.reconfigure(line_buffering=True, errors="backslashreplace")
+    return notes_fd
+
+
+def main() -> None:
+    notes_fd = keep_pipes()
     loop = new_loop()
     asyncio.set_event_loop(loop)
     threads = SlotThreads(current_slot.get, int(os.environ.get("WEFT_HOST_THREADS") or THREADS))

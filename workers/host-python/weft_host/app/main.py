@@ -8,10 +8,8 @@ the frames.
 from __future__ import annotations
 
 import asyncio
-import io
 import os
 import socket
-import sys
 import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -19,7 +17,7 @@ from typing import Any
 import orjson
 
 from ..frames import FromHost, Pipe, ToHost
-from ..main import PIPE_FD, close_pipes, new_loop, run_forever
+from ..main import PIPE_FD, keep_pipes, new_loop, run_forever
 from ..packed import unpack
 from ..port import current_slot
 from ..threads import THREADS, SlotThreads
@@ -36,15 +34,7 @@ leave = os._exit
 
 
 def main() -> None:
-    notes = os.environ.get("WEFT_NOTES_FD")
-    notes_fd = None if notes is None else int(notes)
-    for fd in (PIPE_FD, notes_fd):
-        if fd is not None:
-            os.set_inheritable(fd, False)
-    os.register_at_fork(after_in_child=lambda: close_pipes(notes_fd))
-    for output in (sys.stdout, sys.stderr):
-        if isinstance(output, io.TextIOWrapper):
-            output.reconfigure(line_buffering=True, errors="backslashreplace")
+    notes_fd = keep_pipes()
     given = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("WEFT_")}
     loop = new_loop()
     asyncio.set_event_loop(loop)
