@@ -77,12 +77,14 @@ export const fileJobs = (files: readonly TestFile[], options: RunOptions): Job[]
   files.map(file => ({ cores: file.cores, run: async () => options.onReport(await runFile(file, options)) }))
 
 async function runFile(file: TestFile, { out, envOf }: RunOptions): Promise<FileReport> {
-  const { path, name } = file
+  const { path, name, onMongo } = file
   const log = join(out, name.replaceAll(' ', '-'))
   mkdirSync(dirname(log), { recursive: true })
   const stderr = openSync(`${log}.stderr`, 'w')
   const since = Date.now()
-  const child = spawn(process.execPath, ['--enable-source-maps', path], {
+  // tap names the folder of `t.testdir()` after the arguments: a file runs on both stores at the same time.
+  const args = ['--enable-source-maps', path, ...(onMongo ? ['on-MongoDB'] : [])]
+  const child = spawn(process.execPath, args, {
     cwd: root,
     env: { ...envOf(file), TAP_TIMEOUT: `${TIMEOUT_S}` },
     stdio: ['ignore', 'pipe', stderr],

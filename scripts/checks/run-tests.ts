@@ -11,6 +11,7 @@ import { startMongoProcess } from '../mongo/process.js'
 import { findMongo } from '../mongo/server.js'
 import { findNatsServer } from '../nats/server.js'
 import { root } from '../root.js'
+import { isForeign } from './foreign-settings.js'
 import { checkPython } from './python.js'
 import { type FileReport, fileJobs, type Job, type Limits, runTogether } from './run-files.js'
 import { type SharedServer, startSharedServer } from './shared-server.js'
@@ -50,11 +51,9 @@ const limits: Limits =
     ? { cores: availableParallelism(), jobs: 6 }
     : { cores: Number.POSITIVE_INFINITY, jobs: Number(jobs) || 1 }
 
-/** Settings of the person's shell do not reach the servers that tests start. MONGODB_URL has another name in tests. */
-const FOREIGN =
-  /^(WEFT_(?!NATS_SERVER$)|NATS_URL$|MONGODB_URL$|PORT$|LOG_LEVEL$|LOG_FORMAT$|HTTP_MAX_|LANGGRAPH_API_URL$|CORS_|N_JOBS_)/
+/** MONGODB_URL has another name in tests. */
 const env: { [name: string]: string | undefined } = {
-  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name))),
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !isForeign(name))),
   ...(process.env.MONGODB_URL ? { WEFT_TEST_MONGODB_URL: process.env.MONGODB_URL } : {}),
 }
 /** What the test files print: TAP and stderr. */
@@ -183,6 +182,9 @@ function run(command: string, args: string[], itsEnv = env): Promise<number | nu
 async function main(): Promise<void> {
   const sum: Counts = { passed: 0, failed: 0, skipped: 0 }
   mkdirSync(join(root, '.tap'), { recursive: true })
+  // A developer may have compiled without it, and the servers of tests would be older than the tests.
+  if ((await run(process.execPath, [join(root, 'scripts/build-programs.mjs')])) !== 0)
+    throw new Error('the programs cannot be bundled: see the messages above')
   for (const { name, run } of runners) {
     const since = Date.now()
     const counts = await run().catch(error => {

@@ -104,6 +104,48 @@ t.test('files run with their own limits, and each way to fail is reported', asyn
   t.match(found('empty'), { passed: 0, failed: 1, first: 'empty contains no tests' })
 })
 
+t.test('a file that runs on both stores at the same time has a folder of its own on each', async t => {
+  const folder = t.testdir()
+  const path = join(folder, 'both.mjs')
+  // Each makes its folder, waits for the other one's, and then looks for its own file.
+  writeFileSync(
+    path,
+    `import t from ${JSON.stringify(import.meta.resolve('tap'))}
+import { existsSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+t.test('keeps its file', async t => {
+  const { OWN, OTHER } = process.env
+  const own = t.testdir({ [basename(OWN)]: '' })
+  writeFileSync(OWN, '')
+  while (!existsSync(OTHER)) await new Promise(done => setTimeout(done, 20))
+  t.ok(existsSync(join(own, basename(OWN))))
+})`,
+  )
+  const reports: FileReport[] = []
+  const file = { path, needsMongo: false, shared: false, cores: 1 }
+  const files = [
+    { ...file, name: 'both', onMongo: false },
+    { ...file, name: 'both on MongoDB', onMongo: true },
+  ]
+  const jobs = fileJobs(files, {
+    out: join(folder, 'out'),
+    envOf: ({ onMongo }) => ({
+      ...process.env,
+      OWN: join(folder, onMongo ? 'b' : 'a'),
+      OTHER: join(folder, onMongo ? 'a' : 'b'),
+    }),
+    onReport: report => void reports.push(report),
+  })
+  await runTogether(jobs, { cores: 2, jobs: 2 })
+  t.same(
+    reports.map(({ passed, failed }) => ({ passed, failed })),
+    [
+      { passed: 1, failed: 0 },
+      { passed: 1, failed: 0 },
+    ],
+  )
+})
+
 t.test('jobs never keep more cores busy together, and are never more, than was given', async t => {
   const order = async (jobs: number) => {
     let log = ''

@@ -27,7 +27,9 @@ t.test('a generated key', async t => {
 
   await t.test('every route needs the key', async t => {
     t.ok(controlRoutes.length >= 20, `${controlRoutes.length} routes`)
-    for (const { method, path } of controlRoutes) {
+    for (const { method, path, auth } of controlRoutes) {
+      // A signature takes the place of the key (test/deploy/push.test.ts).
+      if (auth === 'signed') continue
       const at = path.replace(/:\w+/g, UUID)
       const body = ['POST', 'PATCH'].includes(method) ? { body: '{}' } : {}
       const headers = { 'content-type': 'application/json' }
