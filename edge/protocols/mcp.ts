@@ -8,6 +8,7 @@ import { isObject, type JsonObject } from '../../schemas/json.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import type { Route } from '../routes.js'
+import { askApi } from './api-request.js'
 import { type Assistant, toolNames, toolSchema } from './mcp-tools.js'
 
 /** Tools of one page. */
@@ -187,27 +188,16 @@ async function assistantsOf(edge: Edge, exchange: Exchange, signal: AbortSignal)
 }
 
 /** The parsed answer of a route of the API. Throws a WeftError for a refusal. */
-async function ask(
-  { self }: Edge,
+function ask(
+  edge: Edge,
   exchange: Exchange,
   { path, body }: { path: string; body?: object },
   signal: AbortSignal,
 ): Promise<JsonObject> {
   const call = body === undefined ? { method: 'GET' as const, path } : { method: 'POST' as const, path, body }
-  const { status, text } = await self.ask(exchange, call, signal)
-  if (status < 400) return JSON.parse(text)
-  const detail = detailOf(text)
-  const isOwn = status === ERRORS.invalid.status || status === 400
-  throw fail(isOwn ? 'invalid' : 'internal', detail)
-}
-
-function detailOf(text: string): string {
-  try {
-    const { detail } = JSON.parse(text)
-    return typeof detail === 'string' ? detail : JSON.stringify(detail)
-  } catch {
-    return text.slice(0, 200)
-  }
+  return askApi({ edge, exchange, signal }, call, (status, detail) =>
+    fail(status === ERRORS.invalid.status || status === 400 ? 'invalid' : 'internal', detail),
+  )
 }
 
 function offsetOf(cursor: string | undefined): number {

@@ -4,7 +4,7 @@
  * alive to do so.
  */
 import type { Batch } from '../../bus/follow.js'
-import type { EventsFilter } from '../../schemas/protocol-v2.js'
+import type { EventsFilter } from '../../schemas/protocols/v2.js'
 import type { FollowedRun } from '../../schemas/thread-stream.js'
 import type { RunError } from '../streams/run-end.js'
 import type { ThreadSink } from '../streams/thread-reader.js'

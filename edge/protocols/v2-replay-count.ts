@@ -4,7 +4,7 @@
  * events of a run are too large to be held in memory.
  */
 import type { CallHead } from '../../schemas/calls.js'
-import type { EventsAsked } from '../../schemas/protocol-v2.js'
+import type { EventsAsked } from '../../schemas/protocols/v2.js'
 import type { Edge } from '../context.js'
 import { ThreadReader } from '../streams/thread-reader.js'
 import { openForwarder } from './v2-forwarder.js'

@@ -4,7 +4,7 @@
  */
 import { v7 as uuid } from 'uuid'
 import type { CallHead } from '../../schemas/calls.js'
-import { type EdgeAction, type EventsAsked, errorText, successText } from '../../schemas/protocol-v2.js'
+import { type EdgeAction, type EventsAsked, errorText, successText } from '../../schemas/protocols/v2.js'
 import { rpc } from '../../schemas/subjects.js'
 import type { Refused } from '../app/check.js'
 import { repeatOptions } from '../calls.js'

@@ -4,7 +4,7 @@
  */
 import { v7 as uuid } from 'uuid'
 import type { Batch } from '../../bus/follow.js'
-import type { EventsAsked, EventsFilter } from '../../schemas/protocol-v2.js'
+import type { EventsAsked, EventsFilter } from '../../schemas/protocols/v2.js'
 import type { FollowedRun, From } from '../../schemas/thread-stream.js'
 import { forward, repeatOptions } from '../calls.js'
 import type { Edge } from '../context.js'

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Batch } from '../../bus/follow.js'
 import { openTagFilter } from '../../edge/protocols/v2-filter.js'
-import { readTag, tagText } from '../../schemas/protocol-v2.js'
+import { readTag, tagText } from '../../schemas/protocols/v2.js'
 import { firstIdOf } from '../../schemas/subjects.js'
 import { endSeqOf, idBefore, seqOf, stateSeqOf } from '../../schemas/thread-stream.js'
 import { contentOf, type StreamedMessage } from '../../workers/host/content.js'

@@ -1,7 +1,7 @@
 /** Protocol v2 on the wire (API: threads-and-runs 17): commands, filters of event streams, and the tags of events. */
 import typia, { type tags } from 'typia'
-import type { Json, JsonObject } from './json.js'
-import type { From } from './thread-stream.js'
+import type { Json, JsonObject } from '../json.js'
+import type { From } from '../thread-stream.js'
 
 /** Where in a run: the segments `node:task-id` from the root graph down. */
 export type Namespace = readonly string[]
