@@ -17,6 +17,8 @@ export interface ProviderPatch {
   token_url?: Url | null
   uses_pkce?: boolean | null
   code_challenge_method?: ChallengeMethod | null
+  issuer?: Url | null
+  revocation_url?: Url | null
 }
 
 export interface ProviderCreate {
@@ -30,6 +32,10 @@ export interface ProviderCreate {
   code_challenge_method?: ChallengeMethod | null
   provider_type?: ProviderType | null
   token_endpoint_auth_method?: ClientAuthentication | null
+  /** The provider names itself in `iss` of its answers (RFC 9207); an answer without it is then refused. */
+  issuer?: Url | null
+  /** Where tokens are revoked (RFC 7009). */
+  revocation_url?: Url | null
 }
 
 /** The answer; `client_secret` is never part of it. */
@@ -47,6 +53,12 @@ export interface Provider {
   updated_at: string
   provider_type: ProviderType
   token_endpoint_auth_method: ClientAuthentication
+  issuer: string | null
+  revocation_url: string | null
+  /** The MCP server that the provider was discovered from. */
+  mcp_server_url: string | null
+  /** The client was registered by this server (RFC 7591). */
+  is_dynamic_client: boolean
 }
 
 export const validateProviderCreate = typia.createValidate<ProviderCreate>()
