@@ -1,0 +1,493 @@
+/** The docker driver with the real client, against an engine of the tests: each row of a roll-out, and what goes wrong. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { openFigures } from '../../../bus/figures.js'
+import { openLog } from '../../../bus/log.js'
+import { readConfig } from '../../../schemas/config.js'
+import type { ResourceSpec } from '../../../schemas/deployments.js'
+import { openDockerDriver } from '../../../workers/deploy/docker/driver.js'
+import { openEngine } from '../../../workers/deploy/docker/engine.js'
+import type { Driver } from '../../../workers/deploy/driver.js'
+import { activeOf, ID, NOBODY, openTestBeats, rollOut, SECRET, stepOf, taskOf, until } from '../image-tasks.js'
+import { type FakeContainer, type FakeEngine, type FakeImage, idle, type Program, startEngine } from './engine.js'
+
+t.setTimeout(60_000)
+
+const log = openLog('test', process.env.WEFT_TEST_LOG ?? 'silent')
+interface Bench {
+  engine: FakeEngine
+  lines: string[]
+  retired: string[]
+  /** A deploy worker: each has its own memory. */
+  open(): Promise<Driver>
+}
+
+/** Says that it is ready, and stays. */
+const worker =
+  (beat: (container: FakeContainer) => void, ready = true): Program =>
+  container => {
+    container.say('{"level":30,"msg":"started"}')
+    if (ready) setImmediate(() => beat(container))
+    return signal => container.exit(signal === 'SIGKILL' ? 137 : 0)
+  }
+
+async function bench(
+  t: Test,
+  more: { [name: string]: FakeImage } = {},
+  settings: object = {},
+): Promise<Bench & { beat(container: FakeContainer): void }> {
+  const { beats, beat } = openTestBeats()
+  const good: FakeImage = { program: worker(beat), labels: { 'org.opencontainers.image.version': '1.2' } }
+  const engine = await startEngine({
+    'registry.test/team/app:1': good,
+    'registry.test/team/app:2': { ...good },
+    ...more,
+  })
+  const lines: string[] = []
+  const retired: string[] = []
+  const drivers: Driver[] = []
+  t.teardown(async () => {
+    for (const driver of drivers) await driver.stop(10)
+    beats.close()
+    await engine.close()
+  })
+  const say = (_: string, line: string) => void lines.push(line)
+  const config = readConfig(
+    {},
+    { deploy_stable_ms: 20, stop_ms: 200, drain_ms: 500, docker_host: engine.host, ...settings },
+  )
+  return {
+    engine,
+    lines,
+    retired,
+    beat,
+    async open() {
+      const driver = openDockerDriver({
+        engine: await openEngine(config),
+        config,
+        nats_url: 'nats://graphs:password@broker.test:4222',
+        server: 'https://weft.test',
+        beats,
+        log,
+        figures: openFigures(),
+        logOf: () => ({ of: () => say, flush: async () => {} }),
+        env: async () => ({ env: { TOKEN: SECRET }, env_version: 's1' }),
+        retire: async pool => void retired.push(pool),
+        pull_pauses_ms: [1, 1],
+      })
+      drivers.push(driver)
+      return driver
+    },
+  }
+}
+
+t.test('a roll-out, a cutover, a drain and a delete', async t => {
+  const { engine, open, retired, lines } = await bench(t)
+  const driver = await open()
+  const first = taskOf(1, { queue_min_scale: 2, queue_max_scale: 2, cpu: 0.5, memory_mb: 512, labels: { team: 'a' } })
+  const made = await rollOut(driver, first)
+  t.match(made, {
+    graphs: [{ graph_id: 'agent' }],
+    image_version: '1.2',
+    artefact: /^registry\.test\/team\/app@sha256:/,
+  })
+  t.same(engine.running(), ['dep-support-1a2b3c4d-r1-g1-1', 'dep-support-1a2b3c4d-r1-g1-2'])
+  const container = [...engine.containers.values()][0]!
+  t.match(container.env, {
+    TOKEN: SECRET,
+    NATS_URL: 'nats://graphs:password@broker.test:4222',
+    WEFT_APP_ID: ID,
+    WEFT_POOL: 'rev_r1',
+    WEFT_REVISION: 'r1',
+    LANGGRAPH_API_URL: 'https://weft.test/deployments/support-1a2b3c4d',
+    PORT: '8000',
+    WEFT_HAND_OVER: 'true',
+    WEFT_HEALTH_PORT: '8000',
+  })
+  t.match(container.labels, { team: 'a', 'weft.deployment': ID, 'weft.revision': 'r1', 'weft.epoch': '1' })
+  t.notMatch(JSON.stringify(container.labels), /secret|password/)
+  t.match(container.body.HostConfig, {
+    NanoCpus: 1e9,
+    CpuShares: 512,
+    Memory: 1024 * 2 ** 20,
+    MemorySwap: 1024 * 2 ** 20,
+    MemoryReservation: 512 * 2 ** 20,
+    PidsLimit: 4096,
+    RestartPolicy: { Name: 'no' },
+    NetworkMode: 'dep-support-1a2b3c4d',
+  })
+  t.equal(container.body.Image, made.artefact, 'started by its digest')
+  await driver.reconcile([activeOf(first, made.artefact)], NOBODY)
+  t.match(container.body.HostConfig, { RestartPolicy: { Name: 'unless-stopped' } }, 'from its cutover on')
+
+  const second = taskOf(2)
+  const next = await rollOut(driver, second)
+  t.equal(engine.running().length, 3, 'beside the first')
+  await driver.reconcile([activeOf(second, next.artefact)], NOBODY)
+  await until('the first is drained', () => retired.length > 0 && engine.containers.size === 1)
+  t.same(retired, ['rev_r1'])
+  t.same(engine.running(), ['dep-support-1a2b3c4d-r2-g1-1'])
+  t.ok(lines.includes('{"level":30,"msg":"started"}'), 'its output is in the runtime log')
+  await driver.destroy(second)
+  t.same([engine.containers.size, engine.networks.size, engine.volumes.size], [0, 0, 0])
+  t.same(retired, ['rev_r1', 'rev_r2'])
+})
+
+t.test('errors of a pull arrive in the stream of a 200', async t => {
+  const gone = [{ status: 'Pulling from team/app' }, { error: 'manifest for registry.test/team/app:3 not found' }]
+  const slow = [{ error: 'toomanyrequests: rate exceeded' }]
+  const { engine, open } = await bench(t, {
+    'registry.test/team/app:3': { program: idle, pull: [gone] },
+    'registry.test/team/app:4': { program: idle, pull: [slow] },
+    'registry.test/team/app:5': { program: idle, os: 'windows' },
+  })
+  const driver = await open()
+  const build = (n: number, lines: string[] = []) => driver.build(stepOf(taskOf(n), lines), async () => {})
+  await t.rejects(build(3), {
+    name: 'Fault',
+    message: 'image pull: registry.test/team/app:3: manifest for registry.test/team/app:3 not found',
+  })
+  t.equal(engine.pulls.length, 1, 'no retry')
+  const lines: string[] = []
+  t.match(await build(4, lines), { artefact: /@sha256:/ })
+  t.match(lines, [/toomanyrequests.*trying again/, /Downloaded/])
+  await t.rejects(build(5), { name: 'Fault', message: /made for windows\/amd64, the engine runs linux\/amd64/ })
+  await t.rejects(build(6), { name: 'Fault', message: /pull access denied/ })
+})
+
+t.test('a redeployed revision is pulled by its digest', async t => {
+  const { engine, open } = await bench(t)
+  const driver = await open()
+  const { artefact } = await rollOut(driver, taskOf(1))
+  t.ok(await driver.has(artefact, taskOf(2)))
+  const other = await driver.build(stepOf(taskOf(2, {}, { artefact })), async () => {})
+  t.equal(other.artefact, artefact)
+  t.equal(engine.pulls.at(-1), artefact)
+})
+
+t.test('credentials of registries', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'weft-auth-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const { open } = await bench(t, {}, { docker_auth: folder })
+  const driver = await open()
+  const spec = { image_pull_secrets: [{ name: 'team' }] }
+  await t.rejects(rollOut(driver, taskOf(1, spec)), { message: /WEFT_DOCKER_AUTH has no file team.json/ })
+  writeFileSync(join(folder, 'team.json'), '{"auths":{"registry.test":{"auth":"dTpw"}}}')
+  t.match(await rollOut(driver, taskOf(1, spec)), { graphs: [{ graph_id: 'agent' }] })
+})
+
+t.test('a replica that exits while it is deployed', async t => {
+  const exits = (code: number, how = {}): FakeImage => ({
+    program: container => {
+      container.say(`it fails with ${SECRET}`)
+      setImmediate(() => container.exit(code, how))
+      return () => {}
+    },
+  })
+  const { open, engine } = await bench(t, {
+    'registry.test/team/app:3': exits(2),
+    'registry.test/team/app:4': exits(137, { oom: true }),
+    'registry.test/team/app:5': exits(1),
+  })
+  const driver = await open()
+  await t.rejects(rollOut(driver, taskOf(3)), {
+    name: 'Fault',
+    message: 'deploy: a replica cannot start: it exited with code 2: it fails with [redacted]',
+  })
+  await t.rejects(rollOut(driver, taskOf(4)), {
+    message: /more memory than its limit of 4096 MB \(resource_spec.memory_limit_mb\)/,
+  })
+  await t.rejects(rollOut(driver, taskOf(5)), { message: 'deploy: the replicas exit repeatedly; see the runtime log' })
+  for (const n of [3, 4, 5]) await driver.undo(taskOf(n))
+  t.equal(engine.containers.size, 0)
+})
+
+t.test('an exit whose event is lost', async t => {
+  const program: FakeImage['program'] = container => {
+    container.say(`it fails with ${SECRET}`)
+    setImmediate(() => container.exit(2))
+    return () => {}
+  }
+  const { open, engine } = await bench(t, { 'registry.test/team/app:3': { program } })
+  const driver = await open()
+  engine.mute()
+  await t.rejects(rollOut(driver, taskOf(3)), {
+    message: 'deploy: a replica cannot start: it exited with code 2: it fails with [redacted]',
+  })
+})
+
+t.test('an active replica that dies is restarted by the engine', async t => {
+  const { engine, open } = await bench(t, { 'proxy:1': { program: idle } })
+  const driver = await open()
+  const task = taskOf(1, { sidecars: [{ name: 'proxy', image: 'proxy:1' }] })
+  const { artefact } = await rollOut(driver, task)
+  await driver.reconcile([activeOf(task, artefact)], NOBODY)
+  const main = [...engine.containers.values()].find(({ name }) => engine.running().includes(name))!
+  main.exit(1)
+  await until('it runs again', () => engine.requests.some(one => one.endsWith('/restart')))
+  t.equal(main.state, 'running')
+  t.pass('its sidecar is restarted in its new network')
+})
+
+t.test('an unhealthy replica is not ready', async t => {
+  const { engine, open, beat } = await bench(t, {
+    'registry.test/team/app:3': {
+      program: container => {
+        container.health = 'unhealthy'
+        setImmediate(() => beat(container))
+        return idle(container)
+      },
+    },
+  })
+  const driver = await open()
+  let isReady = false
+  const done = rollOut(driver, taskOf(3)).then(() => (isReady = true))
+  await until('it runs', () => engine.running().length === 1)
+  await new Promise(done => setTimeout(done, 100))
+  t.notOk(isReady)
+  const container = [...engine.containers.values()][0]!
+  container.health = 'healthy'
+  beat(container)
+  await done
+})
+
+t.test('the engine restarts while a revision is deployed and while one serves', async t => {
+  const { engine, open, beat } = await bench(t, {
+    'registry.test/team/app:3': { program: idle },
+  })
+  const driver = await open()
+  const first = taskOf(1)
+  const { artefact } = await rollOut(driver, first)
+  const done = rollOut(driver, taskOf(3))
+  await until('it runs', () => engine.running().length === 2)
+  await engine.down()
+  await t.rejects(driver.reconcile([activeOf(first, artefact)], new Set(['r3'])), 'it says so, and is repeated')
+  await engine.up()
+  beat([...engine.containers.values()].at(-1)!)
+  t.match(await done, { graphs: [{ graph_id: 'agent' }] })
+  await driver.reconcile([activeOf(first, artefact)], new Set(['r3']))
+  t.equal(engine.running().length, 2)
+})
+
+t.test('the next deploy worker adopts what serves and sweeps what nobody knows', async t => {
+  const { engine, open, retired } = await bench(t)
+  const driver = await open()
+  const [first, second] = [taskOf(1), taskOf(2)]
+  const { artefact } = await rollOut(driver, first)
+  await driver.reconcile([activeOf(first, artefact)], NOBODY)
+  await rollOut(driver, second)
+  await driver.stop(10)
+  const ids = [...engine.containers.keys()]
+  const next = await open()
+  await next.reconcile([activeOf(first, artefact, { deploying_revision_id: 'r2' })], NOBODY)
+  t.same([...engine.containers.keys()], ids, 'nothing was started or stopped')
+  t.equal(next.scaling!.replicas('r1'), 1)
+  await next.reconcile([activeOf(first, artefact)], NOBODY)
+  await until('it is swept', () => engine.containers.size === 1)
+  t.same(retired, ['rev_r2'])
+  // One that somebody has removed is started again.
+  for (const one of engine.containers.values()) one.exit(0)
+  engine.containers.clear()
+  await next.reconcile([activeOf(first, artefact)], NOBODY)
+  t.same(engine.running(), ['dep-support-1a2b3c4d-r1-g1-1'])
+})
+
+t.test('a deploy worker is killed between two steps of a roll-out', async t => {
+  const { engine, open, beat } = await bench(t, { 'registry.test/team/app:3': { program: idle } })
+  const spec: ResourceSpec = {
+    queue_min_scale: 2,
+    queue_max_scale: 2,
+    volumes: [{ name: 'work', emptyDir: {} }],
+    volume_mounts: [{ name: 'work', mountPath: '/work' }],
+  }
+  // Each request of the roll-out is the last one of a worker; the next worker has a higher epoch.
+  const steps = 12
+  for (let n = 0; n < steps; n++) {
+    const stop = new AbortController()
+    const driver = await open()
+    const task = taskOf(3, spec, { epoch: n + 1 })
+    const before = engine.requests.length
+    const step = stepOf(task, [], stop.signal)
+    const done = driver
+      .build(step, async () => {})
+      .then(({ artefact }) => driver.deploy(step, artefact))
+      .catch(() => {})
+    await until('some steps', () => engine.requests.length >= before + 3 + n || engine.running().length === 2)
+    stop.abort()
+    await driver.stop(1)
+    await done
+  }
+  const driver = await open()
+  const last = taskOf(3, spec, { epoch: steps + 1 })
+  const done = rollOut(driver, last)
+  const isNew = () => [...engine.containers.values()].filter(({ labels }) => labels['weft.epoch'] === String(steps + 1))
+  await until('both run', () => isNew().filter(({ state }) => state === 'running').length === 2)
+  for (const one of isNew()) beat(one)
+  await done
+  t.same(engine.running(), ['dep-support-1a2b3c4d-r3-g1-1', 'dep-support-1a2b3c4d-r3-g1-2'])
+  t.equal(engine.containers.size, 2, 'and no other one is left')
+  // The worker that has lost its lease wakes up late.
+  await (await open()).undo(taskOf(3, spec, { epoch: 1 }))
+  t.equal(engine.running().length, 2, 'it removes nothing of a later holder')
+  await driver.undo(last)
+  t.same([engine.containers.size, engine.volumes.size], [0, 0])
+})
+
+t.test('init containers, sidecars and volumes', async t => {
+  const order: string[] = []
+  const part = (code: number): FakeImage => ({
+    program: container => {
+      order.push(`${container.name.replace(/.*-g1-/, '')} starts`)
+      if (code >= 0) setImmediate(() => container.exit(code))
+      return () => container.exit(0)
+    },
+  })
+  const { engine, open } = await bench(t, { 'init:1': part(0), 'bad:1': part(3), 'proxy:1': part(-1) })
+  const driver = await open()
+  const spec: ResourceSpec = {
+    volumes: [
+      { name: 'work', emptyDir: {} },
+      { name: 'fast', emptyDir: { medium: 'Memory', sizeLimit: '32Mi' } },
+      { name: 'data', persistentVolumeClaim: { claimName: 'models' } },
+      { name: 'share', nfs: { server: '10.0.0.1', path: '/export', readOnly: true } },
+    ],
+    volume_mounts: [{ name: 'data', mountPath: '/models', readOnly: true }],
+    init_containers: [
+      { name: 'one', image: 'init:1', volumeMounts: [{ name: 'work', mountPath: '/work' }] },
+      { name: 'two', image: 'init:1' },
+    ],
+    sidecars: [
+      {
+        name: 'proxy',
+        image: 'proxy:1',
+        restartPolicy: 'OnFailure',
+        resources: { limits: { cpu: '250m', memory: '64Mi' } },
+      },
+    ],
+  }
+  t.same(driver.problems(taskOf(1, spec)), [])
+  await rollOut(driver, taskOf(1, spec))
+  t.same(order, ['1-one starts', '1-two starts', '1-proxy starts'])
+  const [main, proxy] = [...engine.containers.values()]
+  t.match(proxy!.body.HostConfig, {
+    NetworkMode: `container:${main!.id}`,
+    RestartPolicy: { Name: 'on-failure' },
+    NanoCpus: 2.5e8,
+    Memory: 64 * 2 ** 20,
+  })
+  t.match(main!.body.HostConfig.Mounts, [
+    { Source: 'dep-support-1a2b3c4d-claim-models', Target: '/models', ReadOnly: true },
+  ])
+  t.same(
+    [...engine.volumes.keys()],
+    [
+      'dep-support-1a2b3c4d-r1-g1-1-work',
+      'dep-support-1a2b3c4d-r1-g1-1-fast',
+      'dep-support-1a2b3c4d-claim-models',
+      'dep-support-1a2b3c4d-g1-share',
+    ],
+  )
+  await driver.undo(taskOf(1, spec))
+  t.same(
+    [...engine.volumes.keys()],
+    ['dep-support-1a2b3c4d-claim-models', 'dep-support-1a2b3c4d-g1-share'],
+    'claims stay with the deployment',
+  )
+  await t.rejects(rollOut(driver, taskOf(2, { init_containers: [{ name: 'bad', image: 'bad:1' }] })), {
+    message: /the init container dep-support-1a2b3c4d-r2-g1-1-bad exited with code 3/,
+  })
+  await driver.undo(taskOf(2))
+  t.equal(engine.containers.size, 0)
+})
+
+t.test('what needs a cluster is refused', async t => {
+  const { open } = await bench(t)
+  const driver = await open()
+  const problems = driver.problems(
+    taskOf(
+      1,
+      {
+        service_account_name: 'x',
+        volumes: [{ name: 'a', configMap: { name: 'x' } }],
+        volume_mounts: [{ name: 'a', mountPath: '/a', subPath: 'b' }],
+        sidecars: [
+          {
+            name: 's',
+            image: 's:1',
+            envFrom: [{}],
+            securityContext: { privileged: true },
+            resources: { limits: { gpu: 1 } },
+          },
+        ],
+      },
+      { secret_references: [{ name: 'A', secret_name: 'b', secret_key: 'c' }] },
+    ),
+  )
+  t.same(
+    problems.map(sentence => sentence.split(' ')[0]),
+    [
+      'secret_references',
+      'resource_spec.service_account_name',
+      'resource_spec.volumes[0].configMap',
+      'resource_spec.volume_mounts[0].subPath',
+      'resource_spec.sidecars[0].envFrom',
+      'resource_spec.sidecars[0].securityContext.privileged',
+      'resource_spec.sidecars[0].resources.limits.gpu',
+    ],
+  )
+})
+
+t.test('another size, and more replicas', async t => {
+  const { engine, open } = await bench(t)
+  const driver = await open()
+  const task = taskOf(1, { queue_max_scale: 5 })
+  const { artefact } = await rollOut(driver, task)
+  const active = activeOf(task, artefact)
+  await driver.reconcile([active], NOBODY)
+  await driver.scaling!.scale('r1', 3)
+  t.equal(engine.running().length, 3)
+  t.match([...engine.containers.values()][0]!.env, { WEFT_HAND_OVER: 'false' }, 'all runs are in the queue')
+  await driver.scaling!.scale('r1', 1)
+  t.same(engine.running(), ['dep-support-1a2b3c4d-r1-g1-1'])
+  await driver.reconcile([{ ...active, generation: 2, resource_spec: { memory_mb: 256 } }], NOBODY)
+  await until('it has the new size', () => engine.running().join() === 'dep-support-1a2b3c4d-r1-g2-1')
+  await until('it is scaled again', () => driver.scaling!.replicas('r1') === 1)
+  // A size that does not start leaves the old one.
+  const broken: Program = container => {
+    setImmediate(() => container.exit(2))
+    return () => {}
+  }
+  engine.images.get('registry.test/team/app:1')!.program = broken
+  await driver.reconcile([{ ...active, generation: 3 }], NOBODY)
+  await until('it was tried', () => engine.requests.filter(one => one.endsWith('/containers/create')).length >= 5)
+  await until('it is removed', () => engine.containers.size === 1)
+  t.same(engine.running(), ['dep-support-1a2b3c4d-r1-g2-1'])
+})
+
+t.test('on the network of the machine nothing is probed', async t => {
+  const { engine, open } = await bench(t, {}, { docker_network: 'host' })
+  await rollOut(await open(), taskOf(1))
+  const [{ body, env }] = [...engine.containers.values()] as [FakeContainer]
+  t.same(body.Healthcheck, { Test: ['NONE'] })
+  t.equal(env.WEFT_HEALTH_PORT, undefined)
+})
+
+t.test('addresses that containers do not reach, and an engine that does not answer', async t => {
+  const { engine, open } = await bench(t)
+  const driver = await open()
+  await engine.down()
+  await t.rejects(
+    driver.build(stepOf(taskOf(1)), async () => {}),
+    {
+      name: 'Fault',
+      message: /^image pull: the Docker Engine does not answer \(ENOENT\); DOCKER_HOST names it$/,
+    },
+  )
+  await engine.up()
+  await t.rejects(
+    openEngine({ docker_host: 'ssh://x', docker_certs: '' }),
+    /DOCKER_HOST must begin with unix:\/\/ or tcp:\/\//,
+  )
+})

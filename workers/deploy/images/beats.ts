@@ -1,0 +1,66 @@
+/** The replicas in containers that have said they are ready (workers/deploy/replica.ts). A silent one is forgotten. */
+import type { Link } from '../../../bus/connect.js'
+import { type Graph, REPLICA_BEAT_MS, validateReplicaBeat } from '../../../schemas/deploy-calls.js'
+import { event } from '../../../schemas/subjects.js'
+
+/** Three beats. */
+const SILENT_MS = 3 * REPLICA_BEAT_MS + 1_000
+const decoder = new TextDecoder()
+
+export interface Beats {
+  /** The graphs of a replica that is ready; null when it is not, or has been silent. */
+  graphsOf(revision_id: string, replica: string): Graph[] | null
+  /** The graphs of each replica of the revision that is ready. */
+  ready(revision_id: string): Graph[][]
+  /** The replica has exited: only a new beat counts. */
+  forget(revision_id: string, replica: string): void
+  /** Calls back for each beat of the revision. Returns how to stop that. */
+  on(revision_id: string, onBeat: () => void): () => void
+  close(): void
+}
+
+interface Heard {
+  at: number
+  graphs: Graph[]
+}
+
+export function openBeats(link: Pick<Link, 'subscribe'>): Beats {
+  const revisions = new Map<string, Map<string, Heard>>()
+  const listeners = new Map<string, Set<() => void>>()
+  const subscription = link.subscribe(event('replicas', 'beat'), ({ data }) => {
+    const parsed = validateReplicaBeat(JSON.parse(decoder.decode(data)))
+    if (!parsed.success) throw new Error('a beat of a replica has a wrong form')
+    const { revision_id, replica, graphs } = parsed.data
+    const known = revisions.get(revision_id) ?? new Map<string, Heard>()
+    revisions.set(revision_id, known.set(replica, { at: Date.now(), graphs }))
+    for (const onBeat of listeners.get(revision_id) ?? []) onBeat()
+  })
+  const sweep = setInterval(() => {
+    for (const [revision_id, replicas] of revisions) {
+      for (const [replica, { at }] of replicas) if (isSilent(at)) replicas.delete(replica)
+      if (replicas.size === 0) revisions.delete(revision_id)
+    }
+  }, SILENT_MS).unref()
+  const isSilent = (at: number) => at + SILENT_MS < Date.now()
+  return {
+    graphsOf(revision_id, replica) {
+      const heard = revisions.get(revision_id)?.get(replica)
+      return heard === undefined || isSilent(heard.at) ? null : heard.graphs
+    },
+    ready: revision_id =>
+      [...(revisions.get(revision_id)?.values() ?? [])].flatMap(({ at, graphs }) => (isSilent(at) ? [] : [graphs])),
+    forget: (revision_id, replica) => void revisions.get(revision_id)?.delete(replica),
+    on(revision_id, onBeat) {
+      const set = listeners.get(revision_id) ?? new Set()
+      listeners.set(revision_id, set.add(onBeat))
+      return () => {
+        set.delete(onBeat)
+        if (set.size === 0) listeners.delete(revision_id)
+      }
+    },
+    close() {
+      clearInterval(sweep)
+      subscription.unsubscribe()
+    },
+  }
+}
