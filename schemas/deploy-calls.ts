@@ -149,7 +149,22 @@ export interface ActiveDeployment {
   generation: number
   /** Pool of the active revision, which receives new runs. */
   pool: string
+  name: string
+  /** Number of the active revision, from 1. */
+  seq: number
+  secret_references: SecretReference[]
+  /** `listener_config.k8s_namespace`. */
+  namespace: string | null
 }
+
+/** Body of `event.replicas.beat`: a replica in a container is ready. Sent at once, then every REPLICA_BEAT_MS. */
+export interface ReplicaBeat {
+  revision_id: string & tags.MaxLength<64>
+  /** Name of its container or pod. */
+  replica: string & tags.MaxLength<253>
+  graphs: Graph[] & tags.MaxItems<1000>
+}
+export const REPLICA_BEAT_MS = 5_000
 
 /** Body of `rpc.deployments.env`, for instances of an active revision that must be restarted; answered by EnvOf. */
 export interface EnvAsk {
@@ -161,8 +176,55 @@ export interface EnvOf {
   env_version: string
 }
 
+/** Body of `rpc.deployments.source`, by the holder of a task of source internal_source; answered by SourceOf. */
+export interface SourceAsk extends Held {}
+/** What was uploaded: a tar archive, compressed by gzip. */
+export interface SourceOf {
+  /** Bytes. */
+  size: number
+  /** Hex. */
+  sha256: string
+  parts: number
+}
+/** Body of `rpc.deployments.source_part`; answered by the bytes of this part, from 0. */
+export interface SourcePartAsk extends Held {
+  part: number & tags.Type<'uint32'>
+}
+
+/*
+ * How an edge stores an upload (decision 054): it calls rpc.deployments.upload_begin, upload_part for each part in order,
+ * and upload_end; or upload_abort.
+ */
+
+/** Bytes of each part but the last: with the head of a call it fits into one message. */
+export const PART_BYTES = 512 * 1024
+/** An upload without a new part for this time has ended, ms. */
+export const PART_MS = 60_000
+
+/** Answer of rpc.deployments.upload_begin. */
+export interface UploadBegun {
+  /** In the head of each further call: the calls of this one attempt. */
+  token: string
+}
+
+/** Body of rpc.deployments.upload_end, once all parts are stored. */
+export interface UploadEnd {
+  /** Bytes. */
+  size: number & tags.Type<'uint64'>
+  sha256: string & tags.Pattern<'^[0-9a-f]{64}$'>
+  parts: number & tags.Type<'uint32'> & tags.Minimum<1>
+}
+
+/** The name of an upload on the wire: `object_path` and `source_tarball_path`. */
+export const uploadPath = (deployment_id: string, upload_id: string): string =>
+  `uploads/${deployment_id}/${upload_id}.tar.gz`
+
+export const validateUploadEnd = typia.createValidate<UploadEnd>()
+export const validateSourceAsk = typia.createValidate<SourceAsk>()
+export const validateSourcePartAsk = typia.createValidate<SourcePartAsk>()
 export const validateDeployClaim = typia.createValidate<DeployClaim>()
 export const validateDeployRenew = typia.createValidate<DeployRenew>()
 export const validateDeployAdvance = typia.createValidate<DeployAdvance>()
 export const validateDeployLog = typia.createValidate<DeployLog>()
+export const validateReplicaBeat = typia.createValidate<ReplicaBeat>()
 export const validateEnvAsk = typia.createValidate<EnvAsk>()

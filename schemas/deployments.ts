@@ -5,10 +5,11 @@
 import typia, { type tags } from 'typia'
 import type { JsonObject } from './json.js'
 
-export type Source = 'github' | 'external_docker'
-/** Sources that clients know but this server does not build: refused with 400 (API: control-plane 1). */
-type OtherSource = 'internal_docker' | 'internal_source' | 'internal_template'
+/** The first two are those of the contract; internal_source is an archive that the client uploads (decision 054). */
+export type Source = 'github' | 'external_docker' | 'internal_source'
 export type DeploymentType = 'dev_free' | 'dev' | 'prod'
+/** Scale to zero, for source internal_source only; stored and answered as `dev` with a resource_spec (decision 054). */
+export const SCALE_TO_ZERO = 'dev_zero'
 
 export const DEPLOYMENT_STATUSES = ['AWAITING_DATABASE', 'READY', 'UNUSED', 'AWAITING_DELETE', 'UNKNOWN'] as const
 export type DeploymentStatus = (typeof DEPLOYMENT_STATUSES)[number]
@@ -134,7 +135,7 @@ interface ListenerConfig {
 export interface SourceConfigInput {
   integration_id?: Id | null
   repo_url?: (string & tags.MaxLength<2048>) | null
-  deployment_type?: DeploymentType | null
+  deployment_type?: DeploymentType | typeof SCALE_TO_ZERO | null
   build_on_push?: boolean | null
   custom_url?: (string & tags.MaxLength<2048>) | null
   resource_spec?: ResourceSpec | null
@@ -150,6 +151,8 @@ export interface SourceRevisionConfigInput {
   /** The name of graph_config_path in other descriptions of this API; both, when they differ, are refused. */
   langgraph_config_path?: (string & tags.MaxLength<1024>) | null
   image_uri?: (string & tags.MaxLength<1024>) | null
+  /** internal_source: the `object_path` of an upload to this deployment. */
+  source_tarball_path?: (string & tags.MaxLength<1024>) | null
 }
 
 export interface Secret {
@@ -166,7 +169,7 @@ export interface SecretReference {
 
 export interface DeploymentCreate {
   name: string & tags.Pattern<'^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$'>
-  source: Source | OtherSource
+  source: Source
   source_config: SourceConfigInput
   source_revision_config: SourceRevisionConfigInput
   secrets?: Secret[] | null
@@ -201,6 +204,8 @@ export interface SourceRevisionConfig {
   repo_commit_sha: string | null
   /** In answers only, beside graph_config_path. */
   langgraph_config_path?: string | null
+  /** Of source internal_source only. */
+  source_tarball_path?: string | null
 }
 
 export interface Deployment {
@@ -247,6 +252,22 @@ export interface LogQuery {
   end_time?: number | string | null
 }
 
+/** What is read of the webhook of a push: `ref` is its branch, `after` the commit it points to now. */
+interface GithubPush {
+  ref: string
+  after: string
+  repository: { clone_url?: string | null; ssh_url?: string | null; git_url?: string | null; html_url?: string | null }
+}
+
+/** As GithubPush. */
+interface GitlabPush {
+  ref: string
+  after: string
+  project: { git_http_url?: string | null; git_ssh_url?: string | null; web_url?: string | null }
+}
+
 export const validateDeploymentCreate = typia.createValidate<DeploymentCreate>()
 export const validateDeploymentPatch = typia.createValidate<DeploymentPatch>()
 export const validateLogQuery = typia.createValidate<LogQuery>()
+export const validateGithubPush = typia.createValidate<GithubPush>()
+export const validateGitlabPush = typia.createValidate<GitlabPush>()

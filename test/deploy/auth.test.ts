@@ -29,7 +29,11 @@ const guarded = (word: string, ...users: string[]): Files => ({
     graphs: { agent: './graph.mjs:graph', who: './who.mjs:graph' },
     auth: { path: './auth.mjs:auth', cache: { cache_keys: ['authorization', 'x-wish'], ttl_seconds: 60 } },
     store: { index: { embed: './embed.mjs:embed', dims: 2 } },
+    ui: { agent: './ui.jsx' },
   }),
+  'ui.jsx': `import './ui.css'
+export default { greeting: ({ name }) => <p>${word} {name}</p> }`,
+  'ui.css': 'p { color: red }',
   'auth.mjs': authFile(...users),
   // The letters a and b of a text.
   'embed.mjs': `
@@ -151,6 +155,30 @@ t.test('deployments with an auth', async t => {
     t.same(await search(first, 'alice'), ['xb', 'xab', 'xa'])
     t.same(await search(first, 'bob'), [], 'of another user')
     t.same(await search(cluster.url, null), [], 'of another application')
+  })
+
+  await t.test('the user interface of a deployment is served under its address', async t => {
+    const ask = (url: string, user: string | null, path = '/ui/agent') => send(url, user, path, { name: 'greeting' })
+    const { status, body } = await ask(first, 'alice')
+    t.equal(status, 200)
+    const files = [...(body as string).matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => `http:${url}`)
+    t.equal(files.length, 2, 'a script and a style sheet')
+    for (const file of files) {
+      t.ok(file.startsWith(`${first}/ui/agent/`), file)
+      const answer = await fetch(file)
+      t.equal(answer.status, 200, 'public: a browser sends no key for it')
+      t.match(await answer.text(), file.endsWith('.css') ? 'color:red' : 'greeting')
+    }
+    const byId = await fetch(`${cluster.url}/ui/agent`, {
+      method: 'POST',
+      headers: { 'x-deployment-id': made[0]!.id, authorization: 'Bearer alice', 'content-type': 'application/json' },
+      body: '{"name": "greeting"}',
+    })
+    t.equal(await byId.text(), body, 'the same address: the elements cannot send the header')
+    t.equal((await ask(first, null)).status, 401)
+    t.equal((await ask(first, 'alice', '/ui/who')).status, 404, 'a graph without one')
+    t.equal((await ask(second, 'carol')).status, 404, 'of another deployment')
+    t.equal((await fetch(`${first}/ui/none/x.js`)).status, 404)
   })
 
   await t.test('the routes of a deployment are served, and its code calls its own API', async t => {

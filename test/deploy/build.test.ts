@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -23,6 +24,7 @@ import { run, runOrFail } from '../../workers/deploy/process/command.js'
 import { describe } from '../../workers/deploy/process/describe.js'
 import { buildEnv, detect, runBuild, runInstall } from '../../workers/deploy/process/install.js'
 import { MARK } from '../../workers/deploy/process/leftovers.js'
+import { findMissing } from '../../workers/deploy/process/managers.js'
 import { ownFolder } from '../../workers/deploy/process/owner.js'
 import { javascriptProbe, probe } from '../../workers/deploy/process/probe.js'
 import { openRecords } from '../../workers/deploy/process/records.js'
@@ -69,7 +71,86 @@ t.test('the install command follows the lock file', async t => {
     'pnpm install --frozen-lockfile in /in',
     'inner first',
   )
+  const workspace = { 'js/pnpm-lock.yaml': '', 'js/apps/agent/package.json': '{}', ...lock }
+  t.equal(
+    await find(workspace, 'js/apps/agent'),
+    'pnpm install --frozen-lockfile in /js',
+    'of the nearest folder above',
+  )
   await t.rejects(find({ 'package.json': '{' }), /not valid JSON/)
+})
+
+t.test('a package manager that is not on PATH', async t => {
+  const missing = async (files: { [path: string]: string }, manager = 'pnpm', declared = '') =>
+    (await findMissing({ manager, cwd: folder(t, files), declared, env: { PATH: '/nowhere', HOME: '/home/d' } }))
+      ?.package
+  t.equal(await missing({ 'pnpm-lock.yaml': "lockfileVersion: '9.0'\n" }), 'pnpm@10')
+  t.equal(await missing({ 'pnpm-lock.yaml': 'lockfileVersion: 5.4\n' }), 'pnpm@7')
+  t.equal(await missing({ 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" }), 'pnpm@8')
+  t.equal(await missing({}, 'pnpm', 'pnpm@9.1.0+sha512.abc'), 'pnpm@9.1.0')
+  t.equal(await missing({}, 'pnpm', 'yarn@1.22.0'), 'pnpm@10', 'of another manager')
+  t.equal(await missing({}, 'pnpm', 'pnpm@file:/etc'), 'pnpm@10', 'no version')
+  t.equal(await missing({ 'yarn.lock': '# yarn lockfile v1\n' }, 'yarn'), 'yarn@1')
+  t.equal(await missing({ 'yarn.lock': '__metadata:\n' }, 'yarn'), '@yarnpkg/cli-dist@4')
+  t.equal(await missing({}, 'yarn', 'yarn@4.5.0'), '@yarnpkg/cli-dist@4.5.0')
+  t.equal(await missing({}, 'npm'), undefined)
+  const env = { PATH: dirname(process.execPath), HOME: '/home/d' }
+  t.equal(await findMissing({ manager: 'node', cwd: '/', declared: '', env }), null)
+
+  const bin = folder(t)
+  const program = (at: string, text: string) => writeFileSync(at, `#!/bin/sh\n${text}\n`, { mode: 0o755 })
+  // In place of npm, which would ask a registry.
+  const pnpm = `mkdir -p "$3/node_modules/.bin"; printf '#!/bin/sh\\necho "$0 $*" >> made\\n' > "$3/node_modules/.bin/pnpm"`
+  program(join(bin, 'npm'), `${pnpm}; chmod +x "$3/node_modules/.bin/pnpm"; echo "$@" > "$3/asked"`)
+  const tree = folder(t, { 'package.json': '{"packageManager":"pnpm@9.1.0"}', 'pnpm-lock.yaml': '', 'in/x': '' })
+  const home = folder(t)
+  const building = {
+    tree,
+    folder: join(tree, 'in'),
+    env: { PATH: `${bin}:/usr/bin:/bin`, HOME: home, TMPDIR: home },
+    install_command: null,
+    build_command: 'pnpm run it',
+    python: null,
+    redactor,
+    limit: { folders: [tree], bytes: 1024 ** 3 },
+    user: null,
+  }
+  await runInstall(building, never, quiet)
+  await runBuild(building, never, quiet)
+  const at = join(home, 'package-managers/pnpm_9.1.0')
+  t.match(readFileSync(join(at, 'asked'), 'utf8'), /^install --prefix \S+ .*pnpm@9\.1\.0$/m)
+  t.equal(readFileSync(join(tree, 'made'), 'utf8'), `${at}/node_modules/.bin/pnpm install --frozen-lockfile\n`)
+  t.equal(readFileSync(join(tree, 'in/made'), 'utf8'), `${at}/node_modules/.bin/pnpm run it\n`, 'the build finds it')
+})
+
+t.test('a workspace of npm', async t => {
+  const tree = folder(t, {
+    'package.json': '{"name":"root","private":true,"workspaces":["packages/*","apps/*"]}',
+    'packages/lib/package.json': '{"name":"lib","version":"1.0.0","main":"index.js"}',
+    'packages/lib/index.js': 'module.exports = "lib"',
+    'apps/agent/package.json': '{"name":"agent","version":"1.0.0","dependencies":{"lib":"1.0.0"}}',
+    'package-lock.json': JSON.stringify({
+      name: 'root',
+      lockfileVersion: 3,
+      requires: true,
+      packages: {
+        '': { name: 'root', workspaces: ['packages/*', 'apps/*'] },
+        'apps/agent': { version: '1.0.0', dependencies: { lib: '1.0.0' } },
+        'node_modules/agent': { resolved: 'apps/agent', link: true },
+        'node_modules/lib': { resolved: 'packages/lib', link: true },
+        'packages/lib': { version: '1.0.0' },
+      },
+    }),
+  })
+  const home = folder(t)
+  const env = { PATH: process.env.PATH, HOME: home, TMPDIR: home, CI: '1' }
+  const limit = { folders: [tree], bytes: 1024 ** 3 }
+  const inner = join(tree, 'apps/agent')
+  const commands = { install_command: null, build_command: `node -e "require('lib')"` }
+  const building = { tree, folder: inner, env, ...commands, python: null, redactor, limit, user: null }
+  await runInstall(building, never, quiet)
+  await runBuild(building, never, quiet)
+  t.equal(realpathSync(join(tree, 'node_modules/lib')), realpathSync(join(tree, 'packages/lib')))
 })
 
 t.test('installing and building', async t => {
@@ -327,7 +408,7 @@ t.test('another user for builds and probes', { skip: !isRoot }, async t => {
   t.equal(readFileSync(join(tree, 'user'), 'utf8').trim(), `${user.uid}`)
   const app = folder(t, {
     ...application('x'),
-    'graph.mjs': `import { readFileSync } from 'node:fs'\nreadFileSync(${JSON.stringify(join(place, 'ours/key'))})\n`,
+    'graph.mjs': `import { readFileSync, realpathSync } from 'node:fs'\nreadFileSync(${JSON.stringify(join(place, 'ours/key'))})\n`,
   })
   chmodSync(app, 0o755)
   const probing = { app: join(app, 'langgraph.json'), env: { PATH: process.env.PATH ?? '' } }
@@ -370,7 +451,8 @@ t.test('artefacts', async t => {
     symlinkSync('../deep', join(tree, 'bin/link'))
     return tree
   }
-  await artefacts.keep(key, make(), 'langgraph.json')
+  const keep = () => artefacts.keep(key, make(), 'langgraph.json')
+  await Promise.all([keep(), keep()])
   const found = (await artefacts.find(key))!
   t.equal(readFileSync(join(found.tree, 'bin/link/er/file'), 'utf8'), 'text')
   t.equal(statSync(join(found.tree, 'deep/er/file')).mode & 0o222, 0, 'read-only')

@@ -54,7 +54,20 @@ export function controlOf(url: string) {
         source_revision_config: { repo_ref: more.ref ?? 'main', graph_config_path: more.path ?? 'langgraph.json' },
         secrets: more.secrets ?? [],
       }),
+    createImage: (name: string, image_uri: string, resource_spec: object = {}, secrets: object[] = []) =>
+      askOrThrow<Deployment>('POST', '/v2/deployments', {
+        name,
+        source: 'external_docker',
+        source_config: { resource_spec },
+        source_revision_config: { image_uri },
+        secrets,
+      }),
     get: (id: string) => askOrThrow<Deployment>('GET', `/v2/deployments/${id}`),
+    /** The deployment of this name. */
+    async find(name: string): Promise<Deployment> {
+      const { resources } = await askOrThrow<{ resources: Deployment[] }>('GET', `/v2/deployments?name=${name}`)
+      return control.get(resources[0]!.id)
+    },
     patch: (id: string, body: object) => askOrThrow<Deployment>('PATCH', `/v2/deployments/${id}`, body),
     /** A new revision of the branch. */
     again: (id: string, ref = 'main') => control.patch(id, { source_revision_config: { repo_ref: ref } }),

@@ -1,9 +1,9 @@
 /** A deployment from creation to deletion, through HTTP only. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
+import { commandOf, startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { controlOf, deployEnv } from './control.js'
 import { aliasedApplication, application, graphFile, makeRepository, sourcesFolder } from './repository.js'
@@ -178,6 +178,36 @@ t.test('deployments', async t => {
     }
   })
 
+  await t.test('two deployments of one artefact are not mixed', async t => {
+    const one = makeRepository(folder, 'twice', application('twice'))
+    const made = []
+    for (const name of ['first', 'second'])
+      made.push(await control.create(name, one.url, { secrets: [{ name: 'WHOSE', value: `that of the ${name}` }] }))
+    for (const each of made) await control.deployed(each)
+    const clients = made.map(each => lines[0]!.connect(control.urlOf(each)))
+    const answerOf = async (n: number, env: string) =>
+      ((await clients[n]!.runs.wait(null, 'agent', { input: { env } })) as { answer: string }).answer
+    // At the same time, so that a worker of the wrong one would take some.
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => answerOf(i % 2, i % 4 < 2 ? 'WHOSE' : 'LANGSMITH_HOST_PROJECT_ID')),
+    )
+    const expected = [
+      ['that of the first', made[0]!.id],
+      ['that of the second', made[1]!.id],
+    ] as const
+    t.same(
+      answers,
+      answers.map((_, i) => `twice ${expected[i % 2]![i % 4 < 2 ? 0 : 1]}`),
+    )
+    const { thread_id } = await clients[0]!.threads.create()
+    await t.rejects(clients[1]!.threads.get(thread_id), /404/)
+    await t.rejects(clients[1]!.runs.wait(thread_id, 'agent', { input: {} }), /404/)
+    await control.remove(made[0]!.id)
+    while ((await control.ask('GET', `/v2/deployments/${made[0]!.id}`)).status !== 404) await sleep(50)
+    t.equal(await answerOf(1, 'WHOSE'), 'twice that of the second', 'it goes on without the other')
+    await control.remove(made[1]!.id)
+  })
+
   await t.test('path aliases and relative files of the application', async t => {
     const made = await control.create('aliased', makeRepository(folder, 'aliased', aliasedApplication).url)
     await control.deployed(made)
@@ -242,7 +272,7 @@ ${graphFile('never')}`
     repository.commit({ 'graph.mjs': graphFile('three') })
   })
 
-  const replicas = () => cluster.pids().filter(pid => commandOf(pid).endsWith('process/instance.js'))
+  const replicas = () => cluster.pids().filter(pid => commandOf(pid).endsWith('programs/replica.js'))
   const before = replicas()
 
   await t.test('a replica that exits is restarted', async t => {
@@ -291,12 +321,3 @@ ${graphFile('never')}`
     t.match(await later.runs.wait(thread.thread_id, 'agent', { input: { text: 'x' } }), { answer: 'two x' })
   })
 })
-
-/** The command line of a process; '' when it has ended. */
-function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[1] ?? ''
-  } catch {
-    return ''
-  }
-}

@@ -1,5 +1,8 @@
+import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
+
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +15,49 @@ import { application, makeRepository, sourcesFolder } from './repository.js'
 
 const never = new AbortController().signal
 const redactor = openRedactor([])
+
+/** Serves the bare repositories of the folder by git's own program for web servers (CGI). */
+function gitBackend(folder: string, request: IncomingMessage, response: ServerResponse): void {
+  const [path = '', query = ''] = request.url!.split('?')
+  const {
+    'content-type': type = '',
+    'content-encoding': encoding = '',
+    'git-protocol': protocol = '',
+  } = request.headers
+  const env = {
+    PATH: process.env.PATH,
+    GIT_PROJECT_ROOT: folder,
+    GIT_HTTP_EXPORT_ALL: '1',
+    PATH_INFO: path,
+    QUERY_STRING: query,
+    REQUEST_METHOD: request.method,
+    CONTENT_TYPE: type,
+    HTTP_CONTENT_ENCODING: encoding,
+    GIT_PROTOCOL: `${protocol}`,
+    REMOTE_USER: 'test',
+    GIT_CONFIG_COUNT: '1',
+    GIT_CONFIG_KEY_0: 'safe.directory',
+    GIT_CONFIG_VALUE_0: '*',
+  }
+  const child = spawn('git', ['http-backend'], { env, stdio: ['pipe', 'pipe', 'ignore'] })
+  request.pipe(child.stdin)
+  let head = ''
+  child.stdout.on('data', (bytes: Buffer) => {
+    if (response.headersSent) return void response.write(bytes)
+    head += bytes.toString('latin1')
+    const end = head.indexOf('\r\n\r\n')
+    if (end === -1) return
+    const headers = Object.fromEntries(
+      head
+        .slice(0, end)
+        .split('\r\n')
+        .map(line => line.split(': ') as [string, string]),
+    )
+    response.writeHead(Number.parseInt(headers.Status ?? '200', 10), headers)
+    response.write(Buffer.from(head.slice(end + 4), 'latin1'))
+  })
+  child.stdout.on('end', () => response.end())
+}
 
 t.test('fetching', async t => {
   const { folder, remove } = sourcesFolder()
@@ -116,6 +162,121 @@ t.test('fetching', async t => {
     await t.rejects(get({ url }), /is not fetched from/)
     t.equal(asked.length, count, 'and not for other hosts')
   })
+})
+
+t.test('private repositories', async t => {
+  const { folder, remove } = sourcesFolder()
+  t.teardown(remove)
+  const repository = makeRepository(folder, 'app', application('one'))
+  const commit = repository.git('rev-parse', 'HEAD')
+  repository.git('clone', '-q', '--bare', '.', join(folder, 'private.git'))
+  const TOKEN = 'ghp_secret0token0of0the0tests00'
+  const openssl = (...words: string[]) => execFileSync('openssl', words, { cwd: folder, stdio: 'ignore' })
+  const san = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']
+  openssl(
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-keyout',
+    'key.pem',
+    '-out',
+    'cert.pem',
+    '-days',
+    '2',
+    ...san,
+  )
+  const read = (name: string) => readFileSync(join(folder, name))
+  const wanted = `Basic ${Buffer.from(`x-access-token:${TOKEN}`).toString('base64')}`
+  const urls: string[] = []
+  const server = createSecureServer({ key: read('key.pem'), cert: read('cert.pem') }, (request, response) => {
+    urls.push(request.url!)
+    if (request.headers.authorization !== wanted)
+      return void response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="git"' }).end()
+    gitBackend(folder, request, response)
+  })
+  await new Promise<void>(done => server.listen(0, 'localhost', done))
+  t.teardown(() => server.close())
+  const host = `localhost:${(server.address() as AddressInfo).port}`
+  const url = `https://${host}/private.git`
+  const said: string[] = []
+  const works: string[] = []
+  const get = (more: Partial<Parameters<typeof fetchSource>[0]>) => {
+    const work = mkdtempSync(join(tmpdir(), 'weft-fetch-'))
+    works.push(work)
+    t.teardown(() => rmSync(work, { recursive: true, force: true }))
+    const sources = { local: [], allowed: parseAllowed(`${host},git.example`) }
+    const certificates = join(folder, 'cert.pem')
+    const given = { url, ref: 'main', commit: null, path: process.env.PATH ?? '', sources, certificates, ...more }
+    return fetchSource({ ...given, work, redactor, mark: 'm' }, never, (_, text) => said.push(text))
+  }
+  const files = { git_credentials_file: '', git_ssh_key_file: '' }
+  const withToken = (WEFT_GIT_TOKEN: string) => get({ access: { secrets: { WEFT_GIT_TOKEN }, files } })
+
+  await t.test('https with the token of the deployment', async t => {
+    t.equal((await withToken(TOKEN)).commit, commit)
+    t.ok(urls.length > 0 && urls.every(url => !url.includes(TOKEN)))
+    const refused = { message: /WEFT_GIT_TOKEN .*gives access/, retryable: false }
+    await t.rejects(get({}), refused, 'without one')
+    await t.rejects(withToken('wrong'), refused, 'with another one')
+    await t.rejects(
+      get({ certificates: undefined, access: { secrets: { WEFT_GIT_TOKEN: TOKEN }, files } }),
+      /certificate/,
+    )
+  })
+
+  await t.test('https with the credentials of the operator', async t => {
+    const file = join(folder, 'credentials')
+    const from = (...lines: string[]) => {
+      writeFileSync(file, lines.join('\n'))
+      return get({ access: { secrets: {}, files: { ...files, git_credentials_file: file } } })
+    }
+    const right = `https://x-access-token:${TOKEN}@${host}`
+    t.equal((await from('# GitHub', right)).commit, commit)
+    t.equal((await from(`${right}/private`, `https://a:wrong@${host}`)).commit, commit, 'the longest path')
+    for (const line of [`${right}/privat`, `${right}/private/more`, right.replace(host, 'localhost:1'), 'nonsense'])
+      await t.rejects(from(line), /gives access/, line.replace(TOKEN, '…'))
+    await t.rejects(
+      get({ access: { secrets: {}, files: { ...files, git_credentials_file: folder } } }),
+      /CREDENTIALS_FILE/,
+    )
+  })
+
+  await t.test('ssh with the key of the deployment, or of the operator', async t => {
+    const bin = join(folder, 'bin')
+    mkdirSync(bin)
+    const seen = join(folder, 'seen')
+    // In place of ssh: reports the key that it was given, and serves the repository itself.
+    const ssh = `#!/bin/sh
+echo "$@" > ${seen}
+while [ "$1" != -i ]; do shift; done
+stat -c %a "$2" >> ${seen}; cat "$2" >> ${seen}
+exec git-upload-pack ${folder}/private.git
+`
+    writeFileSync(join(bin, 'ssh'), ssh, { mode: 0o755 })
+    const path = `${bin}:${process.env.PATH}`
+    const from = { url: 'ssh://git@git.example/private.git', path }
+    const key = '-----BEGIN OPENSSH PRIVATE KEY-----\r\nabc\r\n-----END OPENSSH PRIVATE KEY-----'
+    t.equal((await get({ ...from, access: { secrets: { WEFT_GIT_SSH_KEY: key }, files } })).commit, commit)
+    t.match(
+      readFileSync(seen, 'utf8'),
+      /-oIdentitiesOnly=yes -i \S+ [\s\S]*\n600\n-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n.*-----\n$/,
+    )
+    t.notOk(existsSync(join(works.at(-1)!, 'ssh-key')), 'its file is removed')
+    const file = join(folder, "operator's key")
+    writeFileSync(file, 'of the operator', { mode: 0o600 })
+    t.equal(
+      (await get({ ...from, access: { secrets: {}, files: { ...files, git_ssh_key_file: file } } })).commit,
+      commit,
+    )
+    t.match(readFileSync(seen, 'utf8'), /of the operator/)
+    t.ok(existsSync(file))
+  })
+  t.notOk(
+    said.some(line => line.includes(TOKEN)),
+    'no log shows a token',
+  )
 })
 
 t.test('the address that was checked is the one that is reached', async t => {

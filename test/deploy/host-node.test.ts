@@ -83,6 +83,7 @@ t.test('a program that cannot execute hosts is refused with one sentence', async
 t.test('a newer Node.js takes the place of that of Weft, unless it cannot', async t => {
   const folder = t.testdir({
     plain: { 'langgraph.json': '{}', node_modules: { '@scope': { one: {} }, two: { 'package.json': '{}' } } },
+    dispensable: { node_modules: { 'cpu-features': { 'binding.gyp': '{}' } } },
     compiled: { app: {}, node_modules: { '@scope': { addon: { 'binding.gyp': '{}' } } } },
     pnpm: { node_modules: { '.pnpm': { 'addon@1': { node_modules: { addon: { 'binding.gyp': '{}' } } } } } },
   })
@@ -97,6 +98,7 @@ t.test('a newer Node.js takes the place of that of Weft, unless it cannot', asyn
     chooseHostNode({ host_node, newest_node }, null, log, app).path
   t.equal(choose(), newer)
   t.equal(choose(at('plain/langgraph.json')), newer)
+  t.equal(choose(at('dispensable')), newer)
   t.equal(choose(at('compiled/app')), process.execPath, 'the packages of a parent folder count')
   t.equal(choose(at('pnpm')), process.execPath)
   t.match(lines.at(-1), /a package of the application is compiled; WEFT_HOST_NODE/)

@@ -1,7 +1,9 @@
 /** WEFT_HOST_USER: neither graphs nor builds of a deployment can read the keys of Weft. */
-import { chmodSync, existsSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
+import { root } from '../../scripts/root.js'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { controlOf, deployEnv } from './control.js'
@@ -61,3 +63,24 @@ t.test('a data folder that the user cannot enter', { skip: process.getuid?.() !=
     /nobody cannot enter/,
   )
 })
+
+t.test(
+  'a Python that the user cannot execute',
+  { skip: process.getuid?.() !== 0 || withoutPython() !== null },
+  async t => {
+    const { folder, remove } = sourcesFolder()
+    t.teardown(remove)
+    const hidden = join(folder, 'hidden')
+    mkdirSync(hidden, { mode: 0o700 })
+    const python = await venvOf(join(root, 'test/host-python/requirements.txt'))
+    const file = join(hidden, 'python')
+    writeFileSync(file, `#!/bin/sh\nexec ${python} "$@"\n`, { mode: 0o755 })
+    const start = startCluster({ app: 'test/apps/basic-py', env: { WEFT_PYTHON: file, WEFT_HOST_USER: 'nobody' } })
+    await t.rejects(
+      start.then(cluster => {
+        t.teardown(() => cluster.stop())
+      }),
+      /WEFT_HOST_USER: nobody cannot execute .*\/hidden\/python; expected a Python in folders that it can enter/,
+    )
+  },
+)

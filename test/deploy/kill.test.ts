@@ -1,12 +1,12 @@
 /** A deploy worker that is killed at each stage: the next one continues the task at that stage and finishes it. */
-import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { alive, below, startRoles } from '../helpers/cluster.js'
+import { alive, below, commandOf, startRoles } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { controlOf, deployEnv } from './control.js'
-import { application, graphFile, makeRepository, sourcesFolder } from './repository.js'
+import { application, graphFile, makeRepository, type Repository, sourcesFolder } from './repository.js'
 
 t.setTimeout(240_000)
 
@@ -43,6 +43,7 @@ for (const name of ${JSON.stringify(names)}) {
 `
   let deployer = await roles.add('deployer')
   let survivors: number[] = []
+  const repositories = new Map<string, Repository>()
 
   const stages: { name: string; files?: { [path: string]: string }; config?: object; commits?: number }[] = [
     { name: 'fetch' },
@@ -58,6 +59,7 @@ for (const name of ${JSON.stringify(names)}) {
   for (const { name, files = {}, config = {} } of stages) {
     await t.test(`during ${name}`, async t => {
       const repository = makeRepository(folder, name, { ...application(name), ...files })
+      repositories.set(name, repository)
       if (name === 'fetch') writeFileSync(join(flags, 'hold-fetch'), '')
       const made = await control.create(name, repository.url, { config })
       const commit = repository.git('rev-parse', 'HEAD')
@@ -79,9 +81,7 @@ for (const name of ${JSON.stringify(names)}) {
   }
 
   await t.test('active revisions continue', async t => {
-    const made = (await control.ask<{ resources: { id: string }[] }>('GET', '/v2/deployments?name=fetch')).body
-      .resources[0]!
-    const deployment = await control.get(made.id)
+    const deployment = await control.find('fetch')
     const client = lines[0]!.connect(control.urlOf(deployment))
     const thread = await client.threads.create()
     const run = await client.runs.create(thread.thread_id, 'agent', { input: { text: 'going on', count: 100 } })
@@ -90,6 +90,64 @@ for (const name of ${JSON.stringify(names)}) {
     deployer = await roles.add('deployer')
     t.match(await client.runs.join(thread.thread_id, run.run_id), { answer: 'fetch going on' })
     t.match(await late, { answer: 'fetch accepted without it' })
+  })
+
+  await t.test('orders about a deployment that serves', async t => {
+    const deployment = await control.find('install')
+    const { id } = deployment
+    const client = lines[0]!.connect(control.urlOf(deployment))
+    const serves = async () =>
+      t.match(await client.runs.wait(null, 'agent', { input: { text: 'x' } }), { answer: 'install x' })
+    const replicas = () => below(deployer.pid).filter(pid => commandOf(pid).endsWith('programs/replica.js')).length
+    const begin = async () => {
+      rmSync(join(flags, 'install'))
+      // Another artefact.
+      repositories.get('install')!.commit({ 'order.txt': `${Date.now()}` })
+      const made = await control.again(id)
+      await flag('install')
+      return made
+    }
+    const settled = async (n: number) => {
+      while (replicas() !== n) await sleep(50)
+    }
+    const before = stages.length
+    await settled(before)
+
+    await t.test('a new revision', async () => {
+      const made = await begin()
+      deployer.kill('SIGKILL')
+      const late = serves()
+      deployer = await roles.add('deployer')
+      await late
+      await control.deployed(made)
+      await serves()
+      await settled(before)
+    })
+    await t.test('an interrupt', async t => {
+      const { active_revision_id } = await control.get(id)
+      const made = await begin()
+      deployer.kill('SIGKILL')
+      await control.interrupt(id, made.latest_revision_id!)
+      deployer = await roles.add('deployer')
+      t.equal((await control.over(made)).status, 'INTERRUPTED')
+      t.equal((await control.get(id)).active_revision_id, active_revision_id)
+      await serves()
+      await settled(before)
+    })
+    await t.test('another size', async () => {
+      await control.patch(id, { source_config: { resource_spec: { min_scale: 2 } } })
+      deployer.kill('SIGKILL')
+      deployer = await roles.add('deployer')
+      await settled(before + 1)
+      await serves()
+    })
+    await t.test('a delete', async () => {
+      await control.remove(id)
+      deployer.kill('SIGKILL')
+      deployer = await roles.add('deployer')
+      while ((await control.ask('GET', `/v2/deployments/${id}`)).status !== 404) await sleep(50)
+      await settled(before - 1)
+    })
   })
 
   await t.test('a second worker on the same folder is refused', async t => {

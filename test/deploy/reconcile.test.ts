@@ -18,6 +18,7 @@ import { erase, openArtefacts, writeDurably } from '../../workers/deploy/process
 import { markOf } from '../../workers/deploy/process/builder.js'
 import { openProcessDriver } from '../../workers/deploy/process/driver.js'
 import { MARK } from '../../workers/deploy/process/leftovers.js'
+import type { ProcessOptions } from '../../workers/deploy/process/options.js'
 import { openRecords } from '../../workers/deploy/process/records.js'
 import type { TaskClient } from '../../workers/deploy/task-client.js'
 import { parseAllowed } from '../../workers/outbound.js'
@@ -54,7 +55,11 @@ function folderOf(t: Test): string {
 
 const logOf = (ids: { deployment_id: string; revision_id: string }) => openRevisionLog(ids, async () => {}, log)
 
-const openDriver = (folder: string, retire: (pool: string) => Promise<void> = async () => {}): Promise<Driver> =>
+const openDriver = (
+  folder: string,
+  retire: (pool: string) => Promise<void> = async () => {},
+  more: Partial<ProcessOptions> = {},
+): Promise<Driver> =>
   openProcessDriver({
     folder,
     config: readConfig({}, { stop_ms: 200 }),
@@ -69,7 +74,12 @@ const openDriver = (folder: string, retire: (pool: string) => Promise<void> = as
     figures: openFigures(),
     logOf,
     env: async () => ({ env: {}, env_version: '' }),
+    uploads: {
+      find: async () => t.fail('no upload is read here') as never,
+      part: async () => t.fail('no upload is read here') as never,
+    },
     retire,
+    ...more,
   })
 
 t.test('the first revision of a deployment is not retired while it starts', async t => {
@@ -100,6 +110,31 @@ t.test('the first revision of a deployment is not retired while it starts', asyn
   await t.rejects(deployed, { name: 'Stopped' })
   await driver.undo(task)
   t.same(retired, ['rev_r1'], 'a stopped one is retired')
+})
+
+t.test('a build whose stages take too long together fails', async t => {
+  const folder = folderOf(t)
+  const source = join(folder, 'source')
+  mkdirSync(source)
+  writeFileSync(join(source, 'langgraph.json'), '{"graphs":{"agent":"./graph.mjs:graph"}}')
+  const sources = { local: [folder], allowed: parseAllowed('') }
+  const driver = await openDriver(join(folder, 'deploy'), undefined, { sources, build_ms: 2_000 })
+  const base = taskOf('r1', { stage: 'AWAITING_BUILD' })
+  const task = {
+    ...base,
+    deployment: { name: 'x', source_config: { resource_spec: null, repo_url: source } },
+    revision: {
+      source_revision_config: { repo_ref: 'main', graph_config_path: 'langgraph.json' },
+      install_command: null,
+      build_command: 'sleep 1000',
+    },
+  } as unknown as DeployTask
+  const step = { task, signal: new AbortController().signal, log: () => () => {} }
+  await t.rejects(
+    driver.build(step, async () => {}),
+    { name: 'Fault', message: /^build: its stages and their retries did not end within/ },
+  )
+  t.same(readdirSync(join(folder, 'deploy', 'work')), [], 'its files are removed')
 })
 
 t.test('processes that the builds of an earlier worker have left are killed', async t => {

@@ -20,6 +20,14 @@ export function sourcesFolder(): { folder: string; remove(): void } {
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
+/** Writes the files below the folder. */
+export function writeFiles(folder: string, files: Files): void {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+}
+
 export function makeRepository(parent: string, name: string, files: Files): Repository {
   const folder = join(parent, name)
   mkdirSync(folder)

@@ -12,6 +12,7 @@ import type { Driver, Step } from './driver.js'
 import { Fault, Stopped } from './fault.js'
 import { openLimit } from './limit.js'
 import type { RevisionLog } from './log.js'
+import type { Scaler } from './scaler.js'
 import type { TaskClient } from './task-client.js'
 
 /** Tasks held at the same time: most of their time is waiting. */
@@ -36,6 +37,8 @@ interface DeployerOptions {
   logOf(ids: { deployment_id: string; revision_id: string }): RevisionLog
   log: Log
   figures: Figures
+  /** Null when the driver does not scale. */
+  scaler?: Pick<Scaler, 'update' | 'stop'> | null
 }
 
 interface ActiveTask {
@@ -53,7 +56,7 @@ const INTERRUPTED = 'interrupted'
 const LOST = 'lost'
 const LEAVING = 'leaving'
 
-export function openDeployer({ client, driver, logOf, log, figures }: DeployerOptions): Deployer {
+export function openDeployer({ client, driver, logOf, log, figures, scaler = null }: DeployerOptions): Deployer {
   const active = new Set<ActiveTask>()
   const limitBuilds = openLimit(MAX_BUILDS)
   let open = true
@@ -69,7 +72,9 @@ export function openDeployer({ client, driver, logOf, log, figures }: DeployerOp
     if (!open) return
     // Before the question: a task that ends meanwhile may have changed what is active.
     const held = new Set([...active].map(({ task }) => task.revision_id))
-    await driver.reconcile(await client.active(driver.sources), held)
+    const revisions = await client.active(driver.sources)
+    await driver.reconcile(revisions, held)
+    if (open) scaler?.update(revisions)
   }
 
   function check(): void {
@@ -153,7 +158,8 @@ export function openDeployer({ client, driver, logOf, log, figures }: DeployerOp
 
   async function deploy(step: Step, lines: RevisionLog, request_id: string): Promise<Outcome> {
     const { task, signal } = step
-    let failed: RevisionStatus = 'BUILD_FAILED'
+    // An image, or an artefact that was lost: the revision has no stage of building any more.
+    let failed: RevisionStatus = isBuilt(task) ? 'DEPLOY_FAILED' : 'BUILD_FAILED'
     try {
       const problems = driver.problems(task)
       if (problems.length > 0) throw new Fault(problems.join('; '))
@@ -187,8 +193,8 @@ export function openDeployer({ client, driver, logOf, log, figures }: DeployerOp
   /** The artefact of an earlier attempt or of the redeployed revision, else a new one. */
   async function findOrBuild(step: Step): Promise<string> {
     const { task } = step
-    const done = task.stage === 'AWAITING_DEPLOY' || task.stage === 'DEPLOYING'
-    if (done && task.artefact !== null && (await driver.has(task.artefact))) return task.artefact
+    const done = isBuilt(task)
+    if (done && task.artefact !== null && (await driver.has(task.artefact, task))) return task.artefact
     const onCommit = async (repo_commit_sha: string) => {
       if (!done) await client.advance(task, { status: 'BUILDING', repo_commit_sha })
     }
@@ -196,7 +202,8 @@ export function openDeployer({ client, driver, logOf, log, figures }: DeployerOp
       if (!done && task.stage !== 'BUILDING') await client.advance(task, { status: 'BUILDING' })
       return driver.build(step, onCommit)
     }, step.signal)
-    if (!done) await client.advance(task, { status: 'AWAITING_DEPLOY', artefact })
+    // An image has no stage of building, but a digest that is kept.
+    await client.advance(task, { status: task.stage === 'DEPLOYING' ? 'DEPLOYING' : 'AWAITING_DEPLOY', artefact })
     return artefact
   }
 
@@ -216,6 +223,7 @@ export function openDeployer({ client, driver, logOf, log, figures }: DeployerOp
     quiet() {
       open = false
       clearInterval(sweep)
+      scaler?.stop()
     },
     /** Tasks keep their stage: the lease expires, and the next worker continues from there. */
     async stop(ms) {
@@ -224,6 +232,8 @@ export function openDeployer({ client, driver, logOf, log, figures }: DeployerOp
     },
   }
 }
+
+const isBuilt = ({ stage }: DeployTask): boolean => stage === 'AWAITING_DEPLOY' || stage === 'DEPLOYING'
 
 /** Status message of an error that is not a Fault: its reason, and the request id under which the log has its stack. */
 function unexpected(error: unknown, failed: RevisionStatus, request_id: string): string {

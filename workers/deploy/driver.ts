@@ -16,8 +16,8 @@ export interface Driver {
   problems(task: DeployTask): string[]
   /** Builds the artefact, or finds it. Awaits `onCommit` before it installs anything. Throws a Fault. */
   build(step: Step, onCommit: (commit: string) => Promise<void>): Promise<{ artefact: string }>
-  /** True when the artefact is on this machine and complete. */
-  has(artefact: string): Promise<boolean>
+  /** True when the artefact is complete and can be deployed from here. */
+  has(artefact: string, task: DeployTask): Promise<boolean>
   /** Starts instances of the revision and waits until they are stable. They receive no run yet. Throws a Fault. */
   deploy(step: Step, artefact: string): Promise<{ graphs: Graph[]; image_version: string | null }>
   /** Stops and removes what the deployment of this revision has begun. */
@@ -30,6 +30,13 @@ export interface Driver {
   reconcile(active: readonly ActiveDeployment[], held: ReadonlySet<string>): Promise<void>
   /** Stops and removes all resources of the deployment. */
   destroy(task: DeployTask): Promise<void>
+  /** Absent when the instances of this driver are scaled by other means, or not at all. */
+  scaling?: {
+    /** Replicas of the active revision; null when none of it is to run here, or it is being drained. */
+    replicas(revision_id: string): number | null
+    /** Starts or stops replicas; stopped ones hand their runs back. Resolves when the started ones are ready. */
+    scale(revision_id: string, replicas: number): Promise<void>
+  }
   /** Stops all instances; nothing new is started. */
   stop(ms: number): Promise<void>
 }

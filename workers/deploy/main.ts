@@ -8,17 +8,25 @@ import type { Link } from '../../bus/connect.js'
 import { freeBytes, sample } from '../../bus/figures.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { answerMetrics } from '../../bus/metrics.js'
+import { openMux } from '../../bus/mux.js'
+import { openPoolView } from '../../bus/queue.js'
 import type { Config } from '../../schemas/config.js'
 import type { DeployWakeUp } from '../../schemas/deploy-calls.js'
-import { DEPLOY_TASKS, event } from '../../schemas/subjects.js'
+import { type Pool, token } from '../../schemas/ids.js'
+import { DEPLOY_TASKS, event, host, queue, tunnelOpen } from '../../schemas/subjects.js'
 import { chooseHostNode } from '../child/node.js'
 import { findHostUser } from '../child/process.js'
 import { parseAllowed } from '../outbound.js'
 import { openDeployer } from './deployer.js'
+import type { DockerOptions } from './docker/driver.js'
+import type { Driver } from './driver.js'
+import { combine } from './drivers.js'
+import { openBeats } from './images/beats.js'
 import { openRevisionLog, type RevisionLog } from './log.js'
 import { openProcessDriver } from './process/driver.js'
 import { ownFolder } from './process/owner.js'
 import { localSources } from './process/source.js'
+import { openScaler } from './scaler.js'
 import { openTaskClient } from './task-client.js'
 
 /** `graphs_url`: the broker's address for the graph workers of deployments. */
@@ -43,7 +51,7 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
     logs.set(revision_id, made)
     return made
   }
-  const driver = await openProcessDriver({
+  const processes = await openProcessDriver({
     folder,
     config,
     nats_url: graphs_url,
@@ -56,9 +64,37 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
     figures: link.figures,
     logOf,
     env: client.env,
+    uploads: client.uploads,
     retire: client.retire,
   })
-  const deployer = openDeployer({ client, driver, logOf, log, figures: link.figures })
+  const images = await openImageDriver({
+    config,
+    nats_url: graphs_url,
+    server: process.env.LANGGRAPH_API_URL || config.public_url,
+    link,
+    life,
+    logOf,
+    env: client.env,
+    retire: client.retire,
+  })
+  const driver = images === null ? processes : combine([processes, images])
+  const mux = openMux(link)
+  const scaler =
+    driver.scaling === undefined
+      ? null
+      : openScaler({
+          scaling: driver.scaling,
+          rules: { runs_each: config.scale_runs, down_ms: config.scale_down_ms },
+          runs: pool => openPoolView(mux, token('pool', pool)).count(),
+          listen(pool, onMessage) {
+            const subscriptions = needsOf(token('pool', pool)).map(subject => link.subscribe(subject, onMessage))
+            return () => {
+              for (const each of subscriptions) each.unsubscribe()
+            }
+          },
+          log,
+        })
+  const deployer = openDeployer({ client, driver, logOf, log, figures: link.figures, scaler })
   const subscriptions = [
     link.subscribe(DEPLOY_TASKS, message => deployer.wake(readWakeUp(message.data))),
     link.subscribe(event('deployments', 'changed'), () => deployer.check()),
@@ -74,6 +110,7 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
       forget()
       metrics.close()
       deployer.quiet()
+      mux.close()
     },
     async stop(ms) {
       await deployer.stop(ms)
@@ -82,6 +119,32 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
     },
   })
 }
+
+type ImageDriverOptions = Omit<DockerOptions, 'engine' | 'beats' | 'log' | 'figures'> & { link: Link; life: Lifecycle }
+
+/** The driver of WEFT_IMAGE_DRIVER; null without one. Its client library is loaded only then. */
+async function openImageDriver({ link, life, ...options }: ImageDriverOptions): Promise<Driver | null> {
+  const { image_driver } = options.config
+  if (image_driver === '') return null
+  const beats = openBeats(link)
+  life.push({ name: 'beats of replicas', quiet: () => beats.close() })
+  const { log, figures } = link
+  if (image_driver === 'kubernetes') {
+    const [{ openCluster }, { openKubernetesDriver }] = await Promise.all([
+      import('./kubernetes/cluster.js'),
+      import('./kubernetes/driver.js'),
+    ])
+    return openKubernetesDriver({ ...options, cluster: await openCluster(options.config), beats, log })
+  }
+  const [{ openEngine }, { openDockerDriver }] = await Promise.all([
+    import('./docker/engine.js'),
+    import('./docker/driver.js'),
+  ])
+  return openDockerDriver({ ...options, engine: await openEngine(options.config), beats, log, figures })
+}
+
+/** Messages that need a worker of the pool: wake-ups of runs, calls, streams of HTTP. */
+const needsOf = (pool: Pool) => [queue(pool), host(pool, '*'), tunnelOpen('graphs', pool)]
 
 function readWakeUp(data: Uint8Array): string | null {
   try {

@@ -10,6 +10,7 @@ import type {
   DeployTask,
   EnvOf,
   Renewed,
+  SourceOf,
 } from '../../schemas/deploy-calls.js'
 import type { Source } from '../../schemas/deployments.js'
 import { rpc } from '../../schemas/subjects.js'
@@ -22,6 +23,10 @@ export interface TaskClient {
   log(batch: DeployLog): Promise<void>
   active(sources: readonly Source[]): Promise<ActiveDeployment[]>
   env(deployment_id: string, revision_id: string): Promise<EnvOf>
+  uploads: {
+    find(task: DeployTask): Promise<SourceOf>
+    part(task: DeployTask, part: number): Promise<Uint8Array>
+  }
   /** Removes the consumer of an unused pool and the wake-ups queued there. */
   retire(pool: string): Promise<void>
 }
@@ -34,19 +39,24 @@ const PAUSE_MS = 500
 export function openTaskClient(caller: Caller, folder: string): TaskClient {
   const worker = `${folder}#${randomUUID()}`
 
-  async function ask<T>(
+  async function askBytes(
     noun: 'deployments' | 'assistants',
     verb: string,
     body: unknown,
     { repeat } = { repeat: false },
-  ): Promise<T> {
+  ): Promise<Uint8Array> {
     const subject = rpc(noun, verb)
     const head = { request_id: `deployer-${verb}` }
     const bytes = Buffer.from(JSON.stringify(body))
     const answer = repeat
       ? await caller.askUntilAnswered(subject, head, bytes, { ...CALL, until: Date.now() + RETRY_MS, pause: PAUSE_MS })
       : await caller.ask(subject, head, bytes, CALL)
-    return (answer.body.length === 0 ? {} : JSON.parse(Buffer.from(answer.body).toString())) as T
+    return answer.body
+  }
+
+  async function ask<T>(...given: Parameters<typeof askBytes>): Promise<T> {
+    const body = await askBytes(...given)
+    return (body.length === 0 ? {} : JSON.parse(Buffer.from(body).toString())) as T
   }
 
   const leaseOf = ({ deployment_id, revision_id, epoch }: DeployTask) => ({ deployment_id, revision_id, epoch })
@@ -60,6 +70,10 @@ export function openTaskClient(caller: Caller, folder: string): TaskClient {
       return deployments.filter(({ source }) => sources.includes(source))
     },
     env: (deployment_id, revision_id) => ask('deployments', 'env', { deployment_id, revision_id }),
+    uploads: {
+      find: task => ask('deployments', 'source', leaseOf(task)),
+      part: (task, part) => askBytes('deployments', 'source_part', { ...leaseOf(task), part }),
+    },
     retire: pool => ask('assistants', 'retire', { pool }, { repeat: true }),
   }
 }

@@ -5,6 +5,7 @@
 import { hash, randomUUID } from 'node:crypto'
 import { chmod, lchown, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import PQueue from 'p-queue'
 import type { HostUser } from '../../child/process.js'
 import { hashOf } from './fetch.js'
 
@@ -80,22 +81,27 @@ export async function openArtefacts(folder: string): Promise<Artefacts> {
     return { tree, note }
   }
 
+  /** Two builds of the same artefact may end at the same time. */
+  const keeping = new PQueue({ concurrency: 1 })
+
+  async function keep(key: string, tree: string, config: string): Promise<void> {
+    if ((await find(key)) !== null) return
+    const place = at(key)
+    await erase(place)
+    await mkdir(place)
+    await chmod(place, 0o755)
+    const kept = join(place, 'tree')
+    await rename(tree, kept)
+    await setReadOnly(kept)
+    const checksum = await hashOf(kept, Number.POSITIVE_INFINITY)
+    const note: Note = { key, config, checksum, made_at: Date.now() }
+    await writeDurably(join(place, NOTE), `${JSON.stringify(note)}\n`)
+    checked.add(key)
+  }
+
   return {
     find,
-    async keep(key, tree, config) {
-      if ((await find(key)) !== null) return
-      const place = at(key)
-      await erase(place)
-      await mkdir(place)
-      await chmod(place, 0o755)
-      const kept = join(place, 'tree')
-      await rename(tree, kept)
-      await setReadOnly(kept)
-      const checksum = await hashOf(kept, Number.POSITIVE_INFINITY)
-      const note: Note = { key, config, checksum, made_at: Date.now() }
-      await writeDurably(join(place, NOTE), `${JSON.stringify(note)}\n`)
-      checked.add(key)
-    },
+    keep: (key, tree, config) => keeping.add(() => keep(key, tree, config)),
     async collect(used, min_age_ms) {
       const removed: string[] = []
       for (const key of await readdir(folder)) {

@@ -8,8 +8,10 @@ import { join } from 'node:path'
 import type { DeployTask, Graph } from '../../../schemas/deploy-calls.js'
 import { openRedactor } from '../../../schemas/redact.js'
 import { programOf } from '../../child/languages.js'
+import { findUv } from '../../child/uv.js'
 import type { Step } from '../driver.js'
-import { Fault, retry, throwIfStopped } from '../fault.js'
+import { Fault, retry, Stopped, throwIfStopped } from '../fault.js'
+import { abortedWithin } from '../wait.js'
 import { type Artefacts, erase, giveTo, keyOf, writeDurably } from './artefacts.js'
 import { describe } from './describe.js'
 import { hostEnv } from './environment.js'
@@ -19,11 +21,14 @@ import type { ProcessOptions } from './options.js'
 import { javascriptProbe, probe, pythonProbe } from './probe.js'
 import { findBase, interpreterOf } from './python.js'
 import { sizeOf } from './size.js'
+import { fetchUpload } from './upload.js'
 
 const FETCH_RETRIES = [5_000, 15_000, 45_000]
 const INSTALL_RETRIES = [10_000, 30_000]
 const BUILD_RETRIES = [10_000]
 const MAX_ATTEMPTS = 3
+/** All stages of a build, with their retries. */
+const WHOLE_MS = 30 * 60_000
 
 interface Attempts {
   revision_id: string
@@ -43,7 +48,7 @@ interface Builder {
 export const markOf = (folder: string): string => `${hash('sha256', folder).slice(0, 24)}.`
 
 export function openBuilder(
-  { folder, config, ours, versions, sources, user, node }: ProcessOptions,
+  { folder, config, ours, versions, sources, uploads, user, node, build_ms = WHOLE_MS }: ProcessOptions,
   artefacts: Artefacts,
 ): Builder {
   /** Variables that installs and builds inherit. */
@@ -51,7 +56,19 @@ export function openBuilder(
   const runtime = `weft ${versions.weft} langgraph ${versions.langgraph} node ${node.modules} ${process.platform}-${process.arch}`
 
   async function build(step: Step, onCommit: (commit: string) => Promise<void>) {
-    const { task, signal } = step
+    const limited = abortedWithin(build_ms, step.signal)
+    try {
+      return await buildUntil(limited.signal, step, onCommit)
+    } catch (error) {
+      if (!(error instanceof Stopped) || step.signal.aborted || !limited.signal.aborted) throw error
+      throw new Fault(`build: its stages and their retries did not end within ${build_ms / 60_000} min`)
+    } finally {
+      limited.clear()
+    }
+  }
+
+  async function buildUntil(signal: AbortSignal, step: Step, onCommit: (commit: string) => Promise<void>) {
+    const { task } = step
     const { source_config } = task.deployment
     const { repo_ref, graph_config_path } = task.revision.source_revision_config
     const { install_command, build_command } = task.revision
@@ -72,11 +89,19 @@ export function openBuilder(
     const mark = `${markOf(folder)}${task.revision_id}.${task.epoch}`
     try {
       const wanted = { url: source_config.repo_url ?? '', ref: repo_ref ?? '', commit: task.repo_commit_sha }
-      say('INFO', `fetch: ${wanted.url} ${wanted.ref}`)
+      const isUpload = task.deployment.source === 'internal_source'
+      say('INFO', isUpload ? 'fetch: the upload' : `fetch: ${wanted.url} ${wanted.ref}`)
       const redactor = openRedactor([...Object.values(task.env), ...passed.flatMap(name => ours[name] ?? [])])
       const fetched = await retry(FETCH_RETRIES, signal, warn, async () => {
         await erase(join(work, 'tree'))
-        return fetchSource({ ...wanted, work, path: ours.PATH ?? '', sources, redactor, mark }, signal, say)
+        if (isUpload) {
+          const most = config.build_disk_mb * 1024 ** 2
+          return fetchUpload({ task, uploads, work, most }, signal, say)
+        }
+        const access = { secrets: task.env, files: config }
+        const certificates = ours.SSL_CERT_FILE
+        const given = { ...wanted, work, path: ours.PATH ?? '', sources, access, certificates, redactor, mark }
+        return fetchSource(given, signal, say)
       })
       if (fetched.commit !== null && fetched.commit !== task.repo_commit_sha) await onCommit(fetched.commit)
       const { tree } = fetched
@@ -95,14 +120,16 @@ export function openBuilder(
         say('INFO', `artefact ${key} exists already`)
         return { artefact: key }
       }
-      const facts = { repo: wanted.url, ref: wanted.ref, commit: fetched.commit }
+      const facts = isUpload ? null : { repo: wanted.url, ref: wanted.ref, commit: fetched.commit }
       const env = buildEnv(ours, { home, temporary, mark, more: passed, facts })
       const limit = {
         folders: [work, home],
         bytes: config.build_disk_mb * 1024 ** 2,
         hint: 'WEFT_BUILD_DISK_MB allows more',
       }
-      const python = base === null ? null : { ...described.python!, base }
+      const uv = (log: (line: string) => void) =>
+        findUv({ env, cache: join(folder, 'tools'), fetches: config.fetch_uv, log })
+      const python = base === null ? null : { ...described.python!, base, findUv: uv }
       const building = { tree, folder: inner, install_command, build_command, python, env, redactor, limit, user }
       // Fetched by us, and changed by the commands of the user from here on.
       if (user !== null) for (const each of [attemptsFolder, home]) await giveTo(user, each)

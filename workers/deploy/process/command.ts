@@ -193,3 +193,10 @@ function sizeOf(folders: readonly string[]): Promise<number> {
     ),
   )
 }
+
+/** Log lines of Weft are JSON with a level; all other lines are output of the application. */
+export function parseLogLine(text: string): ['INFO' | 'WARNING' | 'ERROR', string] {
+  if (!text.startsWith('{"level":')) return ['INFO', text]
+  const level = Number(/^\{"level":(\d+)/.exec(text)![1])
+  return [level >= 50 ? 'ERROR' : level >= 40 ? 'WARNING' : 'INFO', text]
+}

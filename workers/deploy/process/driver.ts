@@ -1,5 +1,5 @@
 /**
- * The process driver (API: control-plane 11.2): it builds a repository into an artefact on this machine's disk and runs
+ * The process driver (API: control-plane 11.2): it builds a repository or an upload into an artefact on this machine's disk and runs
  * it as graph workers, which are children of the deploy worker. Every step may be repeated after a crash: each attempt
  * has its own folder, an artefact is complete or absent, and running revisions are reconciled with active ones.
  */
@@ -10,8 +10,10 @@ import { openRedactor } from '../../../schemas/redact.js'
 import { checkReach, type HostUser } from '../../child/process.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault } from '../fault.js'
+import { rangeOf, within } from '../scaling.js'
 import { openArtefacts } from './artefacts.js'
 import { markOf, openBuilder } from './builder.js'
+import { openCgroups } from './cgroups.js'
 import { hostEnv, inheritedEnv } from './environment.js'
 import { killMarked } from './leftovers.js'
 import type { ProcessOptions } from './options.js'
@@ -44,6 +46,13 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
   if (options.user !== null) await openFolders(options.user, options)
   const builder = openBuilder(options, artefacts)
   const records = await openRecords(join(folder, 'deployments'))
+  const cgroups = openCgroups(config.cgroup, folder)
+  if ('reason' in cgroups)
+    log[config.cgroup === '' ? 'info' : 'warn'](
+      { reason: cgroups.reason },
+      'replicas are limited by the memory of their hosts, not by cgroups',
+    )
+  else log.info({ folder: cgroups.folder }, 'replicas are limited by cgroups: processor, memory and processes')
   const running = new Map<string, RunningRevision>()
   let stopping = false
 
@@ -74,6 +83,8 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
           pool,
           hosts: size.hosts,
           host_memory_mb: size.memory_mb,
+          // All runs of a scaled deployment are counted in its queue.
+          hand_over: config.hand_over && !size.isScaled,
           // The environment of the artefact, and no other.
           python: '',
           // Shorter than our own deadline, so that unfinished runs are handed back and not lost.
@@ -87,6 +98,15 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       redactor: openRedactor(Object.values(env)),
       log,
       say: options.logOf(revision).of('runtime'),
+      confine(pid) {
+        if ('reason' in cgroups) return () => {}
+        try {
+          return cgroups.confine(pid, size.limits)
+        } catch (error) {
+          log.error({ err: error, revision_id }, 'a replica could not be put into a cgroup: it runs without its limits')
+          return () => {}
+        }
+      },
       onExited: () => options.figures.count('weft_replica_exits_total'),
     })
   }
@@ -98,7 +118,9 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     const say = logOf('deploy')
     const { deployment_id, slug, revision_id, pool, generation } = task
     await stopRevision(revision_id)
-    const size = sizeOf(task.deployment.source_config.resource_spec, config)
+    const { replicas: least, ...rest } = sizeOf(task.deployment.source_config.resource_spec, config)
+    // Its graphs must be loaded once.
+    const size = { ...rest, replicas: Math.max(1, least) }
     const replicas = await start({ deployment_id, slug, revision_id, pool, generation, artefact, env: task.env, size })
     if (replicas === null)
       throw new Fault(`deploy: the artefact ${artefact} is not on this machine; make a new revision`)
@@ -178,7 +200,11 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       ...one,
       artefact: active.artefact!,
       env,
-      size: sizeOf(active.resource_spec, config),
+      size: {
+        ...sizeOf(active.resource_spec, config),
+        // Its load stays the same.
+        replicas: within(rangeOf(active.resource_spec), one.replicas.count()),
+      },
     })
     if (replicas === null) return
     try {
@@ -224,7 +250,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
   }
 
   return {
-    sources: ['github'],
+    sources: ['github', 'internal_source'],
     problems: task => problemsOf(task.deployment.source_config.resource_spec),
     build: builder.build,
     has: async artefact => (await artefacts.find(artefact)) !== null,
@@ -236,6 +262,13 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       await retire(deployment_id, revision_id, pool)
     },
     reconcile,
+    scaling: {
+      replicas(revision_id) {
+        const one = running.get(revision_id)
+        return one === undefined || one.deploying || one.draining !== null ? null : one.replicas.count()
+      },
+      scale: async (revision_id, n) => running.get(revision_id)?.replicas.scale(n, config.stop_ms),
+    },
     async destroy({ deployment_id }) {
       const mine = [...running.values()].filter(one => one.deployment_id === deployment_id)
       await Promise.all(mine.map(one => stopRevision(one.revision_id)))

@@ -1,5 +1,6 @@
 /** The environment of the programs of a deployment. */
 import type { Config } from '../../../schemas/config.js'
+import { withoutCredentials } from './credentials.js'
 
 interface RevisionNames {
   deployment_id: string
@@ -19,14 +20,14 @@ export const hostEnv = (
 ): { [name: string]: string } => ({
   ...inheritedEnv(ours),
   ...addressEnv(ours.LANGGRAPH_API_URL || config.public_url, slug),
-  ...secrets,
+  ...withoutCredentials(secrets),
   ...(name === undefined ? {} : { LANGSMITH_DEPLOYMENT_NAME: name }),
   PATH: ours.PATH ?? '',
   LANGSMITH_HOST_PROJECT_ID: deployment_id,
   LANGSMITH_HOST_REVISION_ID: revision_id,
 })
 
-const addressEnv = (server: string, slug: string): { LANGGRAPH_API_URL?: string } =>
+export const addressEnv = (server: string, slug: string): { LANGGRAPH_API_URL?: string } =>
   server === '' ? {} : { LANGGRAPH_API_URL: `${server}/deployments/${slug}` }
 
 const INHERITED = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE']

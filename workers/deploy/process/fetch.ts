@@ -7,9 +7,10 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { cp, mkdir, readdir, readlink, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import type { Redactor } from '../../../schemas/redact.js'
+import { openRedactor, type Redactor } from '../../../schemas/redact.js'
 import { Fault } from '../fault.js'
 import { type Ran, run, runOrFail, type Say } from './command.js'
+import { type CredentialFiles, type Credentials, findCredentials, keyFile, NO_CREDENTIALS } from './credentials.js'
 import { MARK } from './leftovers.js'
 import { checkRef, readSource, resolveAddress, type Source, type Sources } from './source.js'
 
@@ -23,12 +24,16 @@ interface Fetch {
   /** PATH of the programs. */
   path: string
   sources: Sources
+  /** The secrets of the deployment, and the files of the operator's credentials. */
+  access?: { secrets: { [name: string]: string }; files: CredentialFiles }
+  /** Path of the certificates of authorities that servers are checked with; git's own when absent. */
+  certificates?: string | undefined
   redactor: Redactor
   /** Of all processes of this attempt (leftovers.ts). */
   mark: string
 }
 
-interface Fetched {
+export interface Fetched {
   tree: string
   /** 40 hex digits (64 in a repository of that format); null for a plain folder. */
   commit: string | null
@@ -38,7 +43,7 @@ interface Fetched {
 
 const FETCH_MS = 5 * 60_000
 /** Bytes of files in a commit, and of a fetch. */
-const MAX_TREE = 2 * 1024 ** 3
+export const MAX_TREE = 2 * 1024 ** 3
 /** Bytes hashed in one go: other work of this process waits for 1 ms. */
 const HASHED_AT_ONCE = 1024 ** 2
 const COMMIT = /^[0-9a-f]{40}([0-9a-f]{24})?$/i
@@ -49,6 +54,17 @@ export async function fetchSource(given: Fetch, signal: AbortSignal, say: Say): 
   const tree = join(given.work, 'tree')
   await mkdir(tree)
   if (source.kind === 'local' && !(await isRepository(source.folder))) return copyFolder(source.folder, tree, say)
+  const { secrets = {}, files = NO_FILES } = given.access ?? {}
+  const credentials =
+    source.kind === 'local' ? NO_CREDENTIALS : await findCredentials(source, secrets, files, given.work)
+  try {
+    return await fetchWith({ ...given, credentials }, source, tree, signal, say)
+  } finally {
+    await rm(keyFile(given.work), { force: true })
+  }
+}
+
+async function fetchWith(given: Access, source: Source, tree: string, signal: AbortSignal, say: Say): Promise<Fetched> {
   const git = await openGit(given, source, tree, signal, say)
   await git(['init', '-q'])
   const commit = await fetchCommit(given, source, git)
@@ -60,6 +76,27 @@ export async function fetchSource(given: Fetch, signal: AbortSignal, say: Say): 
   return { tree, commit, content: commit }
 }
 
+interface Access extends Fetch {
+  credentials: Credentials
+}
+
+const NO_FILES: CredentialFiles = { git_credentials_file: '', git_ssh_key_file: '' }
+
+/** Only for the server of the source: git sends it nowhere else, as redirects are not followed. */
+const authorizationEnv = (source: Source, { authorization }: Credentials): { [name: string]: string } =>
+  source.kind !== 'https' || authorization === null
+    ? {}
+    : {
+        GIT_CONFIG_COUNT: '1',
+        GIT_CONFIG_KEY_0: `http.${new URL(source.url).origin}/.extraHeader`,
+        GIT_CONFIG_VALUE_0: `Authorization: ${authorization}`,
+      }
+
+function alsoRedact(one: Redactor, hidden: readonly string[]): Redactor {
+  const other = openRedactor(hidden)
+  return { longest: Math.max(one.longest, other.longest), redact: text => other.redact(one.redact(text)) }
+}
+
 interface Git {
   /** Throws a Fault unless it succeeds. */
   (args: readonly string[], read?: (line: string) => void): Promise<Ran>
@@ -67,7 +104,7 @@ interface Git {
 }
 
 /** The configuration is a file, because all git programs that take part read it. */
-async function openGit(given: Fetch, source: Source, cwd: string, signal: AbortSignal, say: Say): Promise<Git> {
+async function openGit(given: Access, source: Source, cwd: string, signal: AbortSignal, say: Say): Promise<Git> {
   const address = source.kind === 'local' ? null : await resolveAddress(source, given.sources)
   const pinned =
     source.kind === 'https' && address !== null
@@ -92,7 +129,9 @@ async function openGit(given: Fetch, source: Source, cwd: string, signal: AbortS
     GIT_TERMINAL_PROMPT: '0',
     GIT_ASKPASS: '',
     SSH_ASKPASS: '',
-    GIT_SSH_COMMAND: source.kind === 'ssh' ? sshCommand(source, address) : 'false',
+    ...(given.certificates ? { GIT_SSL_CAINFO: given.certificates } : {}),
+    ...authorizationEnv(source, given.credentials),
+    GIT_SSH_COMMAND: source.kind === 'ssh' ? sshCommand(source, address, given.credentials.ssh_key) : 'false',
     GIT_SSH_VARIANT: 'ssh',
     GIT_ALLOW_PROTOCOL:
       source.kind === 'local' ? 'file' : source.kind === 'ssh' ? 'ssh' : new URL(source.url).protocol.slice(0, -1),
@@ -101,6 +140,7 @@ async function openGit(given: Fetch, source: Source, cwd: string, signal: AbortS
     GIT_NO_REPLACE_OBJECTS: '1',
     [MARK]: given.mark,
   }
+  const redactor = alsoRedact(given.redactor, given.credentials.hidden)
   const command = (args: readonly string[], read: (line: string) => void = () => {}) => ({
     name: `git ${args[0]}`,
     file: 'git',
@@ -108,7 +148,7 @@ async function openGit(given: Fetch, source: Source, cwd: string, signal: AbortS
     cwd,
     env,
     timeout_ms: FETCH_MS,
-    redactor: given.redactor,
+    redactor,
     read,
     limit: { folders: [join(cwd, '.git')], bytes: MAX_TREE },
   })
@@ -140,11 +180,12 @@ async function checkVersion(
  * ssh to the address that was checked, with the host's name for its key, and without the configuration of the user,
  * which may run programs (ProxyCommand) or lead elsewhere. Keys and known hosts of the user apply.
  */
-function sshCommand({ host, port }: Source & { kind: 'ssh' }, address: string | null): string {
+function sshCommand({ host, port }: Source & { kind: 'ssh' }, address: string | null, key: string | null): string {
   const alias = port === '22' ? host : `[${host}]:${port}`
   const pinned = address === null ? [] : [`-oHostName=${address}`, `-oHostKeyAlias='${alias}'`]
   const options = ['-F', '/dev/null', '-oBatchMode=yes', '-oStrictHostKeyChecking=yes', '-oProxyCommand=none']
-  return ['ssh', ...options, '-oProxyJump=none', ...pinned].join(' ')
+  const identity = key === null ? [] : ['-oIdentitiesOnly=yes', `-i '${key.replaceAll("'", `'\\''`)}'`]
+  return ['ssh', ...options, '-oProxyJump=none', ...identity, ...pinned].join(' ')
 }
 
 const FETCH = ['fetch', '--quiet', '--no-tags', '--no-recurse-submodules', '--no-write-fetch-head', '--depth=1']
@@ -191,7 +232,10 @@ function unreachable(tail: string, killed: boolean): Fault {
   const last = tail.split('\n').findLast(line => /fatal|error|remote/i.test(line)) ?? tail.split('\n').at(-1) ?? ''
   const final =
     /not found|does not exist|denied|authentication|could not read username|not appear to be a git|repository '.*' not/i
-  return new Fault(`fetch: ${last.trim().slice(0, 300) || 'git failed'}`, killed || !final.test(tail))
+  const hint = /denied|authentication|could not read username/i.test(tail)
+    ? '; the secret WEFT_GIT_TOKEN (https) or WEFT_GIT_SSH_KEY (ssh) of the deployment gives access'
+    : ''
+  return new Fault(`fetch: ${last.trim().slice(0, 300) || 'git failed'}${hint}`, killed || !final.test(tail))
 }
 
 async function treeSize(git: Git, commit: string): Promise<number> {

@@ -3,18 +3,27 @@
  * `build_command` in the folder of langgraph.json. Without an install command the lock file selects the package
  * manager. The environment of the commands has no secret and no setting of Weft.
  */
-import { readFile, stat } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { mkdir, readFile, stat } from 'node:fs/promises'
+import { delimiter, join, relative, sep } from 'node:path'
 import type { Redactor } from '../../../schemas/redact.js'
 import type { HostUser } from '../../child/process.js'
 import type { Interpreter, PythonNeeds } from '../../child/python-install.js'
+import type { Uv } from '../../child/uv.js'
 import { Fault } from '../fault.js'
+import { giveTo } from './artefacts.js'
 import { type Command, runOrFail, type Say } from './command.js'
 import { MARK } from './leftovers.js'
+import { findMissing } from './managers.js'
 import { pythonSteps } from './python.js'
 
 const INSTALL_MS = 15 * 60_000
 const BUILD_MS = 15 * 60_000
+
+interface PythonTools {
+  base: Interpreter
+  /** The uv that makes the environment; null: pip does. */
+  findUv(log: (line: string) => void): Promise<Uv | null>
+}
 
 interface Building {
   tree: string
@@ -23,14 +32,18 @@ interface Building {
   install_command: string | null
   build_command: string | null
   /** What it needs of Python, and the interpreter that its environment is made of; null without Python. */
-  python: (PythonNeeds & { base: Interpreter }) | null
+  python: (PythonNeeds & PythonTools) | null
+  /** An install puts a package manager that this machine lacks in front of PATH. */
   env: { [name: string]: string | undefined }
   redactor: Redactor
   limit: NonNullable<Command['limit']>
   user: HostUser | null
 }
 
-type Plan = { cwd: string; words: string[] } | null
+interface Plan {
+  cwd: string
+  words: string[]
+}
 
 /** The first lock file that exists selects the command. */
 const LOCKS: readonly [file: string, ...words: string[]][] = [
@@ -47,9 +60,12 @@ const MANAGERS: { [name: string]: string[] } = {
   bun: ['bun', 'install'],
 }
 
-/** The install command of a project without `install_command`; null when there is no package.json. */
-export async function detect({ tree, folder }: Pick<Building, 'tree' | 'folder'>): Promise<Plan> {
-  const folders = folder === tree ? [tree] : [folder, tree]
+/**
+ * The install command of a project without `install_command`; null when there is no package.json. The lock file of a
+ * workspace stands in a folder above: the nearest one counts.
+ */
+export async function detect({ tree, folder }: Pick<Building, 'tree' | 'folder'>): Promise<Plan | null> {
+  const folders = foldersUp(folder, tree)
   for (const cwd of folders)
     for (const [file, ...words] of LOCKS)
       if (await isFile(join(cwd, file)))
@@ -60,6 +76,13 @@ export async function detect({ tree, folder }: Pick<Building, 'tree' | 'folder'>
   }
   for (const cwd of folders) if (await isFile(join(cwd, 'package.json'))) return { cwd, words: MANAGERS.npm! }
   return null
+}
+
+/** The folder and those above it, up to the root of the repository. */
+function foldersUp(folder: string, tree: string): string[] {
+  const inner = relative(tree, folder)
+  const names = inner === '' ? [] : inner.split(sep)
+  return Array.from({ length: names.length + 1 }, (_, n) => join(tree, ...names.slice(0, names.length - n)))
 }
 
 /** Yarn 2 and later has another name for the switch. */
@@ -92,7 +115,9 @@ async function readManifest(cwd: string): Promise<Manifest | null> {
 /** The packages of JavaScript, then those of Python. */
 export async function runInstall(building: Building, signal: AbortSignal, say: Say): Promise<void> {
   const { tree, folder, install_command, python } = building
-  const plan = install_command === null ? await detect(building) : shell(tree, install_command)
+  const found = await detect(building)
+  if (found !== null) await provideManager(found, building, signal, say)
+  const plan = install_command === null ? found : shell(tree, install_command)
   if (plan === null && python === null) return say('INFO', 'install: no package.json, nothing to install')
   const where = (cwd: string) => relative(tree, cwd) || 'the root'
   if (plan !== null) {
@@ -101,11 +126,30 @@ export async function runInstall(building: Building, signal: AbortSignal, say: S
   }
   if (python === null || install_command !== null) return
   say('INFO', `install: an environment with Python ${python.base.python} (in ${where(folder)})`)
-  for (const { words, env } of await pythonSteps(python, python.base, building.env.PATH)) {
+  for (const { words, env } of pythonSteps(
+    python,
+    python.base,
+    await python.findUv(line => say('INFO', `install: ${line}`)),
+  )) {
     say('INFO', `install: ${words.map(word => word.replace(`${tree}/`, '')).join(' ')}`)
     const command = commandOf('install', { cwd: folder, words: [...words] }, building, INSTALL_MS)
     await runOrFail({ ...command, env: { ...command.env, ...env } }, signal, say)
   }
+}
+
+/** Installs the package manager when it is not here. */
+async function provideManager({ cwd, words }: Plan, building: Building, signal: AbortSignal, say: Say): Promise<void> {
+  const { env, tree } = building
+  const manifests = await Promise.all(foldersUp(cwd, tree).map(readManifest))
+  const declared = manifests.map(found => found?.packageManager).find(text => typeof text === 'string')
+  const missing = await findMissing({ manager: words[0]!, cwd, declared: `${declared ?? ''}`, env })
+  if (missing === null) return
+  say('INFO', `install: ${words[0]} is not on this machine, npm installs ${missing.package}`)
+  await mkdir(missing.folder, { recursive: true })
+  if (building.user !== null) await giveTo(building.user, missing.folder)
+  const npm = ['npm', 'install', '--prefix', missing.folder, '--no-audit', '--no-fund', '--no-save', missing.package]
+  await runOrFail(commandOf('install', { cwd: missing.folder, words: npm }, building, INSTALL_MS), signal, say)
+  building.env = { ...env, PATH: [missing.bin, env.PATH].join(delimiter) }
 }
 
 export async function runBuild(building: Building, signal: AbortSignal, say: Say): Promise<void> {
@@ -141,7 +185,8 @@ interface BuildEnv {
   mark: string
   /** Names of further variables that builds inherit (WEFT_BUILD_ENV). */
   more: readonly string[]
-  facts: { repo: string; ref: string; commit: string | null }
+  /** Null: the source is no repository. */
+  facts: { repo: string; ref: string; commit: string | null } | null
 }
 
 /** The whole environment of install and build. */
@@ -160,8 +205,7 @@ export function buildEnv(
     CI: '1',
     NPM_CONFIG_UPDATE_NOTIFIER: 'false',
     COREPACK_ENABLE_DOWNLOAD_PROMPT: '0',
-    LANGSMITH_LANGGRAPH_GIT_REPO: facts.repo,
-    LANGSMITH_LANGGRAPH_GIT_REF: facts.ref,
-    ...(facts.commit === null ? {} : { LANGSMITH_LANGGRAPH_GIT_REF_SHA: facts.commit }),
+    ...(facts === null ? {} : { LANGSMITH_LANGGRAPH_GIT_REPO: facts.repo, LANGSMITH_LANGGRAPH_GIT_REF: facts.ref }),
+    ...(facts === null || facts.commit === null ? {} : { LANGSMITH_LANGGRAPH_GIT_REF_SHA: facts.commit }),
   }
 }

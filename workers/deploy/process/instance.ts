@@ -3,7 +3,6 @@
  * Its options arrive as its first message, so that secrets are in no argument and in no environment except that of the
  * hosts. It stops when its parent ends: it hands its runs back, and another replica continues them.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { openLink, tlsFilesOf } from '../../../bus/connect.js'
 import { lifecycle, stopOnSignals } from '../../../bus/lifecycle.js'
 import { openLog } from '../../../bus/log.js'
@@ -13,6 +12,7 @@ import type { Config } from '../../../schemas/config.js'
 import type { Graph } from '../../../schemas/deploy-calls.js'
 import { token } from '../../../schemas/ids.js'
 import { startGraphs } from '../../graph/main.js'
+import { waitUntilDrained } from '../drained.js'
 
 /** First message from the parent. */
 export interface Start {
@@ -28,10 +28,6 @@ export interface Drain {
 }
 /** Messages to the parent. */
 export type InstanceMessage = { ready: true; graphs: Graph[] } | { failed: string }
-
-/** A worker that has not received the cutover yet may still queue a run here. */
-const QUIET_MS = 10_000
-const LOOK_MS = 1_000
 
 const send = (message: InstanceMessage) => process.send?.(message)
 
@@ -56,20 +52,10 @@ async function start({ config, nats_url, revision_id, env }: Start): Promise<voi
   process.on('message', async message => {
     const { deadline_ms } = (message as Drain).drain
     log.info({ deadline_ms }, 'draining: another revision is active')
-    await waitUntilDrained(async () => worker.running() === 0 && (await view.empty()), deadline_ms)
+    await waitUntilDrained(async () => worker.running() === 0 && (await view.count()) === 0, deadline_ms)
     mux.close()
     await life.stop()
     process.exit(0)
   })
   send({ ready: true, graphs: worker.graphs })
-}
-
-/** Resolves when the pool has been empty for QUIET_MS, or at the deadline. */
-async function waitUntilDrained(empty: () => Promise<boolean>, deadline_ms: number): Promise<void> {
-  const until = Date.now() + deadline_ms
-  let since = Date.now()
-  while (Date.now() < Math.min(since + QUIET_MS, until)) {
-    if (!(await empty().catch(() => false))) since = Date.now()
-    await sleep(LOOK_MS)
-  }
 }

@@ -7,6 +7,7 @@ import type { HostNode } from '../../child/node.js'
 import type { HostUser } from '../../child/process.js'
 import type { RevisionLog } from '../log.js'
 import type { Sources } from './source.js'
+import type { Uploads } from './upload.js'
 
 export interface ProcessOptions {
   /** Folder of this driver: artefacts, builds, records. */
@@ -26,6 +27,10 @@ export interface ProcessOptions {
   figures: Figures
   logOf(ids: { deployment_id: string; revision_id: string }): RevisionLog
   env(deployment_id: string, revision_id: string): Promise<EnvOf>
+  /** Sources that clients upload. */
+  uploads: Uploads
   /** Removes the consumer of a pool that no worker serves any more. */
   retire(pool: string): Promise<void>
+  /** Deadline of fetch, install, build and probe together. */
+  build_ms?: number
 }

@@ -14,7 +14,7 @@ import { lines, type Say } from './command.js'
 import { killMarked, MARK } from './leftovers.js'
 import type { ProbeResult } from './probe-child.js'
 
-const PROGRAM = fileURLToPath(new URL('./probe-child.js', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../../programs/probe.js', import.meta.url))
 const PROBE_MS = 2 * 60_000
 const MAX_REPORT = 16 * 1024 * 1024
 

@@ -12,6 +12,7 @@ import {
   stepsFor,
   wantedVersion,
 } from '../../child/python-install.js'
+import type { Uv } from '../../child/uv.js'
 import { Fault } from '../fault.js'
 
 /** The folder of the environment, in the folder of langgraph.json. */
@@ -25,8 +26,8 @@ export async function findBase(needs: PythonNeeds): Promise<Interpreter> {
 }
 
 /** The commands that make the environment, in their order. */
-export const pythonSteps = (needs: PythonNeeds, base: Interpreter, path: string | undefined) =>
-  stepsFor(needs, { base, target: join(needs.folder, ENVIRONMENT), editable: false, path })
+export const pythonSteps = (needs: PythonNeeds, base: Interpreter, uv: Uv | null) =>
+  stepsFor(needs, { base, target: join(needs.folder, ENVIRONMENT), editable: false, uv })
 
 /** The interpreter of the environment. Throws a Fault when the commands of the user have made none. */
 export function interpreterOf({ folder }: PythonNeeds): string {

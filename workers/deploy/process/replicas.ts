@@ -3,15 +3,17 @@
  * deployed, three exits in a minute are a crash loop and a failure; an active revision is restarted without limit.
  */
 import { type ChildProcess, fork } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '../../../bus/log.js'
 import type { Graph } from '../../../schemas/deploy-calls.js'
 import type { Redactor } from '../../../schemas/redact.js'
 import { Fault, Stopped } from '../fault.js'
-import { lines, type Say } from './command.js'
+import { nextChange } from '../wait.js'
+import { lines, parseLogLine, type Say } from './command.js'
 import type { Drain, InstanceMessage, Start } from './instance.js'
 
-const PROGRAM = fileURLToPath(new URL('./instance.js', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../../programs/replica.js', import.meta.url))
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000, 15_000, 30_000]
 /** A replica that ran this long restarts with the shortest pause. */
 const STEADY_MS = 60_000
@@ -28,6 +30,8 @@ interface ReplicasOptions {
   redactor: Redactor
   /** Receives its output. */
   say: Say
+  /** Limits the new process of a replica; returns what frees the limits when it has ended. */
+  confine(pid: number): () => void
   /** A replica has ended and will be started again. */
   onExited(): void
 }
@@ -39,6 +43,12 @@ export interface Replicas {
   drain(deadline_ms: number): Promise<void>
   /** SIGTERM, SIGKILL after `ms`. */
   stop(ms: number): Promise<void>
+  count(): number
+  /**
+   * Starts or stops replicas until there are `n`. Stopped ones hand their runs back within `ms`. Resolves when those that
+   * run are ready and the others have ended.
+   */
+  scale(n: number, ms: number): Promise<void>
   pids(): number[]
 }
 
@@ -47,31 +57,30 @@ interface Replica {
   ready: boolean
   tries: number
   timer: NodeJS.Timeout | undefined
+  /** It is being stopped: it is not started again. */
+  leaving: boolean
 }
 
-export function startReplicas({ count, start, env, redactor, log, say, onExited }: ReplicasOptions): Replicas {
-  const replicas: Replica[] = Array.from({ length: count }, () => ({
-    child: null,
-    ready: false,
-    tries: 0,
-    timer: undefined,
-  }))
+export function startReplicas({ count, start, env, redactor, log, say, confine, onExited }: ReplicasOptions): Replicas {
+  const replicas: Replica[] = []
   const exits: number[] = []
   let graphs: Graph[] = []
-  let restart = true
   /** Reason for which it can never become ready. */
   let broken: string | null = null
   let since = 0
-  let onChange = () => {}
+  const changes = new EventEmitter()
+  const onChange = () => void changes.emit('change')
 
   function launch(replica: Replica): void {
     const started = Date.now()
     const child = fork(PROGRAM, [], { env, execArgv: [], stdio: ['ignore', 'pipe', 'pipe', 'ipc'], detached: true })
     replica.child = child
+    // Before it has its options: it has started nothing yet.
+    const free = child.pid === undefined ? () => {} : confine(child.pid)
     let reason = ''
     const flush = [
       lines(child.stdout!, redactor, text => say('INFO', text)),
-      lines(child.stderr!, redactor, text => say(...parseLine(text))),
+      lines(child.stderr!, redactor, text => say(...parseLogLine(text))),
     ]
     child.once('error', error => {
       reason = error.message
@@ -96,9 +105,10 @@ export function startReplicas({ count, start, env, redactor, log, say, onExited 
     function onExit(code: number | null, signal: string | null): void {
       if (replica.child !== child) return
       for (const each of flush) each()
+      free()
       replica.child = null
       replica.ready = false
-      if (restart) {
+      if (!replica.leaving) {
         const how = reason || (signal === null ? `it exited with code ${code}` : `it was killed by ${signal}`)
         // The same files would fail to load again.
         if (code === 2) broken = how
@@ -113,24 +123,38 @@ export function startReplicas({ count, start, env, redactor, log, say, onExited 
       onChange()
     }
   }
-  for (const replica of replicas) launch(replica)
+
+  function add(): void {
+    const replica: Replica = { child: null, ready: false, tries: 0, timer: undefined, leaving: false }
+    replicas.push(replica)
+    launch(replica)
+  }
+  while (replicas.length < count) add()
 
   const isLoop = () => exits.filter(at => at > Date.now() - LOOP_MS).length >= LOOP_EXITS
   const allReady = () => replicas.every(replica => replica.ready)
 
-  async function endAll(end: (child: ChildProcess) => void): Promise<void> {
-    restart = false
+  async function end(some: readonly Replica[], how: (child: ChildProcess) => void): Promise<void> {
+    for (const replica of some) replica.leaving = true
+    onChange()
     await Promise.all(
-      replicas.map(async replica => {
+      some.map(async replica => {
         clearTimeout(replica.timer)
         const { child } = replica
         if (child === null || child.exitCode !== null || child.signalCode !== null) return
         const exited = new Promise<void>(done => child.once('exit', () => done()))
-        end(child)
+        how(child)
         await exited
       }),
     )
   }
+
+  const stop = (some: readonly Replica[], ms: number) =>
+    end(some, child => {
+      child.kill('SIGTERM')
+      const killer = setTimeout(() => child.kill('SIGKILL'), ms)
+      child.once('exit', () => clearTimeout(killer))
+    })
 
   return {
     async ready(stable_ms, deadline_ms, signal) {
@@ -142,38 +166,26 @@ export function startReplicas({ count, start, env, redactor, log, say, onExited 
         const left = allReady() ? since + stable_ms - Date.now() : Number.POSITIVE_INFINITY
         if (left <= 0) return graphs
         if (Date.now() >= until) throw new Fault(`deploy: the replicas were not ready within ${deadline_ms / 1000} s`)
-        const wait = Math.min(left, until - Date.now())
-        await new Promise<void>(resolve => {
-          const timer = setTimeout(resolve, wait)
-          onChange = () => {
-            clearTimeout(timer)
-            resolve()
-          }
-          signal.addEventListener('abort', onChange, { once: true })
-        })
+        await nextChange(changes, Math.min(left, until - Date.now()), signal)
       }
     },
     drain(deadline_ms) {
       const message: Drain = { drain: { deadline_ms } }
-      return endAll(child => {
+      return end(replicas, child => {
         child.send(message, error => error !== null && child.kill('SIGTERM'))
         const killer = setTimeout(() => child.kill('SIGKILL'), deadline_ms + start.config.stop_ms + 2_000)
         child.once('exit', () => clearTimeout(killer))
       })
     },
-    stop: ms =>
-      endAll(child => {
-        child.kill('SIGTERM')
-        const killer = setTimeout(() => child.kill('SIGKILL'), ms)
-        child.once('exit', () => clearTimeout(killer))
-      }),
+    stop: ms => stop(replicas, ms),
+    count: () => replicas.length,
+    async scale(n, ms) {
+      if (replicas.some(replica => replica.leaving)) return
+      const stopped = stop(replicas.splice(n), ms)
+      while (replicas.length < n) add()
+      while (!replicas.every(replica => replica.ready || replica.leaving)) await once(changes, 'change')
+      await stopped
+    },
     pids: () => replicas.flatMap(({ child }) => child?.pid ?? []),
   }
-}
-
-/** Log lines of Weft are JSON with a level; all other lines are output of the application. */
-function parseLine(text: string): ['INFO' | 'WARNING' | 'ERROR', string] {
-  if (!text.startsWith('{"level":')) return ['INFO', text]
-  const level = Number(/^\{"level":(\d+)/.exec(text)![1])
-  return [level >= 50 ? 'ERROR' : level >= 40 ? 'WARNING' : 'INFO', text]
 }

@@ -1,0 +1,79 @@
+/** A graph worker in a container (`weft graphs` with WEFT_REVISION): beats, probes, and what its signals do. */
+import t from 'tap'
+import { openLink } from '../../bus/connect.js'
+import { openLog } from '../../bus/log.js'
+import { poolOf, type ReplicaBeat, validateReplicaBeat } from '../../schemas/deploy-calls.js'
+import { event } from '../../schemas/subjects.js'
+import { freePort } from '../../scripts/ports.js'
+import { startRoles } from '../helpers/cluster.js'
+
+t.setTimeout(60_000)
+
+const APP = '0198f2a5-0000-7000-8000-00000000000a'
+const REVISION = '0198f2a5-0000-7000-8000-00000000000b'
+
+t.test('a replica says that it is ready, answers probes, drains and stops', async t => {
+  const port = await freePort()
+  const roles = await startRoles({
+    graphs: 0,
+    app: 'test/apps/basic',
+    env: { WEFT_APP_ID: APP, WEFT_POOL: poolOf(REVISION), WEFT_REVISION: REVISION, WEFT_HEALTH_PORT: String(port) },
+  })
+  t.teardown(() => roles.stop())
+  const link = await openLink({ url: roles.nats.url('deployer'), role: 'deployer', log: openLog('test', 'silent') })
+  t.teardown(() => link.close())
+  const beats: ReplicaBeat[] = []
+  let arrived = () => {}
+  const first = new Promise<void>(done => (arrived = done))
+  link.subscribe(event('replicas', 'beat'), ({ data }) => {
+    const parsed = validateReplicaBeat(JSON.parse(Buffer.from(data).toString()))
+    if (parsed.success) beats.push(parsed.data)
+    arrived()
+  })
+  const replica = await roles.add('graphs')
+  await first
+  t.equal(beats[0]?.revision_id, REVISION)
+  t.ok(beats[0]?.graphs.some(({ graph_id }) => graph_id === 'agent'))
+  const probe = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
+  t.same([await probe('/ok'), await probe('/live'), await probe('/else')], [200, 200, 404])
+  replica.kill('SIGTERM')
+  while (!replica.output().includes('draining')) await new Promise(done => setTimeout(done, 20))
+  t.equal(await probe('/ok'), 200, 'it takes runs while it drains')
+  const ended = new Promise(done => replica.child.once('exit', done))
+  replica.kill('SIGINT')
+  t.equal(await ended, 0, 'SIGINT ends the drain')
+})
+
+t.test('a replica that is stopped hands its runs back when another one goes on', async t => {
+  const roles = await startRoles({
+    graphs: 0,
+    app: 'test/apps/basic',
+    env: { WEFT_APP_ID: APP, WEFT_POOL: poolOf(REVISION), WEFT_REVISION: REVISION, WEFT_REPLICA: 'one' },
+  })
+  t.teardown(() => roles.stop())
+  const replica = await roles.add('graphs')
+  const link = await openLink({ url: roles.nats.url('graphs'), role: 'graphs', log: openLog('test', 'silent') })
+  t.teardown(() => link.close())
+  const beats = [
+    { revision_id: REVISION, replica: 'one', graphs: [] },
+    { revision_id: '0198f2a5-0000-7000-8000-00000000000c', replica: 'two', graphs: [] },
+  ]
+  const timer = setInterval(() => {
+    for (const beat of beats) link.nc.publish(event('replicas', 'beat'), Buffer.from(JSON.stringify(beat)))
+  }, 100)
+  t.teardown(() => clearInterval(timer))
+  const ended = new Promise(done => replica.child.once('exit', done))
+  replica.kill('SIGTERM')
+  // Longer than beats count as late.
+  await new Promise(done => setTimeout(done, 3_000))
+  t.equal(replica.child.exitCode, null, 'beats of its own and of other revisions do not count')
+  beats.push({ revision_id: REVISION, replica: 'two', graphs: [] })
+  t.equal(await ended, 0)
+  t.match(replica.output(), 'another replica goes on')
+})
+
+t.test('a replica whose application cannot be loaded exits with code 2', async t => {
+  const roles = await startRoles({ graphs: 0, edges: 0, env: { WEFT_REVISION: REVISION, WEFT_APP_ID: APP } })
+  t.teardown(() => roles.stop())
+  await t.rejects(roles.add('graphs', ['--app', '/nowhere']), /ended with code 2(.|\n)*no application at \/nowhere/)
+})
