@@ -56,11 +56,11 @@ async function guard(log: Log, part: string, work: unknown): Promise<void> {
 
 const sleep = (ms: number) => new Promise<void>(done => setTimeout(done, ms).unref())
 
-/** Stops on SIGTERM, on SIGINT and when the parent disconnects, then exits with code 0. */
-export function stopOnSignals(life: Lifecycle, log: Log): void {
+/** Stops on SIGTERM, on SIGINT and when the parent disconnects, then exits with code 0. `why`: the name of the signal. */
+export function stopOnSignals(life: { stop(why: string): Promise<void> }, log: Log): void {
   const leave = (why: string) => {
     log.info({ why }, 'stopping')
-    void life.stop().then(() => process.exit(0))
+    void life.stop(why).then(() => process.exit(0))
   }
   process.once('SIGTERM', () => leave('SIGTERM'))
   process.once('SIGINT', () => leave('SIGINT'))

