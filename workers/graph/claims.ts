@@ -1,11 +1,12 @@
 /** How a supervisor takes work: a wake-up becomes a claim, a claim becomes a run. */
 import type { Log } from '../../bus/log.js'
 import type { Job } from '../../bus/queue.js'
+import type { ClaimedLease } from '../../schemas/calls.js'
 import { type RunId, token } from '../../schemas/ids.js'
 import { monotonicMs } from '../pipe.js'
 import type { LeaseClient } from './lease-client.js'
 import type { RunSignals } from './run-signals.js'
-import type { ClaimedLease, RunTable } from './run-table.js'
+import type { RunTable } from './run-table.js'
 
 /**
  * The wake-up of a held run is delivered again after this time, to any worker. The resource workers see when its holder

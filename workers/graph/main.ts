@@ -12,7 +12,7 @@ import { openMux } from '../../bus/mux.js'
 import { bytesHandler, type Handler, jsonHandler, serve } from '../../bus/serve.js'
 import { openTracer } from '../../bus/trace.js'
 import type { Registration } from '../../schemas/announcements.js'
-import { type EmbedCall, validateEmbedCall } from '../../schemas/app-host.js'
+import { type EmbedCall, type UiCall, validateEmbedCall, validateUiCall } from '../../schemas/app-host.js'
 import { type Config, SETTINGS } from '../../schemas/config.js'
 import {
   type AppSource,
@@ -26,7 +26,7 @@ import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, rpc } from '../../schemas/subjects.js'
 import { languagesOf, programOf } from '../child/languages.js'
 import { chooseHostNode } from '../child/node.js'
-import { findHostUser } from '../child/process.js'
+import { checkPython, findHostUser } from '../child/process.js'
 import { findPython } from '../child/python.js'
 import { inheritedEnv } from '../child/start.js'
 import { watchAppFiles } from './app-files.js'
@@ -38,6 +38,7 @@ import { reasonOf } from './host-end.js'
 import { hostFigures } from './host-reports.js'
 import { startPools } from './pools.js'
 import { openSupervisor } from './supervisor.js'
+import { openUserInterfaces } from './user-interfaces.js'
 
 /** A revision of a deployment: its graphs are served from its cutover on, its hosts see these variables alone. */
 export interface Deployed {
@@ -71,6 +72,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const python = await pythonOf(app, env, config, link.log)
   const { host_memory_mb: memory_mb, host_threads: threads } = config
   const user = findHostUser(config.host_user)
+  if (user !== null && python !== null) checkPython(user, python)
   const { path: node } = chooseHostNode(config, user, link.log, app)
   /** How every child with code of the application is started. */
   const child = {
@@ -129,11 +131,6 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     webhooks: hello.webhooks ?? null,
     item_index: hello.item_index ?? null,
   }
-  const register = () => announce(caller, link, registration)
-  await register()
-  const started = link.subscribe(event('resources', 'started'), () => void register())
-  life.push({ name: 'announcements to new resource workers', quiet: () => started.unsubscribe() })
-  life.push({ name: 'announcements after a reconnect', quiet: link.onReconnect(() => void register()) })
   // The files of a revision do not change.
   if (deployed === undefined) {
     const files = watchAppFiles({
@@ -151,6 +148,9 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   life.push({ name: 'embedder', stop: () => embedder.stop() })
   if (hello.item_index) embedder.start()
   const embed = jsonHandler<EmbedCall>(validateEmbedCall, async call => ({ body: await embedder.embed(call) }))
+  const interfaces = openUserInterfaces(child)
+  life.push({ name: 'user interfaces', stop: () => interfaces.stop() })
+  const ui = jsonHandler<UiCall>(validateUiCall, async call => ({ body: await interfaces.bundle(call) }))
   const call = bytesHandler(bytes => supervisor.callAny(hosts.pickForCall, bytes))
   const describe = bytesHandler(async bytes => {
     const language = hosts.languageOf(callIn(bytes).graph_id)
@@ -160,10 +160,11 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const onGraphs = { draw: describe, schemas: describe, subgraphs: describe }
   const onApp: { [verb: string]: Handler } =
     appHost === null ? {} : { check: bytesHandler(async bytes => ({ body: await appHost.check(bytes) })) }
-  // A question about a graph, and the embedder, have dedicated processes.
+  // A question about a graph, the embedder and user interfaces have dedicated processes.
   const isReady = (verb: string) =>
     verb in onThreads ? hosts.canAnswer() : !(verb in onApp) || (appHost?.isReady() ?? false)
-  const handlers = { ...onThreads, ...onGraphs, ...onApp, embed }
+  const start = bytesHandler(supervisor.take)
+  const handlers = { ...onThreads, ...onGraphs, ...onApp, embed, ui, start }
   const served = serve(link, `host.${pool}`, 'graphs', handlers, { isReady })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
   link.figures.onRead(() => {
@@ -182,20 +183,32 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const worker = `${hostname()}.${process.pid}.${pool}`
   const metrics = answerMetrics(link, { role: 'graphs', worker, hosts: supervisor.hostReports })
   life.push({ name: 'metrics', quiet: () => metrics.close() })
-  supervisor.start(
+  supervisor.offer(
     hosts,
     graphs.map(graph => graph.graph_id),
+    served.member,
   )
+  const register = () => announce(caller, link, registration)
+  await register()
+  supervisor.start()
+  const started = link.subscribe(event('resources', 'started'), () => void register())
+  life.push({ name: 'announcements to new resource workers', quiet: () => started.unsubscribe() })
+  life.push({ name: 'announcements after a reconnect', quiet: link.onReconnect(() => void register()) })
   return { graphs, reports: hello.graphs, running: supervisor.running }
 }
 
 /** The interpreter; null without code in Python. Throws one sentence when there is no Python for it. */
-async function pythonOf(app: string, env: { [name: string]: string | undefined }, { python }: Config, log: Log) {
+async function pythonOf(
+  app: string,
+  env: { [name: string]: string | undefined },
+  { python, fetch_uv }: Config,
+  log: Log,
+) {
   const read = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : null)
   const description = describeIn({ path: app, env, read })
   if (description === null || !usesPython(description)) return null
   const onLine = (line: string) => log.info({ python: line }, 'python')
-  return (await findPython({ description, given: python, env: process.env, log: onLine })).file
+  return (await findPython({ description, given: python, env: process.env, fetchesUv: fetch_uv, log: onLine })).file
 }
 
 /** Null for a file that cannot be read: hosts report the reason. */

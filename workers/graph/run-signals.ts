@@ -1,8 +1,8 @@
 /**
  * Signals for the runs of a supervisor: cancel, and replay while the ring of the run is in memory. The subscription
- * exists before the claim: a cancel is then seen either in the row or as a message.
+ * exists before the claim: a cancel is then seen either in the row or as a message. A replay that is asked for during the
+ * claim waits for its result, because until then nobody knows whether this supervisor has the events.
  */
-
 import type { Link } from '../../bus/connect.js'
 import { readSignal } from '../../bus/events.js'
 import type { Rings } from '../../bus/ring.js'
@@ -16,7 +16,10 @@ const HANDED_BACK_MS = 3_000
 const EXPIRY_MS = 1_000
 
 export interface RunSignals {
+  /** The claim of the run begins. */
   subscribe(run: RunId): void
+  /** The claim succeeded, and the ring of the run is open. */
+  begin(run: RunId): void
   /** The claim of the run failed. */
   dismiss(run: RunId): void
   /** The run has ended: its ring stays in memory for readers that reconnect. */
@@ -26,8 +29,12 @@ export interface RunSignals {
   close(): void
 }
 
+type Request = Parameters<Rings['answer']>[2]
+
 interface Subscribed {
   subscription: { unsubscribe(): void }
+  /** Requests for a replay during the first claim; null: they are answered from the ring. */
+  held: Request[] | null
   /** Raised by each change of the run: an expiry applies only if it was scheduled under the same number. */
   version: number
 }
@@ -38,7 +45,12 @@ interface Expiry {
   at: number
 }
 
-export function openRunSignals(link: Link, rings: Rings, keep_ms: number, onCancel: (run: RunId) => void): RunSignals {
+export function openRunSignals(
+  link: Pick<Link, 'nc' | 'subscribe'>,
+  rings: Pick<Rings, 'answer' | 'ended' | 'drop'>,
+  keep_ms: number,
+  onCancel: (run: RunId) => void,
+): RunSignals {
   const runs = new Map<RunId, Subscribed>()
   const endedRuns: Expiry[] = []
   const handedBack: Expiry[] = []
@@ -58,10 +70,16 @@ export function openRunSignals(link: Link, rings: Rings, keep_ms: number, onCanc
     }
   }
 
+  /** Requests that were held are sent again: to the supervisor that has the run, else to nobody, which answers at once. */
+  function release(run: RunId, { subscription, held }: Subscribed): void {
+    subscription.unsubscribe()
+    for (const { data, reply } of held ?? []) if (reply !== undefined) link.nc.publish(control(run), data, { reply })
+  }
+
   function unsubscribe({ run, version }: Expiry): boolean {
     const known = runs.get(run)
     if (known?.version !== version) return known === undefined
-    known.subscription.unsubscribe()
+    release(run, known)
     runs.delete(run)
     return true
   }
@@ -85,18 +103,34 @@ export function openRunSignals(link: Link, rings: Rings, keep_ms: number, onCanc
         known.version++
         return
       }
-      const subscription = link.subscribe(control(run), message => {
+      const entry: Subscribed = {
+        subscription: link.subscribe(control(run), message => {
+          const signal = readSignal(message.data)
+          if (signal?.do === 'cancel') onCancel(run)
+          else if (signal?.do !== 'replay') return
+          else if (entry.held !== null) entry.held.push(message)
+          else rings.answer(run, signal.after, message)
+        }),
+        held: [],
+        version: 0,
+      }
+      runs.set(run, entry)
+    },
+    begin(run) {
+      const known = runs.get(run)
+      if (known?.held == null) return
+      const { held } = known
+      known.held = null
+      for (const message of held) {
         const signal = readSignal(message.data)
         if (signal?.do === 'replay') rings.answer(run, signal.after, message)
-        else if (signal?.do === 'cancel') onCancel(run)
-      })
-      runs.set(run, { subscription, version: 0 })
+      }
     },
     dismiss(run) {
       const known = runs.get(run)
       // An earlier attempt ran here: its ring stays in memory.
       if (known === undefined || known.version > 0) return expireLater(endedRuns, run)
-      known.subscription.unsubscribe()
+      release(run, known)
       runs.delete(run)
     },
     ended(run) {
@@ -106,7 +140,7 @@ export function openRunSignals(link: Link, rings: Rings, keep_ms: number, onCanc
     handedBack: run => expireLater(handedBack, run),
     close() {
       clearInterval(expiryTimer)
-      for (const { subscription } of runs.values()) subscription.unsubscribe()
+      for (const [run, known] of runs) release(run, known)
       runs.clear()
     },
   }

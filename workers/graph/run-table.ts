@@ -2,12 +2,10 @@
 import type { Publisher } from '../../bus/publish.js'
 import type { Job } from '../../bus/queue.js'
 import type { Span } from '../../bus/trace.js'
-import type { AnswerHead } from '../../schemas/calls.js'
+import type { ClaimedLease } from '../../schemas/calls.js'
 import type { RunId } from '../../schemas/ids.js'
 import { firstIdOf } from '../../schemas/subjects.js'
 import type { GraphHost } from './host-process.js'
-
-export type ClaimedLease = NonNullable<AnswerHead['lease']>
 
 /**
  * Why a run is stopped: a cancel was requested; it exceeded its time limit; the store was unreachable for too long; a

@@ -10,9 +10,11 @@ import type { Mux } from '../../bus/mux.js'
 import { openPublisher } from '../../bus/publish.js'
 import { type Puller, pull } from '../../bus/queue.js'
 import { openRings } from '../../bus/ring.js'
+import type { Context, Reply } from '../../bus/serve.js'
 import type { Tracer } from '../../bus/trace.js'
+import type { ClaimedLease } from '../../schemas/calls.js'
 import type { Config } from '../../schemas/config.js'
-import { type Pool, type RunId, token } from '../../schemas/ids.js'
+import { type Member, type Pool, type RunId, token } from '../../schemas/ids.js'
 import type { HostReport } from '../../schemas/metrics.js'
 import { validateHostSpans } from '../../schemas/trace.js'
 import { FROM_HOST, type Frame, monotonicMs, readJson, START, TO_HOST } from '../pipe.js'
@@ -26,6 +28,7 @@ import type { GraphHost } from './host-process.js'
 import { reportHosts } from './host-reports.js'
 import { HEARTBEAT_MS, openLeaseClient, STORE_MS } from './lease-client.js'
 import { openMisplaced } from './misplaced.js'
+import { openOffers } from './offers.js'
 import type { HostPool } from './pool.js'
 import { openRunSignals } from './run-signals.js'
 import { type ActiveRun, isMuted, newActiveRun, openRunTable } from './run-table.js'
@@ -54,8 +57,12 @@ export interface SupervisorOptions {
 }
 
 export interface Supervisor {
-  /** `graph_ids`: the graphs that are loaded. */
-  start(hosts: HostPool, graph_ids: readonly string[]): void
+  /** Takes runs that are handed over, as `member`. `graph_ids`: the graphs that are loaded. */
+  offer(hosts: HostPool, graph_ids: readonly string[], member: Member): void
+  /** Takes runs from the work queue, too. */
+  start(): void
+  /** A run that was claimed for this worker; the answer is the next offer of slots. */
+  take(start: Uint8Array, context: Context): Reply
   onFrame(host: GraphHost, frame: Frame): void
   /** The code of a slot holds the event loop of its host. */
   onBlocked(host: GraphHost, slot: number, ms: number): void
@@ -103,6 +110,9 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
   let open = true
 
   const freeSlots = () => (open && hosts?.hasReadyHost() ? Math.max(0, config.slots - table.size() - claims.size()) : 0)
+  const canStart = ({ run_id, graph_id }: ClaimedLease) =>
+    freeSlots() > 0 && graphs.has(graph_id) && !table.runs.has(token('run', run_id))
+  const offers = openOffers({ link, pool, worker, freeSlots, canStart, signals, onClaimed: execute })
 
   // Executing runs.
 
@@ -119,6 +129,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
         .catch(error => log.warn({ err: error, run_id }, 'the end of a stored stream could not be saved'))
     }
     const publisher = openPublisher(link, mux, rings, { run: run_id, attempt, resumable, budget, onSpent })
+    signals.begin(run_id)
     const run = newActiveRun(run_id, lease, claimed, publisher)
     traceRun(run)
     table.runs.set(run_id, run)
@@ -249,12 +260,16 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
   }, HEARTBEAT_MS)
 
   return {
-    start(hostPool, graph_ids) {
+    offer(hostPool, graph_ids, member) {
       hosts = hostPool
       graphs = new Set(graph_ids)
-      puller = pull(link, mux, pool, freeSlots, claims.onJob)
+      if (config.hand_over) offers.open(member)
+    },
+    start() {
+      puller = pull(link, mux, pool, () => Math.max(0, freeSlots() - offers.reserved()), claims.onJob)
       puller.fill()
     },
+    take: (start, context) => ({ body: JSON.stringify(offers.start(context, start)) }),
     onFrame,
     onBlocked: stopping.onBlocked,
     onHostEnd,
@@ -271,6 +286,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
     jobs: () => puller?.counts() ?? { jobs: 0, redelivered: 0 },
     quiet() {
       open = false
+      offers.quiet()
       claims.quiet()
       puller?.quiet()
     },

@@ -8,18 +8,22 @@ import { fail } from '../../../schemas/errors.js'
 import { isObject, type JsonObject, merge } from '../../../schemas/json.js'
 import type { RecordRow, RunRow, Step, Store, ThreadRow } from '../../../store/port.js'
 import { type Access, sees } from '../access.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { newThread } from '../rows/thread.js'
 import { firstEligible } from '../rows/thread-status.js'
+import { checkpointFor } from './claimed.js'
+import { claimEarly, claimStep, type EarlyClaim, handOver } from './hand-over.js'
 import { ownsKey, removeKey } from './idempotency.js'
 import { type Decision, decide, dropSteps, followUp } from './multitask.js'
+import { repair } from './repair.js'
 import { wakeRun } from './wake.js'
 
 /**
- * first: it may start now. waits: it is queued behind other runs, or delayed. known: a repeat of an accepted create.
+ * first: it may start now. started: a graph worker has it already. waits: it is queued behind other runs, or delayed. known: a repeat of an accepted create.
  * taken: another create has its Idempotency-Key.
  */
-export type Outcome = 'first' | 'waits' | 'known' | 'taken'
+export type Outcome = 'first' | 'started' | 'waits' | 'known' | 'taken'
 
 /** A stateless run brings its own thread row, so there is nothing to compare. */
 export async function acceptNew(
@@ -31,7 +35,7 @@ export async function acceptNew(
   const { store } = deps
   const metadata = { ...more, graph_id: run.graph_id, assistant_id: run.assistant_id }
   const ttl = run.temporary ? null : await deps.ttls.of(run.app)
-  const row: ThreadRow = {
+  const waiting: ThreadRow = {
     ...newThread({
       app: run.app,
       thread_id: run.thread_id,
@@ -43,20 +47,44 @@ export async function acceptNew(
     queue: [{ run_id: run.run_id, position: 0, due_at: run.due_at }],
     next_position: 1,
   }
+  const claim = await claimEarly(deps, run, waiting)
+  const row = { ...waiting, ...claim?.rows.thread }
   // A hidden thread is never searched for.
   const keys = run.temporary ? [] : keysOf(metadata)
   const steps: Step[] = [
     { step: 'runs.insert', row: run },
     ...keySteps(record),
     { step: 'threads.insert', row, keys },
-    showStep(run),
+    claim === null ? showStep(run) : claimStep(run, claim),
   ]
-  const failed = await store.apply(steps)
+  const failed = await applyClaim(deps, steps, claim)
+  if (failed === -1 && claim !== null) {
+    handOver(deps, run, claim, null)
+    return 'started'
+  }
   const at = steps[failed]?.step
   if (at === 'records.insert') return dropLoser(store, run)
   // The thread exists: a create of the same run crashed after this step.
   if (at === 'threads.insert') return (await store.apply([showStep(run)])) === -1 ? 'first' : 'known'
   return failed === -1 ? 'first' : 'known'
+}
+
+/**
+ * Applies the steps of a create. When they fail, the slot of its claim is free again, and what a store without
+ * transactions has kept of the claim is undone.
+ */
+async function applyClaim(deps: Deps, steps: Step[], claim: EarlyClaim | null): Promise<number> {
+  const { store } = deps
+  const failed = await store.apply(steps).catch(error => {
+    claim?.slot.settle(null)
+    throw error
+  })
+  if (failed === -1 || claim === null) return failed
+  claim.slot.settle(null)
+  const { thread_id, run_id, token } = claim.rows.lease
+  const held = await store.threads.get(null, thread_id)
+  if (held?.active?.token === token) await repair(deps, held, run_id)
+  return failed
 }
 
 /** After the run row: dropOrphan removes both when the create is never accepted. */
@@ -121,18 +149,25 @@ export async function accept(
       ...(isNew ? { metadata } : {}),
     }
     const keys = isNew ? { keys: keysOf(merged) } : {}
+    const first = base.active === null ? firstEligible(decision.queue, run.created_at) : null
+    const isFirst = first?.run_id === run.run_id
+    const claim = isFirst ? await claimEarly(deps, run, { ...base, ...set }) : null
+    const columns = { ...set, ...claim?.rows.thread }
     const take: Step =
       thread === null
-        ? { step: 'threads.insert', row: { ...base, ...set }, ...keys }
-        : { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set, ...keys }
+        ? { step: 'threads.insert', row: { ...base, ...columns }, ...keys }
+        : { step: 'threads.patch', thread_id: run.thread_id, where: { rev: thread.rev }, set: columns, ...keys }
     const steps = [
       { step: 'runs.insert', row: run } as const,
       ...keySteps(key),
       take,
       ...dropSteps(decision, run),
-      showStep(run),
+      claim === null ? showStep(run) : claimStep(run, claim),
     ]
-    const failed = await store.apply(steps)
+    const [failed, tuple] = await Promise.all([
+      applyClaim(deps, steps, claim),
+      claim === null ? null : checkpointFor(deps, run, base),
+    ])
     if (failed === 0) return 'known'
     if (steps[failed]?.step === 'records.insert') {
       // The key is ours already: a store without transactions does not undo the steps of a failed try.
@@ -151,8 +186,9 @@ export async function accept(
     followUp(deps, decision, run)
     // Queued, but a repair of the thread ran meanwhile and showed the run, or did not find its row.
     if (failed !== -1) continue
-    const first = base.active === null ? firstEligible(decision.queue, run.created_at) : null
-    return first?.run_id === run.run_id ? 'first' : 'waits'
+    if (claim === null) return isFirst ? 'first' : 'waits'
+    handOver(deps, run, claim, tuple)
+    return 'started'
   }
 }
 
@@ -173,7 +209,7 @@ async function acceptAgain(deps: Deps, decision: Decision, run: RunRow, thread: 
     await deps.store.apply(dropSteps(decision, run))
     followUp(deps, decision, run)
   }
-  if (thread.active === null && firstEligible(thread.queue, Date.now())?.run_id === run.run_id) wakeWhenDue(deps, run)
+  if (thread.active === null && firstEligible(thread.queue, clock.now())?.run_id === run.run_id) wakeWhenDue(deps, run)
   return 'known'
 }
 

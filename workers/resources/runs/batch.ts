@@ -8,6 +8,7 @@ import { fail } from '../../../schemas/errors.js'
 import { merge } from '../../../schemas/json.js'
 import type { RunCreate } from '../../../schemas/runs.js'
 import type { RunRow } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { runText } from '../rows/text.js'
 import { acceptNew, wakeWhenDue } from './accept.js'
@@ -38,7 +39,7 @@ export async function createBatch(
   const found = key === undefined ? null : await readKey<Made>(deps.store, key)
   if (found?.done) return { body: found.text }
   if (found !== null && found.run_id !== first) {
-    if ((found.begun_at ?? 0) > Date.now() - UNDER_WAY_MS) throw fail('conflict', UNDER_WAY)
+    if ((found.begun_at ?? 0) > clock.now() - UNDER_WAY_MS) throw fail('conflict', UNDER_WAY)
     first = found.run_id
   }
   const runs: RunRow[] = []
@@ -58,7 +59,7 @@ export async function createBatch(
   if (key !== undefined && found === null) {
     const short =
       text.length <= MAX_TEXT ? text : `[${runs.map(run => runText({ ...run, status: 'pending', kwargs: '{}' }))}]`
-    const made = { run_id: first, stateless: true, text: short, done: false, begun_at: Date.now() }
+    const made = { run_id: first, stateless: true, text: short, done: false, begun_at: clock.now() }
     const failed = await deps.store.apply([{ step: 'records.insert', row: keyRecord(key, runs[0]!, made) }])
     if (failed !== -1) throw fail('conflict', UNDER_WAY)
   }

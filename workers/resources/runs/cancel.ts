@@ -1,11 +1,12 @@
 /** Cancelling runs (API: threads-and-runs 11): a field of the row makes it durable, a message makes it fast. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cancelReaches } from '../../../bus/events.js'
-import type { CallHead } from '../../../schemas/calls.js'
+import { type CallHead, HAND_OVER_MS } from '../../../schemas/calls.js'
 import { fail, WeftError } from '../../../schemas/errors.js'
 import { token } from '../../../schemas/ids.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { RunSummary, Step } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { statusOf } from '../rows/thread-status.js'
 import { announceDropped, dropStep } from './drop.js'
@@ -71,7 +72,7 @@ async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: 
     }
     const thread = await store.threads.get(app, thread_id)
     if (thread === null) return
-    const now = Date.now()
+    const now = clock.now()
     const queue = thread.queue.filter(one => one.run_id !== run_id)
     // The run row first: an ended run in the queue is skipped, while a pending run outside the queue would be lost.
     const place: Step = {
@@ -90,8 +91,10 @@ async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: 
 }
 
 /** Looks at the holder of a cancelled run: as long as it may take to stop. */
-const LOOKS = 30
+const LOOKS_MS = 30_000
 const LOOK_MS = 1_000
+/** Time until a run that is being handed over is signalled again. */
+const AGAIN_MS = 100
 
 /**
  * Signals the holder of a run to stop. When no worker receives the signal, or the holder turns out to be dead, the run is
@@ -100,10 +103,15 @@ const LOOK_MS = 1_000
 async function endAbandoned(deps: Deps, { run_id, thread_id, attempt, token: lease }: RunSummary): Promise<void> {
   const { store, holders, link } = deps
   try {
-    let isReached = await cancelReaches(deps.mux, token('run', run_id))
-    for (let i = 0; i < LOOKS; i++) {
+    let isReached = false
+    for (const until = clock.now() + LOOKS_MS; clock.now() < until; ) {
+      isReached ||= await cancelReaches(deps.mux, token('run', run_id))
       const [run] = await store.runs.summary([run_id])
       if (run === undefined || run.status !== 'running' || run.attempt !== attempt) return
+      if (!isReached && mayBeUnderWay(run)) {
+        await sleep(AGAIN_MS, undefined, { ref: false })
+        continue
+      }
       if (!isReached || holders.isDead(run)) {
         const error = { error: 'Cancelled', message: 'the run was cancelled' }
         const body = { charge: false, end: null, error, last_event_id: null }
@@ -123,6 +131,10 @@ async function endAbandoned(deps: Deps, { run_id, thread_id, attempt, token: lea
     link.log.warn({ err: error, run_id }, 'a cancelled run could not be ended; its next claim ends it')
   }
 }
+
+/** Claimed just now, by the commit that accepted it: its holder may receive it after the signal. */
+const mayBeUnderWay = ({ started_at, heartbeats }: RunSummary): boolean =>
+  heartbeats === 0 && Math.abs(clock.now() - (started_at ?? 0)) < HAND_OVER_MS
 
 /** False for `fenced`; throws other errors. */
 function isFenced(error: unknown): false {

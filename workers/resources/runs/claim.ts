@@ -2,19 +2,15 @@
  * Claiming a run: one compare-and-set on the thread row, then the run row. A run with a dead holder is released first,
  * which charges its attempt; a living holder is never replaced.
  */
-import { v4 } from 'uuid'
 import type { Reply } from '../../../bus/serve.js'
 import type { Claim } from '../../../schemas/calls.js'
-import { PER_CLAIM } from '../../../schemas/checkpoints.js'
 import { WeftError } from '../../../schemas/errors.js'
-import { packText } from '../../../schemas/packed.js'
 import { isTerminal } from '../../../schemas/runs.js'
-import { firstIdOf } from '../../../schemas/subjects.js'
 import type { RunRow, ThreadRow } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
-import { packTuples } from '../rows/checkpoint.js'
-import { baseText, firstEligible } from '../rows/thread-status.js'
-import { readReference } from './payload.js'
+import { firstEligible } from '../rows/thread-status.js'
+import { checkpointFor, claimRows, findKwargs, startBody } from './claimed.js'
 import { release } from './release.js'
 import { isHalfClaimed, repair } from './repair.js'
 import { announceClaim } from './view.js'
@@ -108,58 +104,34 @@ async function answerWaiting({ deps, thread, run }: Claiming): Promise<Outcome> 
 /** A run whose alarm fired may start, even if the clock of this worker is a little behind. */
 function nowFor({ run_id, due_at }: RunRow, { queue }: ThreadRow): number {
   const own = due_at === 0 ? queue.find(one => one.run_id === run_id)?.due_at : 0
-  return Math.max(Date.now(), own ?? 0)
+  return Math.max(clock.now(), own ?? 0)
 }
 
 async function take({ deps, request, thread, run }: Claiming): Promise<Outcome> {
   const { store } = deps
-  const now = Date.now()
-  const attempt = run.attempt + 1
-  const token = v4()
-  const claim_no = thread.claim_no + 1
-  const { charges = 0 } = thread.queue.find(one => one.run_id === run.run_id) ?? {}
-  const { latest_checkpoint_id: checkpoint_id } = thread
   const kwargs = await findKwargs(deps, run)
+  const rows = claimRows(run, thread, request.worker)
+  const { lease } = rows
   const [failed, tuple] = await Promise.all([
     store.apply([
-      {
-        step: 'threads.patch',
-        thread_id: thread.thread_id,
-        where: { rev: thread.rev },
-        set: {
-          active: { run_id: run.run_id, attempt, token, charges, checkpoint_id },
-          queue: thread.queue.filter(one => one.run_id !== run.run_id),
-          claim_no,
-          status: 'busy',
-        },
-      },
+      { step: 'threads.patch', thread_id: thread.thread_id, where: { rev: thread.rev }, set: rows.thread },
       {
         step: 'runs.patch',
         run_id: run.run_id,
         // With the attempt that was read: a repair of this claim raises it, and the claim must fail then.
         where: { status: ['pending', 'running', 'accepting'], attempt: run.attempt },
-        set: {
-          status: 'running',
-          attempt,
-          token,
-          worker: request.worker,
-          started_at: run.started_at ?? now,
-          updated_at: now,
-          claim_no,
-          base: run.base ?? baseText(thread),
-        },
+        set: rows.run,
       },
     ]),
-    run.temporary || checkpoint_id === null ? null : store.checkpoints.get({ thread_id: thread.thread_id }),
+    checkpointFor(deps, run, thread),
   ])
   if (failed === 1) {
     // Held on the thread row, while another claim has the run or it has ended: no other call would release it soon.
     const held = await store.threads.get(null, thread.thread_id)
-    if (held?.active?.token === token) await repair(deps, held, run.run_id)
+    if (held?.active?.token === lease.token) await repair(deps, held, run.run_id)
   }
   if (failed !== -1) return READ_AGAIN
-  announceClaim(deps, { ...run, status: 'running', attempt, claim_no })
-  const lease = { ...leaseFields(run), attempt, token }
+  announceClaim(deps, { ...run, ...rows.run })
   if (run.cancel !== null) {
     // Cancelled while it waited for its next attempt: it ends without another step.
     const cancelled = { error: 'Cancelled', message: 'the run was cancelled' }
@@ -171,37 +143,5 @@ async function take({ deps, request, thread, run }: Claiming): Promise<Outcome> 
     await release(deps, lease, { charge: false, end: 'error', error, last_event_id: null })
     return ENDED
   }
-  return {
-    head: { claim: 'taken', lease },
-    body: packText(startText({ ...run, kwargs }, attempt, claim_no), tuple === null ? [] : [packTuples([tuple])]),
-  }
+  return { head: { claim: 'taken', lease }, body: startBody({ ...run, kwargs }, rows, tuple) }
 }
-
-/** The whole kwargs; null when the assistant that they refer to was deleted. */
-async function findKwargs({ store }: Deps, run: RunRow): Promise<string | null> {
-  const reference = readReference(run)
-  if (reference === null) return run.kwargs
-  const { app, assistant_id } = run
-  const { version, created_at } = reference
-  const current = await store.assistants.get(app, assistant_id)
-  // Another one may have been made with the same id.
-  if (current === null || current.created_at !== created_at) return null
-  const found = current.version === version ? current : await store.assistants.version(app, assistant_id, version)
-  return found && reference.whole(found)
-}
-
-/** Fields of a lease that stay the same over the attempts. */
-const leaseFields = (run: RunRow) => ({
-  run_id: run.run_id,
-  thread_id: run.thread_id,
-  graph_id: run.graph_id,
-  resumable: run.resumable,
-  temporary: run.temporary,
-  resumable_until_id: run.resumable_until_id,
-  ...(run.traceparent === null ? {} : { traceparent: run.traceparent }),
-})
-
-/** StartHead (schemas/host.ts) as JSON text; stored JSON is inserted as it is. */
-const startText = (run: RunRow, attempt: number, claim_no: number): string =>
-  `{"run_id":"${run.run_id}","thread_id":"${run.thread_id}","graph_id":${JSON.stringify(run.graph_id)},"attempt":${attempt},"first_id":${firstIdOf(attempt)},` +
-  `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary},"events":${run.mode === 'events'}${run.auth_user ? `,"user":${run.auth_user}` : ''}}`

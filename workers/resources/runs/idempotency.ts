@@ -10,6 +10,7 @@ import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import type { RecordRow, RunRow, RunSummary, Step, Store } from '../../../store/port.js'
 import { appOf } from '../apps.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
 import { runText } from '../rows/text.js'
@@ -82,7 +83,7 @@ export const UNDER_WAY = 'A request with this Idempotency-Key is under way; wait
 export async function readKey<Body = Made>(store: Store, { id, fingerprint }: IdempotencyKey): Promise<Body | null> {
   const record = await store.records.get(KIND, id)
   if (record === null) return null
-  if (record.due_at !== null && record.due_at <= Date.now()) {
+  if (record.due_at !== null && record.due_at <= clock.now()) {
     await store.apply([{ step: 'records.remove', kind: KIND, id, where: { rev: record.rev } }])
     return null
   }
@@ -130,7 +131,7 @@ export const clearKeys = (thread_id: string): Step => ({ step: 'records.clear', 
 /** Removes expired keys until none is left: they come as fast as runs do. */
 export async function removeExpiredKeys({ store }: Deps): Promise<void> {
   for (let more = true; more; ) {
-    const expired = await store.records.due(KIND, Date.now(), PAGE)
+    const expired = await store.records.due(KIND, clock.now(), PAGE)
     const steps = expired.map(({ id, rev }): Step => ({ step: 'records.remove', kind: KIND, id, where: { rev } }))
     // One commit; one by one when another worker has removed some of them.
     if (steps.length > 0 && (await store.apply(steps)) !== -1) for (const step of steps) await store.apply([step])

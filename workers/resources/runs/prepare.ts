@@ -8,6 +8,7 @@ import type { RunCreate, RunMode } from '../../../schemas/runs.js'
 import type { AssistantRow, RunRow } from '../../../store/port.js'
 import { type Access, accessOf, wholeApp } from '../access.js'
 import { appOf } from '../apps.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { findRunnable, noAssistant } from '../rows/assistant.js'
 import { requireCheckpoint } from '../rows/checkpoint.js'
@@ -89,7 +90,7 @@ export function newRun(
   assistant: AssistantRow,
   { pool, run_id, thread_id, mode, brings, temporary, user, key, headers, traceparent }: Given,
 ): RunRow {
-  const now = Date.now()
+  const now = clock.now()
   const { graph_id, assistant_id } = assistant
   const user_id = userOf(body, JSON.parse(assistant.config)) ?? user?.identity
   const ids = { graph_id, assistant_id, thread_id, run_id, ...(user_id === undefined ? {} : { user_id }) }

@@ -10,6 +10,8 @@ import { wakeRun } from './wake.js'
 
 const MAX_ATTEMPTS = 3
 
+type Held = Pick<Lease, 'run_id' | 'thread_id' | 'attempt' | 'token'>
+
 interface TakeOver {
   /** The heartbeats of the dead holder: one more that arrives meanwhile makes the release fail with `fenced`. */
   heartbeats: number
@@ -20,11 +22,19 @@ interface TakeOver {
  * `error` instead; the thread is released either way. The answer says whether the run ended. With `takeOver` a claim
  * releases the run of a dead holder, and continues with it: nothing is woken.
  */
-export async function release(
+export async function release(deps: Deps, lease: Held, body: Release, takeOver?: TakeOver): Promise<Reply> {
+  const reply = await giveBack(deps, lease, body, takeOver)
+  // The dead worker may have stored a checkpoint that the thread does not name: the next attempt makes it again.
+  const { thread_id, run_id, attempt } = lease
+  if (takeOver !== undefined) await deps.store.apply([{ step: 'checkpoints.trim', thread_id, run_id, attempt }])
+  return reply
+}
+
+async function giveBack(
   deps: Deps,
-  lease: Pick<Lease, 'run_id' | 'thread_id' | 'attempt' | 'token'>,
+  lease: Held,
   { charge, end, error, last_event_id }: Release,
-  takeOver?: TakeOver,
+  takeOver: TakeOver | undefined,
 ): Promise<Reply> {
   const { store } = deps
   const { run_id, thread_id, token } = lease

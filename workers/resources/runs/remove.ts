@@ -9,6 +9,7 @@ import { token } from '../../../schemas/ids.js'
 import { isTrue } from '../../../schemas/query.js'
 import { isTerminal, TERMINAL } from '../../../schemas/runs.js'
 import type { RunSummary, Step } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { statusOf } from '../rows/thread-status.js'
 import { refreshLater } from '../state/final-state.js'
@@ -52,7 +53,7 @@ async function removeEnded(deps: Deps, { app, run_id, thread_id }: RunSummary): 
       await store.apply(removal)
       return
     }
-    const now = Date.now()
+    const now = clock.now()
     const set = {
       latest_checkpoint_id: head,
       settled: 'idle' as const,

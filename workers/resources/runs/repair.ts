@@ -4,6 +4,7 @@
  */
 import { isTerminal } from '../../../schemas/runs.js'
 import type { Active, RunSummary, Step, ThreadRow } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { firstEligible, statusOf } from '../rows/thread-status.js'
 import { computeFinalState, refreshLater } from '../state/final-state.js'
@@ -72,7 +73,7 @@ export async function repair(deps: Deps, thread: ThreadRow, only?: string): Prom
       step: 'threads.patch',
       thread_id: thread.thread_id,
       where: { rev: thread.rev },
-      set: { active, queue, status, settled, interrupts, error, updated_at: Date.now() },
+      set: { active, queue, status, settled, interrupts, error, updated_at: clock.now() },
     })
   if (steps.length === 0) return false
   if ((await store.apply(steps)) !== -1) return true
@@ -90,7 +91,7 @@ async function settledBy(deps: Deps, thread: ThreadRow, run: RunSummary) {
 }
 
 async function wakeFirst(deps: Deps, thread: ThreadRow, runs: Map<string, RunSummary>): Promise<void> {
-  const first = thread.active === null ? firstEligible(thread.queue, Date.now()) : null
+  const first = thread.active === null ? firstEligible(thread.queue, clock.now()) : null
   const run = first === null ? undefined : runs.get(first.run_id)
   if (run !== undefined) await wakeRun(deps, run, `${run.run_id}:${run.attempt}:repair${thread.rev}`)
 }
@@ -112,7 +113,7 @@ export async function dropOrphan(deps: Deps, run: RunSummary): Promise<void> {
     await store.apply([{ step: 'runs.remove', run_id, where, optional: true }])
     return
   }
-  const drop = dropStep(run, 'interrupt', run.cancel_reason ?? 'superseded: a newer run took its place', Date.now())
+  const drop = dropStep(run, 'interrupt', run.cancel_reason ?? 'superseded: a newer run took its place', clock.now())
   if ((await store.apply([{ ...drop, where }])) !== -1) return
   link.log.warn({ run_id, thread_id: run.thread_id }, 'orphaned run ended')
   announceDropped(deps, run)

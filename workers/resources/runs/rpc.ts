@@ -25,6 +25,7 @@ import {
 import type { RunRow, RunSummary } from '../../../store/port.js'
 import { accessOf, seesThread } from '../access.js'
 import { appOf } from '../apps.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { resultText, runText } from '../rows/text.js'
 import { createBatch } from './batch.js'
@@ -66,7 +67,7 @@ export const runs = (deps: Deps) => ({
   join: bytesHandler(async (_, { head }) => {
     const found = await summary(deps, head, 'threads:read')
     const { temporary, resumable, ended_at } = found
-    const over = (ended_at ?? 0) < Date.now() - deps.config.keep_ended_ms
+    const over = (ended_at ?? 0) < clock.now() - deps.config.keep_ended_ms
     if (isTerminal(found.status) && temporary && !resumable && over) throw fail('not_found', 'Run not found')
     const row = await rejoin(deps, found, head)
     // Without a body the edge requests the result separately.
@@ -125,7 +126,7 @@ export const runs = (deps: Deps) => ({
       await cancel(deps, run_id, 'interrupt', REASONS.disconnect).catch(ignoreEnded)
       return {}
     }
-    const now = Date.now()
+    const now = clock.now()
     const grace = deps.config.disconnect_grace_ms
     // A client that reconnects at once often arrives before the end of its old connection is reported.
     if (row.joined_at !== null && row.joined_at !== joined_at && row.joined_at > now - grace) return {}
@@ -144,7 +145,7 @@ async function rejoin({ store }: Deps, row: RunSummary, { query, run }: CallHead
   const cancels = row.on_disconnect === 'cancel' || isTrue(new URLSearchParams(query).get('cancel_on_disconnect'))
   if (isTerminal(row.status) || !row.resumable || (!cancels && row.cancel_due_at === null)) return row
   const set = {
-    joined_at: Date.now(),
+    joined_at: clock.now(),
     cancel_due_at: null,
     // It resumes its old connection: from now on this one decides, by its cancel_on_disconnect.
     ...(run?.resumes ? { on_disconnect: 'continue' as const } : {}),

@@ -14,6 +14,7 @@ import { cutter, unpack } from '../../../schemas/packed.js'
 import type { RunStatus } from '../../../schemas/runs.js'
 import type { Interrupt } from '../../../schemas/threads.js'
 import type { RunSummary, Step, ThreadRow } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { rowsOf } from '../rows/checkpoint.js'
 import { resultText } from '../rows/text.js'
@@ -120,7 +121,7 @@ async function readFinalState(settling: Settling): Promise<Progress> {
   const values = outcome.state?.interrupts_only ? null : (left?.values ?? null)
   const isRead = keepsResult(settling) || run.mode === 'wait'
   const result = isRead ? Buffer.from(resultText(values, raised, errorText(outcome))) : null
-  settling.final = { left, result, now: Date.now() }
+  settling.final = { left, result, now: clock.now() }
   return undefined
 }
 
@@ -243,7 +244,7 @@ async function rollback(deps: Deps, run: RunSummary, thread: ThreadRow): Promise
   const { run_id, thread_id } = run
   const base = readBase(run.base)
   const kept = await store.threads.state(thread_id)
-  const now = Date.now()
+  const now = clock.now()
   const after = { active: null, queue: thread.queue, settled: base.settled }
   const failed = await store.apply([
     { step: 'checkpoints.rollback', thread_id, run_id },

@@ -28,6 +28,8 @@ export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] 
   joined_at: run.joined_at,
   from: run.mode === 'background' || run.mode === 'events' || run.status === 'pending' ? 'start' : 'live',
   stream_mode: modes,
+  created_at: run.created_at,
+  updated_at: run.updated_at,
 })
 
 /** Notifies the followers of the thread of the claim. Temporary threads have none. */

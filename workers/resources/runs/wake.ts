@@ -3,6 +3,7 @@ import { wake } from '../../../bus/queue.js'
 import { token } from '../../../schemas/ids.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { Queued, RunSummary } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { firstEligible } from '../rows/thread-status.js'
 
@@ -23,7 +24,7 @@ export async function wakeRun(
 
 /** Publishes the wake-up of the first run in line, beside what waits for the caller: the sweeper repeats a lost one. */
 export function wakeNext(deps: Deps, queue: readonly Queued[]): void {
-  const next = firstEligible(queue, Date.now())
+  const next = firstEligible(queue, clock.now())
   if (next === null) return
   const publish = async () => {
     const [run] = await deps.store.runs.summary([next.run_id])

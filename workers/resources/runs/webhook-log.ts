@@ -8,6 +8,7 @@ import { isTerminal } from '../../../schemas/runs.js'
 import type { WebhookAttempt, WebhookDeliveries } from '../../../schemas/webhooks.js'
 import type { RunSummary, WebhookLog } from '../../../store/port.js'
 import { originOf } from '../../outbound.js'
+import { clock } from '../clock.js'
 import { isRoute } from './webhook-check.js'
 
 /** An attempt as it is stored. */
@@ -52,7 +53,7 @@ export function beginAttempt(attempts: readonly Attempt[], now: number): Attempt
 /** The attempts with the end of the last one: the status of the answer, or why there is none. */
 export function endAttempt(attempts: readonly Attempt[], outcome: number | Error, host: string): Attempt[] {
   const end = typeof outcome === 'number' ? { status: outcome } : { error: reasonOf(outcome, host).slice(0, MAX_ERROR) }
-  return [...attempts.slice(0, -1), { ...attempts.at(-1)!, ended_at: Date.now(), ...end }]
+  return [...attempts.slice(0, -1), { ...attempts.at(-1)!, ended_at: clock.now(), ...end }]
 }
 
 /** An error of the system names the address of the host, which only the operator may know. */
@@ -97,4 +98,4 @@ function stateOf(status: string, kept: Kept): WebhookDeliveries['state'] {
 
 /** A worker makes an attempt. Once the delivery is due again, that worker has ended. */
 export const isSending = ({ due_at, attempts }: Kept): boolean =>
-  due_at !== null && due_at > Date.now() && attempts.at(-1)?.ended_at === null
+  due_at !== null && due_at > clock.now() && attempts.at(-1)?.ended_at === null

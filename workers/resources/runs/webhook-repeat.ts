@@ -3,6 +3,7 @@ import { fail } from '../../../schemas/errors.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { WebhookDeliveries } from '../../../schemas/webhooks.js'
 import type { RunSummary } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { deliveriesOf, isSending, type Kept, readKept } from './webhook-log.js'
 import { deliver } from './webhooks.js'
@@ -24,7 +25,7 @@ export async function repeat(deps: Deps, run: RunSummary): Promise<WebhookDelive
     if (!isTerminal(run.status)) throw fail('conflict', 'The run has not ended: its webhook is delivered after its end')
     const { due_at } = kept
     if (isSending(kept)) return deliveriesOf(run, kept)
-    const now = Date.now()
+    const now = clock.now()
     if (due_at === null || due_at > now) {
       const set = { webhook_due_at: now, webhook_tries: 0 }
       const where = { webhook_due_at: due_at }

@@ -11,6 +11,7 @@ import { isTerminal } from '../../../schemas/runs.js'
 import { webhookFault } from '../../../schemas/webhooks.js'
 import type { RunRow, Store } from '../../../store/port.js'
 import { originOf, post, postOver } from '../../outbound.js'
+import { clock } from '../clock.js'
 import type { Deliveries, Deps, WebhookHost } from '../context.js'
 import { readOrCreateSecret } from '../keys/secret-file.js'
 import { onceInStore } from '../rows/record.js'
@@ -64,7 +65,7 @@ interface Taken {
 /** One of several workers makes the try: it moves the due time to the moment at which its own crash would show. */
 async function take({ store, deliveries, alarms }: Deps, run_id: string): Promise<Taken | null> {
   const [run, kept] = await Promise.all([store.runs.get(run_id), store.runs.webhookLog(run_id)])
-  const now = Date.now()
+  const now = clock.now()
   if (run === null || kept === null || run.webhook === null || !isTerminal(run.status)) return null
   const { webhook_due_at } = kept
   if (webhook_due_at === null || webhook_due_at > now) return null
@@ -108,7 +109,7 @@ function freeHost(deliveries: Deliveries, name: string, isReached: boolean): voi
   const host = hostOf(deliveries, name)
   host.active--
   host.failures = isReached ? 0 : host.failures + 1
-  if (host.failures >= MAX_FAILURES) host.closed_until = Date.now() + BREAK_MS
+  if (host.failures >= MAX_FAILURES) host.closed_until = clock.now() + BREAK_MS
   if (host.active === 0 && host.failures === 0) deliveries.hosts.delete(name)
 }
 
@@ -122,7 +123,7 @@ async function tryOnce(deps: Deps, { run, log }: Taken): Promise<void> {
     const good = isDelivered(status)
     const pause = PAUSES_MS[tries - 1]
     // Half to one and a half of the pause, so that deliveries that failed together are not retried together.
-    const due = good || pause === undefined ? null : Date.now() + Math.round(pause * (0.5 + Math.random()))
+    const due = good || pause === undefined ? null : clock.now() + Math.round(pause * (0.5 + Math.random()))
     const set = { webhook_due_at: due, webhook_log: JSON.stringify(endAttempt(log, outcome, placeOf(run))) }
     // Another worker has taken it when this try outlasted its lease, and stores the outcome of its own.
     await deps.store.apply([{ step: 'runs.patch', run_id, where: { webhook_due_at }, set, optional: true }])
@@ -161,9 +162,9 @@ async function attempt(deps: Deps, run: RunRow): Promise<number> {
   const values = await valuesOf(store, run)
   const body = Buffer.from(
     `${runText(run).slice(0, -1)},"run_started_at":${run.started_at === null ? 'null' : `"${time(run.started_at)}"`},"run_ended_at":"${time(run.ended_at ?? run.updated_at)}",` +
-      `"webhook_sent_at":"${time(Date.now())}"${values === null ? '' : `,"values":${values}`}${run.error === null ? '' : `,"error":${run.error}`}}`,
+      `"webhook_sent_at":"${time(clock.now())}"${values === null ? '' : `,"values":${values}`}${run.error === null ? '' : `,"error":${run.error}`}}`,
   )
-  const at = Math.floor(Date.now() / 1000)
+  const at = Math.floor(clock.now() / 1000)
   const signature = createHmac('sha256', webhookSecret).update(`${run.run_id}.${at}.`).update(body).digest('base64')
   const sent = {
     // Ours win: the receiver checks the signature by them.

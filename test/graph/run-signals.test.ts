@@ -1,0 +1,70 @@
+/** Requests for a replay that reach a supervisor while it claims the run. */
+import t from 'tap'
+import { token } from '../../schemas/ids.js'
+import { openRunSignals } from '../../workers/graph/run-signals.js'
+
+const run = token<'run'>('run', 'r1')
+const bytes = (signal: object) => Buffer.from(JSON.stringify(signal))
+
+function opened(t: { teardown(end: () => void): unknown }) {
+  let receive: ((message: unknown) => void) | null = null
+  const answered: number[] = []
+  const repeated: { after: number; reply: string }[] = []
+  const cancelled: string[] = []
+  const signals = openRunSignals(
+    {
+      subscribe: ((_: string, onMessage: typeof receive) => {
+        receive = onMessage
+        return { unsubscribe: () => (receive = null) }
+      }) as never,
+      nc: {
+        publish: (_: string, data: Uint8Array, { reply }: { reply: string }) =>
+          repeated.push({ after: JSON.parse(Buffer.from(data).toString()).after, reply }),
+      } as never,
+    },
+    { answer: (_, after) => void answered.push(after), ended() {}, drop() {} },
+    60_000,
+    id => void cancelled.push(id),
+  )
+  t.teardown(() => signals.close())
+  const send = (signal: object) => receive!({ data: bytes(signal), reply: `inbox.${JSON.stringify(signal)}` })
+  return { signals, answered, repeated, cancelled, send, isSubscribed: () => receive !== null }
+}
+
+t.test('they are answered from the ring when the run begins, and cancels at once', async t => {
+  const { signals, answered, repeated, cancelled, send } = opened(t)
+  signals.subscribe(run)
+  send({ do: 'replay', after: -1 })
+  send({ do: 'cancel' })
+  t.same(answered, [], 'nobody knows yet whether the events are here')
+  t.same(cancelled, ['r1'])
+  signals.begin(run)
+  send({ do: 'replay', after: 4 })
+  t.same(answered, [-1, 4])
+  signals.begin(run)
+  t.same(answered, [-1, 4], 'each once')
+  t.same(repeated, [])
+})
+
+t.test('they are sent again when the run is claimed elsewhere', async t => {
+  const { signals, answered, repeated, send, isSubscribed } = opened(t)
+  signals.subscribe(run)
+  send({ do: 'replay', after: 7 })
+  signals.dismiss(run)
+  t.same(answered, [])
+  t.match(repeated, [{ after: 7, reply: /^inbox/ }])
+  t.notOk(isSubscribed(), 'its own subscription does not receive them')
+})
+
+t.test('an earlier attempt that ran here goes on answering during the next claim', async t => {
+  const { signals, answered, repeated, send, isSubscribed } = opened(t)
+  signals.subscribe(run)
+  signals.begin(run)
+  signals.handedBack(run)
+  signals.subscribe(run)
+  send({ do: 'replay', after: 2 })
+  signals.dismiss(run)
+  t.same(answered, [2])
+  t.same(repeated, [])
+  t.ok(isSubscribed())
+})

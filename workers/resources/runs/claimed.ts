@@ -1,0 +1,92 @@
+/** What a claim writes, and what its holder gets: the same for a claim from the work queue and one with the create. */
+import { v4 } from 'uuid'
+import type { ClaimedLease } from '../../../schemas/calls.js'
+import { PER_CLAIM } from '../../../schemas/checkpoints.js'
+import { packText } from '../../../schemas/packed.js'
+import { firstIdOf } from '../../../schemas/subjects.js'
+import type { RunRow, ThreadRow, Tuple } from '../../../store/port.js'
+import { clock } from '../clock.js'
+import type { Deps } from '../context.js'
+import { packTuples } from '../rows/checkpoint.js'
+import { baseText } from '../rows/thread-status.js'
+import { readReference } from './payload.js'
+
+type ThreadPart = Pick<
+  ThreadRow,
+  'active' | 'queue' | 'claim_no' | 'latest_checkpoint_id' | 'settled' | 'interrupts' | 'error'
+>
+
+export interface ClaimRows {
+  lease: ClaimedLease
+  claim_no: number
+  thread: Pick<ThreadRow, 'active' | 'queue' | 'claim_no' | 'status'>
+  run: Partial<RunRow>
+}
+
+/** The columns of both rows after the next attempt of `run` was claimed for `worker`. `thread`: the row before. */
+export function claimRows(run: RunRow, thread: ThreadPart, worker: string): ClaimRows {
+  const now = clock.now()
+  const attempt = run.attempt + 1
+  const token = v4()
+  const claim_no = thread.claim_no + 1
+  const { charges = 0 } = thread.queue.find(one => one.run_id === run.run_id) ?? {}
+  const { latest_checkpoint_id: checkpoint_id } = thread
+  return {
+    lease: leaseOf(run, attempt, token),
+    claim_no,
+    thread: {
+      active: { run_id: run.run_id, attempt, token, charges, checkpoint_id },
+      queue: thread.queue.filter(one => one.run_id !== run.run_id),
+      claim_no,
+      status: 'busy',
+    },
+    run: {
+      status: 'running',
+      attempt,
+      token,
+      worker,
+      started_at: run.started_at ?? now,
+      updated_at: now,
+      claim_no,
+      base: run.base ?? baseText(thread),
+    },
+  }
+}
+
+const leaseOf = (run: RunRow, attempt: number, token: string): ClaimedLease => ({
+  run_id: run.run_id,
+  thread_id: run.thread_id,
+  attempt,
+  token,
+  graph_id: run.graph_id,
+  resumable: run.resumable,
+  temporary: run.temporary,
+  resumable_until_id: run.resumable_until_id,
+  ...(run.traceparent === null ? {} : { traceparent: run.traceparent }),
+})
+
+/** The newest checkpoint that the run continues; null: it begins with none. */
+export const checkpointFor = ({ store }: Deps, run: RunRow, { latest_checkpoint_id }: ThreadPart) =>
+  run.temporary || latest_checkpoint_id === null ? null : store.checkpoints.get({ thread_id: run.thread_id })
+
+/** The body of a start frame: StartHead (schemas/host.ts), and the newest checkpoint. `run.kwargs` are whole. */
+export const startBody = (run: RunRow, { lease, claim_no }: ClaimRows, tuple: Tuple | null): Uint8Array =>
+  packText(startText(run, lease.attempt, claim_no), tuple === null ? [] : [packTuples([tuple])])
+
+/** Stored JSON is inserted as it is. */
+const startText = (run: RunRow, attempt: number, claim_no: number): string =>
+  `{"run_id":"${run.run_id}","thread_id":"${run.thread_id}","graph_id":${JSON.stringify(run.graph_id)},"attempt":${attempt},"first_id":${firstIdOf(attempt)},` +
+  `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary},"events":${run.mode === 'events'}${run.auth_user ? `,"user":${run.auth_user}` : ''}}`
+
+/** The whole kwargs; null when the assistant that they refer to was deleted. */
+export async function findKwargs({ store }: Deps, run: RunRow): Promise<string | null> {
+  const reference = readReference(run)
+  if (reference === null) return run.kwargs
+  const { app, assistant_id } = run
+  const { version, created_at } = reference
+  const current = await store.assistants.get(app, assistant_id)
+  // Another one may have been made with the same id.
+  if (current === null || current.created_at !== created_at) return null
+  const found = current.version === version ? current : await store.assistants.version(app, assistant_id, version)
+  return found && reference.whole(found)
+}
