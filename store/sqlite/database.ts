@@ -13,9 +13,15 @@ const LOCK_MS = 800
 /** From now on a locked database fails soon: the caller is answered `unavailable` instead of waiting. */
 export const failFast = (db: Database): void => void db.pragma(`busy_timeout = ${LOCK_MS}`)
 
-/** Opens the file, readable by its owner only; made when absent. The files beside it get its mode from SQLite. */
+/**
+ * Opens the file, readable by its owner only; made when absent. The files beside it get its mode from SQLite.
+ *
+ * An existing file is never opened here besides: closing any descriptor of a file drops the POSIX locks that this process has
+ * on it, also those of the other threads' connections. Without them a program that opens and closes the database, such as
+ * a backup, takes itself for the last user and removes the WAL under this process, with all later commits.
+ */
 export function openDatabase(file: string): Database {
-  closeSync(openSync(file, 'a', 0o600))
+  if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600))
   for (const one of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(one)) chmodSync(one, 0o600)
   const db = new Libsql(file)
   // FULL, not NORMAL: a commit that was answered survives a power cut; grouped, the two cost the same (measured 0.98 ×).

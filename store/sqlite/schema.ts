@@ -229,6 +229,8 @@ const VERSIONS = [
   `,
 ]
 
+export const SCHEMA_VERSION = VERSIONS.length
+
 /** Brings the database to the newest version; throws one sentence when a newer Weft has written it. */
 export function migrate(db: Database): void {
   const [found] = db.prepare('PRAGMA user_version').raw().get([]) as [number]

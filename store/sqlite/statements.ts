@@ -117,6 +117,10 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
     for (const table of ['checkpoints', 'writes'])
       out.push([`DELETE FROM ${table} WHERE thread_id = ? AND run_id = ?`, -1, [thread_id, run_id]])
   },
+  'checkpoints.trim': ({ thread_id, run_id, attempt }, _i, out) => {
+    out.push([TRIM_WRITES, -1, [thread_id, run_id, attempt]])
+    out.push([TRIM_CHECKPOINTS, -1, [thread_id, run_id, attempt]])
+  },
   'records.insert': ({ row }, i, out) => {
     out.push([INSERT_RECORD, i, values(RECORD, row)])
   },
@@ -235,6 +239,11 @@ const REMOVE_WRITES = REMOVE_CHECKPOINTS.replace('FROM checkpoints', 'FROM write
   '(ns, id)',
   '(ns, checkpoint_id)',
 )
+const AFTER_LATEST = `FROM checkpoints WHERE thread_id = ?1 AND run_id = ?2 AND attempt = ?3 AND ns = '' AND seq >
+  (SELECT CASE WHEN latest_checkpoint_id IS NULL THEN -1 ELSE (SELECT seq FROM checkpoints
+    WHERE thread_id = ?1 AND ns = '' AND id = latest_checkpoint_id) END FROM threads WHERE thread_id = ?1)`
+const TRIM_CHECKPOINTS = `DELETE ${AFTER_LATEST}`
+const TRIM_WRITES = `DELETE FROM writes WHERE thread_id = ?1 AND ns = '' AND checkpoint_id IN (SELECT id ${AFTER_LATEST})`
 const REMOVE_BLOBS = `DELETE FROM blobs WHERE thread_id = ?1 AND (ns, channel, version) IN
   (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?2))`
 /** A repeated create counts as done and leaves the stored row unchanged. */

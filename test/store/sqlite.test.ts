@@ -110,6 +110,33 @@ t.test('what was answered survives a kill', async t => {
   t.equal(found.filter(row => row === null).length, 0)
 })
 
+t.test('so does what was answered after another process has opened and closed the database', async t => {
+  const { folder, open } = place(t)
+  const script = fileURLToPath(new URL('./kill.child.js', import.meta.url))
+  const child = spawn(process.execPath, [script, folder], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ids: string[] = []
+  let copied: number | null = null
+  for await (const line of createInterface({ input: child.stdout })) {
+    const count = ids.push(line)
+    if (count === 100) {
+      const weft = fileURLToPath(new URL('../../scripts/weft.js', import.meta.url))
+      const copy = spawn(process.execPath, [weft, 'backup', join(folder, 'copy'), '--data', folder], {
+        stdio: 'ignore',
+      })
+      copy.once('close', code => {
+        t.equal(code, 0)
+        copied = ids.length
+      })
+    }
+    if (copied !== null && count >= copied + 200) child.kill('SIGKILL')
+  }
+  t.ok(copied !== null)
+  const store = await open()
+  const whole = ids.filter(id => id.length === 36)
+  const found = await Promise.all(whole.map(id => store.threads.get(APP, id)))
+  t.equal(found.filter(row => row === null).length, 0)
+})
+
 t.test('a damaged database is refused with a sentence', async t => {
   const { folder, open } = place(t)
   const store = await open()
