@@ -2,7 +2,9 @@
  * Collects garbage after large values have passed. V8 collects while memory is allocated, so a process, or a database
  * thread, that becomes idle after large values would keep the last of them for good (measured: 250 MB after states of
  * 20 MB). A busy thread collects its heap by itself, so only what the heap does not count is looked at there; an idle one
- * gives back its heap, too. The collection takes about 30 ms.
+ * gives back its heap, too. What a collection leaves was in use then and may be garbage later, when nothing is allocated
+ * any more: it is collected again after a pause, which doubles as long as little is freed. The collection takes about
+ * 30 ms.
  */
 import { performance } from 'node:perf_hooks'
 import { setFlagsFromString } from 'node:v8'
@@ -12,13 +14,20 @@ const LOOK_MS = 5_000
 const LARGE = 16 * 1024 * 1024
 /** Share of the time in which the event loop of an idle thread works. */
 const IDLE = 0.05
+/** Of one that a collection of its heap does not disturb. */
+const QUIET = 0.25
+/** Looks until what a collection has left is collected again. */
+const SOON = 2
+const SELDOM = 12
 
 /** Looks at this thread every 5 s, until the returned function is called. */
-export function collectLargeGarbage(): () => void {
+export function collectLargeGarbage(look_ms = LOOK_MS): () => void {
   let collect: (() => void) | null = null
   /** What the last collection left: it is in use. */
   let kept = 0
   let keptHeap = 0
+  let looks = 0
+  let pause = SOON
   let loop = performance.eventLoopUtilization()
   const look = () => {
     const { external, arrayBuffers, heapTotal } = process.memoryUsage()
@@ -27,7 +36,10 @@ export function collectLargeGarbage(): () => void {
     loop = performance.eventLoopUtilization()
     kept = Math.min(kept, bytes)
     keptHeap = Math.min(keptHeap, heapTotal)
-    if (bytes - kept < LARGE && (utilization > IDLE || heapTotal - keptHeap < 2 * LARGE)) return
+    looks++
+    const hasGrown = bytes - kept >= LARGE || (heapTotal - keptHeap >= 2 * LARGE && utilization <= IDLE)
+    const mayBeGarbage = kept >= LARGE || (keptHeap >= 4 * LARGE && utilization <= QUIET)
+    if (!hasGrown && (looks < pause || !mayBeGarbage)) return
     if (collect === null) {
       setFlagsFromString('--expose-gc')
       collect = runInNewContext('gc') as () => void
@@ -36,8 +48,11 @@ export function collectLargeGarbage(): () => void {
     const after = process.memoryUsage()
     kept = after.external + after.arrayBuffers
     keptHeap = after.heapTotal
+    const freed = bytes + heapTotal - kept - keptHeap
+    pause = freed >= LARGE ? SOON : Math.min(2 * pause, SELDOM)
+    looks = 0
   }
-  const timer = setInterval(look, LOOK_MS)
+  const timer = setInterval(look, look_ms)
   timer.unref()
   return () => clearInterval(timer)
 }

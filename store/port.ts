@@ -409,6 +409,11 @@ export type Step =
     }
   /** Removes the checkpoints and writes that this run made; never fails. Blobs stay: others may refer to them. */
   | { step: 'checkpoints.rollback'; thread_id: string; run_id: string }
+  /**
+   * Removes the checkpoints of the root graph, with their writes, that this attempt made after the latest checkpoint of
+   * the thread: its worker died before the thread named them. Never fails.
+   */
+  | { step: 'checkpoints.trim'; thread_id: string; run_id: string; attempt: number }
   /** Fails when (kind, id) exists or the name is taken in (kind, app). */
   | { step: 'records.insert'; row: RecordRow }
   /** Fails unless the record exists and matches, and when the new name is taken. `rev` grows by one. */

@@ -75,18 +75,22 @@ export async function insert(all: Collections, on: CollectionName, owner: Owner,
   }
 }
 
+/** Collections whose documents belong to a thread, and whose shard key is `thread_id`: their filters name it beside `_id`. */
+const OF_THREADS: readonly CollectionName[] = ['checkpoints', 'blobs', 'writes']
+
 /** Puts the document in the place of the one with its id, if there is one. True when there was none. */
 export async function put(all: Collections, on: CollectionName, owner: Owner, doc: Doc): Promise<boolean> {
   const { fields, refs } = await store(all, owner, doc)
   const whole = { ...fields, ...(refs ? { _parts: refs } : {}) } as Doc
+  const filter = OF_THREADS.includes(on) ? { _id: doc._id, thread_id: doc.thread_id } : { _id: doc._id }
   try {
-    const { upsertedCount } = await all[on].replaceOne({ _id: doc._id, _parts: null }, whole, { upsert: true })
+    const { upsertedCount } = await all[on].replaceOne({ ...filter, _parts: null }, whole, { upsert: true })
     return upsertedCount > 0
   } catch (error) {
     if (!isTaken(error)) throw error
   }
   // The existing document has parts (or another caller was faster).
-  const before = await all[on].findOneAndReplace({ _id: doc._id }, whole, { upsert: true, projection: { _parts: 1 } })
+  const before = await all[on].findOneAndReplace(filter, whole, { upsert: true, projection: { _parts: 1 } })
   await remove(all, before?._parts)
   return before === null
 }

@@ -21,7 +21,7 @@ export function checkpointReads(all: Collections, { rows }: Find): Store['checkp
       const found =
         id === undefined
           ? all.checkpoints.find({ thread_id, ns: plain(ns), ...others }, { sort: { seq: -1 }, limit: 1 })
-          : all.checkpoints.find({ _id: checkpointKey(thread_id, id, ns), ...others })
+          : all.checkpoints.find({ _id: checkpointKey(thread_id, id, ns), thread_id, ...others })
       return (await tuples(thread_id, await found.toArray()))[0] ?? null
     },
 
@@ -156,13 +156,17 @@ export function checkpointReads(all: Collections, { rows }: Find): Store['checkp
     const found = docs.map(doc => ({ doc, ns: exact(doc.ns as string), refs: Object.entries(refsOf(doc)) }))
     const [blobs, writes] = await Promise.all([
       values(
+        thread_id,
         found.flatMap(({ ns, refs }) => refs.map(([channel, version]) => blobKey(thread_id, { ns, channel, version }))),
       ),
-      writesOf(found.map(({ ns, doc }) => key(thread_id, ns, doc.id as string))),
+      writesOf(
+        thread_id,
+        found.map(({ ns, doc }) => key(thread_id, ns, doc.id as string)),
+      ),
     ])
     const made: Tuple[] = []
     for (const { doc, ns, refs } of found) {
-      const row = await load<CheckpointDoc>(all, doc, () => all.checkpoints.findOne({ _id: doc._id }))
+      const row = await load<CheckpointDoc>(all, doc, () => all.checkpoints.findOne({ _id: doc._id, thread_id }))
       if (row === null) continue
       const { id, parent, type, value, meta_type, metadata } = row
       made.push({
@@ -177,20 +181,24 @@ export function checkpointReads(all: Collections, { rows }: Find): Store['checkp
     return made
   }
 
-  async function values(ids: readonly string[]): Promise<Map<string, { type: string; value: Uint8Array }>> {
+  async function values(
+    thread_id: string,
+    ids: readonly string[],
+  ): Promise<Map<string, { type: string; value: Uint8Array }>> {
     const out = new Map<string, { type: string; value: Uint8Array }>()
     for (const some of chunks([...new Set(ids)]))
-      for (const doc of await all.blobs.find({ _id: { $in: some } }).toArray()) {
-        const blob = await load<BlobRow>(all, doc, () => all.blobs.findOne({ _id: doc._id }))
+      for (const doc of await all.blobs.find({ thread_id, _id: { $in: some } }).toArray()) {
+        const blob = await load<BlobRow>(all, doc, () => all.blobs.findOne({ _id: doc._id, thread_id }))
         if (blob !== null) out.set(doc._id, { type: blob.type, value: blob.value })
       }
     return out
   }
 
-  async function writesOf(of: readonly string[]): Promise<Map<string, Tuple['writes']>> {
+  async function writesOf(thread_id: string, of: readonly string[]): Promise<Map<string, Tuple['writes']>> {
     const out = new Map<string, Tuple['writes']>()
     for (const some of chunks(of))
       for (const { of, task_id, idx, channel, type, value, path } of await rows<WriteRow & { of: string }>('writes', {
+        thread_id,
         of: { $in: some },
       })) {
         const list = out.get(of) ?? []
@@ -216,7 +224,7 @@ export function checkpointReads(all: Collections, { rows }: Find): Store['checkp
     const found: Row[] = []
     let held = 0
     for await (const doc of all[on].find({ thread_id, ...beyond }, { ...options, sort, limit })) {
-      const stored = await load<Stored>(all, doc, () => all[on].findOne({ _id: doc._id }))
+      const stored = await load<Stored>(all, doc, () => all[on].findOne({ _id: doc._id, thread_id }))
       if (stored === null) continue
       found.push(make(stored))
       if (!bare && (held += stored.size + (stored.meta_size ?? 0)) >= bytes) break

@@ -55,7 +55,7 @@ export async function save(
     }),
   )
   return async () => {
-    await Promise.all([drop(all, 'checkpoints', made.flat()), drop(all, 'writes', first)])
+    await Promise.all([drop(all, 'checkpoints', thread_id, made.flat()), drop(all, 'writes', thread_id, first)])
   }
 }
 
@@ -100,8 +100,8 @@ async function insertStored(all: Collections, on: 'blobs' | 'writes', doc: Doc):
   }
 }
 
-async function drop(all: Collections, on: 'checkpoints' | 'writes', ids: string[]): Promise<void> {
-  if (ids.length > 0) await dropFound(all, on, { _id: { $in: ids } })
+async function drop(all: Collections, on: 'checkpoints' | 'writes', thread_id: string, ids: string[]): Promise<void> {
+  if (ids.length > 0) await dropFound(all, on, { thread_id, _id: { $in: ids } })
 }
 
 async function dropFound(all: Collections, on: CollectionName, filter: Filter<Doc>): Promise<void> {
@@ -118,6 +118,23 @@ export async function rollback(all: Collections, thread_id: string, run_id: stri
   await all.parts.deleteMany(made)
 }
 
+/** Removes root checkpoints of the attempt after the one that the thread names. */
+export async function trim(
+  all: Collections,
+  { thread_id, run_id, attempt }: Extract<Step, { step: 'checkpoints.trim' }>,
+): Promise<void> {
+  const thread = await all.threads.findOne({ _id: thread_id }, { projection: { latest_checkpoint_id: 1 } })
+  if (thread === null) return
+  const { latest_checkpoint_id: id } = thread as Doc & { latest_checkpoint_id: string | null }
+  const known = { _id: id === null ? '' : checkpointKey(thread_id, id, ''), thread_id }
+  const latest = id === null ? null : await all.checkpoints.findOne(known, { projection: { seq: 1 } })
+  if (id !== null && latest === null) return
+  const newer = { thread_id, run_id, attempt, ns: plain(''), seq: { $gt: (latest?.seq as number | undefined) ?? -1 } }
+  const found = await all.checkpoints.find(newer, { projection: { id: 1 } }).toArray()
+  const ids = found.map(doc => ({ ns: '', id: doc.id as string }))
+  await removeCheckpoints(all, thread_id, ids)
+}
+
 /** With their writes. */
 export async function removeCheckpoints(
   all: Collections,
@@ -126,15 +143,15 @@ export async function removeCheckpoints(
 ): Promise<void> {
   for (const some of chunks(checkpoints)) {
     const of = some.map(({ ns, id }) => key(thread_id, ns, id))
-    await dropFound(all, 'writes', { of: { $in: of } })
+    await dropFound(all, 'writes', { thread_id, of: { $in: of } })
     const ids = some.map(({ ns, id }) => checkpointKey(thread_id, id, ns))
-    await dropFound(all, 'checkpoints', { _id: { $in: ids } })
+    await dropFound(all, 'checkpoints', { thread_id, _id: { $in: ids } })
   }
 }
 
 export async function removeBlobs(all: Collections, thread_id: string, blobs: readonly BlobKey[]): Promise<void> {
   for (const some of chunks(blobs))
-    await dropFound(all, 'blobs', { _id: { $in: some.map(blob => blobKey(thread_id, blob)) } })
+    await dropFound(all, 'blobs', { thread_id, _id: { $in: some.map(blob => blobKey(thread_id, blob)) } })
 }
 
 export const checkpointKey = (thread_id: string, id: string, ns: string): string => key(thread_id, id, ns)

@@ -10,7 +10,7 @@ import { type Doc, fields, key, plain } from './documents.js'
 import { putItem, removeItem, takeItem, touchItems } from './items.js'
 import { insert, NOBODY, patch, put, remove } from './parts.js'
 import { removeThread } from './removal.js'
-import { removeBlobs, removeCheckpoints, rollback, save } from './saves.js'
+import { removeBlobs, removeCheckpoints, rollback, save, trim } from './saves.js'
 
 type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
 /** False = the condition does not hold, nothing was done. A function undoes a step that cannot fail. */
@@ -131,6 +131,11 @@ const WAYS: Ways = {
 
   'checkpoints.rollback': async ({ thread_id, run_id }, all) => {
     await rollback(all, thread_id, run_id)
+    return true
+  },
+
+  'checkpoints.trim': async (step, all) => {
+    await trim(all, step)
     return true
   },
 

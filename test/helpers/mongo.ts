@@ -1,5 +1,4 @@
 /** The store of a test that runs on both stores. */
-import t from 'tap'
 import { startMongo, type TestMongo } from './mongo-server.js'
 
 /** Whether this run of the test is the one on MongoDB. */
@@ -14,13 +13,18 @@ const urls = new Map<string, string>()
  */
 export async function storeOf(data: string): Promise<{ mongodb_url: string }> {
   if (!onMongo) return { mongodb_url: '' }
-  if (shared === null) {
-    shared = startMongo()
-    t.teardown(async () => (await shared!).stop())
-  }
+  shared ??= startShared()
   const { url } = await shared
   if (!urls.has(data)) urls.set(data, url())
   return { mongodb_url: urls.get(data)! }
+}
+
+async function startShared(): Promise<TestMongo> {
+  // Not loaded by programs that are no test.
+  const { default: t } = await import('tap')
+  const mongo = await startMongo()
+  t.teardown(() => mongo.stop())
+  return mongo
 }
 
 /** The same as environment variables. */

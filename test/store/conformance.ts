@@ -789,6 +789,37 @@ export function conformance(
       t.equal((await store.checkpoints.get({ thread_id: neighbour.thread_id }))?.id, 'c')
     })
 
+    t.test('a trim removes what an attempt saved after the latest checkpoint of the thread', async t => {
+      const { thread_id } = await newThread({ latest_checkpoint_id: 'latest' })
+      const other = await newThread({ latest_checkpoint_id: null })
+      const saved = (id: string, seq: number, { on = thread_id, run_id = 'r', attempt = 1, ns = '' } = {}): Step =>
+        ({
+          ...save(on, {
+            checkpoints: [checkpoint(id, seq, { ns })],
+            writes: [write(id, 'task', 0, id, ns)],
+          }),
+          run_id,
+          attempt,
+        }) as Step
+      await done(saved('before', 1), saved('latest', 2), saved('after', 3), saved('again', 4))
+      await done(
+        saved('sub', 5, { ns: 'node' }),
+        saved('next', 6, { attempt: 2 }),
+        saved('foreign', 7, { run_id: 'q' }),
+      )
+      await done(saved('only', 1, { on: other.thread_id }))
+      const trim: Step = { step: 'checkpoints.trim', thread_id, run_id: 'r', attempt: 1 }
+      await done(trim)
+      await done(trim, { ...trim, thread_id: 'absent' })
+      const ids = (await store.checkpoints.list({ thread_id })).map(({ id }) => id)
+      t.same(ids, ['foreign', 'next', 'sub', 'latest', 'before'])
+      await done({ ...trim, thread_id: other.thread_id })
+      t.same(await store.checkpoints.list({ thread_id: other.thread_id }), [], 'the thread names none')
+      await done(save(thread_id, { checkpoints: [checkpoint('after', 8)] }))
+      const [found] = await store.checkpoints.list({ thread_id, limit: 1 })
+      t.match(found, { id: 'after', writes: [] }, 'its writes were removed, too')
+    })
+
     t.test('truncate empties one thing and leaves the others in step', async t => {
       const other = await open()
       t.teardown(() => other.remove())

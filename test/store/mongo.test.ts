@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { MongoClient } from 'mongodb'
 import t from 'tap'
+import { root } from '../../scripts/root.js'
 import { type CollectionName, INDEXES } from '../../store/mongo/collections.js'
 import { openMongo } from '../../store/mongo.js'
 import type { Store } from '../../store/port.js'
@@ -63,6 +66,43 @@ t.test('every query has its index', async t => {
     t.notMatch(JSON.stringify(plan), /COLLSCAN/, text)
   }
 })
+
+/** Collections that are sharded, as docs/scaling.md says: the key, and how many shapes of queries ask all shards at most. */
+const SHARDS = new Map(
+  [
+    ...(readFileSync(join(root, 'docs/scaling.md'), 'utf8').split('<!-- shard-keys -->')[1] ?? '').matchAll(
+      /^\| `(\w+)` \| `(\w+)` \| (\d+) \|/gm,
+    ),
+  ].map(([, on = '', key = '', scattered = '']) => [on, { key, scattered: Number(scattered) }]),
+)
+
+t.test('the shard keys of docs/scaling.md: every write reaches one shard', async t => {
+  t.ok(SHARDS.size > 0)
+  const scattered = new Map([...SHARDS.keys()].map(on => [on, new Set<string>()]))
+  for (const { name, command } of commands) {
+    const on = command[name] as string
+    const { key } = SHARDS.get(on) ?? {}
+    if (key === undefined) continue
+    if (name === 'insert') for (const doc of command.documents as Filter[]) t.ok(key in doc, `an insert into ${on}`)
+    // An update of one document, and above all an insert by an update, is refused or sent to all without the key.
+    const single = [
+      ...(name === 'update' ? (command.updates as { q: Filter; multi?: boolean }[]).filter(({ multi }) => !multi) : []),
+      ...(name === 'findAndModify' ? [{ q: command.query as Filter }] : []),
+    ]
+    for (const { q } of single) if (!names(q, key)) t.fail(`${name} of ${on} by ${keysOf(q)}`)
+    for (const { filter } of shapesOf(name, command))
+      if (!names(filter, key) && !EMPTIES.has(keysOf(filter).join())) scattered.get(on)!.add(keysOf(filter).join())
+  }
+  for (const [on, { scattered: most }] of SHARDS) {
+    const found = [...scattered.get(on)!]
+    t.ok(found.length <= most, `${on}: ${found.length} shapes instead of ${most}: ${found.join(' | ')}`)
+  }
+})
+
+/** Whether a filter gives one value, or a list of values, of a column. */
+const names = (filter: Filter, column: string): boolean =>
+  isEqual(filter, column) ||
+  (typeof filter[column] === 'object' && filter[column] !== null && '$in' in (filter[column] as object))
 
 /** The columns by which `truncate`, a call for tests, reads whole collections; no other query has these alone. */
 const EMPTIES = new Set(['', 'settled', 'status'])

@@ -1,0 +1,17 @@
+/** What `weft doctor` says about a MongoDB server. */
+import { MongoClient } from 'mongodb'
+import { hostsOf } from './connection.js'
+
+/** Rejects with one sentence when no server answers within 5 s. */
+export async function describeMongo(url: string): Promise<{ version: string; isReplicated: boolean }> {
+  const client = new MongoClient(url, { serverSelectionTimeoutMS: 5_000 })
+  try {
+    const hello = await client.db().command({ hello: 1 })
+    const { version } = (await client.db().command({ buildInfo: 1 })) as unknown as { version: string }
+    return { version, isReplicated: 'setName' in hello || hello.msg === 'isdbgrid' }
+  } catch (error) {
+    throw new Error(`no MongoDB answers at ${hostsOf(url)}: ${(error as Error).message}`)
+  } finally {
+    await client.close()
+  }
+}
