@@ -15,6 +15,9 @@ const run = (...args) => {
 run('node_modules/ts-patch/bin/tspc.js', '-p', root)
 run('node_modules/typescript/bin/tsc', '-p', 'console')
 run('scripts/build-console.mjs')
+run('scripts/build-programs.mjs')
+run('node_modules/typescript/bin/tsc', '-p', 'scripts/guide/page')
+run('dist/scripts/guide/build.js')
 // Served by the edge, and no dependency of an installation.
 for (const file of ['swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt', 'swagger-ui.css', 'LICENSE', 'NOTICE'])
   cpSync(`${root}node_modules/swagger-ui-dist/${file}`, `${root}dist/edge/openapi/viewer/${file}`)

@@ -14,7 +14,7 @@ export interface KeepOptions {
   restart?: boolean
   /** Called once when the child is given up; a waiting `start` rejects with the same error. */
   onGivenUp?: (error: Error) => void
-  /** Exit codes of a first start after which another start would fail as well. */
+  /** Exit codes after which another start would fail as well, until the child was ready once since `start`. */
   final?: readonly number[]
 }
 
@@ -101,6 +101,8 @@ export function keepRunning({
     start: () =>
       new Promise((resolve, reject) => {
         wanted = true
+        wasReady = false
+        unready = 0
         firstStart = { resolve, reject }
         launch()
       }),

@@ -100,7 +100,11 @@ sources() {
 build() {
   local mark="$root/dist/.built-from" wanted
   wanted="$(sources)"
-  [[ -f "$mark" && "$(cat "$mark")" == "$wanted" ]] && return
+  if [[ -f "$mark" && "$(cat "$mark")" == "$wanted" ]]; then
+    # Does nothing unless a document has changed.
+    "$node" "$root/dist/scripts/guide/build.js" || die 'the guide could not be built: see the message above'
+    return
+  fi
   say 'building'
   "$node" "$root/scripts/build.mjs" || die 'the build failed: see the messages above'
   printf '%s\n' "$wanted" >"$mark"

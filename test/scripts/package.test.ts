@@ -7,21 +7,33 @@ import { root } from '../../scripts/root.js'
 
 const run = promisify(execFile)
 
-t.test('the npm package contains the command and no tests, bench or checks', async t => {
+t.test('the npm package contains the command and the guide, and no tests, bench or checks', async t => {
+  await run(process.execPath, [join(root, 'dist/scripts/guide/build.js')])
   const { stdout } = await run('npm', ['pack', '--dry-run', '--json'], { cwd: root, maxBuffer: 16 * 1024 * 1024 })
   const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
   const paths = files.map(({ path }) => path)
   for (const wanted of [
     'dist/scripts/weft.js',
-    'dist/workers/host/main.js',
+    'dist/programs/weft.js',
+    'dist/programs/host.js',
+    'dist/programs/LICENSES.txt',
+    'dist/guide/index.html',
+    'dist/guide/llms.txt',
     'examples/chat/langgraph.json',
     'README.md',
   ])
     t.ok(paths.includes(wanted), wanted)
   t.same(
-    paths.filter(path => /^(test|dist\/test|dist\/scripts\/(bench|checks|mongo)|scripts)\//.test(path)),
+    paths.filter(path => /^(test|dist\/test|dist\/scripts\/(bench|checks|guide|mongo)|scripts)\//.test(path)),
     [],
   )
+})
+
+t.test('the licences of the libraries whose code is in the bundles are beside them', t => {
+  const text = readFileSync(join(root, 'dist/programs/LICENSES.txt'), 'utf8')
+  for (const name of ['mongodb', 'nats', 'pino', 'prom-client'])
+    t.match(text, new RegExp(`^${name} \\d+\\.[^\\n]*\\n\\n[^\\n]*(Licen[cs]e|Copyright)`, 'im'))
+  t.end()
 })
 
 t.test('an unsupported Node.js gets one sentence and exit code 2 before anything native is loaded', async t => {

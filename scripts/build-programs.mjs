@@ -1,0 +1,140 @@
+/**
+ * Bundles what processes and threads of Weft execute, with its libraries, into dist/programs/: a server loads 50 files
+ * instead of 550, and starts with a third less CPU time (docs/decisions/cluster/044). All of Weft starts these files, the
+ * tests too; run it after every compilation.
+ */
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { basename, join, relative, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const dist = join(root, 'dist')
+const programs = join(dist, 'programs')
+
+/** Name and source of the programs of the server: they share files, and load what is imported late in its own file. */
+const SERVER = {
+  weft: 'scripts/commands/weft',
+  'roles-main': 'scripts/commands/roles-main',
+  replica: 'workers/deploy/process/instance',
+}
+/** Those that load most of their code at once: a file each. */
+const ALONE = {
+  'sqlite-writer': 'store/sqlite/writer',
+  'sqlite-reader': 'store/sqlite/reader',
+  'sqlite-backup': 'store/sqlite/backup-thread',
+  ranking: 'workers/resources/vectors/rank-thread',
+  probe: 'workers/deploy/process/probe-child',
+  host: 'workers/host/main',
+  watchdog: 'workers/host/watchdog-thread',
+  'resolve-hook': 'workers/host/resolve-hook',
+  'static-schemas': 'workers/host/schemas/extract-thread',
+  'app-host': 'workers/host/app/main',
+}
+/**
+ * Native code, what a host shares with the application, compilers, clients that only some installations have, and CommonJS
+ * that is imported late: esbuild keeps its default export only.
+ */
+const EXTERNAL = [
+  'uWebSockets.js',
+  'libsql',
+  '@langchain/*',
+  'esbuild',
+  'tsx',
+  'typescript-json-schema',
+  '@kubernetes/client-node',
+  'dockerode',
+  '@opentelemetry/*',
+]
+
+/** On the first line of a file, so that its lines keep their numbers. */
+const OF_PATHS =
+  "import { fileURLToPath as fileURLToPath$ } from 'node:url'; import { dirname as dirname$ } from 'node:path'; "
+
+/** A module sees the URL of its own file, not that of the file into which it is bundled. */
+const ownUrl = {
+  name: 'own-url',
+  setup({ onLoad }) {
+    onLoad({ filter: /\.js$/ }, ({ path }) => {
+      if (!path.startsWith(dist + sep)) return null
+      const text = readFileSync(path, 'utf8')
+      if (!text.includes('import.meta.')) return null
+      const url = `new URL(${JSON.stringify(relative(programs, path).split(sep).join('/'))}, import.meta.url)`
+      const contents = text
+        .replaceAll('import.meta.url', `${url}.href`)
+        .replaceAll('import.meta.dirname', `dirname$(fileURLToPath$(${url}))`)
+      return { contents: OF_PATHS + contents }
+    })
+  },
+}
+
+/** For libraries in CommonJS. */
+const REQUIRE =
+  "import { createRequire as createRequire$ } from 'node:module'; const require = createRequire$(import.meta.url);"
+
+const bundle = (entries, splitting) =>
+  build({
+    absWorkingDir: root,
+    entryPoints: Object.entries(entries).map(([out, path]) => ({ in: join(dist, `${path}.js`), out })),
+    outdir: programs,
+    chunkNames: '[name]-[hash]',
+    bundle: true,
+    splitting,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20.19',
+    external: EXTERNAL,
+    plugins: [ownUrl],
+    // Beside the bundles, and not named in them: Node.js would read them at every start of a host.
+    sourcemap: 'external',
+    sourcesContent: false,
+    legalComments: 'none',
+    banner: { js: REQUIRE },
+    metafile: true,
+    logLevel: 'error',
+  })
+
+/** The folders of the packages of which the bundles contain code. */
+const packagesOf = outputs =>
+  new Set(
+    outputs.flatMap(({ inputs }) =>
+      Object.entries(inputs)
+        .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
+        .flatMap(([path]) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
+    ),
+  )
+
+/** Their licences ask for their text wherever their code is. */
+function licenseOf(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
+  const files = readdirSync(join(root, folder)).filter(file => /^(licen[cs]e|copying|notice)/i.test(file))
+  const texts = files.map(file => readFileSync(join(root, folder, file), 'utf8').trim())
+  return [`${name} ${version} (${license})`, ...texts].join('\n\n')
+}
+
+/** The latest change of a compiled file, of this one, or of the installed packages. */
+function changedAt() {
+  const compiled = ['schemas', 'bus', 'store', 'edge', 'workers', 'scripts'].flatMap(folder =>
+    readdirSync(join(dist, folder), { recursive: true })
+      .filter(path => path.endsWith('.js'))
+      .map(path => join(dist, folder, path)),
+  )
+  const files = [...compiled, fileURLToPath(import.meta.url), join(root, 'package-lock.json')]
+  return Math.max(...files.map(file => statSync(file).mtimeMs))
+}
+
+/** Written last. */
+const mark = join(programs, 'LICENSES.txt')
+if (existsSync(mark) && statSync(mark).mtimeMs > changedAt()) process.exit()
+
+const since = new Date()
+const outputs = [await bundle(SERVER, true), await bundle(ALONE, false)].flatMap(({ metafile }) =>
+  Object.entries(metafile.outputs),
+)
+// Not the whole folder before: a server that runs from it still imports the files that have not changed.
+const made = new Set([basename(mark), ...outputs.map(([path]) => basename(path))])
+for (const file of readdirSync(programs)) if (!made.has(file)) rmSync(join(programs, file))
+const licenses = [...packagesOf(outputs.map(([, output]) => output))].sort().map(licenseOf)
+writeFileSync(mark, `${licenses.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`)
+// What was compiled meanwhile may not be in them.
+utimesSync(mark, since, since)
