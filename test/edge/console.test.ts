@@ -67,6 +67,18 @@ t.test('other methods and other files are refused', async t => {
     t.equal((await ask(path)).status, 404, path)
 })
 
+t.test('the address of a deployment that clients of the control plane show', async t => {
+  const ask = await open(t)
+  const id = '0198aaaa-0000-7000-8000-000000000001'
+  const path = `/o/${id}/host/deployments/${id}`
+  const answer = await ask(path, { redirect: 'manual' })
+  t.equal(answer.status, 303)
+  const target = new URL(answer.headers.get('location')!, `http://weft/prefix${path}`)
+  t.equal(target.href, `http://weft/prefix/console#/deployments/${id}`)
+  for (const other of ['1', '%2f%2fevil.example', `${id}x`])
+    t.equal((await ask(`/o/${id}/host/deployments/${other}`, { redirect: 'manual' })).status, 404)
+})
+
 t.test('text is sent compressed to those who take it', async t => {
   const ask = await open(t)
   const plain = await ask('/console', { headers: { 'accept-encoding': 'identity, gzip;q=0' } })

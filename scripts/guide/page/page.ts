@@ -1,0 +1,77 @@
+/** What a page does beside showing its text: search, colours, the menu of narrow screens, copying code. */
+import { openSearch } from './search.js'
+
+const find = <E extends HTMLElement>(selector: string): E => document.querySelector<E>(selector)!
+
+const THEMES = ['system', 'light', 'dark'] as const
+const STORED = 'weft.theme'
+
+function themes(): void {
+  const button = find<HTMLButtonElement>('.theme')
+  const stored = localStorage.getItem(STORED)
+  let at = Math.max(0, THEMES.indexOf(stored as (typeof THEMES)[number]))
+  const show = () => {
+    const theme = THEMES[at]!
+    if (theme === 'system') delete document.documentElement.dataset.theme
+    else document.documentElement.dataset.theme = theme
+    button.setAttribute('aria-label', `Colours: ${theme === 'system' ? 'as the system' : theme}`)
+    button.title = button.getAttribute('aria-label')!
+  }
+  button.addEventListener('click', () => {
+    at = (at + 1) % THEMES.length
+    localStorage.setItem(STORED, THEMES[at]!)
+    show()
+  })
+  show()
+  button.hidden = false
+}
+
+function menu(): void {
+  const button = find('.menu')
+  const set = (open: boolean) => {
+    button.setAttribute('aria-expanded', `${open}`)
+    document.body.classList.toggle('menu-open', open)
+  }
+  button.addEventListener('click', () => set(button.getAttribute('aria-expanded') !== 'true'))
+  document.addEventListener('keydown', ({ key }) => key === 'Escape' && set(false))
+  find('#nav').addEventListener('click', ({ target }) => target instanceof HTMLAnchorElement && set(false))
+  find('#nav [aria-current]')?.scrollIntoView({ block: 'center' })
+}
+
+function copying(): void {
+  for (const figure of document.querySelectorAll('figure.source')) {
+    const button = document.createElement('button')
+    button.type = 'button'
+    button.className = 'copy'
+    button.textContent = 'Copy'
+    button.addEventListener('click', async () => {
+      await navigator.clipboard.writeText(figure.querySelector('code')!.textContent!.trimEnd())
+      button.textContent = 'Copied'
+      setTimeout(() => (button.textContent = 'Copy'), 1500)
+    })
+    figure.append(button)
+  }
+}
+
+/** Marks the heading whose text is being read. */
+function contents(): void {
+  const links = new Map([...document.querySelectorAll<HTMLAnchorElement>('.contents a')].map(a => [a.hash.slice(1), a]))
+  const headings = [...document.querySelectorAll<HTMLElement>('h2[id], h3[id]')]
+  const mark = () => {
+    const current = headings.findLast(heading => heading.getBoundingClientRect().top < 120) ?? headings[0]
+    for (const [id, link] of links)
+      if (id === current?.id) link.setAttribute('aria-current', 'true')
+      else link.removeAttribute('aria-current')
+  }
+  if (links.size === 0) return
+  addEventListener('scroll', mark, { passive: true })
+  mark()
+}
+
+themes()
+menu()
+copying()
+contents()
+openSearch(find<HTMLDialogElement>('dialog.search'), find<HTMLButtonElement>('.find'))
+// Where an edge serves the guide it serves these, too.
+if (/\/docs\/guide\/[^/]+$/.test(location.pathname)) find('.served').hidden = false
