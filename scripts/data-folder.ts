@@ -1,5 +1,5 @@
 /** The data folder: keys, passwords and all threads are in it. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 
 /**
@@ -16,4 +16,10 @@ export function prepareDataFolder(data: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
+}
+
+/** False for a file, and for a folder that holds something. */
+export function isNewOrEmpty(folder: string): boolean {
+  const found = statSync(folder, { throwIfNoEntry: false })
+  return found === undefined || (found.isDirectory() && readdirSync(folder).length === 0)
 }

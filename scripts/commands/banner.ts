@@ -35,6 +35,7 @@ export function banner({ app, data, url, hasConsole, graphs, keys }: Banner): st
   return `
 Weft serves ${app.path}
 at ${url} (data in ${resolve(data)}; Ctrl-C stops it)${hasConsole ? `\nwith its console at ${url}/console` : ''}
+and its API described at ${url}/docs, its guide at ${url}/docs/guide
 
 ${rows.length > 0 ? `${rows.join('\n')}\n\n` : ''}${keys ? KEYS : ''}${example === undefined ? '' : exampleOf(url, example, keys)}`
 }

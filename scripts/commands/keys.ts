@@ -1,7 +1,6 @@
 /** `weft keys`: makes, lists and revokes the keys of clients, by calls to a resource worker. */
-import { parseArgs } from 'node:util'
 import { openCaller } from '../../bus/call.js'
-import { openLink, tlsFilesOf } from '../../bus/connect.js'
+import { type Link, openLink, tlsFilesOf } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
 import {
   type KeyCreate,
@@ -12,58 +11,53 @@ import {
   type Scope,
 } from '../../schemas/auth/keys.js'
 import type { CallHead } from '../../schemas/calls.js'
-import { readConfig } from '../../schemas/config.js'
 import { WeftError } from '../../schemas/errors.js'
 import { rpc } from '../../schemas/subjects.js'
 import { natsUrlOf } from '../nats/process.js'
+import { readSettings } from '../read-settings.js'
+import { printJson, printTable } from '../terminal/text.js'
 import { UserError } from '../user-error.js'
+import { UNREACHABLE } from './client.js'
 
-const OPTIONS = {
-  data: { type: 'string' },
-  scope: { type: 'string', multiple: true },
-  expires: { type: 'string' },
-  'requests-per-second': { type: 'string' },
-  'running-runs': { type: 'string' },
-  'open-streams': { type: 'string' },
-} as const
+export interface KeyFlags {
+  data?: string
+  json?: true
+}
+interface CreateFlags extends KeyFlags {
+  scope: string[]
+  expires?: string
+  requestsPerSecond?: string
+  runningRuns?: string
+  openStreams?: string
+}
 
-type Values = ReturnType<typeof parse>['values']
 type Call = (verb: string, head?: Partial<CallHead>, body?: object) => Promise<unknown>
 
-/** Carries out one command. Throws a UserError with one sentence. */
-export async function keys(args: string[]): Promise<void> {
-  const { positionals, values } = parse(args)
-  const [verb = '', argument, extra] = positionals
-  if (
-    extra !== undefined ||
-    !['create', 'list', 'revoke'].includes(verb) ||
-    (verb === 'list') !== (argument === undefined)
-  )
-    throw new UserError(
-      `expected \`weft keys create <name>\`, \`weft keys list\` or \`weft keys revoke <id>\`; see \`weft help\``,
-      2,
-    )
-  const wanted = verb === 'create' ? creation(argument!, values) : null
-  await withCalls(values.data, async call => {
-    if (wanted !== null) return show((await call('create', {}, wanted)) as KeyCreated)
-    if (verb === 'list') return list(await readAll(call))
-    await call('revoke', { params: { key_id: argument! } })
-    process.stdout.write(
-      `revoked ${argument}: it opens nothing from now on, and its open streams end within a minute\n`,
-    )
+/** Creates a key; stdout gets the key alone. Throws a UserError with one sentence, as the two below. */
+export async function createKey(name: string, flags: CreateFlags): Promise<void> {
+  const wanted = creation(name, flags)
+  await withCalls(flags, async call => show((await call('create', {}, wanted)) as KeyCreated, flags))
+}
+
+export const listKeys = (flags: KeyFlags): Promise<void> =>
+  withCalls(flags, async call => {
+    const all = await readAll(call)
+    if (flags.json) printJson(all)
+    else list(all)
   })
-}
 
-function parse(args: string[]) {
-  try {
-    return parseArgs({ args, options: OPTIONS, allowPositionals: true })
-  } catch (error) {
-    throw new UserError(`${(error as Error).message.split('. ')[0]}; see \`weft help\``, 2)
-  }
-}
+export const revokeKey = (key_id: string, flags: KeyFlags): Promise<void> =>
+  withCalls(flags, async call => {
+    await call('revoke', { params: { key_id } })
+    if (flags.json) printJson({ id: key_id, revoked: true })
+    else
+      process.stdout.write(
+        `revoked ${key_id}: it opens nothing from now on, and its open streams end within a minute\n`,
+      )
+  })
 
-function creation(name: string, values: Values): KeyCreate {
-  const scopes = values.scope ?? []
+function creation(name: string, flags: CreateFlags): KeyCreate {
+  const scopes = flags.scope
   const unknown = scopes.find(scope => !(SCOPES as readonly string[]).includes(scope))
   if (scopes.length === 0 || unknown !== undefined)
     throw new UserError(
@@ -73,11 +67,11 @@ function creation(name: string, values: Values): KeyCreate {
   return {
     name,
     scopes: scopes as Scope[],
-    expires_at: expiryOf(values.expires),
+    expires_at: expiryOf(flags.expires),
     limits: {
-      requests_per_second: limitOf(values, 'requests-per-second', /^\d+(\.\d+)?$/),
-      running_runs: limitOf(values, 'running-runs', /^\d+$/),
-      open_streams: limitOf(values, 'open-streams', /^\d+$/),
+      requests_per_second: limitOf('requests-per-second', flags.requestsPerSecond, /^\d+(\.\d+)?$/),
+      running_runs: limitOf('running-runs', flags.runningRuns, /^\d+$/),
+      open_streams: limitOf('open-streams', flags.openStreams, /^\d+$/),
     },
   }
 }
@@ -93,19 +87,15 @@ function expiryOf(text: string | undefined): string | null {
   return new Date(at).toISOString()
 }
 
-function limitOf(values: Values, flag: 'requests-per-second' | 'running-runs' | 'open-streams', form: RegExp) {
-  const text = values[flag]
+function limitOf(flag: string, text: string | undefined, form: RegExp): number | null {
   if (text === undefined) return null
   if (!form.test(text) || Number(text) <= 0) throw new UserError(`--${flag} must be a number above 0, not "${text}"`, 2)
   return Number(text)
 }
 
 /** Connects to the broker of NATS_URL, or of a `weft start` on the data folder. */
-async function withCalls(data: string | undefined, work: (call: Call) => Promise<void> | void): Promise<void> {
-  const config = readConfig(process.env, { data })
-  const log = openLog('keys', 'silent')
-  const url = config.nats_url || natsUrlOf(config.data, 'resources')
-  const link = await openLink({ url, role: 'resources', log, tls: tlsFilesOf(config) })
+async function withCalls({ data }: KeyFlags, work: (call: Call) => Promise<void> | void): Promise<void> {
+  const link = await openBroker(data)
   const caller = openCaller(link)
   try {
     await work(async (verb, head, body) => {
@@ -115,11 +105,21 @@ async function withCalls(data: string | undefined, work: (call: Call) => Promise
       return answer.body.length === 0 ? null : JSON.parse(Buffer.from(answer.body).toString())
     })
   } catch (error) {
-    if (error instanceof WeftError) throw new UserError(error.message, 1)
+    if (error instanceof WeftError) throw new UserError(error.message, error.code === 'unavailable' ? UNREACHABLE : 1)
     throw error
   } finally {
     caller.close()
     await link.close()
+  }
+}
+
+async function openBroker(data: string | undefined): Promise<Link> {
+  const config = readSettings({ data })
+  try {
+    const url = config.nats_url || natsUrlOf(config.data, 'resources')
+    return await openLink({ url, role: 'resources', log: openLog('keys', 'silent'), tls: tlsFilesOf(config) })
+  } catch (error) {
+    throw new UserError((error as Error).message, UNREACHABLE)
   }
 }
 
@@ -136,12 +136,14 @@ async function readAll(call: Call): Promise<KeyInfo[]> {
   }
 }
 
-function show({ key, id, expires_at }: KeyCreated): void {
+function show(created: KeyCreated, { json }: KeyFlags): void {
+  const { key, id, expires_at } = created
   const note = process.env.WEFT_REQUIRE_KEYS
     ? ''
     : '\nThe server asks for keys only when it is started with WEFT_REQUIRE_KEYS=1.'
   process.stderr.write(`Key ${id}${expires_at === null ? '' : `, until ${expires_at}`}. It is shown only now:${note}\n`)
-  process.stdout.write(`${key}\n`)
+  if (json) printJson(created)
+  else process.stdout.write(`${key}\n`)
 }
 
 function list(all: readonly KeyInfo[]): void {
@@ -155,13 +157,5 @@ function list(all: readonly KeyInfo[]): void {
       .flatMap(([limit, value]) => (value === null ? [] : `${limit}=${value}`))
       .join(',') || 'none',
   ])
-  const table = [['id', 'name', 'scopes', 'expires', 'last used', 'limits'], ...rows]
-  const widths = table[0]!.map((_, column) => Math.max(...table.map(row => row[column]!.length)))
-  for (const row of table)
-    process.stdout.write(
-      `${row
-        .map((cell, i) => cell.padEnd(widths[i]!))
-        .join('  ')
-        .trimEnd()}\n`,
-    )
+  printTable(['id', 'name', 'scopes', 'expires', 'last used', 'limits'], rows)
 }

@@ -9,6 +9,7 @@ import { type Lifecycle, lifecycle, stopOnSignals } from '../../bus/lifecycle.js
 import { type Log, openLog } from '../../bus/log.js'
 import type { Config } from '../../schemas/config.js'
 import { collectLargeGarbage } from '../../store/garbage.js'
+import type { Replica } from '../../workers/deploy/replica.js'
 import { prepareDataFolder } from '../data-folder.js'
 import { natsUrlOf } from '../nats/process.js'
 import { UserError } from '../user-error.js'
@@ -40,15 +41,25 @@ export function stopShare(role: RoleName, roles: readonly RoleName[]): number {
   return SHARE[role] / present.reduce((sum, share) => sum + share, 0)
 }
 
-export async function runRoles(roles: readonly RoleName[], config: Config): Promise<void> {
+/** With `json` it prints one line of JSON when it serves. */
+export async function runRoles(
+  roles: readonly RoleName[],
+  config: Config,
+  { json = false }: { json?: boolean } = {},
+): Promise<void> {
   const log = openLog(roles.length === 1 ? roles[0]! : 'weft', config.log_level, config.log_format)
   collectLargeGarbage()
+  // Small buffers of Node.js share memory: one that lives on would keep the secrets of its neighbours readable. Without
+  // sharing a buffer costs 0.2 µs more.
+  Buffer.poolSize = 0
   const lifecycles = new Map<RoleName, Lifecycle>()
   let stopping = false
+  let replica: Replica | null = null
   stopOnSignals(
     {
-      push: () => {},
-      async stop() {
+      async stop(why) {
+        if (why === 'SIGTERM') await replica?.drain()
+        else replica?.hurry()
         stopping = true
         for (const row of STOP_ORDER) await Promise.all(row.map(role => lifecycles.get(role)?.stop()))
       },
@@ -74,8 +85,11 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
     if (role === 'resources') {
       await (await import('../../workers/resources/main.js')).startResources(config, link, life)
       sayControlKey(config, own)
-    } else if (role === 'graphs') reports = await graphs(config, link, life)
-    else if (role === 'deployer') await deployer(config, link, life)
+    } else if (role === 'graphs') {
+      const started = await graphs(config, link, life)
+      reports = started.reports
+      replica = started.replica
+    } else if (role === 'deployer') await deployer(config, link, life)
     else {
       const { openEdge } = await import('../../edge/main.js')
       port = (await openEdge({ config, application: await findApplication(config.app), link, life })).port
@@ -95,6 +109,9 @@ export async function runRoles(roles: readonly RoleName[], config: Config): Prom
   if (stopping) return
   log.info({ roles, ...(port === null ? {} : { port }) }, 'started')
   process.send?.({ ready: true, port, graphs: reports } satisfies Ready)
+  if (!json) return
+  const loaded = reports.map(({ graph_id, error }) => ({ graph_id, error }))
+  process.stdout.write(`${JSON.stringify({ roles, port, graphs: loaded })}\n`)
 }
 
 /** A generated key is in a file: the log names the file, never the key. */
@@ -110,10 +127,20 @@ async function deployer(config: Config, link: Link, life: Lifecycle): Promise<vo
 }
 
 /** An application that cannot be loaded fails the next time as well: exit code 2. */
-async function graphs(config: Config, link: Link, life: Lifecycle): Promise<GraphReport[]> {
+async function graphs(
+  config: Config,
+  link: Link,
+  life: Lifecycle,
+): Promise<{ reports: GraphReport[]; replica: Replica | null }> {
+  const refuse = (error: Error) => {
+    throw new UserError(error.message, 2)
+  }
+  if (config.revision !== '') {
+    const { startReplica } = await import('../../workers/deploy/replica.js')
+    const replica = await startReplica(config, link, life).catch(refuse)
+    return { reports: replica.reports, replica }
+  }
   const { startGraphs } = await import('../../workers/graph/main.js')
-  const { reports } = await startGraphs(config, link, life).catch(error => {
-    throw new UserError((error as Error).message, 2)
-  })
-  return reports
+  const { reports } = await startGraphs(config, link, life).catch(refuse)
+  return { reports, replica: null }
 }

@@ -24,9 +24,15 @@ import type { Ready } from './roles.js'
 const START_MS = 60_000
 const READY_MS = 30_000
 
-const steps = [checkApp, checkAddress, preparePython, startBroker, startRoles, greet] as const
+const steps = [checkCommand, checkApp, checkAddress, preparePython, startBroker, startRoles, greet, watch] as const
 
-interface Start {
+interface StartFlags {
+  json?: boolean
+  /** `weft dev`: the roles are started again when a file of the application changes. */
+  dev?: boolean
+}
+
+interface Start extends Required<StartFlags> {
   config: Config
   /** The key of the control plane existed before this start. */
   hadKey: boolean
@@ -37,20 +43,24 @@ interface Start {
   app: Description | null
   port: number
   graphs: GraphReport[]
+  /** Ends the watch of files. */
+  end(): Promise<void>
 }
 
-/** Runs until SIGINT or SIGTERM; throws a UserError when it cannot start. */
 /**
  * glibc raises this limit to the size of the first large buffer that is freed, and then keeps later ones for itself: the
  * server held 560 MB after states of 20 MB instead of 240. A fixed limit returns them to the system.
  */
 const LIBC = { MALLOC_MMAP_THRESHOLD_: '1048576' }
 
-export async function start(config: Config): Promise<void> {
+/** Runs until SIGINT or SIGTERM; throws a UserError when it cannot start. With `json` it prints one line of JSON when it serves. */
+export async function start(config: Config, { json = false, dev = false }: StartFlags = {}): Promise<void> {
   let exit: (code: number) => void = () => {}
   const exited = new Promise<number>(done => (exit = done))
   const run: Start = {
     config,
+    json,
+    dev,
     hadKey: config.control_key !== '' || existsSync(keyFile(config)),
     say: line => void process.stderr.write(`weft: ${line}\n`),
     giveUp(error) {
@@ -62,6 +72,7 @@ export async function start(config: Config): Promise<void> {
     app: null,
     port: config.port,
     graphs: [],
+    end: async () => {},
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
@@ -85,9 +96,16 @@ export async function start(config: Config): Promise<void> {
   process.exit(code)
 }
 
-async function end({ config, nats, roles }: Start): Promise<void> {
+async function end({ config, nats, roles, end }: Start): Promise<void> {
+  await end()
   await roles?.stop(config.stop_ms + 2_000)
   await nats?.stop()
+}
+
+/** The image of a deployment may have the default command of ours. */
+function checkCommand({ config: { revision } }: Start): void {
+  if (revision !== '')
+    throw new UserError('this container serves a revision of a deployment: its command must be `weft graphs`', 2)
 }
 
 /** A mistyped path is the most common mistake, so it is checked before anything starts. */
@@ -112,12 +130,21 @@ async function checkAddress({ config: { host, port, insecure, require_keys }, ap
 async function preparePython({ app, config, say }: Start): Promise<void> {
   if (!usesPython(app!)) return
   const { findPython } = await import('../../workers/child/python.js')
-  const found = findPython({
-    description: app!,
-    given: config.python,
-    env: process.env,
-    log: line => say(`python: ${line}`),
-  })
+  const { withProgress } = await import('../terminal/progress.js')
+  const found = withProgress('preparing Python', ({ update, clear }) =>
+    findPython({
+      description: app!,
+      given: config.python,
+      fetchesUv: config.fetch_uv,
+      env: process.env,
+      received: update,
+      log: line => {
+        clear()
+        say(`python: ${line}`)
+        update(0, 0)
+      },
+    }),
+  )
   const { file, python, library } = await found.catch(error => {
     throw new UserError((error as Error).message)
   })
@@ -141,20 +168,25 @@ async function startBroker(run: Start): Promise<void> {
 }
 
 async function startRoles(run: Start): Promise<void> {
-  const { config, say, giveUp } = run
+  const { config, say, giveUp, dev } = run
   run.roles = keepRunning({
     name: 'server process',
     log: say,
-    onGivenUp: giveUp,
+    // With `dev`, the next change of a file starts it again.
+    ...(dev ? {} : { onGivenUp: giveUp }),
     final: [2],
     spawn: () => {
-      const child = fork(join(import.meta.dirname, 'roles-main.js'), ['edge', 'resources', 'graphs', 'deployer'], {
-        // The port stays the same after a restart, also when the system chose it. In its own process group: Ctrl-C in a
-        // terminal reaches the launcher only.
-        env: { ...ownAddress(run), ...LIBC, ...process.env, UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
-        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-        detached: true,
-      })
+      const child = fork(
+        join(import.meta.dirname, '../../programs/roles-main.js'),
+        ['edge', 'resources', 'graphs', 'deployer'],
+        {
+          // The port stays the same after a restart, also when the system chose it. In its own process group: Ctrl-C in a
+          // terminal reaches the launcher only.
+          env: { ...ownAddress(run), ...LIBC, ...process.env, UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
+          stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+          detached: true,
+        },
+      )
       child.send({ ...config, port: run.port })
       run.nats?.outlive(child.pid!)
       return child
@@ -172,7 +204,33 @@ async function startRoles(run: Start): Promise<void> {
         })
       }),
   })
-  await run.roles.start()
+  await run.roles.start().catch(error => {
+    if (!dev) throw error
+    say(`${error.message}; waiting for a change`)
+  })
+}
+
+/** `weft dev`: threads stay in the store, runs that were under way continue from their last checkpoint. */
+async function watch(run: Start): Promise<void> {
+  const { config, app, dev, say, roles } = run
+  if (!dev) return
+  const { watchFolder } = await import('./watch.js')
+  const watched = watchFolder(app!.folder, config.data, async file => {
+    const since = Date.now()
+    say(`${file} has changed`)
+    await roles!.stop(config.stop_ms + 2_000)
+    try {
+      run.app = describeApplication(config.app)
+      await roles!.start()
+      const failed = run.graphs.flatMap(({ graph_id, error }) => (error === null ? [] : [`${graph_id}: ${error}`]))
+      say(`reloaded in ${Date.now() - since} ms${failed.length > 0 ? `; not loaded: ${failed.join('; ')}` : ''}`)
+    } catch (error) {
+      say(`${(error as Error).message}; waiting for a change`)
+    }
+  })
+  run.end = () => watched.close()
+  await watched.ready
+  say(`watching ${app!.folder} for changes`)
 }
 
 /** The server's URL for the metadata of runs, unless the operator has set one. */
@@ -186,13 +244,19 @@ function urlOf(host: string, port: number): string {
 
 const keyFile = ({ data }: Config): string => join(data, 'control.key')
 
-async function greet({ config, app, hadKey, port, graphs, say }: Start): Promise<void> {
+async function greet(run: Start): Promise<void> {
+  const { config, json, app, hadKey, port, graphs, say } = run
   const url = urlOf(config.host, port)
+  if (run.roles!.child() === null) return
   if (!(await becomesReady(`${url}/ready`))) say(`${url}/ready does not answer 200 yet`)
   process.send?.({ ready: true, port, graphs } satisfies Ready)
   // Settings of the server and of the application switch the console off.
   const hasConsole = (await statusOf(`${url}/console`)) === 200
   const keys = config.require_keys && app!.given.auth == null
+  if (json)
+    return void process.stdout.write(
+      `${JSON.stringify({ url, data: resolve(config.data), console: hasConsole, graphs: graphs.map(({ graph_id, error }) => ({ graph_id, error })) })}\n`,
+    )
   process.stdout.write(banner({ app: app!, data: config.data, url, hasConsole, graphs, keys }))
   if (hadKey || !existsSync(keyFile(config))) return
   // A service manager keeps what a program prints, so the key itself is for a terminal only.

@@ -47,6 +47,6 @@ t.test('a folder that holds something is not changed, and a wrong command line i
   t.match(weftNew('mine', '--python'), { status: 2, stderr: /^weft: mine exists already/ })
   t.equal(readFileSync(join(folder, 'mine/agent.py'), 'utf8'), 'mine')
   t.notOk(existsSync(join(folder, 'mine/langgraph.json')))
-  t.match(weftNew(), { status: 2, stderr: /expected `weft new <folder>/ })
-  t.match(weftNew('x', '--ruby'), { status: 2, stderr: /Unknown option '--ruby'/ })
+  t.match(weftNew(), { status: 2, stderr: /missing required argument 'folder'/ })
+  t.match(weftNew('x', '--ruby'), { status: 2, stderr: /unknown option '--ruby'/ })
 })

@@ -1,25 +1,15 @@
 import { spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { SETTINGS } from '../../schemas/config.js'
 import { stopShare } from '../../scripts/commands/roles.js'
 import { root } from '../../scripts/root.js'
-import { alive, allGone, below, type Cluster, exampleApp, spawnWeft, startCluster } from '../helpers/cluster.js'
+import { alive, allGone, below, type Cluster, exampleApp, startCluster } from '../helpers/cluster.js'
+import { runWeft as weft } from '../helpers/command.js'
 import { lines } from '../helpers/sdk.js'
-
-/** Runs the command to its end. */
-async function weft(args: string[], env: { [name: string]: string } = {}) {
-  const child = spawnWeft(args, env)
-  let stdout = ''
-  let stderr = ''
-  child.stdout!.on('data', part => (stdout += part))
-  child.stderr!.on('data', part => (stderr += part))
-  const [code] = await once(child, 'close')
-  return { code: code as number, stdout, stderr }
-}
 
 /** Polls until the answer is true; returns the duration. */
 async function until(what: () => Promise<boolean>, ms = 10_000): Promise<number> {
@@ -38,18 +28,23 @@ const rolesOf = ({ launcher }: Cluster) =>
 const ready = (url: string) => async () => (await fetch(`${url}/ready`)).status === 200
 
 t.test('help, version', async t => {
-  t.match(await weft(['help']), { code: 0, stdout: /weft start .*--app/ })
-  t.match(await weft([]), { code: 0, stdout: /PORT/ })
+  const help = await weft(['help'])
+  t.match(help, { code: 0, stdout: /^ {2}start .*serve an application/m })
+  t.equal((await weft([])).stdout, help.stdout)
+  t.match(await weft(['help', 'start']), { code: 0, stdout: /--app <path>/ })
+  t.match(await weft(['settings']), { code: 0, stdout: /^PORT \[2024\]$/m })
+  const settings = JSON.parse((await weft(['settings', '--json'])).stdout) as { variable: string }[]
+  t.ok(Object.values(SETTINGS).every(({ env }) => settings.some(({ variable }) => variable === env)))
   t.match(await weft(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ })
 })
 
 t.test('a wrong command line gets one sentence and exit code 2', async t => {
   const folder = t.testdir({ broken: { 'langgraph.json': '{' }, empty: { 'langgraph.json': '{"graphs":{}}' } })
   const cases: [string[], RegExp][] = [
-    [['start', '--prot', '1'], /Unknown option '--prot'/],
-    [['serve'], /there is no command "serve"/],
-    [['start', 'now'], /takes no argument "now"/],
-    [['resources', '--port', '1'], /has no flag --port/],
+    [['start', '--prot', '1'], /unknown option '--prot' \(Did you mean --port\?\)/],
+    [['serve'], /unknown command 'serve'/],
+    [['start', 'now'], /too many arguments for 'start'/],
+    [['resources', '--port', '1'], /unknown option '--port'/],
     [['start', '--port', 'x'], /--port must be a whole number/],
     [['start', '--port', '70000'], /--port must be a whole number/],
     [['start', '--app', join(folder, 'none')], /there is no application at .*none: expected a langgraph\.json/],
@@ -64,6 +59,7 @@ t.test('a wrong command line gets one sentence and exit code 2', async t => {
     t.equal(found[i]!.stderr.trim().split('\n').length, 1)
   }
   t.match(await weft(['start'], { PORT: 'many' }), { code: 2, stderr: /PORT must be a number/ })
+  t.match(await weft(['start'], { WEFT_REVISION: 'r1' }), { code: 2, stderr: /its command must be `weft graphs`/ })
   for (const WEFT_PUBLIC_URL of ['weft.example', 'ftp://weft.example', 'https://me:secret@weft.example']) {
     const { code, stderr } = await weft(['start'], { WEFT_PUBLIC_URL })
     t.match({ code, stderr }, { code: 2, stderr: /WEFT_PUBLIC_URL must be an http or https URL/ })
@@ -199,7 +195,7 @@ t.test('secrets of the operator are in the environment of no process that the la
     const environ = readFileSync(`/proc/${pid}/environ`, 'utf8')
     for (const [name, value] of Object.entries(secrets)) t.notOk(environ.includes(value), `${name} in ${pid}`)
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-    if (command.includes('workers/host/main')) graphs.push(environ.includes('OWN_VARIABLE=for-graphs'))
+    if (command.includes('programs/host')) graphs.push(environ.includes('OWN_VARIABLE=for-graphs'))
   }
   t.ok(graphs.length > 0 && graphs.every(Boolean), 'graphs see the other variables')
   const { status } = await fetch(`${cluster.url}/v2/deployments`, {
