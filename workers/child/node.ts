@@ -79,11 +79,14 @@ function compiledPackage(app: string): string | null {
   }
 }
 
+/** Packages whose importers do without them: this one makes ssh2 faster, which the client of Docker brings. */
+const DISPENSABLE: ReadonlySet<string> = new Set(['cpu-features'])
+
 /** pnpm has the packages in folders of their own. */
 function compiledIn(folder: string): string | null {
   for (const name of existsSync(folder) ? readdirSync(folder) : []) {
     const path = join(folder, name)
-    if (existsSync(join(path, 'binding.gyp'))) return name
+    if (existsSync(join(path, 'binding.gyp')) && !DISPENSABLE.has(name)) return name
     const inner = name.startsWith('@')
       ? [path]
       : name === '.pnpm'

@@ -49,6 +49,16 @@ export function checkReach(user: HostUser, folder: string): void {
     throw new Error(`WEFT_HOST_USER: ${user.name} cannot enter ${folder}; expected a folder whose parents it can enter`)
 }
 
+/** Throws an Error with one sentence when the user cannot execute the interpreter. */
+export function checkPython(user: HostUser, python: string): void {
+  const options = { ...asUser(user), cwd: '/', stdio: 'ignore' } as const
+  if (spawnSync(python, ['--version'], options).status === 0) return
+  throw new Error(
+    `WEFT_HOST_USER: ${user.name} cannot execute ${python}; expected a Python in folders that it can enter: ` +
+      'set WEFT_PYTHON, or XDG_CACHE_HOME for environments that Weft makes',
+  )
+}
+
 /** Kills a process that leads a group, with every process of the group, at once. An empty group is no error. */
 export function killGroup(pid: number): void {
   if (pid === 0) return

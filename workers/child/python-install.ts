@@ -4,11 +4,12 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { type Description, exportOf, partsOf } from '../../schemas/description.js'
+import type { Uv } from './uv.js'
 
 const run = promisify(execFile)
 
 /** Python and library that hosts need: `asyncio` tasks with a context, and the `context` of graphs. */
-const OLDEST_PYTHON: Version = [3, 11]
+export const OLDEST_PYTHON: Version = [3, 11]
 const OLDEST_LIBRARY: Version = [0, 6]
 /** What decides which packages are installed. */
 const INPUTS = ['pyproject.toml', 'setup.py', 'setup.cfg', 'requirements.txt', 'uv.lock']
@@ -74,12 +75,6 @@ export async function baseInterpreter(wanted: string | null): Promise<Interprete
   throw new Error(`the graphs need Python ${version}, which is not on PATH: install it, or set WEFT_PYTHON`)
 }
 
-const isOnPath = (command: string, path: string | undefined): Promise<boolean> =>
-  run(command, ['--version'], { timeout: PROBE_MS, env: { PATH: path } }).then(
-    () => true,
-    () => false,
-  )
-
 /** A command of an installer, and variables that it needs. */
 export interface InstallStep {
   words: readonly [command: string, ...args: string[]]
@@ -92,20 +87,19 @@ interface EnvironmentOptions {
   target: string
   /** Local packages are used where they are. Otherwise they are copied: the application is moved later. */
   editable: boolean
-  /** PATH of the commands. */
-  path: string | undefined
+  /** The commands of uv; null: there is none. */
+  uv: Uv | null
 }
 
 /**
- * The commands that make the environment, with uv if it is on PATH. A `uv.lock` beside `pyproject.toml` decides the
+ * The commands that make the environment, with uv if there is one. A `uv.lock` beside `pyproject.toml` decides the
  * versions; pip does not read it.
  */
-export async function stepsFor(needs: PythonNeeds, options: EnvironmentOptions): Promise<InstallStep[]> {
-  const { base, target, editable, path } = options
+export function stepsFor(needs: PythonNeeds, options: EnvironmentOptions): InstallStep[] {
+  const { base, target, editable, uv } = options
   const { locals, others } = dependenciesOf(needs)
   const python = interpreterIn(target)
-  const hasUv = await isOnPath('uv', path)
-  const isLocked = ({ files }: Local) => hasUv && files.includes('uv.lock') && files.includes('pyproject.toml')
+  const isLocked = ({ files }: Local) => uv !== null && files.includes('uv.lock') && files.includes('pyproject.toml')
   const packages = locals.flatMap(local => {
     const { place, files } = local
     if (isLocked(local)) return []
@@ -114,7 +108,7 @@ export async function stepsFor(needs: PythonNeeds, options: EnvironmentOptions):
     return files.includes('requirements.txt') ? ['--requirement', join(place, 'requirements.txt')] : []
   })
   const wanted = [...packages, ...others]
-  if (!hasUv) {
+  if (uv === null) {
     const options = ['--disable-pip-version-check', '--progress-bar=off', '--no-input']
     return [
       { words: [base.file, '-m', 'venv', '--clear', target], env: {} },
@@ -122,10 +116,10 @@ export async function stepsFor(needs: PythonNeeds, options: EnvironmentOptions):
     ]
   }
   // Files of the cache of uv must not change when a deployment makes its own read-only.
-  const env: InstallStep['env'] = editable ? {} : { UV_LINK_MODE: 'copy', UV_COMPILE_BYTECODE: '1' }
+  const env: InstallStep['env'] = { ...uv.env, ...(editable ? {} : { UV_LINK_MODE: 'copy', UV_COMPILE_BYTECODE: '1' }) }
   const sync = ({ place }: Local): InstallStep => ({
     words: [
-      'uv',
+      uv.file,
       'sync',
       '--frozen',
       '--no-dev',
@@ -137,9 +131,9 @@ export async function stepsFor(needs: PythonNeeds, options: EnvironmentOptions):
     env: { ...env, UV_PROJECT_ENVIRONMENT: target },
   })
   return [
-    { words: ['uv', 'venv', '--quiet', '--clear', '--python', base.file, target], env },
+    { words: [uv.file, 'venv', '--quiet', '--clear', '--python', base.file, target], env },
     ...locals.filter(isLocked).map(sync),
-    { words: ['uv', 'pip', 'install', '--python', python, ...wanted], env },
+    { words: [uv.file, 'pip', 'install', '--python', python, ...wanted], env },
   ]
 }
 

@@ -25,6 +25,8 @@ import {
   usable,
   wantedVersion,
 } from './python-install.js'
+import { findUv } from './uv.js'
+import type { Received } from './wheel.js'
 
 const INSTALL_MS = 900_000
 const ENVIRONMENTS = ['.venv', 'venv']
@@ -34,14 +36,19 @@ export interface PythonOptions {
   description: Pick<Description, 'path' | 'folder' | 'given'>
   /** WEFT_PYTHON; nothing is installed into it. */
   given: string
+  /** WEFT_FETCH_UV. */
+  fetchesUv: boolean
   /** Variables of this process, for installers. */
   env: Env
   /** Progress, and the output of installers. */
   log(line: string): void
+  /** How much of a download is done. */
+  received?: Received
 }
 
 /** Throws an Error with one sentence: there is no Python, it is too old, or packages cannot be installed. */
-export async function findPython({ description, given, env, log }: PythonOptions): Promise<Python> {
+export async function findPython(options: PythonOptions): Promise<Python> {
+  const { description, given, env, log } = options
   const wanted = wantedVersion(description)
   const known = given || existing(description.folder, env)
   if (known) {
@@ -52,7 +59,7 @@ export async function findPython({ description, given, env, log }: PythonOptions
       throw new Error(`${known} has no langgraph: install it there, or set WEFT_PYTHON to a Python that has it`)
     return usable({ file: known, python, library })
   }
-  return made(description, wanted, env, log)
+  return made(options, wanted)
 }
 
 /** The active environment, if the application lies in its folder; else the nearest one up to the root of the repository. */
@@ -74,21 +81,18 @@ function isInRepository(folder: string): boolean {
 }
 
 /** The environment in the cache for these dependencies. */
-async function made(
-  { folder, given }: PythonOptions['description'],
-  wanted: string | null,
-  env: Env,
-  log: PythonOptions['log'],
-): Promise<Python> {
+async function made(options: PythonOptions, wanted: string | null): Promise<Python> {
+  const { env, log } = options
+  const { folder, given } = options.description
   const base = await baseInterpreter(wanted)
   const needs = { folder, given }
   const { files, text } = inputsOf(needs)
   const key = createHash('sha256').update(JSON.stringify([base, folder, text]))
   for (const input of files) key.update(`\0${input}\0`).update(readFileSync(input))
-  const cache = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'weft', 'python')
+  const cache = join(cacheOf(env), 'python')
   const target = join(cache, key.digest('hex').slice(0, 16))
   const file = interpreterIn(target)
-  if (!existsSync(file)) await make(target, needs, base, env, log)
+  if (!existsSync(file)) await make(target, needs, base, options)
   // The time of its last use.
   await utimes(target, new Date(), new Date()).catch(() => {})
   await pruneEnvironments(cache, { keep: target }).catch(error =>
@@ -99,13 +103,16 @@ async function made(
   return usable({ file, python, library })
 }
 
-async function make(target: string, needs: PythonNeeds, base: Interpreter, env: Env, log: (line: string) => void) {
+const cacheOf = (env: Env) => join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'weft')
+
+async function make(target: string, needs: PythonNeeds, base: Interpreter, options: PythonOptions) {
+  const { env, fetchesUv, log, received } = options
   const folder = `${target}.${randomUUID()}`
   await mkdir(dirname(target), { recursive: true })
   log(`making a Python environment for the graphs in ${target}`)
   try {
-    for (const step of await stepsFor(needs, { base, target: folder, editable: true, path: env.PATH }))
-      await install(step, env, log)
+    const uv = await findUv({ env, cache: cacheOf(env), fetches: fetchesUv, log, ...(received && { received }) })
+    for (const step of stepsFor(needs, { base, target: folder, editable: true, uv })) await install(step, env, log)
     await rename(folder, target).catch(error => {
       // Another start has made it meanwhile.
       if (!existsSync(interpreterIn(target))) throw error
