@@ -8,6 +8,7 @@ import { venvOf, withoutPython } from './venv.js'
 
 const HOST = join(root, 'workers/host-python')
 const TESTS = join(root, 'test/host-python')
+const PYRIGHT = join(root, 'node_modules/pyright/index.js')
 const LIMIT_MS = 300_000
 
 /** Prints only what failed. Lint, format and types have no tests: each adds a failure or nothing. Without a Python all of it is one skipped test. */
@@ -25,7 +26,8 @@ export async function checkPython(say: (line: string) => void): Promise<Counts> 
   const checks: [name: string, program: string, args: string[]][] = [
     ['ruff check', python, [...ruff.slice(0, 2), 'check', ...ruff.slice(2), HOST, TESTS]],
     ['ruff format', python, [...ruff.slice(0, 2), 'format', '--check', ...ruff.slice(2), HOST, TESTS]],
-    ['pyright', process.execPath, [join(root, 'node_modules/pyright/index.js'), '-p', HOST, '--pythonpath', python]],
+    ['pyright', process.execPath, [PYRIGHT, '-p', HOST, '--pythonpath', python]],
+    ['pyright of examples', process.execPath, [PYRIGHT, '-p', join(root, 'examples'), '--pythonpath', python]],
     ['pytest', python, [...pytest, `--junit-xml=${report}`, TESTS]],
   ]
   let failed = 0

@@ -1,17 +1,14 @@
 /** Graphs in Python beside one in JavaScript: every client, every kind of run, and hosts that die. */
-import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import t from 'tap'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
 import { root } from '../../scripts/root.js'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { pythonChecks, runChecks } from '../helpers/python-checks.js'
 import { lines } from '../helpers/sdk.js'
 
-const run = promisify(execFile)
-const scripts = join(root, 'test', 'python')
 const skip = withoutPython() ?? false
 
 t.setTimeout(420_000)
@@ -30,15 +27,9 @@ t.teardown(async () => {
 })
 
 t.test('through the official Python SDK', { skip }, async t => {
-  const client = await venvOf(join(scripts, 'requirements.txt'))
-  for (const checks of ['check.py', 'check_runs.py', 'check_graphs.py']) {
-    const { stdout } = await run(client, [join(scripts, checks)], {
-      env: { ...process.env, WEFT_URL: cluster.url, PYTHONDONTWRITEBYTECODE: '1' },
-      timeout: 180_000,
-    })
-    t.match(stdout, /\d+ checks/, checks)
-    for (const line of stdout.split('\n').filter(line => line.startsWith('ok '))) t.pass(line.slice(3))
-  }
+  const client = await venvOf(join(pythonChecks, 'requirements.txt'))
+  for (const file of ['check.py', 'check_runs.py', 'check_graphs.py'])
+    await runChecks(t, client, file, { WEFT_URL: cluster.url })
 })
 
 for (const { name, connect } of lines) {

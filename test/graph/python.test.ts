@@ -35,12 +35,16 @@ function application(given: { [key: string]: unknown } = {}, files: { [name: str
   return { path: join(at, 'langgraph.json'), folder: at, given }
 }
 
-function find(description: ReturnType<typeof application>, options: { given?: string; env?: NodeJS.ProcessEnv } = {}) {
+function find(
+  description: ReturnType<typeof application>,
+  options: { given?: string; fetchesUv?: boolean; env?: NodeJS.ProcessEnv } = {},
+) {
   const lines: string[] = []
   const { VIRTUAL_ENV: _, ...env } = process.env
   const found = findPython({
     description,
     given: options.given ?? '',
+    fetchesUv: options.fetchesUv ?? false,
     env: { ...env, XDG_CACHE_HOME: join(folder, 'cache'), ...options.env },
     log: line => lines.push(line),
   })

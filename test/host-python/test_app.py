@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import orjson
 import pytest
 from fastapi import APIRouter, FastAPI
+from langchain_core.embeddings import Embeddings
 from langgraph_sdk import Auth
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from weft_host.app.auth import AuthHandlers
+from weft_host.app.description import Export
+from weft_host.app.embed import Embedder
 from weft_host.app.http import HttpServer, prefixes_of, remove_pages
 from weft_host.app.user import to_json, user_members, user_of
 
@@ -170,3 +175,50 @@ async def test_a_lifespan_that_fails_at_the_start_is_one_sentence(tmp_path: Any)
     server = HttpServer(Starlette(lifespan=lifespan), "./a.py:app", str(tmp_path), lambda change: None)
     with pytest.raises(ValueError, match=r"http\.app: \./a\.py:app cannot be served: its lifespan failed"):
         await server.start()
+
+
+def provider_module(monkeypatch: pytest.MonkeyPatch, init_embeddings: Any) -> None:
+    """The package langchain with this `init_embeddings`."""
+    for name in ("langchain", "langchain.embeddings"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    cast(Any, sys.modules["langchain.embeddings"]).init_embeddings = init_embeddings
+
+
+class Lengths(Embeddings):
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[len(text), 1.0, 2.0] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+
+async def test_an_embedder_of_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    provider_module(monkeypatch, lambda text: Lengths() if text == "fake:small" else None)
+    embedder = Embedder.of(Export("fake:small", "fake:small", None, "/"))
+    for kind in ("documents", "query"):
+        answer = await embedder.embed(kind, ["a", "bb"])
+        assert array("I", answer[:8]).tolist() == [3, 3]
+        assert array("f", answer[8:]).tolist() == [1, 1, 2, 2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("init_embeddings", "sentence"),
+    [
+        (None, "needs the package langchain and the one of the provider"),
+        (ValueError("Unknown provider 'fake'"), "store.index.embed: fake:small: Unknown provider 'fake'"),
+        (ImportError("Please install langchain-fake"), "store.index.embed: fake:small: Please install langchain-fake"),
+    ],
+)
+def test_an_embedder_of_a_provider_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch, init_embeddings: Exception | None, sentence: str
+) -> None:
+    def fail(text: str) -> Any:
+        assert init_embeddings is not None
+        raise init_embeddings
+
+    if init_embeddings is None:
+        monkeypatch.setitem(sys.modules, "langchain", None)
+    else:
+        provider_module(monkeypatch, fail)
+    with pytest.raises(ValueError, match=sentence):
+        Embedder.of(Export("fake:small", "fake:small", None, "/"))

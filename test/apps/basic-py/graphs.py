@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypedDict
 
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.runnables import RunnableConfig
-from langgraph.channels import DeltaChannel
+from langgraph import channels
 from langgraph.config import get_stream_writer
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -52,9 +52,17 @@ counter = (
 )
 
 
+def extend(state: list[int], writes: list[list[int]]) -> list[int]:
+    return [*state, *(n for write in writes for n in write)]
+
+
+# The oldest line of langgraph has no such channel: the graph is still there, and not incremental.
+incremental = channels.DeltaChannel(extend) if hasattr(channels, "DeltaChannel") else add
+
+
 class Fanned(TypedDict, total=False):
     number: int
-    numbers: Annotated[list[int], DeltaChannel(lambda state, writes: [*state, *(n for w in writes for n in w)])]
+    numbers: Annotated[list[int], incremental]
 
 
 async def fan_in(state: Fanned) -> Fanned:
@@ -293,3 +301,14 @@ async def hold(state: Slow) -> Slow:
 
 
 blocks = graph_of(Slow, hold).compile()
+
+
+async def eat(state: Slow) -> Slow:
+    """Takes memory until the host ends."""
+    eaten: list[bytes] = []
+    while True:
+        eaten.append(bytes(b"x" * 8_000_000))
+        await asyncio.sleep(0.01)
+
+
+hungry = graph_of(Slow, eat).compile()

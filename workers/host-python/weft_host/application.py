@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 import traceback
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +18,9 @@ from .modules import extend_path, import_module
 from .objects import JsonObject
 from .storage.serde import Serde
 
+# The first langgraph that shows interrupts in the mode `values`; earlier ones show them in `updates` only.
+INTERRUPTS_IN_VALUES = (1, 0, 4)
+
 
 class Application:
     """`hello` carries the errors; `execution` is added to the metadata of each run."""
@@ -27,6 +31,7 @@ class Application:
             os.environ.setdefault(name, value)
         self.library = library_version()
         self.execution = execution_of(self.library)
+        self.values_have_interrupts = not is_before(self.library, INTERRUPTS_IN_VALUES)
         self.serde = Serde.of(description.serde)
         folder = Path(description.folder)
         extend_path([folder, *(Path(each) for each in description.dependencies)])
@@ -54,6 +59,11 @@ def library_version() -> str:
         return version("langgraph")
     except PackageNotFoundError:
         return "unknown"
+
+
+def is_before(library: str, oldest: tuple[int, ...]) -> bool:
+    numbers = [int(number) for number in re.findall(r"\d+", library)[:3]]
+    return bool(numbers) and tuple(numbers) < oldest
 
 
 def execution_of(library: str) -> JsonObject:

@@ -11,6 +11,22 @@ from .objects import JsonObject
 from .render import render
 
 
+class MessageTexts:
+    """
+    The mode `messages-tuple`: `[message, metadata]` as JSON. The tokens of a model share their metadata, which is
+    rendered once.
+    """
+
+    def __init__(self) -> None:
+        self.metadata: Any = None
+        self.text = b"null"
+
+    def of(self, message: Any, metadata: Any) -> bytes:
+        if metadata is not self.metadata:
+            self.metadata, self.text = metadata, render(metadata)
+        return b"[%b,%b]" % (render(message), self.text)
+
+
 class Accumulated:
     """
     messages/metadata once per message, messages/partial with the message so far, messages/complete once per message of

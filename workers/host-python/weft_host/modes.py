@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from .debug import checkpoint_payload, debug_payload, task_payload
 from .events import RunEvents
-from .messages import Accumulated
+from .messages import Accumulated, MessageTexts
 from .objects import JsonObject
 from .render import render
 from .state import interrupt_of
@@ -55,6 +55,15 @@ class Modes:
         self.direct = modes == {"custom"} and v2 is None
         # Callbacks are streamed, too.
         self.callbacks = "events" in modes
+        # Interrupts of the mode `updates` are shown in `values`, too; `hides_updates`: no client requested them.
+        self.from_updates = self.hides_updates = False
+
+    def show_interrupts_in_values(self) -> None:
+        """For a library that shows them in the mode `updates` only."""
+        self.from_updates = "values" in self.takers
+        self.hides_updates = self.from_updates and "updates" not in self.takers
+        if self.hides_updates:
+            self.library.append("updates")
 
     def sender(self, mode: str) -> Taker:
         push, shape = self.events.push, SHAPES[mode]
@@ -68,13 +77,14 @@ class Modes:
     def add_messages(self, tuples: bool, whole: bool) -> None:
         push, v2 = self.events.push, self.v2
         accumulated = Accumulated(push) if whole else None
+        texts = MessageTexts()
 
         def take_message(ns: Namespace, payload: Any) -> None:
             message, metadata = payload
             if v2 is not None:
                 v2.message(ns, message, metadata)
             if tuples:
-                push(name_of("messages", ns if self.subgraphs else ()), render(payload))
+                push(name_of("messages", ns if self.subgraphs else ()), texts.of(message, metadata))
             if accumulated is not None:
                 accumulated.chunk(message, metadata)
 
@@ -91,7 +101,14 @@ class Modes:
 
         self.takers["values"] = take_values
 
+    def pause_of(self, mode: str, payload: Any) -> Any:
+        """The interrupts of an update that the mode `values` must show; None: there are none."""
+        is_update = self.from_updates and mode == "updates" and isinstance(payload, dict)
+        return cast(JsonObject, payload).get("__interrupt__") or None if is_update else None
+
     def take(self, ns: Namespace, mode: str, payload: Any) -> None:
+        if self.hides_updates and mode == "updates":
+            return
         taker = self.takers.get(mode)
         if taker is not None:
             taker(ns, payload)

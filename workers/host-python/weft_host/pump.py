@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from langgraph.config import get_config
 
@@ -26,6 +26,7 @@ class Job:
 
 async def pump(run: RunState, job: Job) -> None:
     """Runs the graph to its end. Raises its error, or why the run cannot go on."""
+    pipe = run.host.pipe
     async for item in stream_of(job):
         # The loop drains the stream after an error: the graph of an abandoned stream would continue.
         if run.over or run.broken is not None:
@@ -34,7 +35,7 @@ async def pump(run: RunState, job: Job) -> None:
             take_item(run, job, item)
         except Exception as error:
             run.fail(error)
-        if (full := run.host.pipe.drained()) is not None:
+        if (full := pipe.drained()) is not None:
             await asyncio.shield(full)
     if run.broken is not None:
         raise run.broken
@@ -65,6 +66,11 @@ def take_chunk(run: RunState, job: Job, item: Any) -> None:
         else:
             run.values, run.has_values = payload, True
     job.modes.take(ns, mode, payload)
+    if (interrupts := job.modes.pause_of(mode, payload)) is not None:
+        values: Any = run.values
+        state = cast(JsonObject, values) if not ns and isinstance(values, dict) else {}
+        paused = {**state, "__interrupt__": interrupts}
+        take_chunk(run, job, (ns, "values", paused) if job.options["subgraphs"] else ("values", paused))
 
 
 def write_directly(run: RunState, job: Job) -> None:

@@ -29,7 +29,7 @@ LISTS = (list, tuple, set, frozenset, collections.deque)
 def render(value: Any) -> bytes:
     """Compact JSON."""
     try:
-        return orjson.dumps(value, plain, OPTIONS)
+        return orjson.dumps(message_dict(value) if isinstance(value, BaseMessage) else value, plain, OPTIONS)
     except (TypeError, ValueError, RecursionError):
         return orjson.dumps(tamed(value, ()), plain, OPTIONS)
 

@@ -130,6 +130,8 @@ class Run(RunState):
         if is_mirrored:
             context = fitting(context, graph.context_schema)
         modes = Modes(kwargs["stream_mode"], kwargs["stream_subgraphs"], self.events, self.v2)
+        if not application.values_have_interrupts:
+            modes.show_interrupts_in_values()
         options: JsonObject = {
             "context": context,
             "durability": kwargs["durability"],

@@ -27,6 +27,8 @@ class Server:
     def __init__(self, host: Host, watchdog: Watchdog) -> None:
         self.host, self.watchdog = host, watchdog
         self.runs: dict[int, Run] = {}
+        # The slots of calls that have no answer yet.
+        self.calls: set[int] = set()
         # A task without a reference may be collected.
         self.tasks: set[asyncio.Task[None]] = set()
         # Start frames by slot, in the order of their arrival: flags, when the lease was confirmed, body.
@@ -68,7 +70,7 @@ class Server:
     def on_end(self, slot: int) -> None:
         self.runs.pop(slot, None)
         self.host.gates.close(slot)
-        if self.is_retiring or not self.host.threads.is_exhausted(self.runs.__contains__):
+        if self.is_retiring or not self.host.threads.is_exhausted(lambda slot: slot in self.runs or slot in self.calls):
             return
         self.is_retiring = True
         print("Nodes of ended runs occupy more than half of the threads of this host: it takes no further runs.")
@@ -96,7 +98,10 @@ class Server:
         loop.call_soon(lambda: loop.call_soon(pong))
 
     def on_call(self, flags: int, slot: int, id: int, body: bytes) -> None:
-        self.spawn(slot, self.answer(slot, id, orjson.loads(body)))
+        self.calls.add(slot)
+        self.spawn(slot, self.answer(slot, id, orjson.loads(body))).add_done_callback(
+            lambda _: self.calls.discard(slot)
+        )
 
     async def answer(self, slot: int, id: int, call: dict[str, Any]) -> None:
         send = self.host.pipe.send

@@ -54,7 +54,7 @@ class Events:
             self.flush_soon()
 
     def push_event(self, channel: str, namespace: Sequence[str], last: bool, method: str, params: bytes) -> None:
-        """An event of protocol v2 with its tag (schemas/protocol-v2.ts). Raises StateTooLarge."""
+        """An event of protocol v2 with its tag (schemas/protocols/v2.ts). Raises StateTooLarge."""
         size = size_of(params)
         # Waiting v2 events have no ids yet, so the classic events, which have ids, leave first.
         if size > ALONE or self.tagged_size + size > FULL:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import resource
 import signal
 import sys
 import threading
 import time
-import weakref
 from contextvars import Context, copy_context
 from typing import Any
 
@@ -50,20 +50,8 @@ class Watchdog:
         self.pid, self.parent = os.getpid(), os.getppid()
         self.wake = threading.Event()
         self.timer: asyncio.TimerHandle | None = None
-        self.slots: weakref.WeakKeyDictionary[asyncio.Task[Any], int] = weakref.WeakKeyDictionary()
-        if sys.version_info < (3, 12):
-            loop.set_task_factory(self.make_task)
         if fd is not None:
             threading.Thread(target=Observer(self).observe, name="weft-watchdog", daemon=True).start()
-
-    def make_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        """Before Python 3.12 a task does not show its context."""
-        task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **options)
-        context: Context | None = options.get("context")
-        slot = current_slot.get() if context is None else context.get(current_slot, 0)
-        if slot:
-            self.slots[task] = slot
-        return task
 
     def enter(self, slot: int) -> Context:
         """A context for code of this slot, and for everything that it starts."""
@@ -91,11 +79,7 @@ class Watchdog:
             task = asyncio.current_task(self.loop)
         except RuntimeError:
             return 0
-        if task is None:
-            return 0
-        if sys.version_info >= (3, 12):
-            return task.get_context().get(current_slot, 0)
-        return self.slots.get(task, 0)
+        return 0 if task is None else context_of(task).get(current_slot, 0)
 
     def last(self, error: str, message: str, slot: int | None = None) -> None:
         """Reports why the process ends. Only the first call counts, and no call of a forked child."""
@@ -111,6 +95,13 @@ class Watchdog:
         # The supervisor may have closed the pipe.
         with contextlib.suppress(OSError):
             os.write(self.fd, frame_bytes(kind, slot=slot, count=count, body=body))
+
+
+def context_of(task: asyncio.Task[Any]) -> Context:
+    """Of the objects that a task refers to, its context is the first one of that type."""
+    if sys.version_info >= (3, 12):
+        return task.get_context()
+    return next(each for each in gc.get_referents(task) if isinstance(each, Context))
 
 
 class Observer:
