@@ -1,6 +1,6 @@
 /**
  * Calls to an app host: the child process that runs the code of an application beside its graphs, which are `auth`,
- * `http.app` and `store.index.embed` of langgraph.json. Frames carry them (workers/pipe.ts: `call` and `called`).
+ * `http.app`, `store.index.embed` and `ui` of langgraph.json. Frames carry them (workers/pipe.ts: `call` and `called`).
  */
 import typia, { type tags } from 'typia'
 import type { AuthConfig } from './application.js'
@@ -27,7 +27,7 @@ export interface AppHostSettings {
 export type PathPrefixes = (string & tags.MaxLength<2_000>)[] & tags.MaxItems<10_000>
 
 /** What an app host loads; the rest of the application is left out. */
-export type AppPart = 'auth' | 'embed' | 'http'
+export type AppPart = 'auth' | 'embed' | 'http' | 'ui'
 
 /** Sockets in the folder that an edge shares with its app host: of the routes of the application, and of the edge. */
 export const APP_SOCKET = 'app.sock'
@@ -36,7 +36,7 @@ export const EDGE_SOCKET = 'edge.sock'
 export const LOOPBACK = 'x-weft-loopback'
 
 /** Head of the packed body of `call`; the rest is the body of the request for a check, empty otherwise. */
-export type AppCall = CheckCall | EmbedCall
+export type AppCall = CheckCall | EmbedCall | UiCall
 
 /** One request. Answer: packed CheckAnswer, and the new body where it says so. */
 export interface CheckCall extends CheckAsk {
@@ -51,6 +51,19 @@ export interface EmbedCall {
   /** `query`: the texts are searched for; `documents`: they are stored. A model may embed both differently. */
   kind: 'documents' | 'query'
   texts: string[]
+}
+
+/** The user interface of a graph. Answer: packed UiHead and the files. Refused with `not_found` when there is none. */
+export interface UiCall {
+  verb: 'ui'
+  graph_id: string
+}
+
+export interface UiHead {
+  graph_id: string
+  /** The global variable of the page that the script of the bundle sets. */
+  global: string
+  files: { name: string; size: number }[]
 }
 
 /** The exports that the Python part of an app host loads (host-python/weft_host/app/description.py). */
@@ -97,5 +110,7 @@ export type PythonAnswer =
 export const validatePythonHello = typia.createValidate<PythonHello>()
 export const validatePythonAnswer = typia.createValidate<PythonAnswer>()
 export const validateEmbedCall = typia.createValidate<EmbedCall>()
+export const validateUiCall = typia.createValidate<UiCall>()
+export const validateUiHead = typia.createValidate<UiHead>()
 export const validateAppHello = typia.createValidate<AppHello>()
 export const validateCheckAnswer = typia.createValidate<CheckAnswer>()

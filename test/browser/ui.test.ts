@@ -6,9 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import t from 'tap'
-import { readAppConfig } from '../../schemas/application.js'
 import { root } from '../../scripts/root.js'
-import { openStage } from '../edge/stage.js'
+import { startCluster } from '../helpers/cluster.js'
 import { openBrowser } from './browser.js'
 
 t.setTimeout(60_000)
@@ -34,13 +33,23 @@ function Weather({ city }: { city: string }) {
 export default { weather: Weather }
 `
 
+const GRAPH = `
+import { Annotation, StateGraph } from '@langchain/langgraph'
+export const graph = new StateGraph(Annotation.Root({ a: Annotation() }))
+  .addNode('node', () => ({}))
+  .addEdge('__start__', 'node')
+  .compile()
+`
+
 t.test('a component is bundled, loaded and works with the React of the page', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'weft-ui-'))
   writeFileSync(join(folder, 'ui.tsx'), COMPONENT)
   writeFileSync(join(folder, 'style.css'), 'button { color: rgb(1, 2, 3) }')
   writeFileSync(join(folder, 'broken.tsx'), 'import "./none"')
-  const text = JSON.stringify({ graphs: { agent: './a.js:a' }, ui: { agent: './ui.tsx', broken: './broken.tsx' } })
-  const application = readAppConfig({ path: join(folder, 'langgraph.json'), env: {}, read: () => text })
+  writeFileSync(join(folder, 'graph.mjs'), GRAPH)
+  const graphs = Object.fromEntries(['agent', 'broken', 'plain'].map(name => [name, './graph.mjs:graph']))
+  const ui = { agent: './ui.tsx', broken: './broken.tsx' }
+  writeFileSync(join(folder, 'langgraph.json'), JSON.stringify({ graphs, ui }))
   const nodePaths = [join(root, 'node_modules')]
   const { outputFiles } = await build({
     stdin: { contents: PAGE, resolveDir: root },
@@ -60,15 +69,18 @@ t.test('a component is bundled, loaded and works with the React of the page', as
   })
   await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
   const pagePort = (server.address() as AddressInfo).port
-  const stage = await openStage({ cors_origins: `http://127.0.0.1:${pagePort}` }, application)
+  const cluster = await startCluster({
+    app: folder,
+    env: { CORS_ALLOW_ORIGINS: `http://127.0.0.1:${pagePort}` },
+  })
   const browser = await openBrowser()
   t.teardown(async () => {
     await browser.close()
-    await stage.close()
+    await cluster.stop()
     server.close()
     rmSync(folder, { recursive: true, force: true })
   })
-  const api = `http://127.0.0.1:${stage.port}`
+  const api = cluster.url
   const page = await browser.newPage()
   const errors: string[] = []
   page.on('pageerror', error => errors.push(error.message))
@@ -98,7 +110,13 @@ t.test('a component is bundled, loaded and works with the React of the page', as
     'text/javascript',
   )
   t.equal((await ask('agent', {})).status, 422)
-  t.equal((await ask('broken', { name: 'x' })).status, 404)
+  const broken = await ask('broken', { name: 'x' })
+  t.equal(broken.status, 500)
+  t.match(cluster.output(), /The user interface of \\?"broken\\?" could not be bundled/)
+  t.match(cluster.output(), /Could not resolve \\?".\/none/, 'the log has the reason')
+  const plain = await ask('plain', { name: 'x' })
+  t.equal(plain.status, 404)
+  t.same(await plain.json(), { detail: 'There is no user interface for "plain"' })
   t.equal((await fetch(`${api}/ui/agent/none.js`)).status, 404)
   t.equal((await fetch(`${api}/ui/constructor/none.js`)).status, 404)
 })

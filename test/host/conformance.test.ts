@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import t from 'tap'
-import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
+import { newestPython, venvOf } from '../../scripts/checks/venv.js'
 import { root } from '../../scripts/root.js'
 import { programOf } from '../../workers/child/languages.js'
 import { ANSWER } from '../../workers/pipe.js'
@@ -274,16 +274,34 @@ t.test('the host for JavaScript', async t => {
   await check(t, host, 'javascript')
 })
 
-t.test('the host for Python', { skip: withoutPython() ?? false }, async t => {
-  const python = await venvOf(join(root, 'test/host-python/requirements.txt'))
-  const app = appOf('basic-py')
-  const program = programOf('python', { app, env: {}, memory_mb: 1_024, node: '', python, threads: 64 })
-  const host = await startHost(app, {}, [], program)
-  t.teardown(() => host.stop())
-  const hello = await host.hello
-  t.same(
-    hello.graphs.filter(({ error }) => error !== null),
-    [],
-  )
-  await check(t, host, 'python')
-})
+/** The ends of the versions that docs/application.md names. */
+const PYTHONS = [
+  { name: 'the newest langgraph', requirements: 'requirements.txt', command: 'python3' },
+  {
+    name: 'the oldest langgraph, on the oldest Python',
+    requirements: 'requirements-oldest.txt',
+    command: 'python3.11',
+  },
+  {
+    name: 'the newest langgraph, on the newest Python',
+    requirements: 'requirements-newest.txt',
+    command: newestPython(['python3.14', 'python3.13', 'python3.12']) ?? 'python3.13',
+  },
+] as const
+
+for (const { name, requirements, command } of PYTHONS) {
+  const skip = newestPython([command]) === null ? `${command} is not installed` : false
+  t.test(`the host for Python with ${name}`, { skip }, async t => {
+    const python = await venvOf(join(root, 'test/host-python', requirements), command)
+    const app = appOf('basic-py')
+    const program = programOf('python', { app, env: {}, memory_mb: 1_024, node: '', python, threads: 64 })
+    const host = await startHost(app, {}, [], program)
+    t.teardown(() => host.stop())
+    const hello = await host.hello
+    t.same(
+      hello.graphs.filter(({ error }) => error !== null),
+      [],
+    )
+    await check(t, host, 'python')
+  })
+}

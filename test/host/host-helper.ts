@@ -124,7 +124,7 @@ export interface RunSpec {
 /** A host for JavaScript, unless another program is given. */
 const nodeHost = (flags: string[]): Program => ({
   command: process.execPath,
-  args: [...flags, fileURLToPath(new URL('../../workers/host/main.js', import.meta.url))],
+  args: [...flags, fileURLToPath(new URL('../../programs/host.js', import.meta.url))],
   env: {},
 })
 

@@ -20,6 +20,7 @@ import {
   schemaToolsOf,
   storeWrapperOf,
   tuneLibrary,
+  withoutSourceMaps,
 } from './loading.js'
 import { registerLogger } from './logger.js'
 import { openStaticSchemas, type StaticSchemas } from './schemas/static-schemas.js'
@@ -164,16 +165,6 @@ export async function loadApplication(path: string): Promise<Application> {
       types: openStaticSchemas([]),
       execution: executionOf('unknown'),
     }
-  }
-}
-
-/** Stacks show lines of the library as they are installed: the 400 maps that it brings cost each host 0.05 s of CPU. */
-async function withoutSourceMaps<T>(load: () => Promise<T>): Promise<T> {
-  process.setSourceMapsEnabled(false)
-  try {
-    return await load()
-  } finally {
-    process.setSourceMapsEnabled(true)
   }
 }
 

@@ -5,7 +5,7 @@
  */
 
 import type { JsonObject } from '../../schemas/json.js'
-import type { Namespace } from '../../schemas/protocol-v2.js'
+import type { Namespace } from '../../schemas/protocols/v2.js'
 import type { Origin } from './origins/task.js'
 
 export interface StreamedMessage {

@@ -5,7 +5,7 @@
  */
 
 import type { JsonObject } from '../../schemas/json.js'
-import type { Namespace } from '../../schemas/protocol-v2.js'
+import type { Namespace } from '../../schemas/protocols/v2.js'
 import type { Interrupt } from '../../schemas/threads.js'
 import { type Content, contentOf, type StreamedMessage } from './content.js'
 import { taskOf } from './debug.js'

@@ -18,6 +18,7 @@ const TYPESCRIPT = /\.[cm]?tsx?$/
 const LENT = /^(@langchain\/|zod($|\/))/
 const LIBRARY = '@langchain/langgraph'
 const CORE = '@langchain/core'
+const SDK = '@langchain/langgraph-sdk'
 const CHECKPOINT = '@langchain/langgraph-checkpoint'
 
 /**
@@ -58,11 +59,47 @@ function tsconfigOf(files: readonly string[]): string | null {
   return found.size === 1 ? only : null
 }
 
-function nearestTsconfig(file: string): string | null {
+const nearestTsconfig = (file: string) => nearest(file, 'tsconfig.json')
+
+/** The file with this name in the folder of the given one, or in the closest folder above. */
+function nearest(file: string, name: string): string | null {
   for (let folder = dirname(file); ; folder = dirname(folder)) {
-    const path = join(folder, 'tsconfig.json')
+    const path = join(folder, name)
     if (existsSync(path)) return path
     if (folder === dirname(folder)) return null
+  }
+}
+
+/** An import of the client of the API, not of its types only. */
+const IMPORTS_SDK = /^import (?!type\b)[^'"]*['"]@langchain\/langgraph-sdk['"]/m
+
+/**
+ * Loads the client of the API if one of the files imports it as an ES module. Call this before `prepareLoading`: behind
+ * its hooks each module costs a message to their thread and back, together 0.35 s of CPU for this package. Never throws:
+ * the import of the application reports the error.
+ */
+export async function preloadSdk(files: readonly string[]): Promise<void> {
+  try {
+    const file = files.find(each => isEsModule(each) && IMPORTS_SDK.test(readFileSync(each, 'utf8')))
+    if (file === undefined) return
+    const entry = moduleEntry(resolveFrom(dirname(file), SDK) ?? ours.resolve(SDK), SDK)
+    await withoutSourceMaps(() => import(pathToFileURL(entry).href))
+  } catch {}
+}
+
+function isEsModule(file: string): boolean {
+  if (/\.[cm][jt]sx?$/.test(file)) return /\.m[jt]sx?$/.test(file)
+  const manifest = nearest(file, 'package.json')
+  return manifest !== null && JSON.parse(readFileSync(manifest, 'utf8')).type === 'module'
+}
+
+/** Stacks show lines of a library as they are installed: the 400 maps of LangGraph cost each host 0.05 s of CPU. */
+export async function withoutSourceMaps<T>(load: () => Promise<T>): Promise<T> {
+  process.setSourceMapsEnabled(false)
+  try {
+    return await load()
+  } finally {
+    process.setSourceMapsEnabled(true)
   }
 }
 
@@ -211,7 +248,10 @@ function packageAt(file: string, name: string): { folder: string; manifest: Mani
 }
 
 function lendLibraries(): void {
-  register('./resolve-hook.js', { parentURL: import.meta.url, data: { lent: LENT.source, ours: import.meta.url } })
+  register('../../programs/resolve-hook.js', {
+    parentURL: import.meta.url,
+    data: { lent: LENT.source, ours: import.meta.url },
+  })
   const internals = Module as unknown as { _resolveFilename(request: string, ...rest: unknown[]): string }
   const original = internals._resolveFilename
   internals._resolveFilename = function (request, ...rest) {

@@ -5,7 +5,7 @@
  * Events of protocol v2 leave in separate frames, behind the classic events of their turn: no reader receives both
  * kinds, so their relative order is irrelevant.
  */
-import { type EventTag, tagText } from '../../schemas/protocol-v2.js'
+import { type EventTag, tagText } from '../../schemas/protocols/v2.js'
 import { LARGEST_STATE, StateTooLarge } from './limits.js'
 
 /** A larger event gets a separate frame. */

@@ -71,7 +71,7 @@ export function startWatchdog(fd: number | null, otherSlot = 0): Watchdog {
 function startThread(fd: number, slot: () => number): { busy(slots: number): void } {
   const cells = new Int32Array(new SharedArrayBuffer(12))
   Object.defineProperty(globalThis, Symbol.for(ASK_SLOT), { value: slot })
-  const thread = new Worker(new URL('./watchdog-thread.js', import.meta.url), {
+  const thread = new Worker(new URL('../../programs/watchdog.js', import.meta.url), {
     workerData: { cells, fd } satisfies Watched,
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },

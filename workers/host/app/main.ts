@@ -10,13 +10,14 @@ import { type AppConfig, readAppConfig } from '../../../schemas/application.js'
 import { exportOf, languagesOfParts, localFolders, type Parts } from '../../../schemas/description.js'
 import { unpack } from '../../../schemas/packed.js'
 import { FROM_HOST, frameWriter, readFrames, TO_HOST } from '../../pipe.js'
-import { importExport, prepareLoading } from '../loading.js'
+import { hasLoader, importExport, preloadSdk, prepareLoading } from '../loading.js'
 import { registerLogger } from '../logger.js'
 import { startWatchdog } from '../watchdog.js'
 import { type AuthHandlers, check, handlersOf } from './auth.js'
 import { type Embedder, embed, embedFile, loadEmbedder } from './embed.js'
 import { serveHttp } from './http.js'
 import { type PythonPart, startPython } from './python.js'
+import { bundleUi } from './ui.js'
 
 /** The code of the application has this time to answer a check. */
 const CHECK_MS = 5_000
@@ -44,6 +45,7 @@ process.on('SIGTERM', () => void (pythonPart === null ? process.exit(143) : end(
 const write = frameWriter(stream)
 
 interface Loaded {
+  config: AppConfig
   auth: AuthHandlers | null
   embedder: Embedder | null
   dims: number
@@ -72,11 +74,14 @@ async function load(): Promise<Loaded> {
   const embedderFile = embed === null ? null : embedFile(index!, folder)
   const appFile = http === null ? null : exportOf(http, folder).file
   const files = [authFile, embedderFile, appFile].filter(file => file !== null)
+  // A loader of the application may want to see what is imported.
+  if (!hasLoader(node_loader)) await preloadSdk(files)
   await prepareLoading(folder, files, node_loader, process.env)
   registerLogger(() => undefined, process.env.LOG_LEVEL)
   const inPython = of('python')
   if (Object.values(inPython).some(part => part !== null)) pythonPart = await loadPython(config, inPython)
   return {
+    config,
     auth: auth === null ? (pythonPart?.auth ?? null) : handlersOf(await importPart(auth, folder), auth),
     embedder: embed === null ? (pythonPart?.embedder ?? null) : await loadEmbedder(index!, folder),
     dims: index?.dims ?? 0,
@@ -130,7 +135,7 @@ function readText(file: string): string | null {
   }
 }
 
-async function answer({ auth, embedder, dims }: Loaded, body: Uint8Array): Promise<Uint8Array> {
+async function answer({ config, auth, embedder, dims }: Loaded, body: Uint8Array): Promise<Uint8Array> {
   const { head, rest } = unpack<AppCall>(body)
   if (head.verb === 'embed') {
     if (embedder === null) throw failure('invalid', 'The application has no store.index')
@@ -139,8 +144,18 @@ async function answer({ auth, embedder, dims }: Loaded, body: Uint8Array): Promi
       throw failure('invalid', `The text could not be embedded: ${sentenceOf(error)}`)
     })
   }
+  if (head.verb === 'ui') return userInterface(config, head.graph_id)
   if (auth === null) throw failure('internal', 'The application has no auth')
   return within(CHECK_MS, check(auth, head, rest), 'The authentication did not answer in time')
+}
+
+async function userInterface(config: AppConfig, graph_id: string): Promise<Uint8Array> {
+  const bundle = await bundleUi(config, graph_id).catch(error => {
+    console.error(`The user interface of "${graph_id}" could not be bundled:`, error)
+    throw failure('internal', `The user interface of "${graph_id}" could not be bundled; the log has the reason`)
+  })
+  if (bundle === null) throw failure('not_found', `There is no user interface for "${graph_id}"`)
+  return bundle
 }
 
 /** The body of a `called` frame with flags 1. */

@@ -4,7 +4,7 @@
  * 0.2 it is one joined text, up to 1.5 the namespace of the task, from 1.7 the namespace of the graph.
  */
 import type { JsonObject } from '../../../schemas/json.js'
-import type { Namespace } from '../../../schemas/protocol-v2.js'
+import type { Namespace } from '../../../schemas/protocols/v2.js'
 
 export interface Origin {
   /** Namespace of the graph; empty for the root. */

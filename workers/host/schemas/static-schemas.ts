@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads'
 import { fail } from '../../../schemas/errors.js'
 import type { Extraction, TypeSchemas } from './extract.js'
 
-const PROGRAM = new URL('./extract-thread.js', import.meta.url)
+const PROGRAM = new URL('../../../programs/static-schemas.js', import.meta.url)
 /** A caller waits so long: hosts have 30 s for an answer. */
 const ANSWER_MS = 20_000
 /** The compiler needs 3 to 20 s. */
