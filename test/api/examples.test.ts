@@ -1,35 +1,110 @@
+/** The examples run as they are: the numbered scripts, and the code of each README, which prints what it says. */
 import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import ts from 'typescript'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
 import { root } from '../../scripts/root.js'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 
+const run = promisify(execFile)
+const read = (path: string): string => readFileSync(join(root, 'examples', path), 'utf8')
+const ENV = { OPENAI_API_KEY: '', ANTHROPIC_API_KEY: '', MODEL: '', WEFT_CRON_SECONDS: '1' }
+
+t.setTimeout(240_000)
+
 t.test('the numbered examples run as they are', async t => {
   const cluster = await startCluster({ app: 'examples/chat' })
   t.teardown(() => cluster.stop())
   for (const name of ['01-stream', '02-resume', '03-interrupt']) {
-    const run = promisify(execFile)(process.execPath, [join(root, 'examples', `${name}.mjs`)], {
+    const ended = run(process.execPath, [join(root, 'examples', `${name}.mjs`)], {
       env: { ...process.env, WEFT_URL: cluster.url },
       timeout: 60_000,
     })
-    await t.resolves(run, name)
+    await t.resolves(ended, name)
   }
 })
 
-t.test('an agent in Python and a graph in TypeScript use one thread', { skip: withoutPython() ?? false }, async t => {
-  const python = await venvOf(join(root, 'test/host-python/requirements.txt'))
-  const cluster = await startCluster({ app: 'examples/mixed', env: { WEFT_PYTHON: python } })
+t.test('the types of all examples in TypeScript, and of a new application, are correct', t => {
+  const files = (readdirSync(join(root, 'examples'), { recursive: true }) as string[])
+    .filter(file => /\.tsx?$/.test(file) && !file.includes('node_modules'))
+    .map(file => join(root, 'examples', file))
+  t.ok(files.some(file => file.endsWith('new/typescript/agent.ts')) && files.some(file => file.endsWith('.tsx')))
+  const program = ts.createProgram(files, {
+    target: ts.ScriptTarget.ES2023,
+    lib: ['lib.es2023.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'],
+    module: ts.ModuleKind.NodeNext,
+    jsx: ts.JsxEmit.ReactJSX,
+    strict: true,
+    noUncheckedIndexedAccess: true,
+    allowImportingTsExtensions: true,
+    // page.css
+    noUncheckedSideEffectImports: false,
+    skipLibCheck: true,
+    noEmit: true,
+    types: ['node'],
+    typeRoots: [join(root, 'node_modules/@types')],
+    // The line that package.json of the page names.
+    paths: {
+      '@langchain/langgraph-sdk': [join(root, 'test/sdk/node_modules/sdk2/dist/index.d.ts')],
+      '@langchain/langgraph-sdk/react': [join(root, 'test/sdk/node_modules/sdk2/dist/react/index.d.ts')],
+    },
+  })
+  const host = { getCanonicalFileName: (file: string) => file, getCurrentDirectory: () => root, getNewLine: () => '\n' }
+  t.equal(ts.formatDiagnostics(ts.getPreEmitDiagnostics(program), host), '')
+  t.end()
+})
+
+interface Block {
+  language: string
+  code: string
+  /** Its output, when the README says it. */
+  prints: string | undefined
+}
+
+/** The code in JavaScript and Python of a README. */
+const blocksOf = (name: string): Block[] =>
+  [...read(`${name}/README.md`).matchAll(/```(js|python)\n(.*?)```(?:\n\nprints\n\n```text\n(.*?)```)?/gs)].map(
+    ([, language = '', code = '', prints]) => ({ language, code, prints }),
+  )
+
+/** The code against `url`, in JavaScript with this line of the SDK. */
+async function execute({ language, code }: Block, url: string, python: string, alias: string): Promise<string> {
+  const here = code.replaceAll('http://127.0.0.1:2024', url).replace("'@langchain/langgraph-sdk'", `'${alias}'`)
+  const [program, args] =
+    language === 'python' ? [python, ['-c', here]] : [process.execPath, ['--input-type=module', '-e', here]]
+  const { stdout } = await run(program, args, { cwd: join(root, 'test/sdk'), timeout: 60_000 })
+  return stdout
+}
+
+const skip = withoutPython() ?? false
+for (const name of ['approval', 'research', 'digest', 'tenants', 'react', 'mixed'])
+  t.test(`${name}: the code of its README prints what it says, through both SDKs`, { skip }, async t => {
+    const python = await venvOf(join(root, 'test/host-python/requirements.txt'))
+    const blocks = blocksOf(name)
+    t.ok(blocks.length > 0)
+    const cluster = await startCluster({ app: `examples/${name}`, env: { ...ENV, WEFT_PYTHON: python } })
+    t.teardown(() => cluster.stop())
+    for (const block of blocks)
+      for (const { alias, name: line } of block.language === 'js' ? lines : lines.slice(0, 1))
+        t.equal(await execute(block, cluster.url, python, alias), block.prints, `${block.language}, ${line}`)
+  })
+
+t.test('an example can be copied alone: its model is a copy of that of the others', t => {
+  for (const name of ['tenants', 'react']) t.equal(read(`${name}/model.ts`), read('approval/model.ts'), name)
+  t.equal(read('digest/model.py'), read('research/model.py'))
+  t.end()
+})
+
+t.test('a key without the package of its provider is one sentence', async t => {
+  const cluster = await startCluster({ app: 'examples/approval', env: { ...ENV, OPENAI_API_KEY: 'none' } })
   t.teardown(() => cluster.stop())
-  const client = lines[0]!.connect(cluster.url)
-  const { thread_id } = await client.threads.create()
-  const input = { messages: [{ role: 'human', content: 'a broker' }] }
-  const tokens: string[] = []
-  for await (const { event, data } of client.runs.stream(thread_id, 'writer', { input, streamMode: 'messages-tuple' }))
-    if (event === 'messages') tokens.push((data as unknown as [{ content: string }])[0].content)
-  t.match(tokens.join(''), /^Once there was a broker\./)
-  await client.runs.wait(thread_id, 'writer', { command: { resume: true } })
-  t.match(await client.runs.wait(thread_id, 'reviewer', { input: {} }), { review: /^\d+ words, approved$/ })
+  const input = { messages: [{ role: 'user', content: 'hello' }] }
+  const ended = (await lines[0]!.connect(cluster.url).runs.wait(null, 'assistant', { input, raiseError: false })) as {
+    __error__?: { message: string }
+  }
+  t.match(ended.__error__?.message, /^OPENAI_API_KEY is set.*: npm install langchain @langchain\/openai$/)
 })

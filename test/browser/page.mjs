@@ -22,7 +22,8 @@ function Chat({ useStream }) {
     },
     onError: error => console.error(error),
   })
-  const send = (content, options) => stream.submit({ messages: [{ type: 'human', content }] }, options)
+  const send = (content, options) =>
+    stream.submit({ messages: [{ type: 'human', content }] }, { streamSubgraphs: /^deep/.test(content), ...options })
   const before = message => stream.getMessagesMetadata(message)?.firstSeenState?.parent_checkpoint
   const button = (id, onClick) => h('button', { id, onClick, type: 'button' }, id)
   return h(
