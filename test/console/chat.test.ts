@@ -120,6 +120,8 @@ t.test('forks', async t => {
     t.match(JSON.parse((await request).postData()!), { config: { configurable: { delay_ms: 0 } } })
     await answer(page).getByText('1 + 1 = 2').waitFor()
     await idle(page)
+    t.equal(await answer(page).getByText('1 + 1 = 2').isVisible(), true, 'the fork that was continued is still shown')
+    t.equal(await page.locator('.message.human').first().getByText('1 of 2').isVisible(), true)
   })
 
   await t.test('another thread beside it', async t => {

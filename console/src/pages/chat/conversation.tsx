@@ -49,12 +49,16 @@ export function Conversation({ threadId, assistants, onThreadId, onClose, before
   const { isLoading, interrupts, error } = stream
   const options = runOptions(settings)
 
+  const submit = (values: State | undefined, more: Parameters<typeof stream.submit>[1] = {}) => {
+    void stream.submit(values, { ...options, ...more })
+    // The hook goes to the newest fork; a run without a checkpoint continues the one that is shown.
+    if (more.checkpoint === undefined) stream.setBranch(stream.branch)
+  }
   const send = (content: string, checkpoint?: Checkpoint | null) => {
     const message = { type: 'human' as const, content }
-    void stream.submit(
+    submit(
       { messages: [message] },
       {
-        ...options,
         ...(checkpoint === undefined ? {} : { checkpoint }),
         optimisticValues: last => ({
           ...last,
@@ -68,7 +72,7 @@ export function Conversation({ threadId, assistants, onThreadId, onClose, before
     // A run that is loading would be forked at the state from before it.
     canChange: !isLoading,
     edit: (text, checkpoint) => send(text, checkpoint),
-    regenerate: checkpoint => void stream.submit(undefined, { ...options, checkpoint }),
+    regenerate: checkpoint => submit(undefined, { checkpoint }),
     choose: branch => stream.setBranch(branch),
   }
 
@@ -121,14 +125,13 @@ export function Conversation({ threadId, assistants, onThreadId, onClose, before
         {!isLoading &&
           interrupts.map((interrupt, i) =>
             interrupt.value === undefined ? (
-              <Stopped key="stopped" proceed={() => void stream.submit(undefined, options)} />
+              <Stopped key="stopped" proceed={() => submit(undefined)} />
             ) : (
               <Question
                 key={interrupt.id ?? i}
                 value={interrupt.value}
                 answer={value =>
-                  void stream.submit(undefined, {
-                    ...options,
+                  submit(undefined, {
                     command: {
                       resume: interrupts.length > 1 && interrupt.id !== undefined ? { [interrupt.id]: value } : value,
                     },

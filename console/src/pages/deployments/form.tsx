@@ -25,11 +25,12 @@ export function DeploymentForm({ deployment, close, done }: FormProps) {
   const [secrets, setSecrets] = useState<readonly Secret[] | null>(null)
   const { busy, error, send } = useSending(() => {})
   const isGit = source === 'github'
+  const isImage = source === 'external_docker'
   const isNew = deployment === null
   const work = () =>
     control<Deployment>(isNew ? '/v2/deployments' : `/v2/deployments/${deployment.id}`, {
       method: isNew ? 'POST' : 'PATCH',
-      body: { ...bodyOf(texts, isGit, isNew), ...(secrets === null ? {} : { secrets }) },
+      body: { ...bodyOf(texts, source, isNew), ...(secrets === null ? {} : { secrets }) },
     }).then(done)
   const text = (name: string, label: string, hint?: string, options: { required?: boolean; pattern?: string } = {}) => (
     <Field label={label} hint={hint}>
@@ -73,7 +74,7 @@ export function DeploymentForm({ deployment, close, done }: FormProps) {
         )}
         {isGit && isNew && text('repo_url', 'Repository', 'https, ssh or git@host:path.', { required: true })}
         {isGit && text('repo_ref', 'Branch, tag or commit', 'A tag as refs/tags/<name>.', { required: true })}
-        {isGit && text('graph_config_path', 'Application file', undefined, { required: true })}
+        {!isImage && text('graph_config_path', 'Application file', undefined, { required: true })}
         {isGit && isNew && (
           <Field label="Type">
             {id => (
@@ -89,9 +90,9 @@ export function DeploymentForm({ deployment, close, done }: FormProps) {
             )}
           </Field>
         )}
-        {isGit && text('install_command', 'Install command', 'Empty: what the lock file says.')}
-        {isGit && text('build_command', 'Build command', 'Empty: none.')}
-        {!isGit && text('image_uri', 'Image', 'registry/name:tag', { required: true })}
+        {!isImage && text('install_command', 'Install command', 'Empty: what the lock file says.')}
+        {!isImage && text('build_command', 'Build command', 'Empty: none.')}
+        {isImage && text('image_uri', 'Image', 'registry/name:tag', { required: true })}
       </div>
       <Secrets value={secrets ?? deployment?.secrets ?? []} onChange={setSecrets} />
       <Trouble error={error} />
@@ -115,12 +116,17 @@ function textsOf(deployment: Deployment | null): Texts {
 }
 
 /** Members that another source has are left out: the server refuses them. */
-function bodyOf(texts: Texts, isGit: boolean, isNew: boolean): object {
+function bodyOf(texts: Texts, source: Deployment['source'], isNew: boolean): object {
+  const isGit = source === 'github'
   const { name, repo_url, deployment_type, install_command, build_command, repo_ref, graph_config_path, image_uri } =
     texts
   const commands = { install_command, build_command }
-  const source_revision_config = isGit ? { repo_ref, graph_config_path } : { image_uri }
-  if (!isNew) return isGit ? { source_config: commands, source_revision_config } : { source_revision_config }
+  const source_revision_config =
+    source === 'external_docker' ? { image_uri } : { graph_config_path, ...(isGit ? { repo_ref } : {}) }
+  if (!isNew)
+    return source === 'external_docker'
+      ? { source_revision_config }
+      : { source_config: commands, source_revision_config }
   return {
     name,
     source: isGit ? 'github' : 'external_docker',

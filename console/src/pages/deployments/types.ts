@@ -2,7 +2,7 @@
 export interface Deployment {
   id: string
   name: string
-  source: 'github' | 'external_docker'
+  source: 'github' | 'external_docker' | 'internal_source'
   source_config: {
     repo_url: string | null
     deployment_type: string | null
@@ -25,6 +25,7 @@ export interface RevisionConfig {
   graph_config_path: string | null
   image_uri: string | null
   repo_commit_sha: string | null
+  source_tarball_path?: string | null
 }
 
 export interface Revision {
@@ -55,8 +56,9 @@ export const shortId = (id: string): string => id.slice(-8)
 /** AWAITING_BUILD as "awaiting build". */
 export const wordsOf = (status: string): string => status.toLowerCase().replaceAll('_', ' ')
 
-/** The source of a revision as text: a reference and its commit, or an image. */
-export function sourceText({ repo_ref, repo_commit_sha, image_uri }: RevisionConfig): string {
+/** The source of a revision as text: a reference and its commit, an image, or an upload. */
+export function sourceText({ repo_ref, repo_commit_sha, image_uri, source_tarball_path }: RevisionConfig): string {
   if (image_uri !== null) return image_uri
+  if (source_tarball_path) return 'upload'
   return [repo_ref, repo_commit_sha?.slice(0, 7)].filter(Boolean).join(' @ ')
 }

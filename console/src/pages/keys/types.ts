@@ -4,7 +4,8 @@ export const SCOPES = [
   ['run', 'also create threads, and create, join and cancel runs'],
   ['write', 'also everything else of the run plane but assistants'],
   ['assistants', 'read, and change assistants'],
-  ['deployments', 'the control plane'],
+  ['deployments', 'the control plane, but not the tokens of users'],
+  ['oauth', 'the OAuth flow and its tokens'],
   ['admin', 'all of it, and keys'],
 ] as const
 export type Scope = (typeof SCOPES)[number][0]
