@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
+import { rssOf } from '../helpers/memory.js'
 import { lines } from '../helpers/sdk.js'
 import { until } from '../helpers/until.js'
 
@@ -15,7 +16,6 @@ const AT_ONCE = 4
 const KEPT_MB = 350
 const IDLE_MS = 60_000
 
-const rssOf = (pid: number) => Number(/VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
 const digest = (text: string) => createHash('sha256').update(text).digest('hex')
 
 t.test('four states of 20 MB at once', async t => {

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { type Proc, startRoles } from '../helpers/cluster.js'
-import { type Frame, readStream } from '../helpers/sse.js'
+import { type Frame, type Reading, readStream } from '../helpers/sse.js'
 import { finalStatuses, load } from './load.js'
 
 t.setTimeout(240_000)
@@ -48,7 +48,18 @@ t.test('kill -9 of an edge: its clients resume at the other edge, every event on
   t.teardown(() => roles.stop())
   const [first, second] = roles.urls as [string, string]
   const COUNT = 300
-  const read = async (resumable: boolean) => {
+  /** As a client of the API: 503 means "again after a second". */
+  const resume = async (url: string, from: string): Promise<Reading> => {
+    const reading = readStream(url, { headers: { 'last-event-id': from } })
+    const isBusy = await reading.then(
+      () => false,
+      error => /^HTTP 503/.test((error as Error).message),
+    )
+    if (!isBusy) return reading
+    await sleep(1_000)
+    return resume(url, from)
+  }
+  const read = async (resumable: boolean, onBegun: () => void) => {
     const seen: Frame[] = []
     const body = {
       assistant_id: 'chunks',
@@ -63,6 +74,7 @@ t.test('kill -9 of an edge: its clients resume at the other edge, every event on
       body: JSON.stringify(body),
     })
     const location = response.headers.get('location')!
+    onBegun()
     let text = ''
     try {
       for await (const bytes of response.body!) text += Buffer.from(bytes as Uint8Array).toString()
@@ -75,14 +87,18 @@ t.test('kill -9 of an edge: its clients resume at the other edge, every event on
       const id = /^id: (\d+)/m.exec(frame)?.[1]
       if (id !== undefined) seen.push({ id: Number(id), event: '', data: '' })
     }
-    const rest = await readStream(`${second}${location}`, {
-      headers: { 'last-event-id': String(seen.at(-1)?.id ?? -1) },
-    })
+    const rest = await resume(`${second}${location}`, String(seen.at(-1)?.id ?? -1))
     t.ok(rest.ended)
     return [...seen, ...rest.frames].map(({ id }) => id)
   }
-  const readers = Array.from({ length: 40 }, (_, i) => read(i % 2 === 0))
-  await sleep(1_500)
+  const begun: Promise<void>[] = []
+  const readers = Array.from({ length: 40 }, (_, i) => {
+    let onBegun = () => {}
+    begun.push(new Promise(resolve => (onBegun = resolve)))
+    return read(i % 2 === 0, onBegun)
+  })
+  await Promise.race([Promise.all(begun), Promise.all(readers)])
+  await sleep(1_000)
   roles.edges[0]!.kill('SIGKILL')
   const all = Array.from({ length: COUNT + 1 }, (_, i) => i)
   for (const ids of await Promise.all(readers)) t.same(ids, all)

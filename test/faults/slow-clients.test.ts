@@ -1,9 +1,9 @@
 /** Clients that stop reading large stored streams: they cost bounded memory, others are served, and they resume whole. */
-import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startRoles } from '../helpers/cluster.js'
+import { rssOf } from '../helpers/memory.js'
 import { lines } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
 import { until } from '../helpers/until.js'
@@ -16,8 +16,6 @@ const PAD = 16_000
 const BROKER_MB = 480
 /** Of reliability, row 15: 80 MB for 200 clients; the bound leaves room for garbage on a busy machine. */
 const EDGE_MB = 120
-
-const rssOf = (pid: number) => Number(/VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
 
 t.test('40 clients stop reading streams of 8 MB', async t => {
   const roles = await startRoles({ app: 'test/apps/faults' })

@@ -1,33 +1,49 @@
-/** A TCP proxy whose connections can become half open: they stay established, and no byte passes. */
+/**
+ * A TCP proxy with the faults of networks: connections are reset, delayed, or become half open, which means that they stay
+ * established and no byte passes, in both directions or in one.
+ */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+/** Seen from the client of the proxy. */
+export type Direction = 'out' | 'in' | 'both'
 
 export interface HalfOpenProxy {
   /** `url` with the host and port of the proxy. */
   url: string
-  /** No byte passes in either direction from now on, and new connections get no answer. */
-  freeze(): void
+  /** No byte passes in this direction from now on, and new connections get no answer. */
+  freeze(direction?: Direction): void
   /** What was held back passes, in order. */
   thaw(): void
+  /** Resets all connections; new ones are accepted. */
+  cut(): void
+  /** Bytes that arrive from now on pass after this many milliseconds, in both directions. */
+  delay(ms: number): void
   stop(): Promise<void>
 }
 
 export async function halfOpenProxy(url: string): Promise<HalfOpenProxy> {
   const { hostname, port } = new URL(url)
-  const sockets = new Set<Socket>()
-  let frozen = false
+  const sockets = new Map<Socket, 'out' | 'in'>()
+  let frozen: Direction | null = null
+  let late = 0
+  const isFrozen = (direction: 'out' | 'in') => frozen === 'both' || frozen === direction
   const server = createServer(client => {
     const upstream = connect(Number(port), hostname)
-    for (const [from, to] of [
-      [client, upstream],
-      [upstream, client],
+    for (const [from, to, direction] of [
+      [client, upstream, 'out'],
+      [upstream, client, 'in'],
     ] as const) {
-      sockets.add(from)
-      if (frozen) from.pause()
+      sockets.set(from, direction)
+      if (isFrozen(direction)) from.pause()
       from.on('data', bytes => {
-        if (!to.write(bytes)) from.pause()
+        const pass = () => {
+          if (!to.write(bytes)) from.pause()
+        }
+        if (late === 0) pass()
+        else setTimeout(pass, late)
       })
       to.on('drain', () => {
-        if (!frozen) from.resume()
+        if (!isFrozen(direction)) from.resume()
       })
       from.on('error', () => {})
       from.on('close', () => {
@@ -41,16 +57,22 @@ export async function halfOpenProxy(url: string): Promise<HalfOpenProxy> {
   own.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     url: own.href,
-    freeze() {
-      frozen = true
-      for (const socket of sockets) socket.pause()
+    freeze(direction = 'both') {
+      frozen = direction
+      for (const [socket, its] of sockets) if (isFrozen(its)) socket.pause()
     },
     thaw() {
-      frozen = false
-      for (const socket of sockets) socket.resume()
+      frozen = null
+      for (const socket of sockets.keys()) socket.resume()
+    },
+    cut() {
+      for (const socket of sockets.keys()) socket.resetAndDestroy()
+    },
+    delay(ms) {
+      late = ms
     },
     async stop() {
-      for (const socket of sockets) socket.destroy()
+      for (const socket of sockets.keys()) socket.destroy()
       await new Promise(done => server.close(done))
     },
   }

@@ -62,6 +62,11 @@ const harms = {
     const until = performance.now() + ms
     while (performance.now() < until) process.stderr.write(line)
   },
+  /** Logs this many megabytes as fast as it can. */
+  flood(_, __, ___, { mb }) {
+    const line = `${'flood '.repeat(2_000)}\n`
+    for (let left = mb * 1e6; left > 0; left -= line.length) process.stderr.write(line)
+  },
 }
 
 const State = Annotation.Root({
@@ -75,6 +80,8 @@ const State = Annotation.Root({
   times: Annotation(),
   /** What the harm `pipe` writes. */
   bytes: Annotation(),
+  /** How much the harm `flood` logs. */
+  mb: Annotation(),
   done: Annotation({ reducer: append, default: () => [] }),
   count: Annotation(),
   /** Characters that each event of `many` carries besides. */

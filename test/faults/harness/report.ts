@@ -1,0 +1,99 @@
+/** docs/faults.json and the page that is made of it: rows that were executed replace theirs, the others stay. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Result, StoreName } from './result.js'
+import type { Row } from './row.js'
+
+/** What docs/faults.json keeps. */
+export interface Kept {
+  machine: string
+  results: Result[]
+}
+
+const MARK = '<!-- results -->'
+const NAMES: { [store in StoreName]: string } = { sqlite: 'SQLite', mongo: 'MongoDB' }
+
+export const readResults = (folder: string): Kept => {
+  const file = join(folder, 'faults.json')
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Kept) : { machine: '', results: [] }
+}
+
+/** Adds the results. The figures of a small load do not replace those of a larger one. */
+export function merge(record: Kept, added: readonly Result[], machine: string): Kept {
+  const same = (a: Result, b: Result) => a.number === b.number && a.store === b.store
+  const kept = record.results.filter(old => !added.some(one => same(old, one) && (old.quick || !one.quick)))
+  const taken = added.filter(one => !kept.some(old => same(old, one)))
+  const results = [...kept, ...taken].sort((a, b) => a.number - b.number || (a.store > b.store ? -1 : 1))
+  return { machine, results }
+}
+
+/** Writes both files; the text of the page outside its markers stays. */
+export function writeResults(folder: string, page: string, rows: readonly Row[], record: Kept): void {
+  writeFileSync(join(folder, 'faults.json'), `${JSON.stringify(record, null, 2)}\n`)
+  writeFileSync(join(folder, 'faults.md'), pageOf(page, rows, record))
+}
+
+/** The page with these results between its markers. */
+export function pageOf(page: string, rows: readonly Row[], record: Kept): string {
+  const [before, , after] = page.split(MARK)
+  if (after === undefined) throw new Error(`the page of results needs two lines "${MARK}"`)
+  return [before, `\n${tableOf(rows, record)}\n`, after].join(MARK)
+}
+
+function tableOf(rows: readonly Row[], { machine, results }: Kept): string {
+  const of = (number: number) => results.filter(one => one.number === number)
+  const overview = rows.map(row => {
+    const cell = (store: StoreName) => {
+      const result = of(row.number).find(one => one.store === store)
+      if (result === undefined) return row.oneStore !== undefined && store === 'mongo' ? 'as SQLite' : 'not run'
+      return (result.short.length === 0 ? 'held' : 'short') + (result.quick ? ', small load' : '')
+    }
+    return rowOf([`[${row.number}. ${row.name}](#${anchorOf(row)})`, cell('sqlite'), cell('mongo')])
+  })
+  return [
+    machine,
+    '',
+    rowOf(['row', 'SQLite', 'MongoDB']),
+    rowOf(['---', '---', '---']),
+    ...overview,
+    '',
+    ...rows.flatMap(row => sectionOf(row, of(row.number))),
+  ]
+    .join('\n')
+    .trimEnd()
+}
+
+function sectionOf(row: Row, results: readonly Result[]): string[] {
+  const lines = [
+    `## ${row.number}. ${row.name}`,
+    '',
+    `**Fault**: ${row.fault}`,
+    '',
+    `**Promised**: ${row.promised}`,
+    '',
+  ]
+  if (row.oneStore !== undefined) lines.push(`On one store: ${row.oneStore}.`, '')
+  if (results.length === 0) return [...lines, 'Not run yet.', '']
+  lines.push(rowOf(['store', 'load', 'measured', 'date, command']), rowOf(['---', '---', '---', '---']))
+  for (const { store, load, measured, short, date, command, busy } of results) {
+    const verdict = short.length === 0 ? 'Held.' : `**Short**: ${short.join('; ')}.`
+    lines.push(
+      rowOf([
+        NAMES[store],
+        load,
+        [measured, verdict].filter(Boolean).join('. '),
+        `${date}, load ${busy}, \`${command}\``,
+      ]),
+    )
+  }
+  return [...lines, '']
+}
+
+const anchorOf = ({ number, name }: Row): string =>
+  `${number}. ${name}`
+    .toLowerCase()
+    .replaceAll(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-')
+
+const rowOf = (cells: readonly string[]): string =>
+  `| ${cells.map(cell => cell.replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`

@@ -1,0 +1,17 @@
+/** A row of the table of promises: a fault, a load, and what is checked after it. One file per row in `rows`. */
+import type { Measured } from './result.js'
+import type { Stage } from './stage.js'
+
+export interface Row {
+  /** Its number in docs/faults.md; the order of execution. */
+  number: number
+  name: string
+  /** What is done to the server. */
+  fault: string
+  /** What is promised, with its figures. */
+  promised: string
+  /** Why one store is enough; the row then runs on the embedded store only. */
+  oneStore?: string
+  /** Injects the fault, waits for the end, and reports to the stage. Returns the load as it was. */
+  run(stage: Stage): Promise<Measured>
+}

@@ -1,0 +1,45 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { checkAll } from '../harness/checks.js'
+import { startLoad } from '../harness/load.js'
+import type { Row } from '../harness/row.js'
+import { begunIn, byKey, longestTakeover } from '../harness/witness.js'
+
+/** A run goes on at most so long after its last node began; a node takes at most 2 s of it. */
+const GAP_MS = 25_000
+
+export const row: Row = {
+  number: 1,
+  name: 'Worker death mid-run',
+  fault: 'kill -9 of one of three graph workers again and again; another one takes its place after a second.',
+  promised:
+    'Every run succeeds. It goes on from its last checkpoint on another worker within 25 s; no step whose checkpoint was ' +
+    'stored runs again.',
+  async run(stage) {
+    const roles = await stage.roles()
+    const seconds = stage.size(20, 90, 300)
+    const every = stage.size(5, 10)
+    const perSecond = 2
+    const load = startLoad(stage, {
+      urls: () => roles.urls,
+      perSecond,
+      steps: 10,
+      ms: () => stage.random.between(500, stage.size(800, 2_000)),
+    })
+    let kills = 0
+    for (const end = Date.now() + seconds * 1_000; Date.now() < end; kills++) {
+      await sleep(every * 1_000)
+      await stage.replace(roles, 'graphs', stage.random.between(0, 2), 1_000)
+    }
+    await checkAll(stage, roles, load)
+    const runs = [...byKey(begunIn(stage.witness)).values()]
+    const gap = longestTakeover(runs)
+    const moved = runs.filter(nodes => new Set(nodes.map(({ attempt }) => attempt)).size > 1).length
+    stage.expect(gap <= GAP_MS, `a run went on ${Math.round(gap)} ms after its last node`)
+    stage.expect(moved > 0, 'no run was taken over')
+    const { length } = load.items
+    return {
+      load: `${length} runs of 10 steps, ${perSecond} a second; ${kills} kills, one every ${every} s`,
+      measured: `${load.succeeded()} of ${length} succeeded, ${moved} were taken over, the longest gap was ${(gap / 1_000).toFixed(1)} s`,
+    }
+  },
+}

@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Followed, type Follower, followRun } from '../harness/follow.js'
+import { quantile } from '../harness/ledger.js'
+import type { Row } from '../harness/row.js'
+
+/** From a new connection to its first byte, p95. */
+const RESUME_MS = 300
+const PER_SECOND = 50
+
+export const row: Row = {
+  number: 5,
+  name: 'Edge death mid-stream',
+  fault: 'kill -9 of one of two edges in the middle of all streams; its clients join again at the other one.',
+  promised: `Every client receives every event once and in order; p95 from the break to the first byte ≤ ${RESUME_MS} ms.`,
+  async run(stage) {
+    const clients = stage.size(40, 200)
+    const events = stage.size(150, 500)
+    const roles = await stage.roles({ graphs: 2, env: { N_JOBS_PER_WORKER: '200' } })
+    let dead = false
+    const urlOf = (n: number) => roles.urls[dead ? 1 : n % 2]!
+    const all: Follower[] = []
+    for (let n = 0; n < clients; n++) {
+      const { body } = await stage.ledger.call<{ run_id: string; thread_id: string }>({
+        url: urlOf(n),
+        path: '/runs',
+        body: {
+          assistant_id: 'witness',
+          input: { file: stage.witness, key: `${n}`, steps: 1, events, ms: (events * 1_000) / PER_SECOND },
+          stream_mode: ['values', 'custom'],
+          stream_resumable: n % 2 === 0,
+          on_completion: 'keep',
+          on_disconnect: 'continue',
+        },
+      })
+      all.push(followRun(() => urlOf(n), `/runs/${body!.run_id}/stream`))
+    }
+    await sleep(stage.random.between(500, 2_000))
+    const cut = all.filter(({ seen }, n) => n % 2 === 0 && seen.state === 'open').length
+    dead = true
+    stage.kill(roles.edges[0]!)
+    const late = sleep(60_000 + (events * 1_000) / PER_SECOND, 'late', { ref: false })
+    await Promise.race([Promise.all(all.map(({ ended }) => ended)), late])
+    const wrong = all.flatMap(({ seen }) => wrongSequence(seen, events) ?? [])
+    const whole = clients - wrong.length
+    stage.expect(wrong.length === 0, `${wrong.length} of ${clients} clients: one ${wrong[0]}`)
+    const resumed = all.flatMap(({ seen }) => seen.resumed)
+    stage.expect(resumed.length >= cut * 0.9, `${resumed.length} of ${cut} streams were cut`)
+    const p95 = quantile(resumed, 0.95)
+    stage.expect(p95 <= RESUME_MS, `p95 to the first byte ${Math.round(p95)} ms`)
+    for (const { stop } of all) stop()
+    stage.tally.streams += clients
+    stage.tally.wrong += clients - whole
+    stage.tally.broken += resumed.length
+    await stage.noChildLeft()
+    return {
+      load: `${clients} clients, each with ${events} events at ${PER_SECOND} a second`,
+      measured: `${whole} of ${clients} received all; ${resumed.length} were cut, first byte again after ${Math.round(p95)} ms (p95)`,
+    }
+  },
+}
+
+/** What is wrong with the events of a client; null: each arrived once and in order. */
+function wrongSequence({ state, ids, custom, refusal }: Followed, events: number): string | null {
+  if (state !== 'ended') return `is ${state} (${refusal})`
+  const gap = ids.findIndex((id, i) => id !== i)
+  if (gap !== -1) return `has id ${ids[gap]} after ${ids[gap - 1] ?? 'the start'}`
+  return custom.size === events ? null : `received ${custom.size} of ${events} events`
+}
