@@ -52,13 +52,21 @@ type Place = 'head' | 'sized' | 'chunk-size' | 'chunk' | 'chunk-end' | 'trailer'
 
 /** Port → the header line of every request to it. */
 const credentials = new Map<number, string>()
+/** Port of the first edge → ports of all edges of that server; `next` counts the connections. */
+const edges = new Map<number, { ports: readonly number[]; next: number }>()
+
+/** From now on connections to the first of these ports are divided among all of them, as a balancer would. */
+export const divideAmong = (ports: readonly number[]): void => void edges.set(ports[0]!, { ports, next: 0 })
 
 /** From now on every request to this port carries the header. */
 export const authenticate = (port: number, name: string, value: string): void =>
   void credentials.set(port, `\r\n${name}: ${value}\r\n`)
 
-export function openConnection(port: number, host = '127.0.0.1'): Connection {
-  const credential = credentials.get(port)
+/** `bytes`: size of the read buffer; thousands of connections need small ones. */
+export function openConnection(first: number, host = '127.0.0.1', bytes = 256 * 1024): Connection {
+  const several = edges.get(first)
+  const port = several === undefined ? first : several.ports[several.next++ % several.ports.length]!
+  const credential = credentials.get(first)
   let socket: Socket | null = null
   let taker: Taker | null = null
   let done: { resolve(head: Head): void; reject(error: Error): void } | null = null
@@ -70,7 +78,7 @@ export function openConnection(port: number, host = '127.0.0.1'): Connection {
   let rest: Buffer = EMPTY
 
   function open(): Socket {
-    const mine = connect({ port, host, noDelay: true, onread: { buffer: Buffer.allocUnsafe(256 * 1024), callback } })
+    const mine = connect({ port, host, noDelay: true, onread: { buffer: Buffer.allocUnsafe(bytes), callback } })
     mine.once('error', error => lost(mine, new Wrong(`the connection failed: ${error.message}`)))
     mine.once('close', () => lost(mine, new Wrong('the connection was closed before the answer was complete')))
     mine.once('end', () => {

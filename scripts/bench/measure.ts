@@ -3,10 +3,11 @@ import { fork } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Budget, budgetMeter } from './budget.js'
+import { type HostOrder, measureHost } from './host.js'
 import { requestText } from './http.js'
-import { measureLimit } from './limit.js'
+import { type LimitAnswer, type LimitKind, measureLimit } from './limit.js'
 import { closedLoop } from './load.js'
-import { stealMeter } from './proc.js'
+import { stealMeter, sum } from './proc.js'
 import type { Bench, Outcome, Scenario } from './scenario.js'
 import { askJson } from './scenarios-resources.js'
 import type { Kind, Server } from './server.js'
@@ -27,6 +28,8 @@ export interface Windows {
   warm: number
   seconds: number
   quick: boolean
+  minutes?: number
+  size?: number | null
 }
 
 /** Above this share of stolen time a window is measured again. */
@@ -61,7 +64,7 @@ export async function measure(
   round: number,
 ): Promise<Measured> {
   const meter = budgetMeter(server)
-  const bench: Bench = { server, kind, ...windows, meter }
+  const bench: Bench = { server, kind, minutes: 1, size: null, ...windows, meter }
   const of = { scenario: scenario.name, server: server.name, round }
   try {
     return { ...of, ...(await scenario.run(bench)), budget: meter.budget() }
@@ -76,14 +79,32 @@ export async function measureInProcess(
   { name, limit, unit }: Scenario,
   { warm, seconds }: Windows,
   round: number,
+  measureKind: (order: { kind: LimitKind; warm: number; seconds: number }) => Promise<LimitAnswer> = measureLimit,
 ): Promise<Measured | null> {
   if (limit === undefined) return null
   const of = { scenario: name, server: 'in-process', round }
   try {
-    const { perSecond, latency, cpu, count } = await measureLimit({ kind: limit, warm, seconds })
+    const { perSecond, latency, cpu, count } = await measureKind({ kind: limit, warm, seconds })
     const none = { written: {}, rss: {}, pss: {}, client: 0, broker: null, commits: null }
     const value = unit === ' ms' ? latency.p50 : perSecond
     return { ...of, value, latency, operations: count, budget: { ...none, cpu: { process: cpu }, seconds } }
+  } catch (error) {
+    return { ...of, failure: (error as Error).message }
+  }
+}
+
+/** The same in a graph host without a server; null when the scenario has no such part. */
+export async function measureInHost(
+  { name, host, unit }: Scenario,
+  { warm, seconds, quick, python, app }: Windows & Pick<HostOrder, 'python' | 'app'>,
+  round: number,
+): Promise<Measured | null> {
+  if (host === undefined) return null
+  const of = { scenario: name, server: 'host', round }
+  try {
+    const { perSecond, latency, count, budget } = await measureHost({ kind: host, warm, seconds, quick, python, app })
+    const values: { [unit: string]: number } = { ' ms': latency.p50, ' MB': sum(budget.rss), ' running': count }
+    return { ...of, value: values[unit] ?? perSecond, latency, operations: count, budget }
   } catch (error) {
     return { ...of, failure: (error as Error).message }
   }

@@ -10,9 +10,10 @@ export type Role = string
 
 /** The first row that matches a command line gives the role. */
 const ROLES: readonly [RegExp, Role][] = [
-  [/workers\/host\/main\.js/, 'host'],
+  [/workers\/host\/main\.js|programs\/host\.js|host-python\/start\.py/, 'host'],
   [/roles-main\.js/, 'server'],
   [/nats-server -c /, 'nats'],
+  [/^\S*java .*WeftTestMongo|^\S*mongod /, 'mongo'],
   [/weft\.js start/, 'launcher'],
   [/weft\.js (edge|resources|graphs|deployer)\b/, '$1'],
   [/langgraph-api\/dist\/cli\/entrypoint\.mjs/, 'dev-server'],

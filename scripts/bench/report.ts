@@ -71,7 +71,7 @@ function lineOf(scenario: Scenario, server: string, rounds: Measured[]): Line {
   const budget = middle?.budget
   const n = middle?.operations
   const each = (total: number | null | undefined) => (total === null || total === undefined || !n ? null : total / n)
-  const judged = target !== undefined && server !== 'in-process'
+  const judged = target !== undefined && server !== 'in-process' && server !== 'host'
   return {
     scenario: scenario.name,
     server,

@@ -3,6 +3,9 @@ import type { LimitKind } from './limit.js'
 import type { Meter, Spread } from './load.js'
 import type { Kind, Server } from './server.js'
 
+/** What one graph host is measured with over its pipe: the kinds without checkpoints, and its memory. */
+export type HostKind = Exclude<LimitKind, 'invoke-saver' | 'steps-saver'> | 'idle' | 'waiting'
+
 export interface Bench {
   server: Server
   /** Null when the bench did not start the server. */
@@ -12,6 +15,10 @@ export interface Bench {
   seconds: number
   /** Fewer clients and shorter streams: checks correctness, not speed. */
   quick: boolean
+  /** Length of a load over time. */
+  minutes: number
+  /** Rows of the larger server in rows about growth; null: that of the scenario. */
+  size: number | null
   meter: Meter
 }
 
@@ -22,6 +29,8 @@ export interface Outcome {
   operations?: number
   /** Further figures by name. */
   also?: { [name: string]: number }
+  /** Figures over time by name; x in seconds since the begin of the load. */
+  series?: { [name: string]: [x: number, y: number][] }
 }
 
 export interface Scenario {
@@ -33,10 +42,16 @@ export interface Scenario {
   target?: number
   /** The same graph invoked directly, without a server. */
   limit?: LimitKind
+  /** The same in a graph host without a server. */
+  host?: HostKind
   /** The unit of a budget. */
   per: string
   /** Needs a server that it can start itself. */
   starts?: true
+  /** One round: it takes minutes, and compares within itself. Not for development servers. */
+  once?: true
+  /** Needs a server with several pools. */
+  pools?: true
   /** Throws a Wrong for a wrong answer. */
   run(bench: Bench): Promise<Outcome>
 }

@@ -9,7 +9,7 @@ const CLIENTS = 64
 const STEPS = 4
 
 export const RUNS: readonly Scenario[] = [
-  { ...runs('run-wait', 'POST /runs/wait, a graph of one node', 800, 'invoke'), run: stateless },
+  { ...runs('run-wait', 'POST /runs/wait, a graph of one node', 800, 'invoke'), host: 'invoke', run: stateless },
   {
     ...runs('run-wait-thread', 'POST /threads/{id}/runs/wait, the same graph with checkpoints', 500, 'invoke-saver'),
     run: bench => onThreads(bench, 'echo'),
@@ -17,6 +17,11 @@ export const RUNS: readonly Scenario[] = [
   {
     ...runs('run-wait-steps', `the same, a graph of ${STEPS} steps with a checkpoint each`, undefined, 'steps-saver'),
     run: bench => onThreads(bench, 'steps'),
+  },
+  {
+    ...runs('run-wait-pools', 'POST /runs/wait, a graph of each pool in turn', undefined, undefined),
+    pools: true,
+    run: overPools,
   },
 ]
 
@@ -46,6 +51,17 @@ async function stateless(bench: Bench) {
       requestText('POST', '/runs/wait', { assistant_id: 'echo', input: { text } }),
     )
     check(values.text === text && values.seen === text, () => `"${text}" should have come back: ${shown(values)}`)
+  })
+  return { value: perSecond, latency, operations: count }
+}
+
+async function overPools(bench: Bench) {
+  const graphs = bench.server.poolGraphs ?? []
+  const { perSecond, latency, count } = await closedLoop(loopOf(bench), async ({ connection }, n) => {
+    const input = { text: `text ${n}` }
+    const assistant_id = graphs[n % graphs.length]
+    const values = await askJson<Values>(connection, requestText('POST', '/runs/wait', { assistant_id, input }))
+    check(values.seen === input.text, () => `"${input.text}" should have come back: ${shown(values)}`)
   })
   return { value: perSecond, latency, operations: count }
 }

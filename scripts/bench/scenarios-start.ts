@@ -40,6 +40,7 @@ export const START: readonly Scenario[] = [
     target: 350,
     per: 'start',
     starts: true,
+    host: 'idle',
     async run({ kind, quick }: Bench) {
       const server = await kind!.start()
       try {

@@ -22,6 +22,7 @@ export const STREAMS_OF: readonly Scenario[] = [
     better: 'more',
     per: 'token',
     limit: 'tokens',
+    host: 'tokens',
     run: bench =>
       counted(bench, bench.quick ? 4 : 16, (count, { connection }) =>
         readEvents(
@@ -40,11 +41,18 @@ export const STREAMS_OF: readonly Scenario[] = [
     better: 'more',
     per: 'run',
     target: MANY,
+    host: 'waiting',
     run: manyStreams,
   },
 ]
 
-function first(name: string, what: string, clients: number, target: number, limit: Scenario['limit']): Scenario {
+function first(
+  name: string,
+  what: string,
+  clients: number,
+  target: number,
+  limit: 'first-event' | 'first-event-16',
+): Scenario {
   return {
     name,
     what,
@@ -52,7 +60,8 @@ function first(name: string, what: string, clients: number, target: number, limi
     better: 'less',
     per: 'run',
     target,
-    ...(limit && { limit }),
+    limit,
+    host: limit,
     async run({ server, warm, seconds, meter }) {
       const loop = { port: server.port, clients, warm, seconds, meter }
       const { perSecond, latency, count } = await closedLoop(loop, async ({ connection }, n) => {
@@ -76,6 +85,7 @@ function chunks(name: string, what: string, target: number, more: { [name: strin
     per: 'chunk',
     target,
     limit: 'custom',
+    ...(name === 'chunks' && { host: 'custom' }),
     run(bench) {
       const count = bench.quick ? 200 : 1_000
       const request = streamRequest('custom', { count }, { stream_mode: 'custom', ...more })

@@ -6,13 +6,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { isLoopback } from '../../schemas/loopback.js'
-import { startNatsProcess } from '../nats/process.js'
-import { findNatsServer } from '../nats/server.js'
 import { freePort } from '../ports.js'
 import { isRunning } from '../processes.js'
 import { root } from '../root.js'
 import type { Watched } from './budget.js'
 import { authenticate, openConnection, requestText } from './http.js'
+import { benchMongo } from './mongo.js'
 import { withBelow } from './proc.js'
 
 export const benchApp = join(root, 'test/apps/bench')
@@ -24,19 +23,27 @@ export interface Server extends Watched {
   port: number
   /** Events are numbered from 0 without gaps, as Weft promises; otherwise ids only need to increase where present. */
   gapless: boolean
+  /** Graphs of further pools, one each. */
+  poolGraphs?: readonly string[]
   /** It uses CPU time also while idle, so it is stopped while others are measured. */
   restless?: true
   stop(): Promise<void>
 }
 
+export interface StartOptions {
+  /** False: resolves as soon as the processes are spawned. */
+  wait?: boolean
+  /** Another application than that of the bench. */
+  app?: string
+  /** Further settings. */
+  env?: { [name: string]: string }
+}
+
 /** A kind of server that can be started again and again, each time empty. */
 export interface Kind {
   name: string
-  /**
-   * Resolves when runs are served, with `wait: false` as soon as the processes are spawned. `app`: another application
-   * than that of the bench.
-   */
-  start(options?: { wait?: boolean; app?: string }): Promise<Server>
+  /** Resolves when runs are served. */
+  start(options?: StartOptions): Promise<Server>
 }
 
 const READY_MS = 60_000
@@ -58,12 +65,14 @@ export async function serverAt(url: string): Promise<Server> {
   }
 }
 
-interface WeftOptions {
+export interface WeftOptions {
   app?: string
   env?: { [name: string]: string }
   /** Root of the built checkout whose server it is. */
   build?: string
   name?: string
+  /** The store is a MongoDB server of its own. */
+  mongo?: boolean
   /** Gives the requests of the bench what they need to pass. */
   authenticate?(port: number, folder: string): Promise<void>
 }
@@ -74,23 +83,28 @@ export function weft({
   env = {},
   build = root,
   name = 'weft',
+  mongo = false,
   authenticate,
 }: WeftOptions = {}): Kind {
   return {
     name,
-    async start({ wait = true, app = usual } = {}) {
+    async start({ wait = true, app = usual, env: more = {} } = {}) {
       const folder = mkdtempSync(join(tmpdir(), 'weft-bench-'))
       const [port, monitor] = [await freePort(), await freePort()]
       const args = ['start', '--port', `${port}`, '--app', app, '--data', folder]
-      const child = spawnWeft(args, folder, { ...env, WEFT_NATS_MONITOR: `${monitor}` }, build)
+      const store = mongo ? await benchMongo() : null
+      const child = spawnWeft(args, folder, { ...env, ...more, ...store?.env, WEFT_NATS_MONITOR: `${monitor}` }, build)
       const server: Server = {
         name,
         port,
         gapless: true,
-        pids: () => [child.pid!],
+        pids: () => [child.pid!, ...(store?.pids() ?? [])],
         data: folder,
         monitor,
-        stop: () => stopAll([child], folder),
+        async stop() {
+          await stopAll([child], folder)
+          await store?.stop()
+        },
       }
       await authenticate?.(port, folder)
       if (wait) await untilServed(server, child, join(folder, 'bench.log'))
@@ -130,42 +144,6 @@ async function createKey(folder: string): Promise<string> {
     }
 }
 
-/** The same with a process per role, which shows the usage of each role. */
-export function weftApart({ app: usual = benchApp }: { app?: string } = {}): Kind {
-  return {
-    name: 'weft-apart',
-    async start({ wait = true, app = usual } = {}) {
-      const folder = mkdtempSync(join(tmpdir(), 'weft-bench-'))
-      const [port, monitor] = [await freePort(), await freePort()]
-      const nats = await startNatsProcess({
-        server: await findNatsServer(),
-        data: folder,
-        max_file_store: 8 * 1024 ** 3,
-        restart: false,
-        monitor,
-      })
-      const rows = [['resources'], ['graphs', '--app', app], ['edge', '--port', `${port}`]]
-      const children: ChildProcess[] = []
-      const server: Server = {
-        name: 'weft-apart',
-        port,
-        gapless: true,
-        pids: () => [nats.pid() ?? 0, ...children.map(({ pid }) => pid!)],
-        data: folder,
-        monitor,
-        async stop() {
-          await stopAll(children.toReversed(), null)
-          await nats.stop()
-          rmSync(folder, { recursive: true, force: true })
-        },
-      }
-      for (const [role, ...flags] of rows) children.push(spawnWeft([role!, '--data', folder, ...flags], folder, {}))
-      if (wait) await untilServed(server, children[2]!, join(folder, 'bench.log'))
-      return server
-    },
-  }
-}
-
 /** Settings of the person's shell do not reach the measured servers. */
 const FOREIGN =
   /^(WEFT_(?!NATS_SERVER$|NEWEST_NODE$)|NATS_|MONGODB_URL$|PORT$|LOG_LEVEL$|HTTP_MAX_|CORS_|N_JOBS_|BG_JOB_|LANGSMITH_|LANGCHAIN_)/
@@ -173,7 +151,7 @@ export const plainEnv = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name)))
 
 /** Its output goes to a file: the bench would spend CPU time on a pipe. */
-function spawnWeft(args: string[], folder: string, env: { [name: string]: string }, build = root): ChildProcess {
+export function spawnWeft(args: string[], folder: string, env: { [name: string]: string }, build = root): ChildProcess {
   const log = openSync(join(folder, 'bench.log'), 'a')
   const child = fork(join(build, 'dist/scripts/weft.js'), args, {
     execArgv: [],

@@ -101,7 +101,7 @@ t.test('a wrong answer fails the scenario', async t => {
       t.equal(failure, undefined, name)
       t.ok(value! > 0 && operations! > 0, `${name} counted ${operations}`)
     }
-    for (const name of ['resume', 'streams-1000'])
+    for (const name of ['resume', 'streams-1000', 'jitter-1000'])
       t.match(await measure(scenarioOf(name), { server: direct, kind: null }, windows, 0), { failure: undefined }, name)
   })
 
@@ -419,7 +419,7 @@ t.test('npm run bench -- --quick --only: its own Weft, figures in a file, no pro
   const file = join(t.testdir(), 'out.json')
   const only = '^(start|idle-memory|create-thread|run-wait|chunks)$'
   const main = fileURLToPath(new URL('../../scripts/bench/bench.js', import.meta.url))
-  const args = [main, '--quick', '--only', only, '--json', file, '--peer', 'in-process']
+  const args = [main, '--quick', '--only', only, '--json', file, '--peer', 'in-process', '--peer', 'host']
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   t.teardown(() => void child.kill())
   let output = ''
@@ -440,5 +440,6 @@ t.test('npm run bench -- --quick --only: its own Weft, figures in a file, no pro
   t.ok(of('create-thread').commits! > 0 && of('create-thread').commits! <= 1.5, 'commits are counted, and grouped')
   t.ok(of('create-thread').messages! > 0, 'so are messages')
   t.ok(of('run-wait').ratios['in-process']! > 0)
+  t.ok(of('run-wait').ratios.host! > 0)
   t.match(Object.keys(of('run-wait').cpu_share).sort(), ['client', 'host', 'launcher', 'nats', 'server'])
 })
