@@ -15,6 +15,7 @@ import type { Check } from './app/check.js'
 import type { AppRoutes, EdgeAppHost } from './app/host.js'
 import type { Self } from './app/self.js'
 import type { ControlKey } from './control-key.js'
+import type { BuiltFolder } from './files.js'
 import type { Guard } from './guard.js'
 import type { Budget } from './http/body.js'
 import type { Clients } from './http/clients.js'
@@ -28,9 +29,20 @@ import type { Library } from './library.js'
 import type { Watch } from './watch.js'
 import type { Wheel } from './wheel.js'
 
+/** The user interface of a graph. */
+export interface Bundle {
+  graph_id: string
+  /** The global variable of the page that its script sets. */
+  global: string
+  /** File name → its bytes. */
+  files: ReadonlyMap<string, Uint8Array>
+}
+
 /** A deployment, or another application that graph workers announce under a name. */
 export interface Deployment {
   policy: Policy
+  /** The part of its address; null: it is no deployment, or the worker is older. */
+  slug: string | null
   /** Its `auth`; null: it has none. */
   check: Check | null
   /** Its `http.app`; null: it has none. */
@@ -76,15 +88,11 @@ export interface Edge {
   deployed: Deployed
   /** Requests of this edge to its own API. */
   self: Self
-  /** Components of user interfaces. */
-  bundles: {
-    get(
-      graph: string,
-      make: () => Promise<ReadonlyMap<string, Uint8Array>>,
-    ): Promise<ReadonlyMap<string, Uint8Array> | null>
-  }
-  /** The built files of the console by name; rejects while there are none. */
-  console: { files(): Promise<ReadonlyMap<string, { bytes: Uint8Array; gzip: Uint8Array | null; type: string }>> }
+  /** Components of user interfaces, by graph. */
+  bundles: Map<string, { bundle: Bundle; until: number }>
+  /** The built files of the console, and those of the guide. */
+  console: BuiltFolder
+  guide: BuiltFolder
   /** The OpenAPI document of this application and that of deployments, once somebody has asked for them. */
   openapi: { own?: Promise<string>; deployment?: Promise<string> }
   /** Runs the `auth` of the built-in application; null if it has none. */

@@ -8,8 +8,9 @@ import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
 import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
-import { MANY_REQUESTS, scopesOf } from './guard.js'
+import { MANY_KEY_STREAMS, MANY_REQUESTS, REVOKED, scopesOf } from './guard.js'
 import type { Exchange } from './http/exchange.js'
+import { waitForConsent } from './oauth-wait.js'
 import type { Route } from './routes.js'
 
 export const NO_KEY = 'The control plane needs its key in X-Api-Key or as Authorization: Bearer'
@@ -37,9 +38,15 @@ export async function answerControl(edge: Edge, exchange: Exchange, route: Route
     const wait = key.take()
     if (wait > 0) return exchange.refuse('too_many', MANY_REQUESTS, { 'Retry-After': `${wait}` })
   } else if (route.scope === 'admin' && edge.guard.needsKey) return exchange.refuse('forbidden', NO_KEYS_OF_KEYS)
+  const by = key === null ? 'control' : key.record.id
+  if (route.answer === 'oauth-wait') {
+    if (key !== null && !exchange.hold(end => key.openStream(end), REVOKED))
+      return exchange.refuse('too_many', MANY_KEY_STREAMS)
+    return waitForConsent(edge, exchange, route, by)
+  }
   if (route.answer !== 'json') throw fail('internal')
   await callThrough(edge, exchange, route, body, {
-    by: key === null ? 'control' : key.record.id,
+    by,
     origin: originOf(edge.config, received.host),
     if_match: received.ifMatch,
   })

@@ -48,7 +48,7 @@ export function openDeployed({ config, link, caller, tunnels, isClosed, studio }
     const { data } = parsed
     const check = checkOf(data)
     const policy = openPolicy(config, data.http ?? null, { isClosed: isClosed || check !== null })
-    return { policy, check, routes: routesOf(data) }
+    return { policy, slug: data.slug ?? null, check, routes: routesOf(data) }
   }
 
   function checkOf({ app, pool, app_host }: AppInfo): Check | null {

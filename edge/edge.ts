@@ -9,18 +9,20 @@ import { openTunnels } from '../bus/tunnel.js'
 import { readVersions } from '../bus/versions.js'
 import type { AppConfig } from '../schemas/application.js'
 import type { Config } from '../schemas/config.js'
+import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
 import { isLoopback } from '../schemas/loopback.js'
 import { openCheck } from './app/check.js'
 import { startEdgeAppHost } from './app/host.js'
 import { openSelf } from './app/self.js'
 import { callThrough } from './calls.js'
-import { consoleFile, consolePage, openConsole } from './console.js'
+import { consoleFile, consoleLink, consolePage, openConsole } from './console.js'
 import type { Edge } from './context.js'
 import { answerControl } from './control.js'
 import { openControlKey } from './control-key.js'
 import { inDeployment, openDeployed } from './deployed.js'
 import { openGuard } from './guard.js'
+import { guide, guideFile, openGuide } from './guide.js'
 import { openBudget } from './http/body.js'
 import { openClients } from './http/clients.js'
 import { openStalls } from './http/outlet.js'
@@ -29,7 +31,10 @@ import { openTraffic } from './http/traffic.js'
 import { openKeys } from './keys.js'
 import { openLibrary } from './library.js'
 import { metrics, openMetrics } from './metrics.js'
+import { endConsent, startConsent } from './oauth.js'
 import { docs, docsFile, openapi } from './openapi/pages.js'
+import { a2a } from './protocols/a2a.js'
+import { agentCard } from './protocols/a2a-card.js'
 import { mcp } from './protocols/mcp.js'
 import { openEvents, sendCommand } from './protocols/v2.js'
 import { EventSocket } from './protocols/v2-socket.js'
@@ -39,7 +44,8 @@ import { cancelRun } from './streams/run-cancel.js'
 import { createRun, joinStream, joinWait } from './streams/runs.js'
 import { joinThread } from './streams/thread-stream.js'
 import { info, ok, ready, root } from './system.js'
-import { component, componentFile, openBundles } from './ui.js'
+import { component, componentFile } from './ui.js'
+import { receiveUpload } from './upload.js'
 import { openWatch } from './watch.js'
 import { openWheel } from './wheel.js'
 
@@ -93,8 +99,9 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     openapi: {},
     deployed,
     self: openSelf(),
-    bundles: openBundles(link.log),
+    bundles: new Map(),
     console: openConsole(),
+    guide: openGuide(),
     library: openLibrary(link, caller),
     controlKey: openControlKey(config, caller),
     keys,
@@ -121,7 +128,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   const server = await listen(
     edge,
     (exchange, route, body) => {
-      if (route.control) return answerControl(edge, exchange, route, body)
+      if (route.auth === 'control') return answerControl(edge, exchange, route, body)
       const answer = (body: Uint8Array) =>
         exchange.mount === null || route.groups.length === 0
           ? answers[route.answer](exchange, route, body)
@@ -158,11 +165,15 @@ const STOP_RESERVE_MS = 500
 
 const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   json: (exchange, route, body) => callThrough(edge, exchange, route, body),
+  push: (exchange, route, body) => callThrough(edge, exchange, route, body, { push: exchange.received.push ?? {} }),
+  upload: (exchange, route) => receiveUpload(edge, exchange, route),
   create: (exchange, route, body) => createRun(edge, exchange, route, body),
   'join-stream': (exchange, route) => joinStream(edge, exchange, route),
   'join-wait': (exchange, route) => joinWait(edge, exchange, route),
   'join-thread': exchange => joinThread(edge, exchange),
   mcp: (exchange, route, body) => mcp(edge, exchange, route, body),
+  a2a: (exchange, _, body) => a2a(edge, exchange, body),
+  'agent-card': exchange => agentCard(edge, exchange),
   command: (exchange, route, body) => sendCommand(edge, exchange, route, body),
   events: (exchange, route, body) => openEvents(edge, exchange, route, body),
   socket: exchange => exchange.error(426, 'This is a WebSocket: ask for an upgrade', { Upgrade: 'websocket' }),
@@ -174,9 +185,18 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   metrics: exchange => metrics(edge, exchange),
   openapi: exchange => openapi(edge, exchange),
   ui: (exchange, route, body) => component(edge, exchange, route, body),
-  'ui-file': exchange => componentFile(edge, exchange),
+  'ui-file': (exchange, route) => componentFile(edge, exchange, route),
   docs: exchange => docs(edge, exchange),
   'docs-file': exchange => docsFile(edge, exchange),
+  guide,
+  'guide-file': exchange => guideFile(edge, exchange),
   console: exchange => consolePage(edge, exchange),
   'console-file': exchange => consoleFile(edge, exchange),
+  'console-link': consoleLink,
+  'oauth-start': (exchange, route) => startConsent(edge, exchange, route),
+  'oauth-callback': (exchange, route) => endConsent(edge, exchange, route),
+  // Control plane only: edge/control.ts.
+  'oauth-wait': () => {
+    throw fail('internal')
+  },
 })

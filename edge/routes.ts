@@ -27,11 +27,21 @@ export type AnswerKind =
   | 'openapi'
   | 'docs'
   | 'docs-file'
+  | 'guide'
+  | 'guide-file'
   | 'mcp'
+  | 'push'
+  | 'upload'
+  | 'a2a'
+  | 'agent-card'
   | 'ui'
   | 'ui-file'
   | 'console'
   | 'console-file'
+  | 'console-link'
+  | 'oauth-start'
+  | 'oauth-callback'
+  | 'oauth-wait'
 
 export interface Row {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -40,11 +50,11 @@ export interface Row {
   subject: string
   /**
    * The events of authorization that the route may fire (schemas/auth/values.ts decides by the request), public: it needs
-   * no caller, or control: it needs the key of the control plane, or a built-in key.
+   * no caller, control: it needs the key of the control plane, or a built-in key; or signed: the worker checks a signature.
    */
-  auth: readonly AuthEvent[] | 'public' | 'control'
-  /** The scope that a key needs, where the events do not decide it (schemas/auth/keys.ts). */
-  scope?: Scope
+  auth: readonly AuthEvent[] | 'public' | 'control' | 'signed'
+  /** The scope that a key needs, or all of these, where the events do not decide it (schemas/auth/keys.ts). */
+  scope?: Scope | readonly Scope[]
   /** Served with WEFT_TEST=1 only. */
   test?: boolean
   /** Routes that create a run: how it is followed. */
@@ -53,8 +63,8 @@ export interface Row {
   repeats?: boolean
 }
 
-/** Paths of the control plane: it needs its key, takes JSON only, and is closed to pages of other origins. */
-export const CONTROL = /^\/v[12]\//
+/** Paths of the control plane: its calls need a key and take JSON only, and it is closed to pages of other origins. */
+export const CONTROL = /^\/(v[12]|host-oauth-callback)\//
 /** Clients of a self-hosted control plane put this in front of its paths (API: control-plane 2.1). */
 export const CONTROL_PREFIX = '/api-host'
 
@@ -63,6 +73,7 @@ export interface Route extends Row {
   index: number
   /** Names of the path's parameters, in order. */
   params: string[]
+  /** A call of the control plane; its pages for browsers are none. */
   control: boolean
   /** Clients send values of graphs: input, state, items. The bodies of other routes are short. */
   values: boolean
@@ -95,14 +106,20 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/openapi.json', answer: 'openapi', subject: '', auth: 'public' },
   { method: 'GET', path: '/docs', answer: 'docs', subject: '', auth: 'public' },
   { method: 'GET', path: '/docs/:file', answer: 'docs-file', subject: '', auth: 'public' },
+  { method: 'GET', path: '/docs/guide', answer: 'guide', subject: '', auth: 'public' },
+  { method: 'GET', path: '/docs/guide/:file', answer: 'guide-file', subject: '', auth: 'public' },
   { method: 'GET', path: '/console', answer: 'console', subject: '', auth: 'public' },
   { method: 'GET', path: '/console/:file', answer: 'console-file', subject: '', auth: 'public' },
-  { method: 'POST', path: '/ui/:assistant_id', answer: 'ui', subject: rpc('assistants', 'get'), auth: ['assistants:read'] },
-  { method: 'GET', path: '/ui/:graph_id/:file', answer: 'ui-file', subject: '', auth: 'public' },
+  { method: 'GET', path: '/o/:tenant_id/host/deployments/:deployment_id', answer: 'console-link', subject: '', auth: 'public' },
+  { method: 'POST', path: '/ui/:assistant_id', answer: 'ui', subject: rpc('assistants', 'ui'), auth: ['assistants:read'] },
+  { method: 'GET', path: '/ui/:graph_id/:file', answer: 'ui-file', subject: rpc('assistants', 'ui_file'), auth: 'public' },
   { method: 'POST', path: '/internal/truncate', answer: 'json', subject: rpc('system', 'truncate'), auth: 'public', test: true },
 
   { method: 'POST', path: '/mcp', answer: 'mcp', subject: '', auth: [], scope: 'read' },
   { method: 'DELETE', path: '/mcp', answer: 'mcp', subject: '', auth: 'public' },
+  { method: 'POST', path: '/a2a/:assistant_id', answer: 'a2a', subject: '', auth: [], scope: 'read' },
+  { method: 'GET', path: '/a2a/:assistant_id/.well-known/agent-card.json', answer: 'agent-card', subject: '', auth: [], scope: 'read' },
+  { method: 'GET', path: '/.well-known/agent-card.json', answer: 'agent-card', subject: '', auth: [], scope: 'read' },
 
   { method: 'POST', path: '/assistants', answer: 'json', subject: rpc('assistants', 'create'), auth: ['assistants:create'] },
   { method: 'POST', path: '/assistants/search', answer: 'json', subject: rpc('assistants', 'search'), repeats: true, auth: ['assistants:search'] },
@@ -158,6 +175,7 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/runs/cancel', answer: 'json', subject: rpc('runs', 'cancel_many'), auth: ['threads:update'], scope: 'run' },
   { method: 'POST', path: '/runs/stream', answer: 'create', subject: create, auth: RUN, mode: 'stream' },
   { method: 'POST', path: '/runs/wait', answer: 'create', subject: create, auth: RUN, mode: 'wait' },
+  { method: 'GET', path: '/runs/:run_id', answer: 'json', subject: get, auth: ['threads:read'] },
   { method: 'GET', path: '/runs/:run_id/stream', answer: 'join-stream', subject: join, auth: ['threads:read'] },
   { method: 'GET', path: '/runs/:run_id/join', answer: 'join-wait', subject: join, auth: ['threads:read'] },
   { method: 'GET', path: '/runs/:run_id/webhook', answer: 'json', subject: rpc('runs', 'webhook'), auth: ['threads:read'] },
@@ -191,6 +209,12 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/v1/projects/:deployment_id/revisions/:revision_id/build_logs', answer: 'json', subject: rpc('deployments', 'build_logs'), auth: 'control' },
   { method: 'POST', path: '/v1/projects/:deployment_id/revisions/:revision_id/deploy_logs', answer: 'json', subject: rpc('deployments', 'deploy_logs'), auth: 'control' },
   { method: 'POST', path: '/v1/projects/:deployment_id/deploy_logs', answer: 'json', subject: rpc('deployments', 'runtime_logs'), auth: 'control' },
+  { method: 'POST', path: '/v2/deployments/:deployment_id/upload-url', answer: 'json', subject: rpc('deployments', 'upload_url'), auth: 'control' },
+  { method: 'PUT', path: '/v2/deployments/:deployment_id/uploads/:upload_id', answer: 'upload', subject: rpc('deployments', 'upload_begin'), auth: 'signed' },
+  { method: 'GET', path: '/v2/listeners', answer: 'json', subject: rpc('deployments', 'listeners'), auth: 'control' },
+  { method: 'GET', path: '/v2/listeners/:listener_id', answer: 'json', subject: rpc('deployments', 'listener'), auth: 'control' },
+  { method: 'POST', path: '/v1/integrations/github/webhook', answer: 'push', subject: rpc('deployments', 'github_push'), auth: 'signed' },
+  { method: 'POST', path: '/v1/integrations/gitlab/webhook', answer: 'push', subject: rpc('deployments', 'gitlab_push'), auth: 'signed' },
 
   { method: 'POST', path: '/v2/keys', answer: 'json', subject: rpc('keys', 'create'), auth: 'control', scope: 'admin' },
   { method: 'GET', path: '/v2/keys', answer: 'json', subject: rpc('keys', 'list'), auth: 'control', scope: 'admin' },
@@ -199,8 +223,28 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/v2/auth/providers', answer: 'json', subject: rpc('providers', 'create'), auth: 'control' },
   { method: 'GET', path: '/v2/auth/providers', answer: 'json', subject: rpc('providers', 'search'), auth: 'control' },
   { method: 'GET', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'get'), auth: 'control' },
-  { method: 'PATCH', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'update'), auth: 'control' },
+  // Its `token_url` receives refresh tokens and the client secret.
+  { method: 'PATCH', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'update'), auth: 'control', scope: ['deployments', 'oauth'] },
   { method: 'DELETE', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'delete'), auth: 'control' },
+  { method: 'POST', path: '/v2/auth/providers/mcp-discover', answer: 'json', subject: rpc('oauth', 'discover'), auth: 'control' },
+
+  { method: 'POST', path: '/v2/auth/authenticate', answer: 'json', subject: rpc('oauth', 'authenticate'), auth: 'control', scope: 'oauth' },
+  { method: 'GET', path: '/v2/auth/wait/:auth_id', answer: 'oauth-wait', subject: rpc('oauth', 'peek'), auth: 'control', scope: 'oauth' },
+  { method: 'GET', path: '/v2/auth/start/:auth_id', answer: 'oauth-start', subject: rpc('oauth', 'start'), auth: 'public' },
+  { method: 'GET', path: '/v2/auth/callback/:provider_id', answer: 'oauth-callback', subject: rpc('oauth', 'callback'), auth: 'public' },
+  { method: 'POST', path: '/v2/auth/callback/:provider_id', answer: 'json', subject: rpc('oauth', 'finalize'), auth: 'control', scope: 'oauth' },
+  { method: 'GET', path: '/host-oauth-callback/:provider_id', answer: 'oauth-callback', subject: rpc('oauth', 'callback'), auth: 'public' },
+  { method: 'GET', path: '/v2/auth/setup/:provider_id', answer: 'oauth-callback', subject: rpc('oauth', 'callback'), auth: 'public' },
+  { method: 'GET', path: '/v2/auth/tokens', answer: 'json', subject: rpc('oauth', 'tokens'), auth: 'control', scope: 'oauth' },
+  { method: 'DELETE', path: '/v2/auth/tokens', answer: 'json', subject: rpc('oauth', 'delete_tokens'), auth: 'control', scope: 'oauth' },
+  { method: 'GET', path: '/v2/auth/tokens/exists', answer: 'json', subject: rpc('oauth', 'tokens_exist'), auth: 'control', scope: 'oauth' },
+  { method: 'POST', path: '/v2/auth/tokens/import', answer: 'json', subject: rpc('oauth', 'import_token'), auth: 'control', scope: 'oauth' },
+  { method: 'DELETE', path: '/v2/auth/tokens/:token_id', answer: 'json', subject: rpc('oauth', 'delete_token'), auth: 'control', scope: 'oauth' },
+  { method: 'PATCH', path: '/v2/auth/tokens/:token_id/metadata', answer: 'json', subject: rpc('oauth', 'update_token'), auth: 'control', scope: 'oauth' },
+  { method: 'GET', path: '/v2/auth/token-events', answer: 'json', subject: rpc('oauth', 'events'), auth: 'control', scope: 'oauth' },
+  { method: 'GET', path: '/v2/auth/agents/:agent_id/connections', answer: 'json', subject: rpc('oauth', 'connections'), auth: 'control', scope: 'oauth' },
+  { method: 'POST', path: '/v2/auth/agents/:agent_id/connections', answer: 'json', subject: rpc('oauth', 'connect'), auth: 'control', scope: 'oauth' },
+  { method: 'DELETE', path: '/v2/auth/agents/:agent_id/connections/:connection_id', answer: 'json', subject: rpc('oauth', 'disconnect'), auth: 'control', scope: 'oauth' },
 ]
 
 const GROUPS: readonly [path: RegExp, groups: readonly RouteGroup[]][] = [
@@ -209,7 +253,7 @@ const GROUPS: readonly [path: RegExp, groups: readonly RouteGroup[]][] = [
   [/^\/threads(\/|$)/, ['threads']],
   [/^\/assistants(\/|$)/, ['assistants']],
   [/^\/store\//, ['store']],
-  [/^\/(info|metrics|docs|console|openapi\.json)?$|^\/(docs|console)\//, ['meta']],
+  [/^\/(info|metrics|docs|console|openapi\.json)?$|^\/(docs|console|o)\//, ['meta']],
   [/^\/mcp\/?$/, ['mcp']],
   [/^\/a2a\/|^\/\.well-known\/agent-card\.json$/, ['a2a']],
   [/^\/ui\//, ['ui']],
@@ -228,7 +272,7 @@ export const ROUTES: readonly Route[] = ROWS.map((row, index) => ({
   ...row,
   index,
   params: [...row.path.matchAll(/:(\w+)/g)].map(([, name]) => name!),
-  control: CONTROL.test(row.path),
+  control: row.auth === 'control' || row.auth === 'signed',
   values: row.answer === 'create' || row.answer === 'command' || VALUES.has(`${row.method} ${row.path}`),
   repeats: row.repeats ?? row.method === 'GET',
   long: isLong(row),
@@ -239,6 +283,7 @@ function isLong({ method, answer, mode }: Row): boolean {
   return (
     answer.startsWith('join') ||
     answer === 'events' ||
+    answer === 'oauth-wait' ||
     (answer === 'mcp' && method === 'POST') ||
     mode === 'stream' ||
     mode === 'wait'
@@ -249,15 +294,4 @@ function isLong({ method, answer, mode }: Row): boolean {
 function groupsOf(path: string): readonly RouteGroup[] {
   const found = GROUPS.find(([pattern]) => pattern.test(path))
   return found === undefined ? [] : found[1]
-}
-
-/** Parts of the API that are not served yet, by path. */
-const NOT_SERVED: readonly [path: RegExp, what: string][] = [
-  [/^\/a2a\/[^/]+$|^\/\.well-known\/agent-card\.json$/, 'A2A'],
-]
-
-/** The sentence for a path of the API that is not served yet; null for any other, also for one that is switched off. */
-export function notServed(path: string, serves: (groups: readonly RouteGroup[]) => boolean): string | null {
-  const found = NOT_SERVED.find(([pattern]) => pattern.test(path))
-  return found === undefined || !serves(groupsOf(path)) ? null : `Weft does not serve ${found[1]} yet`
 }

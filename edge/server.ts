@@ -24,7 +24,7 @@ import { openDeployedPolicy, openPolicy, type Policies } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, openRouter } from './http/router.js'
 import { openSpareResponse } from './http/spare-response.js'
-import { CONTROL, CONTROL_PREFIX, notServed, ROUTES, type Route } from './routes.js'
+import { CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
 import { type Admitted, MANY_STREAMS, type OpenSocket, serveSockets } from './upgrade.js'
 
 export interface Server {
@@ -105,19 +105,18 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (!originAllowed(received, exchange.cors)) return exchange.error(403, NO_ORIGIN)
     if (routes !== null && isCustom)
       return passOn(exchange, routes, found === null || typeof found === 'string' ? null : found.route, read)
-    if (found === null) {
-      const missing = notServed(path, exchange.mount === null ? policy.serves : () => true)
-      return missing === null ? exchange.refuse('not_found') : exchange.error(501, missing)
-    }
+    if (found === null) return exchange.refuse('not_found')
     if (typeof found === 'string') return exchange.refuse('method_not_allowed', undefined, { Allow: found })
     const { route } = found
     countWhenOver(exchange, route)
     if (edge.tracer !== null) trace(edge.tracer, exchange, route)
     exchange.params = decodeParams(found)
-    if (route.control && received.key === '') return exchange.refuse('unauthorized', NO_KEY, CHALLENGE)
+    if (route.auth === 'control' && received.key === '') return exchange.refuse('unauthorized', NO_KEY, CHALLENGE)
     if (!exchange.isLoopback && edge.guard.refuses(exchange, route)) return
     // A GET is answered without waiting for a body: a reconnecting SDK repeats the headers of its POST.
     if (route.method === 'GET') return run(exchange, route, NOTHING)
+    // Reads its body itself, a part at a time.
+    if (route.answer === 'upload') return run(exchange, route, NOTHING)
     const json = route.control ? isStrictJson : isJson
     if ((received.length > 0 || received.encodings > 0) && !json(received.type))
       return exchange.refuse('unsupported_media_type')

@@ -102,11 +102,11 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
 }
 
 /** The interpreter of `auth` or `http.app`; null when neither is Python. Throws an Error with one sentence. */
-async function pythonOf(application: AppConfig, { python }: Config, log: Log): Promise<string | null> {
+async function pythonOf(application: AppConfig, { python, fetch_uv }: Config, log: Log): Promise<string | null> {
   const { path, folder, auth, http, python_version, dependencies } = application
   const given = { auth, http, python_version, dependencies }
   if (!usesPython({ graphs: [], given })) return null
   const description = { path, folder, given }
   const onLine = (line: string) => log.info({ python: line }, 'python')
-  return (await findPython({ description, given: python, env: inheritedEnv(), log: onLine })).file
+  return (await findPython({ description, given: python, env: inheritedEnv(), fetchesUv: fetch_uv, log: onLine })).file
 }

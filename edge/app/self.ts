@@ -1,5 +1,5 @@
 /**
- * Requests of the edge to its own API. A protocol such as MCP needs several of them to answer one request of its client. They
+ * Requests of the edge to its own API. Protocols such as MCP and A2A need several of them to answer one request of a client. They
  * use a socket that nobody else can open and carry the credentials of the client, so the edge authenticates, limits and
  * counts them as any other request.
  */
@@ -11,10 +11,14 @@ import type { Exchange } from '../http/exchange.js'
 import { headersFor } from './proxy.js'
 
 export interface SelfCall {
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'PATCH'
   /** Of the API, without the prefix of a deployment. */
   path: string
   body?: unknown
+  /** Where a stream goes on. */
+  lastEventId?: string
+  /** Of a request that creates a run. */
+  idempotencyKey?: string
 }
 
 export interface Self {
@@ -22,43 +26,45 @@ export interface Self {
   serve(app: TemplatedApp): Promise<void>
   /** The answer to a request of the caller of `exchange`; `text` is its body. Rejects when the signal aborts it. */
   ask(exchange: Exchange, call: SelfCall, signal: AbortSignal): Promise<{ status: number; text: string }>
+  /** The same for a stream: resolves with its head. */
+  open(exchange: Exchange, call: SelfCall, signal: AbortSignal): Promise<IncomingMessage>
   close(): void
 }
 
 /** Headers of the outer request that are not of the inner one. */
-const DROPPED = /^(accept|accept-encoding|content-|expect|if-|last-event-id|origin|prefer|range|referer|sec-|mcp-)/
+const DROPPED =
+  /^(accept|accept-encoding|content-|expect|if-|last-event-id|origin|prefer|range|referer|sec-|mcp-|a2a-|langgraph-a2a-)/
 
 export function openSelf(): Self {
   const folder = openSocketFolder(null)
   const socketPath = join(folder.path, 'self.sock')
   const agent = new Agent({ keepAlive: true })
+  const open: Self['open'] = (exchange, { method, path, body, lastEventId, idempotencyKey }, signal) => {
+    const prefix = exchange.mount !== null && 'slug' in exchange.mount ? `/deployments/${exchange.mount.slug}` : ''
+    const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body))
+    const headers = {
+      ...headersOf(exchange),
+      ...(bytes === null ? {} : { 'content-type': 'application/json', 'content-length': bytes.length }),
+      ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    }
+    return new Promise((resolve, reject) => {
+      const outgoing = send({ socketPath, agent, method, path: prefix + path, headers, signal })
+      outgoing.on('error', reject)
+      outgoing.on('response', resolve)
+      outgoing.end(bytes)
+    })
+  }
   return {
     async serve(app) {
       if (!(await new Promise(done => app.listen_unix(done, socketPath))))
         throw new Error(`the socket ${socketPath} cannot be listened on`)
     },
-    ask(exchange, { method, path, body }, signal) {
-      const prefix = exchange.mount !== null && 'slug' in exchange.mount ? `/deployments/${exchange.mount.slug}` : ''
-      const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body))
-      return new Promise((resolve, reject) => {
-        const outgoing = send({
-          socketPath,
-          agent,
-          method,
-          path: prefix + path,
-          headers: {
-            ...headersOf(exchange),
-            ...(bytes === null ? {} : { 'content-type': 'application/json', 'content-length': bytes.length }),
-          },
-          signal,
-        })
-        outgoing.on('error', reject)
-        outgoing.on('response', incoming => {
-          textOf(incoming).then(text => resolve({ status: incoming.statusCode ?? 500, text }), reject)
-        })
-        outgoing.end(bytes)
-      })
+    async ask(exchange, call, signal) {
+      const incoming = await open(exchange, call, signal)
+      return { status: incoming.statusCode ?? 500, text: await textOf(incoming) }
     },
+    open,
     close() {
       agent.destroy()
       folder.remove()

@@ -6,7 +6,7 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { v7 as uuid } from 'uuid'
 import type { CallHead } from '../../schemas/calls.js'
-import { ERRORS, type ErrorCode, errorBody, fail, WeftError } from '../../schemas/errors.js'
+import { ERRORS, type ErrorCode, errorBody, fail, InvalidFields, WeftError } from '../../schemas/errors.js'
 import { TRACEPARENT } from '../../schemas/trace.js'
 import type { Key } from '../keys.js'
 import type { Cors } from './cors.js'
@@ -25,6 +25,7 @@ const REASONS: { [status: number]: string } = {
   202: 'Accepted',
   204: 'No Content',
   207: 'Multi-Status',
+  303: 'See Other',
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',
@@ -41,6 +42,7 @@ const REASONS: { [status: number]: string } = {
   429: 'Too Many Requests',
   500: 'Internal Server Error',
   501: 'Not Implemented',
+  502: 'Bad Gateway',
   503: 'Service Unavailable',
 }
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/
@@ -211,6 +213,7 @@ export class Exchange {
   /** A thrown error: a known one as it is, any other as `internal` without its message. True when it was unknown. */
   fail(error: unknown): boolean {
     if (this.begun) this.destroy()
+    else if (error instanceof InvalidFields) this.reply(error.status, error.body)
     else if (error instanceof WeftError) this.error(error.status, error.message)
     else this.refuse('internal')
     return !(error instanceof WeftError)
@@ -336,6 +339,15 @@ export class Exchange {
     this.res.onData((chunk, last) => {
       if (!this.over && !this.replying) this.guard(() => handler(chunk, last))
     })
+  }
+
+  /** Stops and continues the arrival of bytes; `onData` may still get those that have arrived. */
+  pause(): void {
+    if (!this.over) this.res.pause()
+  }
+
+  resume(): void {
+    if (!this.over) this.res.resume()
   }
 
   private writeHead(status: number, headers: Headers | undefined): void {

@@ -25,13 +25,23 @@ export interface Received {
   key: string
   ifMatch: string
   idempotencyKey: string
+  /** What the webhook of a git host says about itself; null: it is none. */
+  push: Headers | null
   prefer: string
   accept: string
   /** MCP-Protocol-Version. */
   mcpVersion: string
+  /** A2A-Version. */
+  a2aVersion: string
+  /** LangGraph-A2A-History-Scope. */
+  historyScope: string
+  /** X-Forwarded-Proto and X-Forwarded-Host, as a proxy sets them. */
+  forwardedProto: string
+  forwardedHost: string
   acceptsGzip: boolean
   /** X-Deployment-Id. */
   deployment: string
+  cookie: string
   /** Headers for `config.configurable` of a run (API: assistants-crons-store 7.3); null: none. */
   configurable: Headers | null
   /** Headers that the log may show; null: none. */
@@ -65,11 +75,17 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
     key: '',
     ifMatch: '',
     idempotencyKey: '',
+    push: null,
     prefer: '',
     accept: '',
     mcpVersion: '',
+    a2aVersion: '',
+    historyScope: '',
+    forwardedProto: '',
+    forwardedHost: '',
     acceptsGzip: false,
     deployment: '',
+    cookie: '',
     configurable: null,
     logged: null,
     all: [],
@@ -121,6 +137,9 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
       case 'authorization':
         if (received.key === '' && /^bearer /i.test(value)) received.key = value.slice(7).trim()
         break
+      case 'cookie':
+        received.cookie = value
+        break
       case 'if-match':
         received.ifMatch = value
         break
@@ -133,11 +152,29 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
       case 'mcp-protocol-version':
         received.mcpVersion = value
         break
+      case 'a2a-version':
+        received.a2aVersion = value
+        break
+      case 'langgraph-a2a-history-scope':
+        received.historyScope = value
+        break
+      case 'x-forwarded-proto':
+        received.forwardedProto = value
+        break
+      case 'x-forwarded-host':
+        received.forwardedHost = value
+        break
       case 'prefer':
         received.prefer = value
         break
       case 'idempotency-key':
         received.idempotencyKey = value
+        break
+      case 'x-hub-signature-256':
+      case 'x-github-event':
+      case 'x-gitlab-token':
+      case 'x-gitlab-event':
+        received.push = { ...received.push, [name]: value }
         break
       case 'x-deployment-id':
         received.deployment = value

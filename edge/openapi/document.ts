@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document of the routes (API: assistants-crons-store 5), with schemas derived from the types. */
 import type { JsonObject } from '../../schemas/json.js'
-import { bodySchema, components } from '../../schemas/openapi.js'
+import { type BodyName, bodySchema, components } from '../../schemas/openapi.js'
 import type { Route } from '../routes.js'
 import { type Operation, operationOf, QUERY } from './operations.js'
 
@@ -51,14 +51,14 @@ function operationText(route: Route, operation: Operation): JsonObject {
     ...route.params.map(name => ({ name, in: 'path', required: true, schema: pathSchema(name) })),
     ...query.map(name => ({ name, in: 'query', required: false, schema: QUERY[name] })),
   ]
-  const content = body === undefined ? {} : { 'application/json': { schema: bodySchema(body) } }
+  const content = body === undefined ? {} : contentOf(body)
   return {
     operationId: idOf(route),
     summary,
     tags: [tagOf(route)],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: { required: optional !== true, content } }),
-    ...(route.control ? { security: [{ controlKey: [] }] } : {}),
+    ...(route.auth === 'control' ? { security: [{ controlKey: [] }] } : {}),
     responses: { ...answerOf(operation), default: errorOf(operation) },
   }
 }
@@ -66,19 +66,21 @@ function operationText(route: Route, operation: Operation): JsonObject {
 function answerOf({ answer, status = answer === null ? 204 : 200, also }: Operation): JsonObject {
   if (answer === null)
     return { [status]: { description: 'Done' }, ...(also && { [also]: { description: 'Accepted' } }) }
-  const content =
-    typeof answer === 'string'
-      ? { 'application/json': { schema: bodySchema(answer) } }
-      : Object.fromEntries(answer.types.map(type => [type, { schema: {} }]))
-  return { [status]: { description: 'OK', content } }
+  return { [status]: { description: 'OK', content: contentOf(answer) } }
 }
 
+/** A request that reaches no route, because of its path for example, is refused in JSON also where the route answers pages. */
 const errorOf = ({ error = 'ErrorBody' }: Operation): JsonObject => ({
   description: 'An error, in one sentence',
-  content: { 'application/json': { schema: bodySchema(error) } },
+  content: { ...contentOf(error), ...(typeof error === 'string' ? {} : contentOf('ErrorBody')) },
 })
 
-const UUIDS = new Set(['thread_id', 'run_id', 'cron_id', 'deployment_id', 'revision_id'])
+const contentOf = (body: BodyName | { types: readonly string[] }): JsonObject =>
+  typeof body === 'string'
+    ? { 'application/json': { schema: bodySchema(body) } }
+    : Object.fromEntries(body.types.map(type => [type, { schema: {} }]))
+
+const UUIDS = new Set(['thread_id', 'run_id', 'cron_id', 'deployment_id', 'revision_id', 'upload_id'])
 const pathSchema = (name: string): JsonObject =>
   UUIDS.has(name) ? { type: 'string', format: 'uuid' } : { type: 'string', minLength: 1 }
 

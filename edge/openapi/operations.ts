@@ -4,8 +4,8 @@ import type { Route } from '../routes.js'
 
 export interface Operation {
   summary: string
-  /** Of the request; absent: none. `optional`: it may be empty. */
-  body?: BodyName
+  /** Of the request: JSON, or media types of another one; absent: none. `optional`: it may be empty. */
+  body?: BodyName | { types: readonly string[] }
   optional?: true
   /** Of the answer 200: a body in JSON, media types of another one, or null for 204 without a body. */
   answer: BodyName | { types: readonly string[] } | null
@@ -14,19 +14,28 @@ export interface Operation {
   /** Another status without a body. */
   also?: number
   query?: readonly QueryName[]
-  /** The body of errors, where it is not ErrorBody. */
-  error?: BodyName
+  /** The body of errors, where it is not ErrorBody: another one, or media types. */
+  error?: BodyName | { types: readonly string[] }
 }
 
+const PAGE_FOR_BROWSERS = { types: ['text/html'] }
+/** JSON where the request is refused before it reaches the page. */
+const ERRORS_OF_PAGES = { types: ['text/html', 'application/json'] }
 const STREAM = { types: ['text/event-stream'] }
 
 /** Every query parameter and its schema. */
 export const QUERY = {
   action: { enum: ['interrupt', 'rollback'] },
+  assistant_id: { type: 'string' },
   before: { type: 'string' },
   cancel_on_disconnect: { type: 'boolean' },
   check_db: { enum: ['0', '1'] },
+  code: { type: 'string' },
   delete_threads: { type: 'boolean' },
+  expires: { type: 'integer' },
+  signature: { type: 'string' },
+  error: { type: 'string' },
+  error_description: { type: 'string' },
   force: { type: 'boolean' },
   format: { enum: ['prometheus', 'json'] },
   include: { enum: ['ttl'] },
@@ -36,18 +45,24 @@ export const QUERY = {
   metadata: { type: 'string' },
   namespace: { type: 'string' },
   offset: { type: 'integer', minimum: 0 },
+  provider_id: { type: 'string' },
   recurse: { type: 'boolean' },
   refresh_ttl: { type: 'boolean' },
   select: { type: 'array', items: { type: 'string' } },
+  state: { type: 'string' },
   status: { type: 'array', items: { type: 'string' } },
   stream_mode: { type: 'array', items: { type: 'string' } },
   subgraphs: { type: 'boolean' },
+  timeout: { type: 'integer', minimum: 0 },
+  user_id: { type: 'string' },
   wait: { type: 'boolean' },
   xray: { type: ['boolean', 'integer'] },
 } as const satisfies { [name: string]: object }
 export type QueryName = keyof typeof QUERY
 
 const PAGE = ['limit', 'offset'] as const
+const CALLBACK = ['code', 'state', 'error', 'error_description'] as const
+const OF_USER = ['provider_id', 'user_id'] as const
 
 // biome-ignore format: a table
 const OPERATIONS: { readonly [route: string]: Operation } = {
@@ -58,11 +73,17 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'GET /metrics': { summary: 'Metrics of the edge and of all workers', answer: { types: ['text/plain', 'application/json'] }, query: ['format'] },
   'POST /mcp': { summary: 'One message of MCP (JSON-RPC 2.0): assistants as tools', body: 'Object', answer: 'Object', also: 202, error: 'Object' },
   'DELETE /mcp': { summary: 'There are no sessions: 404', answer: null },
+  'POST /a2a/:assistant_id': { summary: 'One request of A2A (JSON-RPC 2.0): the assistant as an agent', body: 'Object', answer: { types: ['application/json', 'text/event-stream'] }, error: 'Object' },
+  'GET /a2a/:assistant_id/.well-known/agent-card.json': { summary: 'The card of the agent', answer: 'Object' },
+  'GET /.well-known/agent-card.json': { summary: 'The card of an agent', answer: 'Object', query: ['assistant_id'] },
   'GET /openapi.json': { summary: 'This document', answer: 'Object' },
   'GET /docs': { summary: 'This document, for readers', answer: { types: ['text/html'] } },
   'GET /console': { summary: 'The console', answer: { types: ['text/html'] } },
+  'GET /o/:tenant_id/host/deployments/:deployment_id': { summary: 'To a deployment in the console', answer: null, status: 303 },
   'GET /console/:file': { summary: 'The files of that page', answer: { types: ['text/javascript', 'text/css', 'font/woff2'] } },
   'GET /docs/:file': { summary: 'The files of that page', answer: { types: ['text/javascript', 'text/css'] } },
+  'GET /docs/guide': { summary: 'To the first page of the guide', answer: null, status: 303 },
+  'GET /docs/guide/:file': { summary: 'The pages of the guide and their files', answer: { types: ['text/html', 'text/css', 'text/javascript', 'text/markdown', 'text/plain', 'application/json', 'image/svg+xml', 'font/woff2'] } },
   'POST /ui/:assistant_id': { summary: 'The elements that load a component', body: 'ComponentName', answer: { types: ['text/html'] } },
   'GET /ui/:graph_id/:file': { summary: 'A file of a component', answer: { types: ['text/javascript', 'text/css', 'image/*', 'font/*'] } },
   'POST /internal/truncate': { summary: 'Empties the store (tests only)', body: 'Truncate', answer: null },
@@ -121,6 +142,7 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'POST /runs/cancel': { summary: 'Cancel runs', body: 'RunsCancel', answer: null, query: ['action'] },
   'POST /runs/stream': { summary: 'Create a run without a thread and stream it', body: 'RunCreate', answer: STREAM },
   'POST /runs/wait': { summary: 'Create a run without a thread and wait for its result', body: 'RunCreate', answer: 'Any' },
+  'GET /runs/:run_id': { summary: 'Get a run', answer: 'Run' },
   'GET /runs/:run_id/stream': { summary: 'Join the stream of a run', answer: STREAM, query: ['stream_mode', 'cancel_on_disconnect', 'last_event_id'] },
   'GET /runs/:run_id/join': { summary: 'Wait for the result of a run', answer: 'Any', query: ['cancel_on_disconnect'] },
   'GET /runs/:run_id/webhook': { summary: 'List the deliveries of the webhook of a run', answer: 'WebhookDeliveries' },
@@ -152,7 +174,13 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'POST /v2/deployments/:deployment_id/revisions/:revision_id/interrupt': { summary: 'Stop a rollout', answer: 'Any' },
   'POST /v1/projects/:deployment_id/revisions/:revision_id/build_logs': { summary: 'Lines of the build', body: 'LogQuery', answer: 'Object' },
   'POST /v1/projects/:deployment_id/revisions/:revision_id/deploy_logs': { summary: 'Lines of the deploy', body: 'LogQuery', answer: 'Object' },
+  'POST /v2/deployments/:deployment_id/upload-url': { summary: 'Get the address to which the source of a deployment is uploaded', answer: 'Object' },
+  'PUT /v2/deployments/:deployment_id/uploads/:upload_id': { summary: 'Upload the source of a deployment, a gzipped tar archive', body: { types: ['application/octet-stream'] }, answer: 'Object', query: ['expires', 'signature'] },
+  'GET /v2/listeners': { summary: 'List listeners: there are none', answer: 'Object', query: PAGE },
+  'GET /v2/listeners/:listener_id': { summary: 'Get a listener: there are none', answer: 'Object' },
   'POST /v1/projects/:deployment_id/deploy_logs': { summary: 'Lines of the running deployment', body: 'LogQuery', answer: 'Object' },
+  'POST /v1/integrations/github/webhook': { summary: 'A push to a repository on GitHub', body: 'Object', answer: 'Object' },
+  'POST /v1/integrations/gitlab/webhook': { summary: 'A push to a repository on GitLab', body: 'Object', answer: 'Object' },
   'POST /v2/keys': { summary: 'Create a key; the answer shows it once', body: 'KeyCreate', answer: 'KeyCreated', status: 201 },
   'GET /v2/keys': { summary: 'List keys', answer: 'Keys', query: PAGE },
   'DELETE /v2/keys/:key_id': { summary: 'Revoke a key', answer: null },
@@ -160,7 +188,25 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'GET /v2/auth/providers': { summary: 'List OAuth providers', answer: 'Providers' },
   'GET /v2/auth/providers/:provider_id': { summary: 'Get an OAuth provider', answer: 'Provider' },
   'PATCH /v2/auth/providers/:provider_id': { summary: 'Change an OAuth provider', body: 'ProviderPatch', answer: 'Provider' },
-  'DELETE /v2/auth/providers/:provider_id': { summary: 'Delete an OAuth provider', answer: null },
+  'DELETE /v2/auth/providers/:provider_id': { summary: 'Delete an OAuth provider and its tokens', answer: 'Message' },
+  'POST /v2/auth/providers/mcp-discover': { summary: 'Create an OAuth provider from the address of an MCP server', body: 'McpDiscover', answer: 'Provider' },
+  'POST /v2/auth/authenticate': { summary: 'Get the token of a user, or where the user gives consent', body: 'Authenticate', answer: 'Authenticated' },
+  'GET /v2/auth/wait/:auth_id': { summary: 'Wait for the consent of a user', answer: 'Waited', query: ['timeout'] },
+  'GET /v2/auth/start/:auth_id': { summary: 'For browsers: the way to the provider', answer: null, status: 303, query: ['state'], error: ERRORS_OF_PAGES },
+  'GET /v2/auth/callback/:provider_id': { summary: 'For browsers: the way back from the provider', answer: PAGE_FOR_BROWSERS, query: CALLBACK, error: ERRORS_OF_PAGES },
+  'GET /host-oauth-callback/:provider_id': { summary: 'The same under another address', answer: PAGE_FOR_BROWSERS, query: CALLBACK, error: ERRORS_OF_PAGES },
+  'GET /v2/auth/setup/:provider_id': { summary: 'The same after the installation of a GitHub App', answer: PAGE_FOR_BROWSERS, query: CALLBACK, error: ERRORS_OF_PAGES },
+  'POST /v2/auth/callback/:provider_id': { summary: 'What the provider sent to a page of others', body: 'CallbackPost', answer: 'CallbackDone' },
+  'GET /v2/auth/tokens': { summary: 'List stored tokens, without the tokens themselves', answer: 'TokenSummaries', query: OF_USER },
+  'DELETE /v2/auth/tokens': { summary: 'Revoke and delete the tokens of a provider', answer: 'TokensDeleted', query: OF_USER },
+  'GET /v2/auth/tokens/exists': { summary: 'Whether a token of a provider is stored', answer: 'TokenExists', query: OF_USER },
+  'POST /v2/auth/tokens/import': { summary: 'Store a token that was obtained elsewhere', body: 'TokenImport', answer: 'TokenRef' },
+  'DELETE /v2/auth/tokens/:token_id': { summary: 'Revoke and delete a token', answer: null },
+  'PATCH /v2/auth/tokens/:token_id/metadata': { summary: 'Change the label of a token, or make it the default', body: 'TokenPatch', answer: 'TokenSummary' },
+  'GET /v2/auth/token-events': { summary: 'List what happened to tokens', answer: 'TokenEvents', query: PAGE },
+  'GET /v2/auth/agents/:agent_id/connections': { summary: 'List the connections of an agent', answer: 'Connections' },
+  'POST /v2/auth/agents/:agent_id/connections': { summary: 'Let an agent use a token', body: 'ConnectionCreate', answer: 'Connection', status: 201 },
+  'DELETE /v2/auth/agents/:agent_id/connections/:connection_id': { summary: 'Remove a connection of an agent', answer: null },
 }
 
 /** The row of a route; null when it has none, which a test refuses. */

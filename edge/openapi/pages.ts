@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import { PREFIX } from '../http/mount.js'
-import { ROUTES } from '../routes.js'
+import { CONTROL, ROUTES } from '../routes.js'
 
 const POLICY = [
   "default-src 'none'",
@@ -47,8 +47,10 @@ async function textOf({ application, config, versions }: Edge, kind: 'own' | 'de
   const own = kind === 'own' ? application : null
   const disabled = new Set(own?.http.disabled)
   const routes = ROUTES.filter(
-    ({ test, groups, control }) =>
-      (!test || config.test) && !groups.some(group => disabled.has(group)) && !(control && kind === 'deployment'),
+    ({ test, groups, path }) =>
+      (!test || config.test) &&
+      !groups.some(group => disabled.has(group)) &&
+      !(CONTROL.test(path) && kind === 'deployment'),
   )
   return JSON.stringify(
     documentOf({ routes, version: versions.weft, base: BASE, security: own?.auth?.openapi ?? null }),

@@ -15,6 +15,8 @@ const SUBSCRIBED_MS = 500
 /** Longest wait for the first event of a run that was claimed. */
 const STARTING_MS = 2_000
 const PAUSE_MS = 200
+/** The last events of a run may reach the stored stream this long after its end: a new leader of the broker comes first. */
+const STORING_MS = 10_000
 
 /** Begins at the cursor; without one the run's default is to replay all that is stored, or to begin with live events. */
 export async function openJoined(edge: Edge, stream: RunStream, view: RunView, cursor: Cursor): Promise<void> {
@@ -65,14 +67,27 @@ async function fromCursor(stream: RunStream, cursor: number): Promise<void> {
 /** `lenient`: what is stored, wherever it begins; else everything, or 409. */
 async function fromStart(stream: RunStream, { lenient }: { lenient: boolean }): Promise<void> {
   const { reader } = stream
-  const { resumable, status, last_event_id, resumable_until_id } = reader.view!
+  const { resumable, status, last_event_id, resumable_until_id, updated_at = 0 } = reader.view!
   const start = { after: -1, anchored: !lenient, lenient, exact: resumable }
   let probe = await reader.probe(-1, start)
-  // A run that has just started publishes its first event in a moment.
-  for (let ms = 0; !lenient && probe.outcome === 'empty' && status === 'running' && ms < STARTING_MS; ms += PAUSE_MS) {
+  // A run that has just started publishes its first event in a moment. If nobody has events that are not stored, its
+  // supervisor may not have received it yet.
+  const isEarly = () => probe.outcome === 'empty' || (probe.outcome === 'gone' && !resumable && !probe.found)
+  for (let ms = 0; !lenient && isEarly() && status === 'running' && ms < STARTING_MS; ms += PAUSE_MS) {
     await sleep(PAUSE_MS, undefined, { ref: false })
     probe = await reader.probe(-1, start)
   }
+  // An error that no host was alive to write is not stored: it may be the only event.
+  const unwritten = (status === 'error' || status === 'timeout') && follows(-1, last_event_id ?? -1)
+  const published = last_event_id !== null && last_event_id >= 0 && !unwritten
+  const isStoring = () => resumable && published && probe.outcome === 'empty' && Date.now() < updated_at + STORING_MS
+  while (!lenient && isStoring() && !reader.closed) {
+    await sleep(PAUSE_MS, undefined, { ref: false })
+    probe = await reader.probe(-1, start)
+  }
+  // The view may be older than the next attempt.
+  if (!lenient && resumable && probe.hole && (await isWhole(stream)))
+    probe = await reader.probe(-1, { ...start, exact: false })
   const { outcome, hole, began } = probe
   if (reader.closed) return
   if (began) return reader.resume(outcome)
@@ -80,13 +95,21 @@ async function fromStart(stream: RunStream, { lenient }: { lenient: boolean }): 
   const pending = status === 'pending'
   if (outcome === 'gone' && resumable_until_id !== null) return refuse(stream, 'conflict')
   if (!lenient && (hole || (outcome === 'gone' && !pending))) return refuse(stream, 'conflict')
-  // An error that no host was alive to write is not stored: it may be the only event.
-  const unwritten = (status === 'error' || status === 'timeout') && follows(-1, last_event_id ?? -1)
-  const published = last_event_id !== null && last_event_id >= 0 && !unwritten
   if (!lenient && outcome === 'empty' && published) return refuse(stream, 'conflict')
   // Nothing was published yet: the first event to come is the first of all.
   const isNew = outcome === 'complete' || outcome === 'empty' || pending
   reader.resume(outcome, isNew ? { anchored: true, lenient: false } : {})
+}
+
+/**
+ * Whether no stored event of the run can be missing: events that are older than the run are stored. Then an attempt
+ * without events ended before its first one, and did not expire.
+ */
+async function isWhole({ reader, edge }: RunStream): Promise<boolean> {
+  const { created_at, resumable_until_id } = reader.view!
+  if (created_at === undefined || resumable_until_id !== null) return false
+  const since = await edge.follower.storedSince().catch(() => null)
+  return since !== null && since < created_at
 }
 
 function refuse(stream: RunStream, code: 'conflict' | 'unavailable'): void {

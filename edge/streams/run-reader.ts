@@ -63,6 +63,8 @@ export class RunReader implements Listener, WatchEntry {
   end: RunEnd | null = null
   private phase: Phase = 'waiting'
   private anchored = true
+  /** The connection was lost before the first event came: events may have passed unseen. */
+  private missed = false
   private lenient = false
   private readonly backlog = new Backlog()
   private readonly gap = new Gap()
@@ -210,7 +212,8 @@ export class RunReader implements Listener, WatchEntry {
 
   onReconnect(): void {
     this.gap.onReconnect()
-    if (this.phase === 'live' && this.anchored) this.replay()
+    if (!this.anchored) this.missed = true
+    else if (this.phase === 'live') this.replay()
   }
 
   private onEnded(end: RunEnd | null): void {
@@ -230,6 +233,7 @@ export class RunReader implements Listener, WatchEntry {
   private take(batch: Batch, source: 'live' | 'replay'): boolean {
     const next = after(batch, this.sent)
     if (next === null) return true
+    if (!this.anchored && this.missed && !follows(this.sent, next.first)) return false
     if (this.anchored && next.first !== this.sent + 1) {
       if (!follows(this.sent, next.first)) return false
       // A new attempt: the stored events of the old one come first.
@@ -343,6 +347,7 @@ export class RunReader implements Listener, WatchEntry {
   private conclude(end: RunEnd): void {
     const { last, error } = end
     if (last !== null && this.sent >= last) return this.finish()
+    if (!this.anchored && this.missed && last !== null) this.anchored = true
     if (!this.anchored) {
       if (this.replaysSinceEnd++ > 0) return this.finishUndelivered(end)
       this.retry ??= setTimeout(() => {

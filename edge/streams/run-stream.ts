@@ -41,7 +41,7 @@ export class RunStream implements RunSink, WheelEntry {
   private cancels: boolean
 
   constructor(
-    private readonly edge: Edge,
+    readonly edge: Edge,
     readonly exchange: Exchange,
     run_id: string,
     { joined, cancels = false, filter = null }: RunStreamOptions,

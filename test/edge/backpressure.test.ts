@@ -2,7 +2,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { figureOf } from '../helpers/figures.js'
-import { frame, frames, idsIn, openRaw, openStage, request } from './stage.js'
+import { openRaw, request } from '../helpers/raw.js'
+import { frame, frames, idsIn, openStage } from './stage.js'
 
 const CHUNKS = 1_000
 const STREAMS = 50

@@ -1,7 +1,8 @@
 /** The memory of request bodies counts against the budget only while a body waits for its worker. */
 import t from 'tap'
 import { bytesHandler } from '../../bus/serve.js'
-import { eventually, openRaw, openStage, request } from './stage.js'
+import { openRaw, request } from '../helpers/raw.js'
+import { eventually, openStage } from './stage.js'
 
 const MB = 1024 * 1024
 

@@ -3,7 +3,8 @@
  * the same bytes differently, so bytes behind a chunked request must never be answered.
  */
 import t from 'tap'
-import { eventually, openRaw, openStage } from './stage.js'
+import { openRaw } from '../helpers/raw.js'
+import { eventually, openStage } from './stage.js'
 
 const stage = await openStage()
 t.teardown(() => stage.close())

@@ -1,6 +1,7 @@
 /** Which pages may call: a request without a preflight has its effect even if the page cannot read the answer. */
 import t from 'tap'
-import { openRaw, openStage } from './stage.js'
+import { openRaw } from '../helpers/raw.js'
+import { openStage } from './stage.js'
 
 const GOOD = 'https://good.example'
 const EVIL = 'https://evil.example'

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { bytesHandler } from '../../bus/serve.js'
-import { frame, idsIn, openRaw, openStage, request, THREAD } from './stage.js'
+import { openRaw, request } from '../helpers/raw.js'
+import { frame, idsIn, openStage, THREAD } from './stage.js'
 
 const stage = await openStage({ heartbeat_ms: 500 })
 t.teardown(() => stage.close())
@@ -57,6 +58,25 @@ t.test('a live join starts with the next event', async t => {
   t.same(idsIn(await answer.text()), [4, 5, 6])
 })
 
+t.test('a live join that lost its connection before the first event misses none', async t => {
+  const [more, ended] = [stage.add({ from: 'live' }), stage.add({ from: 'live' })]
+  const answers = await Promise.all([join(more), join(ended)])
+  const { nc } = stage.edge
+  const connected = (async () => {
+    for await (const { type } of nc.status()) if (type === 'reconnect') return
+  })()
+  await nc.reconnect()
+  await connected
+  for (const run of [more, ended]) for (let id = 0; id < 3; id++) run.kept.set(id, frame(id))
+  // Readers learn of it one after the other.
+  await new Promise(done => setTimeout(done, 1_500))
+  stage.publish(more, 3, 1)
+  stage.finish(more)
+  stage.finish(ended)
+  t.same(idsIn(await answers[0].text()), [0, 1, 2, 3])
+  t.same(idsIn(await answers[1].text()), [0, 1, 2], 'although no event came after it')
+})
+
 t.test('a join of a pending run receives all events from the start', async t => {
   const run = stage.add({ from: 'start', status: 'pending' })
   run.gone = true
@@ -70,6 +90,18 @@ t.test('a join of a pending run receives all events from the start', async t => 
   stage.publish(run, 0, 2)
   stage.finish(run)
   t.same(idsIn(await answer.text()), [0, 1])
+})
+
+t.test('a join from the start of a run whose supervisor has not received it yet waits for it', async t => {
+  const run = stage.add({ from: 'start' })
+  run.gone = true
+  const answer = join(run, '-1')
+  await new Promise(done => setTimeout(done, 500))
+  run.gone = false
+  stage.publish(run, 0, 2)
+  stage.finish(run)
+  t.equal((await answer).status, 200)
+  t.same(idsIn(await (await answer).text()), [0, 1])
 })
 
 t.test('a join of removed events is 409 before the stream starts', async t => {

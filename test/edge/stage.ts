@@ -2,7 +2,6 @@
  * An edge on a real broker with fake workers that a test controls: runs are rows in a map, the test publishes their
  * events, and replays are answered from the published events.
  */
-import net from 'node:net'
 import { headers as natsHeaders } from 'nats'
 import type { Test } from 'tap'
 import { type Link, openLink } from '../../bus/connect.js'
@@ -206,56 +205,6 @@ function batchHeaders(first: number, count: number) {
   headers.set('attempt', '1')
   return headers
 }
-
-/** A socket that sends the given bytes and collects the answer. */
-export interface Raw {
-  socket: net.Socket
-  text(): string
-  /** Resolves when the text matches, or when the connection is closed. */
-  until(pattern: RegExp | ((text: string) => boolean)): Promise<string>
-  closed: Promise<string>
-}
-
-export function openRaw(port: number, first?: string | Buffer): Raw {
-  const chunks: Buffer[] = []
-  let text: string | null = ''
-  const waiting = new Set<() => void>()
-  let over = false
-  const socket = net.connect(port, '127.0.0.1')
-  if (first !== undefined) socket.write(first)
-  const whole = () => (text ??= Buffer.concat(chunks).toString())
-  socket.on('data', chunk => {
-    chunks.push(chunk)
-    text = null
-    for (const check of [...waiting]) check()
-  })
-  socket.on('error', () => {})
-  const closed = new Promise<string>(done =>
-    socket.on('close', () => {
-      over = true
-      for (const check of [...waiting]) check()
-      done(whole())
-    }),
-  )
-  return {
-    socket,
-    text: whole,
-    closed,
-    until: pattern =>
-      new Promise(done => {
-        const check = () => {
-          if (!over && !(typeof pattern === 'function' ? pattern(whole()) : pattern.test(whole()))) return
-          waiting.delete(check)
-          done(whole())
-        }
-        waiting.add(check)
-        check()
-      }),
-  }
-}
-
-export const request = (method: string, path: string, extra = '', body = ''): string =>
-  `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n${body === '' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`}${extra}\r\n${body}`
 
 /** The ids of the events in a text, in order. */
 export const idsIn = (text: string): number[] => [...text.matchAll(/(?:^|\n)id: (\d+)\n/g)].map(([, id]) => Number(id))

@@ -5,7 +5,8 @@ import { openRings } from '../../bus/ring.js'
 import { ensureStreams } from '../../bus/streams.js'
 import { readConfig } from '../../schemas/config.js'
 import { chunks, EVENTS_STREAM, firstIdOf } from '../../schemas/subjects.js'
-import { type FakeRun, frames, idOf, idsIn, openRaw, openStage, request, THREAD } from './stage.js'
+import { openRaw, request } from '../helpers/raw.js'
+import { type FakeRun, frames, idOf, idsIn, openStage, THREAD } from './stage.js'
 
 const stage = await openStage({})
 await ensureStreams(stage.worker, readConfig({}, { max_file_store: 1024 ** 3 }))
@@ -96,6 +97,11 @@ const lose = async (run: FakeRun, keep = 0) => {
   const manager = await stage.worker.nc.jetstreamManager()
   await manager.streams.purge(EVENTS_STREAM, { filter: chunks(idOf(run)), ...(keep > 0 ? { keep } : {}) })
 }
+/** The same for the events of all runs. */
+const loseAll = async () => {
+  const manager = await stage.worker.nc.jetstreamManager()
+  await manager.streams.purge(EVENTS_STREAM)
+}
 const join = (run: FakeRun, id?: string) =>
   fetch(`${url}/threads/${THREAD}/runs/${run.head.run_id}/stream`, {
     headers: id === undefined ? {} : { 'last-event-id': id },
@@ -125,7 +131,8 @@ t.test('a new attempt does not hide that the events of the first are lost', asyn
   const one = publisher(run)
   one.send(0, 50, frames(0, 50))
   await one.settled(5_000)
-  await lose(run)
+  run.head.created_at = Date.now() - 1_000
+  await loseAll()
   const second = firstIdOf(2)
   const two = publisher(run, 2)
   two.send(second, 10, frames(second, 10))
@@ -141,6 +148,39 @@ t.test('a new attempt does not hide that the events of the first are lost', asyn
   )
   one.end()
   two.end()
+})
+
+t.test('an attempt that ended before its first event is no loss', async t => {
+  const other = publisher(stage.add({ resumable: true }))
+  other.send(0, 1, frames(0, 1))
+  await other.settled(5_000)
+  // The row was read before the second attempt began.
+  const run = stage.add({ resumable: true, from: 'start', created_at: Date.now() + 50 })
+  const second = firstIdOf(2)
+  const two = publisher(run, 2)
+  two.send(second, 3, frames(second, 3))
+  await two.settled(5_000)
+  const answer = await join(run, '-1')
+  t.equal(answer.status, 200)
+  run.head.last_event_id = second + 2
+  stage.finish(run)
+  t.same(
+    idsIn(await answer.text()),
+    [0, 1, 2].map(n => second + n),
+  )
+  for (const out of [other, two]) out.end()
+})
+
+t.test('a join waits for the events of a run that has just ended', async t => {
+  const run = stage.add({ resumable: true, from: 'start', status: 'success', last_event_id: 4, updated_at: Date.now() })
+  const answer = join(run, '-1')
+  await new Promise(done => setTimeout(done, 500))
+  const out = publisher(run)
+  out.send(0, 5, frames(0, 5))
+  await out.settled(5_000)
+  t.equal((await answer).status, 200)
+  t.same(idsIn(await (await answer).text()), [0, 1, 2, 3, 4])
+  out.end()
 })
 
 t.test('an open stream whose last events are lost is cut, never ended cleanly', async t => {

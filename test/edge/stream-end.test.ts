@@ -1,7 +1,8 @@
 import t from 'tap'
 import { bytesHandler } from '../../bus/serve.js'
 import { figureOf } from '../helpers/figures.js'
-import { eventually, frame, idsIn, openRaw, openStage, request } from './stage.js'
+import { openRaw, request } from '../helpers/raw.js'
+import { eventually, frame, idsIn, openStage } from './stage.js'
 
 const stage = await openStage({ heartbeat_ms: 500 })
 t.teardown(() => stage.close())
