@@ -9,7 +9,7 @@
  * replies gets it. Calls that must not be carried out twice are rejected instead.
  */
 import type { AnswerHead, CallHead } from '../schemas/calls.js'
-import { fail } from '../schemas/errors.js'
+import { fail, WeftError } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
 import { all, one as memberOf } from '../schemas/subjects.js'
 import {
@@ -149,7 +149,7 @@ export function openCaller(link: Link): Caller {
     for (const call of waiting.values()) {
       if (call.message !== message) continue
       if (now < call.retryUntil) setTimeout(() => waiting.has(call.id) && enqueue(call), NOBODY_MS).unref()
-      else reject(call, fail('unavailable', nobodyServes(call.subject)))
+      else reject(call, new NobodyServes(call.subject))
     }
   }
 
@@ -307,8 +307,12 @@ export function openCaller(link: Link): Caller {
 
 const roleOf = (subject: string) => (subject.startsWith('host.') ? 'graphs' : 'resources')
 
-const nobodyServes = (subject: string): string =>
-  `No worker serves this request at the moment: start "weft ${roleOf(subject)}"`
+/** `unavailable`: the broker delivered the call to no worker. */
+export class NobodyServes extends WeftError {
+  constructor(subject: string) {
+    super('unavailable', `No worker serves this request at the moment: start "weft ${roleOf(subject)}"`)
+  }
+}
 
 const noneReady = (subject: string): string => `No "weft ${roleOf(subject)}" worker can take this request at the moment`
 

@@ -32,11 +32,15 @@ export function decodeJson(bytes: Uint8Array, quote = true): unknown {
 
 /** The value as the validator's type. Throws invalid (422) naming path and expectation; an absent body is `{}`. */
 export function decodeAs<T>(bytes: Uint8Array, validate: (value: unknown) => IValidation<T>): T {
-  const value = decodeJson(bytes) ?? {}
+  return checkAs(decodeJson(bytes) ?? {}, validate)
+}
+
+/** The same for a value that was read already; `whole` names it. */
+export function checkAs<T>(value: unknown, validate: (value: unknown) => IValidation<T>, whole = 'the body'): T {
   const result = validate(value)
   if (result.success) return result.data
   const first = result.errors[0]!
-  const path = first.path.replace(/^\$input\.?/, '') || 'the body'
+  const path = first.path.replace(/^\$input\.?/, '') || whole
   throw fail('invalid', `${path}: expected ${readable(first.expected)}, got ${show(first.value)}`)
 }
 

@@ -5,7 +5,7 @@
 import { headers } from 'nats'
 import { type RunId, token } from '../schemas/ids.js'
 import { isObject } from '../schemas/json.js'
-import { control, end, event, threadNews } from '../schemas/subjects.js'
+import { authEnded, control, end, event, threadNews } from '../schemas/subjects.js'
 import type { ThreadNews } from '../schemas/thread-stream.js'
 import type { Link } from './connect.js'
 import type { Ending } from './follow.js'
@@ -59,6 +59,15 @@ export function followThread(link: Link, thread_id: string, onNews: (news: Threa
     const news = readJson(data)
     if (isObject(news) && typeof news.app === 'string') onNews(news as unknown as ThreadNews)
   })
+  return () => subscription.unsubscribe()
+}
+
+/** Reports that an OAuth flow has ended. */
+export const announceAuthEnd = (link: Link, auth_id: string): void => link.nc.publish(authEnded(token('auth', auth_id)))
+
+/** Calls `onEnd` when the flow ends from now on, until the returned function is called. */
+export function onAuthEnd(link: Link, auth_id: string, onEnd: () => void): () => void {
+  const subscription = link.subscribe(authEnded(token('auth', auth_id)), onEnd)
   return () => subscription.unsubscribe()
 }
 

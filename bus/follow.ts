@@ -55,6 +55,11 @@ export interface Follower {
     from: { resumable: boolean; after: number; until?: number | null },
     onBatch: (batch: Batch) => void,
   ): Promise<Replayed>
+  /**
+   * When the oldest event of the stored stream was stored (ms since 1970), of whichever run; null: none is stored. Events
+   * expire in the order in which they were stored. Rejects when the broker does not answer.
+   */
+  storedSince(): Promise<number | null>
 }
 
 /** The part of a batch with ids greater than `after`; null when there is none. Events end with an empty line. */
@@ -118,6 +123,7 @@ function assembler(onBatch: (batch: Batch) => void): (message: Msg) => void {
 }
 
 const encoder = new TextEncoder()
+const DIRECT_GET = `$JS.API.DIRECT.GET.${EVENTS_STREAM}`
 const PAGE = 256
 /** A page in bytes: what the broker sends in vain when the reader stops within it. */
 const PAGE_BYTES = 1024 * 1024
@@ -176,7 +182,6 @@ export function openFollower(link: Link, mux: Mux): Follower {
   /** Direct gets from the block of `after` on; the wildcard covers all blocks and attempts (reliability 2.4.1). */
   async function replayStored(run: RunId, after: number, onBatch: (batch: Batch) => void): Promise<Replayed> {
     const onMessage = assembler(onBatch)
-    const subject = `$JS.API.DIRECT.GET.${EVENTS_STREAM}`
     let seq = 1
     let reached = after
     let outcome: 'complete' | 'gone' | null = null
@@ -184,7 +189,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
       let pending = 0
       let got = 0
       const request = { seq, batch: PAGE, max_bytes: PAGE_BYTES, next_by_subj: filter }
-      await mux.many(subject, encoder.encode(JSON.stringify(request)), message => {
+      await mux.many(DIRECT_GET, encoder.encode(JSON.stringify(request)), message => {
         const code = message.headers?.code ?? 0
         if (code === 204 || code === 404) return true
         if (code >= 400) throw new Error(`replay of run ${run} was refused: ${message.headers?.description}`)
@@ -219,6 +224,18 @@ export function openFollower(link: Link, mux: Mux): Follower {
     return outcome ?? 'empty'
   }
 
+  async function storedSince(): Promise<number | null> {
+    let since: number | null = null
+    const request = { seq: 1, batch: 1, next_by_subj: 'chunk.>' }
+    await mux.many(DIRECT_GET, encoder.encode(JSON.stringify(request)), message => {
+      const stamp = message.headers?.get('Nats-Time-Stamp')
+      if (!stamp) return true
+      since = Date.parse(stamp)
+      return false
+    })
+    return since
+  }
+
   /** Replays the ring first, because without it nothing may be passed on. */
   async function replayBoth(run: RunId, after: number, until: number, onBatch: (batch: Batch) => void) {
     const rest: Batch[] = []
@@ -247,6 +264,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
         : until === null
           ? replayStored(run, after, onBatch)
           : replayBoth(run, after, until, onBatch),
+    storedSince,
   }
 }
 

@@ -1,7 +1,8 @@
 /** One logger per role: data first, one line per message, never a payload or a credential. */
 import { isatty } from 'node:tty'
-import { type Logger, pino } from 'pino'
+import { type Logger, pino, stdSerializers } from 'pino'
 import { prettyLine } from './log-pretty.js'
+import { sourceStack } from './log-stack.js'
 
 export type Log = Logger
 
@@ -15,5 +16,13 @@ export function openLog(role: string, level: string, format: LogFormat = 'json')
   // Honours NO_COLOR.
   const colors = isatty(2) && process.stderr.hasColors()
   const out = pretty ? { write: (line: string) => void stderr.write(prettyLine(line, colors)) } : stderr
-  return pino({ name: role, level, base: { pid: process.pid } }, out)
+  return pino({ name: role, level, base: { pid: process.pid }, serializers: { err: describe } }, out)
+}
+
+/** As pino does, with the places of the sources. `error` may be anything that was thrown. */
+function describe(error: Error): unknown {
+  const described = stdSerializers.err(error) as { stack?: unknown } | null | undefined
+  return typeof described?.stack === 'string'
+    ? Object.assign(described, { stack: sourceStack(described.stack) })
+    : described
 }

@@ -149,7 +149,10 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
     jobs++
     if (deliveriesOf(ack) > 1) redelivered++
     const { run_id, thread_id } = JSON.parse(decoder.decode(message.data)) as WakeUp
-    const say = (what: string) => nc.publish(ack, encoder.encode(what))
+    // A closed connection sends no ack: the broker delivers the job again.
+    const say = (what: string) => {
+      if (!nc.isClosed()) nc.publish(ack, encoder.encode(what))
+    }
     onJob({
       run_id,
       thread_id,
@@ -212,17 +215,19 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
 
 /** The work queue of a pool as the broker reports it. */
 interface PoolView {
-  /** True when no wake-up is queued or in progress. Rejects when the broker does not answer. */
-  empty(): Promise<boolean>
+  /** Wake-ups that are queued or in progress. Rejects when the broker does not answer, or has no such queue. */
+  count(): Promise<number>
 }
 
 export function openPoolView(mux: Mux, pool: Pool): PoolView {
   const subject = `$JS.API.CONSUMER.INFO.${RUNS_STREAM}.${consumerOf(pool)}`
   return {
-    async empty() {
+    async count() {
       const { data } = await mux.ask(subject, encoder.encode('{}'))
       const info = JSON.parse(decoder.decode(data)) as { num_pending?: number; num_ack_pending?: number }
-      return info.num_pending === 0 && info.num_ack_pending === 0
+      if (info.num_pending === undefined || info.num_ack_pending === undefined)
+        throw new Error(`the broker has no work queue of the pool ${pool}`)
+      return info.num_pending + info.num_ack_pending
     },
   }
 }

@@ -8,7 +8,7 @@ import type { Msg } from 'nats'
 import type { IValidation } from 'typia'
 import type { AnswerHead, CallHead } from '../schemas/calls.js'
 import { fail, InvalidFields, WeftError } from '../schemas/errors.js'
-import { token } from '../schemas/ids.js'
+import { type Member, token } from '../schemas/ids.js'
 import { all, one } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import { decodeAs, decodeFields } from './decode.js'
@@ -71,6 +71,8 @@ const MAX_IN_FLIGHT = 1024 * 1024 * 1024
 export const newLane = (): Lane => openLane(LANE_BYTES, MAX_IN_FLIGHT)
 
 interface Served {
+  /** Calls to `one(<prefix>.<verb>, member)` come here. */
+  member: Member
   /** Takes no new call; resolves when the accepted ones are answered. */
   quiet(): Promise<void>
 }
@@ -287,6 +289,7 @@ export function serve(
   }
 
   return {
+    member,
     async quiet() {
       await Promise.all(subscriptions.map(each => each.drain()))
       if (running.size > 0) await new Promise<void>(done => (onIdle = done))

@@ -1,20 +1,23 @@
 /**
- * Calls to addresses that users name: webhooks, and the sources of deployments. Private, loopback, link-local and other
- * inner addresses are refused. The checked address is the one that is connected to, so that a name whose address changes
- * gains nothing. No redirects, 2 s to connect, 10 s in all with the name lookup, at most 64 KB of the answer are read, and
- * no client sees them (reliability 2.10).
+ * Calls to addresses that users name: webhooks, OAuth providers, and the sources of deployments. Private, loopback,
+ * link-local and other inner addresses are refused. The checked address is the one that is connected to, so that a name
+ * whose address changes gains nothing. No redirects, 2 s to connect, 10 s in all with the name lookup, at most 64 KB of
+ * the answer to a webhook are read, and no client sees them (reliability 2.10).
  */
 import { lookup, Resolver } from 'node:dns/promises'
-import { type ClientRequest, request as httpRequest } from 'node:http'
+import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { BlockList, isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 const CONNECT_MS = 2_000
-const TOTAL_MS = 10_000
+/** Of a call in all. */
+export const TOTAL_MS = 10_000
 /** Of one question to a name server. */
 const RESOLVE_MS = 2_000
 const MAX_ANSWER = 64 * 1024
+/** Of an answer that is used. */
+const MAX_READ = 1024 * 1024
 const PORTS = new Set(['', '80', '443', '8080', '8443'])
 
 const familyOf = (address: string) => (isIP(address) === 4 ? 'ipv4' : 'ipv6')
@@ -156,13 +159,38 @@ const loopbacks = listOf([
 ])
 
 /** POSTs the body; `loopback`: it may go to this machine when `allowed` opens that. Resolves to the status. Throws an Error with one sentence: refused, unreachable, too slow. */
-export async function post(
+export const post = (
   text: string,
   body: Uint8Array,
   headers: { [name: string]: string },
   allowed: Allowed,
   { loopback = true } = {},
-): Promise<number> {
+): Promise<number> => send(text, { method: 'POST', headers, body }, allowed, statusOf, { loopback })
+
+interface Sent {
+  method: 'GET' | 'POST'
+  headers: { [name: string]: string }
+  body?: Uint8Array
+}
+
+export interface Received {
+  status: number
+  headers: IncomingHttpHeaders
+  /** At most 1 MiB. */
+  body: Buffer
+}
+
+/** Resolves to the whole answer. Throws as `post`, and for an answer that is too large. */
+export const request = (text: string, sent: Sent, allowed: Allowed): Promise<Received> =>
+  send(text, sent, allowed, receivedOf, { loopback: true })
+
+async function send<T>(
+  text: string,
+  { method, headers, body }: Sent,
+  allowed: Allowed,
+  read: (request: ClientRequest) => Promise<T>,
+  { loopback }: { loopback: boolean },
+): Promise<T> {
   const origin = originOf(text)
   const deadline = Date.now() + TOTAL_MS
   const reason = refusal(text, allowed)
@@ -182,8 +210,8 @@ export async function post(
   return new Promise((resolve, reject) => {
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest
     const request = send(url, {
-      method: 'POST',
-      headers: { ...headers, 'content-length': body.length },
+      method,
+      headers: body === undefined ? headers : { ...headers, 'content-length': body.length },
       // The address that was checked is the one connected to; SNI and Host stay the name.
       lookup: (_name, options, done) => (options.all ? done(null, [{ address, family }]) : done(null, address, family)),
       agent: false,
@@ -201,8 +229,28 @@ export async function post(
       clearTimeout(total)
       clearTimeout(connect)
     })
-    statusOf(request).then(resolve, reject)
+    read(request).then(resolve, reject)
     request.end(body)
+  })
+}
+
+function receivedOf(request: ClientRequest): Promise<Received> {
+  return new Promise((resolve, reject) => {
+    request.on('error', reject)
+    request.on('response', response => {
+      const parts: Buffer[] = []
+      let read = 0
+      response.on('data', (data: Buffer) => {
+        parts.push(data)
+        if ((read += data.length) <= MAX_READ) return
+        reject(new Error('the answer is larger than 1 MiB'))
+        response.destroy()
+      })
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(parts) }),
+      )
+      response.on('error', reject)
+    })
   })
 }
 

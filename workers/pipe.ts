@@ -65,7 +65,7 @@ export const START = {
 
 /** flags of a `chunk` frame. */
 export const CHUNK = {
-  /** Events of protocol v2, each with its mark (schemas/protocol-v2.ts). */
+  /** Events of protocol v2, each with its mark (schemas/protocols/v2.ts). */
   v2: 1,
 } as const
 

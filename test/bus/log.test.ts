@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { prettyLine } from '../../bus/log-pretty.js'
+import { sourceStack } from '../../bus/log-stack.js'
 import { readConfig } from '../../schemas/config.js'
 import { root } from '../../scripts/root.js'
 
@@ -65,4 +67,21 @@ t.test('LOG_FORMAT: JSON unless it says pretty; auto looks at the terminal', asy
   t.match(await lineOf('pretty', node), /^\d\d:\d\d:\d\d info {2}edge {6}hi a=1\n$/)
   t.throws(() => readConfig({ LOG_FORMAT: 'xml' }), { message: 'LOG_FORMAT must be auto, pretty, json, not "xml"' })
   t.equal(readConfig({}).log_format, 'auto')
+})
+
+t.test('the stack of an error names the source, not the bundle that was executed', t => {
+  const lineOf = (file: string) =>
+    readFileSync(join(root, file), 'utf8')
+      .split('\n')
+      .findIndex(line => line.includes('must be a whole number')) + 1
+  const at = (file: string) => `${join(root, 'dist/programs', file)}:${lineOf(`dist/programs/${file}`)}:15`
+  const source = `scripts/program.ts:${lineOf('scripts/program.ts')}`
+  const [message, named, bare] = sourceStack(
+    `Error: x\n    at f (file://${at('weft.js')})\n    at ${at('weft.js')}`,
+  ).split('\n')
+  t.equal(message, 'Error: x')
+  t.ok(named!.startsWith(`    at f (${source}:`), named!)
+  t.ok(bare!.startsWith(`    at ${source}:`), bare!)
+  t.equal(sourceStack('at /a/dist/programs/none.js:1:2'), 'at /a/dist/programs/none.js:1:2', 'no map')
+  t.end()
 })

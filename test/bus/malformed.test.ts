@@ -9,7 +9,7 @@ import { openLog } from '../../bus/log.js'
 import { openMux } from '../../bus/mux.js'
 import { bytesHandler, serve } from '../../bus/serve.js'
 import { token } from '../../schemas/ids.js'
-import { readTag } from '../../schemas/protocol-v2.js'
+import { readTag } from '../../schemas/protocols/v2.js'
 import { event, live, threadNews } from '../../schemas/subjects.js'
 import { startNats } from '../helpers/nats.js'
 

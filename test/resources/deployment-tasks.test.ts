@@ -84,8 +84,8 @@ async function sound(deps: Deps, store: Store, id: string): Promise<void> {
   const rows = (await all(store, 'revision', id)).filter(one => !isUncommitted(one, body)).map(parseRow<RevisionBody>)
   const by = new Map(rows.map(one => [one.id, one]))
   // The removal is in progress: the record itself is removed last.
-  if (body.status === 'AWAITING_DELETE' && !by.has(body.latest)) return
-  say(by.get(body.latest)?.body.seq === body.seq, 'the latest revision is the one of that number')
+  if (body.status === 'AWAITING_DELETE' && !by.has(body.latest!)) return
+  say(by.get(body.latest!)?.body.seq === body.seq, 'the latest revision is the one of that number')
   say(new Set(rows.map(one => one.body.seq)).size === rows.length, 'each number exists once')
   for (const referred of [body.rollout?.revision_id, body.queued, body.serving?.revision_id])
     say(!referred || by.has(referred), 'the referenced revision exists')
@@ -179,7 +179,7 @@ t.test('a revision without a deploy worker fails, and the queued one follows', a
   await sweepTasks(deps)
   const { body } = (await findDeployment(store, made.id))!
   t.match(body.rollout, { revision_id: after.body.latest, status: 'AWAITING_BUILD' })
-  const failed = parseRow<RevisionBody>((await store.records.get('revision', made.body.latest))!)
+  const failed = parseRow<RevisionBody>((await store.records.get('revision', made.body.latest!))!)
   t.match(failed.body, { status: 'BUILD_FAILED', status_message: /no deploy worker took it within 30 minutes.*github/ })
 
   const other = await createDeployment(deps, image('waits-too'))
@@ -237,7 +237,7 @@ t.test('a crash between any two steps', async t => {
       },
       id => createRevision(deps, id, {}),
     ],
-    ['redeploy', deployed, async id => redeploy(deps, id, (await findDeployment(store, id))!.body.latest)],
+    ['redeploy', deployed, async id => redeploy(deps, id, (await findDeployment(store, id))!.body.latest!)],
     [
       'interrupt',
       async () => {
@@ -254,7 +254,7 @@ t.test('a crash between any two steps', async t => {
         await createRevision(deps, id, {})
         return id
       },
-      async id => interrupt(deps, id, (await findDeployment(store, id))!.body.latest),
+      async id => interrupt(deps, id, (await findDeployment(store, id))!.body.latest!),
     ],
     ['claim', fresh, id => claimOf(id)],
     [

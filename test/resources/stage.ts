@@ -27,6 +27,7 @@ import { systemAssistantId } from '../../workers/resources/rows/assistant.js'
 import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
 import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { openHolders } from '../../workers/resources/runs/holders.js'
+import { openSlots } from '../../workers/resources/runs/slots.js'
 import { newDeliveries } from '../../workers/resources/runs/webhooks.js'
 import { openRankings } from '../../workers/resources/vectors/ranking.js'
 import { storeOf } from '../helpers/mongo.js'
@@ -60,12 +61,13 @@ export async function stage(
   const undo: (() => Promise<void> | void)[] = []
   const open = async (): Promise<Deps> => {
     const link = await openLink({ url: nats.url('resources'), role: 'resources', log })
+    const mux = openMux(link)
     const deps: Deps = {
       config,
       store: wrap(store),
       link,
-      mux: openMux(link),
-      streams: { problem: () => null, check: async () => {}, stop() {} },
+      mux,
+      streams: { problem: () => null, storesSince: () => 0, check: async () => {}, stop() {} },
       caller: openCaller(link),
       ttls: openTtls(store),
       itemTtls: openPoolSettings(store, 'item_ttl'),
@@ -82,12 +84,14 @@ export async function stage(
       ring: openRing('a key of a test that is long'),
       workspace: { tenant_id: v7(), organization_id: v7() },
       serialize: serializer(),
+      slots: openSlots(link, mux),
       alarms: openAlarms(link),
       holders: openHolders(),
       deliveries: newDeliveries(),
       tracer: null,
     }
     undo.push(async () => {
+      await deps.slots.close()
       deps.alarms.stop()
       deps.tunnels.close()
       deps.mux.close()

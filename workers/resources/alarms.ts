@@ -4,10 +4,10 @@
  * sweep every 10 s covers lost messages and clocks that jumped. Every worker may fire a row: a compare-and-set on the
  * row decides which one does.
  */
-import { clockAhead } from '../../bus/clock.js'
 import type { Link } from '../../bus/connect.js'
 import { announceAlarm, onAlarm } from '../../bus/events.js'
 import type { RecordRow, RunSummary, Store } from '../../store/port.js'
+import { clock, compareClock, MAX_OFF_MS } from './clock.js'
 import type { Alarms, Deps } from './context.js'
 import { fireCron } from './crons/fire.js'
 import { CRON } from './crons/record.js'
@@ -70,8 +70,6 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 /** Pause before a row that is still due after it was fired (no store, no capacity) is fired again. */
 const RETRY_MS = 1_000
 const BATCH = 200
-/** A worker whose clock differs more from the broker's fires nothing. */
-const MAX_OFF_MS = 2_000
 const CLOCK_EVERY_MS = 9_000
 /** A worker that lost the last race backs off by this, so that one worker usually fires. */
 const BACKOFF_MS = 50
@@ -92,7 +90,7 @@ export function openAlarms(link: Link, ahead: (deps: Deps) => Promise<number | n
     if (deps === null || at >= next) return
     next = at
     clearTimeout(timer)
-    timer = setTimeout(() => void look(), Math.min(Math.max(at - Date.now() + 1, 0) + backoff, MAX_TIMER_MS))
+    timer = setTimeout(() => void look(), Math.min(Math.max(at - clock.now() + 1, 0) + backoff, MAX_TIMER_MS))
   }
 
   /** Runs one round at a time; a call during a round causes one more. */
@@ -132,7 +130,7 @@ export function openAlarms(link: Link, ahead: (deps: Deps) => Promise<number | n
       KINDS.map(one =>
         fireKind(deps, one).catch(error => {
           link.log.warn({ err: error, alarm: one.name }, 'due rows could not be read')
-          return { next: Date.now() + RETRY_MS, won: 0, lost: 0 }
+          return { next: clock.now() + RETRY_MS, won: 0, lost: 0 }
         }),
       ),
     )
@@ -164,11 +162,11 @@ export function openAlarms(link: Link, ahead: (deps: Deps) => Promise<number | n
   }
 }
 
-const askBroker = ({ mux }: Deps): Promise<number | null> => clockAhead(mux)
+const askBroker = ({ mux }: Deps): Promise<number | null> => compareClock(mux)
 
 /** Fires all due rows of the kind. `next`: when the next row is due (ms), or Infinity. */
 async function fireKind(deps: Deps, { name, due, at, id, fire }: Kind<never>) {
-  const rows = await due(deps.store, Date.now(), BATCH)
+  const rows = await due(deps.store, clock.now(), BATCH)
   const fired = await Promise.all(
     rows.map(row =>
       fire(deps, row).catch(error => {
@@ -181,7 +179,7 @@ async function fireKind(deps: Deps, { name, due, at, id, fire }: Kind<never>) {
   const [left] = await due(deps.store, Number.MAX_SAFE_INTEGER, 1)
   if (left === undefined) return { next: Number.POSITIVE_INFINITY, won, lost }
   const stuck = rows.some(row => id(row) === id(left) && at(row) === at(left))
-  return { next: stuck ? Math.max(at(left), Date.now() + RETRY_MS) : at(left), won, lost }
+  return { next: stuck ? Math.max(at(left), clock.now() + RETRY_MS) : at(left), won, lost }
 }
 
 /** Wakes a delayed run that is due. Storing that its alarm fired comes first, so that only one worker wakes it. */
@@ -192,7 +190,7 @@ export async function start(deps: Deps, run: RunSummary): Promise<boolean> {
       step: 'runs.patch',
       run_id,
       where: { status: ['pending'], due_at },
-      set: { due_at: 0, updated_at: Date.now() },
+      set: { due_at: 0, updated_at: clock.now() },
     },
   ])
   if (failed === -1) void wakeRun(deps, run, `${run_id}:${run.attempt + 1}`)

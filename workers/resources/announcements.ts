@@ -5,9 +5,11 @@
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { type Announced, validateAnnounced } from '../../schemas/announcements.js'
+import { type Pool, token } from '../../schemas/ids.js'
 import { event } from '../../schemas/subjects.js'
 import type { Store } from '../../store/port.js'
 import type { Apps } from './apps.js'
+import { clock } from './clock.js'
 import { GRAPH, graphRecordId } from './rows/assistant.js'
 import { each, newRecord } from './rows/record.js'
 
@@ -20,8 +22,12 @@ interface Shared {
   apps: Apps
 }
 
+interface Followed extends Shared {
+  slots: { welcome(pool: Pool): Promise<void> }
+}
+
 /** Loads the stored announcements, then follows those that other workers receive, until the lifecycle stops it. */
-export async function followAnnouncements({ store, link, apps }: Shared, life: Lifecycle): Promise<void> {
+export async function followAnnouncements({ store, link, apps, slots }: Followed, life: Lifecycle): Promise<void> {
   const subscription = link.subscribe(ANNOUNCED, message => {
     const parsed = validateAnnounced(JSON.parse(decoder.decode(message.data)))
     if (!parsed.success) return
@@ -30,6 +36,7 @@ export async function followAnnouncements({ store, link, apps }: Shared, life: L
     for (const graph_id of graphs) apps.announce(app, graph_id, pool)
     if (graphs.length > 0) apps.setAnnounced(pool, { app, graphs })
     if (library !== undefined) apps.setLibrary(app, pool, library)
+    void slots.welcome(token('pool', pool))
   })
   life.push({ name: 'announcements', quiet: () => subscription.unsubscribe() })
   for await (const { app, body } of each(store, { kind: GRAPH, sort: 'id', order: 'asc' })) {
@@ -50,15 +57,16 @@ export async function shareAnnouncement({ store, link, apps }: Shared, announced
   if (before !== null && (before.app !== app || `${[...before.graphs].sort()}` !== `${[...graphs].sort()}`))
     link.log.warn({ pool, app, graphs, before }, 'graph workers of one pool announce different graphs')
   apps.setAnnounced(pool, { app, graphs })
-  for (const graph_id of graphs) {
+  const storePool = async (graph_id: string) => {
     const id = graphRecordId(app, graph_id)
     const body = JSON.stringify({ graph_id, pool })
     const known = await store.records.get(GRAPH, id)
     if (known === null) await store.apply([{ step: 'records.insert', row: newRecord(GRAPH, id, { app, body }) }])
     else if (known.body !== body)
-      await store.apply([{ step: 'records.patch', kind: GRAPH, id, where: {}, set: { body, updated_at: Date.now() } }])
+      await store.apply([{ step: 'records.patch', kind: GRAPH, id, where: {}, set: { body, updated_at: clock.now() } }])
     apps.announce(app, graph_id, pool)
   }
+  await Promise.all(graphs.map(storePool))
   passOn({ link, apps }, announced)
 }
 

@@ -8,7 +8,9 @@ import type { Tracer } from '../../bus/trace.js'
 import type { Tunnels } from '../../bus/tunnel.js'
 import type { AppHostSettings } from '../../schemas/app-host.js'
 import type { HttpConfig } from '../../schemas/application.js'
+import type { SlotOffer } from '../../schemas/calls.js'
 import type { Config } from '../../schemas/config.js'
+import type { Pool } from '../../schemas/ids.js'
 import type { ItemIndex, ItemTtlDefaults } from '../../schemas/items.js'
 import type { RunSummary, Store } from '../../store/port.js'
 import type { Allowed } from '../outbound.js'
@@ -48,6 +50,7 @@ export interface Deps {
   ring: KeyRing
   workspace: Workspace
   serialize: ReturnType<typeof serializer>
+  slots: Slots
   alarms: Alarms
   holders: Holders
   deliveries: Deliveries
@@ -85,6 +88,32 @@ export interface Alarms {
   /** How many ms the clock of this worker is ahead of the broker's; null before the first answer. */
   ahead(): number | null
   stop(): void
+}
+
+/** A slot that a graph worker keeps free for this resource worker: it must be used or given back. */
+export interface Slot {
+  /** The graph worker, as in `Claim`. */
+  worker: string
+  /** Receives the run. */
+  member: string
+  asker: string
+  stamp: number
+  /** The run was handed over, or not: `next` is what the graph worker offers from now on. */
+  settle(next: SlotOffer | null): void
+}
+
+export interface Slots {
+  /** Null: no graph worker of the pool keeps a slot free. */
+  take(pool: Pool): Slot | null
+  /**
+   * A graph worker of the pool has announced itself. Resolves when it has offered slots, if runs of the pool are created
+   * here: the next ones are shared with it.
+   */
+  welcome(pool: Pool): Promise<void>
+  /** A hand-over under way. What it throws is logged. */
+  track(work: Promise<void>): void
+  /** Resolves when no hand-over is under way. */
+  close(): Promise<void>
 }
 
 /** One look at a running run. */

@@ -19,6 +19,7 @@ import { askForAnnouncements, followAnnouncements } from './announcements.js'
 import { inApplication, openApps } from './apps.js'
 import { assistants } from './assistants/rpc.js'
 import { checkpoints } from './checkpoints.js'
+import { compareClock } from './clock.js'
 import { type Deps, serializer } from './context.js'
 import { crons } from './crons/rpc.js'
 import { deployments, revisions } from './deployments/rpc.js'
@@ -30,13 +31,15 @@ import { provedRing, renewSecrets } from './keys/renew.js'
 import { keys } from './keys/rpc.js'
 import { openAppWebhooks } from './keys/webhook-settings.js'
 import { measureWrites, reportMetrics } from './metrics.js'
+import { providers } from './oauth/providers.js'
+import { oauth } from './oauth/rpc.js'
 import { commands } from './protocols/v2.js'
-import { providers } from './providers.js'
 import { openPoolSettings } from './rows/pool-settings.js'
 import { openTtls } from './rows/thread-ttl.js'
 import { openHolders, trackHeartbeats, watchOutages } from './runs/holders.js'
 import { leases } from './runs/lease.js'
 import { runs } from './runs/rpc.js'
+import { openSlots } from './runs/slots.js'
 import { newDeliveries, webhookSecret } from './runs/webhooks.js'
 import { claimCluster } from './store-identity.js'
 import { startSweeper } from './sweeper.js'
@@ -59,6 +62,8 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   }
   await claimCluster({ config, store, link, mux, life, onConflict })
   await ensureStreams(link, config)
+  // Before the first row is written.
+  await compareClock(mux)
   const caller = openCaller(link)
   const streams = watchStreams({ link, mux, config, onCreated: () => askForAnnouncements({ link }) })
   life.push({ name: 'stream watch', quiet: () => streams.stop() })
@@ -88,11 +93,13 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     ring,
     workspace: await workspaceOf(store),
     serialize: serializer(),
+    slots: openSlots(link, mux),
     alarms: openAlarms(link),
     holders,
     deliveries: newDeliveries(),
     tracer,
   }
+  life.push({ name: 'runs that are handed over', stop: () => deps.slots.close() })
   life.push({ name: 'rankings', stop: () => deps.rankings.close() })
   life.push({ name: 'streams to applications', stop: async () => deps.tunnels.close() })
   watchOutages(holders, link, life)
@@ -110,6 +117,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     deployments: deployments(deps),
     revisions: revisions(deps),
     providers: providers(deps),
+    oauth: oauth(deps),
     control: control(await controlDigest(config, store)),
     keys: keys(deps),
   }

@@ -7,6 +7,7 @@ import { answerMetrics } from '../../bus/metrics.js'
 import { queueInfo } from '../../bus/streams.js'
 import type { ClusterMetrics, Sample } from '../../schemas/metrics.js'
 import type { RunSummary, Store } from '../../store/port.js'
+import { clock } from './clock.js'
 import type { Deps } from './context.js'
 
 /** Runs that are looked at for the oldest of each pool; pools without one of these have younger runs. */
@@ -35,6 +36,7 @@ export function reportMetrics({ store, link, deliveries, alarms, config }: Deps,
   const { figures } = link
   figures.count('weft_run_takeovers_total', undefined, 0)
   for (const status of ENDED) figures.count('weft_runs_ended_total', { status }, 0)
+  for (const answer of ['started', 'refused', 'unknown']) figures.count('weft_run_hand_overs_total', { answer }, 0)
   for (const outcome of DELIVERIES) figures.count('weft_webhooks_total', { outcome }, 0)
   figures.onRead(async () => {
     const started = performance.now()
@@ -79,7 +81,7 @@ export async function clusterMetrics({ store, link }: Deps): Promise<ClusterMetr
 }
 
 function oldestOf(runs: readonly RunSummary[]): Map<string, number> {
-  const now = Date.now()
+  const now = clock.now()
   const oldest = new Map<string, number>()
   for (const { pool, status, created_at, due_at } of runs) {
     if (status !== 'pending' || due_at > now) continue

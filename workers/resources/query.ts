@@ -39,6 +39,9 @@ export function openQuery(text: string | undefined) {
       if (value.length > MAX_TEXT) report(name, `expected a text of at most ${MAX_TEXT} characters`, 'string_length')
       return value
     },
+    missing(name: string): void {
+      report(name, 'expected a value', 'missing')
+    },
     flag(name: string): boolean | null {
       const value = query.get(name)
       if (value === null || value === '') return null

@@ -13,6 +13,7 @@ import type { Config } from '../../schemas/config.js'
 import { isObject } from '../../schemas/json.js'
 import { event } from '../../schemas/subjects.js'
 import type { Store } from '../../store/port.js'
+import { clock } from './clock.js'
 import { onceInStore } from './rows/record.js'
 
 interface Identity {
@@ -38,7 +39,7 @@ const ANSWER_MS = 2_000
 /** Throws an Error with one sentence that names both stores when the cluster serves another one. */
 export async function claimCluster({ config, store, link, mux, life, onConflict }: ServedStore): Promise<void> {
   const { value: id } = await onceInStore(store, 'store_id', () => v7())
-  const mine: Identity = { id, place: placeOf(config), started: Date.now() }
+  const mine: Identity = { id, place: placeOf(config), started: clock.now() }
   const body = Buffer.from(JSON.stringify(mine))
 
   /** The conflict with the first running worker that answers, or null. */

@@ -3,11 +3,14 @@
  * left. The cost of a sweep grows with the threads and runs that are active, not with the runs that wait behind them.
  */
 import type { RunCursor, RunningRun, RunSummary, ThreadRow } from '../../store/port.js'
+import { clock } from './clock.js'
 import type { Deps } from './context.js'
 import { sweepLogs } from './deployments/logs.js'
 import { sweepOrphans, sweepTasks } from './deployments/sweep.js'
+import { sweepUploads } from './deployments/upload-rows.js'
 import { sweepItems } from './items/write.js'
 import { sweepKeys } from './keys/rpc.js'
+import { sweepOauth } from './oauth/sweep.js'
 import { pages } from './rows/pages.js'
 import { firstEligible } from './rows/thread-status.js'
 import { removeExpiredKeys } from './runs/idempotency.js'
@@ -33,12 +36,12 @@ const REPEAT_MS = 5_000
 
 /** The sweeps of one worker. */
 export function openSweeps(): readonly Sweep[] {
-  const started = Date.now()
+  const started = clock.now()
   /** Where the last sweep for orphans ended. */
   let last: RunCursor | undefined
   return [
     // Busy threads: repairs those that were not written for 30 s, and wakes the first run in line when it waits for 30 s,
-    // or since before the process started.
+    // or since before the process started or the broker stored wake-ups again.
     { name: 'busy threads', every_ms: 10_000, at_start: true, work: deps => sweepBusy(deps, started) },
     // Running runs whose holder sends no heartbeats: the claim that follows takes them over.
     { name: 'dead holders', every_ms: 5_000, at_start: true, work: wakeLost },
@@ -55,12 +58,16 @@ export function openSweeps(): readonly Sweep[] {
     { name: 'deploy tasks', every_ms: 10_000, at_start: true, work: sweepTasks },
     // Revisions, secrets and projects of changes that were never committed.
     { name: 'uncommitted records', every_ms: 60_000, at_start: true, work: deps => sweepOrphans(deps) },
+    // Uploads of sources that broke off, or that no revision uses.
+    { name: 'uploads', every_ms: 60_000, at_start: true, work: ({ store }) => sweepUploads(store) },
     // Log lines older than 14 days.
     { name: 'logs', every_ms: 60_000, at_start: true, work: sweepLogs },
     // Idempotency keys older than 24 hours.
     { name: 'idempotency keys', every_ms: 60_000, at_start: true, work: removeExpiredKeys },
     // Keys of clients that expired 30 days ago.
     { name: 'expired keys', every_ms: 600_000, at_start: true, work: sweepKeys },
+    // Consents, tokens and audit entries of OAuth that have expired.
+    { name: 'oauth', every_ms: 60_000, at_start: true, work: sweepOauth },
     // Temporary runs that ended and can no longer be joined.
     { name: 'temporary runs', every_ms: 10_000, at_start: false, work: removeExpired },
     // Items whose expires_at has passed.
@@ -87,7 +94,8 @@ export function startSweeper(deps: Deps): { stop(): void } {
 }
 
 async function sweepBusy(deps: Deps, started: number): Promise<void> {
-  const now = Date.now()
+  const now = clock.now()
+  const since = Math.max(started, deps.streams.storesSince())
   const read = (after: ThreadRow | undefined) => deps.store.threads.busy(now, PAGE, after)
   for await (const threads of pages(read, PAGE))
     for (const thread of threads) {
@@ -95,7 +103,7 @@ async function sweepBusy(deps: Deps, started: number): Promise<void> {
       if (thread.updated_at < now - STALE_MS && (await repair(deps, thread))) continue
       const next = thread.active === null ? firstEligible(thread.queue, now) : null
       const [run] = next === null ? [] : await deps.store.runs.summary([next.run_id])
-      if (run?.status === 'pending' && (run.updated_at <= now - STALE_MS || run.updated_at <= started))
+      if (run?.status === 'pending' && (run.updated_at <= now - STALE_MS || run.updated_at <= since))
         await wakeRun(deps, run, `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`)
     }
 }
@@ -107,7 +115,7 @@ async function wakeLost(deps: Deps): Promise<void> {
     for (const run of await deps.store.runs.summary(dead.map(({ run_id }) => run_id))) {
       if (run.status !== 'running') continue
       await dropOrphan(deps, run)
-      const id = `${run.run_id}:${run.attempt}:lost${run.heartbeats}:${Math.floor(Date.now() / REPEAT_MS)}`
+      const id = `${run.run_id}:${run.attempt}:lost${run.heartbeats}:${Math.floor(clock.now() / REPEAT_MS)}`
       await wakeRun(deps, run, id)
     }
   }
@@ -120,7 +128,7 @@ async function sweepOrphanedRuns(deps: Deps, last: RunCursor | undefined): Promi
   const threads = new Map<string, ThreadRow | null>()
   for (const run of runs) {
     // By the age alone: another worker may be about to accept it.
-    if (run.status === 'running' || run.updated_at > Date.now() - STALE_MS) continue
+    if (run.status === 'running' || run.updated_at > clock.now() - STALE_MS) continue
     const { app, thread_id } = run
     if (!threads.has(thread_id)) threads.set(thread_id, await store.threads.get(app, thread_id))
     if (!isQueued(run, threads.get(thread_id)!)) await dropOrphan(deps, run)
@@ -133,7 +141,7 @@ const isQueued = ({ run_id, status }: RunSummary, thread: ThreadRow | null): boo
 
 /** Until none is left: a pool ends hundreds a second. */
 async function removeExpired({ store, config }: Deps): Promise<void> {
-  const now = Date.now()
+  const now = clock.now()
   for (let more = true; more; ) {
     const threads = await store.runs.expired(now - config.keep_ended_ms, now - config.resumable_ttl_ms, REMOVED)
     if (threads.length > 0)

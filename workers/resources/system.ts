@@ -31,6 +31,7 @@ const checks = ({ store, apps, http, appHosts, alarms, streams }: Deps) => ({
     const pool = served === null ? app : served.pool
     const answer: AppInfo = {
       app,
+      slug: served?.slug ?? null,
       pool,
       app_host: served === null ? await appHosts.get(app, app) : served.app_host,
       langgraph_version: await apps.libraryOf(app),

@@ -36,6 +36,15 @@ export async function describe(
   return { body }
 }
 
+/** The bundle of the user interface of a graph: packed UiHead and the files. Throws not_found when there is none. */
+export async function userInterface(deps: Deps, app: string, graph_id: string): Promise<Reply> {
+  const key = JSON.stringify(['ui', graph_id])
+  const body = await deps.descriptions.get(app, deps.apps.generation(app), key, () =>
+    askHost(deps, { app, thread_id: '', graph_id }, { verb: 'ui' }),
+  )
+  return { body }
+}
+
 /** `xray`: a boolean in any of its forms, or the depth. Throws `invalid`. */
 export function drawingIn({ query }: CallHead): Omit<DrawCall, Given> {
   const text = new URLSearchParams(query).get('xray')?.trim() ?? ''

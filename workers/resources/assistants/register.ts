@@ -39,13 +39,13 @@ export async function register(registration: Registration, deps: Deps) {
   await itemIndexes.announce(app, pool, item_index ? { ...item_index, pool } : null)
   await ensureConsumer(link, token('pool', pool))
   const announced = { app, pool, auth, ...(library === undefined ? {} : { library }) }
-  if (revision !== undefined) {
-    passOn(deps, { ...announced, graphs: [] })
-    return {}
+  if (revision !== undefined) passOn(deps, { ...announced, graphs: [] })
+  else {
+    await ensureSystemAssistants(store, app, graphs)
+    await storeLoadErrors(store, app, pool, failed)
+    await shareAnnouncement(deps, { ...announced, graphs: graphs.map(({ graph_id }) => graph_id) })
   }
-  await ensureSystemAssistants(store, app, graphs)
-  await storeLoadErrors(store, app, pool, failed)
-  await shareAnnouncement(deps, { ...announced, graphs: graphs.map(({ graph_id }) => graph_id) })
+  await deps.slots.welcome(token('pool', pool))
   return {}
 }
 

@@ -22,14 +22,15 @@ import {
   validateVersionSearch,
 } from '../../../schemas/assistants.js'
 import { fail } from '../../../schemas/errors.js'
-import { token } from '../../../schemas/ids.js'
+import { isUuid, token } from '../../../schemas/ids.js'
 import { readBoolean } from '../../../schemas/query.js'
 import { accessOf } from '../access.js'
+import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
-import { pathAssistant } from '../rows/assistant.js'
+import { checkGraph, pathAssistant } from '../rows/assistant.js'
 import { assistantText, versionText } from '../rows/text.js'
 import { createAssistant } from './create.js'
-import { describe, drawingIn, subgraphsIn } from './describe.js'
+import { describe, drawingIn, subgraphsIn, userInterface } from './describe.js'
 import { register } from './register.js'
 import { removeAssistant } from './remove.js'
 import { countAssistants, searchAssistants } from './search.js'
@@ -38,6 +39,10 @@ import { patchAssistant, searchVersions, setLatest } from './versions.js'
 export const assistants = (deps: Deps) => {
   const named = ({ head }: Context, action: 'read' | 'update' | 'delete') =>
     pathAssistant(deps.store, accessOf(head, `assistants:${action}`), head.params?.assistant_id ?? '')
+  const interfaceOf = async ({ head }: Context, graph_id: string) => {
+    await checkGraph(deps.store, appOf(head), graph_id)
+    return userInterface(deps, appOf(head), graph_id)
+  }
   return {
     create: jsonHandler<AssistantCreate>(validateAssistantCreate, async (body, { head }) => ({
       body: assistantText(await createAssistant(deps, accessOf(head, 'assistants:create'), body)),
@@ -77,6 +82,12 @@ export const assistants = (deps: Deps) => {
     schemas: bytesHandler(async (_, context) =>
       describe(deps, await named(context, 'read'), { verb: 'schemas' }, context.head.headers),
     ),
+    ui: bytesHandler(async (_, context) => {
+      const given = context.head.params?.assistant_id ?? ''
+      // The files are public, so the name of a graph stands for itself.
+      return interfaceOf(context, isUuid(given) ? (await named(context, 'read')).graph_id : given)
+    }),
+    ui_file: bytesHandler(async (_, context) => interfaceOf(context, context.head.params?.graph_id ?? '')),
     subgraphs: bytesHandler(async (_, context) =>
       describe(deps, await named(context, 'read'), subgraphsIn(context.head), context.head.headers),
     ),

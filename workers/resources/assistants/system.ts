@@ -5,14 +5,16 @@
  */
 import type { Registration } from '../../../schemas/announcements.js'
 import type { RecordRow, Store } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import { newAssistant, systemAssistantId } from '../rows/assistant.js'
 import { newRecord } from '../rows/record.js'
 
 /** The records of the descriptions as they were announced last. */
 const DESCRIPTION = 'graph_description'
 
+/** All graphs at once: one after the other they took longer than a registration may on a busy database. */
 export async function ensureSystemAssistants(store: Store, app: string, graphs: Registration['graphs']): Promise<void> {
-  for (const { graph_id, description = null, config, context } of graphs) {
+  const ensure = async ({ graph_id, description = null, config, context }: Registration['graphs'][number]) => {
     const assistant_id = systemAssistantId(graph_id)
     const id = JSON.stringify([app, graph_id])
     const announced = await store.records.get(DESCRIPTION, id)
@@ -34,6 +36,7 @@ export async function ensureSystemAssistants(store: Store, app: string, graphs: 
     // Written last: a worker that ends before repeats the change.
     await remember(store, newRecord(DESCRIPTION, id, { app, body: JSON.stringify(description) }), announced)
   }
+  await Promise.all(graphs.map(ensure))
 }
 
 async function rename(
@@ -46,7 +49,7 @@ async function rename(
   for (;;) {
     const row = await store.assistants.get(app, assistant_id)
     if (row === null || (row.name === name && row.description === description)) return
-    const updated_at = Math.max(Date.now(), row.updated_at + 1)
+    const updated_at = Math.max(clock.now(), row.updated_at + 1)
     const where = { updated_at: row.updated_at }
     const set = { name, description, updated_at }
     if ((await store.apply([{ step: 'assistants.patch', app, assistant_id, where, set }])) === -1) return

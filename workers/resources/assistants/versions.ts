@@ -11,6 +11,7 @@ import { fail } from '../../../schemas/errors.js'
 import { merge } from '../../../schemas/json.js'
 import type { AssistantRow, AssistantVersionRow, Step, Store } from '../../../store/port.js'
 import { type Access, sees } from '../access.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { checkGraph, versionOf } from '../rows/assistant.js'
 import { checkTemplate, metadataText } from '../rows/limits.js'
@@ -110,7 +111,7 @@ async function changed(
 }
 
 /** The time of a write tells it from the one before. */
-const later = ({ updated_at }: AssistantRow): number => Math.max(Date.now(), updated_at + 1)
+const later = ({ updated_at }: AssistantRow): number => Math.max(clock.now(), updated_at + 1)
 
 /** Newest first; `metadata` is that of the version. */
 export async function searchVersions(

@@ -7,6 +7,7 @@ import { WeftError } from '../../../schemas/errors.js'
 import { time } from '../../../schemas/json.js'
 import type { RunCreate } from '../../../schemas/runs.js'
 import type { RecordRow, Step } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { createUnattended } from '../runs/create.js'
 import { CRON, type CronBody, type Firing, idsOf, rowOf, withFiring } from './record.js'
@@ -21,7 +22,7 @@ const LATE_MS = 60_000
  */
 export async function fireCron(deps: Deps, row: RecordRow): Promise<boolean> {
   const body = JSON.parse(row.body) as CronBody
-  const now = Date.now()
+  const now = clock.now()
   if (row.due_at === null || row.due_at > now) return true
   const slot = latestSlot(body, row.due_at, now)
   const ended = body.end !== null && now >= body.end
@@ -43,11 +44,11 @@ const ORPHAN = 'orphan'
 async function start(deps: Deps, row: RecordRow, body: CronBody, slot: number): Promise<Firing | typeof ORPHAN> {
   const { log } = deps.link
   const { run_id, thread_id } = idsOf(row, slot)
-  const late = slot > row.due_at! || slot < Date.now() - LATE_MS
+  const late = slot > row.due_at! || slot < clock.now() - LATE_MS
   const attributes = { 'weft.cron_id': row.id, 'weft.run_id': run_id }
   const span = deps.tracer?.start('cron fired', { attributes })
   const fields = { cron_id: row.id, run_id, thread_id, slot: time(slot) }
-  const firing: Firing = { slot, at: Date.now(), late, error: null }
+  const firing: Firing = { slot, at: clock.now(), late, error: null }
   try {
     const made = await createUnattended(deps, templateOf(row.id, body, late ? time(slot) : null), {
       app: row.app,

@@ -19,6 +19,7 @@ import { merge } from '../../../schemas/json.js'
 import type { AssistantRow, RecordRow, Store } from '../../../store/port.js'
 import { accessOf, seesObject } from '../access.js'
 import { appOf } from '../apps.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { findRunnable, noAssistant } from '../rows/assistant.js'
 import { requireThread } from '../rows/thread.js'
@@ -56,7 +57,7 @@ async function create(deps: Deps, body: CronCreate, thread_id: string, head: Cal
   const assistant = await findRunnable(deps.store, accessOf(head, 'assistants:read'), body.assistant_id)
   if (assistant === null) throw await noAssistant(deps.store, appOf(head), body.assistant_id)
   await checkWebhook(deps, assistant, body.webhook)
-  const now = Date.now()
+  const now = clock.now()
   const { schedule, timezone = null, enabled, end_time } = body
   const table = { schedule, timezone, end: end_time == null ? null : parseTime('end_time', end_time) }
   checkTimetable(table, deps.config.cron_seconds)
@@ -94,8 +95,8 @@ async function update(deps: Deps, patch: CronPatch, head: CallHead) {
       body.timezone !== before.timezone ||
       body.end !== before.end ||
       (body.enabled && !before.enabled)
-    if (moved) body.next = nextSlot(body, Date.now())
-    const row = rowOf(body, { ...stored, updated_at: Math.max(Date.now(), stored.updated_at + 1) })
+    if (moved) body.next = nextSlot(body, clock.now())
+    const row = rowOf(body, { ...stored, updated_at: Math.max(clock.now(), stored.updated_at + 1) })
     const { keys, due_at, updated_at, body: text } = row
     const failed = await deps.store.apply([
       {

@@ -5,6 +5,7 @@ import type { Cron, CronCount, CronSearch } from '../../../schemas/crons.js'
 import { time } from '../../../schemas/json.js'
 import type { RecordSort, Store } from '../../../store/port.js'
 import { type Access, seesObject, seesThread, wholeApp } from '../access.js'
+import { clock } from '../clock.js'
 import { findAssistant } from '../rows/assistant.js'
 import { openPause } from '../rows/pages.js'
 import { each } from '../rows/record.js'
@@ -86,6 +87,6 @@ const by = (field: keyof Cron, order: 'asc' | 'desc') => (a: Cron, b: Cron) => {
 }
 
 const selectFields = (cron: Cron, select: readonly string[]) => {
-  const whole: { [field: string]: unknown } = { ...cron, now: time(Date.now()) }
+  const whole: { [field: string]: unknown } = { ...cron, now: time(clock.now()) }
   return Object.fromEntries(select.map(field => [field, whole[field]]))
 }

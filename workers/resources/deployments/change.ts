@@ -6,7 +6,9 @@ import { newRevision, nextSecrets } from './revision.js'
 import { type DeploymentBody, newRollout, type Parsed, type RevisionBody, revisionOf, statusOf } from './row.js'
 import { checkForm, checkValues, checkVariables } from './rules.js'
 import { deploymentAfter, isOver } from './status.js'
+import { ignoreNotFound } from './tasks.js'
 import { urlOf } from './text.js'
+import { findUpload, releaseUploads, useUpload } from './upload-rows.js'
 import { type Change, change, commit, outcomeSteps, wakeFor } from './write.js'
 
 /** API: control-plane 6.4. `version`: the If-Match of the request, or ''. */
@@ -37,6 +39,7 @@ export async function patchDeployment(
     return revise(deps, { ...now, body: next }, { source_revision_config, given: body })
   })
   wakeFor(deps, after)
+  await releaseUploads(deps.store, after.id)
   return after
 }
 
@@ -53,6 +56,7 @@ export async function createRevision(deps: Deps, id: string, body: DeploymentPat
     return revise(deps, now, { source_revision_config: merged.source_revision_config, given })
   })
   wakeFor(deps, after)
+  await releaseUploads(deps.store, after.id)
   return after
 }
 
@@ -78,6 +82,27 @@ export async function redeploy(deps: Deps, id: string, revision_id: string): Pro
   return after
 }
 
+/** A new revision of the branch after a push; null when the latest one is of this commit, or the deployment does not build it. */
+export async function buildPush(
+  deps: Deps,
+  id: string,
+  commit: string,
+  isMeant: (body: DeploymentBody) => boolean,
+): Promise<string | null> {
+  let made = false
+  const after = await change(deps, id, async now => {
+    const { body } = now
+    const { source_revision_config: latest, status, pushed } = body
+    made = status !== 'AWAITING_DELETE' && isMeant(body) && pushed !== commit && latest.repo_commit_sha !== commit
+    if (!made) return null
+    const revised = await revise(deps, now, { source_revision_config: { ...latest, repo_commit_sha: null }, given: {} })
+    return { ...revised, body: { ...revised.body, pushed: commit } }
+  }).catch(ignoreNotFound)
+  if (!made || after === null) return null
+  wakeFor(deps, after)
+  return after.body.latest
+}
+
 interface NewRevision {
   source_revision_config: SourceRevisionConfig
   given: DeploymentPatch
@@ -92,6 +117,7 @@ async function revise(deps: Deps, now: Parsed<DeploymentBody>, wanted: NewRevisi
   const references = old?.secret_references ?? given.secret_references ?? body.secret_references
   const secrets = await nextSecrets(deps, now, given.secrets ?? null, old)
   checkVariables(body.source, given.secrets ?? [], references, secrets.names)
+  const upload = await uploadSteps(deps, now, wanted)
   const made = newRevision(now.id, {
     seq: body.seq + 1,
     source: body.source,
@@ -108,8 +134,9 @@ async function revise(deps: Deps, now: Parsed<DeploymentBody>, wanted: NewRevisi
   return {
     visible: true,
     before: [
+      ...upload.before,
       // Commit the previous latest revision before replacing it.
-      commit('revision', body.latest),
+      ...(body.latest === null ? [] : [commit('revision', body.latest)]),
       commit('secrets', body.secrets),
       ...(starts && body.rollout !== null ? await outcomeSteps(deps.store, body.rollout) : []),
       ...secrets.insert,
@@ -127,8 +154,30 @@ async function revise(deps: Deps, now: Parsed<DeploymentBody>, wanted: NewRevisi
       // The previous queued revision is skipped: only the newest continues (T6).
       queued: starts ? null : made.id,
     },
-    after: [made.commit, ...secrets.commit],
+    after: [made.commit, ...secrets.commit, ...upload.after],
   }
+}
+
+/** The steps by which a revision of source internal_source keeps its upload. */
+async function uploadSteps({ store }: Deps, now: Parsed<DeploymentBody>, wanted: NewRevision) {
+  const none = { before: [], after: [] }
+  if (now.body.source !== 'internal_source') return none
+  const { source_tarball_path: path, graph_config_path } = wanted.source_revision_config
+  if (!path)
+    throw fail(
+      'bad_request',
+      'source_revision_config.source_tarball_path is required for the first revision of source internal_source: send the archive to the upload_url of POST …/upload-url, and give its object_path',
+    )
+  if (graph_config_path === null)
+    throw fail('bad_request', 'source_revision_config.graph_config_path is required for source internal_source')
+  const row = await findUpload(store, now.id, path)
+  if (row !== null) return useUpload(row)
+  // Its artefact may still exist: the build says so if not.
+  if (wanted.old !== undefined) return none
+  throw fail(
+    'bad_request',
+    'source_revision_config.source_tarball_path names no upload of this deployment: send the archive to the upload_url of POST …/upload-url, and give its object_path',
+  )
 }
 
 /** Checks If-Match (API: control-plane 6.4). Throws precondition_failed. */

@@ -1,14 +1,17 @@
 /** Creation of a deployment (API: control-plane 6.1): its first revision, its secrets and its project, then itself. */
 import { v7 } from 'uuid'
-import type {
-  DeploymentCreate,
-  SecretReference,
-  Source,
-  SourceConfig,
-  SourceRevisionConfig,
+import {
+  type DeploymentCreate,
+  SCALE_TO_ZERO,
+  type SecretReference,
+  type Source,
+  type SourceConfig,
+  type SourceRevisionConfig,
 } from '../../../schemas/deployments.js'
-import { fail } from '../../../schemas/errors.js'
+import { fail, InvalidFields } from '../../../schemas/errors.js'
+import { isObject } from '../../../schemas/json.js'
 import type { RecordRow, Step } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
 import { findByKey, idempotencyRecord } from './idempotency.js'
@@ -64,6 +67,19 @@ export async function createDeployment(
   return { ...row, body }
 }
 
+/** Sources that need a registry or templates of the server. */
+const OTHER_SOURCES: readonly unknown[] = ['internal_docker', 'internal_template']
+
+/** Throws bad_request, before the members are checked. */
+export function refuseOtherSources(body: unknown): void {
+  const source = isObject(body) ? body.source : null
+  if (OTHER_SOURCES.includes(source))
+    throw fail(
+      'bad_request',
+      `source ${source} is not available, because this server has no registry: langgraph deploy --remote uploads the source and builds it here, and --image-uri takes an image of a registry`,
+    )
+}
+
 /** Two requests with the same key ran at once, and the other one was stored first. */
 const RACE_LOST = 'race lost'
 
@@ -71,12 +87,19 @@ function checkRequest(creation: Creation): void {
   const { deps, request } = creation
   checkForm(request)
   const { source } = request
-  if (source !== 'github' && source !== 'external_docker')
-    throw fail('bad_request', `source ${source} is not available: give github or external_docker`)
+  if (request.source_config.deployment_type === SCALE_TO_ZERO && source !== 'internal_source')
+    throw new InvalidFields([
+      { loc: ['body', 'source_config', 'deployment_type'], msg: 'expected dev_free, dev or prod', type: 'enum' },
+    ])
   const source_config = initialConfig(request.source_config, source)
   const source_revision_config = initialRevisionConfig(request.source_revision_config)
-  if (source === 'github' && source_config.custom_url !== null)
-    throw fail('bad_request', 'source_config.custom_url is set by the server for source github')
+  if (source !== 'external_docker' && source_config.custom_url !== null)
+    throw fail('bad_request', `source_config.custom_url is set by the server for source ${source}`)
+  if (source_revision_config.source_tarball_path)
+    throw fail(
+      'bad_request',
+      'source_revision_config.source_tarball_path must be null when a deployment is created: it has no uploads yet',
+    )
   checkValues({ source, source_config, source_revision_config }, deps)
   const references = request.secret_references ?? []
   checkVariables(source, request.secrets ?? [], references)
@@ -93,16 +116,20 @@ function buildRecords(creation: Creation): void {
   const { deps, request, id, idempotency, values } = creation
   const { source, source_config, source_revision_config, references } = values
   const secrets = sealSecrets(deps, id, request.secrets ?? [])
-  const revision = newRevision(id, {
-    seq: 1,
-    source,
-    source_revision_config,
-    install_command: source_config.install_command,
-    build_command: source_config.build_command,
-    secrets: secrets.id,
-    secret_names: secrets.names,
-    secret_references: references,
-  })
+  // Its first revision is made of the first upload.
+  const revision =
+    source === 'internal_source'
+      ? null
+      : newRevision(id, {
+          seq: 1,
+          source,
+          source_revision_config,
+          install_command: source_config.install_command,
+          build_command: source_config.build_command,
+          secrets: secrets.id,
+          secret_names: secrets.names,
+          secret_references: references,
+        })
   const body: DeploymentBody = {
     slug: slugOf(request.name, id),
     source,
@@ -110,21 +137,21 @@ function buildRecords(creation: Creation): void {
     // Rows carry the id of their deployment, so there is no database to provision (API: control-plane 10.3).
     status: deploymentAfter('AWAITING_DATABASE', 'provisioned'),
     generation: 1,
-    seq: 1,
-    latest: revision.id,
+    seq: revision === null ? 0 : 1,
+    latest: revision?.id ?? null,
     source_revision_config,
     secrets: secrets.id,
     secret_names: secrets.names,
     secret_references: references,
     serving: null,
-    rollout: newRollout(revision.id, revision.body),
+    rollout: revision === null ? null : newRollout(revision.id, revision.body),
     queued: null,
     epoch: 0,
     lease: null,
     image_version: null,
     delete_project: false,
   }
-  const now = Date.now()
+  const now = clock.now()
   const { name } = request
   const project = newRecord('project', id, { name, body: '{}', due_at: now + ORPHAN_MS })
   const row = newRecord('deployment', id, {
@@ -138,11 +165,11 @@ function buildRecords(creation: Creation): void {
     ...(idempotency === null ? [] : [insert(idempotency)]),
     insert(project),
     ...secrets.insert,
-    revision.insert,
+    ...(revision === null ? [] : [revision.insert]),
     insert(row),
     commit('project', id),
     ...secrets.commit,
-    revision.commit,
+    ...(revision === null ? [] : [revision.commit]),
   ]
   creation.records = { row, body, steps }
 }
@@ -159,5 +186,5 @@ async function store({ deps, request, idempotency, records }: Creation): Promise
 
 function announceCreation({ deps, id, records }: Creation): void {
   announce(deps, id)
-  wakeDeployers(deps, 'deploy', id, records.body.latest)
+  if (records.body.latest !== null) wakeDeployers(deps, 'deploy', id, records.body.latest)
 }

@@ -6,6 +6,7 @@
 import { hash } from 'node:crypto'
 import { fail } from '../../../schemas/errors.js'
 import type { RecordRow } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
 import { KIND, UNDER_WAY } from '../runs/idempotency.js'
@@ -22,7 +23,7 @@ interface Made {
 export function idempotencyRecord({ ring }: Deps, key: string, body: unknown, deployment_id: string): RecordRow {
   const made: Made = { fingerprint: ring.prints(JSON.stringify(body))[0]!, deployment_id }
   const id = hash('sha256', `deployments ${key}`)
-  return newRecord(KIND, id, { body: JSON.stringify(made), due_at: Date.now() + KEEP_MS })
+  return newRecord(KIND, id, { body: JSON.stringify(made), due_at: clock.now() + KEEP_MS })
 }
 
 /** The deployment of an earlier request; null for a new key. Throws conflict for another body or a pending request. */
@@ -31,12 +32,12 @@ export async function findByKey(deps: Deps, record: RecordRow, body: unknown): P
   const found = await store.records.get(KIND, record.id)
   if (found === null) return null
   const made = JSON.parse(found.body) as Made
-  const isExpired = found.due_at !== null && found.due_at <= Date.now()
+  const isExpired = found.due_at !== null && found.due_at <= clock.now()
   if (!isExpired && !ring.prints(JSON.stringify(body)).includes(made.fingerprint))
     throw fail('conflict', 'Idempotency-Key was used for another request within the last 24 hours')
   const deployment = isExpired ? null : await findDeployment(store, made.deployment_id)
   if (deployment !== null) return deployment
-  if (!isExpired && found.created_at > Date.now() - ORPHAN_MS) throw fail('conflict', UNDER_WAY)
+  if (!isExpired && found.created_at > clock.now() - ORPHAN_MS) throw fail('conflict', UNDER_WAY)
   await store.apply([{ step: 'records.remove', kind: KIND, id: found.id, where: { rev: found.rev } }])
   return null
 }

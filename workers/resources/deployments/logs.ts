@@ -8,6 +8,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { type DeployLog, type LogLine, type LogStage, validateDeployLog } from '../../../schemas/deploy-calls.js'
 import type { Redactor } from '../../../schemas/redact.js'
 import type { RecordRow, Store } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'
 import type { Redactors } from './redact.js'
@@ -110,7 +111,7 @@ function batchRow(
   last: BatchBody | undefined,
   from: number,
 ): RecordRow {
-  const now = Date.now()
+  const now = clock.now()
   let t = from
   const later = (at: number) => (t = Math.max(t, Math.min(Math.round(at) || 0, now)))
   const seq = (last?.seq ?? 0) + 1
@@ -226,7 +227,7 @@ const BATCH = 500
 
 /** Lines are kept for 14 days. */
 export async function sweepLogs({ store }: Deps): Promise<void> {
-  const rows = await store.records.due('log', Date.now(), BATCH)
+  const rows = await store.records.due('log', clock.now(), BATCH)
   if (rows.length > 0)
     await store.apply(rows.map(({ id }) => ({ step: 'records.remove' as const, kind: 'log', id, where: {} })))
 }

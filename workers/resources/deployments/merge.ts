@@ -1,10 +1,12 @@
 /** The merge rule of PATCH (API: control-plane 6.4): null never clears a member. Pure. */
-import type {
-  DeploymentPatch,
-  SourceConfig,
-  SourceConfigInput,
-  SourceRevisionConfig,
-  SourceRevisionConfigInput,
+import {
+  type DeploymentPatch,
+  SCALE_TO_ZERO,
+  type Source,
+  type SourceConfig,
+  type SourceConfigInput,
+  type SourceRevisionConfig,
+  type SourceRevisionConfigInput,
 } from '../../../schemas/deployments.js'
 import { DEFAULT_STORAGE_GI, normalizeSpec } from './resource-spec.js'
 
@@ -41,10 +43,16 @@ const IMMUTABLE = [
 ] as const satisfies (keyof SourceConfig)[]
 
 /** The stored source_config of a create: every member, "" as null, defaults by source. */
-export function initialConfig(given: SourceConfigInput, source: 'github' | 'external_docker'): SourceConfig {
-  const config = shallow(NOTHING, given)
+export function initialConfig(given: SourceConfigInput, source: Source): SourceConfig {
+  const isZero = given.deployment_type === SCALE_TO_ZERO
+  const config = shallow(NOTHING, isZero ? { ...given, deployment_type: 'dev' } : given)
   if (source === 'external_docker') return config
-  return { ...config, deployment_type: config.deployment_type ?? 'dev', build_on_push: config.build_on_push ?? false }
+  return {
+    ...config,
+    deployment_type: config.deployment_type ?? 'dev',
+    build_on_push: config.build_on_push ?? false,
+    resource_spec: isZero ? { min_scale: 0, max_scale: 1, ...config.resource_spec } : config.resource_spec,
+  }
 }
 
 export const initialRevisionConfig = (given: SourceRevisionConfigInput): SourceRevisionConfig => ({
@@ -52,6 +60,7 @@ export const initialRevisionConfig = (given: SourceRevisionConfigInput): SourceR
   graph_config_path: given.graph_config_path || given.langgraph_config_path || null,
   image_uri: given.image_uri || null,
   repo_commit_sha: null,
+  ...(given.source_tarball_path ? { source_tarball_path: given.source_tarball_path } : {}),
 })
 
 /**
@@ -60,7 +69,7 @@ export const initialRevisionConfig = (given: SourceRevisionConfigInput): SourceR
  */
 export function merge(
   now: {
-    source: 'github' | 'external_docker'
+    source: Source
     source_config: SourceConfig
     source_revision_config: SourceRevisionConfig
   },
@@ -72,11 +81,12 @@ export function merge(
   const fixed = IMMUTABLE.find(name => !same(before[name], after[name]))
   if (fixed !== undefined) return `source_config.${fixed} cannot be changed after creation`
   if (before.custom_url === null && after.custom_url === url) after.custom_url = null
-  if (now.source === 'github' && after.custom_url !== null)
-    return 'source_config.custom_url is set by the server for source github'
+  if (now.source !== 'external_docker' && after.custom_url !== null)
+    return `source_config.custom_url is set by the server for source ${now.source}`
   if (storage(after) < storage(before)) return 'source_config.resource_spec.db_storage_gi cannot shrink'
   const empty = REVISION_MEMBERS.find(name => revision?.[name] === '')
   if (empty !== undefined) return `source_revision_config.${empty} cannot be cleared`
+  const tarball = revision?.source_tarball_path ?? now.source_revision_config.source_tarball_path
   return {
     source_config: after,
     source_revision_config: {
@@ -85,6 +95,7 @@ export function merge(
         revision?.graph_config_path ?? revision?.langgraph_config_path ?? now.source_revision_config.graph_config_path,
       image_uri: revision?.image_uri ?? now.source_revision_config.image_uri,
       repo_commit_sha: null,
+      ...(tarball ? { source_tarball_path: tarball } : {}),
     },
     configured: !same(before, after),
     resized: !same(before.resource_spec, after.resource_spec),
@@ -100,6 +111,7 @@ const REVISION_MEMBERS = [
   'graph_config_path',
   'langgraph_config_path',
   'image_uri',
+  'source_tarball_path',
 ] as const satisfies (keyof SourceRevisionConfigInput)[]
 
 /** Merges each member: absent and null keep the value, "" clears it, resource_spec is replaced as a whole. */

@@ -3,6 +3,7 @@ import { v7 } from 'uuid'
 import type { Secret } from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
 import type { Step } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { secretsPlace } from '../keys/ring.js'
 import { newRecord } from '../rows/record.js'
@@ -22,7 +23,7 @@ export function sealSecrets({ ring }: Deps, deployment_id: string, secrets: read
   const id = v7()
   const text = JSON.stringify(Object.fromEntries(secrets.map(({ name, value }) => [name, value])))
   const body = JSON.stringify({ sealed: ring.seal(text, secretsPlace(deployment_id, id)) })
-  const row = newRecord('secrets', id, { parent: deployment_id, body, due_at: Date.now() + ORPHAN_MS })
+  const row = newRecord('secrets', id, { parent: deployment_id, body, due_at: clock.now() + ORPHAN_MS })
   const insert: Step[] = [{ step: 'records.insert', row }]
   return { id, names: secrets.map(({ name }) => name), insert, commit: [commit('secrets', id)] }
 }
@@ -72,7 +73,7 @@ export function newRevision(
   const row = newRecord('revision', id, {
     parent: deployment_id,
     body: JSON.stringify(body),
-    due_at: Date.now() + ORPHAN_MS,
+    due_at: clock.now() + ORPHAN_MS,
   })
   const insert: Step = { step: 'records.insert', row }
   return { id, body, insert, commit: commit('revision', id) }

@@ -18,6 +18,7 @@ import type {
 } from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
 import type { RecordRow, Store } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import { firstStage, isOver } from './status.js'
 
 /** The revision that is in progress, or was last. */
@@ -42,6 +43,8 @@ interface Serving {
   image_uri: string | null
   secrets: string
   graphs: Graph[]
+  /** Of the task that deployed it. */
+  epoch?: number
 }
 
 export interface DeploymentBody {
@@ -53,7 +56,8 @@ export interface DeploymentBody {
   generation: number
   /** Number of the latest revision. */
   seq: number
-  latest: string
+  /** Null: no source was uploaded yet. */
+  latest: string | null
   /** Of the latest revision, as are the id and names of its secrets and its references. */
   source_revision_config: SourceRevisionConfig
   secrets: string
@@ -67,6 +71,8 @@ export interface DeploymentBody {
   epoch: number
   lease: { worker: string; until: number } | null
   image_version: string | null
+  /** Commit of the last push that made a revision. */
+  pushed?: string
   /** DELETE was called with delete_tracing_project. */
   delete_project: boolean
 }
@@ -145,7 +151,7 @@ export const newRollout = (revision_id: string, body: RevisionBody): Rollout => 
   seq: body.seq,
   status: firstStage(body.source, body.artefact),
   message: null,
-  since: Date.now(),
+  since: clock.now(),
   started_at: null,
   interrupt: false,
   artefact: body.artefact,

@@ -11,21 +11,28 @@ import { InvalidFields, WeftError } from '../../../schemas/errors.js'
 import type { Deps } from '../context.js'
 import { openQuery, pathIds } from '../query.js'
 import { createRevision, etagOf, patchDeployment, redeploy } from './change.js'
-import { createDeployment } from './create.js'
+import { createDeployment, refuseOtherSources } from './create.js'
+import { listeners } from './listeners.js'
 import { logQueries } from './log-query.js'
 import { logWriter } from './logs.js'
+import { pushes } from './push.js'
 import { openRedactors } from './redact.js'
 import { type DeploymentBody, deploymentOf, type Parsed, parseRow, type RevisionBody, revisionOf } from './row.js'
 import { searchDeployments, searchRevisions } from './search.js'
 import { deleteDeployment, interrupt } from './stop.js'
 import { deployTasks } from './tasks.js'
 import { deploymentOut, revisionOut, secretsOf } from './text.js'
+import { uploads } from './uploads.js'
 
 export const deployments = (deps: Deps) => {
   const redactors = openRedactors(deps)
   return {
-    create: fieldsHandler<DeploymentCreate>(validateDeploymentCreate, async (body, { head }) =>
-      answer(deps, head, await createDeployment(deps, body, head.idempotency_key), 201),
+    create: fieldsHandler<DeploymentCreate>(
+      body => {
+        refuseOtherSources(body)
+        return validateDeploymentCreate(body)
+      },
+      async (body, { head }) => answer(deps, head, await createDeployment(deps, body, head.idempotency_key), 201),
     ),
     get: bytesHandler(async (_, { head }) => answer(deps, head, await deploymentOf(deps.store, idOf(head)))),
     search: bytesHandler((_, { head }) => search(deps, head)),
@@ -43,6 +50,9 @@ export const deployments = (deps: Deps) => {
     ...logQueries(deps),
     ...logWriter(deps, redactors),
     ...deployTasks(deps, redactors),
+    ...pushes(deps),
+    ...uploads(deps),
+    ...listeners,
   }
 }
 
@@ -59,7 +69,7 @@ export const revisions = (deps: Deps) => ({
   }),
   create: fieldsHandler<DeploymentPatch>(validateDeploymentPatch, async (body, { head }) => {
     const after = await createRevision(deps, idOf(head), body)
-    return revisionAnswer(deps, after, after.body.latest, 201)
+    return revisionAnswer(deps, after, after.body.latest!, 201)
   }),
   redeploy: bytesHandler(async (_, { head }) => {
     const [id, revision_id] = pathIds(head.params, 'deployment_id', 'revision_id')

@@ -12,6 +12,7 @@ import {
   type Source,
   type SourceConfig,
   type SourceConfigInput,
+  type SourceRevisionConfig,
   type SourceRevisionConfigInput,
 } from '../../../schemas/deployments.js'
 import { fail, InvalidFields, type Problem } from '../../../schemas/errors.js'
@@ -41,8 +42,8 @@ export function checkVariables(
   all: readonly string[] = given.map(({ name }) => name),
 ): void {
   throwIfRefused(reservedRefusal([...given, ...references].map(({ name }) => name)))
-  if (source === 'github' && references.length > 0)
-    throw fail('bad_request', 'secret_references must be empty for source github')
+  if (source !== 'external_docker' && references.length > 0)
+    throw fail('bad_request', `secret_references must be empty for source ${source}`)
   const duplicate = references.find(({ name }) => all.includes(name))
   if (duplicate !== undefined) throw fail('bad_request', `${duplicate.name} is a secret and a reference: give it once`)
 }
@@ -118,6 +119,17 @@ function repoProblem(text: string): string | null {
   return null
 }
 
+/** The same text for all addresses of a repository: its host and path, without user, port and `.git`. */
+export function repositoryOf(text: string): string {
+  const [, host, path] = /^[^@/]+@([^:/]+):(.*)$/.exec(text) ?? []
+  const url = host === undefined ? parse(text) : null
+  const whole = host === undefined ? `${url?.hostname ?? ''}/${url?.pathname ?? text}` : `${host}/${path}`
+  return whole
+    .toLowerCase()
+    .replace(/\/{2,}/g, '/')
+    .replace(/(\.git)?\/?$/, '')
+}
+
 const REF = /^(?!-|\/|.*(\/\/|\/\.|\.\.|@\{|\.lock(\/|$)))[^\x00-\x20\x7f~^:?*[\\]+(?<![./])$/
 const IMAGE =
   /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d{1,5})?\/)?[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:\/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/
@@ -150,16 +162,16 @@ function secretProblems(secrets: readonly Secret[], say: (loc: (string | number)
   if (total > MAX_SECRETS) say(['secrets'], 'expected at most 512 KiB in all')
 }
 
-/** Variables that the platform sets for a deployment (API: control-plane 4.6). */
+/** Variables that the platform sets for a deployment (API: control-plane 4.6). Two are for its source, not its application. */
 const RESERVED =
-  /^(PATH|PORT|HOST|HOSTNAME|MOUNT_PREFIX|NATS_URL|MONGODB_URL|WEFT_.*|LANGSMITH_(HOST_PROJECT_ID|HOST_REVISION_ID|TENANT_ID|DEPLOYMENT_NAME|LANGGRAPH_GIT_(REPO|REF|REF_SHA)))$/
+  /^(PATH|PORT|HOST|HOSTNAME|MOUNT_PREFIX|NATS_URL|MONGODB_URL|WEFT_(?!GIT_(?:TOKEN|SSH_KEY)$).*|LANGSMITH_(HOST_PROJECT_ID|HOST_REVISION_ID|TENANT_ID|DEPLOYMENT_NAME|LANGGRAPH_GIT_(REPO|REF|REF_SHA)))$/
 /** Characters that a plain command does not have: quotes, pipes, redirections, variables. */
 const COMMAND = /["`\\\n\r\0\t|;$>]|<|(?<!&)&(?!&)|&&&/
 
 interface DeploymentValues {
   source: Source
   source_config: SourceConfig
-  source_revision_config: { repo_ref: string | null; graph_config_path: string | null; image_uri: string | null }
+  source_revision_config: SourceRevisionConfig
 }
 
 /** The operator's decisions about sources. */
@@ -174,57 +186,87 @@ export function refusalOf(
   { source, source_config, source_revision_config }: DeploymentValues,
   policy: Policy,
 ): string | null {
-  const mustBeNull = source === 'github' ? (['listener_id', 'listener_config'] as const) : GITHUB_ONLY
-  for (const name of mustBeNull)
-    if (source_config[name] !== null && source_config[name] !== false)
-      return `source_config.${name} must be null for source ${source}`
-  if (source === 'external_docker') {
-    if (source_revision_config.repo_ref !== null)
-      return 'source_revision_config.repo_ref must be null for source external_docker'
-    if (source_revision_config.graph_config_path !== null)
-      return 'source_revision_config.graph_config_path must be null for source external_docker'
-    if (source_revision_config.image_uri === null)
-      return 'source_revision_config.image_uri is required for source external_docker'
-    if (source_config.resource_spec === null)
-      return 'source_config.resource_spec is required for source external_docker; {} takes all defaults'
-    if (source_config.listener_id !== null) return 'source_config.listener_id names no listener of this workspace'
-  } else {
-    if (source_config.repo_url === null) return 'source_config.repo_url is required for source github'
-    if (source_revision_config.repo_ref === null) return 'source_revision_config.repo_ref is required for source github'
-    if (source_revision_config.graph_config_path === null)
-      return 'source_revision_config.graph_config_path is required for source github'
-    if (source_revision_config.image_uri !== null)
-      return 'source_revision_config.image_uri must be null for source github'
-    if (source_config.build_on_push === true && source_revision_config.repo_ref.startsWith('refs/tags/'))
-      return 'source_config.build_on_push must not be true when repo_ref is a tag'
-    for (const name of ['install_command', 'build_command'] as const)
-      if (source_config[name] !== null && COMMAND.test(source_config[name]))
-        return `source_config.${name} must be a plain command, or several joined by &&: without quotes, pipes, redirections, variables and the like`
-    const unavailable = CLUSTER_ONLY.find(name => isGiven(source_config.resource_spec?.[name]))
-    if (unavailable !== undefined)
-      return `source_config.resource_spec.${unavailable} is not available for source github`
-    const reason = repoRefusal(source_config.repo_url, policy)
-    if (reason !== null) return reason
-  }
-  return scaleRefusal(source_config.resource_spec)
+  const foreign = FOREIGN[source].find(name => source_config[name] !== null && source_config[name] !== false)
+  if (foreign !== undefined) return `source_config.${foreign} must be null for source ${source}`
+  const other = FOREIGN_OF_REVISIONS[source].find(name => (source_revision_config[name] ?? null) !== null)
+  if (other !== undefined) return `source_revision_config.${other} must be null for source ${source}`
+  const missing = REQUIRED[source].find(name => source_revision_config[name] === null)
+  if (missing !== undefined) return `source_revision_config.${missing} is required for source ${source}`
+  const sentence =
+    source === 'external_docker'
+      ? imageRefusal(source_config)
+      : (buildRefusal(source, source_config) ??
+        (source === 'github' ? gitRefusal(source_config, source_revision_config, policy) : null))
+  return sentence ?? scaleRefusal(source, source_config.resource_spec)
 }
 
-const GITHUB_ONLY = [
-  'integration_id',
-  'repo_url',
-  'deployment_type',
-  'build_on_push',
-  'install_command',
-  'build_command',
-] as const satisfies (keyof SourceConfig)[]
+function imageRefusal({ resource_spec, listener_id }: SourceConfig): string | null {
+  if (resource_spec === null)
+    return 'source_config.resource_spec is required for source external_docker; {} takes all defaults'
+  return listener_id === null ? null : 'source_config.listener_id names no listener of this workspace'
+}
+
+/** For sources that are built. */
+function buildRefusal(source: Source, config: SourceConfig): string | null {
+  for (const name of ['install_command', 'build_command'] as const)
+    if (config[name] !== null && COMMAND.test(config[name]))
+      return `source_config.${name} must be a plain command, or several joined by &&: without quotes, pipes, redirections, variables and the like`
+  const unavailable = CLUSTER_ONLY.find(name => isGiven(config.resource_spec?.[name]))
+  return unavailable === undefined
+    ? null
+    : `source_config.resource_spec.${unavailable} is not available for source ${source}`
+}
+
+function gitRefusal(
+  { repo_url, build_on_push }: SourceConfig,
+  { repo_ref }: SourceRevisionConfig,
+  policy: Policy,
+): string | null {
+  if (repo_url === null) return 'source_config.repo_url is required for source github'
+  if (build_on_push === true && repo_ref?.startsWith('refs/tags/'))
+    return 'source_config.build_on_push must not be true when repo_ref is a tag'
+  return repoRefusal(repo_url, policy)
+}
+
+/** Members that only other sources have. */
+const FOREIGN: { readonly [source in Source]: readonly (keyof SourceConfig)[] } = {
+  github: ['listener_id', 'listener_config'],
+  external_docker: [
+    'integration_id',
+    'repo_url',
+    'deployment_type',
+    'build_on_push',
+    'install_command',
+    'build_command',
+  ],
+  internal_source: ['integration_id', 'repo_url', 'build_on_push', 'listener_id', 'listener_config'],
+}
+const FOREIGN_OF_REVISIONS: { readonly [source in Source]: readonly (keyof SourceRevisionConfig)[] } = {
+  github: ['image_uri', 'source_tarball_path'],
+  external_docker: ['repo_ref', 'graph_config_path', 'source_tarball_path'],
+  internal_source: ['repo_ref', 'image_uri'],
+}
+/** A deployment of source internal_source exists before its source is uploaded. */
+const REQUIRED: { readonly [source in Source]: readonly (keyof SourceRevisionConfig)[] } = {
+  github: ['repo_ref', 'graph_config_path'],
+  external_docker: ['image_uri'],
+  internal_source: [],
+}
 
 const isGiven = (value: unknown): boolean =>
   value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0)
 
-const scaleRefusal = (spec: ResourceSpec | null): string | null =>
-  spec !== null && (spec.min_scale === 0 || spec.max_scale === 0)
-    ? 'source_config.resource_spec.min_scale and max_scale must be at least 1: scaling to zero is not available'
+/** A deployment that is built here may have no worker while it has no work, but not for ever. */
+function scaleRefusal(source: Source, spec: ResourceSpec | null): string | null {
+  if (spec === null) return null
+  if (source !== 'external_docker')
+    return spec.max_scale === 0 || spec.queue_max_scale === 0
+      ? 'source_config.resource_spec.max_scale and queue_max_scale must be at least 1: a worker must be able to start'
+      : null
+  return spec.min_scale === 0 || spec.max_scale === 0
+    ? 'source_config.resource_spec.min_scale and max_scale must be at least 1 for source external_docker'
     : null
+}
 
 /** Null, or the sentence that refuses the address by the operator's settings. */
 function repoRefusal(text: string, { allowed, local_sources }: Policy): string | null {

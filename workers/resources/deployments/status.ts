@@ -1,5 +1,5 @@
 /** The two state machines as tables (API: control-plane 7). Pure. */
-import type { DeploymentStatus, RevisionStatus } from '../../../schemas/deployments.js'
+import type { DeploymentStatus, RevisionStatus, Source } from '../../../schemas/deployments.js'
 
 export type DeploymentEvent = 'provisioned' | 'not provisioned' | 'idle' | 'work' | 'delete' | 'lost' | 'found'
 
@@ -44,8 +44,8 @@ export const mayBecome = (from: RevisionStatus, to: RevisionStatus): boolean => 
 export const isOver = (status: RevisionStatus): boolean => REVISION[status] === undefined || status === 'UNKNOWN'
 
 /** First status of a rollout (T4, T5). */
-export const firstStage = (source: 'github' | 'external_docker', artefact: string | null): RevisionStatus =>
-  source === 'github' && artefact === null ? 'AWAITING_BUILD' : 'AWAITING_DEPLOY'
+export const firstStage = (source: Source, artefact: string | null): RevisionStatus =>
+  source !== 'external_docker' && artefact === null ? 'AWAITING_BUILD' : 'AWAITING_DEPLOY'
 
 /** How long a revision waits for a deploy worker, and its status after that (T8, T12). */
 export const MAX_WAIT: { readonly [from in RevisionStatus]?: { ms: number; to: RevisionStatus } } = {

@@ -1,5 +1,6 @@
 /** Interrupts of revisions and deletes of deployments (API: control-plane 6.3, 6.5). */
 import { fail } from '../../../schemas/errors.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { type DeploymentBody, type Parsed, parseRow, type Rollout, revisionOf, statusOf } from './row.js'
 import { deploymentAfter, isOver } from './status.js'
@@ -26,7 +27,7 @@ function stopRollout({ rollout, lease }: DeploymentBody): Rollout | null {
   if (rollout === null || isOver(rollout.status)) return rollout
   const hasStarted =
     lease !== null || !['CREATING', 'QUEUED', 'AWAITING_BUILD', 'AWAITING_DEPLOY'].includes(rollout.status)
-  return hasStarted ? { ...rollout, interrupt: true } : { ...rollout, status: 'INTERRUPTED', since: Date.now() }
+  return hasStarted ? { ...rollout, interrupt: true } : { ...rollout, status: 'INTERRUPTED', since: clock.now() }
 }
 
 /** Returns at once. Deploy workers remove the resources, and then the deployment is removed (7.1). */

@@ -1,4 +1,5 @@
 import type { RecordRow } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { type DeploymentBody, parseRow, type Rollout, taskOf } from './row.js'
 import { MAX_WAIT } from './status.js'
@@ -7,7 +8,7 @@ import { change, outcomeSteps, wakeDeployers } from './write.js'
 
 /** Announces all tasks without a lease again; fails revisions that have waited too long for a deploy worker. */
 export async function sweepTasks(deps: Deps): Promise<void> {
-  const now = Date.now()
+  const now = clock.now()
   // An error in one deployment must not delay the others.
   for (const row of await deps.store.records.due('deployment', now, BATCH))
     await sweepOne(deps, row, now).catch(error =>
@@ -40,7 +41,7 @@ async function sweepOne(deps: Deps, row: RecordRow, now: number): Promise<void> 
 }
 
 /** Removes revisions, secrets and projects of changes that were never made. */
-export async function sweepOrphans({ store }: Deps, now = Date.now()): Promise<void> {
+export async function sweepOrphans({ store }: Deps, now = clock.now()): Promise<void> {
   for (const kind of ['revision', 'secrets', 'project'] as const)
     for (const row of await store.records.due(kind, now, BATCH)) {
       const owner = await store.records.get('deployment', kind === 'project' ? row.id : row.parent)

@@ -25,6 +25,7 @@ import {
 import { fail } from '../../../schemas/errors.js'
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import { ensureSystemAssistants } from '../assistants/system.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { each } from '../rows/record.js'
 import type { Redactors } from './redact.js'
@@ -75,13 +76,13 @@ export const BATCH = 1_000
 /** Claims the oldest task without a lease; null when there is none for these sources. */
 async function claim(deps: Deps, { worker, sources, takes_over }: DeployClaim): Promise<DeployTask | null> {
   // A deployment with a lease is due at its end.
-  const horizon = Date.now() + (takes_over === undefined ? 0 : LEASE_MS)
+  const horizon = clock.now() + (takes_over === undefined ? 0 : LEASE_MS)
   for (const row of await deps.store.records.due('deployment', horizon, BATCH)) {
     const { body } = parseRow<DeploymentBody>(row)
     if (taskOf(body) === null || (sources !== undefined && !sources.includes(body.source))) continue
     let claimed: DeployTaskKind | null = null
     const after = await change(deps, row.id, ({ body }) => {
-      const now = Date.now()
+      const now = clock.now()
       const { lease: held } = body
       const takesOver =
         takes_over !== undefined && held !== null && held.worker !== worker && held.worker.startsWith(takes_over)
@@ -110,8 +111,8 @@ export const ignoreNotFound = (error: { code?: string }): null => {
 async function taskOut(deps: Deps, row: Parsed<DeploymentBody>, kind: DeployTaskKind): Promise<DeployTask | null> {
   const { body } = row
   const revision_id = kind === 'delete' ? body.latest : body.rollout!.revision_id
-  const stored = await deps.store.records.get('revision', revision_id)
-  if (stored === null) return null
+  const stored = revision_id === null ? null : await deps.store.records.get('revision', revision_id)
+  if (revision_id === null || stored === null) return null
   const revision = parseRow<RevisionBody>(stored)
   const { install_command, build_command, seq, secret_references } = revision.body
   const shown = revisionOut(revision, row)
@@ -137,17 +138,17 @@ async function taskOut(deps: Deps, row: Parsed<DeploymentBody>, kind: DeployTask
 }
 
 /** Throws fenced when the caller does not hold the lease. */
-function check({ body }: Parsed<DeploymentBody>, { revision_id, epoch }: DeployRenew): void {
+export function checkHeld({ body }: Parsed<DeploymentBody>, { revision_id, epoch }: DeployRenew): void {
   const isCurrent = body.rollout?.revision_id === revision_id || body.latest === revision_id
   if (body.epoch !== epoch || !isCurrent) throw fail('fenced', 'Another deploy worker has this task')
 }
 
 async function renew(deps: Deps, ask: DeployRenew): Promise<Renewed> {
   const after = await change(deps, ask.deployment_id, now => {
-    check(now, ask)
+    checkHeld(now, ask)
     const { lease } = now.body
     if (lease === null || taskOf(now.body) === null) throw fail('fenced', 'This task is over')
-    return { body: { ...now.body, lease: { ...lease, until: Date.now() + LEASE_MS } }, visible: false }
+    return { body: { ...now.body, lease: { ...lease, until: clock.now() + LEASE_MS } }, visible: false }
   })
   return { interrupt: after.body.rollout?.revision_id === ask.revision_id && after.body.rollout.interrupt }
 }
@@ -156,20 +157,24 @@ async function advance(deps: Deps, redactors: Redactors, ask: DeployAdvance): Pr
   const now = await deploymentOf(deps.store, ask.deployment_id).catch(ignoreNotFound)
   if (ask.status === 'DELETED') {
     if (now === null) return
-    check(now, ask)
+    checkHeld(now, ask)
     if (taskOf(now.body) !== 'delete') throw fail('conflict', 'The deployment is not to be deleted')
     await removeApplication(deps, now.id)
     return removeDeployment(deps, now)
   }
   if (now === null) throw fail('not_found', `Deployment ID ${ask.deployment_id} not found.`)
+  // Its answer was lost: another revision may be the rollout by now, but this one serves.
+  const { serving } = now.body
+  if (ask.status === 'DEPLOYED' && serving?.revision_id === ask.revision_id && serving.epoch === ask.epoch)
+    return void (await promote(deps, now.id))
   // Harmless when the cutover then fails: a graph that no active revision has is not run.
   if (ask.status === 'DEPLOYED') {
-    check(now, ask)
+    checkHeld(now, ask)
     await ensureSystemAssistants(deps.store, now.id, ask.graphs ?? [])
   }
   const message = ask.message ? await redactMessage(redactors, now, ask.message) : null
   await change(deps, now.id, async now => {
-    check(now, ask)
+    checkHeld(now, ask)
     const body = advanceRollout(now.body, ask, message)
     return {
       body,
@@ -207,7 +212,7 @@ function advanceRollout(body: DeploymentBody, ask: DeployAdvance, message: strin
     ...rollout,
     status,
     message: message ?? (rollout.status === status ? rollout.message : null),
-    since: rollout.status === status ? rollout.since : Date.now(),
+    since: rollout.status === status ? rollout.since : clock.now(),
     artefact: ask.artefact ?? rollout.artefact,
     repo_commit_sha: ask.repo_commit_sha ?? rollout.repo_commit_sha,
   }
@@ -217,13 +222,17 @@ function advanceRollout(body: DeploymentBody, ask: DeployAdvance, message: strin
     ...body,
     rollout: next,
     source_revision_config: { ...body.source_revision_config, repo_commit_sha: commit },
-    lease: isOver(status) ? null : body.lease === null ? null : { ...body.lease, until: Date.now() + LEASE_MS },
+    lease: isOver(status) ? null : body.lease === null ? null : { ...body.lease, until: clock.now() + LEASE_MS },
   }
   return status === 'DEPLOYED' ? cutOver(after, next, ask) : after
 }
 
 /** API: control-plane 7.2, T13. The only place that changes the active revision. */
-const cutOver = (body: DeploymentBody, rollout: Rollout, { graphs, image_version }: DeployAdvance): DeploymentBody => ({
+const cutOver = (
+  body: DeploymentBody,
+  rollout: Rollout,
+  { graphs, image_version, epoch }: DeployAdvance,
+): DeploymentBody => ({
   ...body,
   status: deploymentAfter(body.status, 'found'),
   image_version: image_version ?? tagOf(rollout.image_uri),
@@ -233,6 +242,7 @@ const cutOver = (body: DeploymentBody, rollout: Rollout, { graphs, image_version
     image_uri: rollout.image_uri,
     secrets: rollout.secrets,
     graphs: graphs ?? (body.serving?.revision_id === rollout.revision_id ? body.serving.graphs : []),
+    epoch,
   },
 })
 
@@ -261,6 +271,9 @@ async function active({ store }: Deps): Promise<ActiveDeployments> {
     const { body } = parseRow<DeploymentBody>(row)
     const { serving, rollout } = body
     if (serving === null || body.status === 'AWAITING_DELETE') continue
+    const stored = await store.records.get('revision', serving.revision_id)
+    if (stored === null) continue
+    const { seq, secret_references } = parseRow<RevisionBody>(stored).body
     deployments.push({
       deployment_id: row.id,
       slug: body.slug,
@@ -274,6 +287,10 @@ async function active({ store }: Deps): Promise<ActiveDeployments> {
       resource_spec: body.source_config.resource_spec,
       generation: body.generation,
       pool: poolOf(serving.revision_id),
+      name: row.name ?? '',
+      seq,
+      secret_references,
+      namespace: body.source_config.listener_config?.k8s_namespace ?? null,
     })
   }
   return { deployments }

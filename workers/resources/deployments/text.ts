@@ -1,5 +1,5 @@
 /** The answers for deployments and revisions (API: control-plane 4.1, 4.5; contract "Deployment"). */
-import type { Deployment, Revision, SourceRevisionConfig } from '../../../schemas/deployments.js'
+import type { Deployment, Revision, Source, SourceRevisionConfig } from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
 import { time } from '../../../schemas/json.js'
 import type { Deps } from '../context.js'
@@ -32,7 +32,7 @@ export function deploymentOut(
     name: name!,
     source: body.source,
     source_config: { ...source_config, custom_url: source_config.custom_url ?? urlOf(origin, slug) },
-    source_revision_config: revisionConfigOut(config),
+    source_revision_config: revisionConfigOut(body.source, config),
     secrets: body.secret_names.map(name => ({ name, value: secrets?.[name] ?? MASK })),
     secret_references: body.secret_references,
     created_at: time(created_at),
@@ -45,9 +45,10 @@ export function deploymentOut(
 }
 
 /** With the second name of the path, for clients that know only that one. */
-const revisionConfigOut = (config: SourceRevisionConfig): SourceRevisionConfig => ({
+const revisionConfigOut = (source: Source, config: SourceRevisionConfig): SourceRevisionConfig => ({
   ...config,
   langgraph_config_path: config.graph_config_path,
+  ...(source === 'internal_source' ? { source_tarball_path: config.source_tarball_path ?? null } : {}),
 })
 
 export function revisionOut(row: Parsed<RevisionBody>, deployment: Parsed<DeploymentBody>): Revision {
@@ -60,7 +61,7 @@ export function revisionOut(row: Parsed<RevisionBody>, deployment: Parsed<Deploy
     status,
     status_message,
     source: row.body.source,
-    source_revision_config: revisionConfigOut(config),
+    source_revision_config: revisionConfigOut(row.body.source, config),
     redeploy_of: row.body.redeploy_of,
     started_at: started_at === null ? null : time(started_at),
     finished_at: finished_at === null ? null : time(finished_at),

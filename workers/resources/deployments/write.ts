@@ -5,6 +5,7 @@ import { fail } from '../../../schemas/errors.js'
 import { token } from '../../../schemas/ids.js'
 import { deployTask, event } from '../../../schemas/subjects.js'
 import type { Step, Store } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import {
   type DeploymentBody,
@@ -17,6 +18,7 @@ import {
   type Rollout,
   taskOf,
 } from './row.js'
+import { removeUpload, uploadsOf } from './upload-rows.js'
 
 export interface Change {
   body: DeploymentBody
@@ -46,11 +48,11 @@ export async function change(
       if (wanted === null) return found
       const { body, before = [], after = [], visible } = wanted
       // Strictly increasing, so that it also identifies versions.
-      const updated_at = visible ? Math.max(Date.now(), found.updated_at + 1) : found.updated_at
+      const updated_at = visible ? Math.max(clock.now(), found.updated_at + 1) : found.updated_at
       const set = {
         body: JSON.stringify(body),
         keys: keysOfDeployment(body),
-        due_at: dueAt(body, Date.now()),
+        due_at: dueAt(body, clock.now()),
         updated_at,
       }
       const failed = await deps.store.apply([
@@ -83,7 +85,12 @@ export function announce({ apps, link }: Deps, deployment_id: string): void {
 }
 
 /** Wakes deploy workers. The message may be lost: the sweep announces tasks without a lease again. */
-export const wakeDeployers = ({ link }: Deps, kind: DeployTaskKind, deployment_id: string, revision_id: string): void =>
+export const wakeDeployers = (
+  { link }: Deps,
+  kind: DeployTaskKind,
+  deployment_id: string,
+  revision_id: string | null,
+): void =>
   link.nc.publish(deployTask(kind, token('deployment', deployment_id)), JSON.stringify({ deployment_id, revision_id }))
 
 /** Marks an inserted record as referred to. */
@@ -112,7 +119,7 @@ export function endStep(row: Parsed<RevisionBody>, status: RevisionStatus, rollo
     artefact: rollout?.artefact ?? artefact,
     source_revision_config: { ...config, repo_commit_sha: rollout?.repo_commit_sha ?? config.repo_commit_sha },
     started_at: rollout?.started_at ?? null,
-    finished_at: rollout?.since ?? Date.now(),
+    finished_at: rollout?.since ?? clock.now(),
   }
   const set = { body: JSON.stringify(body), updated_at: body.finished_at!, due_at: null }
   return { step: 'records.patch', kind: 'revision', id: row.id, where: {}, set }
@@ -137,6 +144,7 @@ export async function removeDeployment(deps: Deps, { id, body }: Parsed<Deployme
     )
   }
   await store.apply([{ step: 'records.clear', kind: 'secrets', parent: id }])
+  for (const row of await uploadsOf(store, id)) await removeUpload(store, row)
   if (body.delete_project) await store.apply([{ step: 'records.remove', kind: 'project', id, where: {} }])
   await store.apply([{ step: 'records.remove', kind: 'deployment', id, where: {} }])
   announce(deps, id)

@@ -14,6 +14,7 @@ import {
 import type { JsonObject } from '../../../schemas/json.js'
 import type { ItemRow } from '../../../store/port.js'
 import { type Access, seesObject } from '../access.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import type { FoundItem } from '../rows/text.js'
 import { embedQuery, indexOf } from '../vectors/embed.js'
@@ -37,7 +38,7 @@ export async function getItem(
 ): Promise<ItemRow | null> {
   const { app } = access
   const namespace = namespaceOf(item.namespace, 'read')
-  const row = await deps.store.items.get(app, { namespace, key: itemKey(item.key) }, Date.now())
+  const row = await deps.store.items.get(app, { namespace, key: itemKey(item.key) }, clock.now())
   if (row !== null && !seesItem(access, row)) throw fail('not_found', NO_ITEM)
   if (row !== null) await touch(deps, app, [row], refresh)
   return row
@@ -101,7 +102,7 @@ async function* listed(
   first: number,
   conditions: readonly KeyCondition[] = [],
 ): AsyncGenerator<ItemRow> {
-  const now = Date.now()
+  const now = clock.now()
   let limit = first
   let slice = performance.now()
   for (let after: ItemRow | undefined; ; ) {
@@ -132,7 +133,7 @@ export async function listNamespaces({ store }: Deps, access: Access, body: Name
   const prefix = labelsOf('prefix', body.prefix ?? [])
   const suffix = labelsOf('suffix', body.suffix ?? [])
   const wildcard = prefix.indexOf(ANY_LABEL)
-  const query = { app, prefix: wildcard === -1 ? prefix : prefix.slice(0, wildcard), now: Date.now(), limit: 1_000 }
+  const query = { app, prefix: wildcard === -1 ? prefix : prefix.slice(0, wildcard), now: clock.now(), limit: 1_000 }
   const found = new Map<string, string[]>()
   for (let after: string[] | undefined; ; ) {
     const page = await store.items.namespaces({ ...query, ...(after === undefined ? {} : { after }) })
@@ -168,7 +169,7 @@ async function touch(
   const limited = rows.filter(({ ttl }) => ttl !== null)
   if (limited.length === 0) return
   if (!(refresh ?? (await defaultsOf(itemTtls, app)).refresh_on_read ?? true)) return
-  const now = Date.now()
+  const now = clock.now()
   await store.apply([
     { step: 'items.touch', app, items: limited.map(row => ({ ...row, expires_at: expiryOf(row.ttl, now)! })) },
   ])

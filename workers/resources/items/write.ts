@@ -3,6 +3,7 @@ import { fail, type WeftError } from '../../../schemas/errors.js'
 import { type ItemPut, type ItemRef, itemKey, namespaceOf } from '../../../schemas/items.js'
 import type { ItemRow, Step } from '../../../store/port.js'
 import { type Access, seesObject } from '../access.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { embedItems } from '../vectors/embed.js'
 import { defaultsOf, expiryOf, NO_ITEM, seesItem } from './rules.js'
@@ -53,7 +54,7 @@ type Ref = Pick<ItemRow, 'app' | 'namespace' | 'key'>
 
 /** Why an item that would not be visible is not stored: another one that is not visible has its key, or none has. */
 async function refusal({ store }: Deps, access: Access, { app, namespace, key }: Ref): Promise<WeftError> {
-  const stored = await store.items.get(app, { namespace, key }, Date.now())
+  const stored = await store.items.get(app, { namespace, key }, clock.now())
   return stored !== null && !seesItem(access, stored) ? fail('not_found', NO_ITEM) : fail('forbidden', NOT_YOURS)
 }
 
@@ -68,7 +69,7 @@ async function untilDone(
   stepFor: (stored: ItemRow | null) => Step | null,
 ): Promise<void> {
   for (let i = 0; i < TRIES; i++) {
-    const stored = await store.items.get(app, { namespace, key }, Date.now())
+    const stored = await store.items.get(app, { namespace, key }, clock.now())
     if (stored !== null && !seesItem(access, stored)) throw fail('not_found', NO_ITEM)
     const step = stepFor(stored)
     if (step === null || (await store.apply([step])) === -1) return
@@ -82,7 +83,7 @@ export async function putStep(
   body: ItemPut,
   vectors: Uint8Array,
 ): Promise<Extract<Step, { step: 'items.put' }>> {
-  const now = Date.now()
+  const now = clock.now()
   const ttl = body.ttl === undefined ? ((await defaultsOf(itemTtls, app)).default_ttl ?? null) : body.ttl
   const row: ItemRow = {
     app,
@@ -99,7 +100,7 @@ export async function putStep(
 
 /** Removes what has expired; until then it is not answered either. */
 export async function sweepItems({ store }: Deps): Promise<void> {
-  const now = Date.now()
+  const now = clock.now()
   for (;;) {
     const expired = await store.items.expired(now, REMOVED)
     if (expired.length === 0) return

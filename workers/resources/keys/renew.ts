@@ -4,7 +4,7 @@ import type { Config } from '../../../schemas/config.js'
 import { fail } from '../../../schemas/errors.js'
 import type { RecordRow, Store } from '../../../store/port.js'
 import { each, onceInStore } from '../rows/record.js'
-import { type KeyRing, keyRingOf, secretPlace, secretsPlace } from './ring.js'
+import { type KeyRing, keyRingOf, secretPlace, secretsPlace, tokenPlace, verifierPlace } from './ring.js'
 import { WEBHOOKS, webhooksPlace } from './webhook-settings.js'
 
 const PROOF = 'weft'
@@ -35,21 +35,26 @@ export async function provedRing(config: Config, store: Store, log: Log): Promis
   return ring
 }
 
+/** Sealed members of records, and the location that each is bound to. */
+const SEALED: readonly { kind: string; member: string; place: (row: RecordRow) => string }[] = [
+  { kind: 'secrets', member: 'sealed', place: ({ id, parent }) => secretsPlace(parent, id) },
+  { kind: 'provider', member: 'client_secret', place: ({ id }) => secretPlace(id) },
+  { kind: WEBHOOKS, member: 'sealed', place: ({ id }) => webhooksPlace(id) },
+  { kind: 'oauth_token', member: 'access_token', place: ({ id }) => tokenPlace(id, 'access_token') },
+  { kind: 'oauth_token', member: 'refresh_token', place: ({ id }) => tokenPlace(id, 'refresh_token') },
+  { kind: 'oauth_flow', member: 'verifier', place: ({ id }) => verifierPlace(id) },
+]
+
 /** Re-encrypts every sealed text with the first key of the ring, so that older keys can be removed; once per start. */
 export async function renewSecrets({ store, ring, log }: { store: Store; ring: KeyRing; log: Log }): Promise<void> {
   let renewed = 0
-  for (const [kind, member] of [
-    ['secrets', 'sealed'],
-    ['provider', 'client_secret'],
-    [WEBHOOKS, 'sealed'],
-  ] as const)
+  for (const { kind, member, place } of SEALED)
     for await (const row of each(store, { kind })) {
       const body = JSON.parse(row.body) as { [member: string]: unknown }
       const sealed = body[member]
       if (typeof sealed !== 'string') continue
-      const place = placeOf(kind, row)
       try {
-        const text = ring.renew(sealed, place)
+        const text = ring.renew(sealed, place(row))
         if (text === null) continue
         const set = { body: JSON.stringify({ ...body, [member]: text }) }
         await store.apply([{ step: 'records.patch', kind, id: row.id, where: { rev: row.rev }, set }])
@@ -59,9 +64,4 @@ export async function renewSecrets({ store, ring, log }: { store: Store; ring: K
       }
     }
   if (renewed > 0) log.info({ key: ring.id, renewed }, 'all secrets are now encrypted with the first key')
-}
-
-function placeOf(kind: string, { id, parent }: RecordRow): string {
-  if (kind === WEBHOOKS) return webhooksPlace(id)
-  return kind === 'secrets' ? secretsPlace(parent, id) : secretPlace(id)
 }

@@ -107,3 +107,10 @@ export const secretPlace = (id: string): string => `client secret of provider ${
 /** The location that a version of secrets is bound to. */
 export const secretsPlace = (deployment_id: string, secrets_id: string): string =>
   `secrets ${secrets_id} of deployment ${deployment_id}`
+
+/** The location that a token of a grant is bound to. */
+export const tokenPlace = (token_id: string, member: 'access_token' | 'refresh_token'): string =>
+  `${member} of grant ${token_id}`
+
+/** The location that the PKCE verifier of a flow is bound to. */
+export const verifierPlace = (auth_id: string): string => `verifier of flow ${auth_id}`

@@ -23,6 +23,7 @@ import { fail } from '../../../schemas/errors.js'
 import { time } from '../../../schemas/json.js'
 import { event } from '../../../schemas/subjects.js'
 import type { RecordRow, Store } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import { openQuery } from '../query.js'
 import { each, newRecord, readPage } from '../rows/record.js'
 
@@ -65,7 +66,7 @@ async function create(
   const scopes = [...new Set(wanted)]
   const expiry = expires_at === null ? null : Date.parse(expires_at)
   const limits: KeyLimits = { requests_per_second: null, running_runs: null, open_streams: null, ...given }
-  if (expiry !== null && expiry <= Date.now()) throw fail('invalid', 'expires_at: expected a time in the future')
+  if (expiry !== null && expiry <= clock.now()) throw fail('invalid', 'expires_at: expected a time in the future')
   if (by !== 'command' && by !== 'control')
     checkWithin(await store.records.get(KIND, by), { scopes, limits, expires_at: expiry })
   const body: KeyBody = {
@@ -91,7 +92,7 @@ function checkWithin(
   { scopes, limits, expires_at }: Pick<KeyRecord, 'scopes' | 'limits' | 'expires_at'>,
 ): void {
   const own = creator === null ? null : bodyOf(creator)
-  if (own === null || (own.expires_at !== null && own.expires_at <= Date.now()))
+  if (own === null || (own.expires_at !== null && own.expires_at <= clock.now()))
     throw fail('unauthorized', 'This key was revoked or has expired')
   const missing = (['admin', ...scopes] as const).find(scope => !allows(own.scopes, [scope]))
   if (missing !== undefined) throw fail('forbidden', `The creating key has not the scope ${missing}`)
@@ -164,7 +165,7 @@ function infoOf(row: RecordRow): KeyInfo {
 /** Removes keys that expired a while ago; until then a list shows them. */
 export async function sweepKeys({ store }: Pick<Deps, 'store'>): Promise<void> {
   for (;;) {
-    const expired = await store.records.due(KIND, Date.now() - SHOWN_MS, PAGE)
+    const expired = await store.records.due(KIND, clock.now() - SHOWN_MS, PAGE)
     for (const { id } of expired) await store.apply([{ step: 'records.remove', kind: KIND, id, where: {} }])
     if (expired.length < PAGE) return
   }

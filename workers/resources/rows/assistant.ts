@@ -4,6 +4,7 @@ import { fail, type WeftError } from '../../../schemas/errors.js'
 import { isUuid, SYSTEM_ASSISTANT_NAMESPACE } from '../../../schemas/ids.js'
 import type { AssistantRow, AssistantVersionRow, Store } from '../../../store/port.js'
 import { type Access, sees } from '../access.js'
+import { clock } from '../clock.js'
 
 /** A name with a lone surrogate has no UTF-8 and so no distinct id; no graph has such a name. */
 export const systemAssistantId = (graph_id: string): string => v5(graph_id.toWellFormed(), SYSTEM_ASSISTANT_NAMESPACE)
@@ -12,7 +13,7 @@ export const systemAssistantId = (graph_id: string): string => v5(graph_id.toWel
 export const newAssistant = (
   row: Pick<AssistantRow, 'app' | 'assistant_id' | 'graph_id' | 'name'> & Partial<AssistantRow>,
 ): AssistantRow => {
-  const now = Date.now()
+  const now = clock.now()
   return {
     description: null,
     config: '{}',

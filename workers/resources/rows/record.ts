@@ -1,11 +1,12 @@
 /** Records: as they are first inserted, all of a query, and settings that are made once per store. */
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import type { RecordQuery, RecordRow, Store } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import { pages } from './pages.js'
 
 /** A record as it is first inserted. */
 export const newRecord = (kind: string, id: string, more: Partial<RecordRow> & { body: string }): RecordRow => {
-  const now = Date.now()
+  const now = clock.now()
   return {
     kind,
     app: BUILT_IN_APP,

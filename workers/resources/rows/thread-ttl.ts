@@ -4,6 +4,7 @@
  */
 import type { ThreadTtl, TtlDefaults } from '../../../schemas/threads.js'
 import type { Store, ThreadRow, Ttl } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import { openPoolSettings } from './pool-settings.js'
 
 const MINUTE_MS = 60_000
@@ -39,8 +40,8 @@ export function openTtls(store: Store): Ttls {
       )
       const minutes = all.map(one => one.sweep_interval_minutes ?? SWEEP_MINUTES)
       const every_ms = (minutes.length > 0 ? Math.min(...minutes) : SWEEP_MINUTES) * MINUTE_MS
-      if (Date.now() < swept + every_ms) return null
-      swept = Date.now()
+      if (clock.now() < swept + every_ms) return null
+      swept = clock.now()
       return Math.max(0, ...all.map(one => one.sweep_limit ?? SWEEP_LIMIT)) || SWEEP_LIMIT
     },
   }

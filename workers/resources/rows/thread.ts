@@ -3,6 +3,7 @@ import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import type { Store, ThreadRow, Ttl } from '../../../store/port.js'
 import { type Access, sees } from '../access.js'
+import { clock } from '../clock.js'
 import { ttlFields } from './thread-ttl.js'
 
 /** The thread; throws not_found when it is unknown, not visible, or the hidden thread of a stateless run. */
@@ -24,7 +25,7 @@ interface NewThread {
 
 /** A thread row as it is first inserted. */
 export function newThread({ app, thread_id, metadata = '{}', temporary = false, ttl = null }: NewThread): ThreadRow {
-  const now = Date.now()
+  const now = clock.now()
   return {
     app,
     thread_id,

@@ -1,4 +1,5 @@
 /** Questions to graph code about a thread (design 2.8): a graph worker of the thread's graph lends a host. */
+import type { UiCall } from '../../../schemas/app-host.js'
 import { fail, WeftError } from '../../../schemas/errors.js'
 import type { DrawCall, HistoryCall, SchemasCall, StateCall, SubgraphsCall, UpdateCall } from '../../../schemas/host.js'
 import { token } from '../../../schemas/ids.js'
@@ -6,6 +7,7 @@ import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { host } from '../../../schemas/subjects.js'
 import type { ThreadRow } from '../../../store/port.js'
 import { wholeApp } from '../access.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { findAssistant } from '../rows/assistant.js'
 
@@ -21,6 +23,7 @@ export type Question =
   | Omit<DrawCall, 'graph_id' | 'thread_id' | 'config'>
   | Omit<SchemasCall, 'graph_id' | 'thread_id' | 'config'>
   | Omit<SubgraphsCall, 'graph_id' | 'thread_id' | 'config'>
+  | Omit<UiCall, 'graph_id'>
 
 interface Asked {
   app: string
@@ -43,13 +46,13 @@ export async function askHost(
   const pool = await apps.poolOf(app, graph_id)
   if (pool === null) throw fail('unavailable', `Nobody serves the graph "${graph_id}" at the moment`)
   const body = Buffer.from(JSON.stringify({ ...question, graph_id, thread_id, config }))
-  const until = Date.now() + timeout
+  const until = clock.now() + timeout
   const ask = async (offered: boolean) => {
-    const options = { timeout: until - Date.now(), silence: SILENCE_MS, repeat: true, offered }
+    const options = { timeout: until - clock.now(), silence: SILENCE_MS, repeat: true, offered }
     return (await caller.ask(host(token('pool', pool), question.verb), { request_id: '' }, body, options)).body
   }
   return ask(false).catch(error => {
-    if (!isUnavailable(error) || Date.now() >= until) throw error
+    if (!isUnavailable(error) || clock.now() >= until) throw error
     return ask(true)
   })
 }

@@ -10,6 +10,7 @@ import { claimOf, type Follow, type Followed, idBefore, validateFollow } from '.
 import type { RunSummary, ThreadRow } from '../../../store/port.js'
 import { accessOf, sees } from '../access.js'
 import { appOf } from '../apps.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { requireThread } from '../rows/thread.js'
 import { firstEligible } from '../rows/thread-status.js'
@@ -73,7 +74,7 @@ async function firstClaim({ store }: Deps, thread: ThreadRow, from: Follow['from
     const [run] = await store.runs.summary([active.run_id])
     return run?.token === active.token ? run.claim_no : claim_no
   }
-  return from === 'now' || firstEligible(queue, Date.now()) !== null ? null : claim_no
+  return from === 'now' || firstEligible(queue, clock.now()) !== null ? null : claim_no
 }
 
 const claimPlace = ({ claim_no, attempt }: RunSummary) => ({ claim_no: claim_no ?? 0, attempt })
@@ -81,5 +82,5 @@ const claimPlace = ({ claim_no, attempt }: RunSummary) => ({ claim_no: claim_no 
 /** Whether its events are still available. */
 function isKept({ config }: Deps, { status, ended_at, resumable }: RunSummary): boolean {
   if (!isTerminal(status) || ended_at === null) return true
-  return ended_at > Date.now() - (resumable ? config.resumable_ttl_ms : config.keep_ended_ms)
+  return ended_at > clock.now() - (resumable ? config.resumable_ttl_ms : config.keep_ended_ms)
 }

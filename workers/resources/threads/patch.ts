@@ -4,6 +4,7 @@ import { isObject, merge } from '../../../schemas/json.js'
 import type { ThreadPatch } from '../../../schemas/threads.js'
 import type { ThreadRow } from '../../../store/port.js'
 import type { Access } from '../access.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { metadataText } from '../rows/limits.js'
 import { requireThread } from '../rows/thread.js'
@@ -14,7 +15,7 @@ export async function patch(deps: Deps, access: Access, thread_id: string, body:
   return deps.serialize(thread_id.toLowerCase(), async () => {
     for (;;) {
       const row = await requireThread(deps.store, access, thread_id)
-      const now = Date.now()
+      const now = clock.now()
       const ttl = readTtl(body.ttl)
       const set = { updated_at: now, ...(ttl === null ? {} : ttlFields(ttl, now)) }
       const step = { step: 'threads.patch', thread_id: row.thread_id, where: { rev: row.rev } } as const

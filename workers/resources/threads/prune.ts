@@ -7,6 +7,7 @@ import { isObject } from '../../../schemas/json.js'
 import type { ThreadPrune } from '../../../schemas/threads.js'
 import type { BlobKey, CheckpointRow, Step, Store, ThreadRow } from '../../../store/port.js'
 import { type Access, sees } from '../access.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { collect } from '../rows/pages.js'
 import { expiryOf, HALF_MADE_MS, ttlFields } from '../rows/thread-ttl.js'
@@ -140,7 +141,7 @@ async function metadataOf(
 export async function expireDue(deps: Deps): Promise<void> {
   const limit = await deps.ttls.sweep()
   if (limit === null) return
-  const due = await deps.store.threads.expired(Date.now(), limit)
+  const due = await deps.store.threads.expired(clock.now(), limit)
   await forEachThread(due, row =>
     expire(deps, row).catch(error =>
       deps.link.log.warn(
@@ -153,7 +154,7 @@ export async function expireDue(deps: Deps): Promise<void> {
 
 async function expire(deps: Deps, row: ThreadRow): Promise<void> {
   const { thread_id, rev } = row
-  const now = Date.now()
+  const now = clock.now()
   const set = async (fields: Partial<ThreadRow>) =>
     (await deps.store.apply([{ step: 'threads.patch', thread_id, where: { rev }, set: fields }])) === -1
   if (row.temporary) return removeThread(deps, row)

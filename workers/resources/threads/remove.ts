@@ -5,6 +5,7 @@ import { purgeEvents } from '../../../bus/streams.js'
 import { token } from '../../../schemas/ids.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { RunSummary, ThreadRow } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { clearCrons } from '../crons/record.js'
 import { pages } from '../rows/pages.js'
@@ -41,7 +42,7 @@ export async function removeThread(deps: Deps, row: ThreadRow): Promise<void> {
 async function hide({ store }: Deps, row: ThreadRow): Promise<void> {
   let known: ThreadRow | null = row
   while (known !== null && !known.temporary) {
-    const set = { temporary: true, ttl: null, expires_at: Date.now() + HALF_MADE_MS }
+    const set = { temporary: true, ttl: null, expires_at: clock.now() + HALF_MADE_MS }
     const where = { rev: known.rev }
     if ((await store.apply([{ step: 'threads.patch', thread_id: row.thread_id, where, set }])) === -1) return
     known = await store.threads.get(row.app, row.thread_id)
@@ -49,9 +50,9 @@ async function hide({ store }: Deps, row: ThreadRow): Promise<void> {
 }
 
 async function stopRuns(deps: Deps, app: string, thread_id: string): Promise<void> {
-  const until = Date.now() + STOP_MS
+  const until = clock.now() + STOP_MS
   const signalled = new Set<string>()
-  for (let pause = 5; Date.now() < until; pause = Math.min(pause * 2, 100)) {
+  for (let pause = 5; clock.now() < until; pause = Math.min(pause * 2, 100)) {
     const row = await deps.store.threads.get(app, thread_id)
     if (row === null || (row.active === null && row.queue.length === 0)) return
     for (const { run_id } of [...row.queue, ...(row.active === null ? [] : [row.active])]) {
@@ -65,7 +66,7 @@ async function stopRuns(deps: Deps, app: string, thread_id: string): Promise<voi
 
 /** Runs that may still have readers: those that have not ended, and those with a stored stream. */
 async function findReadable({ store, config }: Deps, thread_id: string): Promise<RunSummary[]> {
-  const since = Date.now() - config.resumable_ttl_ms
+  const since = clock.now() - config.resumable_ttl_ms
   const found: RunSummary[] = []
   const read = (after: RunSummary | undefined) => store.runs.list({ thread_id, limit: PAGE, after })
   for await (const page of pages(read, PAGE)) {

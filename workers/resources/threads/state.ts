@@ -21,6 +21,7 @@ import {
 } from '../../../schemas/threads.js'
 import type { Step, ThreadRow } from '../../../store/port.js'
 import { type Access, accessOf } from '../access.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { requireCheckpoint, rowsOf } from '../rows/checkpoint.js'
 import { EMPTY_STATE, stateText } from '../rows/text.js'
@@ -200,7 +201,7 @@ function savesOf(
 
 /** The fields of the thread after the update; an update of a subgraph keeps the latest checkpoint. */
 function fieldsOf(row: ThreadRow, { head: { head, next, interrupts } }: Updated) {
-  const now = Date.now()
+  const now = clock.now()
   const settled = settledOf(null, { next }, row.settled)
   return {
     latest_checkpoint_id: head ?? row.latest_checkpoint_id,

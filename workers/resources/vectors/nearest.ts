@@ -7,6 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fail } from '../../../schemas/errors.js'
 import type { ItemKey, ItemRow, Store } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import { shared } from './shared.js'
 
 export interface Scored {
@@ -72,10 +73,10 @@ export function openNearest({ nearest, items }: Store): Nearest | null {
   }
 
   async function untilCaughtUp(dims: number): Promise<void> {
-    const until = Date.now() + CAUGHT_UP_MS
+    const until = clock.now() + CAUGHT_UP_MS
     const look = async () => {
       await sleep(LOOK_MS, undefined, { signal, ref: false })
-      if (Date.now() > until) throw fail('unavailable', COPIED)
+      if (clock.now() > until) throw fail('unavailable', COPIED)
     }
     while ((await nearest!.prepare(dims)) !== 'ready') await look()
     const mark = await nearest!.mark(dims)
@@ -113,7 +114,7 @@ export function openNearest({ nearest, items }: Store): Nearest | null {
         const others = found.filter(one => !seen.has(idOf(one)))
         for (let at = 0; at < others.length; at += READ) {
           const some = others.slice(at, at + READ)
-          const rows = new Map((await items.many(app, unique(some), Date.now())).map(row => [idOf(row), row]))
+          const rows = new Map((await items.many(app, unique(some), clock.now())).map(row => [idOf(row), row]))
           const isPresent = (one: ItemKey & { updated_at: number }) =>
             rows.get(idOf(one))?.updated_at === one.updated_at
           const stale = some.filter(one => !isPresent(one))

@@ -6,6 +6,7 @@
 import { Worker } from 'node:worker_threads'
 import { fail } from '../../../schemas/errors.js'
 import type { ItemKey, Store } from '../../../store/port.js'
+import { clock } from '../clock.js'
 import { openNearest, type Scored } from './nearest.js'
 import type { RankCall, RankData, Ranked, Ref } from './rank-thread.js'
 import { shared } from './shared.js'
@@ -51,7 +52,7 @@ export function openRankings(store: Store, limits: RankLimits = LIMITS): Ranking
 
   /** Null for an application with too many vectors. */
   async function current(app: string, dims: number): Promise<Ranking | null> {
-    if ((refused.get(app) ?? 0) > Date.now() - (nearest?.has(app) ? SEARCHED_MS : REFUSED_MS)) return null
+    if ((refused.get(app) ?? 0) > clock.now() - (nearest?.has(app) ? SEARCHED_MS : REFUSED_MS)) return null
     let ranking = all.get(app)
     if (ranking !== undefined && (ranking.dims !== dims || ranking.ended)) {
       close(app)
@@ -66,7 +67,7 @@ export function openRankings(store: Store, limits: RankLimits = LIMITS): Ranking
     } catch (error) {
       close(app, ranking)
       if (error !== ranking.over) throw error
-      refused.set(app, Date.now())
+      refused.set(app, clock.now())
       return null
     }
     let bytes = 0
@@ -133,7 +134,7 @@ class Ranking {
     readonly dims: number,
     private readonly limits: RankLimits,
   ) {
-    this.thread = new Worker(new URL('./rank-thread.js', import.meta.url), {
+    this.thread = new Worker(new URL('../../../programs/ranking.js', import.meta.url), {
       workerData: { dims } satisfies RankData,
       execArgv: [],
     })
@@ -184,7 +185,7 @@ class Ranking {
       const rows = await this.store.items.many(
         this.app,
         page.map(({ ref }) => keyOf(ref)),
-        Date.now(),
+        clock.now(),
       )
       const byId = new Map(rows.map(row => [idOf(refOf(row)), row]))
       const changed = page.filter(({ ref }) => byId.get(idOf(ref))?.updated_at !== ref[2]).map(({ ref }) => ref)
