@@ -2,7 +2,7 @@
  * The heads of calls between edge, workers and back: small JSON beside an opaque body. Everything here is made by our
  * own processes; user bytes travel in the body.
  */
-import typia from 'typia'
+import typia, { type tags } from 'typia'
 import type { AppHostSettings } from './app-host.js'
 import type { HttpConfig } from './application.js'
 import type { AuthUser, Filters } from './auth/auth.js'
@@ -34,6 +34,8 @@ export interface CallHead {
   origin?: string
   if_match?: string
   idempotency_key?: string
+  /** rpc.deployments.github_push and gitlab_push: the headers of the git host, by lower-case name. */
+  push?: { [name: string]: string }
   /** The client's headers that become members of `config.configurable`, by lower-case name. */
   headers?: { [name: string]: string }
   /** The client wants no body: `Prefer: return=minimal`. */
@@ -51,6 +53,17 @@ export interface CallHead {
   assistant_id?: string
   /** With a lease: the stored stream keeps nothing from this event on. */
   kept_until?: number
+  /** host.<pool>.start: a run that was claimed with its create, for a slot that the worker keeps free. */
+  hand_over?: HandOver
+}
+
+/** A run that a resource worker has claimed for a graph worker. The body is that of a taken claim. */
+export interface HandOver {
+  /** As in the request for slots that it uses. */
+  asker: string
+  lease: ClaimedLease
+  /** The stamp of the offer that it uses. */
+  stamp: number
 }
 
 export interface Lease {
@@ -58,6 +71,16 @@ export interface Lease {
   thread_id: string
   attempt: number
   token: string
+}
+
+/** What a worker needs to know of a run that it holds. */
+export interface ClaimedLease extends Lease {
+  graph_id: string
+  resumable: boolean
+  temporary: boolean
+  resumable_until_id: number | null
+  /** The span that created the run. */
+  traceparent?: string
 }
 
 /** Head of every answer; `status` is the HTTP status, `detail` one sentence when it is an error. */
@@ -68,20 +91,40 @@ export interface AnswerHead {
   run?: RunView
   /** rpc.runs.claim: the outcome. `held`: another worker has the run; repeat the claim later. */
   claim?: 'taken' | 'waiting' | 'ended' | 'held'
-  lease?: Lease & {
-    graph_id: string
-    resumable: boolean
-    temporary: boolean
-    resumable_until_id: number | null
-    /** The span that created the run. */
-    traceparent?: string
-  }
+  lease?: ClaimedLease
   headers?: { [name: string]: string }
-  /** rpc.threads.socket_command: the body is an EdgeAction (schemas/protocol-v2.ts). */
+  /** rpc.threads.socket_command: the body is an EdgeAction (schemas/protocols/v2.ts). */
   action?: true
   /** rpc.threads.socket_command: a run of this assistant was started, the connection is bound to it. */
   assistant_id?: string
 }
+
+/** Asks all graph workers of a pool on `slots.<pool>`: how many runs may I hand to you? */
+export interface SlotRequest {
+  /** The resource worker. */
+  asker: string
+  slots: number & tags.Type<'uint32'>
+}
+
+/**
+ * What a graph worker answers on `slots.<pool>`, and to each run that it was handed: it keeps this many slots free for the
+ * asking resource worker, which may claim a run for each.
+ */
+export interface SlotOffer {
+  /** Receives `host.<pool>.start`. */
+  member: string
+  /** As in `Claim`. */
+  worker: string
+  slots: number & tags.Type<'uint32'>
+  /** The worker's monotonic clock, ms: it refuses what cites an older stamp than HAND_OVER_MS. */
+  stamp: number
+}
+
+/**
+ * So long an offer holds. A run that is handed over later is refused, so after this time without a heartbeat nobody has
+ * begun it.
+ */
+export const HAND_OVER_MS = 5_000
 
 /** Body of rpc.runs.claim. */
 export interface Claim {
@@ -150,6 +193,8 @@ export interface Disconnect {
 /** Answer of rpc.system.info: what executes the graphs of an application. */
 export interface AppInfo {
   app: string
+  /** Of a deployment; null or absent: it is none. */
+  slug?: string | null
   /** Of the active revision of a deployment; null: unknown. */
   pool: string | null
   /** What runs beside the graph workers of that pool; null: nothing. */
@@ -162,6 +207,9 @@ export interface AppInfo {
 
 export const validateAppInfo = typia.createValidate<AppInfo>()
 export const validateClaim = typia.createValidate<Claim>()
+export const validateHandOver = typia.createValidate<HandOver>()
+export const validateSlotRequest = typia.createValidate<SlotRequest>()
+export const validateSlotOffer = typia.createValidate<SlotOffer>()
 export const validateHeartbeat = typia.createValidate<Heartbeat>()
 export const validateRelease = typia.createValidate<Release>()
 export const validateRunIds = typia.createValidate<RunIds>()

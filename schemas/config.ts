@@ -25,7 +25,28 @@ export const SETTINGS = {
     'Name of the application that a graph worker serves; an application other than `built-in` is served below `/deployments/<name>`.',
   ),
   pool: setting('WEFT_POOL', 'default', 'Pool of a graph worker: the work queue that it takes runs from.'),
+  revision: setting(
+    'WEFT_REVISION',
+    '',
+    'Revision of the deployment `WEFT_APP_ID` that a graph worker in a container serves. The drivers for images set it.',
+  ),
+  replica: setting('WEFT_REPLICA', '', 'Name of this replica of `WEFT_REVISION`; the host name when empty.'),
+  drain_ms: setting(
+    'WEFT_DRAIN_MS',
+    300000,
+    'Milliseconds for which a replica of `WEFT_REVISION` that is stopped goes on with the runs queued for its revision.',
+  ),
+  health_port: setting(
+    'WEFT_HEALTH_PORT',
+    0,
+    'Port on which a replica of `WEFT_REVISION` answers the probes `/ok` (ready) and `/live`; none with 0.',
+  ),
   slots: setting('N_JOBS_PER_WORKER', 1000, 'Runs that one graph worker executes at the same time.'),
+  hand_over: setting(
+    'WEFT_HAND_OVER',
+    true,
+    'Resource workers claim runs for this graph worker when they create them. With `false` all its runs go through the work queue, whose length scalers may read.',
+  ),
   hosts: setting('WEFT_HOSTS', 0, 'Graph hosts of a graph worker; 0 means one less than the cores, at least one.'),
   host_memory_mb: setting(
     'WEFT_HOST_MEMORY_MB',
@@ -67,6 +88,11 @@ export const SETTINGS = {
     '',
     'Python for graphs in Python; when empty, `.venv` beside langgraph.json, else an environment that Weft makes.',
   ),
+  fetch_uv: setting(
+    'WEFT_FETCH_UV',
+    true,
+    'Whether Weft downloads uv from the package index when it is not on PATH, to make environments of Python with it.',
+  ),
   run_timeout_secs: setting(
     'BG_JOB_TIMEOUT_SECS',
     3600,
@@ -75,7 +101,7 @@ export const SETTINGS = {
   nats_url: setting(
     'NATS_URL',
     '',
-    'NATS server (`nats://` or `tls://`), with credentials if it needs them; when empty, `weft start` starts its own.',
+    'NATS server (`nats://` or `tls://`), with credentials if it needs them, or several of a cluster, comma-separated; when empty, `weft start` starts its own.',
   ),
   graphs_nats_url: setting(
     'WEFT_GRAPHS_NATS_URL',
@@ -93,6 +119,17 @@ export const SETTINGS = {
     'File with the certificate of this client, for a NATS server that requires one.',
   ),
   nats_key: setting('WEFT_NATS_KEY', '', 'File with the key of `WEFT_NATS_CERT`.'),
+  nats_replicas: setting(
+    'WEFT_NATS_REPLICAS',
+    1,
+    'Copies of each stream in a cluster of NATS servers: 1, or 3 for a cluster that goes on without one of its servers. At most 5.',
+  ),
+  nats_cluster: setting(
+    'WEFT_NATS_CLUSTER',
+    '',
+    'Name of the cluster that holds the streams, where several clusters are connected.',
+  ),
+  nats_tags: setting('WEFT_NATS_TAGS', '', 'Comma-separated tags of the NATS servers that may hold the streams.'),
   mongodb_url: setting('MONGODB_URL', '', 'MongoDB for the store; SQLite in the data folder when empty.'),
   log_level: setting('LOG_LEVEL', 'info', 'error, warn, info, debug or silent.'),
   log_format: setting(
@@ -209,10 +246,35 @@ export const SETTINGS = {
     '',
     'Address at which clients reach this server: the prefix of the URLs of deployments (the `Host` of the request when empty), and `langgraph_api_url` of runs.',
   ),
+  oauth_redirects: setting(
+    'WEFT_OAUTH_REDIRECTS',
+    '',
+    'Comma-separated addresses of other pages that OAuth providers may send users back to; `{provider_id}` stands for the provider. They bring code and state with the key that began the flow.',
+  ),
+  oauth_same_browser: setting(
+    'WEFT_OAUTH_SAME_BROWSER',
+    true,
+    'The browser that opens the link of an OAuth flow must be the one that comes back: the link leads to a page of this server, which sets a cookie. Without it the link leads to the provider.',
+  ),
   local_sources: setting(
     'WEFT_LOCAL_SOURCES',
     '',
     'Comma-separated folders below which deployments may be built from local paths and file:// URLs.',
+  ),
+  git_credentials_file: setting(
+    'WEFT_GIT_CREDENTIALS_FILE',
+    '',
+    'File with lines `https://user:token@host/path`: credentials for sources of deployments; the longest path counts.',
+  ),
+  git_ssh_key_file: setting(
+    'WEFT_GIT_SSH_KEY_FILE',
+    '',
+    'Private key for ssh sources of deployments; when empty, the keys of the user of the deploy worker.',
+  ),
+  upload_mb: setting(
+    'WEFT_UPLOAD_MB',
+    200,
+    'Largest archive of an application that a client uploads (`langgraph deploy --remote`), in megabytes.',
   ),
   build_env: setting(
     'WEFT_BUILD_ENV',
@@ -224,10 +286,75 @@ export const SETTINGS = {
     4096,
     'Disk space of one build of a deployment in megabytes: its files and its caches of package managers.',
   ),
+  cgroup: setting(
+    'WEFT_CGROUP',
+    '',
+    'Folder of a delegated cgroup (version 2) below which replicas of deployments get their limits; when empty, that of the deploy worker.',
+  ),
   deploy_stable_ms: setting(
     'WEFT_DEPLOY_STABLE_MS',
     10000,
     'Milliseconds for which the replicas of a new revision must stay ready before it serves.',
+  ),
+  push_secret: setting(
+    'WEFT_PUSH_SECRET',
+    '',
+    'Secret of the webhooks of git hosts that build deployments with `build_on_push`, at least 16 characters; without it they are refused.',
+  ),
+  scale_runs: setting(
+    'WEFT_SCALE_RUNS',
+    10,
+    'Runs, queued or executed, for each replica of a deployment between its `queue_min_scale` and `queue_max_scale`.',
+  ),
+  scale_down_ms: setting(
+    'WEFT_SCALE_DOWN_MS',
+    1_800_000,
+    'Milliseconds for which a deployment must have needed fewer replicas before some are stopped.',
+  ),
+  image_driver: setting(
+    'WEFT_IMAGE_DRIVER',
+    '' as ImageDriver,
+    'What runs deployments of source external_docker: `docker`, `kubernetes`, or nothing when empty.',
+  ),
+  docker_host: setting(
+    'DOCKER_HOST',
+    'unix:///var/run/docker.sock',
+    'Address of the Docker Engine: `unix://`, `tcp://`, or `tcp://` with the certificates in `DOCKER_CERT_PATH`.',
+  ),
+  docker_certs: setting(
+    'DOCKER_CERT_PATH',
+    '',
+    'Folder with `ca.pem`, `cert.pem` and `key.pem` for an engine on `tcp://` with TLS.',
+  ),
+  docker_network: setting(
+    'WEFT_DOCKER_NETWORK',
+    '',
+    'Existing network of the Docker Engine that every container of a deployment joins, to reach the NATS server.',
+  ),
+  docker_auth: setting(
+    'WEFT_DOCKER_AUTH',
+    '',
+    'Folder with credentials of registries, in the form of the `config.json` of Docker: `config.json`, and `<name>.json` for each name of `image_pull_secrets`.',
+  ),
+  kubeconfig: setting(
+    'KUBECONFIG',
+    '',
+    'File with the address of the Kubernetes cluster and credentials; when empty, `~/.kube/config`, else the cluster this runs in.',
+  ),
+  kubernetes_namespaces: setting(
+    'WEFT_KUBERNETES_NAMESPACES',
+    'default',
+    'Comma-separated namespaces that deployments may use; the first one is for those that name none.',
+  ),
+  kubernetes_service_accounts: setting(
+    'WEFT_KUBERNETES_SERVICE_ACCOUNTS',
+    '',
+    'Comma-separated service accounts that deployments may use.',
+  ),
+  kubernetes_keda: setting(
+    'WEFT_KUBERNETES_KEDA',
+    '',
+    'host:port of the monitoring pages of the NATS server: KEDA reads them and scales deployments. When empty, the deploy worker scales.',
   ),
   cron_seconds: setting(
     'WEFT_CRON_SECONDS',
@@ -261,7 +388,15 @@ export const SETTINGS = {
   ),
 } as const
 
-type Value<T> = T extends LogFormat ? LogFormat : T extends string ? string : T extends number ? number : boolean
+type Value<T> = T extends LogFormat
+  ? LogFormat
+  : T extends ImageDriver
+    ? ImageDriver
+    : T extends string
+      ? string
+      : T extends number
+        ? number
+        : boolean
 export type Config = { readonly [K in keyof typeof SETTINGS]: Value<(typeof SETTINGS)[K]['default']> }
 
 /** Settings that grant access. A process that has read them removes their variables, so that its children get none. */
@@ -273,6 +408,7 @@ export const SECRET_SETTINGS = [
   'encryption_key',
   'aes_key',
   'webhook_secret',
+  'push_secret',
   'otlp_headers',
 ] as const satisfies readonly (keyof typeof SETTINGS)[]
 
@@ -284,6 +420,9 @@ export function withoutSecrets<T>(env: { [name: string]: T }): { [name: string]:
 
 const LOG_FORMATS = ['auto', 'pretty', 'json'] as const
 type LogFormat = (typeof LOG_FORMATS)[number]
+
+const IMAGE_DRIVERS = ['', 'docker', 'kubernetes'] as const
+export type ImageDriver = (typeof IMAGE_DRIVERS)[number]
 
 /** Reads all settings; throws a RangeError with one sentence when a value is not of its kind. */
 export function readConfig(
@@ -298,8 +437,16 @@ export function readConfig(
   for (const [name, value] of Object.entries(given)) if (value !== undefined) out[name] = value
   if (typeof out.control_key === 'string' && out.control_key !== '' && out.control_key.length < 16)
     throw new RangeError('WEFT_CONTROL_KEY must have at least 16 characters')
+  if (typeof out.push_secret === 'string' && out.push_secret !== '' && out.push_secret.length < 16)
+    throw new RangeError('WEFT_PUSH_SECRET must have at least 16 characters')
   if (!LOG_FORMATS.includes(out.log_format as LogFormat))
     throw new RangeError(`LOG_FORMAT must be ${LOG_FORMATS.join(', ')}, not "${out.log_format}"`)
+  if (!IMAGE_DRIVERS.includes(out.image_driver as ImageDriver))
+    throw new RangeError(
+      `WEFT_IMAGE_DRIVER must be ${IMAGE_DRIVERS.slice(1).join(', ')} or empty, not "${out.image_driver}"`,
+    )
+  if (![1, 2, 3, 4, 5].includes(out.nats_replicas as number))
+    throw new RangeError(`WEFT_NATS_REPLICAS must be a whole number from 1 to 5, not "${out.nats_replicas}"`)
   if ((out.trace_ratio as number) > 1) throw new RangeError('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1')
   out.public_url = addressOf(out.public_url as string)
   return Object.freeze(out) as Config

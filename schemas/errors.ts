@@ -15,6 +15,7 @@ export const ERRORS = {
   invalid: { status: 422, sentence: 'The request is not valid' },
   too_many: { status: 429, sentence: 'Too many requests' },
   internal: { status: 500, sentence: 'Internal server error' },
+  bad_gateway: { status: 502, sentence: 'Another server gave no valid answer' },
   unavailable: { status: 503, sentence: 'The service is not available at the moment' },
   /** A later attempt holds the run: never leaves the cluster. */
   fenced: { status: 409, sentence: 'A later attempt holds this run' },

@@ -7,6 +7,8 @@ export type RunId = Token<'run'>
 export type ThreadId = Token<'thread'>
 export type Pool = Token<'pool'>
 export type DeploymentId = Token<'deployment'>
+/** One OAuth flow. */
+export type AuthId = Token<'auth'>
 /** One process that serves calls. */
 export type Member = Token<'member'>
 

@@ -35,6 +35,10 @@ export const METRICS = {
     help: 'Ended runs, by status; rolled_back: removed with all that they left.',
   },
   weft_run_claims_total: { type: 'counter', help: 'Claims of runs, by answer. Each one with "taken" is an attempt.' },
+  weft_run_hand_overs_total: {
+    type: 'counter',
+    help: 'Runs that were claimed with their create, by answer of the graph worker; refused ones go through the work queue.',
+  },
   weft_run_takeovers_total: { type: 'counter', help: 'Runs that were taken from a worker without heartbeats.' },
   weft_calls_refused_total: {
     type: 'counter',

@@ -17,7 +17,20 @@ import type { Cron, CronCount, CronCreate, CronFiring, CronPatch, CronSearch, Th
 import type { Deployment, DeploymentCreate, DeploymentPatch, LogQuery, Revision } from './deployments.js'
 import type { Item, ItemPut, ItemRef, ItemSearch, NamespaceSearch } from './items.js'
 import type { Json, JsonObject } from './json.js'
-import type { Command, EventsRequest } from './protocol-v2.js'
+import type {
+  Authenticate,
+  Authenticated,
+  CallbackPost,
+  Connection,
+  ConnectionCreate,
+  McpDiscover,
+  TokenEvent,
+  TokenImport,
+  TokenPatch,
+  TokenSummary,
+  Waited,
+} from './oauth.js'
+import type { Command, EventsRequest } from './protocols/v2.js'
 import type { Provider, ProviderCreate, ProviderPatch } from './providers.js'
 import type { Run, RunBatch, RunCreate, RunsCancel } from './runs.js'
 import type {
@@ -94,6 +107,24 @@ interface Bodies {
   Providers: Provider[]
   ProviderCreate: ProviderCreate
   ProviderPatch: ProviderPatch
+  McpDiscover: McpDiscover
+  Authenticate: Authenticate
+  Authenticated: Authenticated
+  Waited: Waited
+  CallbackPost: CallbackPost
+  CallbackDone: { status: 'completed' }
+  TokenSummary: TokenSummary
+  TokenSummaries: TokenSummary[]
+  TokensDeleted: { message: string; provider_id: string }
+  TokenExists: { has_token: boolean }
+  TokenImport: TokenImport
+  TokenRef: { token_id: string }
+  TokenPatch: TokenPatch
+  TokenEvents: TokenEvent[]
+  Connection: Connection
+  Connections: { data: Connection[] }
+  ConnectionCreate: ConnectionCreate
+  Message: { message: string }
   Run: Run
   Runs: Run[]
   RunsFound: Partial<Run>[]

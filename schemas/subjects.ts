@@ -1,7 +1,7 @@
 /**
  * Every subject of the cluster. Nothing else spells one; arguments are branded tokens (schemas/ids.ts).
  */
-import type { DeploymentId, Member, Pool, RunId, ThreadId } from './ids.js'
+import type { AuthId, DeploymentId, Member, Pool, RunId, ThreadId } from './ids.js'
 
 type RpcNoun =
   | 'assistants'
@@ -14,6 +14,7 @@ type RpcNoun =
   | 'deployments'
   | 'revisions'
   | 'providers'
+  | 'oauth'
   | 'control'
   | 'keys'
 
@@ -25,6 +26,8 @@ export const all = (call: string): string => `${call}.all`
 export const one = (call: string, member: Member): string => `${call}.${member}`
 /** Wake-ups of one pool, in the work-queue stream. */
 export const queue = (pool: Pool): string => `queue.${pool}`
+/** How many runs may be handed to a graph worker of this pool? All of them answer. */
+export const slots = (pool: Pool): string => `slots.${pool}`
 /** Stored events of a resumable run; `block` = floor(first id / EVENTS_PER_BLOCK). */
 export const chunk = (run: RunId, block: number): string => `chunk.${run}.${block}`
 /** All stored events of a run, over its blocks and attempts. */
@@ -39,6 +42,8 @@ export const control = (run: RunId): string => `ctl.run.${run}`
 export const event = (noun: string, what: string): string => `event.${noun}.${what}`
 /** News of the runs of a thread; not stored: the rows are the truth. */
 export const threadNews = (thread: ThreadId): string => `event.threads.${thread}`
+/** An OAuth flow has ended; no body: the row is the truth. */
+export const authEnded = (auth: AuthId): string => `event.oauth.${auth}`
 /** A deployment has a task for deploy workers: ids only, the rows are the truth. */
 export const deployTask = (kind: 'deploy' | 'delete' | 'interrupt', deployment: DeploymentId): string =>
   `deploy.task.${kind}.${deployment}`

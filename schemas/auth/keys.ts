@@ -7,10 +7,10 @@ import type { AuthEvent } from './auth.js'
 
 /**
  * read: everything of the run plane. run: also create threads, and create, join and cancel runs. write: also everything
- * else of the run plane but assistants. assistants: read, and change assistants. deployments: the control plane. admin:
- * all of these.
+ * else of the run plane but assistants. assistants: read, and change assistants. deployments: the control plane, but not
+ * the tokens of users. oauth: the OAuth flow and its tokens. admin: all of these.
  */
-export const SCOPES = ['read', 'run', 'write', 'assistants', 'deployments', 'admin'] as const
+export const SCOPES = ['read', 'run', 'write', 'assistants', 'deployments', 'oauth', 'admin'] as const
 export type Scope = (typeof SCOPES)[number]
 
 /** Limits of one key; null: none. */
@@ -93,11 +93,11 @@ export function scopesFor({
   auth,
   scope,
 }: {
-  auth: readonly AuthEvent[] | 'public' | 'control'
-  scope?: Scope
+  auth: readonly AuthEvent[] | 'public' | 'control' | 'signed'
+  scope?: Scope | readonly Scope[]
 }): Scope[] {
-  if (auth === 'public') return []
-  if (scope !== undefined) return [scope]
+  if (auth === 'public' || auth === 'signed') return []
+  if (scope !== undefined) return typeof scope === 'string' ? [scope] : [...scope]
   if (auth === 'control') return ['deployments']
   return [...new Set(auth.map(scopeOf))]
 }
@@ -115,6 +115,7 @@ const INCLUDED_IN: { readonly [scope in Scope]: readonly Scope[] } = {
   write: ['write', 'admin'],
   assistants: ['assistants', 'admin'],
   deployments: ['deployments', 'admin'],
+  oauth: ['oauth', 'admin'],
   admin: ['admin'],
 }
 

@@ -30,12 +30,12 @@ const stamp = (_: AuthEvent, value: JsonObject) => {
 t.test('every route names its events, or says that it is public', async t => {
   const open = ROUTES.filter(({ auth }) => auth === 'public').map(({ method, path }) => `${method} ${path}`)
   const PUBLIC =
-    /^GET \/(ok|ready|info|metrics|docs|openapi\.json)?$|^POST \/internal\/truncate$|^GET \/(docs|ui|console)\/|^GET \/console$|^DELETE \/mcp$/
+    /^GET \/(ok|ready|info|metrics|docs|openapi\.json)?$|^POST \/internal\/truncate$|^GET \/(docs|ui|console)\/|^GET \/console$|^DELETE \/mcp$|^GET (\/v2\/auth\/(start|callback|setup)|\/host-oauth-callback)\/|^GET \/o\/:tenant_id\/host\//
   for (const route of open) t.match(route, PUBLIC, `${route} may be public`)
   for (const { auth, path, control } of ROUTES) {
-    t.equal(auth === 'control', control, path)
-    // The requests that MCP makes for its client name theirs.
-    if (typeof auth !== 'string') t.ok(auth.length > 0 || path === '/mcp', path)
+    t.equal(auth === 'control' || auth === 'signed', control, path)
+    // The requests that MCP and A2A make for their clients name theirs.
+    if (typeof auth !== 'string') t.ok(auth.length > 0 || /^\/(mcp$|a2a\/|\.well-known\/)/.test(path), path)
   }
 })
 
@@ -201,5 +201,6 @@ t.test('scopes of keys', async t => {
   t.ok(may(['deployments'], 'GET /v2/deployments'))
   t.notOk(may(['deployments'], 'GET /threads/:thread_id'))
   for (const route of ROUTES) t.ok(allows(['admin'], scopesFor(route)), route.path)
-  for (const route of ROUTES) t.equal(allows([], scopesFor(route)), route.auth === 'public', route.path)
+  for (const route of ROUTES)
+    t.equal(allows([], scopesFor(route)), /public|signed/.test(String(route.auth)), route.path)
 })
