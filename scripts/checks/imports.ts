@@ -21,6 +21,8 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ['workers/graph/', 'workers/child/', 'workers/pipe.ts', 'bus/', 'schemas/'],
   // Two separate programs, started as children of the deploy worker.
   ['workers/deploy/process/instance.ts', 'workers/deploy/', 'workers/graph/main.ts', 'bus/', 'schemas/'],
+  // A graph worker in a container.
+  ['workers/deploy/replica.ts', 'workers/deploy/', 'workers/graph/main.ts', 'workers/child/', 'bus/', 'schemas/'],
   ['workers/deploy/process/probe-child.ts', 'workers/deploy/', 'workers/host/application.ts', 'schemas/'],
   ['workers/deploy/', 'workers/child/', 'workers/outbound.ts', 'bus/', 'schemas/'],
   ['workers/resources/', 'workers/outbound.ts', 'store/', 'bus/', 'schemas/'],
@@ -37,12 +39,13 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
 /** The floors of a folder, ground first: a file or subfolder imports from lower floors only. Each must have a floor. */
 const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
   'workers/resources/': [
+    ['clock.ts'],
     ['apps.ts', 'descriptions.ts', 'query.ts'],
     ['access.ts'],
     ['rows/'],
     ['keys/', 'vectors/', 'announcements.ts', 'workspace.ts', 'store-identity.ts'],
     ['context.ts'],
-    ['providers.ts'],
+    ['oauth/'],
     ['state/', 'truncate.ts', 'metrics.ts'],
     ['runs/', 'system.ts'],
     ['crons/', 'checkpoints.ts', 'items/'],
@@ -56,9 +59,22 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['routes.ts', 'watch.ts', 'wheel.ts', 'control-key.ts', 'keys.ts', 'library.ts'],
     ['http/'],
     ['app/'],
-    ['guard.ts'],
+    ['guard.ts', 'files.ts'],
     ['context.ts'],
-    ['calls.ts', 'system.ts', 'metrics.ts', 'openapi/', 'ui.ts', 'deployed.ts', 'console.ts', 'upgrade.ts'],
+    [
+      'calls.ts',
+      'system.ts',
+      'metrics.ts',
+      'openapi/',
+      'ui.ts',
+      'deployed.ts',
+      'console.ts',
+      'guide.ts',
+      'upgrade.ts',
+      'oauth.ts',
+      'oauth-wait.ts',
+      'upload.ts',
+    ],
     ['streams/', 'control.ts'],
     ['protocols/', 'server.ts'],
     ['edge.ts'],
@@ -89,9 +105,13 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   'uWebSockets.js': ['edge/'],
   libsql: ['store/'],
   mongodb: ['store/'],
-  esbuild: ['workers/graph/', 'edge/ui.ts'],
+  esbuild: ['workers/graph/', 'workers/host/app/ui.ts', 'scripts/guide/'],
   typia: ['schemas/'],
-  'p-queue': ['workers/deploy/', 'workers/graph/'],
+  oauth4webapi: ['workers/resources/oauth/'],
+  tar: ['workers/deploy/process/unpack.ts', 'scripts/commands/upload.ts'],
+  'p-queue': ['workers/deploy/', 'workers/graph/', 'workers/resources/oauth/'],
+  dockerode: ['workers/deploy/docker/'],
+  '@kubernetes/client-node': ['workers/deploy/kubernetes/'],
   croner: ['workers/resources/crons/'],
   // The bench measures it without a server, as the limit of a machine.
   '@langchain/langgraph': ['workers/host/', 'scripts/bench/limit-main.ts'],
@@ -102,7 +122,9 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   react: ['console/'],
   'react-dom': ['console/'],
   wouter: ['console/'],
-  marked: ['console/'],
+  marked: ['console/', 'scripts/guide/'],
+  'highlight.js': ['scripts/guide/'],
+  minisearch: ['scripts/guide/'],
   microdiff: ['console/'],
   '@dagrejs/dagre': ['console/'],
   tap: [],
@@ -120,7 +142,7 @@ const NEVER_REACHES: readonly { start: string; rooms: readonly string[]; late: b
     late: false,
   },
   // The launcher starts in an instant and stays small.
-  { start: 'scripts/weft.ts', rooms: ['bus/', 'edge/', 'workers/', 'store/'], late: true },
+  { start: 'scripts/commands/weft.ts', rooms: ['bus/', 'edge/', 'workers/', 'store/'], late: true },
 ]
 
 const READS_ENV = [
@@ -140,6 +162,10 @@ const SUBJECT =
 /** A callback of the client itself runs unguarded inside its parser: only `link.subscribe` may pass one on. */
 const SUBSCRIBES = [/^bus\/connect\.ts$/, /^test\//]
 const SUBSCRIBE = /\b(nc|connection)\s*\.\s*(subscribe|request|requestMany)\b|\bas NatsConnection\b/g
+
+/** Resource workers compare times that others have written: they have one clock, which is corrected. */
+const READS_CLOCK = [/^(?!workers\/resources\/)/, /^workers\/resources\/clock\.ts$/]
+const CLOCK = /\bDate\.now\(\)|\bnew Date\(\)/g
 
 interface Import {
   from: string
@@ -177,6 +203,8 @@ export function checkImports(folder: string = root): string[] {
     if (!SUBSCRIBES.some(rule => rule.test(file)))
       for (const line of linesOf(source, SUBSCRIBE))
         broken.push(`${file}:${line}: messages are received through link.subscribe only`)
+    if (!READS_CLOCK.some(rule => rule.test(file)))
+      for (const line of linesOf(source, CLOCK)) broken.push(`${file}:${line}: resource workers read clock.now() only`)
   }
   for (const row of NEVER_REACHES) broken.push(...reaches(imports, row))
   broken.push(...circles(imports))

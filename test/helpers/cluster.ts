@@ -12,7 +12,7 @@ import type { Ready, RoleName } from '../../scripts/commands/roles.js'
 import { isRunning } from '../../scripts/processes.js'
 import { root } from '../../scripts/root.js'
 import { storeEnv } from './mongo.js'
-import { startNats, type TestNats } from './nats.js'
+import { type Broker, startNats, type TestNats } from './nats.js'
 
 const weft = fileURLToPath(new URL('../../scripts/weft.js', import.meta.url))
 export const exampleApp = join(root, 'examples/chat/langgraph.json')
@@ -89,34 +89,46 @@ export async function basicServer(): Promise<TestServer> {
   return url ? { url, stop: async () => 0 } : startCluster({ app: 'test/apps/basic' })
 }
 
-export interface Roles {
-  nats: TestNats
+export interface Roles<B extends Broker = TestNats> {
+  nats: B
   /** Base URLs of the edges. */
   urls: string[]
   edges: Proc[]
   resources: Proc[]
   graphs: Proc[]
-  /** Starts one more process of a role; `flags` replace the default ones. */
-  add(role: RoleName, flags?: string[]): Promise<Proc>
+  /** Starts one more process of a role; `flags` replace the default ones, `env` is added. */
+  add(role: RoleName, flags?: string[], env?: { [name: string]: string }): Promise<Proc>
   /** The processes that `add` has started, in order. */
   added: Proc[]
   stop(): Promise<void>
 }
 
-/** A process per role, with one NATS server and one data folder. */
-export async function startRoles({
+export interface RolesOptions<B extends Broker> {
+  edges?: number
+  resources?: number
+  graphs?: number
+  app?: string
+  env?: { [name: string]: string }
+  /** Starts another broker than one server. */
+  broker?: () => Promise<B>
+}
+
+/** A process per role, with one data folder. */
+export async function startRoles<B extends Broker = TestNats>({
   edges = 1,
   resources = 1,
   graphs = 1,
   app = exampleApp,
   env = {},
-} = {}): Promise<Roles> {
-  const nats = await startNats()
+  broker,
+}: RolesOptions<B> = {}): Promise<Roles<B>> {
+  const nats = broker === undefined ? ((await startNats()) as Broker as B) : await broker()
   const store = await storeEnv(nats.data)
   const all: Proc[] = []
   const usual = { edge: ['--port', '0'], resources: [], graphs: ['--app', app], deployer: [] }
-  const add = async (role: RoleName, flags: string[] = usual[role]) => {
-    const proc = await launch([role, '--data', nats.data, ...flags], { ...store, ...env })
+  const add = async (role: RoleName, flags: string[] = usual[role], more: { [name: string]: string } = {}) => {
+    const url: { [name: string]: string } = broker === undefined ? {} : { NATS_URL: nats.url(role) }
+    const proc = await launch([role, '--data', nats.data, ...flags], { ...store, ...url, ...env, ...more })
     all.push(proc)
     return proc
   }
@@ -153,7 +165,7 @@ export async function startRoles({
 }
 
 /** Starts `weft` with these arguments; resolves when it is ready, rejects with its output when it ends before. */
-async function launch(args: string[], env: { [name: string]: string }): Promise<Proc> {
+export async function launch(args: string[], env: { [name: string]: string }): Promise<Proc> {
   const child = spawnWeft(args, env)
   let output = ''
   for (const stream of [child.stdout!, child.stderr!]) stream.on('data', part => (output += part))
@@ -208,6 +220,15 @@ export function below(pid: number): number[] {
     // Ended meanwhile, or a system without /proc: no process to wait for.
   }
   return children.flatMap(child => [child, ...below(child)])
+}
+
+/** The program of a Node.js process; '' when it has ended. */
+export function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[1] ?? ''
+  } catch {
+    return ''
+  }
 }
 
 export { isRunning as alive }

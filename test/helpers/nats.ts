@@ -7,18 +7,23 @@ import { SETTINGS } from '../../schemas/config.js'
 import { startNatsProcess } from '../../scripts/nats/process.js'
 import { findNatsServer } from '../../scripts/nats/server.js'
 
-export interface TestNats {
-  port: number
+/** One server, or several (nats-cluster.ts). */
+export interface Broker {
+  /** Also the data folder of roles. */
   data: string
   url(role: Role): string
+  /** Stops it and removes the folder. */
+  stop(): Promise<void>
+}
+
+export interface TestNats extends Broker {
+  port: number
   /** Process id of the server; null while it is down. */
   pid(): number | null
   /** kill -9; it stays down until `restart`. */
   kill(): void
   /** At the same port, on the same folder. */
   restart(): Promise<void>
-  /** Stops it and removes the folder. */
-  stop(): Promise<void>
 }
 
 export async function startNats(): Promise<TestNats> {

@@ -2,11 +2,17 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { ROUTES } from '../../edge/routes.js'
+import { SCOPES } from '../../schemas/auth/keys.js'
 import { SETTINGS } from '../../schemas/config.js'
 import { METRICS } from '../../schemas/metrics.js'
 import { RIGHTS, ROLES as ROLES_AT_BROKER } from '../../scripts/nats/config.js'
+import { makeProgram, SCOPE_NAMES } from '../../scripts/program.js'
 import { root } from '../../scripts/root.js'
+import { OLDEST_PYTHON } from '../../workers/child/python-install.js'
 import { NEWEST_LIBRARY, OLDEST_LIBRARY } from '../../workers/host/library-versions.js'
+import { pageOf, readResults } from '../faults/harness/report.js'
+import { loadRows } from '../faults/harness/rows.js'
+import { commandLines } from '../helpers/command-lines.js'
 
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 /** The text between the two markers `<!-- name -->` of a page. */
@@ -17,6 +23,16 @@ t.test('docs/operations.md lists the metrics of the code', async t => {
   const names = marked('docs/operations.md', 'metrics').matchAll(/`((?:weft|lg_api)_\w+)`/g)
   t.same([...names].map(([, name]) => name).sort(), Object.keys(METRICS).sort())
 })
+
+t.test('docs/command-line.md lists the commands', async t => {
+  const rows = marked('docs/command-line.md', 'commands').matchAll(/^\| `weft ([\w ]+)` \|/gm)
+  t.same(
+    [...rows].map(([, name]) => name),
+    [...commandLines(makeProgram()).keys()],
+  )
+})
+
+t.test('the scopes that complete are those of keys', async t => t.same(SCOPE_NAMES, SCOPES))
 
 t.test('docs/configuration.md lists the settings of the code', async t => {
   const rows = marked('docs/configuration.md', 'settings').matchAll(/^\| `(\w+)` \|(.*?)\| (.*?) \| (.*) \|$/gm)
@@ -72,6 +88,17 @@ t.test('docs/application.md says which versions of LangGraph are served', async 
   t.same(rows, [`before ${OLDEST_LIBRARY}`, `${OLDEST_LIBRARY} to ${NEWEST_LIBRARY}`, `after ${NEWEST_LIBRARY}`])
 })
 
+t.test('docs/application.md says on which versions of Python and langgraph hosts are tested', async t => {
+  const rows = [...marked('docs/application.md', 'python').matchAll(/^\| (\w+) \| (\S+) \| (\S+) \|$/gm)].map(
+    ([, ...cells]) => cells,
+  )
+  const versionIn = (file: string) => /^langgraph==(\S+)$/m.exec(read(`test/host-python/${file}`))?.[1]
+  t.same(rows, [
+    ['Python', OLDEST_PYTHON.join('.'), '3.13'],
+    ['langgraph', versionIn('requirements-oldest.txt'), versionIn('requirements-newest.txt')],
+  ])
+})
+
 t.test('docs/promises.md names the test of each promise, and every fault test', async t => {
   const rows = [...marked('docs/promises.md', 'promises').matchAll(/^\| ([^|]+) \| ([^|]+) \|$/gm)].slice(1)
   t.ok(rows.length > 0)
@@ -89,6 +116,11 @@ t.test('docs/promises.md names the test of each promise, and every fault test', 
     faults.filter(file => !named.has(`test/faults/${file}`)),
     [],
   )
+})
+
+t.test('docs/faults.md shows the results of docs/faults.json', async t => {
+  const page = read('docs/faults.md')
+  t.equal(pageOf(page, await loadRows(), readResults(join(root, 'docs'))), page)
 })
 
 t.test('README.md has fewer than 200 lines', async t => {
@@ -114,6 +146,69 @@ t.test('every relative link of a page names a file, and a heading that the file 
       t.ok(anchors(path).has(anchor), `${page}: ${target} is a heading`)
     }
   }
+})
+
+/** What the completion and commander add to the table. */
+const OTHER_COMMANDS = /^(help|complete)\b/
+
+/** What is wrong with the words after `weft`, null when nothing is. `whole`: all arguments must be there. */
+function mistakeIn(words: readonly string[], whole: boolean): string | null {
+  const all = commandLines(makeProgram())
+  const text = words.join(' ')
+  if (OTHER_COMMANDS.test(text) || words.every(word => /^(--version|-v|…|<command>|)$/.test(word))) return null
+  const name = [words.slice(0, 2).join(' '), words[0]!].find(name => all.has(name))
+  if (name === undefined) {
+    const isGroup = words.length === 1 && [...all.keys()].some(known => known.startsWith(`${text} `))
+    return isGroup ? null : 'no such command'
+  }
+  const command = all.get(name)!
+  const given: string[] = []
+  for (let rest = words.slice(name.split(' ').length); rest.length > 0; rest = rest.slice(1)) {
+    const [word = ''] = rest
+    if (!word.startsWith('--')) {
+      given.push(word)
+      continue
+    }
+    const [flag, value = rest[1]] = word.split('=')
+    const option = command.options.find(({ long }) => long === flag)
+    if (option === undefined) return `no flag ${flag}`
+    if (!option.required) continue
+    if (value === undefined && !whole) continue
+    if (value === undefined) return `${flag} without its value`
+    if (option.argChoices !== undefined && /^[a-z]+$/.test(value) && !option.argChoices.includes(value))
+      return `${flag} cannot be ${value}`
+    if (!word.includes('=')) rest = rest.slice(1)
+  }
+  const needed = command.arguments.filter(({ required }) => required).length
+  if (whole && given.length < needed) return `${needed} arguments expected`
+  const isOpen = command.arguments.some(({ variadic }) => variadic)
+  return given.length > command.arguments.length && !isOpen ? `too many arguments: ${given.join(' ')}` : null
+}
+
+/** The words of a shell up to the end of a command; quoted ones are one. */
+const wordsOf = (line: string): string[] =>
+  (/^(?:"[^"]*"|'[^']*'|[^"'|&;)#<>]|<[\w ]+>)*/.exec(line)?.[0] ?? '').match(/(?:"[^"]*"|'[^']*'|\S)+/g) ?? []
+
+t.test('every command line `weft …` of a page is one that weft accepts', async t => {
+  let seen = 0
+  const check = (page: string, line: string, whole: boolean) => {
+    seen++
+    const mistake = mistakeIn(wordsOf(line), whole)
+    if (mistake !== null) t.fail(`${page}: weft ${line}: ${mistake}`)
+  }
+  const examples = (readdirSync(join(root, 'examples'), { recursive: true }) as string[])
+    .filter(name => name.endsWith('.md') && !name.includes('node_modules'))
+    .map(name => join('examples', name))
+  for (const page of [...pages, ...examples]) {
+    const text = read(page)
+    for (const [, block = ''] of text.matchAll(/^```(?:sh|bash)\b.*\n([\s\S]*?)^```$/gm))
+      for (const [, line = ''] of block.replaceAll('\\\n', ' ').matchAll(/(?:^|[;&|(]\s*|npx )weft +([^\n]*)/gm))
+        check(page, line, true)
+    const prose = text.replaceAll(/^```[\s\S]*?^```$/gm, '')
+    for (const [, line = ''] of prose.matchAll(/`(?:[A-Z_]+=\S+ )*weft\s+([^`]*)`/g))
+      check(page, line.replaceAll(/\s+/g, ' '), false)
+  }
+  t.ok(seen > 150, `${seen} command lines`)
 })
 
 t.test('every source file that a page names exists', async t => {
@@ -153,6 +248,11 @@ t.test('docs/internals.md explains every folder in at most 30 rows', async t => 
   const listed = rows.flatMap(([, names = '']) => [...names.matchAll(/`(.*?)`/g)].map(([, name = '']) => name))
   t.ok(rows.length <= 30, `${rows.length} rows`)
   t.same(listed.sort(), sourceFolders())
+})
+
+t.test('no folder has more than 35 files', async t => {
+  const files = (folder: string) => readdirSync(join(root, folder), { withFileTypes: true }).filter(one => one.isFile())
+  for (const folder of sourceFolders()) t.ok(files(folder).length <= 35, folder)
 })
 
 /** Folders with source files, below the five layers, scripts and examples. */

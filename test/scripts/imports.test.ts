@@ -32,15 +32,19 @@ t.test('a planted violation of each rule is caught, with file and line', async t
       },
       resources: {
         'context.ts': "import type { Run } from './runs/create.js'\n",
+        'clock.ts': 'const now = Date.now()\n',
         'drawer.ts': "import './rows/text.js'\n",
+        'main.ts': 'const late = clock.now() > Date.now()\nconst at = new Date()\nnew Date(at)\n',
         rows: { 'text.ts': "import './time.js'\n", 'time.ts': "import type { Text } from './text.js'\n" },
         runs: { 'create.ts': "import { text } from '../rows/text.js'\n" },
       },
     },
     scripts: {
-      'weft.ts':
-        "import type { Role } from '../bus/connect.js'\nimport './launcher.js'\nawait import('../edge/main.js')\n",
-      'launcher.ts': "import { call } from '../bus/call.js'\n",
+      commands: {
+        'weft.ts':
+          "import type { Role } from '../../bus/connect.js'\nimport './launcher.js'\nawait import('../../edge/main.js')\n",
+        'launcher.ts': "import { call } from '../../bus/call.js'\n",
+      },
     },
     console: {
       src: {
@@ -70,7 +74,7 @@ t.test('a planted violation of each rule is caught, with file and line', async t
       'edge/d.ts:3: a subject is spelled by schemas/subjects.ts only',
       'edge/e.ts:1: messages are received through link.subscribe only',
       'schemas/x.ts:1: schemas/ does not import bus/call.ts',
-      'scripts/weft.ts reaches bus/call.ts: scripts/weft.ts → scripts/launcher.ts → bus/call.ts',
+      'scripts/commands/weft.ts reaches bus/call.ts: scripts/commands/weft.ts → scripts/commands/launcher.ts → bus/call.ts',
       'store/rows.ts:1: store/ does not import bus/call.ts',
       'workers/graph/main.ts reaches store/rows.ts: workers/graph/main.ts → workers/graph/pool.ts → store/rows.ts',
       'workers/graph/pool.ts:1: workers/graph/ does not import store/port.ts',
@@ -82,6 +86,8 @@ t.test('a planted violation of each rule is caught, with file and line', async t
       'workers/pipe.ts:1: workers/pipe.ts does not import workers/graph/log.ts',
       'workers/resources/context.ts:1: workers/resources/runs/create.ts is not on a lower floor of workers/resources/',
       'workers/resources/drawer.ts:1: workers/resources/drawer.ts has no floor in workers/resources/',
+      'workers/resources/main.ts:1: resource workers read clock.now() only',
+      'workers/resources/main.ts:2: resource workers read clock.now() only',
       'console/src/api/client.ts:1: console/ does not import schemas/runs.ts',
       'console/src/api/client.ts:2: console/src/ui/button.tsx is not on a lower floor of console/src/',
       'console/src/pages.tsx:1: console/src/shell/nav.tsx is not on a lower floor of console/src/',

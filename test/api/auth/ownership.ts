@@ -12,7 +12,14 @@ interface Answer {
 }
 
 /** One request; of an endless answer the head and the first bytes. */
-function send(url: string, method: string, path: string, user: string | null, body?: unknown): Promise<Answer> {
+export function send(
+  url: string,
+  method: string,
+  path: string,
+  user: string | null,
+  body?: unknown,
+  more: { [name: string]: string } = {},
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { hostname, port, pathname } = new URL(url)
     const text = body === undefined ? undefined : JSON.stringify(body)
@@ -20,6 +27,7 @@ function send(url: string, method: string, path: string, user: string | null, bo
       accept: 'application/json, text/event-stream',
       ...(user === null ? {} : { authorization: `Bearer ${user}` }),
       ...(text === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+      ...more,
     }
     const req = request({ hostname, port, path: pathname.replace(/\/$/, '') + path, method, headers, agent: false })
     req.on('error', reject)
@@ -41,7 +49,7 @@ function send(url: string, method: string, path: string, user: string | null, bo
   })
 }
 
-const SECRET = 'the-secret-of-alice'
+export const SECRET = 'the-secret-of-alice'
 const name = ({ method, path }: Route) => `${method} ${path}`
 const YEARLY = '0 0 1 1 *'
 /** Nobody listens there; the server must allow it (WEFT_ALLOW_HOSTS). */
@@ -49,7 +57,7 @@ export const RECEIVER = '127.0.0.1:9'
 const WEBHOOK = `http://${RECEIVER}/`
 
 /** What Alice owns, by the names of path parameters. */
-interface Owned {
+export interface Owned {
   thread_id: string
   run_id: string
   checkpoint_id: string
@@ -61,6 +69,12 @@ interface Owned {
 /** Bodies that work for the owner. */
 const BODIES: { readonly [row: string]: (owned: Owned) => unknown } = {
   'POST /ui/:assistant_id': () => ({ name: 'x' }),
+  'POST /a2a/:assistant_id': () => ({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'message/send',
+    params: { message: { role: 'user', messageId: 'm', parts: [{ kind: 'data', data: { text: SECRET } }] } },
+  }),
   'POST /mcp': () => ({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
   'POST /assistants': ({ assistant_id }) => ({ assistant_id, graph_id: 'echo', if_exists: 'do_nothing' }),
   'PATCH /assistants/:assistant_id': () => ({ name: 'changed' }),
@@ -91,7 +105,10 @@ const BODIES: { readonly [row: string]: (owned: Owned) => unknown } = {
   'PUT /store/items': () => ({ namespace: ['docs', 'alice'], key: 'k', value: { text: 'changed' } }),
   'DELETE /store/items': () => ({ namespace: ['docs', 'alice'], key: 'k' }),
 }
-const QUERIES: { readonly [row: string]: string } = { 'GET /store/items': '?namespace=docs.alice&key=k' }
+const QUERIES: { readonly [row: string]: (owned: Owned) => string } = {
+  'GET /store/items': () => '?namespace=docs.alice&key=k',
+  'GET /.well-known/agent-card.json': ({ assistant_id }) => `?assistant_id=${assistant_id}`,
+}
 /** Status of the owner where it is no success: the run has ended, an upgrade is needed. */
 const OWNER: { readonly [row: string]: number } = {
   // The application has no user interface.
@@ -102,7 +119,36 @@ const OWNER: { readonly [row: string]: number } = {
   'GET /assistants/:assistant_id/subgraphs/:namespace': 200,
 }
 /** These search, count or change several: another user finds nothing. */
-const SEARCHES = /\/(search|count|prune|namespaces|mcp)$/
+export const SEARCHES = /\/(search|count|prune|namespaces|mcp)$/
+
+/** Path and body of a request that works for the owner. */
+export function requestOf(route: Route, owned: Owned): { path: string; body: unknown } {
+  const row = name(route)
+  const path = route.path.replace(/:(\w+)/g, (_, param: string) => owned[param]!) + (QUERIES[row]?.(owned) ?? '')
+  const takesBody = route.method !== 'GET' && (route.method !== 'DELETE' || row in BODIES)
+  return { path, body: takesBody ? (BODIES[row]?.(owned) ?? {}) : undefined }
+}
+
+/** Creates what Alice owns; `alice` sends her requests. */
+export async function createOwned(
+  // biome-ignore lint/suspicious/noExplicitAny: rows of any kind, of which ids are read.
+  alice: (method: string, path: string, body?: unknown) => Promise<any>,
+): Promise<Owned> {
+  const metadata = { note: SECRET }
+  const { assistant_id } = await alice('POST', '/assistants', { graph_id: 'echo', name: SECRET, metadata })
+  const { thread_id } = await alice('POST', '/threads', { metadata })
+  await alice('POST', `/threads/${thread_id}/runs/wait`, { assistant_id, input: { text: SECRET }, webhook: WEBHOOK })
+  const [{ run_id }] = await alice('GET', `/threads/${thread_id}/runs`)
+  const { checkpoint } = await alice('GET', `/threads/${thread_id}/state`)
+  const { cron_id } = await alice('POST', `/threads/${thread_id}/runs/crons`, {
+    assistant_id,
+    schedule: YEARLY,
+    metadata,
+  })
+  await alice('PUT', '/store/items', { namespace: ['docs', 'alice'], key: 'k', value: { text: SECRET } })
+  const { checkpoint_id } = checkpoint
+  return { thread_id, run_id, checkpoint_id, assistant_id, cron_id, namespace: 'x' }
+}
 
 /** Of a server with the rules of test/apps/auth. */
 export async function matrix(t: Test, url: string): Promise<void> {
@@ -110,23 +156,6 @@ export async function matrix(t: Test, url: string): Promise<void> {
     const answer = await send(url, method, path, 'alice', body)
     t.ok(answer.status < 300, `alice: ${method} ${path}: ${answer.status} ${answer.status < 300 ? '' : answer.text}`)
     return answer.text === '' ? null : JSON.parse(answer.text)
-  }
-
-  async function own(): Promise<Owned> {
-    const metadata = { note: SECRET }
-    const { assistant_id } = await alice('POST', '/assistants', { graph_id: 'echo', name: SECRET, metadata })
-    const { thread_id } = await alice('POST', '/threads', { metadata })
-    await alice('POST', `/threads/${thread_id}/runs/wait`, { assistant_id, input: { text: SECRET }, webhook: WEBHOOK })
-    const [{ run_id }] = await alice('GET', `/threads/${thread_id}/runs`)
-    const { checkpoint } = await alice('GET', `/threads/${thread_id}/state`)
-    const { cron_id } = await alice('POST', `/threads/${thread_id}/runs/crons`, {
-      assistant_id,
-      schedule: YEARLY,
-      metadata,
-    })
-    await alice('PUT', '/store/items', { namespace: ['docs', 'alice'], key: 'k', value: { text: SECRET } })
-    const { checkpoint_id } = checkpoint
-    return { thread_id, run_id, checkpoint_id, assistant_id, cron_id, namespace: 'x' }
   }
 
   /** All that Alice sees of her own. */
@@ -147,10 +176,8 @@ export async function matrix(t: Test, url: string): Promise<void> {
     if (typeof route.auth === 'string') continue
     const row = name(route)
     await t.test(row, async t => {
-      const owned = await own()
-      const path = route.path.replace(/:(\w+)/g, (_, param: string) => owned[param]!) + (QUERIES[row] ?? '')
-      const takesBody = route.method !== 'GET' && (route.method !== 'DELETE' || row in BODIES)
-      const body = takesBody ? (BODIES[row]?.(owned) ?? {}) : undefined
+      const owned = await createOwned(alice)
+      const { path, body } = requestOf(route, owned)
       const before = await seen(owned)
 
       const nobody = await send(url, route.method, path, null, body)

@@ -12,7 +12,7 @@ class Parrot extends BaseChatModel {
 
   async *_streamResponseChunks(messages, { signal }, manager) {
     const heard = String(messages.at(-1).content)
-    const [, many, ms] = /^count (\d+) (\d+)/.exec(heard) ?? []
+    const [, many, ms] = /^(?:deep )?count (\d+) (\d+)/.exec(heard) ?? []
     const words = many
       ? Array.from({ length: Number(many) }, (_, i) => `${i + 1}`)
       : ['You', 'said:', ...heard.split(' ')]
@@ -34,13 +34,24 @@ class Parrot extends BaseChatModel {
 
 const model = new Parrot({})
 
+const talk = async ({ messages }, config) => ({ messages: [await model.invoke(messages, config)] })
+
+const deep = new StateGraph(MessagesAnnotation).addNode('talk', talk).addEdge(START, 'talk').compile()
+
+function route({ messages }) {
+  const [, first] = /^(may I|deep)/.exec(String(messages.at(-1).content)) ?? []
+  return first === 'may I' ? 'ask' : (first ?? 'talk')
+}
+
 export const chat = new StateGraph(MessagesAnnotation)
-  .addNode('talk', async ({ messages }, config) => ({ messages: [await model.invoke(messages, config)] }))
+  .addNode('talk', talk)
   .addNode('ask', ({ messages }) => {
     const answer = interrupt({ question: String(messages.at(-1).content) })
     return { messages: [{ role: 'ai', content: `The answer was ${answer}` }] }
   })
-  .addConditionalEdges(START, ({ messages }) => (/^may I/.test(String(messages.at(-1).content)) ? 'ask' : 'talk'))
+  .addNode('deep', deep)
+  .addConditionalEdges(START, route, ['talk', 'ask', 'deep'])
   .addEdge('talk', END)
   .addEdge('ask', END)
+  .addEdge('deep', END)
   .compile()
