@@ -1,12 +1,8 @@
 /** Waits of the deploy worker end by time, also when garbage is collected meanwhile. */
 import { EventEmitter } from 'node:events'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { abortedWithin, nextChange } from '../../workers/deploy/wait.js'
-
-setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
+import { collectGarbage } from '../helpers/garbage.js'
 
 t.test('a wait ends by time, by a change, and by its signal', async t => {
   const changes = new EventEmitter()

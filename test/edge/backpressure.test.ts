@@ -1,15 +1,11 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { figureOf } from '../helpers/figures.js'
+import { collectGarbage } from '../helpers/garbage.js'
 import { openRaw, request } from '../helpers/raw.js'
 import { frame, frames, idsIn, openStage } from './stage.js'
 
 const CHUNKS = 1_000
 const STREAMS = 50
-
-setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
 
 /** The memory of this process without garbage, which is much while the machine is busy. */
 function residentBytes(): number {
