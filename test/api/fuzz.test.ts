@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
 import { ROUTES } from '../../edge/routes.js'
+import { isRunning } from '../../scripts/processes.js'
 import { startCluster } from '../helpers/cluster.js'
 import { hostileBody, pathOf, sendBody } from '../helpers/hostile-bodies.js'
 
@@ -18,7 +19,7 @@ const AT_ONCE = 16
 t.test(`${COUNT} fuzzed bodies`, async t => {
   const cluster = await startCluster({ app: 'test/apps/basic', env: { WEFT_CONTROL_KEY: KEY, LOG_LEVEL: 'error' } })
   t.teardown(() => cluster.stop())
-  const before = cluster.pids().sort()
+  const before = cluster.pids()
   const made = await fetch(`${cluster.url}/threads`, { method: 'POST', body: '{}' })
   const { thread_id } = (await made.json()) as { thread_id: string }
   const rows = ROUTES.filter(({ method }) => method !== 'GET' && method !== 'DELETE')
@@ -45,7 +46,12 @@ t.test(`${COUNT} fuzzed bodies`, async t => {
   t.comment(`statuses: ${[...statuses].sort().map(([status, count]) => `${status} × ${count}`)}`)
   t.equal(wrong, 0, 'an answer below 500 for each')
   t.ok((statuses.get(200) ?? 0) > COUNT / 20, 'a good part was accepted and did something')
-  t.same(cluster.pids().sort(), before, 'no process was started again')
+  // The graph worker may have started one more host: the others kept their work waiting.
+  t.same(
+    before.filter(pid => !isRunning(pid)),
+    [],
+    'no process has ended',
+  )
   t.equal(({} as { polluted?: unknown }).polluted, undefined)
   const run = await fetch(`${cluster.url}/runs/wait`, {
     method: 'POST',

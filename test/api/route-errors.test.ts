@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
 import { ROUTES, type Route } from '../../edge/routes.js'
+import { isRunning } from '../../scripts/processes.js'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 
 t.setTimeout(180_000)
@@ -188,7 +189,12 @@ t.test('every route with every kind of invalid input', async t => {
       }
     })
 
-  t.same(cluster.pids().sort(), before.sort(), 'no process was started again')
+  // The graph worker may have started one more host: the others kept their work waiting.
+  t.same(
+    before.filter(pid => !isRunning(pid)),
+    [],
+    'no process has ended',
+  )
   t.equal((await send(url, 'POST', '/runs/wait', JSON_TYPE, '{"assistant_id":"echo"}')).status, 200)
 })
 
