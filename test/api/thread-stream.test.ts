@@ -19,6 +19,13 @@ const read = (url: string, thread: string, stopAfter: number, id?: string, query
     stopAfter,
     ...(id === undefined ? {} : { headers: { 'last-event-id': id } }),
   })
+/** Resolves when the stream is open: it receives every later event. */
+const opened = (url: string, thread: string, stopAfter: number, query = '') =>
+  new Promise<{ reading: ReturnType<typeof readStream> }>((done, fail) => {
+    const onOpen = () => done({ reading })
+    const reading = readStream(`${url}/threads/${thread}/stream${query}`, { stopAfter, onOpen })
+    reading.catch(fail)
+  })
 const named = (frames: Frame[]) => frames.map(frame => frame.event)
 const chunks = (count: number, more: object = {}) => ({
   assistant_id: 'chunks',
@@ -38,7 +45,7 @@ t.teardown(() => cluster.stop())
 t.test('all runs of a thread in one stream, and again from any of its ids', async t => {
   const { url } = cluster
   const thread = await newThread(url)
-  const live = read(url, thread, 32)
+  const { reading: live } = await opened(url, thread, 32)
   const runs: string[] = []
   for (const stream_resumable of [false, true]) {
     const run = await post(`${url}/threads/${thread}/runs`, chunks(14, { stream_resumable }))
@@ -83,16 +90,16 @@ t.test('lifecycle and state_update, alone and together, in every form of the que
     '?stream_mode=lifecycle&stream_mode=state_update': ['metadata', 'run_done', 'state_update'],
     '?stream_mode=["run_modes","state_update"]': ['metadata', 'values', 'values', 'run_done', 'state_update'],
   }
-  const readers = Object.entries(queries).map(([query, wanted]) => read(url, thread, wanted.length, undefined, query))
-  // Each stream has received its head, so it receives every later event.
-  await sleep(300)
+  const readers = await Promise.all(
+    Object.entries(queries).map(([query, wanted]) => opened(url, thread, wanted.length, query)),
+  )
   await post(`${url}/threads/${thread}/runs/wait`, {
     assistant_id: 'echo',
     input: { text: 'hi' },
     stream_mode: 'values',
   })
   for (const [i, [query, wanted]] of Object.entries(queries).entries()) {
-    const { frames } = await readers[i]!
+    const { frames } = await readers[i]!.reading
     t.same(named(frames), wanted, query)
     if (wanted.at(-1) !== 'state_update') continue
     t.match(JSON.parse(frames.at(-1)!.data), {
@@ -103,8 +110,7 @@ t.test('lifecycle and state_update, alone and together, in every form of the que
       state_updated_at: String,
     })
   }
-  const failing = read(url, thread, 4, undefined, '?stream_mode=run_modes')
-  await sleep(300)
+  const { reading: failing } = await opened(url, thread, 4, '?stream_mode=run_modes')
   await post(`${url}/threads/${thread}/runs`, { assistant_id: 'fail', input: {} })
   const { frames } = await failing
   t.same(named(frames).slice(-2), ['error', 'run_done'])

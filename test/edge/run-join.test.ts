@@ -1,7 +1,7 @@
 import t from 'tap'
 import { bytesHandler } from '../../bus/serve.js'
 import { openRaw, request } from '../helpers/raw.js'
-import { frame, idsIn, openStage, THREAD } from './stage.js'
+import { eventually, frame, idsIn, openStage, THREAD } from './stage.js'
 
 const stage = await openStage({ heartbeat_ms: 500 })
 t.teardown(() => stage.close())
@@ -158,6 +158,7 @@ t.test('disconnecting a join has an effect only with cancel_on_disconnect', asyn
     const raw = openRaw(stage.port, request('GET', `/threads/${THREAD}/runs/${run.head.run_id}/stream${query}`))
     await raw.until(/connected/)
     raw.socket.destroy()
+    if (expected > 0) await eventually(t, () => disconnects().length > before, 'a disconnect')
     await new Promise(done => setTimeout(done, 150))
     t.equal(disconnects().length - before, expected, query)
   }

@@ -20,12 +20,14 @@ export interface ReadOptions {
   headers?: { [name: string]: string }
   /** Drop the connection after this many frames. */
   stopAfter?: number
+  /** The status and the headers of a stream have arrived. */
+  onOpen?: () => void
 }
 
 /** Reads a stream to its end or up to `stopAfter` frames. Throws an Error with status and body when it is not 200. */
 export async function readStream(
   url: string,
-  { method = 'GET', body, headers = {}, stopAfter = Infinity }: ReadOptions = {},
+  { method = 'GET', body, headers = {}, stopAfter = Infinity, onOpen }: ReadOptions = {},
 ): Promise<Reading> {
   const connection = new AbortController()
   const response = await fetch(url, {
@@ -35,6 +37,7 @@ export async function readStream(
     signal: connection.signal,
   })
   if (response.status !== 200) throw new Error(`HTTP ${response.status}: ${await response.text()}`)
+  onOpen?.()
   const reading: Reading = { frames: [], headers: response.headers, comments: 0, ended: false }
   const decoder = new TextDecoder()
   let rest = ''
