@@ -1,6 +1,7 @@
 /**
  * The writing side of a run's events. Resumable runs publish to the stored stream, whose republish is the only way to
- * `live.<run>`; others publish there directly and fill a ring. At most 256 messages and 4 MB of a run are unconfirmed.
+ * `live.<run>`; others publish there directly and fill a ring. At most 256 messages and 4 MB of a run are unconfirmed, and
+ * 8 MB of all runs together (send-window.ts).
  * When a confirmation is missing, the publisher waits until the broker has processed everything sent before, then sends
  * again from that message on, in order (readers drop events that they have): a broker that stops costs one copy of the
  * unconfirmed messages, however long it stops.
@@ -23,6 +24,8 @@ const MAX_UNCONFIRMED_BYTES = 4 * 1024 * 1024
 const MAX_WAITING = 2_048
 const MAX_WAITING_BYTES = 4 * 1024 * 1024
 const MAX_WAITING_BYTES_IN_ALL = 64 * 1024 * 1024
+/** Share of these limits at which hosts go on: all runs of a host are held back together, so for a short time each. */
+const RELIEVED = 7 / 8
 const CONFIRM_MS = 2_000
 const AGAIN_MS = 100
 /** How long and how much confirmed is kept for a broker that dies. */
@@ -38,6 +41,8 @@ export interface Publisher {
   isCongested(): boolean
   /** Resolves when everything is confirmed, at the latest after `ms`. */
   settled(ms: number): Promise<void>
+  /** Resolves when an eighth of what makes it congested is confirmed, at the latest after `ms`. */
+  relieved(ms: number): Promise<void>
   /** The last event was sent; confirmed messages stay in memory for a few seconds more. */
   end(): void
 }
@@ -72,10 +77,17 @@ export function openPublisher(
   let waitingBytes = 0
   const confirmTime = link.figures.histogram('weft_publish_seconds')
   const waiters = new Set<() => void>()
+  const relievers = new Set<() => void>()
+  const { window } = rings
   /** Changes the bytes that wait here, and those of all runs. */
   const account = (bytes: number) => {
     waitingBytes += bytes
     rings.waiting.bytes += bytes
+  }
+  /** Changes the bytes that are on their way. */
+  const count = (bytes: number) => {
+    sentBytes += bytes
+    window.add(bytes)
   }
   if (!resumable) rings.open(run)
 
@@ -98,10 +110,13 @@ export function openPublisher(
     advance()
   }
 
+  const mayAdvance = () => sent < line.length && sent < MAX_UNCONFIRMED && sentBytes < MAX_UNCONFIRMED_BYTES
+
   function advance(): void {
-    while (sent < line.length && sent < MAX_UNCONFIRMED && sentBytes < MAX_UNCONFIRMED_BYTES) {
+    while (mayAdvance()) {
+      if (sent > 0 && window.isFull()) return window.wait(advance)
       const message = line[sent++]!
-      sentBytes += message.bytes.length
+      count(message.bytes.length)
       const mine = generation
       const subject = chunk(run, blockOf(message.first))
       const sent_at = performance.now()
@@ -121,13 +136,16 @@ export function openPublisher(
     const at = line.indexOf(message)
     if (at < 0) return
     // Confirmations of one stream come in order: one of a later message covers the earlier ones.
+    let bytes = 0
     for (const done of line.slice(0, at + 1)) {
-      sentBytes -= done.bytes.length
+      bytes += done.bytes.length
       account(-done.bytes.length)
       remember(done)
     }
     line = line.slice(at + 1)
     sent -= at + 1
+    count(-bytes)
+    for (const relieve of [...relievers]) relieve()
     if (line.length > 0) return advance()
     for (const message of late) {
       account(-message.bytes.length)
@@ -176,8 +194,13 @@ export function openPublisher(
   function restart(): void {
     generation++
     sent = 0
-    sentBytes = 0
+    count(-sentBytes)
   }
+
+  const isFull = (share: number) =>
+    line.length + late.length >= MAX_WAITING * share ||
+    waitingBytes >= MAX_WAITING_BYTES * share ||
+    rings.waiting.bytes >= MAX_WAITING_BYTES_IN_ALL * share
 
   return {
     send(first, count, bytes, v2 = false) {
@@ -185,10 +208,19 @@ export function openPublisher(
         resumable ? store(message) : direct(message)
     },
     backlog: () => line.length + late.length,
-    isCongested: () =>
-      line.length + late.length >= MAX_WAITING ||
-      waitingBytes >= MAX_WAITING_BYTES ||
-      rings.waiting.bytes >= MAX_WAITING_BYTES_IN_ALL,
+    isCongested: () => isFull(1),
+    relieved: ms =>
+      new Promise(resolve => {
+        const end = () => {
+          clearTimeout(timer)
+          relievers.delete(look)
+          resolve()
+        }
+        const look = () => (line.length === 0 || !isFull(RELIEVED)) && end()
+        const timer = setTimeout(end, ms)
+        relievers.add(look)
+        look()
+      }),
     settled: ms =>
       new Promise(resolve => {
         if (line.length === 0) return resolve()

@@ -6,6 +6,7 @@
 import { headers, type Msg } from 'nats'
 import type { RunId } from '../schemas/ids.js'
 import { firstIdOf } from '../schemas/subjects.js'
+import { openSendWindow, type SendWindow } from './send-window.js'
 
 const RING_BYTES = 1024 * 1024
 const RINGS_BYTES = 64 * 1024 * 1024
@@ -39,6 +40,8 @@ export interface Rings {
   bytes(): number
   /** Bytes of all runs that wait for their confirmation (publish.ts). */
   readonly waiting: { bytes: number }
+  /** What all runs have sent, and the broker has not confirmed. */
+  readonly window: SendWindow
 }
 
 export function openRings(): Rings {
@@ -103,6 +106,7 @@ export function openRings(): Rings {
     drop,
     bytes: () => total,
     waiting: { bytes: 0 },
+    window: openSendWindow(),
   }
 }
 

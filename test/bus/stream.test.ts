@@ -298,13 +298,20 @@ t.test('on a server', async t => {
     for (let first = 0; first < 100; first++) publisher.send(first, 1, events(first, 1, size))
     t.ok(publisher.isCongested(), 'the sender is held back by bytes')
     t.notOk(other.isCongested(), 'a run that sends little is not')
+    let relieved = false
+    void publisher.relieved(60_000).then(() => {
+      relieved = true
+    })
     // Several times the wait for a confirmation, after each of which everything was sent again.
     await new Promise(done => setTimeout(done, 9_000))
     const sent = graphs.nc.stats().outBytes - before
     t.ok((await figureOf(graphs, 'weft_publish_repeats_total')) >= 1, 'the metrics show it')
     process.kill(nats.pid()!, 'SIGCONT')
     t.ok(sent < 6 * 1024 * 1024, `${sent} bytes were sent to a broker that took none`)
+    t.notOk(relieved, 'the sender waits')
     await publisher.settled(30_000)
+    t.ok(relieved, 'and goes on')
+    t.notOk(rings.window.isFull())
     t.equal(publisher.backlog(), 0)
     t.equal(rings.waiting.bytes, 0)
     t.notOk(publisher.isCongested())

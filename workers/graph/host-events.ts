@@ -26,7 +26,7 @@ export function publishEvents(run: ActiveRun, { id, count, body, flags }: Frame)
   run.isHostPaused = true
   run.host?.pause(run)
   const { host } = run
-  void run.publisher.settled(PAUSE_MS).then(() => {
+  void run.publisher.relieved(PAUSE_MS).then(() => {
     run.isHostPaused = false
     host?.resume(run)
   })
