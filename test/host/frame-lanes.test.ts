@@ -60,3 +60,49 @@ t.test('frames of a slot keep their order, and slots take turns', async t => {
   )
   t.ok(order.indexOf('2:7') < order.indexOf('1:5'), 'between two large frames of a slot comes one of the other')
 })
+
+t.test('a small frame waits for about a megabyte of other slots', async t => {
+  const { order, lanes, send, read } = stage()
+  for (let n = 0; n < 40; n++) for (const slot of [1, 2, 3]) send(slot, LARGE_FRAME / 4)
+  await turn()
+  send(4, 10)
+  send(4, 10)
+  await read()
+  await read()
+  const before = order.indexOf('4:121')
+  t.ok(before > 0 && before <= 8, `${before} frames of 256 KB come first`)
+  t.equal(order[before + 1], '4:122')
+  while (lanes.waiting() > 0) await read()
+  t.equal(order.length, 122)
+  for (const slot of [1, 2, 3]) {
+    const own = order.filter(one => one.startsWith(`${slot}:`)).map(one => Number(one.slice(2)))
+    t.same(
+      own,
+      own.toSorted((a, b) => a - b),
+      'in their order',
+    )
+    t.ok(
+      order.slice(-20).some(one => one.startsWith(`${slot}:`)),
+      'the pipe is shared to the end',
+    )
+  }
+})
+
+t.test('only slots that have much in a full pipe are to pause', async t => {
+  const { lanes, send, read } = stage()
+  for (let n = 0; n < 24; n++) send(1, LARGE_FRAME)
+  send(2, 10)
+  t.equal(lanes.drained(2), null, 'a slot that sends little goes on')
+  const drained = lanes.drained(1)
+  t.not(drained, null)
+  let resumed = false
+  void drained!.then(() => {
+    resumed = true
+  })
+  for (let n = 0; n < 3; n++) await read()
+  t.notOk(resumed)
+  for (let n = 0; n < 9; n++) await read()
+  t.ok(resumed, 'until less than 16 MB wait')
+  t.equal(lanes.drained(1), null)
+  while (lanes.waiting() > 0) await read()
+})

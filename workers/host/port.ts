@@ -23,8 +23,8 @@ export interface Host {
   send(frame: Partial<Frame> & { kind: number }): void
   ask(slot: number, flags: number, body: Uint8Array): Promise<Uint8Array>
   later(callback: () => void): void
-  /** Null while the pipe accepts frames; else resolves when it accepts them again. */
-  drained(): Promise<void> | null
+  /** Null while the pipe accepts frames of this slot; else resolves when it accepts them again. */
+  drained(slot: number): Promise<void> | null
 }
 
 /** Sends the requests of a saver in the frames of a slot; the supervisor adds run, attempt and token. */

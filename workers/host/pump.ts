@@ -27,7 +27,7 @@ export async function pump(run: RunState, job: Job): Promise<void> {
       run.broken = { error }
       run.abort.abort(error)
     }
-    const full = host.drained()
+    const full = host.drained(run.slot)
     if (full !== null) await full
   }
   if (run.broken !== null) throw run.broken.error

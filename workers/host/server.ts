@@ -13,8 +13,6 @@ import { type Run, startRun } from './run.js'
 import { turnEnd } from './stream.js'
 import type { Watchdog } from './watchdog.js'
 
-/** Runs pause while more than this many bytes wait for the pipe. */
-const FULL = 16 * 1024 * 1024
 /** The supervisor destroys the pipe of a host that sends a larger frame. */
 const LARGEST = 250 * 1024 * 1024
 
@@ -40,11 +38,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
    * the store, and all other runs of the host would wait with them.
    */
   let largeSave: Promise<unknown> = Promise.resolve()
-  let draining: Promise<void> | null = null
   const gates = openNodeGates(watchdog.slot)
-  async function untilDrained(): Promise<void> {
-    while (lanes.waiting() > FULL) await new Promise<void>(resolve => stream.once('drain', resolve))
-  }
   const question = (slot: number, flags: number, body: Uint8Array) =>
     new Promise<Uint8Array>((resolve, reject) => {
       const id = ++lastAsk
@@ -66,13 +60,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       return saved
     },
     later: turnEnd(),
-    drained() {
-      if (draining !== null || lanes.waiting() <= FULL) return draining
-      draining = untilDrained().finally(() => {
-        draining = null
-      })
-      return draining
-    },
+    drained: lanes.drained,
   }
   let inUse = 0
   const count = (change: number) => watchdog.busy((inUse += change))
