@@ -18,8 +18,9 @@ export const row: Row = {
     'No connection to a private address; every receiver that answers gets its call, with the id of its run each time; the ' +
     `median time of runs grows by at most ${LATENCY_MS} ms.`,
   async run(stage) {
-    const [receiver, sink] = [await listen(stage), await listen(stage)]
-    const roles = await stage.roles({ graphs: 1, env: { WEFT_ALLOW_HOSTS: receiver.host } })
+    // A host that hangs has four calls at a time: those that answer are another host.
+    const [receiver, steady, sink] = [await listen(stage), await listen(stage), await listen(stage)]
+    const roles = await stage.roles({ graphs: 1, env: { WEFT_ALLOW_HOSTS: `${receiver.host},${steady.host}` } })
     receiver.redirect = `http://${sink.host}/`
     const url = roles.urls[0]!
     const runs = stage.size(10, 40)
@@ -56,11 +57,11 @@ export const row: Row = {
       if (outcome === 'fail') refused++
     }
     // In the middle of deliveries: those to /good have begun, and are answered late.
-    receiver.slow = true
-    const good = Array.from({ length: runs }, () => wait(receiver.url('/good')))
-    await until(() => receiver.ids('/good').size > 0)
+    steady.slow = true
+    const good = Array.from({ length: runs }, () => wait(steady.url('/good')))
+    await until(() => steady.ids('/good').size > 0)
     await stage.replace(roles, 'resources', 0, 500)
-    receiver.slow = false
+    steady.slow = false
     // A call that met the kill may have made no run.
     const accepted = (await Promise.all(good)).filter(({ outcome }) => outcome === 'ok').length
     const list = await call<{ run_id: string; webhook?: string }[]>({
@@ -70,9 +71,9 @@ export const row: Row = {
     })
     stage.expect(list.outcome === 'ok', 'the server does not answer after the kill')
     // An attempt whose worker died is repeated when its lease of a minute has ended.
-    await until(() => receiver.ids('/good').size >= accepted, 150_000).catch(() => {})
+    await until(() => steady.ids('/good').size >= accepted, 150_000).catch(() => {})
     await sleep(1_000)
-    const arrived = receiver.ids('/good').size
+    const arrived = steady.ids('/good').size
     stage.expect(arrived >= accepted, `${accepted - arrived} of ${accepted} webhooks were not delivered`)
     const connections = sink.connections
     stage.expect(connections === 0, `${connections} connections to a private address`)
