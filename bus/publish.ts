@@ -71,6 +71,8 @@ export function openPublisher(
   /** Beyond the budget, so not stored; they wait for the stored ones, or readers would find a gap. */
   let late: Kept[] = []
   let generation = 0
+  /** Everything is sent again as soon as the broker has processed what was sent: nothing is sent until then. */
+  let repeating = false
   let recent: { message: Kept; at: number }[] = []
   let recentBytes = 0
   let sentBytes = 0
@@ -113,7 +115,7 @@ export function openPublisher(
   const mayAdvance = () => sent < line.length && sent < MAX_UNCONFIRMED && sentBytes < MAX_UNCONFIRMED_BYTES
 
   function advance(): void {
-    while (mayAdvance()) {
+    while (!repeating && mayAdvance()) {
       if (sent > 0 && window.isFull()) return window.wait(advance)
       const message = line[sent++]!
       count(message.bytes.length)
@@ -172,18 +174,22 @@ export function openPublisher(
         recentBytes = 0
         if (line.length === 0) return
         restart()
+        repeating = false
         advance()
       })
     : () => {}
 
   function again(mine: number): void {
     if (mine !== generation) return
+    repeating = true
     restart()
     const current = generation
     link.figures.count('weft_publish_repeats_total')
     link.log.warn({ run_id: run, waiting: line.length }, 'stored events were not confirmed; sending again')
     const next = () => {
-      if (current === generation) advance()
+      if (current !== generation) return
+      repeating = false
+      advance()
     }
     // The broker answers a flush after everything sent before it. Without a connection the reconnect sends again.
     const wait = () => void setTimeout(() => (link.connected() ? next() : wait()), AGAIN_MS).unref()

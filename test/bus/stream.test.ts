@@ -303,7 +303,9 @@ t.test('on a server', async t => {
       relieved = true
     })
     // Several times the wait for a confirmation, after each of which everything was sent again.
-    await new Promise(done => setTimeout(done, 9_000))
+    await new Promise(done => setTimeout(done, 5_000))
+    for (let first = 100; first < 120; first++) publisher.send(first, 1, events(first, 1, size))
+    await new Promise(done => setTimeout(done, 4_000))
     const sent = graphs.nc.stats().outBytes - before
     t.ok((await figureOf(graphs, 'weft_publish_repeats_total')) >= 1, 'the metrics show it')
     process.kill(nats.pid()!, 'SIGCONT')
@@ -317,7 +319,7 @@ t.test('on a server', async t => {
     t.notOk(publisher.isCongested())
     const seen: Batch[] = []
     await follower.replay(id, { resumable: true, after: -1 }, batch => seen.push(batch))
-    t.same([...new Set(ids(seen))], range(0, 100), 'nothing is missing')
+    t.same([...new Set(ids(seen))], range(0, 120), 'nothing is missing')
   })
 
   await t.test('after the server was killed everything continues', async t => {
