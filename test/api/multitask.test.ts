@@ -21,7 +21,7 @@ t.test('several runs on one thread', async t => {
 
       await t.test('reject: 409, nothing changed', async t => {
         const { thread_id } = await client.threads.create()
-        const first = await client.runs.create(thread_id, 'slow', { input: { ms: 400 } })
+        const first = await client.runs.create(thread_id, 'slow', { input: { ms: 2_000 } })
         await t.rejects(client.runs.create(thread_id, 'slow', { input: {}, multitaskStrategy: 'reject' }), /HTTP 409/)
         await client.runs.join(thread_id, first.run_id)
         t.match(await client.runs.wait(thread_id, 'echo', { input: { text: 'x' }, multitaskStrategy: 'reject' }), {

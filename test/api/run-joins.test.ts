@@ -87,10 +87,11 @@ t.test('a join without Last-Event-ID', async t => {
     const { thread_id } = await client.threads.create()
     const runs = `${cluster.url}/threads/${thread_id}/runs`
     const body = { assistant_id: 'chunks', input, stream_mode: 'custom', stream_resumable }
-    const created = readStream(`${runs}/stream`, { method: 'POST', body })
-    await until(async () => (await client.runs.list(thread_id))[0]?.status === 'running')
+    let received = 0
+    const onFrame = () => void received++
+    const created = readStream(`${runs}/stream`, { method: 'POST', body, onFrame })
+    await until(() => received > 3)
     const { run_id } = (await client.runs.list(thread_id))[0]!
-    await sleep(300)
     const live = await readStream(`${runs}/${run_id}/stream`)
     const { frames } = await created
     t.ok(live.ended && live.frames.length > 0 && live.frames.length < frames.length, 'live: what comes from now on')
@@ -153,10 +154,15 @@ t.test('joining ended runs', async t => {
       t.match(await client.runs.join(thread_id, good), { question: 'sure?' }, 'the thread as it is now')
 
       const slow = await client.runs.create(thread_id, 'slow', { input: { ms: 30_000 } })
-      await until(async () => (await client.runs.get(thread_id, slow.run_id)).status === 'running')
+      // A run that is running may not have taken its input yet: its second event has the values with it.
+      let received = 0
+      const onFrame = () => void received++
+      const stream = readStream(`${cluster.url}/threads/${thread_id}/runs/${slow.run_id}/stream`, { onFrame })
+      await until(() => received > 1)
       const waits = client.runs.join(thread_id, slow.run_id)
       await client.runs.cancel(thread_id, slow.run_id, true)
       t.match(await waits, { ms: 30_000 }, 'the last known values of a cancelled one')
+      t.ok((await stream).ended)
       t.notOk((await partsOf(slow.run_id)).some(part => (part.event as string) === 'error'))
 
       const rolled = await client.runs.create(thread_id, 'slow', { input: { ms: 30_000 } })

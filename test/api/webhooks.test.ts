@@ -134,7 +134,9 @@ t.test('webhooks: one signed call after the end of a run, repeated after a failu
   ] as const) {
     const webhook = `http://${host}${path}`
     const { run_id } = await client.runs.create(stopped.thread_id, 'slow', { input: { ms: 20_000 }, webhook })
-    await until(async () => (await client.runs.get(stopped.thread_id, run_id)).status === 'running')
+    // A run that is running may not have taken its input yet.
+    const stateOf = async () => (await client.threads.getState<{ ms?: number }>(stopped.thread_id)).values
+    await until(async () => (await stateOf()).ms === 20_000)
     await client.runs.cancel(stopped.thread_id, run_id, true, action)
   }
   const [cancelled] = await called('/cancelled')

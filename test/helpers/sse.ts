@@ -22,12 +22,13 @@ export interface ReadOptions {
   stopAfter?: number
   /** The status and the headers of a stream have arrived. */
   onOpen?: () => void
+  onFrame?: () => void
 }
 
 /** Reads a stream to its end or up to `stopAfter` frames. Throws an Error with status and body when it is not 200. */
 export async function readStream(
   url: string,
-  { method = 'GET', body, headers = {}, stopAfter = Infinity, onOpen }: ReadOptions = {},
+  { method = 'GET', body, headers = {}, stopAfter = Infinity, onOpen, onFrame }: ReadOptions = {},
 ): Promise<Reading> {
   const connection = new AbortController()
   const response = await fetch(url, {
@@ -52,6 +53,7 @@ export async function readStream(
         else if (line !== '') frame[line.slice(0, line.indexOf(':'))] = line.slice(line.indexOf(':') + 2)
         else {
           reading.frames.push({ id: Number(frame.id), event: frame.event!, data: frame.data! })
+          onFrame?.()
           frame = {}
           if (reading.frames.length >= stopAfter) throw new Error('stop')
         }
