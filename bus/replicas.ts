@@ -1,6 +1,6 @@
 /**
  * The streams in a cluster of NATS servers: how many copies, on which servers, and what the servers say meanwhile. While
- * they elect a leader they answer "no responders", which is no refusal.
+ * they elect a leader, they answer "no responders". That answer is not a refusal.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ErrorCode, type StreamConfig } from 'nats'

@@ -1,7 +1,7 @@
 /**
  * Requests of the edge to its own API. Protocols such as MCP and A2A need several of them to answer one request of a client. They
  * use a socket that nobody else can open and carry the credentials of the client, so the edge authenticates, limits and
- * counts them as any other request.
+ * counts them like every other request.
  */
 import type { TemplatedApp } from 'uWebSockets.js'
 import { Agent, type IncomingMessage, request as send } from 'node:http'

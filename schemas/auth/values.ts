@@ -1,6 +1,6 @@
 /**
  * What authorization handlers get as `value`, and what their changes to it do to the request (API: assistants-crons-store
- * 6.4). One table: a row per event. The resource worker validates the changed request as any other.
+ * 6.4). One table: a row per event. The resource worker validates the changed request like every other one.
  */
 
 import { fail } from '../errors.js'
