@@ -51,7 +51,7 @@ function tableOf(rows: readonly Row[], { machine, results }: Kept): string {
     return rowOf([`[${row.number}. ${row.name}](#${anchorOf(row)})`, cell('sqlite'), cell('mongo')])
   })
   return [
-    machine,
+    `The newest row was executed by ${machine} Older rows may come from another machine.`,
     '',
     rowOf(['row', 'SQLite', 'MongoDB']),
     rowOf(['---', '---', '---']),
