@@ -12,6 +12,7 @@ import {
   MongoServerError,
   ReadConcern,
 } from 'mongodb'
+import './driver-sockets.js'
 
 const DATABASE = 'weft'
 

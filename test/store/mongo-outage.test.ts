@@ -1,4 +1,5 @@
 /** What of the driver's errors means that the database cannot be used now. */
+import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   MongoBulkWriteError,
@@ -22,6 +23,7 @@ import t from 'tap'
 import { isOutage } from '../../store/mongo/connection.js'
 import { openMongo } from '../../store/mongo.js'
 import { startOwnMongo } from '../helpers/mongo-server.js'
+import { until } from '../helpers/until.js'
 import { record } from './conformance-rows.js'
 
 t.setTimeout(120_000)
@@ -110,4 +112,52 @@ t.test('the server dies while a large value is on its way to it', async t => {
     await sleep(100)
   }
   t.equal(await store.records.get('k', 'r'), null)
+})
+
+t.test('the server hangs while a large value is on its way to it', async t => {
+  const mongo = await startOwnMongo()
+  t.teardown(() => mongo.stop())
+  const store = await openMongo({ url: mongo.url('weft') })
+  t.teardown(() => store.close())
+  await store.ping()
+  const body = JSON.stringify('x'.repeat(32 * 1024 * 1024))
+  process.kill(mongo.pid()!, 'SIGSTOP')
+  // The driver closes the connection when its heartbeat is not answered, with the rest of the value unsent.
+  await t.rejects(store.apply([{ step: 'records.insert', row: record({ kind: 'k', id: 'r', body }) }]), {
+    code: 'unavailable',
+  })
+  process.kill(mongo.pid()!, 'SIGCONT')
+  await until(() =>
+    store.ping().then(
+      () => true,
+      () => false,
+    ),
+  )
+  t.equal(await store.apply([{ step: 'records.insert', row: record({ kind: 'k', id: 's', body }) }]), -1)
+})
+
+t.test('the server dies while commands of several calls are on their way to it', async t => {
+  const mongo = await startOwnMongo()
+  t.teardown(() => mongo.stop())
+  const store = await openMongo({ url: mongo.url('weft') })
+  t.teardown(() => store.close())
+  const ids = Array.from({ length: 40 }, (_, i) => `r${i}`)
+  const insert = (id: string) => store.apply([{ step: 'records.insert', row: record({ kind: 'k', id, name: null }) }])
+  t.equal(await insert('before'), -1)
+  process.kill(mongo.pid()!, 'SIGSTOP')
+  // Its threads have stopped, too.
+  await until(() => /^State:\s+T/m.test(readFileSync(`/proc/${mongo.pid()}/status`, 'utf8')))
+  const all = [...ids.map(insert), ...ids.map(id => store.records.get('k', id))]
+  const calls = Promise.allSettled(all)
+  await sleep(500)
+  await mongo.kill()
+  const codes = (await calls).map(call => (call.status === 'rejected' ? call.reason.code : call.value))
+  t.same(new Set(codes), new Set(['unavailable']), 'none is taken for stored, or for absent')
+  await mongo.restart()
+  for (;;) {
+    if ((await store.ping().catch(error => error.code)) === undefined) break
+    await sleep(100)
+  }
+  t.match(await store.records.get('k', 'before'), { id: 'before' })
+  t.same(new Set(await Promise.all(ids.map(insert))), new Set([-1]), 'they can be repeated')
 })
