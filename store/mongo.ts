@@ -76,6 +76,7 @@ export async function openMongo(options: MongoOptions): Promise<Store> {
         const { storageSize = 0, indexSize = 0 } = await db.command({ dbStats: 1 })
         return storageSize + indexSize
       }),
+    reusable: async () => 0,
     close() {
       closed ??= Promise.allSettled(underWay).then(() => client.close())
       return closed

@@ -40,7 +40,7 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
 const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
   'workers/resources/': [
     ['clock.ts'],
-    ['apps.ts', 'descriptions.ts', 'query.ts'],
+    ['apps.ts', 'descriptions.ts', 'disk.ts', 'query.ts'],
     ['access.ts'],
     ['rows/'],
     ['keys/', 'vectors/', 'announcements.ts', 'workspace.ts', 'store-identity.ts'],

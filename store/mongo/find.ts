@@ -2,18 +2,19 @@
 import type { Filter, FindOptions } from 'mongodb'
 import type { CollectionName, Collections } from './collections.js'
 import type { Doc } from './documents.js'
+import { findById } from './groups.js'
 import { load } from './parts.js'
 
 export interface Find {
-  /** By id. */
+  /** By id. `options`: a constant (groups.ts). */
   one<Row>(on: CollectionName, _id: string, options?: FindOptions): Promise<Row | null>
   /** All that a query finds. */
   rows<Row>(on: CollectionName, filter: Filter<Doc>, options?: FindOptions): Promise<Row[]>
 }
 
 export const finder = (all: Collections): Find => ({
-  async one<Row>(on: CollectionName, _id: string, options: FindOptions = {}) {
-    const find = () => all[on].findOne({ _id }, options)
+  async one<Row>(on: CollectionName, _id: string, options?: FindOptions) {
+    const find = () => findById(all[on], _id, options)
     return load<Row>(all, await find(), find)
   },
   async rows<Row>(on: CollectionName, filter: Filter<Doc>, options: FindOptions = {}) {

@@ -8,6 +8,7 @@ import type { Document, Filter, UpdateFilter } from 'mongodb'
 import { fail } from '../../schemas/errors.js'
 import type { CollectionName, Collections } from './collections.js'
 import { type Doc, isTaken, row } from './documents.js'
+import { insertDoc } from './groups.js'
 
 /** A document has few columns that can be large: five of this size still fit. */
 export const INLINE_BYTES = 2 * 1024 * 1024
@@ -65,14 +66,9 @@ function isLarge(value: unknown): boolean {
 /** Inserts a new document; false when its id or a unique value is taken. */
 export async function insert(all: Collections, on: CollectionName, owner: Owner, doc: Doc): Promise<boolean> {
   const { fields, refs } = await store(all, owner, doc)
-  try {
-    await all[on].insertOne({ ...fields, ...(refs ? { _parts: refs } : {}) } as Doc)
-    return true
-  } catch (error) {
-    if (!isTaken(error)) throw error
-    await remove(all, refs)
-    return false
-  }
+  if (await insertDoc(all[on], { ...fields, ...(refs ? { _parts: refs } : {}) } as Doc)) return true
+  await remove(all, refs)
+  return false
 }
 
 /** Collections whose documents belong to a thread, and whose shard key is `thread_id`: their filters name it beside `_id`. */

@@ -4,6 +4,7 @@ import type { StateRow, Store, ThreadQuery, ThreadRow } from '../port.js'
 import type { Collections } from './collections.js'
 import type { Doc } from './documents.js'
 import { beyond, type Find, keyed } from './find.js'
+import { findById } from './groups.js'
 import { load } from './parts.js'
 
 /** A page ends when its rows hold so much text. */
@@ -16,7 +17,10 @@ const THERE = { _removing: null }
 
 export const threadReads = (all: Collections, { one, rows }: Find): Store['threads'] => ({
   async get(app, thread_id) {
-    const find = () => all.threads.findOne({ _id: thread_id, ...THERE })
+    const find = async () => {
+      const doc = await findById(all.threads, thread_id)
+      return doc === null || (doc._removing ?? null) !== null ? null : doc
+    }
     const doc = await find()
     if (doc === null || (app !== null && doc.app !== app)) return null
     return load<ThreadRow>(all, doc, find)

@@ -11,7 +11,7 @@ import { threadReads } from './reads-threads.js'
 import { finishRemovals } from './removal.js'
 import { nameFrom } from './steps.js'
 
-export function reads(all: Collections): Omit<Store, 'apply' | 'ping' | 'bytes' | 'close'> {
+export function reads(all: Collections): Omit<Store, 'apply' | 'ping' | 'bytes' | 'reusable' | 'close'> {
   const find = finder(all)
   return {
     assistants: assistantReads(all, find),
@@ -53,10 +53,10 @@ function runReads(all: Collections, { one, rows }: Find): Store['runs'] {
     rows<RunSummary>('runs', filter, { ...options, ...SUMMARY })
   const due = (column: string, until: number) => ({ [column]: { $gt: 0, $lte: until } })
   return {
-    get: run_id => one<RunRow>('runs', run_id, { projection: { webhook_log: 0 } }),
+    get: run_id => one<RunRow>('runs', run_id, WITHOUT_LOG),
     summary: async run_ids => (run_ids.length === 0 ? [] : summaries({ _id: { $in: [...run_ids] } })),
     async webhookLog(run_id) {
-      const found = await one<WebhookLog>('runs', run_id, { projection: { webhook_due_at: 1, webhook_log: 1 } })
+      const found = await one<WebhookLog>('runs', run_id, LOG)
       return found && { ...found, webhook_log: found.webhook_log ?? null }
     },
     unsettled: (limit, after) =>
@@ -125,6 +125,9 @@ const recordReads = ({ one, rows }: Find): Store['records'] => {
     due: (kind, now, limit) => records({ kind, due_at: { $gt: 0, $lte: now } }, { sort: { due_at: 1, id: 1 }, limit }),
   }
 }
+
+const WITHOUT_LOG: FindOptions = { projection: { webhook_log: 0 } }
+const LOG: FindOptions = { projection: { webhook_due_at: 1, webhook_log: 1 } }
 
 /** A run without its payload. */
 const SUMMARY: FindOptions = {
