@@ -76,11 +76,20 @@ export function openHistogram(): Histogram {
   }
 }
 
-/** Bytes that this process may still write to the disk of a folder. */
-export async function freeBytes(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder)
-  return bavail * bsize
+/** In bytes; `free`: what this process may still write. */
+export interface DiskSpace {
+  free: number
+  size: number
 }
+
+/** The disk of a folder. */
+export async function diskSpace(folder: string): Promise<DiskSpace> {
+  const { bavail, blocks, bsize } = await statfs(folder)
+  return { free: bavail * bsize, size: blocks * bsize }
+}
+
+/** Bytes that this process may still write to the disk of a folder. */
+export const freeBytes = async (folder: string): Promise<number> => (await diskSpace(folder)).free
 
 /** Figures of this process; the delay of the event loop is that since the last call. */
 export function openProcessFigures(): { samples(): Sample[]; close(): void } {

@@ -219,6 +219,11 @@ export const SETTINGS = {
     8 * 1024 * 1024 * 1024,
     'Disk bytes that the NATS server of `weft start` may use; the streams of any NATS server are sized by it.',
   ),
+  min_free_mb: setting(
+    'WEFT_MIN_FREE_MB',
+    256,
+    'With less free space for the embedded store (or less than a tenth of its disk, when that is smaller) new runs are refused with 503, so that those which exist can end. 0: never.',
+  ),
   stop_ms: setting('WEFT_STOP_MS', 10000, 'Deadline of an orderly stop in milliseconds.'),
   allow_hosts: setting(
     'WEFT_ALLOW_HOSTS',

@@ -608,6 +608,11 @@ export interface Store {
   ping(): Promise<void>
   /** Disk space that rows and indexes use, in bytes. */
   bytes(): Promise<number>
+  /**
+   * Bytes that removed rows have left free in the files: new rows use them before the files grow. 0: the store does not
+   * know.
+   */
+  reusable(): Promise<number>
   /** Accepts nothing new, finishes accepted calls, closes. */
   close(): Promise<void>
 }

@@ -169,6 +169,7 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       const sizes = await Promise.all(files.map(path => stat(path).catch(() => ({ size: 0 }))))
       return sizes.reduce((sum, { size }) => sum + size, 0)
     },
+    reusable: () => reader.call<number>(['reusable']),
     close() {
       // The writer last: only the last connection can fold the log into the file.
       closed ??= (async () => {

@@ -25,6 +25,8 @@ export function reads(db: Database) {
     ...checkpointReads(ask),
     ...itemReads(ask),
     ping: () => get('SELECT 1', []) !== undefined,
+    reusable: () =>
+      (get('SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size', []) as [number])[0],
 
     'assistants.get': (_, app: string, id: string) =>
       get(`SELECT ${ASSISTANT} FROM assistants WHERE app = ? AND assistant_id = ?`, [app, id]),

@@ -88,6 +88,7 @@ export async function stage(
       alarms: openAlarms(link),
       holders: openHolders(),
       deliveries: newDeliveries(),
+      disk: { expectRoom() {} },
       tracer: null,
     }
     undo.push(async () => {

@@ -60,6 +60,7 @@ export function conformance(
     t.test('ping and an empty list of steps', async t => {
       await store.ping()
       t.ok((await store.bytes()) > 0, 'it uses disk space')
+      t.ok((await store.reusable()) >= 0)
       t.equal(await store.apply([]), -1)
     })
 

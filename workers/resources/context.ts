@@ -16,6 +16,7 @@ import type { RunSummary, Store } from '../../store/port.js'
 import type { Allowed } from '../outbound.js'
 import type { Apps } from './apps.js'
 import type { Descriptions } from './descriptions.js'
+import type { Disk } from './disk.js'
 import type { KeyRing } from './keys/ring.js'
 import type { AppWebhooks } from './keys/webhook-settings.js'
 import type { PoolSettings } from './rows/pool-settings.js'
@@ -54,6 +55,7 @@ export interface Deps {
   alarms: Alarms
   holders: Holders
   deliveries: Deliveries
+  disk: Disk
   /** Null when nothing is traced. */
   tracer: Tracer | null
 }

@@ -25,6 +25,7 @@ import { crons } from './crons/rpc.js'
 import { deployments, revisions } from './deployments/rpc.js'
 import { findServed } from './deployments/served.js'
 import { openDescriptions } from './descriptions.js'
+import { watchDisk } from './disk.js'
 import { items } from './items/rpc.js'
 import { control, controlDigest } from './keys/control-key.js'
 import { provedRing, renewSecrets } from './keys/renew.js'
@@ -70,6 +71,8 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   const ring = await provedRing(config, store, link.log)
   const tracer = await openTracer(config, 'resources', link.log)
   if (tracer !== null) life.push({ name: 'traces', stop: () => tracer.close() })
+  const disk = await watchDisk(config, store, link.log)
+  life.push({ name: 'disk', quiet: () => disk.stop() })
   const appHosts = openPoolSettings<AppHostSettings>(store, 'app_host')
   const deps: Deps = {
     config,
@@ -97,6 +100,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     alarms: openAlarms(link),
     holders,
     deliveries: newDeliveries(),
+    disk,
     tracer,
   }
   life.push({ name: 'runs that are handed over', stop: () => deps.slots.close() })

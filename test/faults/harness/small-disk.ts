@@ -1,6 +1,6 @@
 /** A broker and a data folder on two small disks, which a row fills. Needs the right to mount. */
 import { spawnSync } from 'node:child_process'
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startNatsProcess } from '../../../scripts/nats/process.js'
@@ -8,8 +8,8 @@ import { findNatsServer } from '../../../scripts/nats/server.js'
 import type { Broker } from '../../helpers/nats.js'
 
 export interface SmallDisks extends Broker {
-  /** Fills a disk to its last byte. */
-  fill(disk: 'broker' | 'store'): void
+  /** Fills a disk to its last byte, or to this part of its size. */
+  fill(disk: 'broker' | 'store', part?: number): void
   free(disk: 'broker' | 'store'): void
   /** The server of the broker runs. */
   isUp(): boolean
@@ -54,13 +54,15 @@ export async function startOnSmallDisks(mb: number): Promise<SmallDisks> {
     data,
     url: nats.urlOf,
     isUp: () => nats.pid() !== null,
-    fill(disk) {
+    fill(disk, part = 1) {
+      const { bavail, blocks, bsize } = statfsSync(folders[disk])
+      let left = part < 1 ? Math.max(0, bsize * (bavail - blocks * (1 - part))) : Number.POSITIVE_INFINITY
       const file = openSync(fileOf(disk), 'w')
       try {
         // The last bytes, too.
-        for (let size = MB; size >= 1; ) {
+        for (let size = MB; size >= 1 && left > 0; ) {
           try {
-            writeSync(file, Buffer.alloc(size))
+            left -= writeSync(file, Buffer.alloc(Math.ceil(Math.min(size, left))))
           } catch (error) {
             if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
             size = Math.floor(size / 2)

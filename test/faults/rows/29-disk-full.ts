@@ -1,19 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../../helpers/until.js'
 import { checkAll } from '../harness/checks.js'
-import { startLoad } from '../harness/load.js'
+import { type Load, startLoad } from '../harness/load.js'
 import type { Row } from '../harness/row.js'
 import { type SmallDisks, startOnSmallDisks, whyNoMount } from '../harness/small-disk.js'
+import type { Stage } from '../harness/stage.js'
 
 const DISK_MB = 64
 /** From the moment that there is space to a created run and a ready edge. */
 const BACK_MS = 10_000
+/** New runs are refused on a disk that is so full; the settings of a small disk begin at nine tenths. */
+const ALMOST = 0.93
+/** Runs that must end on it, and how long they have. */
+const LAST = 20
+const ENDED_MS = 20_000
+/** The worker looks each second. */
+const LOOKED_MS = 2_500
 
 export const row: Row = {
   number: 29,
   name: 'Disks full in turn',
-  fault: `The disk of the broker (${DISK_MB} MB), then that of the embedded store, is filled to its last byte, and freed.`,
-  promised: `No accepted run is lost, no process ends; calls are answered 2xx or 503, and 2xx within ${BACK_MS / 1_000} s after space is freed.`,
+  fault: `The disk of the broker (${DISK_MB} MB), then that of the embedded store, is filled to its last byte, and freed; then that of the store is filled to ${ALMOST * 100} %.`,
+  promised: `On a disk that is almost full new runs are refused with 503, those which exist end and other calls are answered. No accepted run is lost, no process ends; calls are answered 2xx or 503, and 2xx within ${BACK_MS / 1_000} s after space is freed.`,
   oneStore: 'the disk of MongoDB is its own affair',
   async run(stage) {
     const why = whyNoMount()
@@ -29,6 +37,10 @@ export const row: Row = {
     const seconds = stage.size(8, 20, 60)
     const load = startLoad(stage, { urls: () => roles.urls, perSecond: 10, steps: 4, ms: 100, events: 3 })
     const url = roles.urls[0]!
+    const works = async () => {
+      const { outcome } = await stage.ledger.call({ url, path: '/threads', body: {}, timeout: 5_000 })
+      return outcome === 'ok' && (await fetch(`${url}/ready`)).status === 200
+    }
     const backs: { [disk: string]: number } = {}
     const refused: { [disk: string]: number } = {}
     for (const disk of ['broker', 'store'] as const) {
@@ -39,10 +51,6 @@ export const row: Row = {
       refused[disk] = stage.ledger.count('fail') - before
       disks.free(disk)
       const since = performance.now()
-      const works = async () => {
-        const { outcome } = await stage.ledger.call({ url, path: '/threads', body: {}, timeout: 5_000 })
-        return outcome === 'ok' && (await fetch(`${url}/ready`)).status === 200
-      }
       await until(works, 60_000).catch(() =>
         stage.expect(false, `nothing works 60 s after the disk of the ${disk} has space`),
       )
@@ -52,6 +60,7 @@ export const row: Row = {
         `2xx ${(backs[disk] / 1_000).toFixed(1)} s after the disk of the ${disk} had space`,
       )
     }
+    const almost = await almostFull(stage, disks, load, url)
     await sleep(1_000)
     await checkAll(stage, roles, load, { losesEvents: true })
     const ended = [...roles.edges, ...roles.resources, ...roles.graphs].filter(({ child }) => child.exitCode !== null)
@@ -64,7 +73,44 @@ export const row: Row = {
       load: `${load.items.length} runs at 10 a second; each disk was full for ${seconds} s`,
       measured:
         `${success} of ${load.items.length} accepted runs succeeded; ${refused.broker} calls were refused while the broker's disk was full, ` +
-        `${refused.store} while the store's was; 2xx after ${(backs.broker! / 1_000).toFixed(1)} s and ${(backs.store! / 1_000).toFixed(1)} s`,
+        `${refused.store} while the store's was; 2xx after ${(backs.broker! / 1_000).toFixed(1)} s and ${(backs.store! / 1_000).toFixed(1)} s; ` +
+        `${almost.refused} new runs were refused while the store's disk was almost full, ` +
+        `and accepted again ${(almost.back / 1_000).toFixed(1)} s after it had space`,
     }
   },
+}
+
+/** Fills the disk of the store almost, and looks at what is refused, what goes on, and what comes back. */
+async function almostFull(
+  { ledger, expect }: Stage,
+  disks: SmallDisks,
+  load: Load,
+  url: string,
+): Promise<{ refused: number; back: number }> {
+  const create = () => ledger.call({ url, path: '/runs', body: { assistant_id: 'other', input: {} } })
+  const before = ledger.count('fail')
+  disks.fill('store', ALMOST)
+  await sleep(LOOKED_MS)
+  const { status, retryAfter } = await create()
+  expect(status === 503 && retryAfter !== null, `a new run on an almost full disk was answered ${status}`)
+  const open = load.accepted().slice(-LAST)
+  const areEnded = async () => {
+    const statuses = await Promise.all(
+      open.map(async ({ thread_id, run_id }) => {
+        const { body } = await ledger.call({ url, method: 'GET', path: `/threads/${thread_id}/runs/${run_id}` })
+        return body?.status
+      }),
+    )
+    return statuses.every(one => one === 'success')
+  }
+  await until(areEnded, ENDED_MS).catch(() => expect(false, 'runs did not end on an almost full disk'))
+  const thread = await ledger.call({ url, path: '/threads', body: {} })
+  expect(thread.outcome === 'ok', `a new thread on an almost full disk was answered ${thread.status}`)
+  const refused = ledger.count('fail') - before
+  disks.free('store')
+  const since = performance.now()
+  await until(async () => (await create()).outcome === 'ok', BACK_MS).catch(() =>
+    expect(false, `new runs are refused ${BACK_MS / 1_000} s after the disk had space`),
+  )
+  return { refused, back: performance.now() - since }
 }

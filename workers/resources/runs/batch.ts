@@ -55,6 +55,7 @@ export async function createBatch(
       )
     runs.push(run)
   }
+  deps.disk.expectRoom()
   const text = `[${runs.map(run => runText({ ...run, status: 'pending' }))}]`
   if (key !== undefined && found === null) {
     const short =

@@ -16,7 +16,7 @@ import { withoutAuth } from './payload.js'
 import { prepare, type Target } from './prepare.js'
 import { answer } from './view.js'
 
-const steps = [answerKey, prepareRow, acceptRow, answerTaken, wakeRow, answerRun] as const
+const steps = [answerKey, prepareRow, expectRoom, acceptRow, answerTaken, wakeRow, answerRun] as const
 
 interface Conditions {
   key?: IdempotencyKey
@@ -49,7 +49,7 @@ async function createNow(deps: Deps, body: RunCreate, target: Target, conditions
 /** Creates a run in the background that no client waits for. False: it existed already. Throws why it is refused. */
 export async function createUnattended(deps: Deps, body: RunCreate, target: Target): Promise<boolean> {
   const creation: Creation = { deps, body, target }
-  for (const step of [prepareRow, acceptRow, wakeRow] as const) await step(creation)
+  for (const step of [prepareRow, expectRoom, acceptRow, wakeRow] as const) await step(creation)
   return creation.outcome !== 'known'
 }
 
@@ -61,6 +61,10 @@ async function answerKey({ deps, key, target }: Creation): Promise<Reply | null>
 async function prepareRow(creation: Creation): Promise<void> {
   const { deps, body, target, key } = creation
   creation.run = { ...(await prepare(deps, body, target)), idempotency_id: key?.id ?? null }
+}
+
+function expectRoom({ deps }: Creation): void {
+  deps.disk.expectRoom()
 }
 
 async function acceptRow(creation: Creation): Promise<void> {
