@@ -20,11 +20,14 @@ import { headersOf, type Kept, type Rings } from './ring.js'
 const MAX_EVENT_MESSAGE = 256 * 1024
 const MAX_UNCONFIRMED = 256
 const MAX_UNCONFIRMED_BYTES = 4 * 1024 * 1024
-/** Waiting messages and bytes of a run, and bytes of all runs, beyond which hosts are held back. */
+/**
+ * Waiting messages and bytes of a run beyond which it is held back. Of all runs: those that have more than their part of it
+ * are held back, so that a run with little to send never waits for others.
+ */
 const MAX_WAITING = 2_048
 const MAX_WAITING_BYTES = 4 * 1024 * 1024
 const MAX_WAITING_BYTES_IN_ALL = 64 * 1024 * 1024
-/** Share of these limits at which hosts go on: all runs of a host are held back together, so for a short time each. */
+/** Share of these limits at which a run goes on: in a host that cannot pause a run all its runs wait, so for a short time. */
 const RELIEVED = 7 / 8
 const CONFIRM_MS = 2_000
 const AGAIN_MS = 100
@@ -37,7 +40,7 @@ export interface Publisher {
   send(first: number, count: number, bytes: Uint8Array, v2?: boolean): void
   /** Messages that are not confirmed or not yet sent. */
   backlog(): number
-  /** True when the sender of frames must wait: too many messages or bytes of this run, or bytes of all, are waiting. */
+  /** True when the run must wait: too many messages or bytes of it are waiting, or too many of all and its part of them. */
   isCongested(): boolean
   /** Resolves when everything is confirmed, at the latest after `ms`. */
   settled(ms: number): Promise<void>
@@ -83,8 +86,10 @@ export function openPublisher(
   const { window } = rings
   /** Changes the bytes that wait here, and those of all runs. */
   const account = (bytes: number) => {
+    const before = waitingBytes
     waitingBytes += bytes
     rings.waiting.bytes += bytes
+    rings.waiting.runs += Number(waitingBytes > 0) - Number(before > 0)
   }
   /** Changes the bytes that are on their way. */
   const count = (bytes: number) => {
@@ -206,7 +211,7 @@ export function openPublisher(
   const isFull = (share: number) =>
     line.length + late.length >= MAX_WAITING * share ||
     waitingBytes >= MAX_WAITING_BYTES * share ||
-    rings.waiting.bytes >= MAX_WAITING_BYTES_IN_ALL * share
+    Math.min(rings.waiting.bytes, waitingBytes * rings.waiting.runs) >= MAX_WAITING_BYTES_IN_ALL * share
 
   return {
     send(first, count, bytes, v2 = false) {

@@ -38,8 +38,8 @@ export interface Rings {
   ended(run: RunId): void
   drop(run: RunId): void
   bytes(): number
-  /** Bytes of all runs that wait for their confirmation (publish.ts). */
-  readonly waiting: { bytes: number }
+  /** Bytes that wait for their confirmation (publish.ts), and the number of runs that they are of. */
+  readonly waiting: { bytes: number; runs: number }
   /** What all runs have sent, and the broker has not confirmed. */
   readonly window: SendWindow
 }
@@ -105,7 +105,7 @@ export function openRings(): Rings {
     },
     drop,
     bytes: () => total,
-    waiting: { bytes: 0 },
+    waiting: { bytes: 0, runs: 0 },
     window: openSendWindow(),
   }
 }

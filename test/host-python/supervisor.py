@@ -132,7 +132,7 @@ class Supervisor:
 
     # The pipe.
 
-    def drained(self) -> None:
+    def drained(self, slot: int) -> None:
         return None
 
     def send(self, kind: int, flags: int = 0, slot: int = 0, id: int = 0, count: int = 0, body: bytes = b"") -> None:

@@ -1,10 +1,6 @@
-import asyncio
-import socket
-
 import pytest
 
-from weft_host.frames import HEAD, MAX_BODY, FrameReader, FrameTooLong, FromHost, MalformedFrame, Pipe, frame_bytes
-from weft_host.limits import LARGEST_FRAME
+from weft_host.frames import HEAD, MAX_BODY, FrameReader, MalformedFrame, frame_bytes
 from weft_host.packed import cutter, pack, unpack
 
 
@@ -21,34 +17,6 @@ def test_a_head_that_announces_too_much_is_malformed():
     reader = FrameReader(lambda *_: None)
     with pytest.raises(MalformedFrame, match=f"{MAX_BODY + 1} bytes"):
         reader.feed(HEAD.pack(16, 0, 0, 1, 0, 0, MAX_BODY + 1))
-
-
-async def test_frames_of_one_turn_leave_together_and_a_large_body_arrives():
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    loop = asyncio.get_running_loop()
-    ended = loop.create_future()
-    _, pipe = await loop.create_unix_connection(
-        lambda: Pipe(lambda *_: None, lambda: ended.set_result(None)), sock=ours
-    )
-    pipe.send(FromHost.PONG, count=3)
-    pipe.send(FromHost.HELLO, body=b"{}")
-    assert pipe.drained() is None
-    data = await loop.sock_recv(theirs, 4096)
-    assert data == frame_bytes(FromHost.PONG, count=3) + frame_bytes(FromHost.HELLO, body=b"{}")
-
-    pipe.send(FromHost.CHUNK, body=bytes(40 * 1024 * 1024))
-    await asyncio.sleep(0.01)
-    full = pipe.drained()
-    assert full is not None, "runs pause while the pipe is full"
-    received = 0
-    while received < 40 * 1024 * 1024 + HEAD.size:
-        received += len(await loop.sock_recv(theirs, 1024 * 1024))
-    await asyncio.wait_for(full, 5)
-    with pytest.raises(FrameTooLong):
-        pipe.send(FromHost.CHUNK, body=bytes(LARGEST_FRAME + 1))
-    theirs.close()
-    await asyncio.wait_for(ended, 5)
 
 
 def test_packed_parts_come_back_and_a_short_buffer_is_refused():

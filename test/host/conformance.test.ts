@@ -7,7 +7,8 @@ import t from 'tap'
 import { newestPython, venvOf } from '../../scripts/checks/venv.js'
 import { root } from '../../scripts/root.js'
 import { programOf } from '../../workers/child/languages.js'
-import { ANSWER } from '../../workers/pipe.js'
+import { ANSWER, HELLO } from '../../workers/pipe.js'
+import { until } from '../helpers/until.js'
 import { appOf, type Ended, type RunSpec, startHost } from './host-helper.js'
 
 type Host = Awaited<ReturnType<typeof startHost>>
@@ -28,6 +29,21 @@ const stored = { temporary: false } as const
 const namesOf = ({ events }: Ended) => events.map(({ event }) => event)
 const lastOf = ({ events }: Ended, name: string) => events.findLast(({ event }) => event === name)?.data
 const GRAPH_CALL = { graph_id: 'counter', config: {} }
+
+/** 32 MB. */
+const LARGE_CHUNKS = 64
+const LARGE_CHUNK = 512 * 1024
+
+/** Reads 64 KB in 5 ms, until the function that it returns is called. */
+function readSlowly({ pipe }: Host): () => void {
+  const rest = () => {
+    pipe.pause()
+    setTimeout(() => pipe.resume(), 5)
+  }
+  pipe.on('data', rest)
+  pipe.resume()
+  return () => pipe.off('data', rest)
+}
 
 const rows: Row[] = [
   {
@@ -181,6 +197,86 @@ const rows: Row[] = [
       return events.filter(({ event }) => event === 'custom').map(({ data }) => (data as { i: number }).i)
     },
     expected: Array.from({ length: 60 }, (_, i) => i),
+  },
+  {
+    title: 'a short run is not behind the megabytes of another one while the reader is slow',
+    async act(host) {
+      const chunks = (input: { [key: string]: unknown }) => ({ input, stream_mode: ['custom' as const] })
+      const written = (word: string) => until(() => host.output.stdout.includes(word))
+      let arrived = 0
+      host.pipe.pause()
+      const input = { count: LARGE_CHUNKS, size: LARGE_CHUNK, say: 'the large run has written' }
+      const large = host.start({ graph_id: 'chunks', run_id: newRunId(), kwargs: chunks(input) }, ({ body }) => {
+        arrived += body.length
+      })
+      await written(input.say)
+      const { ended } = host.start({
+        graph_id: 'chunks',
+        run_id: newRunId(),
+        kwargs: chunks({ count: 1, say: 'the short run has written' }),
+      })
+      await written('the short run has written')
+      const atFullSpeed = readSlowly(host)
+      const short = await ended
+      const passed = arrived
+      atFullSpeed()
+      const { events, status } = await large.ended
+      const numbers = events.flatMap(({ event, data }) => (event === 'custom' ? (data as { i: number }).i : []))
+      return [short.status, passed < (LARGE_CHUNKS * LARGE_CHUNK) / 4, status, numbers]
+    },
+    expected: ['success', true, 'success', Array.from({ length: LARGE_CHUNKS }, (_, i) => i)],
+  },
+  {
+    title: 'a paused run sends nothing, others go on, and it continues where it was',
+    async act(host) {
+      const input = { count: 100, delay_ms: 5 }
+      const answers: unknown[] = [await host.flags]
+      for (const stream_mode of [['custom' as const], ['custom' as const, 'updates' as const]]) {
+        let arrived = 0
+        let begin = () => {}
+        const begun = new Promise<void>(resolve => (begin = resolve))
+        const spec = { graph_id: 'chunks', run_id: newRunId(), kwargs: { input, stream_mode } }
+        const { slot, ended } = host.start(spec, () => {
+          arrived++
+          begin()
+        })
+        await begun
+        host.pause(slot)
+        await host.ping()
+        const before = arrived
+        const other = await run(host, { graph_id: 'chunks', kwargs: { input, stream_mode } })
+        const meanwhile = arrived - before
+        host.resume(slot)
+        const { status, events } = await ended
+        const numbers = events.flatMap(({ event, data }) => (event === 'custom' ? (data as { i: number }).i : []))
+        answers.push([
+          other.status,
+          meanwhile,
+          status,
+          numbers.join() === Array.from({ length: 100 }, (_, i) => i).join(),
+        ])
+      }
+      return answers
+    },
+    expected: [HELLO.pauses, ['success', 0, 'success', true], ['success', 0, 'success', true]],
+  },
+  {
+    title: 'a run that is cancelled while it is paused ends when it is resumed',
+    async act(host) {
+      const kwargs = { input: { count: 10_000, delay_ms: 5 }, stream_mode: ['updates' as const, 'custom' as const] }
+      const spec = { graph_id: 'chunks', run_id: newRunId(), kwargs }
+      let begin = () => {}
+      const begun = new Promise<void>(resolve => (begin = resolve))
+      const { slot, ended, cancel } = host.start(spec, () => begin())
+      await begun
+      host.pause(slot)
+      await run(host, { graph_id: 'chunks', kwargs: { input: { count: 20, delay_ms: 5 } } })
+      host.resume(slot)
+      cancel()
+      const { status, error } = await ended
+      return [status, error]
+    },
+    expected: ['interrupted', null],
   },
   {
     title: 'tokens are the whole message',

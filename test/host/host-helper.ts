@@ -155,6 +155,10 @@ export async function startHost(
   let refuse = 0
   let pong: ((late: number) => void) | null = null
   let hello: (hello: Hello) => void = () => {}
+  let greet: (flags: number) => void = () => {}
+  const greeting = new Promise<number>(resolve => {
+    greet = resolve
+  })
   const greeted = new Promise<Hello>(resolve => {
     hello = resolve
   })
@@ -167,8 +171,10 @@ export async function startHost(
   pipe.on('error', () => {})
   readFrames(pipe, frame => {
     const { kind, slot, id, flags, body } = frame
-    if (kind === FROM_HOST.hello) hello(JSON.parse(Buffer.from(body).toString()))
-    else if (kind === FROM_HOST.chunk) {
+    if (kind === FROM_HOST.hello) {
+      greet(flags)
+      hello(JSON.parse(Buffer.from(body).toString()))
+    } else if (kind === FROM_HOST.chunk) {
       chunks.get(slot)?.push({ ...frame, body: Uint8Array.from(body) })
       listeners.get(slot)?.(frame)
     } else if (kind === FROM_HOST.ask) {
@@ -197,6 +203,8 @@ export async function startHost(
     largeSaves,
     output,
     hello: greeted,
+    /** Of its hello. */
+    flags: greeting,
     refuse(flags: number) {
       refuse = flags
     },
@@ -233,6 +241,8 @@ export async function startHost(
     run(spec: RunSpec): Promise<Ended> {
       return this.start(spec).ended
     },
+    pause: (slot: number) => write({ kind: TO_HOST.pause, slot }),
+    resume: (slot: number) => write({ kind: TO_HOST.resume, slot }),
     confirm: (id: number) => write({ kind: TO_HOST.confirm, id }),
     ping: () =>
       new Promise<number>(resolve => {

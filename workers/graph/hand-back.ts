@@ -1,6 +1,7 @@
 /** How a run leaves its supervisor: its end is stored, or it is given back for its next attempt. */
 import type { Log } from '../../bus/log.js'
 import type { Release } from '../../schemas/calls.js'
+import { resumeFlow } from './flow.js'
 import { isFenced, type LeaseClient } from './lease-client.js'
 import type { RunSignals } from './run-signals.js'
 import type { ActiveRun, RunTable } from './run-table.js'
@@ -29,7 +30,7 @@ export function openHandBack({ log, table, leases, signals, onSlotFree }: HandBa
   function releaseSlot(run: ActiveRun): void {
     if (run.graceTimer !== null) clearTimeout(run.graceTimer)
     if (run.limitTimer !== null) clearTimeout(run.limitTimer)
-    if (run.isHostPaused) run.host?.resume(run)
+    resumeFlow(run)
     run.publisher.end()
     table.release(run)
     onSlotFree()

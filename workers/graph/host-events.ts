@@ -3,10 +3,9 @@ import type { Log } from '../../bus/log.js'
 import { validateRunFailure } from '../../schemas/host.js'
 import { attemptOf } from '../../schemas/subjects.js'
 import { CHUNK, type Frame, MalformedFrame, readJson } from '../pipe.js'
+import { limitFlow } from './flow.js'
 import { type ActiveRun, isMuted } from './run-table.js'
 
-/** A host whose run publishes faster than the broker takes events is paused for this time at most. */
-const PAUSE_MS = 10_000
 /** `id: 0`, `event: x` and `data: 0`, with their line ends. */
 const MIN_EVENT_BYTES = 22
 
@@ -22,14 +21,7 @@ export function publishEvents(run: ActiveRun, { id, count, body, flags }: Frame)
   if (attemptOf(id) !== attempt || attemptOf(lastId) !== attempt || id <= run.last_event_id || count === 0) return false
   run.last_event_id = lastId
   run.publisher.send(id, count, body, flags === CHUNK.v2)
-  if (run.isHostPaused || !run.publisher.isCongested()) return true
-  run.isHostPaused = true
-  run.host?.pause(run)
-  const { host } = run
-  void run.publisher.relieved(PAUSE_MS).then(() => {
-    run.isHostPaused = false
-    host?.resume(run)
-  })
+  limitFlow(run, body.length)
   return true
 }
 

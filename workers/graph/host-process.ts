@@ -7,7 +7,7 @@ import { type Hello, type LastWords, validateHello, validateLastWords } from '..
 import type { HostUser } from '../child/process.js'
 import { killGroup } from '../child/process.js'
 import { type Child, type Program, startChild } from '../child/start.js'
-import { FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
+import { FROM_HOST, type Frame, HELLO, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
 import { type HeldTime, openHeldTime } from './held-time.js'
 import { endOf, type HostEnd } from './host-end.js'
 
@@ -20,6 +20,10 @@ const RUN_FRAMES = new Set<number>([chunk, ask, failed, finish, called, spans])
 export interface GraphHost {
   pid: number
   hello: Promise<Hello>
+  /** It takes the frames `pause` and `resume`. */
+  pausesRuns: boolean
+  /** What its paused runs have sent after their pause. */
+  lateBytes: number
   /** Event-loop lateness in milliseconds: at the last pong, or since the ping that has no answer yet. */
   late(): number
   /** The slot whose code has held the event loop for 100 ms or more; 0 = none. */
@@ -91,6 +95,8 @@ export function startHost(options: HostOptions): GraphHost {
   const host: GraphHost = {
     pid: child.pid,
     hello: new Promise<Hello>(resolve => (resolveHello = resolve)),
+    pausesRuns: false,
+    lateBytes: 0,
     late: () => Math.max(lateness, pinged_at > 0 ? performance.now() - pinged_at : 0),
     holder: 0,
     blocked: false,
@@ -107,8 +113,10 @@ export function startHost(options: HostOptions): GraphHost {
   }
 
   function onPipe(frame: Frame): void {
-    if (frame.kind === FROM_HOST.hello) resolveHello(readJson(frame.body, validateHello))
-    else if (frame.kind === FROM_HOST.pong) {
+    if (frame.kind === FROM_HOST.hello) {
+      host.pausesRuns = (frame.flags & HELLO.pauses) !== 0
+      resolveHello(readJson(frame.body, validateHello))
+    } else if (frame.kind === FROM_HOST.pong) {
       lateness = frame.count
       pinged_at = 0
     } else if (frame.kind === FROM_HOST.retire) onRetire(host)

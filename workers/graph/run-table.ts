@@ -13,6 +13,14 @@ import type { GraphHost } from './host-process.js'
  */
 export type StopReason = 'cancel' | 'timeout' | 'store' | 'lost'
 
+/** A run that publishes faster than the broker takes its events. */
+export interface Hold {
+  /** The supervisor has told the host to pause this run. */
+  isRunPaused: boolean
+  /** Bytes of the run that have come since. */
+  late: number
+}
+
 export interface ActiveRun {
   run_id: RunId
   lease: ClaimedLease
@@ -29,7 +37,8 @@ export interface ActiveRun {
   slot: number
   /** The greatest event id taken from the host; before any, one less than the first of the attempt. */
   last_event_id: number
-  isHostPaused: boolean
+  /** Null unless it is held back (flow.ts). */
+  hold: Hold | null
   /** When the heartbeat or claim was sent that last confirmed the lease (monotonicMs). */
   confirmed_at: number
   /** Resolves when the store has the event id up to which the stream is stored. */
@@ -66,7 +75,7 @@ export function newActiveRun(
     host: null,
     slot: 0,
     last_event_id: firstIdOf(lease.attempt) - 1,
-    isHostPaused: false,
+    hold: null,
     confirmed_at,
     streamFullStored: Promise.resolve(),
     saves: new Set(),

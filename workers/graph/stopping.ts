@@ -7,6 +7,7 @@
 import type { Log } from '../../bus/log.js'
 import type { RunId } from '../../schemas/ids.js'
 import { STOP, TO_HOST } from '../pipe.js'
+import { resumeFlow } from './flow.js'
 import type { HandBack } from './hand-back.js'
 import type { HostEnd } from './host-end.js'
 import type { GraphHost } from './host-process.js'
@@ -48,6 +49,8 @@ export function openStopping({ log, table, handBack, onStop, isolate, suspect }:
     const { host, slot, run_id, lease } = run
     if (reason !== 'cancel') log.warn({ run_id, attempt: lease.attempt, reason }, 'a run is stopped')
     if (host === null) return onStopped(run)
+    // A run that waits cannot end.
+    resumeFlow(run)
     host.send({ kind: TO_HOST.cancel, slot, flags: reason === 'timeout' ? STOP.timeout : STOP.cancelled })
     run.graceTimer ??= setTimeout(() => kill(host, run), GRACE_MS)
     if (host.blocked && host.holder === slot) kill(host, run)

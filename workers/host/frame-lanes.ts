@@ -2,7 +2,7 @@
  * The order in which the frames of a host enter its pipe. Frames of one slot keep their order. While the pipe is full they
  * wait here, and the slot with the fewest bytes to send comes first (self-clocked fair queueing): a small frame of a run
  * waits for about a megabyte, however much the other runs have to send. In the pipe it would wait for all of it, and the
- * supervisor takes a second to read and publish 100 MB.
+ * supervisor takes a second to read and publish 100 MB. The frames of a slot that the supervisor has paused wait here, too.
  */
 import type { Duplex } from 'node:stream'
 import { type Frame, frameWriter } from '../pipe.js'
@@ -22,6 +22,9 @@ export interface FrameLanes {
   waiting(): number
   /** Null while the pipe accepts frames of this slot; else resolves when it accepts them again. */
   drained(slot: number): Promise<void> | null
+  /** Frames of this slot wait until `resume`. */
+  pause(slot: number): void
+  resume(slot: number): void
 }
 
 interface Lane {
@@ -37,6 +40,7 @@ export function openFrameLanes(stream: Duplex): FrameLanes {
   const write = frameWriter(stream)
   /** By slot; none is empty. */
   const lanes = new Map<number, Lane>()
+  const paused = new Set<number>()
   /** Bytes in the lanes. */
   let bytes = 0
   /** Bytes of this turn, which are written at its end. */
@@ -58,9 +62,11 @@ export function openFrameLanes(stream: Duplex): FrameLanes {
   }
 
   function next(): void {
-    while (lanes.size > 0 && !isFull()) {
-      let [slot, lane] = lanes.entries().next().value!
-      for (const [other, one] of lanes) if (one.due < lane.due) [slot, lane] = [other, one]
+    while (!isFull()) {
+      let first: [slot: number, lane: Lane] | null = null
+      for (const one of lanes) if (one[1].due < (first?.[1].due ?? Infinity) && !paused.has(one[0])) first = one
+      if (first === null) return
+      const [slot, lane] = first
       const frame = lane.frames.shift()!
       bytes -= sizeOf(frame)
       lane.bytes -= sizeOf(frame)
@@ -72,24 +78,27 @@ export function openFrameLanes(stream: Duplex): FrameLanes {
   }
 
   const waiting = () => bytes + stream.writableLength
-  const mustPause = (slot: number) => waiting() > FULL && (lanes.get(slot)?.bytes ?? 0) > PART
-  /** All slots that pause wait together for the next time the pipe is empty. */
-  let emptied: Promise<void> | null = null
+  const mustPause = (slot: number) => paused.has(slot) || (waiting() > FULL && (lanes.get(slot)?.bytes ?? 0) > PART)
+  /** Slots that pause look again when the pipe is empty, and when one was resumed. */
+  let looks: (() => void)[] = []
+  function look(): void {
+    const now = looks
+    looks = []
+    for (const one of now) one()
+  }
   async function untilDrained(slot: number): Promise<void> {
-    while (mustPause(slot)) {
-      emptied ??= new Promise<void>(resolve => stream.once('drain', resolve)).then(() => {
-        emptied = null
-      })
-      await emptied
-    }
+    while (mustPause(slot)) await new Promise<void>(resolve => looks.push(resolve))
   }
 
-  stream.on('drain', next)
+  stream.on('drain', () => {
+    next()
+    look()
+  })
   return {
     send(frame) {
       const { slot = 0 } = frame
       const lane = lanes.get(slot)
-      if (lane === undefined && !isFull()) return pass(frame)
+      if (lane === undefined && !isFull() && !paused.has(slot)) return pass(frame)
       const size = sizeOf(frame)
       bytes += size
       if (lane === undefined) return void lanes.set(slot, { frames: [frame], bytes: size, due: now + size })
@@ -98,5 +107,14 @@ export function openFrameLanes(stream: Duplex): FrameLanes {
     },
     waiting,
     drained: slot => (mustPause(slot) ? untilDrained(slot) : null),
+    pause: slot => void paused.add(slot),
+    resume(slot) {
+      if (!paused.delete(slot)) return
+      const lane = lanes.get(slot)
+      // It has not saved up the time in which it was paused.
+      if (lane !== undefined) lane.due = Math.max(lane.due, now + sizeOf(lane.frames[0]!))
+      next()
+      look()
+    },
   }
 }

@@ -17,10 +17,12 @@ export interface Job {
 export async function pump(run: RunState, job: Job): Promise<void> {
   const { host } = run
   const take = job.modes.callbacks ? takeEvent : takeChunk
+  /** It was stopped while it waited for the pipe: its end does not wait for what the library has collected meanwhile. */
+  let dropsRest = false
   for await (const item of job.modes.callbacks ? eventsOf(job) : chunksOf(job)) {
     // The loop drains the stream after an error. The graph of an abandoned stream continues, and its later rejections
     // would be unhandled.
-    if (run.ended || run.broken !== null) continue
+    if (run.ended || run.broken !== null || dropsRest) continue
     try {
       take(run, job, item)
     } catch (error) {
@@ -28,7 +30,9 @@ export async function pump(run: RunState, job: Job): Promise<void> {
       run.abort.abort(error)
     }
     const full = host.drained(run.slot)
-    if (full !== null) await full
+    if (full === null) continue
+    await full
+    dropsRest = run.abort.signal.aborted
   }
   if (run.broken !== null) throw run.broken.error
 }

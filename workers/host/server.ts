@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream'
 import type { Call, StartHead } from '../../schemas/host.js'
 import { unpack } from '../../schemas/packed.js'
-import { ASK, FROM_HOST, type Frame, readFrames, START, STOP, TO_HOST } from '../pipe.js'
+import { ASK, FROM_HOST, type Frame, HELLO, readFrames, START, STOP, TO_HOST } from '../pipe.js'
 import { openAdmission } from './admission.js'
 import type { Application } from './application.js'
 import { answerCall } from './call.js'
@@ -97,6 +97,8 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       watchdog.enter(slot, () => run.cancel(flags === STOP.timeout))
     },
     [TO_HOST.confirm]: ({ id }) => gates.confirm(id),
+    [TO_HOST.pause]: ({ slot }) => lanes.pause(slot),
+    [TO_HOST.resume]: ({ slot }) => lanes.resume(slot),
     [TO_HOST.ping]() {
       // Measures one whole turn of the event loop: the current delay of a new event.
       const pinged_at = performance.now()
@@ -116,7 +118,8 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
         .finally(() => count(-1))
     },
   }
-  write({ kind: FROM_HOST.hello, body: encoder.encode(JSON.stringify(application.hello)) })
+  const body = encoder.encode(JSON.stringify(application.hello))
+  write({ kind: FROM_HOST.hello, flags: HELLO.pauses, body })
   readFrames(stream, frame => handlers[frame.kind]?.(frame))
   return { goesOn: slot => runs.has(slot) && !stopped.has(slot) }
 }

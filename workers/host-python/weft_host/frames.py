@@ -6,18 +6,12 @@ compares both files.
 
 from __future__ import annotations
 
-import asyncio
 import struct
-from collections.abc import Callable
 from enum import IntEnum
-from typing import Protocol, cast
-
-from .limits import LARGEST_FRAME
+from typing import Protocol
 
 HEAD = struct.Struct("<BBHIQII")
 MAX_BODY = 256 * 1024 * 1024
-# Runs pause while more than this many bytes wait in the pipe.
-FULL = 16 * 1024 * 1024
 
 
 class FromHost(IntEnum):
@@ -42,6 +36,12 @@ class ToHost(IntEnum):
     PING = 19
     CALL = 20
     CONFIRM = 21
+    PAUSE = 22
+    RESUME = 23
+
+
+class Hello(IntEnum):
+    PAUSES = 1
 
 
 class Start(IntEnum):
@@ -118,53 +118,3 @@ class FrameReader:
         rest = everything[at:]
         self.parts = [rest] if rest else []
         self.have = len(rest)
-
-
-class Pipe(asyncio.Protocol):
-    """Reads whole frames; writes the frames of one turn of the event loop together."""
-
-    def __init__(self, on_frame: OnFrame, on_end: Callable[[], None]) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.reader = FrameReader(on_frame)
-        self.on_end = on_end
-        self.transport: asyncio.Transport | None = None
-        self.waiting: list[bytes] = []
-        self.full: asyncio.Future[None] | None = None
-
-    def send(self, kind: int, flags: int = 0, slot: int = 0, id: int = 0, count: int = 0, body: bytes = b"") -> None:
-        """Raises FrameTooLong."""
-        if len(body) > LARGEST_FRAME:
-            raise FrameTooLong(f"{len(body)} bytes in one piece are more than a run may send")
-        if not self.waiting:
-            self.loop.call_soon(self.flush)
-        self.waiting.append(HEAD.pack(kind, flags, 0, slot, id, count, len(body)))
-        if body:
-            self.waiting.append(body)
-
-    def flush(self) -> None:
-        waiting, self.waiting = self.waiting, []
-        if waiting and self.transport is not None and not self.transport.is_closing():
-            self.transport.writelines(waiting)
-
-    def drained(self) -> asyncio.Future[None] | None:
-        """None while the pipe takes more; else a future that is done when it does again."""
-        return self.full
-
-    def pause_writing(self) -> None:
-        self.full = self.loop.create_future()
-
-    def resume_writing(self) -> None:
-        if self.full is not None:
-            self.full.set_result(None)
-        self.full = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
-        self.transport.set_write_buffer_limits(high=FULL)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.resume_writing()
-        self.on_end()
-
-    def data_received(self, data: bytes) -> None:
-        self.reader.feed(data)

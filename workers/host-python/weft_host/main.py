@@ -23,7 +23,8 @@ import orjson
 
 from .application import Application
 from .description import read_description
-from .frames import FromHost, Pipe
+from .frames import FromHost, Hello
+from .pipe import Pipe
 from .port import Host, current_slot
 from .server import Server
 from .threads import THREADS, SlotThreads
@@ -110,7 +111,7 @@ async def serve(watchdog: Watchdog, threads: SlotThreads) -> None:
     )
     if host is not None:
         host.connected = pipe
-    pipe.send(FromHost.HELLO, body=orjson.dumps(hello))
+    pipe.send(FromHost.HELLO, Hello.PAUSES, body=orjson.dumps(hello))
 
 
 def load() -> tuple[dict[str, Any], Application | None]:

@@ -10,9 +10,10 @@ from typing import Any
 import orjson
 
 from .application import Application
-from .frames import Answer, Ask, FromHost, Pipe
+from .frames import Answer, Ask, FromHost
 from .limits import Refused, Unanswered
 from .node_gate import NodeGates
+from .pipe import Pipe
 from .threads import SlotThreads
 
 # The slot whose code this is; 0 = none. Every task and thread that the code starts has a copy.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, cast
@@ -35,8 +34,8 @@ async def pump(run: RunState, job: Job) -> None:
             take_item(run, job, item)
         except Exception as error:
             run.fail(error)
-        if (full := pipe.drained()) is not None:
-            await asyncio.shield(full)
+        if (full := pipe.drained(run.slot)) is not None:
+            await full
     if run.broken is not None:
         raise run.broken
 

@@ -43,6 +43,8 @@ class Server:
             ToHost.PING: self.on_ping,
             ToHost.CALL: self.on_call,
             ToHost.CONFIRM: self.on_confirm,
+            ToHost.PAUSE: self.on_pause,
+            ToHost.RESUME: self.on_resume,
         }
 
     def on_frame(self, kind: int, flags: int, slot: int, id: int, body: bytes) -> None:
@@ -87,6 +89,12 @@ class Server:
 
     def on_confirm(self, flags: int, slot: int, id: int, body: bytes) -> None:
         self.host.gates.confirm(id)
+
+    def on_pause(self, flags: int, slot: int, id: int, body: bytes) -> None:
+        self.host.pipe.pause(slot)
+
+    def on_resume(self, flags: int, slot: int, id: int, body: bytes) -> None:
+        self.host.pipe.resume(slot)
 
     def on_ping(self, flags: int, slot: int, id: int, body: bytes) -> None:
         """Measures one whole turn of the event loop: the current delay of a new event."""

@@ -16,9 +16,10 @@ from typing import Any
 
 import orjson
 
-from ..frames import FromHost, Pipe, ToHost
+from ..frames import FromHost, ToHost
 from ..main import PIPE_FD, keep_pipes, new_loop, run_forever
 from ..packed import unpack
+from ..pipe import Pipe
 from ..port import current_slot
 from ..threads import THREADS, SlotThreads
 from ..watchdog import Watchdog
