@@ -8,9 +8,10 @@
 import type { Msg } from 'nats'
 import type { RunId } from '../schemas/ids.js'
 import type { RunStatus } from '../schemas/runs.js'
-import { attemptOf, blockOf, chunk, chunks, control, EVENTS_STREAM, end, firstIdOf, live } from '../schemas/subjects.js'
+import { attemptOf, chunks, control, end, firstIdOf, live } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import type { Mux } from './mux.js'
+import { DIRECT_GET, seek } from './seek.js'
 
 /** Whole SSE events with consecutive ids `first … first + count − 1`. */
 export interface Batch {
@@ -49,10 +50,11 @@ export interface Follower {
    * `gone` when an event after it is no longer available, to `empty` when the stored stream has none after it, else to
    * `complete`. Rejects when the broker does not answer.
    * `until`: the stored stream ends before this event; the events from there on are in the ring of the supervisor.
+   * `again`: an earlier replay brought nothing behind `after`. The whole block of `after` is read instead of a part.
    */
   replay(
     run: RunId,
-    from: { resumable: boolean; after: number; until?: number | null },
+    from: { resumable: boolean; after: number; until?: number | null; again?: boolean },
     onBatch: (batch: Batch) => void,
   ): Promise<Replayed>
   /**
@@ -123,10 +125,15 @@ function assembler(onBatch: (batch: Batch) => void): (message: Msg) => void {
 }
 
 const encoder = new TextEncoder()
-const DIRECT_GET = `$JS.API.DIRECT.GET.${EVENTS_STREAM}`
 const PAGE = 256
 /** A page in bytes: what the broker sends in vain when the reader stops within it. */
 const PAGE_BYTES = 1024 * 1024
+
+type OnBatch = (batch: Batch) => void
+interface From {
+  after: number
+  again?: boolean | undefined
+}
 
 export function openFollower(link: Link, mux: Mux): Follower {
   const runs = new Map<RunId, ReturnType<typeof feed>>()
@@ -179,49 +186,50 @@ export function openFollower(link: Link, mux: Mux): Follower {
     return outcome
   }
 
-  /** Direct gets from the block of `after` on; the wildcard covers all blocks and attempts (reliability 2.4.1). */
-  async function replayStored(run: RunId, after: number, onBatch: (batch: Batch) => void): Promise<Replayed> {
+  /**
+   * The wildcard covers all blocks and attempts (reliability 2.4.1). When a search left out an event, all are read from
+   * the oldest of the block on: it had found an old copy, which was stored after its repetition.
+   */
+  async function replayStored(run: RunId, { after, again = false }: From, onBatch: OnBatch): Promise<Replayed> {
+    const { seq, oldest } = after < 0 ? { seq: 1, oldest: 1 } : await seek(mux, run, after)
+    const { outcome, whole } = await readStored(run, after, again ? oldest : seq, onBatch)
+    return whole || again || seq === oldest ? outcome : (await readStored(run, after, oldest, onBatch)).outcome
+  }
+
+  /** Reads from sequence number `seq` on. `whole`: no event is missing between `after` and the last one that came. */
+  async function readStored(
+    run: RunId,
+    after: number,
+    seq: number,
+    onBatch: OnBatch,
+  ): Promise<{ outcome: Replayed; whole: boolean }> {
     const onMessage = assembler(onBatch)
-    let seq = 1
+    let outcome = 'empty' as Replayed
     let reached = after
-    let outcome: 'complete' | 'gone' | null = null
-    const page = async (filter: string) => {
+    let last = after
+    for (;;) {
       let pending = 0
       let got = 0
-      const request = { seq, batch: PAGE, max_bytes: PAGE_BYTES, next_by_subj: filter }
+      const request = { seq, batch: PAGE, max_bytes: PAGE_BYTES, next_by_subj: chunks(run) }
       await mux.many(DIRECT_GET, encoder.encode(JSON.stringify(request)), message => {
         const code = message.headers?.code ?? 0
         if (code === 204 || code === 404) return true
         if (code >= 400) throw new Error(`replay of run ${run} was refused: ${message.headers?.description}`)
         const first = Number(message.headers?.get('first'))
+        const end = first + Number(message.headers?.get('count')) - 1
+        const isNext = first <= reached || follows(reached, first)
         // An event in parts repeats its id; any other jump within an attempt means that events have expired.
-        if (outcome === null)
-          outcome =
-            reached >= 0
-              ? first <= reached || follows(reached, first)
-                ? 'complete'
-                : 'gone'
-              : first === 0
-                ? 'complete'
-                : 'gone'
-        reached = Math.max(reached, first + Number(message.headers?.get('count')) - 1)
+        if (outcome === 'empty') outcome = (after < 0 ? first === 0 : isNext) ? 'complete' : 'gone'
+        if (isNext) reached = Math.max(reached, end)
+        last = Math.max(last, end)
         seq = Number(message.headers?.get('Nats-Sequence')) + 1
         pending = Number(message.headers?.get('Nats-Num-Pending'))
         got++
         onMessage(message)
         return false
       })
-      return { pending, got }
+      if (pending === 0 || got === 0) return { outcome, whole: outcome === 'complete' && reached === last }
     }
-    if (after >= 0) {
-      let { pending, got } = await page(chunk(run, blockOf(after)))
-      while (pending > 0 && got > 0) ({ pending, got } = await page(chunk(run, blockOf(after))))
-    }
-    for (;;) {
-      const { pending, got } = await page(chunks(run))
-      if (pending === 0 || got === 0) break
-    }
-    return outcome ?? 'empty'
   }
 
   async function storedSince(): Promise<number | null> {
@@ -237,11 +245,12 @@ export function openFollower(link: Link, mux: Mux): Follower {
   }
 
   /** Replays the ring first, because without it nothing may be passed on. */
-  async function replayBoth(run: RunId, after: number, until: number, onBatch: (batch: Batch) => void) {
+  async function replayBoth(run: RunId, from: From & { until: number }, onBatch: OnBatch) {
+    const { after, until } = from
     const rest: Batch[] = []
     const copy = (batch: Batch) => rest.push({ ...batch, bytes: Buffer.from(batch.bytes) })
     if ((await replayRing(run, Math.max(after, until - 1), copy)) === 'gone') return 'gone'
-    if (after < until - 1 && (await replayStored(run, after, onBatch)) !== 'complete') return 'gone'
+    if (after < until - 1 && (await replayStored(run, from, onBatch)) !== 'complete') return 'gone'
     for (const batch of rest) onBatch(batch)
     return 'complete'
   }
@@ -258,12 +267,12 @@ export function openFollower(link: Link, mux: Mux): Follower {
         entry.close()
       }
     },
-    replay: (run, { resumable, after, until = null }, onBatch) =>
+    replay: (run, { resumable, after, until = null, again }, onBatch) =>
       !resumable
         ? replayRing(run, after, onBatch)
         : until === null
-          ? replayStored(run, after, onBatch)
-          : replayBoth(run, after, until, onBatch),
+          ? replayStored(run, { after, again }, onBatch)
+          : replayBoth(run, { after, until, again }, onBatch),
     storedSince,
   }
 }

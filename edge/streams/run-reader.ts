@@ -288,7 +288,8 @@ export class RunReader implements Listener, WatchEntry {
   private fetch(from: number, onBatch: (batch: Batch) => void): Promise<Replayed> {
     const { resumable, resumable_until_id: until } = this.view!
     const { follower, link } = this.edge
-    const replay = follower.replay(this.run, { resumable, after: from, until }, onBatch)
+    const again = this.gap.tries > 0
+    const replay = follower.replay(this.run, { resumable, after: from, until, again }, onBatch)
     const count = (outcome: Outcome) => link.figures.count('weft_stream_replays_total', { outcome })
     replay.then(count, error => count(error === STOP ? 'stopped' : 'silent'))
     return replay

@@ -78,7 +78,7 @@ export class RunStream implements RunSink, WheelEntry {
   }
 
   beat(): void {
-    if (this.outlet.ready) this.outlet.write(HEARTBEAT)
+    if (this.outlet.ready) this.outlet.gather(HEARTBEAT)
   }
 
   get ready(): boolean {
@@ -97,11 +97,11 @@ export class RunStream implements RunSink, WheelEntry {
   events({ bytes, v2 }: Batch): void {
     if (v2) return
     this.wroteAt = this.edge.wheel.tick
-    this.outlet.write(this.filter === null ? bytes : this.filter(bytes))
+    this.outlet.gather(this.filter === null ? bytes : this.filter(bytes))
   }
 
   error(id: number, error: RunError): void {
-    this.outlet.write(Buffer.from(`id: ${id}\nevent: error\ndata: ${JSON.stringify(error)}\n\n`))
+    this.outlet.gather(Buffer.from(`id: ${id}\nevent: error\ndata: ${JSON.stringify(error)}\n\n`))
   }
 
   ended(): void {

@@ -322,6 +322,27 @@ t.test('on a server', async t => {
     t.same([...new Set(ids(seen))], range(0, 120), 'nothing is missing')
   })
 
+  await t.test('of all runs together, those with more than their part are held back', async t => {
+    const rings = openRings()
+    const all = Array.from({ length: 30 }, (_, n) => {
+      const options = { run: run(`part${n}`), attempt: 1, resumable: true, budget: 1e9 }
+      return openPublisher(graphs, mux, rings, options)
+    })
+    const [small, ...large] = all
+    process.kill(nats.pid()!, 'SIGSTOP')
+    small!.send(0, 1, events(0, 1, 1_000))
+    for (let first = 0; first < 12; first++)
+      for (const publisher of large) publisher.send(first, 1, events(first, 1, 200_000))
+    t.ok(rings.waiting.bytes > 64 * 1024 * 1024, `${rings.waiting.bytes} bytes wait`)
+    t.equal(rings.waiting.runs, 30)
+    t.ok(large.every(publisher => publisher.isCongested()))
+    t.notOk(small!.isCongested(), 'a run that sends little is not')
+    process.kill(nats.pid()!, 'SIGCONT')
+    await Promise.all(all.map(publisher => publisher.settled(30_000)))
+    t.same(rings.waiting, { bytes: 0, runs: 0 })
+    t.notOk(large.some(publisher => publisher.isCongested()))
+  })
+
   await t.test('after the server was killed everything continues', async t => {
     const id = run('killed')
     const publisher = openPublisher(graphs, mux, rings, { run: id, attempt: 1, resumable: true, budget: 1e9 })

@@ -25,6 +25,11 @@ const publisher = (run: FakeRun, attempt = 1) =>
     budget: 256 * 1024 * 1024,
   })
 
+const join = (run: FakeRun, id?: string) =>
+  fetch(`${url}/threads/${THREAD}/runs/${run.head.run_id}/stream`, {
+    headers: id === undefined ? {} : { 'last-event-id': id },
+  })
+
 t.test('a stored stream is resumed after any id, over attempts, and followed live', async t => {
   const run = stage.add({ resumable: true, from: 'start' })
   const second = firstIdOf(2)
@@ -55,6 +60,49 @@ t.test('a stored stream is resumed after any id, over attempts, and followed liv
   }
   one.end()
   two.end()
+})
+
+t.test('joins near the end of a block cost the edge few messages, also when the run ends meanwhile', async t => {
+  const run = stage.add({ resumable: true, from: 'start' })
+  const out = publisher(run)
+  for (let id = 0; id < 900; id++) out.send(id, 1, frames(id, 1))
+  await out.settled(5_000)
+  const cursors = Array.from({ length: 20 }, (_, i) => 875 + i)
+  const before = stage.edge.nc.stats().inMsgs
+  const answers = await Promise.all(cursors.map(id => join(run, `${id}`)))
+  const received = stage.edge.nc.stats().inMsgs - before
+  t.ok(received < 20 * 50, `${received} messages for 20 joins`)
+  const texts = Promise.all(answers.map(answer => answer.text()))
+  const late = cursors.map(id => join(run, `${id}`).then(answer => answer.text()))
+  for (let id = 900; id < 950; id++) out.send(id, 1, frames(id, 1))
+  run.head.last_event_id = 949
+  stage.finish(run)
+  await out.settled(5_000)
+  for (const all of [await texts, await Promise.all(late)])
+    for (const [i, text] of all.entries())
+      t.same(
+        idsIn(text),
+        Array.from({ length: 949 - cursors[i]! }, (_, n) => cursors[i]! + 1 + n),
+        `after ${cursors[i]}`,
+      )
+  out.end()
+})
+
+t.test('replayed events are written together', async t => {
+  const run = stage.add({ resumable: true, from: 'start' })
+  const out = publisher(run)
+  const count = 500
+  for (let id = 0; id < count; id++) out.send(id, 1, frames(id, 1))
+  await out.settled(5_000)
+  Object.assign(run.head, { status: 'success', last_event_id: count - 1 })
+  const path = `/threads/${THREAD}/runs/${run.head.run_id}/stream`
+  const raw = openRaw(stage.port, request('GET', path, 'Last-Event-ID: -1\r\n', ''))
+  await raw.until(/\r\n0\r\n\r\n$/)
+  const pieces = raw.text().match(/\r\n[0-9a-f]+\r\n/g)!.length
+  t.ok(pieces < count / 5, `${pieces} writes of ${count} events`)
+  t.same(idsIn(raw.text().replace(/\r\n[0-9a-f]+\r\n/g, '')), [...Array(count).keys()])
+  raw.socket.destroy()
+  out.end()
 })
 
 t.test('a slow reader of a stored stream receives everything in order', async t => {
@@ -102,11 +150,6 @@ const loseAll = async () => {
   const manager = await stage.worker.nc.jetstreamManager()
   await manager.streams.purge(EVENTS_STREAM)
 }
-const join = (run: FakeRun, id?: string) =>
-  fetch(`${url}/threads/${THREAD}/runs/${run.head.run_id}/stream`, {
-    headers: id === undefined ? {} : { 'last-event-id': id },
-  })
-
 t.test('a lost stored stream is refused before it starts, in every state of its run', async t => {
   for (const status of ['running', 'success'] as const) {
     stage.template = {}
