@@ -149,10 +149,13 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     async stop(ms) {
       stopping.abort()
       const until = Date.now() + ms - STOP_RESERVE_MS
-      // Streams are cut, not ended: a client that sees a network error resumes elsewhere.
-      for (const exchange of [...edge.open]) if (exchange.streaming) exchange.destroy()
-      for (const socket of [...edge.sockets]) socket.restart()
-      while (edge.open.size > 0 && Date.now() < until) await new Promise(done => setTimeout(done, 20))
+      // Streams are cut, not ended: a client that sees a network error resumes elsewhere. One may begin on a connection that
+      // is open while other answers are awaited.
+      const cut = () => {
+        for (const exchange of [...edge.open]) if (exchange.streaming) exchange.destroy()
+        for (const socket of [...edge.sockets]) socket.restart()
+      }
+      for (cut(); edge.open.size > 0 && Date.now() < until; cut()) await new Promise(done => setTimeout(done, 20))
       server.close()
       close()
       await edge.tracer?.close()

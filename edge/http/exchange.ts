@@ -234,14 +234,18 @@ export class Exchange {
     work()
   }
 
-  /** Begins an answer of unknown length. `first` must not be empty: only with it do the headers leave at once. */
+  /**
+   * Begins an answer of unknown length. `first` must not be empty: only with it do the headers leave at once. Behind
+   * `Connection: close` the `fetch` of Node.js takes a stream that is cut for a whole one: its head does not say it, unless
+   * the client sent a chunked request and would use the connection again.
+   */
   begin(headers: Headers, first: string): boolean {
     if (this.over || this.begun || this.replying) return false
     this.begun = true
     this.isEvents = headers['Content-Type'] === 'text/event-stream'
     this.res.cork(() => {
       this.writeHead(200, headers)
-      if (this.received.close) this.res.writeHeader('Connection', 'close')
+      if (this.received.close && (!this.isEvents || this.isChunked)) this.res.writeHeader('Connection', 'close')
       this.res.write(first)
     })
     return true

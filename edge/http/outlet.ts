@@ -13,6 +13,8 @@ export class Outlet implements StallEntry {
   ready = true
   private rest: Uint8Array | null = null
   private at = 0
+  private gathered: Uint8Array[] = []
+  private gatheredBytes = 0
   private ending = false
   blockedAt = 0
   armedAt = 0
@@ -38,8 +40,21 @@ export class Outlet implements StallEntry {
     this.exchange.cork(this.flush)
   }
 
+  /**
+   * Only while `ready`, and without `write`: written together with what else is gathered in this turn of the event loop.
+   * A replay so costs a few system calls instead of one for each message.
+   */
+  gather(bytes: Uint8Array): void {
+    if (bytes.length === 0) return
+    if (this.gathered.length === 0) queueMicrotask(this.release)
+    this.gathered.push(bytes)
+    this.gatheredBytes += bytes.length
+    if (this.gatheredBytes >= PIECE) this.release()
+  }
+
   /** The clean end, after the bytes that wait. */
   end(): void {
+    this.release()
     this.ending = true
     if (this.rest === null) this.close()
   }
@@ -47,6 +62,7 @@ export class Outlet implements StallEntry {
   /** Drops the bytes that wait, because the exchange is over. */
   drop(): void {
     this.rest = null
+    this.gathered = []
     this.ready = false
     this.stalls.remove(this)
   }
@@ -58,6 +74,14 @@ export class Outlet implements StallEntry {
 
   cutOff(): void {
     this.exchange.destroy()
+  }
+
+  private readonly release = (): void => {
+    const { gathered } = this
+    if (gathered.length === 0) return
+    this.gathered = []
+    this.gatheredBytes = 0
+    this.write(gathered.length === 1 ? gathered[0]! : Buffer.concat(gathered))
   }
 
   private advance(): void {

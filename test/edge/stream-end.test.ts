@@ -2,7 +2,7 @@ import t from 'tap'
 import { bytesHandler } from '../../bus/serve.js'
 import { figureOf } from '../helpers/figures.js'
 import { openRaw, request } from '../helpers/raw.js'
-import { eventually, frame, idsIn, openStage } from './stage.js'
+import { eventually, frame, idsIn, openStage, THREAD } from './stage.js'
 
 const stage = await openStage({ heartbeat_ms: 500 })
 t.teardown(() => stage.close())
@@ -119,4 +119,32 @@ t.test('an orderly stop cuts streams, so that clients resume, and reports nothin
     [],
   )
   await own.close()
+})
+
+t.test('a stream that begins while the edge stops is cut, and no client takes it for a whole one', async t => {
+  const own = await openStage({})
+  t.teardown(() => own.close())
+  const run = own.add({ from: 'start' })
+  run.kept.set(0, frame(0))
+  // It keeps the edge open.
+  let answer = () => {}
+  own.handlers['threads.get'] = bytesHandler(async () => {
+    await new Promise<void>(done => (answer = done))
+    return { body: '{}' }
+  })
+  const other = openRaw(own.port, request('GET', `/threads/${THREAD}`))
+  await eventually(t, () => own.calls.some(call => call.verb === 'threads.get'), 'it is called')
+  const client = openRaw(own.port, request('GET', '/ok'))
+  await client.until(/"ok":true/)
+  const stopped = own.life.stop()
+  client.socket.write(request('GET', `/threads/${THREAD}/runs/${run.head.run_id}/stream`, 'Last-Event-ID: -1\r\n'))
+  const text = await client.closed
+  t.equal(other.text(), '', 'before the end of other answers')
+  const [, head = '', body = ''] = /text\/event-stream(.*?)\r\n\r\n(.*)$/s.exec(text) ?? []
+  t.match(body, /: connected/)
+  t.notMatch(body, /\r\n0\r\n\r\n$/)
+  t.notMatch(head, /Connection: close/i, 'behind it, fetch of Node.js takes what it has for all')
+  answer()
+  t.match(await other.closed, /200 OK/)
+  await stopped
 })
