@@ -27,8 +27,8 @@ export interface StepLog {
   file: string
   steps(): number[]
   all(): Step[]
-  /** Resolves when this many steps have begun. */
-  begun(count: number): Promise<Step[]>
+  /** Resolves when this many steps have begun; rejects after `ms` (30 s). */
+  begun(count: number, ms?: number): Promise<Step[]>
   /** Ends the harm `hold`. */
   release(): void
 }
@@ -46,8 +46,8 @@ export function stepLogs(): { log(): StepLog; remove(): void } {
         file,
         all,
         steps: () => all().map(({ step }) => step),
-        async begun(count) {
-          await until(() => all().length >= count)
+        async begun(count, ms) {
+          await until(() => all().length >= count, ms)
           return all()
         },
         release: () => writeFileSync(`${file}.released`, ''),

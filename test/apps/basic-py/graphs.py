@@ -82,6 +82,7 @@ class Chunks(TypedDict, total=False):
     count: int
     size: int
     delay_ms: int
+    say: str
     done: int
 
 
@@ -90,6 +91,8 @@ async def write_chunks(state: Chunks) -> Chunks:
     for i in range(state.get("count", 10)):
         await asyncio.sleep(state.get("delay_ms", 0) / 1000)
         write({"i": i, "filler": filler} if filler else {"i": i})
+    if "say" in state:
+        print(state["say"])
     return {"done": state.get("count", 10)}
 
 

@@ -29,16 +29,23 @@ export const delta = new StateGraph(Annotation.Root({ steps: Annotation(), numbe
   .addConditionalEdges('count', ({ numbers, steps }) => (numbers.length < steps ? 'count' : END))
   .compile()
 
-/** Writes `count` custom chunks. */
+/** Writes `count` custom chunks; then `say` to its stdout. */
 export const chunks = graphOf(
-  Annotation.Root({ count: Annotation(), size: Annotation(), delay_ms: Annotation(), done: Annotation() }),
-  async ({ count = 10, size = 0, delay_ms }, { writer }) => {
+  Annotation.Root({
+    count: Annotation(),
+    size: Annotation(),
+    delay_ms: Annotation(),
+    say: Annotation(),
+    done: Annotation(),
+  }),
+  async ({ count = 10, size = 0, delay_ms, say }, { writer }) => {
     const filler = 'x'.repeat(size)
     for (let i = 0; i < count; i++) {
       if (delay_ms !== undefined) await sleep(delay_ms)
       else if (i % 50 === 49) await new Promise(resolve => setImmediate(resolve))
       writer(filler === '' ? { i } : { i, filler })
     }
+    if (say !== undefined) console.log(say)
     return { done: count }
   },
 ).compile()

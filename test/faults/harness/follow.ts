@@ -20,7 +20,7 @@ export interface Followed {
   refusal: string
   /** Connections that broke and were replaced. */
   broken: number
-  /** Milliseconds from each break to the first byte of the next connection. */
+  /** Milliseconds from the first attempt to join again after each break to the first byte. */
   resumed: number[]
   /** Comment lines, such as heartbeats. */
   comments: number
@@ -50,7 +50,8 @@ export function followRun(urlOf: () => string, path: string, after = -1): Follow
   }
   const stop = new AbortController()
   let last = after
-  let brokeAt: number | null = null
+  let isBroken = false
+  let againAt = 0
 
   const read = async (): Promise<void> => {
     const answer = await fetch(urlOf() + path, { headers: { 'last-event-id': `${last}` }, signal: stop.signal })
@@ -62,8 +63,8 @@ export function followRun(urlOf: () => string, path: string, after = -1): Follow
     const decoder = new TextDecoder()
     let rest = ''
     for await (const bytes of answer.body!) {
-      if (brokeAt !== null) seen.resumed.push(performance.now() - brokeAt)
-      brokeAt = null
+      if (isBroken) seen.resumed.push(performance.now() - againAt)
+      isBroken = false
       // The last part is a frame that has not arrived whole.
       const frames = (rest + decoder.decode(bytes as Uint8Array, { stream: true })).split('\n\n')
       rest = frames.pop()!
@@ -75,8 +76,10 @@ export function followRun(urlOf: () => string, path: string, after = -1): Follow
   const ended = (async () => {
     while (seen.state === 'open' && !stop.signal.aborted) {
       await read().catch(() => {
-        if (brokeAt === null) seen.broken++
-        brokeAt ??= performance.now()
+        if (isBroken) return
+        isBroken = true
+        againAt = performance.now() + PAUSE_MS
+        seen.broken++
       })
       if (seen.state === 'open') await sleep(PAUSE_MS)
     }

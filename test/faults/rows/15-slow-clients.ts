@@ -5,6 +5,7 @@ import { readStream } from '../../helpers/sse.js'
 import { until } from '../../helpers/until.js'
 import { quantile } from '../harness/ledger.js'
 import type { Row } from '../harness/row.js'
+import type { Stage } from '../harness/stage.js'
 
 const PAD = 16_000
 const EVENTS = 500
@@ -18,7 +19,7 @@ export const row: Row = {
   number: 15,
   name: 'Slow clients of streams',
   fault: 'Clients that stop reading resumable streams of 8 MB, beside others that run short graphs.',
-  promised: `The edge grows by at most ${EDGE_MB} MB; p99 of the others ≤ ${FACTOR} times theirs; whoever comes back receives every event.`,
+  promised: `The edge grows by at most ${EDGE_MB} MB; p99 of the others ≤ ${FACTOR} times what it is while the same clients read; whoever comes back receives every event.`,
   oneStore: 'events are stored by the broker',
   async run(stage) {
     const roles = await stage.roles({ edges: 1, graphs: 2, env: { N_JOBS_PER_WORKER: '100' } })
@@ -45,29 +46,32 @@ export const row: Row = {
     }
     await others(forMs(3_000))
     const alone = await others(forMs(6_000))
-    const before = rssOf(pid)
-    let peak = before
-    const sampler = setInterval(() => (peak = Math.max(peak, rssOf(pid))), 50)
-    stage.defer(() => clearInterval(sampler))
-    const threads: string[] = []
-    for (let n = 0; n < clients; n++) {
-      const { body: thread } = await stage.ledger.call<{ thread_id: string }>({ url, path: '/threads', body: {} })
-      threads.push(thread!.thread_id)
-    }
-    let on = true
-    const beside = others(() => on)
-    for (const thread_id of threads) {
-      const socket = stopReading(Number(new URL(url).port), thread_id)
-      stage.defer(() => socket.destroy())
-    }
     const runOf = async (thread_id: string) => {
       const path = `/threads/${thread_id}/runs`
       const { body } = await stage.ledger.call<{ run_id: string; status: string }[]>({ url, method: 'GET', path })
       return body?.[0]
     }
-    for (const thread_id of threads) await until(async () => (await runOf(thread_id))?.status === 'success', 240_000)
-    on = false
-    const p99 = await beside
+    /** p99 of the others while these clients have runs. */
+    const beside = async (threads: readonly string[], reads: boolean) => {
+      let on = true
+      const p99 = others(() => on)
+      for (const thread_id of threads) {
+        const socket = openStream(Number(new URL(url).port), thread_id, reads)
+        stage.defer(() => socket.destroy())
+      }
+      for (const thread_id of threads) await until(async () => (await runOf(thread_id))?.status === 'success', 240_000)
+      on = false
+      return p99
+    }
+    // The runs themselves keep the machine busy: what the clients that stop cost is the difference.
+    const reading = await beside(await makeThreads(stage, url, clients), true)
+    await sleep(2_000)
+    const threads = await makeThreads(stage, url, clients)
+    const before = rssOf(pid)
+    let peak = before
+    const sampler = setInterval(() => (peak = Math.max(peak, rssOf(pid))), 50)
+    stage.defer(() => clearInterval(sampler))
+    const p99 = await beside(threads, false)
     await sleep(2_000)
     clearInterval(sampler)
     let whole = 0
@@ -79,25 +83,34 @@ export const row: Row = {
     stage.expect(whole === COME_BACK, `${COME_BACK - whole} of ${COME_BACK} clients miss events when they come back`)
     stage.expect(peak - before <= EDGE_MB, `the edge grew by ${Math.round(peak - before)} MB`)
     stage.expect(
-      p99 <= FACTOR * Math.max(alone, LEAST_MS),
-      `p99 ${Math.round(p99)} ms beside ${Math.round(alone)} ms alone`,
+      p99 <= FACTOR * Math.max(reading, LEAST_MS),
+      `p99 ${Math.round(p99)} ms beside ${Math.round(reading)} ms while the clients read`,
     )
     return {
       load: `${clients} clients that stop reading ${(EVENTS * PAD) / 1_000_000} MB each, 4 others`,
       measured:
-        `the edge grew by ${Math.round(peak - before)} MB; p99 of the others ${Math.round(p99)} ms beside ` +
-        `${Math.round(alone)} ms alone; ${whole} of ${COME_BACK} resumed whole`,
+        `the edge grew by ${Math.round(peak - before)} MB; p99 of the others ${Math.round(p99)} ms, ` +
+        `${Math.round(reading)} ms while the same clients read, ${Math.round(alone)} ms alone; ${whole} of ${COME_BACK} resumed whole`,
     }
   },
 }
 
-/** Starts a stream and reads its head only. */
-function stopReading(port: number, thread_id: string): net.Socket {
+async function makeThreads({ ledger }: Stage, url: string, count: number): Promise<string[]> {
+  const threads: string[] = []
+  for (let n = 0; n < count; n++) {
+    const { body } = await ledger.call<{ thread_id: string }>({ url, path: '/threads', body: {} })
+    threads.push(body!.thread_id)
+  }
+  return threads
+}
+
+/** Starts a stream; `reads`: to its end, else its head only. */
+function openStream(port: number, thread_id: string, reads: boolean): net.Socket {
   const modes = { stream_mode: ['custom'], stream_resumable: true, on_disconnect: 'continue' }
   const body = JSON.stringify({ assistant_id: 'many', input: { count: EVENTS, pad: PAD }, ...modes })
   const socket = net.connect(port, '127.0.0.1')
   socket.on('error', () => {})
-  socket.once('data', () => socket.pause())
+  socket.once('data', () => (reads ? socket.resume() : socket.pause()))
   socket.write(
     `POST /threads/${thread_id}/runs/stream HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\n` +
       `Content-Length: ${body.length}\r\n\r\n${body}`,

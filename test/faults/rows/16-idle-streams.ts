@@ -21,7 +21,7 @@ export const row: Row = {
     `takes ≤ ${RSS_MB} MB for 10,000 of them; p99 of a create ≤ ${FACTOR} times what it is without them.`,
   oneStore: 'connections of the edge',
   async run(stage) {
-    const roles = await stage.roles({ edges: 1, graphs: 1 })
+    const roles = await stage.roles({ edges: 1, graphs: 1, env: { WEFT_STREAMS_PER_ADDRESS: '0' } })
     const url = roles.urls[0]!
     const { pid } = roles.edges[0]!
     const count = stage.size(1_000, 5_000, 10_000)

@@ -1,5 +1,6 @@
 import { request } from 'node:http'
 import { rssOf } from '../../helpers/memory.js'
+import { watchHealth } from '../harness/health.js'
 import { quantile } from '../harness/ledger.js'
 import type { Row } from '../harness/row.js'
 
@@ -43,20 +44,13 @@ export const row: Row = {
         }
         more(1_024)
       })
-    const healthy: number[] = []
-    let on = true
-    const health = (async () => {
-      while (on) {
-        const since = performance.now()
-        await fetch(`${url}/ok`).then(answer => answer.arrayBuffer())
-        healthy.push(performance.now() - since)
-        most = Math.max(most, rssOf(pid))
-        await new Promise(done => setTimeout(done, 20))
-      }
-    })()
+    const health = watchHealth(url)
+    const watch = setInterval(() => {
+      most = Math.max(most, rssOf(pid))
+    }, 20)
     const statuses = await Promise.all(Array.from({ length: uploads }, (_, n) => upload(n)))
-    on = false
-    await health
+    clearInterval(watch)
+    const healthy = await health.stop()
     const counts = [...new Set(statuses)].map(
       status => `${statuses.filter(one => one === status).length} × ${status || 'closed'}`,
     )

@@ -60,8 +60,10 @@ function openSlow(stage: Stage, port: number, count: number) {
   const all = Array.from({ length: count }, (_, n) => {
     const kind = n % 2 === 0 ? 'head' : 'body'
     const one: { kind: string; ms: number | null } = { kind, ms: null }
-    const since = performance.now()
-    const socket = net.connect(port, '127.0.0.1')
+    let since = performance.now()
+    const socket = net.connect(port, '127.0.0.1', () => {
+      since = performance.now()
+    })
     socket.on('error', () => {})
     const start = 'POST /threads HTTP/1.1\r\nHost: 127.0.0.1\r\n'
     socket.write(kind === 'head' ? start : `${start}Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n{`)
