@@ -503,18 +503,21 @@ const [{ connect: line1 }] = lines as [(typeof lines)[number]]
 
 t.test('the official JavaScript SDK: client.threads.stream()', async t => {
   const thread = line1(chat.url).threads.stream({ assistantId: 'chat' })
-  // Requested before the run: the SDK ends these iterators when it receives the end of a run.
+  // All is requested before its run: the SDK ends these iterators when it receives the end of a run, and never ends one that
+  // is requested after that.
   const { messages } = thread
   await thread.run.start({ input: human('hello there') })
   t.same(await textsOf(messages), ['You said: hello there'])
   t.match(await thread.output, { messages: [{ content: 'hello there' }, { content: 'You said: hello there' }] })
+  const interrupt = await thread.subscribe('lifecycle')
   await thread.run.start({ input: human('may I?') })
-  for await (const _ of await thread.subscribe('lifecycle'));
+  for await (const _ of interrupt);
   t.ok(thread.interrupted)
   t.match(thread.interrupts, [{ payload: { question: 'may I?' }, namespace: [] }])
   const { interruptId: interrupt_id } = thread.interrupts[0]!
+  const end = await thread.subscribe('lifecycle')
   await thread.input.respond({ interrupt_id, namespace: [], response: 'sure' })
-  for await (const _ of await thread.subscribe('lifecycle'));
+  for await (const _ of end);
   t.match(await thread.state.get({ namespace: [] }), {
     values: { messages: { length: 4, 3: { content: 'The answer was sure' } } },
   })
