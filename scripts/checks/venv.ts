@@ -1,13 +1,16 @@
 /** Virtual environments of tests in Python, created once per list of requirements and kept in the cache folder. */
 import { execFile, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 const INSTALL_MS = 170_000
+const LEFT_MS = 2 * INSTALL_MS
+const LOOK_MS = 200
 
 /** Why tests in Python are skipped; null when there is a Python. */
 export const withoutPython = (): string | null =>
@@ -24,17 +27,53 @@ export const newestPython = (names: readonly string[]): string | null =>
 export async function venvOf(requirements: string, python = 'python3'): Promise<string> {
   const key = createHash('sha256').update(readFileSync(requirements))
   const name = (python === 'python3' ? key : key.update(python)).digest('hex').slice(0, 12)
-  const venv = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'weft', `python-${name}`)
+  const venv = cached(`python-${name}`)
   const program = join(venv, 'bin', 'python')
-  const mark = join(venv, '.complete')
-  if (existsSync(mark)) return program
-  rmSync(venv, { recursive: true, force: true })
-  await run(python, ['-m', 'venv', venv]).catch(error => {
-    throw new Error(
-      `tests in Python need ${python} with venv and pip: install them (Debian: python3-venv); ${error.message}`,
-    )
+  await once(venv, async () => {
+    await run(python, ['-m', 'venv', venv]).catch(error => {
+      throw new Error(
+        `tests in Python need ${python} with venv and pip: install them (Debian: python3-venv); ${error.message}`,
+      )
+    })
+    await run(program, ['-m', 'pip', 'install', '--quiet', '-r', requirements], { timeout: INSTALL_MS })
   })
-  await run(program, ['-m', 'pip', 'install', '--quiet', '-r', requirements], { timeout: INSTALL_MS })
-  writeFileSync(mark, '')
   return program
+}
+
+/** A folder of the cache of tests. */
+const cached = (name: string): string =>
+  join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'weft', name)
+
+/** Fills a folder unless it is complete; test files that need it at the same time wait for the first one. */
+async function once(folder: string, fill: () => Promise<void>): Promise<void> {
+  const mark = join(folder, '.complete')
+  const lock = `${folder}.lock`
+  mkdirSync(dirname(folder), { recursive: true })
+  while (!existsSync(mark)) {
+    if (!take(lock)) {
+      await sleep(LOOK_MS)
+      continue
+    }
+    try {
+      if (existsSync(mark)) return
+      rmSync(folder, { recursive: true, force: true })
+      await fill()
+      writeFileSync(mark, '')
+    } finally {
+      rmSync(lock, { recursive: true, force: true })
+    }
+  }
+}
+
+/** False: another process has it. One that is older than an install can take was left by a process that was killed. */
+function take(lock: string): boolean {
+  try {
+    mkdirSync(lock)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    const since = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()
+    if (Date.now() - since > LEFT_MS) rmSync(lock, { recursive: true, force: true })
+    return false
+  }
 }
