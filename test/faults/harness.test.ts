@@ -127,6 +127,7 @@ t.test('the command line', async t => {
     random: 0,
   })
   t.throws(() => optionsOf(['--only', 'x']), /expected whole numbers/)
+  t.throws(() => optionsOf(['--no-times']), /expected with --quick/)
   t.throws(() => optionsOf(['--store', 'x']), /expected sqlite, mongo or both/)
 })
 
@@ -135,7 +136,7 @@ t.test('two rows with a small load', async t => {
   t.teardown(() => rmSync(out, { recursive: true, force: true }))
   const main = fileURLToPath(new URL('harness/main.js', import.meta.url))
   const store = onMongo ? 'mongo' : 'sqlite'
-  const args = [main, '--quick', '--only', '6,9', '--store', store, '--out', out]
+  const args = [main, '--quick', '--no-times', '--only', '6,9', '--store', store, '--out', out]
   const { stdout } = await promisify(execFile)(process.execPath, args).catch(error => error as { stdout: string })
   t.match(stdout, /every row held/, stdout)
   const page = readFileSync(join(out, 'faults.md'), 'utf8')

@@ -6,7 +6,7 @@ const LEAST_MS = 5
 const MOST_MS = 200
 
 /** Polls until there is a value other than undefined and false, and resolves to it; throws after `ms`. */
-export async function until<T>(look: () => T | Promise<T>, ms = 30_000): Promise<Exclude<T, undefined | false>> {
+export async function until<T>(look: () => T | Promise<T>, ms = 90_000): Promise<Exclude<T, undefined | false>> {
   const since = Date.now()
   for (;;) {
     const found = await look()

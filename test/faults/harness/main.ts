@@ -65,11 +65,11 @@ interface Place {
 }
 
 async function execute(row: Row, store: StoreName, seed: number, { options, mongo, tally }: Place): Promise<Result> {
-  const { quick, long } = options
+  const { quick, long, times } = options
   say(`${row.number}. ${row.name} (${store})`)
   const folder = join(OURS, `${row.number}-${store}-${seed}`)
   rmSync(folder, { recursive: true, force: true })
-  const stage = (current = openStage({ store, quick, long, random: randomOf(seed), folder, mongo, tally, say }))
+  const stage = (current = openStage({ store, quick, long, times, random: randomOf(seed), folder, mongo, tally, say }))
   const since = performance.now()
   const busy = Math.round(loadavg()[0]! * 10) / 10
   const measured = await row.run(stage).catch(error => {

@@ -3,13 +3,15 @@ import { parseArgs } from 'node:util'
 import { UserError } from '../../../scripts/user-error.js'
 import { STORES, type StoreName } from './result.js'
 
-export const HELP = `npm run faults -- [--only 1,5,13] [--quick | --long] [--store sqlite|mongo|both] [--seed n] [--random n] [--out folder] [--page]
+export const HELP = `npm run faults -- [--only 1,5,13] [--quick [--no-times] | --long] [--store sqlite|mongo|both]
+                  [--seed n] [--random n] [--out folder] [--page]
 
 Injects the faults of docs/faults.md into a Weft of real processes and checks what is promised for each; then it executes
-random schedules of faults (--random: how many, one unless rows are selected). --quick: a small load, the same checks. --long:
-the load of the promise itself, also where that takes ten minutes. --seed repeats the choices of an earlier run. The figures go
-to docs/faults.json and docs/faults.md (--out: to these files in another folder); rows that were not executed keep theirs; --page writes the page without executing any. The
-ledgers and logs of rows that fell short stay in .faults/. Exit code 1: a row fell short.
+random schedules of faults (--random: how many, one unless rows are selected). --quick: a small load, the same checks;
+--no-times: but not of figures in time, on a machine that has other work. --long: the load of the promise itself, also where
+that takes ten minutes. --seed repeats the choices of an earlier run. The figures go to docs/faults.json and docs/faults.md
+(--out: to these files in another folder); rows that were not executed keep theirs; --page writes the page without executing
+any. The ledgers and logs of rows that fell short stay in .faults/. Exit code 1: a row fell short.
 
 --soak: a mixed load for many minutes with one fault a minute, and what memory, descriptors, disk and latency do meanwhile.
 `
@@ -19,6 +21,8 @@ export interface Options {
   only: readonly number[] | null
   quick: boolean
   long: boolean
+  /** Figures in time are judged. */
+  times: boolean
   stores: readonly StoreName[]
   seed: number
   /** How many random schedules. */
@@ -38,6 +42,7 @@ export function optionsOf(args: string[]): Options | null {
       only: { type: 'string' },
       quick: { type: 'boolean', default: false },
       long: { type: 'boolean', default: false },
+      'no-times': { type: 'boolean', default: false },
       store: { type: 'string', default: 'both' },
       seed: { type: 'string' },
       random: { type: 'string' },
@@ -49,6 +54,7 @@ export function optionsOf(args: string[]): Options | null {
   if (values.help) return null
   const { only, quick, long, store, out, page } = values
   if (quick && long) throw new UserError('--quick and --long: expected one of them', 2)
+  if (values['no-times'] && !quick) throw new UserError('--no-times: expected with --quick', 2)
   if (store !== 'both' && !STORES.includes(store as StoreName))
     throw new UserError(`--store ${store}: expected sqlite, mongo or both`, 2)
   const rows = only === undefined ? null : only.split(',').map(text => whole('only', text))
@@ -56,12 +62,13 @@ export function optionsOf(args: string[]): Options | null {
     only: rows,
     quick,
     long,
+    times: !values['no-times'],
     stores: store === 'both' ? STORES : [store as StoreName],
     seed: values.seed === undefined ? Date.now() % 1_000_000 : whole('seed', values.seed),
     random: values.random === undefined ? (rows === null ? 1 : 0) : whole('random', values.random),
     out,
     page,
-    args: [quick && '--quick', long && '--long'].filter(Boolean).join(' '),
+    args: [quick && '--quick', values['no-times'] && '--no-times', long && '--long'].filter(Boolean).join(' '),
   }
 }
 

@@ -46,6 +46,8 @@ export interface Stage {
   noChildLeft(): Promise<void>
   /** Notes the sentence when the promise was not held. */
   expect(held: boolean, sentence: string): void
+  /** The same for a figure in time, unless `--no-times`. */
+  expectTime(held: boolean, sentence: string): void
   short: string[]
   /** A line for the person at the terminal. */
   say(line: string): void
@@ -58,6 +60,7 @@ export interface StageOptions {
   store: StoreName
   quick: boolean
   long: boolean
+  times: boolean
   random: Random
   folder: string
   mongo: TestMongo | null
@@ -69,7 +72,7 @@ const APP = 'test/apps/faults'
 /** Hosts end when their pipe closes. */
 const CHILDREN_MS = 15_000
 
-export function openStage({ store, quick, long, random, folder, mongo, tally, say }: StageOptions): Stage {
+export function openStage({ store, quick, long, times, random, folder, mongo, tally, say }: StageOptions): Stage {
   mkdirSync(folder, { recursive: true })
   const undos: (() => unknown)[] = []
   const short: string[] = []
@@ -137,6 +140,9 @@ export function openStage({ store, quick, long, random, folder, mongo, tally, sa
       if (held) return
       short.push(sentence)
       say(`  short: ${sentence}`)
+    },
+    expectTime(held, sentence) {
+      if (times) stage.expect(held, sentence)
     },
     defer: undo => void undos.push(undo),
     async close() {

@@ -34,7 +34,7 @@ export const row: Row = {
     const runs = [...byKey(begunIn(stage.witness)).values()]
     const gap = longestTakeover(runs)
     const moved = runs.filter(nodes => new Set(nodes.map(({ attempt }) => attempt)).size > 1).length
-    stage.expect(gap <= GAP_MS, `a run went on ${Math.round(gap)} ms after its last node`)
+    stage.expectTime(gap <= GAP_MS, `a run went on ${Math.round(gap)} ms after its last node`)
     stage.expect(moved > 0, 'no run was taken over')
     const { length } = load.items
     return {

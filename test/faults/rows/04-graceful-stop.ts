@@ -52,7 +52,7 @@ export const row: Row = {
       }
     }
     await checkAll(stage, roles, load)
-    stage.expect(slowest <= GRACE_MS + MARGIN_MS, `a process took ${Math.round(slowest)} ms to end`)
+    stage.expectTime(slowest <= GRACE_MS + MARGIN_MS, `a process took ${Math.round(slowest)} ms to end`)
     const attempts = [...byKey(begunIn(stage.witness)).values()].map(nodes =>
       Math.max(...nodes.map(one => one.attempt)),
     )

@@ -50,7 +50,7 @@ export const row: Row = {
     const resumed = all.flatMap(({ seen }) => seen.resumed)
     stage.expect(resumed.length >= cut * 0.9, `${resumed.length} of ${cut} streams were cut`)
     const p95 = quantile(resumed, 0.95)
-    stage.expect(p95 <= RESUME_MS, `p95 to the first byte ${Math.round(p95)} ms`)
+    stage.expectTime(p95 <= RESUME_MS, `p95 to the first byte ${Math.round(p95)} ms`)
     for (const { stop } of all) stop()
     stage.tally.streams += clients
     stage.tally.wrong += clients - whole

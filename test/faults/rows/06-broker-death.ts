@@ -36,7 +36,7 @@ export const row: Row = {
     const refused = [...stage.ledger.refused()].filter(status => status !== 503)
     stage.expect(refused.length === 0, `calls were refused with ${refused}`)
     const back = Math.max(...backs)
-    stage.expect(back <= BACK_MS, `ready ${Math.round(back)} ms after the broker`)
+    stage.expectTime(back <= BACK_MS, `ready ${Math.round(back)} ms after the broker`)
     const unknown = stage.ledger.count('unknown')
     return {
       load: `${load.items.length} runs at ${perSecond} a second; ${kills} kills, one every ${every} s`,

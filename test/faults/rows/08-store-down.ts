@@ -62,9 +62,9 @@ export const row: Row = {
     const foreign = [...stage.ledger.refused()].filter(status => status !== 503)
     stage.expect(foreign.length === 0, `calls were refused with ${foreign}`)
     stage.expect(refused > 0, 'no call was refused: the fault had no effect')
-    stage.expect(slow <= CALL_MS, `a call took ${(slow / 1_000).toFixed(1)} s`)
-    stage.expect(down <= DOWN_MS, `/ready said 503 after ${Math.round(down)} ms`)
-    stage.expect(up <= UP_MS, `/ready said 200 after ${Math.round(up)} ms`)
+    stage.expectTime(slow <= CALL_MS, `a call took ${(slow / 1_000).toFixed(1)} s`)
+    stage.expectTime(down <= DOWN_MS, `/ready said 503 after ${Math.round(down)} ms`)
+    stage.expectTime(up <= UP_MS, `/ready said 200 after ${Math.round(up)} ms`)
     const { length } = load.items
     return {
       load: `${length} runs at ${perSecond} a second; ${mongo === null ? 'locked' : 'away'} for ${seconds} s`,

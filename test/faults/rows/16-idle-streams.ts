@@ -54,7 +54,7 @@ export const row: Row = {
     const silent = all.filter(({ comments }) => comments.length < Math.floor((seconds * 1_000) / PERIOD_MS) - 1).length
     stage.expect(closed === 0, `${closed} streams were closed`)
     stage.expect(silent === 0, `${silent} streams had fewer comments`)
-    stage.expect(gap <= PERIOD_MS + LATE_MS, `${Math.round(gap)} ms between two comments`)
+    stage.expectTime(gap <= PERIOD_MS + LATE_MS, `${Math.round(gap)} ms between two comments`)
     stage.expect(rss <= RSS_MB, `the edge takes ${Math.round(rss)} MB`)
     stage.expect(
       beside <= FACTOR * Math.max(alone, LEAST_MS),

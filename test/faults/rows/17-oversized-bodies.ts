@@ -62,7 +62,7 @@ export const row: Row = {
     const growth = most - before
     stage.expect(growth <= GROWTH_MB, `the edge grew by ${Math.round(growth)} MB`)
     const p99 = quantile(healthy, 0.99)
-    stage.expect(p99 <= HEALTH_MS, `p99 of /ok was ${Math.round(p99)} ms`)
+    stage.expectTime(p99 <= HEALTH_MS, `p99 of /ok was ${Math.round(p99)} ms`)
     const { outcome } = await stage.ledger.call({ url, path: '/threads', body: {} })
     stage.expect(outcome === 'ok', 'the edge does not answer afterwards')
     return {

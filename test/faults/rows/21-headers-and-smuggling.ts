@@ -83,7 +83,7 @@ export const row: Row = {
       seen.flatMap(({ answered }) => answered ?? []),
       0.99,
     )
-    stage.expect(refused <= REFUSED_MS, `p99 of refusals was ${Math.round(refused)} ms`)
+    stage.expectTime(refused <= REFUSED_MS, `p99 of refusals was ${Math.round(refused)} ms`)
     const longest = Math.max(...seen.map(({ closed }) => closed ?? Infinity)) / 1_000
     return {
       load:
