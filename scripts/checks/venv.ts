@@ -40,12 +40,25 @@ export async function venvOf(requirements: string, python = 'python3'): Promise<
   return program
 }
 
+/** The same with a Python without pip: the uv of `tools`, the Python of an environment, installs. */
+export async function venvBy(tools: string, requirements: string, python: string): Promise<string> {
+  const name = createHash('sha256').update(readFileSync(requirements)).update(python).digest('hex').slice(0, 12)
+  const venv = cached(`python-${name}`)
+  const program = join(venv, 'bin', 'python')
+  await once(venv, async () => {
+    await run(python, ['-m', 'venv', '--without-pip', venv])
+    const install = ['-m', 'uv', 'pip', 'install', '--quiet', '--python', program, '-r', requirements]
+    await run(tools, install, { timeout: INSTALL_MS })
+  })
+  return program
+}
+
 /** A folder of the cache of tests. */
-const cached = (name: string): string =>
+export const cached = (name: string): string =>
   join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'weft', name)
 
 /** Fills a folder unless it is complete; test files that need it at the same time wait for the first one. */
-async function once(folder: string, fill: () => Promise<void>): Promise<void> {
+export async function once(folder: string, fill: () => Promise<void>): Promise<void> {
   const mark = join(folder, '.complete')
   const lock = `${folder}.lock`
   mkdirSync(dirname(folder), { recursive: true })

@@ -9,6 +9,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, w
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
+import { fetchPinned } from '../fetch-pinned.js'
 import { root } from '../root.js'
 
 const run = promisify(execFile)
@@ -91,7 +92,7 @@ async function make(folder: string, sources: string[], { cache, env, log, reposi
         const name = fileOf(artifact, version)
         writeFileSync(
           join(made, name),
-          await fetchJar(`${from}/${group.replaceAll('.', '/')}/${artifact}/${version}/${name}`, sha256),
+          await fetchPinned(`${from}/${group.replaceAll('.', '/')}/${artifact}/${version}/${name}`, sha256),
         )
       }),
     )
@@ -104,22 +105,6 @@ async function make(folder: string, sources: string[], { cache, env, log, reposi
   } finally {
     rmSync(made, { recursive: true, force: true })
   }
-}
-
-async function fetchJar(url: string, sha256: string): Promise<Uint8Array> {
-  const name = url.split('/').at(-1)
-  let answer: Response
-  try {
-    answer = await fetch(url, { signal: AbortSignal.timeout(120_000) })
-  } catch (error) {
-    const { cause, message } = error as Error & { cause?: Error }
-    throw new Error(`${new URL(url).host}: ${cause?.message || message}`)
-  }
-  if (!answer.ok) throw new Error(`${new URL(url).host} answered ${answer.status} for ${name}`)
-  const bytes = new Uint8Array(await answer.arrayBuffer())
-  const found = createHash('sha256').update(bytes).digest('hex')
-  if (found !== sha256) throw new Error(`${name} has the sha256 ${found}, expected ${sha256}`)
-  return bytes
 }
 
 /** The mirror of Maven Central in the settings of Maven; Central itself when there is none. */

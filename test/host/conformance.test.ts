@@ -4,7 +4,8 @@
  */
 import { join } from 'node:path'
 import t from 'tap'
-import { newestPython, venvOf } from '../../scripts/checks/venv.js'
+import { python314 } from '../../scripts/checks/python-3.14.js'
+import { newestPython, venvBy, venvOf } from '../../scripts/checks/venv.js'
 import { root } from '../../scripts/root.js'
 import { programOf } from '../../workers/child/languages.js'
 import { ANSWER, HELLO } from '../../workers/pipe.js'
@@ -20,7 +21,8 @@ type Row = {
   python?: { expected: unknown; because: string }
 }
 
-t.setTimeout(120_000)
+// The first run on a machine makes three environments.
+t.setTimeout(300_000)
 
 let runs = 0
 const run = (host: Host, spec: RunSpec) => host.run({ run_id: newRunId(), thread_id: `t${runs}`, ...spec })
@@ -371,24 +373,27 @@ t.test('the host for JavaScript', async t => {
 })
 
 /** The ends of the versions that docs/application.md names. */
-const PYTHONS = [
-  { name: 'the newest langgraph', requirements: 'requirements.txt', command: 'python3' },
+const PYTHONS: { name: string; needs?: string; make(tools: string): Promise<string> }[] = [
+  { name: 'the newest langgraph', make: async (tools: string) => tools },
   {
     name: 'the oldest langgraph, on the oldest Python',
-    requirements: 'requirements-oldest.txt',
-    command: 'python3.11',
+    needs: 'python3.11',
+    make: tools => venvBy(tools, requirements('-oldest'), 'python3.11'),
   },
   {
     name: 'the newest langgraph, on the newest Python',
-    requirements: 'requirements-newest.txt',
-    command: newestPython(['python3.14', 'python3.13', 'python3.12']) ?? 'python3.13',
+    make: async (tools: string) => {
+      const newest = (await python314(tools)) ?? newestPython(['python3.13', 'python3.12']) ?? 'python3'
+      return venvBy(tools, requirements('-newest'), newest)
+    },
   },
-] as const
+]
+const requirements = (age: string) => join(root, `test/host-python/requirements${age}.txt`)
 
-for (const { name, requirements, command } of PYTHONS) {
-  const skip = newestPython([command]) === null ? `${command} is not installed` : false
+for (const { name, needs = 'python3', make } of PYTHONS) {
+  const skip = newestPython([needs]) === null ? `${needs} is not installed` : false
   t.test(`the host for Python with ${name}`, { skip }, async t => {
-    const python = await venvOf(join(root, 'test/host-python', requirements), command)
+    const python = await make(await venvOf(requirements('')))
     const app = appOf('basic-py')
     const program = programOf('python', { app, env: {}, memory_mb: 1_024, node: '', python, threads: 64 })
     const host = await startHost(app, {}, [], program)

@@ -94,7 +94,7 @@ t.test('docs/application.md says on which versions of Python and langgraph hosts
   )
   const versionIn = (file: string) => /^langgraph==(\S+)$/m.exec(read(`test/host-python/${file}`))?.[1]
   t.same(rows, [
-    ['Python', OLDEST_PYTHON.join('.'), '3.13'],
+    ['Python', OLDEST_PYTHON.join('.'), '3.14'],
     ['langgraph', versionIn('requirements-oldest.txt'), versionIn('requirements-newest.txt')],
   ])
 })
