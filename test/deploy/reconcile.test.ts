@@ -244,3 +244,43 @@ t.test('concurrent writes of one record file', async t => {
   await Promise.all(ids.map(id => writeDurably(path, id)))
   t.match(readFileSync(path, 'utf8'), /^r\d+$/)
 })
+
+t.test('a task that comes again after its lease has expired begins when its first execution has ended', async t => {
+  const steps: string[] = []
+  const tasks = [taskOf('r', { artefact: 'a' }), taskOf('r', { artefact: 'a', epoch: 2 })]
+  let ended = () => {}
+  const done = new Promise<void>(end => (ended = end))
+  const client = {
+    claim: async () => ({ task: tasks.shift() ?? null }),
+    active: async () => [],
+    renew: async () => ({ interrupt: false }),
+    async advance({ epoch }: DeployTask, { status }: DeployAdvance) {
+      steps.push(`${epoch} ${status}`)
+      if (status === 'DEPLOYED') ended()
+    },
+  } as unknown as TaskClient
+  const driver = {
+    sources: ['github'],
+    problems: () => [],
+    has: async () => true,
+    async deploy({ task, signal }: { task: DeployTask; signal: AbortSignal }) {
+      steps.push(`${task.epoch} deploy`)
+      if (task.epoch === 1) {
+        if (!signal.aborted) await new Promise(stopped => signal.addEventListener('abort', stopped))
+        throw signal.reason
+      }
+      return { graphs: [], image_version: null }
+    },
+    async undo({ epoch }: DeployTask) {
+      await turn()
+      steps.push(`${epoch} undo`)
+    },
+    reconcile: async () => {},
+    stop: async () => {},
+  } as unknown as Driver
+  const deployer = openDeployer({ client, driver, logOf, log, figures: openFigures() })
+  await done
+  deployer.quiet()
+  await deployer.stop(0)
+  t.same(steps, ['1 deploy', '1 undo', '2 deploy', '2 DEPLOYED'])
+})

@@ -112,13 +112,21 @@ export function openDeployer({ client, driver, logOf, log, figures, scaler = nul
       done: Promise.resolve(),
     }
     const timer = setInterval(() => void one.renew(), RENEW_MS)
+    // After a pause its own lease may have expired, and the task comes again: what the first execution undoes is not to be
+    // what the second one has started.
+    const before = [...active].filter(other => other.task.deployment_id === task.deployment_id)
+    for (const other of before) other.stop.abort(LOST)
     active.add(one)
-    one.done = execute(task, stop.signal).finally(() => {
+    const execution =
+      before.length === 0 ? execute(task, stop.signal) : afterAll(before).then(() => execute(task, stop.signal))
+    one.done = execution.finally(() => {
       clearInterval(timer)
       active.delete(one)
       check()
     })
   }
+
+  const afterAll = (others: readonly ActiveTask[]) => Promise.allSettled(others.map(({ done }) => done))
 
   async function execute(task: DeployTask, signal: AbortSignal): Promise<void> {
     const { kind, deployment_id, revision_id, stage, epoch } = task
