@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto'
 
-const LIMIT_MS = 120_000
-
 /** The file at a URL. Throws one sentence when it cannot be had, or has another sha256. */
-export async function fetchPinned(url: string, sha256: string): Promise<Uint8Array> {
+export async function fetchPinned(url: string, sha256: string, limit_ms = 120_000): Promise<Uint8Array> {
   const name = url.split('/').at(-1)
   let answer: Response
   try {
-    answer = await fetch(url, { signal: AbortSignal.timeout(LIMIT_MS) })
+    answer = await fetch(url, { signal: AbortSignal.timeout(limit_ms) })
   } catch (error) {
     const { cause, message } = error as Error & { cause?: Error }
     throw new Error(`${new URL(url).host}: ${cause?.message || message}`)

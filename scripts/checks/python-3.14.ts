@@ -13,6 +13,8 @@ import { cached, newestPython, once } from './venv.js'
 const run = promisify(execFile)
 const ARCHIVE = 'https://archive.ubuntu.com/ubuntu/pool/main'
 const VERSION = '3.14.4'
+/** Of one package. */
+const LIMIT_MS = 30_000
 
 /** Path in the archive, sha256. */
 const PACKAGES: readonly [path: string, sha256: string][] = [
@@ -77,7 +79,7 @@ export async function python314(tools: string): Promise<string | null> {
     try {
       for (const [path, sha256] of PACKAGES) {
         const file = join(packages, basename(path))
-        writeFileSync(file, await fetchPinned(`${ARCHIVE}/${path}`, sha256))
+        writeFileSync(file, await fetchPinned(`${ARCHIVE}/${path}`, sha256, LIMIT_MS))
         await run('dpkg-deb', ['-x', file, folder])
       }
     } finally {

@@ -40,14 +40,14 @@ export async function venvOf(requirements: string, python = 'python3'): Promise<
   return program
 }
 
-/** The same with a Python without pip: the uv of `tools`, the Python of an environment, installs. */
+/** The same with a Python without pip: that of `tools`, the Python of an environment, installs. */
 export async function venvBy(tools: string, requirements: string, python: string): Promise<string> {
   const name = createHash('sha256').update(readFileSync(requirements)).update(python).digest('hex').slice(0, 12)
   const venv = cached(`python-${name}`)
   const program = join(venv, 'bin', 'python')
   await once(venv, async () => {
     await run(python, ['-m', 'venv', '--without-pip', venv])
-    const install = ['-m', 'uv', 'pip', 'install', '--quiet', '--python', program, '-r', requirements]
+    const install = ['-m', 'pip', '--python', program, 'install', '--quiet', '-r', requirements]
     await run(tools, install, { timeout: INSTALL_MS })
   })
   return program
