@@ -6,6 +6,7 @@ import { until } from '../../helpers/until.js'
 
 t.setTimeout(60_000)
 
+const ROLES = ['edge', 'resources', 'graphs', 'deployer']
 const LINE = /^([a-z_]+)(?:\{(.*)\})? (\S+)$/
 
 /** Each line of the text; fails on a line that Prometheus would refuse, and on one that comes twice. */
@@ -42,10 +43,15 @@ t.test('figures of the edge, the workers, the queues and the store', async t => 
   await client.runs.cancel(thread_id, cancelled.run_id, true)
   await client.runs.wait(null, 'fail', { input: {} }).catch(() => {})
 
-  const answer = await fetch(`${cluster.url}/metrics`)
-  t.equal(answer.status, 200)
-  t.equal(answer.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
-  const samples = parse(await answer.text())
+  // A worker that answers late is left out.
+  const samples = await until(async () => {
+    const answer = await fetch(`${cluster.url}/metrics`)
+    t.equal(answer.status, 200)
+    t.equal(answer.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
+    const all = parse(await answer.text())
+    const ups = all.filter(({ name }) => name === 'weft_up')
+    return ROLES.every(role => ups.some(({ labels }) => labels.includes(`role="${role}"`))) && all
+  })
   const value = (name: string, ...labels: string[]) =>
     samples.find(one => one.name === name && labels.every(label => one.labels.includes(label)))?.value
   t.equal(value('lg_api_workers_max'), 50)
@@ -80,7 +86,7 @@ t.test('figures of the edge, the workers, the queues and the store', async t => 
   t.ok(value('weft_store_bytes')! > 10_000)
   t.ok(value('weft_disk_free_bytes', 'role="resources"')! > 0)
   t.equal(value('weft_deploy_tasks', 'kind="deploy"', 'role="deployer"'), 0)
-  for (const role of ['edge', 'resources', 'graphs', 'deployer']) {
+  for (const role of ROLES) {
     t.ok(value('weft_event_loop_delay_seconds', `role="${role}"`, 'quantile="0.99"')! > 0, role)
     t.ok(value('weft_process_resident_bytes', `role="${role}"`)! > 1e6, role)
     t.equal(value('weft_up', `role="${role}"`), 1, role)
