@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startCluster, startRoles } from '../helpers/cluster.js'
@@ -158,6 +158,22 @@ t.test('cancel while a run waits for its next worker', async t => {
   t.equal((await client.runs.get(thread_id, run.run_id)).status, 'interrupted')
   t.match(await client.threads.get(thread_id), { status: 'interrupted', values: { done: [1, 2] } })
   t.same(stepLog.steps(), [1, 2, 3], 'it did not begin again')
+})
+
+t.test('the thread of a cancelled run has its state when a new host starts slowly', async t => {
+  const slow = logs.log()
+  rmSync(slow.file)
+  const cluster = await startCluster({ app, env: { FAULTS_SLOW_START: slow.file } })
+  t.teardown(() => cluster.stop())
+  const client = lines.at(-1)!.connect(cluster.url)
+  const { thread_id } = await client.threads.create()
+  const stepLog = logs.log()
+  const input = { log: stepLog.file, steps: 5, at: 3, harm: 'busy', ms: 60_000 }
+  const run = await client.runs.create(thread_id, 'poison', { input, durability: 'sync' })
+  await stepLog.begun(3)
+  writeFileSync(slow.file, '')
+  await client.runs.cancel(thread_id, run.run_id, true)
+  t.match(await client.threads.get(thread_id), { status: 'interrupted', values: { done: [1, 2] } })
 })
 
 t.test('a run has a time limit', async t => {

@@ -1,4 +1,5 @@
 /** How a run leaves its supervisor: its end is stored, or it is given back for its next attempt. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../bus/log.js'
 import type { Release } from '../../schemas/calls.js'
 import { resumeFlow } from './flow.js'
@@ -9,6 +10,9 @@ import type { ActiveRun, RunTable } from './run-table.js'
 /** The stored events of an attempt precede those of the next. */
 const CONFIRM_MS = 10_000
 const SAVES_MS = 5_000
+/** Time for the replacement of a host that had to be killed. */
+const REPLACED_MS = 30_000
+const REPLACED_LOOK_MS = 50
 
 export interface HandBack {
   /** The host has reported the end of the run: stores it. */
@@ -24,9 +28,11 @@ export interface HandBackOptions {
   leases: LeaseClient
   signals: RunSignals
   onSlotFree(): void
+  /** No host is ready, and one is starting. */
+  awaitsHost(): boolean
 }
 
-export function openHandBack({ log, table, leases, signals, onSlotFree }: HandBackOptions): HandBack {
+export function openHandBack({ log, table, leases, signals, onSlotFree, awaitsHost }: HandBackOptions): HandBack {
   function releaseSlot(run: ActiveRun): void {
     if (run.graceTimer !== null) clearTimeout(run.graceTimer)
     if (run.limitTimer !== null) clearTimeout(run.limitTimer)
@@ -61,6 +67,15 @@ export function openHandBack({ log, table, leases, signals, onSlotFree }: HandBa
     }
   }
 
+  /** A host computes the state that a stopped run leaves. Its thread is not locked meanwhile, as it is by the release. */
+  async function hostReplaced({ run_id }: ActiveRun): Promise<void> {
+    const until = Date.now() + REPLACED_MS
+    while (awaitsHost()) {
+      if (Date.now() > until) return log.warn({ run_id }, 'no host is ready to compute the state that a run leaves')
+      await sleep(REPLACED_LOOK_MS)
+    }
+  }
+
   async function giveBack(run: ActiveRun, release: Omit<Release, 'last_event_id'>): Promise<void> {
     const { run_id, lease } = run
     const { attempt } = lease
@@ -70,6 +85,7 @@ export function openHandBack({ log, table, leases, signals, onSlotFree }: HandBa
     try {
       // The last saves of its host: a step whose checkpoint is stored is not repeated.
       await within(SAVES_MS, Promise.allSettled(run.saves))
+      if (run.host !== null && (run.stopReason === 'cancel' || run.stopReason === 'timeout')) await hostReplaced(run)
       if (lease.resumable) await Promise.all([run.publisher.settled(CONFIRM_MS), run.streamFullStored])
       hasEnded = (await leases.release(lease, { ...release, last_event_id: run.last_event_id })).ended
       await run.job.done()

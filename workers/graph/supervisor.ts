@@ -93,7 +93,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
   const calls = openHostCalls(table)
   const leases = openLeaseClient(caller, worker, config.app_id)
   const signals = openRunSignals(link, rings, config.keep_ended_ms, cancel)
-  const handBack = openHandBack({ log, table, leases, signals, onSlotFree: fill })
+  const awaitsHost = () => open && hosts?.hasReadyHost() === false
+  const handBack = openHandBack({ log, table, leases, signals, onSlotFree: fill, awaitsHost })
   const suspects = new Set<RunId>()
   const isolate = (graph_id: string, why: string, host?: GraphHost) => hosts?.isolate(graph_id, why, host)
   const onStop = (reason: string) => link.figures.count('weft_run_stops_total', { pool, reason })
