@@ -1,5 +1,5 @@
 /** Python hosts that their graphs harm: threads that never end, memory, and poison beside good runs. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
@@ -48,7 +48,8 @@ async function create(graph: string, input: object) {
 
 t.test('a host full of nodes that never return is replaced, and the run beside them ends well', { skip }, async t => {
   const [first] = hosts()
-  const beside = await create('slow', { ms: 8_000 })
+  const file = join(t.testdir(), 'released')
+  const beside = await create('slow', { ms: 1, file })
   const stuck = await Promise.all(Array.from({ length: THREADS / 2 }, () => create('sync', { ms: FOREVER_MS })))
   for (const { status } of stuck) await until(async () => (await status()) === 'running')
   await Promise.all(stuck.map(({ cancel }) => cancel()))
@@ -60,6 +61,7 @@ t.test('a host full of nodes that never return is replaced, and the run beside t
   await until(() => hosts().some(pid => pid !== first))
   t.match(await connect().runs.wait(null, 'sync', { input: { ms: 1 } }), { done: true }, 'a new host takes runs')
   t.ok(isRunning(first!), 'the first one still executes the run beside them')
+  writeFileSync(file, '')
   t.match(await beside.join(), { done: true })
   await until(() => !isRunning(first!))
 })

@@ -19,7 +19,7 @@ async def new_thread():
 
 
 async def until(ask, wanted):
-    for _ in range(500):
+    for _ in range(3000):
         if await ask() == wanted:
             return
         await asyncio.sleep(0.02)
@@ -28,6 +28,10 @@ async def until(ask, wanted):
 
 async def status(tid, rid):
     return (await client.runs.get(tid, rid))["status"]
+
+
+async def next_nodes(tid):
+    return (await client.threads.get_state(tid))["next"]
 
 
 async def payload_forms():
@@ -93,7 +97,7 @@ async def modes():
 
 
 class Cutting:
-    """A proxy that cuts the next answers after so many bytes."""
+    """A proxy that cuts the next answers after so many bytes of their bodies."""
 
     def __init__(self, *limits):
         self.limits = list(limits)
@@ -121,12 +125,14 @@ class Cutting:
                 await up_writer.drain()
 
         async def downwards():
+            writer.write(await up_reader.readuntil(b"\r\n\r\n"))
             passed = 0
             while data := await up_reader.read(65536):
+                data = data if limit is None else data[: limit - passed]
                 passed += len(data)
                 writer.write(data)
                 await writer.drain()
-                if limit is not None and passed > limit:
+                if passed == limit:
                     # What has passed arrives, and nothing after it.
                     await asyncio.sleep(0.1)
                     self.cuts += 1
@@ -211,7 +217,8 @@ async def cancels():
     for action in ("interrupt", "rollback"):
         tid = await new_thread()
         run = await client.runs.create(tid, "slow", input={"ms": 20000})
-        await until(lambda: status(tid, run["run_id"]), "running")
+        # It is running when it is claimed, and takes its input after that.
+        await until(lambda: next_nodes(tid), ["node"])
         await client.runs.cancel(tid, run["run_id"], wait=True, action=action)
         if action == "rollback":
             await refused(NotFoundError, client.runs.get(tid, run["run_id"]), "rollback: the run is gone")

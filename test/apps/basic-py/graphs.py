@@ -173,10 +173,14 @@ nested = (
 
 class Slow(TypedDict, total=False):
     ms: int
+    # Waits until this file exists.
+    file: str
     done: bool
 
 
 async def wait(state: Slow) -> Slow:
+    while "file" in state and not os.path.exists(state["file"]):
+        await asyncio.sleep(0.02)
     await asyncio.sleep(state.get("ms", 1000) / 1000)
     return {"done": True}
 
