@@ -14,7 +14,7 @@ import { type Followed, wrongStream } from './harness/follow.js'
 import { optionsOf } from './harness/options.js'
 import { randomOf } from './harness/random.js'
 import { merge } from './harness/report.js'
-import type { Result } from './harness/result.js'
+import type { Result, Size } from './harness/result.js'
 import { type Begin, overlaps, wrongExecution } from './harness/witness.js'
 
 t.setTimeout(300_000)
@@ -107,15 +107,22 @@ t.test('a seed gives the same numbers again', async t => {
   t.same([...new Set(numbers)].sort(), [1, 2, 3, 4, 5, 6])
 })
 
-t.test('results of other rows stay, and a small load replaces no larger one', async t => {
-  const result = (number: number, quick: boolean, measured: string): Result => ({
-    ...{ number, store: 'sqlite', load: '', measured, short: [], date: '', command: '', quick, seconds: 1, busy: 0 },
+t.test('results of other rows and of other loads stay, but for small loads', async t => {
+  const result = (number: number, size: Size, measured: string): Result => ({
+    ...{ number, store: 'sqlite', load: '', measured, short: [], date: '', command: '', size, seconds: 1, busy: 0 },
   })
-  const kept = { machine: 'old', results: [result(1, false, 'a'), result(2, true, 'b')] }
-  const { results } = merge(kept, [result(1, true, 'c'), result(2, true, 'd'), result(3, true, 'e')], 'new')
+  const kept = { machine: 'old', results: [result(1, 'usual', 'a'), result(2, 'small', 'b'), result(4, 'full', 'f')] }
+  const added = [result(1, 'small', 'c'), result(2, 'small', 'd'), result(3, 'small', 'e'), result(4, 'usual', 'g')]
+  const { results } = merge(kept, added, 'new')
   t.same(
     results.map(({ number, measured }) => `${number}${measured}`),
-    ['1a', '2d', '3e'],
+    ['1a', '2d', '3e', '4g', '4f'],
+  )
+  t.same(
+    merge({ machine: '', results }, [result(2, 'full', 'h'), result(4, 'usual', 'i')], '').results.map(
+      ({ measured }) => measured,
+    ),
+    ['a', 'h', 'e', 'i', 'f'],
   )
 })
 

@@ -40,7 +40,7 @@ async function main(args: string[]): Promise<void> {
     const tally: Tally = { streams: 0, wrong: 0, broken: 0 }
     try {
       for (const row of selected) {
-        if (stop.signal.aborted || (row.oneStore !== undefined && store === 'mongo')) continue
+        if (stop.signal.aborted || (row.oneStore !== undefined && store === 'mongo' && options.only === null)) continue
         for (let n = 0; n < (row.number === RANDOM_ROW ? options.random : 1); n++) {
           const result = await execute(row, store, options.seed + n, { options, mongo, tally })
           if (result.short.length > 0) short++
@@ -86,7 +86,17 @@ async function execute(row: Row, store: StoreName, seed: number, { options, mong
     .filter(Boolean)
     .join(' ')
   const date = new Date().toISOString().slice(0, 10)
-  return { number: row.number, store, ...measured, short: stage.short, date, command, quick, seconds, busy }
+  return {
+    number: row.number,
+    store,
+    ...measured,
+    short: stage.short,
+    date,
+    command,
+    size: stage.load(),
+    seconds,
+    busy,
+  }
 }
 
 function save({ out }: Options, rows: readonly Row[], result?: Result): void {

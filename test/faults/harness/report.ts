@@ -1,7 +1,7 @@
 /** docs/faults.json and the page that is made of it: rows that were executed replace theirs, the others stay. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Result, StoreName } from './result.js'
+import { type Result, STORES, type StoreName } from './result.js'
 import type { Row } from './row.js'
 
 /** What docs/faults.json keeps. */
@@ -18,14 +18,19 @@ export const readResults = (folder: string): Kept => {
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Kept) : { machine: '', results: [] }
 }
 
-/** Adds the results. The figures of a small load do not replace those of a larger one. */
+/** Adds the results. The figures of a small load are kept until there are those of a larger one. */
 export function merge(record: Kept, added: readonly Result[], machine: string): Kept {
   const same = (a: Result, b: Result) => a.number === b.number && a.store === b.store
-  const kept = record.results.filter(old => !added.some(one => same(old, one) && (old.quick || !one.quick)))
-  const taken = added.filter(one => !kept.some(old => same(old, one)))
-  const results = [...kept, ...taken].sort((a, b) => a.number - b.number || (a.store > b.store ? -1 : 1))
+  const results = [
+    ...record.results.filter(old => !added.some(one => same(old, one) && old.size === one.size)),
+    ...added,
+  ]
+    .filter((one, _, all) => one.size !== 'small' || !all.some(other => same(one, other) && other.size !== 'small'))
+    .sort((a, b) => a.number - b.number || STORES.indexOf(a.store) - STORES.indexOf(b.store) || order(a) - order(b))
   return { machine, results }
 }
+
+const order = ({ size }: Result): number => (size === 'full' ? 1 : 0)
 
 /** Writes both files; the text of the page outside its markers stays. */
 export function writeResults(folder: string, page: string, rows: readonly Row[], record: Kept): void {
@@ -44,9 +49,10 @@ function tableOf(rows: readonly Row[], { machine, results }: Kept): string {
   const of = (number: number) => results.filter(one => one.number === number)
   const overview = rows.map(row => {
     const cell = (store: StoreName) => {
-      const result = of(row.number).find(one => one.store === store)
-      if (result === undefined) return row.oneStore !== undefined && store === 'mongo' ? 'as SQLite' : 'not run'
-      return (result.short.length === 0 ? 'held' : 'short') + (result.quick ? ', small load' : '')
+      const all = of(row.number).filter(one => one.store === store)
+      if (all.length === 0) return row.oneStore !== undefined && store === 'mongo' ? 'as SQLite' : 'not run'
+      const verdict = all.every(({ short }) => short.length === 0) ? 'held' : 'short'
+      return all.some(({ size }) => size === 'full') ? verdict : `${verdict}, ${all[0]!.size} load`
     }
     return rowOf([`[${row.number}. ${row.name}](#${anchorOf(row)})`, cell('sqlite'), cell('mongo')])
   })
@@ -72,7 +78,7 @@ function sectionOf(row: Row, results: readonly Result[]): string[] {
     `**Promised**: ${row.promised}`,
     '',
   ]
-  if (row.oneStore !== undefined) lines.push(`On one store: ${row.oneStore}.`, '')
+  if (row.oneStore !== undefined) lines.push(`On one store, unless it is selected: ${row.oneStore}.`, '')
   if (results.length === 0) return [...lines, 'Not run yet.', '']
   lines.push(rowOf(['store', 'load', 'measured', 'date, command']), rowOf(['---', '---', '---', '---']))
   for (const { store, load, measured, short, date, command, busy } of results) {

@@ -3,6 +3,9 @@
 export const STORES = ['sqlite', 'mongo'] as const
 export type StoreName = (typeof STORES)[number]
 
+/** small: `--quick`. full: that of the promise, by `--long` or because the usual load is that already. */
+export type Size = 'small' | 'usual' | 'full'
+
 export interface Measured {
   /** The load that was applied, with its figures. */
   load: string
@@ -10,7 +13,7 @@ export interface Measured {
   measured: string
 }
 
-/** What docs/faults.json keeps of the last execution of a row on a store. */
+/** What docs/faults.json keeps of the last execution of a row on a store with a load of this size. */
 export interface Result extends Measured {
   number: number
   store: StoreName
@@ -19,8 +22,7 @@ export interface Result extends Measured {
   /** Day, as 2026-01-31. */
   date: string
   command: string
-  /** The load of `--quick`. */
-  quick: boolean
+  size: Size
   seconds: number
   /** Load of the machine when the row began. */
   busy: number

@@ -10,7 +10,7 @@ export interface Row {
   fault: string
   /** What is promised, with its figures. */
   promised: string
-  /** Why one store is enough; the row then runs on the embedded store only. */
+  /** Why one store is enough: the row then runs on the other one only when it is selected. */
   oneStore?: string
   /** Injects the fault, waits for the end, and reports to the stage. Returns the load as it was. */
   run(stage: Stage): Promise<Measured>

@@ -10,7 +10,7 @@ import type { TestMongo } from '../../helpers/mongo-server.js'
 import type { Broker, TestNats } from '../../helpers/nats.js'
 import { type Ledger, openLedger } from './ledger.js'
 import type { Random } from './random.js'
-import type { StoreName } from './result.js'
+import type { Size, StoreName } from './result.js'
 
 /** Streams of all rows of a command: row 35 is asserted by every row. */
 export interface Tally {
@@ -25,6 +25,8 @@ export interface Stage {
   /** The size of the load: `--quick`, the usual one, `--long` (the usual one when there is none). */
   size(quick: number, usual: number, long?: number): number
   quick: boolean
+  /** Of the sizes that were asked for. */
+  load(): Size
   random: Random
   tally: Tally
   folder: string
@@ -79,6 +81,7 @@ export function openStage({ store, quick, long, times, random, folder, mongo, ta
   const orphans = new Set<number>()
   const paused = new Set<Proc>()
   let url: string | null = null
+  let load: Size = 'full'
   const stage: Stage = {
     store,
     quick,
@@ -89,7 +92,11 @@ export function openStage({ store, quick, long, times, random, folder, mongo, ta
     ledger: openLedger(join(folder, 'ledger.jsonl')),
     short,
     say,
-    size: (small, usual, large = usual) => (quick ? small : long ? large : usual),
+    size(small, usual, large = usual) {
+      if (large !== usual && !long) load = 'usual'
+      return quick ? small : long ? large : usual
+    },
+    load: () => (quick ? 'small' : load),
     env() {
       if (mongo === null) return { MONGODB_URL: '' }
       url ??= mongo.url()

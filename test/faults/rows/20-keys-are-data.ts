@@ -7,7 +7,7 @@ import { anyObject } from '../../helpers/hostile-bodies.js'
 import type { Row } from '../harness/row.js'
 import type { Stage } from '../harness/stage.js'
 
-const AT_ONCE = 4
+const AT_ONCE = 16
 /** A filter that a database would execute. */
 const FILTER = { owner: { $ne: null } }
 const OTHER_OWNERS = ['a', null, {}, { $ne: 1 }, { $exists: true }, [{ $ne: null }], undefined]

@@ -4,6 +4,7 @@ import type { Row } from '../harness/row.js'
 import { begunIn } from '../harness/witness.js'
 
 const LIMIT_SECS = 3
+const HOW = ['signal', 'wait', 'busy'] as const
 /** The status is there at most so long after the create. */
 const LATEST_MS = 9_000
 
@@ -19,24 +20,22 @@ export const row: Row = {
     })
     const url = roles.urls[0]!
     const times: number[] = []
+    const one = async (how: (typeof HOW)[number]) => {
+      const since = performance.now()
+      const options = { urls: () => roles.urls, perSecond: 10, most: 1, steps: 1, ms: 600_000, how, follow: 1 }
+      const load = startLoad(stage, options)
+      await load.created()
+      await load.settle(30_000)
+      times.push(performance.now() - since)
+      await checkAll(stage, roles, load, { statuses: ['timeout'], executions: false })
+    }
     const rounds = stage.size(2, 6)
-    for (let n = 0; n < rounds; n++)
-      for (const how of ['signal', 'wait', 'busy'] as const) {
-        const since = performance.now()
-        const load = startLoad(stage, {
-          urls: () => roles.urls,
-          perSecond: 10,
-          most: 1,
-          steps: 1,
-          ms: 600_000,
-          how,
-          follow: 1,
-        })
-        await load.created()
-        await load.settle(30_000)
-        times.push(performance.now() - since)
-        await checkAll(stage, roles, load, { statuses: ['timeout'], executions: false })
-      }
+    for (const how of HOW) {
+      // One that blocks the event loop delays the others of its host, whose limit stands still meanwhile.
+      const all = Array.from({ length: rounds }, () => () => one(how))
+      if (how === 'busy') for (const run of all) await run()
+      else await Promise.all(all.map(run => run()))
+    }
     const [least, most] = [Math.min(...times), Math.max(...times)]
     stage.expect(least >= LIMIT_SECS * 1_000, `a run ended after ${Math.round(least)} ms`)
     stage.expectTime(most <= LATEST_MS, `a run ended after ${Math.round(most)} ms`)
@@ -57,7 +56,7 @@ export const row: Row = {
       'later runs fail',
     )
     return {
-      load: `${times.length} runs, one after the other`,
+      load: `${times.length} runs; those that block one after the other`,
       measured: `ended after ${(least / 1_000).toFixed(1)} to ${(most / 1_000).toFixed(1)} s; 20 of 20 later runs succeeded`,
     }
   },
