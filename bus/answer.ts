@@ -22,7 +22,7 @@ export interface CallOptions {
 }
 
 export interface RetryOptions extends Omit<CallOptions, 'repeat'> {
-  /** Milliseconds since the epoch after which no further try is made; no end when absent. */
+  /** `performance.now()` after which no further try is made; no end when absent. */
   until?: number
   /** Milliseconds between two tries; 250 when absent. */
   pause?: number
@@ -45,13 +45,13 @@ export const callUntilAnswered =
   async (subject: string, head: CallHead, body?: Uint8Array, options: RetryOptions = {}): Promise<Answer> => {
     const { until = Infinity, pause = PAUSE_MS, signal, retryIf, onRetry, timeout = TIMEOUT_MS, ...others } = options
     for (;;) {
-      const left = Math.max(1, Math.min(timeout, until - Date.now()))
+      const left = Math.max(1, Math.min(timeout, until - performance.now()))
       const last = await call(subject, head, body, { ...others, timeout: left, repeat: true }).catch(
         (error: Error) => error,
       )
       if (!(last instanceof Error) && !retryIf?.(last)) return last
       const tryAgain = () => !isClosed() && !signal?.aborted
-      if (tryAgain() && Date.now() + pause < until) {
+      if (tryAgain() && performance.now() + pause < until) {
         onRetry?.(last)
         await sleep(pause, undefined, { signal }).catch(() => {})
         if (tryAgain()) continue

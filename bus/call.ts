@@ -110,7 +110,7 @@ export function openCaller(link: Link): Caller {
   function onEntry(call: Waiting, { kind, head, body, time }: Entry): void {
     const key = `${call.id}`
     if (kind === KIND.ready) return onReady(call, decodeHead<{ member: string }>(head).member)
-    call.heardAt = Date.now()
+    call.heardAt = performance.now()
     if (kind === KIND.whole) resolve(call, { head: decodeHead(head), body })
     else if (kind === KIND.announce) answers.announce(key, time, decodeHead(head))
     else if (kind === KIND.part) {
@@ -145,7 +145,7 @@ export function openCaller(link: Link): Caller {
 
   /** The broker reports at once that no worker serves a subject; a worker that restarts will serve it again soon. */
   function onNobody(message: number): void {
-    const now = Date.now()
+    const now = performance.now()
     for (const call of waiting.values()) {
       if (call.message !== message) continue
       if (now < call.retryUntil) setTimeout(() => waiting.has(call.id) && enqueue(call), NOBODY_MS).unref()
@@ -155,7 +155,7 @@ export function openCaller(link: Link): Caller {
 
   /** Sends the call at the end of this turn: to any worker, to all as an offer, or to one. */
   function enqueue(call: Waiting, subject = call.isOffered ? all(call.subject) : call.subject): void {
-    call.heardAt = Date.now()
+    call.heardAt = performance.now()
     call.windows = null
     call.partsTo = ''
     if (turn.size === 0) setImmediate(flush)
@@ -209,9 +209,9 @@ export function openCaller(link: Link): Caller {
     enqueue(call, memberOf(call.subject, token('member', member)))
   }
 
-  let sweptAt = Date.now()
+  let sweptAt = performance.now()
   const sweep = setInterval(() => {
-    const now = Date.now()
+    const now = performance.now()
     const paused = now - sweptAt > PAUSED_MS ? now - sweptAt : 0
     sweptAt = now
     const isConnected = link.connected()
@@ -258,7 +258,7 @@ export function openCaller(link: Link): Caller {
     if (closed) return Promise.reject(fail('unavailable', 'the connection was closed'))
     return new Promise((resolve, reject) => {
       const id = (lastId = (lastId + 1) % 0xffffffff)
-      const now = Date.now()
+      const now = performance.now()
       const bytes = encodeHead(head)
       const fits = bytes.length + body.length < MAX_MESSAGE - 64
       const entry: Entry = fits

@@ -132,7 +132,7 @@ export async function openLink({ url, role, log, tls = NO_FILES }: LinkOptions):
 }
 
 function guarded(log: Log, subject: string, onMessage: (message: Msg) => void) {
-  let loggedAt = 0
+  let loggedAt = -Infinity
   let unlogged = 0
   return (refused: Error | null, message: Msg): void => {
     if (refused !== null) return log.error({ err: refused, subject }, 'the broker refused a subscription')
@@ -140,8 +140,8 @@ function guarded(log: Log, subject: string, onMessage: (message: Msg) => void) {
       onMessage(message)
     } catch (error) {
       unlogged++
-      if (Date.now() - loggedAt < LOG_MS) return
-      loggedAt = Date.now()
+      if (performance.now() - loggedAt < LOG_MS) return
+      loggedAt = performance.now()
       log.error({ err: error, subject: message.subject, messages: unlogged }, 'a message could not be handled')
       unlogged = 0
     }

@@ -24,17 +24,17 @@ export function lifecycle(log: Log, stop_ms: number): Lifecycle {
   let stopping: Promise<void> | null = null
   let deadline = 0
   async function run() {
-    deadline = Date.now() + stop_ms
+    deadline = performance.now() + stop_ms
     for (const part of parts) await guard(log, part.name, part.quiet?.())
     for (const part of [...parts].reverse()) {
-      const left = Math.max(100, deadline - Date.now())
+      const left = Math.max(100, deadline - performance.now())
       await guard(log, part.name, Promise.race([part.stop?.(left), sleep(left)]))
     }
   }
   return {
     push(part) {
       if (stopping === null) return void parts.push(part)
-      const left = Math.max(100, deadline - Date.now())
+      const left = Math.max(100, deadline - performance.now())
       stopping = stopping.then(() => guard(log, part.name, stopPart(part, left)))
     },
     stop: () => (stopping ??= run()),

@@ -30,7 +30,7 @@ export function openMux(link: Link): Mux {
     const key = message.subject.slice(inbox.length + 1)
     const entry = waiting.get(key)
     if (entry === undefined) return
-    entry.due = Date.now() + entry.patience
+    entry.due = performance.now() + entry.patience
     try {
       if (entry.onMessage(message)) waiting.delete(key)
     } catch (error) {
@@ -39,7 +39,7 @@ export function openMux(link: Link): Mux {
     }
   })
   const sweep = setInterval(() => {
-    const now = Date.now()
+    const now = performance.now()
     for (const [key, entry] of waiting) {
       if (entry.due > now) continue
       waiting.delete(key)
@@ -57,7 +57,7 @@ export function openMux(link: Link): Mux {
     headers?: MsgHdrs,
   ) {
     const key = (++token).toString(36)
-    waiting.set(key, { onMessage, reject, due: Date.now() + patience, patience, subject })
+    waiting.set(key, { onMessage, reject, due: performance.now() + patience, patience, subject })
     try {
       link.nc.publish(subject, payload, { reply: `${inbox}.${key}`, ...(headers ? { headers } : {}) })
     } catch (error) {

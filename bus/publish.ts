@@ -163,7 +163,7 @@ export function openPublisher(
   }
 
   function remember(message: Kept): void {
-    const now = Date.now()
+    const now = performance.now()
     recent.push({ message, at: now })
     recentBytes += message.bytes.length
     while (recent.length > 1 && (recent[0]!.at < now - RECENT_MS || recentBytes > RECENT_BYTES))

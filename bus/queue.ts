@@ -95,13 +95,13 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
   const next = `$JS.API.CONSUMER.MSG.NEXT.${RUNS_STREAM}.${consumerOf(pool)}`
   let token = 0
   let open = true
-  let heardAt = Date.now()
+  let heardAt = performance.now()
   let planned = false
   let jobs = 0
   let redelivered = 0
 
   const subscription = link.subscribe(`${inbox}.*`, message => {
-    heardAt = Date.now()
+    heardAt = performance.now()
     const code = message.headers?.code ?? 0
     if (code > 0 && message.data.length === 0) onStatus(message.subject.slice(inbox.length + 1), code, message)
     else onMessage(message)
@@ -183,13 +183,13 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
     const batch = Math.min(MAX_BATCH, slots - left)
     if (batch <= 0) return
     const key = (++token).toString(36)
-    pulls.set(key, { left: batch, due: Date.now() + EXPIRES_MS + 2_000 })
+    pulls.set(key, { left: batch, due: performance.now() + EXPIRES_MS + 2_000 })
     const request = { batch, expires: EXPIRES_MS * NANOS, idle_heartbeat: BEAT_MS * NANOS }
     nc.publish(next, encoder.encode(JSON.stringify(request)), { reply: `${inbox}.${key}` })
   }
 
   const watch = setInterval(() => {
-    const now = Date.now()
+    const now = performance.now()
     if (pulls.size > 0 && now - heardAt > 3 * BEAT_MS) pulls.clear()
     for (const [key, { due, left }] of pulls) if (due < now) forget(key, left)
     if (pulls.size === 0) heardAt = now

@@ -23,8 +23,6 @@ export interface Context {
   head: CallHead
   /** The inbox of the caller. The broker lets only the caller's role subscribe to its prefix. */
   from: string
-  /** Milliseconds since the epoch after which the caller no longer waits for the answer. */
-  deadline: number
   log: Log
 }
 
@@ -152,13 +150,13 @@ export function serve(
     for (const entry of entriesOf(message.data)) receivePart(inbox, entry)
   })
   const sweep = setInterval(() => {
-    const now = Date.now()
+    const now = performance.now()
     bodies.discardIf(({ deadline }) => deadline <= now)
     for (const one of announced) if (one.call.deadline <= now) drop(one.call)
   }, SWEEP_MS)
   sweep.unref()
   const signs = setInterval(() => {
-    const now = Date.now()
+    const now = performance.now()
     for (const calls of [running, announced])
       for (const work of calls) {
         const { from, id, deadline } = work.call
@@ -174,15 +172,15 @@ export function serve(
 
   function receive(verb: string, from: Sender, { kind, id, time, head: bytes, body }: Entry): void {
     const head = readHead(bytes)
-    if (kind === KIND.whole) return void run({ verb, from, id, head, deadline: Date.now() + time }, body)
+    if (kind === KIND.whole) return void run({ verb, from, id, head, deadline: performance.now() + time }, body)
     if (kind !== KIND.announce) throw fail('bad_request', 'A call is whole or announced')
     const { timeout = TIMEOUT_MS } = head as { timeout?: number }
-    const call = { verb, from, id, head, deadline: Date.now() + timeout }
+    const call = { verb, from, id, head, deadline: performance.now() + timeout }
     if (time > MAX_BODY) throw fail('too_large')
     const name = `${nameOf(from)} ${id}`
     const before = bodies.infoOf(name)
     if (before !== null) drop(before)
-    const waiting: Running = { call, signed_at: Date.now() }
+    const waiting: Running = { call, signed_at: performance.now() }
     announced.add(waiting)
     try {
       tickets.set(
@@ -241,7 +239,7 @@ export function serve(
   }
 
   async function run(call: Call, bytes: Uint8Array): Promise<void> {
-    const mine: Running = { call, signed_at: Date.now() }
+    const mine: Running = { call, signed_at: performance.now() }
     running.add(mine)
     const started = performance.now()
     let status = 200
@@ -250,9 +248,8 @@ export function serve(
       const handler = Object.hasOwn(handlers, call.verb) ? handlers[call.verb] : undefined
       if (handler === undefined) throw fail('not_found', `No such call: ${prefix}.${call.verb}`)
       const value = handler.json === undefined ? bytes : decodeAs(bytes, handler.json)
-      const { from, deadline } = call
       const head = span === null ? call.head : { ...call.head, traceparent: span.traceparent }
-      const reply = await (handler.handle as Handle<unknown>)(value, { head, from: from.inbox, deadline, log })
+      const reply = await (handler.handle as Handle<unknown>)(value, { head, from: call.from.inbox, log })
       status = reply.head?.status ?? 200
       answers.send(call, { status, ...reply.head }, reply.body)
     } catch (error) {

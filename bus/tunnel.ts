@@ -83,7 +83,7 @@ export function openTunnels(link: Link): Tunnels {
   })
   const served: { unsubscribe(): void }[] = []
   const signs = setInterval(() => {
-    const now = Date.now()
+    const now = performance.now()
     for (const stream of streams.values()) stream.sign(now)
   }, SIGN_MS)
   signs.unref()
@@ -165,8 +165,8 @@ class TunnelStream extends Duplex {
   /** Received bytes within the window. */
   private held = 0
   private ended = false
-  private heardAt = Date.now()
-  private sentAt = Date.now()
+  private heardAt = performance.now()
+  private sentAt = performance.now()
   private readonly timer: NodeJS.Timeout | null
 
   constructor(
@@ -186,7 +186,7 @@ class TunnelStream extends Duplex {
   }
 
   receive(kind: number, number: number, bytes: Uint8Array, reply: string | undefined): void {
-    this.heardAt = Date.now()
+    this.heardAt = performance.now()
     if (kind === FRAME.accept) this.onAccept(reply)
     else if (kind === FRAME.data) this.onData(number, bytes)
     else if (kind === FRAME.end) this.onEnd(number)
@@ -203,7 +203,7 @@ class TunnelStream extends Duplex {
 
   private say(kind: number, number: number, bytes?: Uint8Array): void {
     if (this.peer === null) return
-    this.sentAt = Date.now()
+    this.sentAt = performance.now()
     this.send(this.peer, kind, number, bytes)
   }
 

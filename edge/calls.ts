@@ -25,7 +25,7 @@ export async function callThrough(
 
 /** How an idempotent call is repeated: one that carries an id made here. */
 export const repeatOptions = (edge: Edge): RetryOptions => ({
-  until: Date.now() + REPEAT_MS,
+  until: performance.now() + REPEAT_MS,
   timeout: REPEAT_MS,
   signal: edge.stopping,
 })

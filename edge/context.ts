@@ -116,7 +116,7 @@ export async function reportDisconnect(edge: Edge, run: RunView, joined: boolean
   const { run_id, joined_at } = run
   const body = encoder.encode(JSON.stringify({ run_id, reader: joined, joined_at } satisfies Disconnect))
   const head = { request_id: `disconnect-${run_id}`, params: { run_id } }
-  const options = { until: Date.now() + REPORT_MS, signal: edge.stopping }
+  const options = { until: performance.now() + REPORT_MS, signal: edge.stopping }
   try {
     await edge.caller.askUntilAnswered(rpc('runs', 'disconnect'), head, body, options)
   } catch (error) {

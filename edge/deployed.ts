@@ -80,17 +80,17 @@ export function openDeployed({ config, link, caller, tunnels, isClosed, studio }
   return {
     known(exchange) {
       const found = kept.get(JSON.stringify(exchange.mount))
-      return found !== undefined && found.until > Date.now() ? found.value : undefined
+      return found !== undefined && found.until > performance.now() ? found.value : undefined
     },
     find(exchange) {
       const name = JSON.stringify(exchange.mount)
       const known = kept.get(name)
-      if (known !== undefined && known.until > Date.now()) return known.found
+      if (known !== undefined && known.until > performance.now()) return known.found
       const found = ask(exchange)
       if (kept.size >= MAX_KEPT) kept.clear()
       const mine: { found: Promise<Deployment>; value?: Deployment; until: number } = {
         found,
-        until: Date.now() + CACHE_MS,
+        until: performance.now() + CACHE_MS,
       }
       kept.set(name, mine)
       // A refusal is not kept.

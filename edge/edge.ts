@@ -148,14 +148,15 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     quiet: server.quiet,
     async stop(ms) {
       stopping.abort()
-      const until = Date.now() + ms - STOP_RESERVE_MS
+      const until = performance.now() + ms - STOP_RESERVE_MS
       // Streams are cut, not ended: a client that sees a network error resumes elsewhere. One may begin on a connection that
       // is open while other answers are awaited.
       const cut = () => {
         for (const exchange of [...edge.open]) if (exchange.streaming) exchange.destroy()
         for (const socket of [...edge.sockets]) socket.restart()
       }
-      for (cut(); edge.open.size > 0 && Date.now() < until; cut()) await new Promise(done => setTimeout(done, 20))
+      for (cut(); edge.open.size > 0 && performance.now() < until; cut())
+        await new Promise(done => setTimeout(done, 20))
       server.close()
       close()
       await edge.tracer?.close()

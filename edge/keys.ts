@@ -60,10 +60,11 @@ export function openKeys(link: Link, caller: Caller): Keys {
     if (record === null || isExpired(record)) {
       forget(id, known)
       if (missing.size >= MAX_CACHED) missing.clear()
-      missing.set(id, Date.now() + MISSING_MS)
+      missing.set(id, performance.now() + MISSING_MS)
       return null
     }
-    if (known !== undefined) return Object.assign(known, { record, digest: digestOf(record), fetchedAt: Date.now() })
+    if (known !== undefined)
+      return Object.assign(known, { record, digest: digestOf(record), fetchedAt: performance.now() })
     if (cached.size >= MAX_CACHED)
       for (const [other, entry] of cached) if (entry.streams.size === 0) cached.delete(other)
     const entry = newEntry(record)
@@ -99,7 +100,7 @@ export function openKeys(link: Link, caller: Caller): Keys {
   timer.unref()
   const changed = link.subscribe(event('keys', 'changed'), () => {
     missing.clear()
-    for (const entry of cached.values()) entry.fetchedAt = 0
+    for (const entry of cached.values()) entry.fetchedAt = -Infinity
     recheck([...cached.values()].filter(entry => entry.streams.size > 0))
   })
 
@@ -108,8 +109,8 @@ export function openKeys(link: Link, caller: Caller): Keys {
       const id = keyIdOf(text)
       if (id === null) return null
       const entry = cached.get(id)
-      if (entry !== undefined && Date.now() - entry.fetchedAt < CACHE_MS) return verify(entry, text)
-      if ((missing.get(id) ?? 0) > Date.now()) return null
+      if (entry !== undefined && performance.now() - entry.fetchedAt < CACHE_MS) return verify(entry, text)
+      if ((missing.get(id) ?? 0) > performance.now()) return null
       return fetch(id, request_id).then(found => (found === null ? null : verify(found, text)))
     },
     close() {
@@ -138,7 +139,7 @@ function newEntry(record: KeyRecord): Entry {
   const entry: Entry = {
     record,
     digest: digestOf(record),
-    fetchedAt: Date.now(),
+    fetchedAt: performance.now(),
     usedAt: 0,
     streams: new Set(),
     take() {

@@ -59,7 +59,8 @@ export function openMetrics(mux: Mux): Metrics {
 
   return {
     collect(edge) {
-      if (cached === null || cached.until < Date.now()) cached = { found: collect(edge), until: Date.now() + CACHE_MS }
+      if (cached === null || cached.until < performance.now())
+        cached = { found: collect(edge), until: performance.now() + CACHE_MS }
       return cached.found
     },
     close: () => figures.close(),

@@ -21,7 +21,7 @@ const BLANK = Buffer.from('\n')
 /** `by`: the key of the request. */
 export async function waitForConsent(edge: Edge, exchange: Exchange, { subject }: Route, by: string): Promise<void> {
   const { auth_id = '' } = exchange.params
-  const until = Date.now() + 1_000 * secondsOf(exchange.query)
+  const until = performance.now() + 1_000 * secondsOf(exchange.query)
   if (!isUuid(auth_id)) return answer(exchange, { status: 'not_found' })
   let wake = () => {}
   const unfollow = onAuthEnd(edge.link, auth_id.toLowerCase(), () => wake())
@@ -35,10 +35,10 @@ export async function waitForConsent(edge: Edge, exchange: Exchange, { subject }
   try {
     const look = () => peek(edge, subject, { ...exchange.callHead(), by }, auth_id)
     let found = await look()
-    if (found.status === 'pending' && until > Date.now()) exchange.begin(HEADERS, '\n')
-    while (found.status === 'pending' && until > Date.now() && !exchange.over && !edge.stopping.aborted) {
+    if (found.status === 'pending' && until > performance.now()) exchange.begin(HEADERS, '\n')
+    while (found.status === 'pending' && until > performance.now() && !exchange.over && !edge.stopping.aborted) {
       await new Promise<void>(done => {
-        const timer = setTimeout(done, Math.min(LOOK_MS, until - Date.now()))
+        const timer = setTimeout(done, Math.min(LOOK_MS, until - performance.now()))
         wake = () => {
           clearTimeout(timer)
           done()

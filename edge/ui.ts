@@ -42,7 +42,7 @@ export async function component(edge: Edge, exchange: Exchange, route: Route, bo
 export async function componentFile(edge: Edge, exchange: Exchange, route: Route): Promise<void> {
   const { graph_id = '', file = '' } = exchange.params
   const kept = edge.bundles.get(keyOf(exchange, graph_id))
-  const isFresh = kept !== undefined && kept.until > Date.now() && kept.bundle.files.has(file)
+  const isFresh = kept !== undefined && kept.until > performance.now() && kept.bundle.files.has(file)
   const { files } = isFresh ? kept.bundle : await ask(edge, exchange, route)
   const bytes = files.get(file)
   if (bytes === undefined) return exchange.refuse('not_found')
@@ -66,7 +66,7 @@ async function ask({ caller, bundles }: Edge, exchange: Exchange, { subject }: R
   const { body } = await caller.ask(subject, exchange.callHead(), undefined, { timeout: CALL_MS })
   const bundle = bundleIn(body)
   if (bundles.size >= MAX_KEPT) bundles.delete(bundles.keys().next().value!)
-  bundles.set(keyOf(exchange, bundle.graph_id), { bundle, until: Date.now() + CACHE_MS })
+  bundles.set(keyOf(exchange, bundle.graph_id), { bundle, until: performance.now() + CACHE_MS })
   return bundle
 }
 

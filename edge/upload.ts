@@ -61,7 +61,7 @@ async function store(edge: Edge, exchange: Exchange, parts: Parts, head: CallHea
 
 const ask = (edge: Edge, verb: string, head: CallHead, body?: Uint8Array) =>
   edge.caller.askUntilAnswered(rpc('deployments', verb), head, body, {
-    until: Date.now() + CALL_MS,
+    until: performance.now() + CALL_MS,
     timeout: CALL_MS,
     signal: edge.stopping,
   })
@@ -128,10 +128,10 @@ function openParts(exchange: Exchange, limit: number, tooLarge: string): Parts {
 
   return {
     async next() {
-      const until = Date.now() + PART_MS
+      const until = performance.now() + PART_MS
       if (size < PART_BYTES && !isEnded) exchange.resume()
       while (size < PART_BYTES && !isEnded && failure === null)
-        if (!(await arrival(Math.max(0, until - Date.now())))) tooSlow()
+        if (!(await arrival(Math.max(0, until - performance.now())))) tooSlow()
       if (failure !== null) throw failure
       // The next request of the connection must arrive.
       if (isEnded) exchange.resume()
@@ -147,9 +147,9 @@ function openParts(exchange: Exchange, limit: number, tooLarge: string): Parts {
       failure ??= fail('unavailable')
       chunks = []
       exchange.resume()
-      const until = Date.now() + DRAIN_MS
+      const until = performance.now() + DRAIN_MS
       let arrives = true
-      while (arrives && !isEnded && !exchange.over && Date.now() < until) arrives = await arrival(DRAIN_PAUSE_MS)
+      while (arrives && !isEnded && !exchange.over && performance.now() < until) arrives = await arrival(DRAIN_PAUSE_MS)
     },
   }
 }

@@ -67,7 +67,7 @@ export function openWatch(link: Link, caller: Caller): Watch {
   }
 
   const timer = setInterval(() => {
-    const before = Date.now() - IDLE_MS
+    const before = performance.now() - IDLE_MS
     for (const one of all) if (one.heardAt <= before) ask(one)
   }, IDLE_MS)
   timer.unref()

@@ -67,11 +67,11 @@ export class Slots {
 export function openWheel(period: number): Wheel {
   const step = Math.max(10, period / SLOTS)
   const slots = new Slots()
-  const started = Date.now()
+  const started = performance.now()
   let now = started
   let turned = 0
   const timer = setInterval(() => {
-    now = Date.now()
+    now = performance.now()
     const due = Math.floor((now - started) / step)
     // After a long stall one round is enough: no stream needs two heartbeats at once.
     if (due - turned > SLOTS) turned = due - SLOTS

@@ -192,7 +192,7 @@ async function send<T>(
   { loopback }: { loopback: boolean },
 ): Promise<T> {
   const origin = originOf(text)
-  const deadline = Date.now() + TOTAL_MS
+  const deadline = performance.now() + TOTAL_MS
   const reason = refusal(text, allowed)
   if (reason !== null) throw new Error(`${origin} is not called: ${reason}`)
   const url = new URL(text)
@@ -218,7 +218,7 @@ async function send<T>(
     })
     const total = setTimeout(
       () => request.destroy(new Error(`${url.host} did not answer within ${TOTAL_MS / 1000} s`)),
-      Math.max(1, deadline - Date.now()),
+      Math.max(1, deadline - performance.now()),
     )
     const connect = setTimeout(
       () => request.destroy(new Error(`${url.host} could not be reached within ${CONNECT_MS / 1000} s`)),

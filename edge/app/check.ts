@@ -80,12 +80,12 @@ function openUsers(config: AuthConfig['cache']) {
     },
     get(key: string | null): AuthUser | undefined {
       const found = key === null ? undefined : users.get(key)
-      return found !== undefined && found.until > Date.now() ? found.user : undefined
+      return found !== undefined && found.until > performance.now() ? found.user : undefined
     },
     set(key: string | null, user: AuthUser): void {
       if (key === null) return
       users.delete(key)
-      users.set(key, { user, until: Date.now() + ttl_seconds * 1_000 })
+      users.set(key, { user, until: performance.now() + ttl_seconds * 1_000 })
       // The entry that was written first has expired first.
       if (users.size > max_size) users.delete(users.keys().next().value!)
     },

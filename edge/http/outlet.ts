@@ -131,7 +131,7 @@ export function openStalls(stall_ms: number, onCutOff: () => void = () => {}): S
   const blocked = new Set<StallEntry>()
   const timer = setInterval(
     () => {
-      const now = Date.now()
+      const now = performance.now()
       for (const outlet of [...blocked]) {
         if (now - outlet.blockedAt >= stall_ms) {
           onCutOff()
@@ -144,7 +144,7 @@ export function openStalls(stall_ms: number, onCutOff: () => void = () => {}): S
   timer.unref()
   return {
     add(outlet) {
-      outlet.blockedAt = outlet.armedAt = Date.now()
+      outlet.blockedAt = outlet.armedAt = performance.now()
       blocked.add(outlet)
     },
     remove: outlet => void blocked.delete(outlet),

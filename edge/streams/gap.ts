@@ -23,7 +23,7 @@ export class Gap {
   /** Replays since the last delivered event. */
   tries = 0
   private since = 0
-  private reconnectedAt = 0
+  private reconnectedAt = -Infinity
 
   onDelivered(): void {
     this.tries = 0
@@ -31,7 +31,7 @@ export class Gap {
   }
 
   onReconnect(): void {
-    this.reconnectedAt = Date.now()
+    this.reconnectedAt = performance.now()
   }
 
   /** Milliseconds before the next replay. */
@@ -42,14 +42,14 @@ export class Gap {
   /** After a replay: whether events behind `sent` have been missing for too long. */
   isLost(sent: number, anchored: boolean, backlog: Backlog, end: RunEnd | null): boolean {
     const limit = this.hole ? GONE_MS : missingFor(sent, anchored, backlog, end)
-    if (limit > 0) return Date.now() - (this.since ||= Date.now()) >= limit
+    if (limit > 0) return performance.now() - (this.since ||= performance.now()) >= limit
     this.since = 0
     return false
   }
 
   /** The process that stores the events may reconnect to the broker later than we do. */
   isEarly(outcome: Outcome): boolean {
-    return outcome === 'gone' && Date.now() - this.reconnectedAt < RECONNECT_MS
+    return outcome === 'gone' && performance.now() - this.reconnectedAt < RECONNECT_MS
   }
 }
 

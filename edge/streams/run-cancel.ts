@@ -35,7 +35,7 @@ function awaitEnd(edge: Edge, exchange: Exchange, run: RunId) {
   const ended = new Promise<void>(done => (end = done))
   const entry: WatchEntry = {
     run,
-    heardAt: Date.now(),
+    heardAt: performance.now(),
     onPeek: peek => {
       if (peek === null || isTerminal(peek.status)) end()
     },

@@ -92,7 +92,7 @@ export class RunReader implements Listener, WatchEntry {
   /** The run exists. Nothing is delivered before `begin`. */
   accept(view: RunView): void {
     this.view = view
-    this.heardAt = Date.now()
+    this.heardAt = performance.now()
     this.end ??= endOfRow(view)
     this.edge.watch.add(this)
   }

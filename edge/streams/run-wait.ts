@@ -61,7 +61,7 @@ export class RunWait implements Listener, WatchEntry, WheelEntry {
       this.unfollow = this.edge.follower.follow(this.run, this)
     }
     this.view = view
-    this.heardAt = Date.now()
+    this.heardAt = performance.now()
     const path = runPath(view)
     const headers = {
       'Content-Type': 'application/json',

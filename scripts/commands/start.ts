@@ -216,14 +216,16 @@ async function watch(run: Start): Promise<void> {
   if (!dev) return
   const { watchFolder } = await import('./watch.js')
   const watched = watchFolder(app!.folder, config.data, async file => {
-    const since = Date.now()
+    const since = performance.now()
     say(`${file} has changed`)
     await roles!.stop(config.stop_ms + 2_000)
     try {
       run.app = describeApplication(config.app)
       await roles!.start()
       const failed = run.graphs.flatMap(({ graph_id, error }) => (error === null ? [] : [`${graph_id}: ${error}`]))
-      say(`reloaded in ${Date.now() - since} ms${failed.length > 0 ? `; not loaded: ${failed.join('; ')}` : ''}`)
+      say(
+        `reloaded in ${Math.round(performance.now() - since)} ms${failed.length > 0 ? `; not loaded: ${failed.join('; ')}` : ''}`,
+      )
     } catch (error) {
       say(`${(error as Error).message}; waiting for a change`)
     }
@@ -267,8 +269,8 @@ async function greet(run: Start): Promise<void> {
 }
 
 async function becomesReady(url: string): Promise<boolean> {
-  const deadline = Date.now() + READY_MS
-  while (Date.now() < deadline) {
+  const deadline = performance.now() + READY_MS
+  while (performance.now() < deadline) {
     if ((await statusOf(url)) === 200) return true
     await sleep(50)
   }

@@ -96,8 +96,8 @@ export async function startNatsProcess({
       })
       const serverPid = await firstNumber(child)
       pid = serverPid
-      const deadline = Date.now() + READY_MS
-      while (child.exitCode === null && child.signalCode === null && Date.now() < deadline) {
+      const deadline = performance.now() + READY_MS
+      while (child.exitCode === null && child.signalCode === null && performance.now() < deadline) {
         if (chosen === -1) chosen = portOf(folder, serverPid)
         if (chosen !== -1 && (await answersAt(chosen, 'INFO '))) {
           writeFileSync(
@@ -158,10 +158,10 @@ async function endOrphan(folder: string, { owner, pid }: ServerRecord, log: (lin
     throw new Error(`${folder} is in use by another \`weft start\` (process ${owner}): stop it, or give another --data`)
   log(`ending the NATS server ${pid} that an earlier start left behind`)
   process.kill(pid, 'SIGTERM')
-  const deadline = Date.now() + STOP_MS
-  while (isRunning(pid) && Date.now() < deadline) await sleep(20)
+  const deadline = performance.now() + STOP_MS
+  while (isRunning(pid) && performance.now() < deadline) await sleep(20)
   if (isRunning(pid)) process.kill(pid, 'SIGKILL')
-  while (isRunning(pid) && Date.now() < deadline + 1_000) await sleep(20)
+  while (isRunning(pid) && performance.now() < deadline + 1_000) await sleep(20)
 }
 
 async function commandOf(pid: number): Promise<string> {

@@ -74,7 +74,7 @@ export function nearestVectors(all: Collections): NonNullable<Store['nearest']> 
   return {
     async prepare(dims) {
       if (dims > MAX_DIMS) return 'none'
-      if ((ready.get(dims) ?? 0) > Date.now()) return 'ready'
+      if ((ready.get(dims) ?? 0) > performance.now()) return 'ready'
       const found = await indexOf(dims)
       if (found === null) return 'none'
       if (found === undefined) {
@@ -89,7 +89,7 @@ export function nearestVectors(all: Collections): NonNullable<Store['nearest']> 
           `The search index ${indexName(dims)} of MongoDB has failed: drop it, Weft makes it again`,
         )
       if (found.queryable !== true) return 'building'
-      ready.set(dims, Date.now() + READY_MS)
+      ready.set(dims, performance.now() + READY_MS)
       return 'ready'
     },
 

@@ -21,9 +21,9 @@ const pool = token<'pool'>('pool', 'default')
 const WAIT_MS = 30_000
 
 const until = async (what: string, done: () => boolean | Promise<boolean>) => {
-  const end = Date.now() + WAIT_MS
+  const end = performance.now() + WAIT_MS
   while (!(await done())) {
-    if (Date.now() > end) throw new Error(`waited in vain: ${what}`)
+    if (performance.now() > end) throw new Error(`waited in vain: ${what}`)
     await sleep(20)
   }
 }

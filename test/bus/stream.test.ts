@@ -27,9 +27,9 @@ const ids = (batches: Batch[]) =>
     ].map(match => Number(match[1])),
   )
 const until = async (done: () => boolean, ms = 5_000) => {
-  const end = Date.now() + ms
+  const end = performance.now() + ms
   while (!done()) {
-    if (Date.now() > end) throw new Error('waited in vain')
+    if (performance.now() > end) throw new Error('waited in vain')
     await new Promise(next => setTimeout(next, 5))
   }
 }

@@ -74,7 +74,7 @@ export function clientOf(office: Office, onRetired: (pool: string) => void): Tas
   const ask = <T>(verb: string, body: object, how: 'answer' | 'request' = 'answer'): Promise<T> =>
     office[how](async deps => {
       const handlers = deployTasks(deps, openRedactors(deps)) as unknown as { [verb: string]: Handler }
-      const context = { head: { request_id: '' }, from: `${DEPLOYER_INBOX}x`, deadline: Date.now() + 60_000, log }
+      const context = { head: { request_id: '' }, from: `${DEPLOYER_INBOX}x`, log }
       const { body: text } = await handlers[verb]!.handle(body, context)
       return JSON.parse(text as string) as T
     }, verb).catch(error => {

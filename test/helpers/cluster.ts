@@ -235,11 +235,11 @@ export { isRunning as alive }
 
 /** Waits until none of the processes is left. */
 export async function allGone(pids: readonly number[], ms = STOP_MS): Promise<void> {
-  const deadline = Date.now() + ms
+  const deadline = performance.now() + ms
   for (;;) {
     const left = pids.filter(isRunning)
     if (left.length === 0) return
-    if (Date.now() > deadline) throw new Error(`processes ${left.join(', ')} are still there after ${ms} ms`)
+    if (performance.now() > deadline) throw new Error(`processes ${left.join(', ')} are still there after ${ms} ms`)
     await sleep(10)
   }
 }

@@ -32,7 +32,6 @@ t.test('a disconnect that is reported while its client returns cancels nothing',
   const context = (head: Partial<CallHead>): Context => ({
     head: { request_id: 'x', ...head },
     from: '',
-    deadline: Date.now() + 10_000,
     log: all[0]!.link.log,
   })
   const [one, other] = all.map(deps => runs(deps) as unknown as { disconnect: Handler; join: Handler })

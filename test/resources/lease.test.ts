@@ -34,7 +34,6 @@ async function stage(t: Test, wrap: (store: Store) => Store = store => store) {
   const context = (head: Partial<CallHead>): Context => ({
     head: { request_id: 'x', ...head },
     from: '',
-    deadline: Date.now() + 10_000,
     log: deps.link.log,
   })
   const row = newThread({ app: BUILT_IN_APP, thread_id: v7() })

@@ -28,7 +28,6 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
   const context = (head: Partial<CallHead>): Context => ({
     head: { request_id: 'x', ...head },
     from: '',
-    deadline: Date.now() + 10_000,
     log: link.log,
   })
   const make = async (thread_id: string, run_id = v7(), more: Partial<RunCreate> = {}) => {

@@ -18,7 +18,6 @@ t.test('the result of a run is not read from its thread before it is stored ther
   const context = (head: Partial<CallHead>): Context => ({
     head: { request_id: 'x', ...head },
     from: '',
-    deadline: Date.now() + 10_000,
     log: deps.link.log,
   })
   const { result, join } = runs(deps) as unknown as { result: Handler; join: Handler }

@@ -95,17 +95,17 @@ export function openDeployer({ client, driver, logOf, log, figures, scaler = nul
 
   function begin(task: DeployTask): void {
     const stop = new AbortController()
-    let held = Date.now() + LEASE_MS
+    let held = performance.now() + LEASE_MS
     const one: ActiveTask = {
       task,
       stop,
       async renew() {
         try {
           const { interrupt } = await client.renew(task)
-          held = Date.now() + LEASE_MS
+          held = performance.now() + LEASE_MS
           if (interrupt && task.kind === 'deploy') stop.abort(INTERRUPTED)
         } catch (error) {
-          if (isFenced(error) || Date.now() > held) stop.abort(LOST)
+          if (isFenced(error) || performance.now() > held) stop.abort(LOST)
           else log.warn({ err: error, deployment_id: task.deployment_id }, 'a lease was not renewed')
         }
       },

@@ -10,10 +10,10 @@ export async function waitUntilDrained(
   deadline_ms: number,
   signal?: AbortSignal,
 ): Promise<void> {
-  const until = Date.now() + deadline_ms
-  let since = Date.now()
-  while (Date.now() < Math.min(since + QUIET_MS, until) && !signal?.aborted) {
-    if (!(await empty().catch(() => false))) since = Date.now()
+  const until = performance.now() + deadline_ms
+  let since = performance.now()
+  while (performance.now() < Math.min(since + QUIET_MS, until) && !signal?.aborted) {
+    if (!(await empty().catch(() => false))) since = performance.now()
     await sleep(LOOK_MS, undefined, { signal }).catch(() => {})
   }
 }

@@ -49,7 +49,7 @@ export function openScaler({ scaling, rules, runs, listen, log }: ScalerOptions)
       const one = scaled.get(revision_id)
       if (one?.deployment.generation === generation) continue
       one?.unlisten?.()
-      const scale = openScale(rules, range, present, Date.now())
+      const scale = openScale(rules, range, present, performance.now())
       scaled.set(revision_id, { deployment, scale, unlisten: null, woken: false })
       if (present === 0) sleep(scaled.get(revision_id)!)
     }
@@ -82,7 +82,7 @@ export function openScaler({ scaling, rules, runs, listen, log }: ScalerOptions)
     const present = scaling.replicas(revision_id)
     if (scaled.get(revision_id) !== one || present === null) return
     if (queued === null && !one.woken) return
-    const replicas = one.scale.observe(Math.max(queued ?? 0, one.woken ? 1 : 0), Date.now())
+    const replicas = one.scale.observe(Math.max(queued ?? 0, one.woken ? 1 : 0), performance.now())
     one.woken = false
     if (replicas === present) return
     log.info({ deployment_id, revision_id, runs: queued, from: present, to: replicas }, 'scaling a revision')

@@ -49,7 +49,11 @@ export function openTaskClient(caller: Caller, folder: string): TaskClient {
     const head = { request_id: `deployer-${verb}` }
     const bytes = Buffer.from(JSON.stringify(body))
     const answer = repeat
-      ? await caller.askUntilAnswered(subject, head, bytes, { ...CALL, until: Date.now() + RETRY_MS, pause: PAUSE_MS })
+      ? await caller.askUntilAnswered(subject, head, bytes, {
+          ...CALL,
+          until: performance.now() + RETRY_MS,
+          pause: PAUSE_MS,
+        })
       : await caller.ask(subject, head, bytes, CALL)
     return answer.body
   }

@@ -69,9 +69,10 @@ export function openHandBack({ log, table, leases, signals, onSlotFree, awaitsHo
 
   /** A host computes the state that a stopped run leaves. Its thread is not locked meanwhile, as it is by the release. */
   async function hostReplaced({ run_id }: ActiveRun): Promise<void> {
-    const until = Date.now() + REPLACED_MS
+    const until = performance.now() + REPLACED_MS
     while (awaitsHost()) {
-      if (Date.now() > until) return log.warn({ run_id }, 'no host is ready to compute the state that a run leaves')
+      if (performance.now() > until)
+        return log.warn({ run_id }, 'no host is ready to compute the state that a run leaves')
       await sleep(REPLACED_LOOK_MS)
     }
   }

@@ -102,7 +102,7 @@ export function startHost(options: HostOptions): GraphHost {
     blocked: false,
     held: openHeldTime(),
     slots: new Set(),
-    idle_since: Date.now(),
+    idle_since: performance.now(),
     reservedFor: null,
     send: child.send,
     pause: child.pause,

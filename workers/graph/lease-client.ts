@@ -49,7 +49,7 @@ export function openLeaseClient(caller: Caller, worker: string, app: string): Le
   const untilStored = () => ({
     timeout: STORE_MS,
     patience: 5_000,
-    until: Date.now() + STORE_MS,
+    until: performance.now() + STORE_MS,
     signal: stopping.signal,
   })
   const headOf = (lease: Lease) => ({ request_id: lease.run_id, lease: wireLease(lease) })

@@ -19,11 +19,11 @@ export function openMisplaced({ log, pool, handBack }: { log: Log; pool: Pool; h
   return {
     giveBack(run: ActiveRun): void {
       const { run_id, graph_id, attempt } = run.lease
-      const since = firstSeen.get(run.run_id) ?? Date.now()
+      const since = firstSeen.get(run.run_id) ?? performance.now()
       firstSeen.set(run.run_id, since)
       if (firstSeen.size > MAX_MISPLACED) firstSeen.delete(firstSeen.keys().next().value!)
       log.warn({ run_id, graph_id, attempt, pool }, 'a run of this pool needs a graph that is not loaded here')
-      const charge = Date.now() - since > MISPLACED_LIMIT_MS
+      const charge = performance.now() - since > MISPLACED_LIMIT_MS
       const error = {
         error: 'GraphNotLoaded',
         message: `Graph "${graph_id}" is not loaded by the workers of pool "${pool}"`,

@@ -155,7 +155,7 @@ export function startPool({
   const choice = openHostChoice({ ready, wanted, grow })
 
   const reaper = setInterval(() => {
-    const now = Date.now()
+    const now = performance.now()
     for (const host of retired) if (host.slots.size === 0) void host.stop()
     for (const host of ready) {
       if (ready.size <= wanted) return

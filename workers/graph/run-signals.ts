@@ -59,7 +59,7 @@ export function openRunSignals(
     const known = runs.get(run)
     if (known === undefined) return
     known.version++
-    list.push({ run, version: known.version, at: Date.now() })
+    list.push({ run, version: known.version, at: performance.now() })
   }
 
   /** Removes from the head of the list what is older than `before`, and what exceeds `most`. */
@@ -85,7 +85,7 @@ export function openRunSignals(
   }
 
   const expiryTimer = setInterval(() => {
-    const now = Date.now()
+    const now = performance.now()
     expire(handedBack, now - HANDED_BACK_MS, Number.POSITIVE_INFINITY, (run, expiry) => {
       const isKnown = runs.has(run)
       if (unsubscribe(expiry) && isKnown) endedRuns.push({ ...expiry, at: now })

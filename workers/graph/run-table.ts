@@ -63,7 +63,7 @@ export function newActiveRun(
 ): ActiveRun {
   let resolveLeft = () => {}
   const left = new Promise<void>(resolve => (resolveLeft = resolve))
-  const now = Date.now()
+  const now = performance.now()
   return {
     run_id,
     lease,
@@ -137,7 +137,7 @@ export function openRunTable(): RunTable {
   function free(host: GraphHost, slot: number): void {
     host.slots.delete(slot)
     host.held?.forget(slot)
-    if (host.slots.size === 0) host.idle_since = Date.now()
+    if (host.slots.size === 0) host.idle_since = performance.now()
   }
 
   return {

@@ -152,7 +152,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
 
   /** Starts a waiting run in a host, if there is one for it. */
   function assign(run: ActiveRun): void {
-    const waited_ms = Date.now() - run.claimed_at
+    const waited_ms = performance.now() - run.claimed_at
     const host = hosts?.pick(run.lease.graph_id, suspects.has(run.run_id), waited_ms) ?? null
     if (host === null || run.start === null) return
     table.assign(run, host)
@@ -247,7 +247,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
   }
 
   const heartbeats = setInterval(() => {
-    const now = Date.now()
+    const now = performance.now()
     const runs = [...table.runs.values()]
     for (const { job } of runs) job.working()
     claims.extend()
@@ -293,12 +293,12 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
     },
     /** A run that does not finish in time is given back: its host is killed first, so that it never runs twice. */
     async stop(ms) {
-      const until = Date.now() + ms
-      let connected_at = Date.now()
-      const isCutOff = () => connected_at < Date.now() - CUT_OFF_MS
-      while ((table.runs.size > 0 || claims.size() > 0) && Date.now() < until - HAND_BACK_MS && !isCutOff()) {
+      const until = performance.now() + ms
+      let connected_at = performance.now()
+      const isCutOff = () => connected_at < performance.now() - CUT_OFF_MS
+      while ((table.runs.size > 0 || claims.size() > 0) && performance.now() < until - HAND_BACK_MS && !isCutOff()) {
         await new Promise(done => setTimeout(done, 20))
-        if (link.connected()) connected_at = Date.now()
+        if (link.connected()) connected_at = performance.now()
       }
       leases.stopRetrying()
       hosts?.quiet()

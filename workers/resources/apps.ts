@@ -8,7 +8,6 @@ import type { AppHostSettings } from '../../schemas/app-host.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
-import { clock } from './clock.js'
 
 /** A deployment as the run plane needs it. */
 export interface Served {
@@ -91,9 +90,9 @@ export function openApps(find: FindServed): Apps {
 
   function findCached(key: string, wanted: { slug: string } | { id: string }): Promise<Served | null> {
     const known = kept.get(key)
-    if (known !== undefined && known.until > clock.now()) return known.served
+    if (known !== undefined && known.until > performance.now()) return known.served
     const served = find(wanted)
-    const mine = { served, until: clock.now() + CACHE_MS }
+    const mine = { served, until: performance.now() + CACHE_MS }
     kept.set(key, mine)
     // A missing or unreadable deployment is not cached.
     const drop = () => kept.get(key) === mine && kept.delete(key)

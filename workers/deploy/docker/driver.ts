@@ -109,7 +109,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
     options.figures.count('weft_replica_exits_total')
     log.warn({ revision_id: group.plan.revision_id, replica, reason }, 'a replica exited')
     options.logOf(group.plan).of('runtime')('ERROR', `a replica exited: ${reason}`)
-    group.exits.push(Date.now())
+    group.exits.push(performance.now())
     // An active revision is restarted by the engine.
     if (!group.deploying) return
     // The same files would fail to load again.
@@ -202,20 +202,20 @@ export function openDockerDriver(options: DockerOptions): Driver {
   /** Resolves to the graphs when all replicas were ready for `stable_ms`. Throws a Fault or Stopped. */
   async function ready(group: Group, stable_ms: number, signal: AbortSignal): Promise<Graph[]> {
     const { plan } = group
-    const until = Date.now() + READY_MS
+    const until = performance.now() + READY_MS
     let since: number | null = null
     const unlisten = beats.on(plan.revision_id, wake)
     try {
       for (;;) {
         throwIfStopped(signal)
         if (group.broken !== null) throw new Fault(`deploy: a replica cannot start: ${group.broken}`)
-        if (group.exits.filter(at => at > Date.now() - LOOP_MS).length >= LOOP_EXITS)
+        if (group.exits.filter(at => at > performance.now() - LOOP_MS).length >= LOOP_EXITS)
           throw new Fault('deploy: the replicas exit repeatedly; see the runtime log')
         const graphs = await graphsOf(group).catch(() => null)
-        since = graphs === null ? null : Math.max(since ?? Date.now(), ...group.exits)
-        if (graphs !== null && since! + stable_ms <= Date.now()) return graphs
-        if (Date.now() >= until) throw new Fault(`deploy: ${NOT_READY}`)
-        const wait = since === null ? LOOK_MS : Math.min(LOOK_MS, since + stable_ms - Date.now())
+        since = graphs === null ? null : Math.max(since ?? performance.now(), ...group.exits)
+        if (graphs !== null && since! + stable_ms <= performance.now()) return graphs
+        if (performance.now() >= until) throw new Fault(`deploy: ${NOT_READY}`)
+        const wait = since === null ? LOOK_MS : Math.min(LOOK_MS, since + stable_ms - performance.now())
         await nextChange(changes, Math.max(1, wait), signal)
       }
     } finally {

@@ -32,7 +32,7 @@ export function openBeats(link: Pick<Link, 'subscribe'>): Beats {
     if (!parsed.success) throw new Error('a beat of a replica has a wrong form')
     const { revision_id, replica, graphs } = parsed.data
     const known = revisions.get(revision_id) ?? new Map<string, Heard>()
-    revisions.set(revision_id, known.set(replica, { at: Date.now(), graphs }))
+    revisions.set(revision_id, known.set(replica, { at: performance.now(), graphs }))
     for (const onBeat of listeners.get(revision_id) ?? []) onBeat()
   })
   const sweep = setInterval(() => {
@@ -41,7 +41,7 @@ export function openBeats(link: Pick<Link, 'subscribe'>): Beats {
       if (replicas.size === 0) revisions.delete(revision_id)
     }
   }, SILENT_MS).unref()
-  const isSilent = (at: number) => at + SILENT_MS < Date.now()
+  const isSilent = (at: number) => at + SILENT_MS < performance.now()
   return {
     graphsOf(revision_id, replica) {
       const heard = revisions.get(revision_id)?.get(replica)

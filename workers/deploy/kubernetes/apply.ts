@@ -58,7 +58,7 @@ export async function endWorkloads(
     for (const { metadata } of await cluster.list<KubernetesObject>(kind, namespace, labels))
       if (metadata!.deletionTimestamp === undefined)
         await cluster.remove(kind, namespace, metadata!.name!, { foreground: true })
-  const until = Date.now() + patience_ms
+  const until = performance.now() + patience_ms
   for (;;) {
     throwIfStopped(signal)
     const [deployments, pods] = await Promise.all([
@@ -66,7 +66,7 @@ export async function endWorkloads(
       cluster.list<V1Pod>(POD, namespace, labels),
     ])
     if (deployments.length === 0 && pods.length === 0) return true
-    if (Date.now() >= until) return false
+    if (performance.now() >= until) return false
     for (const { metadata } of pods) {
       const { name, deletionTimestamp, deletionGracePeriodSeconds: grace = 0 } = metadata!
       const isEnding = deletionTimestamp !== undefined

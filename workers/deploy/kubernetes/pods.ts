@@ -41,7 +41,7 @@ export function openPods({ cluster, beats, logOf, look_ms }: PodsOptions): Pods 
 
   async function ready(workload: Workload, stable_ms: number, signal: AbortSignal): Promise<Graph[]> {
     const look = openObserver()
-    const until = Date.now() + READY_MS
+    const until = performance.now() + READY_MS
     let reason = ''
     let since: number | null = null
     let restarts = 0
@@ -65,17 +65,21 @@ export function openPods({ cluster, beats, logOf, look_ms }: PodsOptions): Pods 
         if (graphs === null || restarts !== before) since = null
       }
       if (graphs !== null) {
-        since ??= Date.now()
-        if (since + stable_ms <= Date.now()) return graphs
+        since ??= performance.now()
+        if (since + stable_ms <= performance.now()) return graphs
       }
-      if (Date.now() >= until)
+      if (performance.now() >= until)
         throw new Fault(
           `deploy: it was not ready within ${READY_MS / 1_000} s: ${reason}; the image must run \`weft graphs\``,
           seen === null,
         )
-      await sleep(graphs === null ? look_ms : Math.max(1, Math.min(look_ms, since! + stable_ms - Date.now())), null, {
-        signal,
-      }).catch(() => {})
+      await sleep(
+        graphs === null ? look_ms : Math.max(1, Math.min(look_ms, since! + stable_ms - performance.now())),
+        null,
+        {
+          signal,
+        },
+      ).catch(() => {})
     }
   }
 

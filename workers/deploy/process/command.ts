@@ -176,11 +176,11 @@ async function watchSize(limit: SizeLimit, signal: AbortSignal, end: (why: strin
   for (;;) {
     await sleep(pause, undefined, { signal }).catch(() => {})
     if (signal.aborted) return
-    const started = Date.now()
+    const started = performance.now()
     const size = await sizeOf(limit.folders)
     if (signal.aborted) return
     if (size > limit.bytes) return end(tooLarge(limit))
-    pause = Math.max(MEASURE_MS, MEASURE_SHARE * (Date.now() - started))
+    pause = Math.max(MEASURE_MS, MEASURE_SHARE * (performance.now() - started))
   }
 }
 

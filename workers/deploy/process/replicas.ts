@@ -72,7 +72,7 @@ export function startReplicas({ count, start, env, redactor, log, say, confine, 
   const onChange = () => void changes.emit('change')
 
   function launch(replica: Replica): void {
-    const started = Date.now()
+    const started = performance.now()
     const child = fork(PROGRAM, [], { env, execArgv: [], stdio: ['ignore', 'pipe', 'pipe', 'ipc'], detached: true })
     replica.child = child
     // Before it has its options: it has started nothing yet.
@@ -92,7 +92,7 @@ export function startReplicas({ count, start, env, redactor, log, say, confine, 
       else {
         graphs = said.graphs
         replica.ready = true
-        since = Date.now()
+        since = performance.now()
       }
       onChange()
     })
@@ -112,9 +112,9 @@ export function startReplicas({ count, start, env, redactor, log, say, confine, 
         const how = reason || (signal === null ? `it exited with code ${code}` : `it was killed by ${signal}`)
         // The same files would fail to load again.
         if (code === 2) broken = how
-        exits.push(Date.now())
+        exits.push(performance.now())
         onExited()
-        replica.tries = Date.now() - started > STEADY_MS ? 1 : replica.tries + 1
+        replica.tries = performance.now() - started > STEADY_MS ? 1 : replica.tries + 1
         const pause = PAUSES_MS[Math.min(replica.tries, PAUSES_MS.length) - 1]!
         log.warn({ revision_id: start.revision_id, reason: how, pause }, 'a replica exited; restarting it')
         say('ERROR', `a replica exited: ${how}`)
@@ -131,7 +131,7 @@ export function startReplicas({ count, start, env, redactor, log, say, confine, 
   }
   while (replicas.length < count) add()
 
-  const isLoop = () => exits.filter(at => at > Date.now() - LOOP_MS).length >= LOOP_EXITS
+  const isLoop = () => exits.filter(at => at > performance.now() - LOOP_MS).length >= LOOP_EXITS
   const allReady = () => replicas.every(replica => replica.ready)
 
   async function end(some: readonly Replica[], how: (child: ChildProcess) => void): Promise<void> {
@@ -158,15 +158,16 @@ export function startReplicas({ count, start, env, redactor, log, say, confine, 
 
   return {
     async ready(stable_ms, deadline_ms, signal) {
-      const until = Date.now() + deadline_ms
+      const until = performance.now() + deadline_ms
       for (;;) {
         if (signal.aborted) throw new Stopped('the task was stopped')
         if (broken !== null) throw new Fault(`deploy: a replica cannot start: ${broken}`)
         if (isLoop()) throw new Fault('deploy: the replicas exit repeatedly; see the runtime log')
-        const left = allReady() ? since + stable_ms - Date.now() : Number.POSITIVE_INFINITY
+        const left = allReady() ? since + stable_ms - performance.now() : Number.POSITIVE_INFINITY
         if (left <= 0) return graphs
-        if (Date.now() >= until) throw new Fault(`deploy: the replicas were not ready within ${deadline_ms / 1000} s`)
-        await nextChange(changes, Math.min(left, until - Date.now()), signal)
+        if (performance.now() >= until)
+          throw new Fault(`deploy: the replicas were not ready within ${deadline_ms / 1000} s`)
+        await nextChange(changes, Math.min(left, until - performance.now()), signal)
       }
     },
     drain(deadline_ms) {

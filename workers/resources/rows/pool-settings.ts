@@ -4,7 +4,6 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Store } from '../../../store/port.js'
-import { clock } from '../clock.js'
 import { newRecord } from './record.js'
 
 export interface PoolSettings<Value> {
@@ -30,10 +29,10 @@ export function openPoolSettings<Value>(store: Store, kind: string): PoolSetting
 
   async function read(app: string): Promise<Map<string, Value>> {
     const cached = cache.get(app)
-    if (cached !== undefined && cached.until > clock.now()) return cached.values
+    if (cached !== undefined && cached.until > performance.now()) return cached.values
     const rows = await store.records.list({ kind, parent: app, sort: 'id', order: 'asc', limit: MAX_POOLS })
     const values = new Map(rows.map(row => [row.id, settingsOf(row)]))
-    cache.set(app, { values, until: clock.now() + CACHE_MS })
+    cache.set(app, { values, until: performance.now() + CACHE_MS })
     return values
   }
 

@@ -104,7 +104,7 @@ async function endAbandoned(deps: Deps, { run_id, thread_id, attempt, token: lea
   const { store, holders, link } = deps
   try {
     let isReached = false
-    for (const until = clock.now() + LOOKS_MS; clock.now() < until; ) {
+    for (const until = performance.now() + LOOKS_MS; performance.now() < until; ) {
       isReached ||= await cancelReaches(deps.mux, token('run', run_id))
       const [run] = await store.runs.summary([run_id])
       if (run === undefined || run.status !== 'running' || run.attempt !== attempt) return

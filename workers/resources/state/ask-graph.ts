@@ -7,7 +7,6 @@ import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { host } from '../../../schemas/subjects.js'
 import type { ThreadRow } from '../../../store/port.js'
 import { wholeApp } from '../access.js'
-import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { findAssistant } from '../rows/assistant.js'
 
@@ -46,13 +45,13 @@ export async function askHost(
   const pool = await apps.poolOf(app, graph_id)
   if (pool === null) throw fail('unavailable', `Nobody serves the graph "${graph_id}" at the moment`)
   const body = Buffer.from(JSON.stringify({ ...question, graph_id, thread_id, config }))
-  const until = clock.now() + timeout
+  const until = performance.now() + timeout
   const ask = async (offered: boolean) => {
-    const options = { timeout: until - clock.now(), silence: SILENCE_MS, repeat: true, offered }
+    const options = { timeout: until - performance.now(), silence: SILENCE_MS, repeat: true, offered }
     return (await caller.ask(host(token('pool', pool), question.verb), { request_id: '' }, body, options)).body
   }
   return ask(false).catch(error => {
-    if (!isUnavailable(error) || clock.now() >= until) throw error
+    if (!isUnavailable(error) || performance.now() >= until) throw error
     return ask(true)
   })
 }

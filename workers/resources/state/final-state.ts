@@ -6,7 +6,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Interrupt } from '../../../schemas/threads.js'
 import type { RunSummary, StateRow, ThreadRow } from '../../../store/port.js'
-import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { askHost, isUnavailable } from './ask-graph.js'
 import { readLeft, refreshState, STATE, splitState } from './kept-state.js'
@@ -33,15 +32,15 @@ export async function computeFinalState(deps: Deps, thread: ThreadRow, run: RunS
   const kept = await deps.store.threads.state(thread_id)
   if (kept?.latest_checkpoint_id === head && kept.rest !== null)
     return { ...readLeft(kept.rest), state: kept, fresh: false }
-  const until = clock.now() + COMPUTE_MS
+  const until = performance.now() + COMPUTE_MS
   for (;;) {
     try {
-      const timeout = until - clock.now()
+      const timeout = until - performance.now()
       const text = await askHost(deps, { app, thread_id, graph_id: run.graph_id, timeout }, STATE)
       const state = splitState(head, text)
       return { ...readLeft(state.rest), state, fresh: true }
     } catch (error) {
-      const retry = isUnavailable(error) && clock.now() + RETRY_MS < until
+      const retry = isUnavailable(error) && performance.now() + RETRY_MS < until
       if (retry) await sleep(RETRY_MS)
       else {
         deps.link.log.warn({ err: error, thread_id, run_id: run.run_id }, 'the final state of a run was not computed')

@@ -50,9 +50,9 @@ async function hide({ store }: Deps, row: ThreadRow): Promise<void> {
 }
 
 async function stopRuns(deps: Deps, app: string, thread_id: string): Promise<void> {
-  const until = clock.now() + STOP_MS
+  const until = performance.now() + STOP_MS
   const signalled = new Set<string>()
-  for (let pause = 5; clock.now() < until; pause = Math.min(pause * 2, 100)) {
+  for (let pause = 5; performance.now() < until; pause = Math.min(pause * 2, 100)) {
     const row = await deps.store.threads.get(app, thread_id)
     if (row === null || (row.active === null && row.queue.length === 0)) return
     for (const { run_id } of [...row.queue, ...(row.active === null ? [] : [row.active])]) {

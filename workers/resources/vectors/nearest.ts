@@ -73,10 +73,10 @@ export function openNearest({ nearest, items }: Store): Nearest | null {
   }
 
   async function untilCaughtUp(dims: number): Promise<void> {
-    const until = clock.now() + CAUGHT_UP_MS
+    const until = performance.now() + CAUGHT_UP_MS
     const look = async () => {
       await sleep(LOOK_MS, undefined, { signal, ref: false })
-      if (clock.now() > until) throw fail('unavailable', COPIED)
+      if (performance.now() > until) throw fail('unavailable', COPIED)
     }
     while ((await nearest!.prepare(dims)) !== 'ready') await look()
     const mark = await nearest!.mark(dims)

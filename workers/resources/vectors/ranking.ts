@@ -52,7 +52,8 @@ export function openRankings(store: Store, limits: RankLimits = LIMITS): Ranking
 
   /** Null for an application with too many vectors. */
   async function current(app: string, dims: number): Promise<Ranking | null> {
-    if ((refused.get(app) ?? 0) > clock.now() - (nearest?.has(app) ? SEARCHED_MS : REFUSED_MS)) return null
+    if ((refused.get(app) ?? -Infinity) > performance.now() - (nearest?.has(app) ? SEARCHED_MS : REFUSED_MS))
+      return null
     let ranking = all.get(app)
     if (ranking !== undefined && (ranking.dims !== dims || ranking.ended)) {
       close(app)
@@ -67,7 +68,7 @@ export function openRankings(store: Store, limits: RankLimits = LIMITS): Ranking
     } catch (error) {
       close(app, ranking)
       if (error !== ranking.over) throw error
-      refused.set(app, clock.now())
+      refused.set(app, performance.now())
       return null
     }
     let bytes = 0
