@@ -46,6 +46,7 @@ async function stage(t: Test, wrap: (store: Store) => Store = store => store) {
     deps,
     connect,
     run_id,
+    thread_id,
     clock,
     holders,
     async claim(worker: string) {
@@ -83,6 +84,24 @@ t.test('of several workers that watched a dead holder one takes the run, and the
   t.equal(await figureOf(deps.link, 'weft_run_takeovers_total'), 1)
   t.equal(await figureOf(deps.link, 'weft_run_claims_total', { answer: 'taken' }), 2)
   t.equal(await figureOf(deps.link, 'weft_run_claims_total', { answer: 'held' }), 5)
+})
+
+t.test('a run that was just taken over is not taken again by a worker that still reads its old row', async t => {
+  const { clock, claim, run, run_id, thread_id, deps } = await stage(t)
+  const holders = openHolders(() => clock.ms)
+  await claim('first')
+  const old = (await deps.store.runs.get(run_id))!
+  holders.isDead(old)
+  await claim('a')
+  clock.ms += WATCH_MS
+  const { lease } = await claim('a')
+  const reads = [old]
+  const runs = { ...deps.store.runs, get: async (id: string) => reads.pop() ?? deps.store.runs.get(id) }
+  const second = leases({ ...deps, holders, store: { ...deps.store, runs } }) as unknown as { claim: Handler }
+  const body: Claim = { run_id, thread_id, worker: 'b' }
+  const { head } = await second.claim.handle(body, { head: { request_id: 'x' }, from: '', log: deps.link.log })
+  t.match(head, { claim: 'held' })
+  t.match(await run(), { attempt: 2, worker: 'a', token: lease!.token })
 })
 
 t.test('a heartbeat that arrives during a take-over keeps the run with its holder', async t => {

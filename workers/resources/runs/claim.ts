@@ -79,7 +79,8 @@ function answerEnded({ run }: Claiming): Outcome {
 /** The holder of a run that is alive keeps it; that of a dead one loses it, and the attempt is charged. */
 async function answerHeld({ deps, thread, run, isHeld, isDead }: Claiming): Promise<Outcome> {
   if (!isHeld) return null
-  if (!isDead) return { head: { claim: 'held' } }
+  // The rows are two reads: this run row may be that of a dead attempt, when the thread row is that of the next one.
+  if (!isDead || thread.active!.token !== run.token) return { head: { claim: 'held' } }
   const { attempt, heartbeats } = run
   const lost = { error: 'WorkerLost', message: 'its worker was lost' }
   const release_ = { charge: true, end: null, error: lost, last_event_id: null }
