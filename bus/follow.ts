@@ -11,7 +11,7 @@ import type { RunStatus } from '../schemas/runs.js'
 import { attemptOf, chunks, control, end, firstIdOf, live } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import type { Mux } from './mux.js'
-import { DIRECT_GET, seek } from './seek.js'
+import { DIRECT_GET, type Start, seek } from './seek.js'
 
 /** Whole SSE events with consecutive ids `first … first + count − 1`. */
 export interface Batch {
@@ -51,12 +51,15 @@ export interface Follower {
    * `complete`. Rejects when the broker does not answer.
    * `until`: the stored stream ends before this event; the events from there on are in the ring of the supervisor.
    * `again`: an earlier replay brought nothing behind `after`. The whole block of `after` is read instead of a part.
+   * `start`: what `seek` found for `after`.
    */
   replay(
     run: RunId,
-    from: { resumable: boolean; after: number; until?: number | null; again?: boolean },
+    from: { resumable: boolean; after: number; until?: number | null; again?: boolean; start?: Promise<Start> },
     onBatch: (batch: Batch) => void,
   ): Promise<Replayed>
+  /** Where a replay from `after` (≥ 0) begins in the stored stream. Rejects when the broker does not answer. */
+  seek(run: RunId, after: number): Promise<Start>
   /**
    * When the oldest event of the stored stream was stored (ms since 1970), of whichever run; null: none is stored. Events
    * expire in the order in which they were stored. Rejects when the broker does not answer.
@@ -133,6 +136,7 @@ type OnBatch = (batch: Batch) => void
 interface From {
   after: number
   again?: boolean | undefined
+  start?: Promise<Start> | undefined
 }
 
 export function openFollower(link: Link, mux: Mux): Follower {
@@ -190,8 +194,8 @@ export function openFollower(link: Link, mux: Mux): Follower {
    * The wildcard covers all blocks and attempts (reliability 2.4.1). When a search left out an event, all are read from
    * the oldest of the block on: it had found an old copy, which was stored after its repetition.
    */
-  async function replayStored(run: RunId, { after, again = false }: From, onBatch: OnBatch): Promise<Replayed> {
-    const { seq, oldest } = after < 0 ? { seq: 1, oldest: 1 } : await seek(mux, run, after)
+  async function replayStored(run: RunId, { after, again = false, start }: From, onBatch: OnBatch): Promise<Replayed> {
+    const { seq, oldest } = after < 0 ? { seq: 1, oldest: 1 } : await (start ?? seek(mux, run, after))
     const { outcome, whole } = await readStored(run, after, again ? oldest : seq, onBatch)
     return whole || again || seq === oldest ? outcome : (await readStored(run, after, oldest, onBatch)).outcome
   }
@@ -267,12 +271,13 @@ export function openFollower(link: Link, mux: Mux): Follower {
         entry.close()
       }
     },
-    replay: (run, { resumable, after, until = null, again }, onBatch) =>
+    replay: (run, { resumable, after, until = null, again, start }, onBatch) =>
       !resumable
         ? replayRing(run, after, onBatch)
         : until === null
-          ? replayStored(run, { after, again }, onBatch)
-          : replayBoth(run, { after, until, again }, onBatch),
+          ? replayStored(run, { after, again, start }, onBatch)
+          : replayBoth(run, { after, until, again, start }, onBatch),
+    seek: (run, after) => seek(mux, run, after),
     storedSince,
   }
 }
