@@ -1,8 +1,25 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { checkImports, importsOf } from '../../scripts/checks/imports.js'
+import { root } from '../../scripts/root.js'
 
 t.test('the repository has no violation', async t => {
   t.same(checkImports(), [])
+})
+
+t.test('no folder holds more than 35 files', async t => {
+  const crowded: string[] = []
+  const look = (folder: string) => {
+    const entries = readdirSync(join(root, folder), { withFileTypes: true })
+    const files = entries.filter(entry => entry.isFile() && /\.(ts|tsx|mjs|py|md)$/.test(entry.name))
+    if (files.length > 35) crowded.push(`${folder}: ${files.length}`)
+    for (const entry of entries)
+      if (entry.isDirectory() && !/^(\.|node_modules$|dist$)/.test(entry.name)) look(join(folder, entry.name))
+  }
+  for (const folder of ['bus', 'console', 'docs', 'edge', 'examples', 'schemas', 'scripts', 'store', 'test', 'workers'])
+    look(folder)
+  t.same(crowded, [])
 })
 
 t.test('a planted violation of each rule is caught, with file and line', async t => {

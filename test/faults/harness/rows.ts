@@ -1,4 +1,4 @@
-/** The rows of `npm run faults`, by the files of test/faults/rows. */
+/** The rows of `npm run faults`, by the files of test/faults/rows: `clients` has what clients send and how they leave. */
 import { readdirSync } from 'node:fs'
 import type { Row } from './row.js'
 
@@ -7,7 +7,7 @@ export const RANDOM_ROW = 99
 
 export async function loadRows(): Promise<Row[]> {
   const folder = new URL('../rows/', import.meta.url)
-  const files = readdirSync(folder).filter(file => file.endsWith('.js'))
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.js'))
   const rows = await Promise.all(
     files.map(async file => ((await import(new URL(file, folder).href)) as { row: Row }).row),
   )

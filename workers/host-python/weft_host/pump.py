@@ -9,9 +9,9 @@ from typing import Any, cast
 from langgraph.config import get_config
 
 from .factory import AnyGraph
-from .modes import Modes, Namespace
 from .objects import JsonObject
 from .run_state import RunState
+from .streaming.modes import Modes, Namespace
 
 
 @dataclass

@@ -17,7 +17,6 @@ from langgraph.checkpoint.base import CheckpointTuple
 from .command import input_of
 from .config import config_of, context_of, drop_selection, fitting, is_newest
 from .finish import Outcome, finish, settle
-from .modes import Modes
 from .objects import JsonObject
 from .port import Host, SlotTransport
 from .pump import Job, pump, write_directly
@@ -26,6 +25,7 @@ from .run_state import RunState
 from .storage.item_store import ItemStore
 from .storage.memory_saver import MemorySaver
 from .storage.saver import SaverOptions, WeftSaver
+from .streaming.modes import Modes
 
 # Time for a run that failed or lost its lease to unwind before it ends without its graph.
 UNWIND_S = 1.0

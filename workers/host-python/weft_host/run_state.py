@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from .events import RunEvents
 from .factory import AnyGraph
 from .frames import Chunk, FromHost
 from .limits import Refused
@@ -15,6 +14,7 @@ from .port import Host
 from .render import render
 from .storage.saver import WeftSaver
 from .stream import Events
+from .streaming.events import RunEvents
 
 
 class RunState:

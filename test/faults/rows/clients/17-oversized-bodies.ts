@@ -1,8 +1,8 @@
 import { request } from 'node:http'
-import { rssOf } from '../../helpers/memory.js'
-import { watchHealth } from '../harness/health.js'
-import { quantile } from '../harness/ledger.js'
-import type { Row } from '../harness/row.js'
+import { rssOf } from '../../../helpers/memory.js'
+import { watchHealth } from '../../harness/health.js'
+import { quantile } from '../../harness/ledger.js'
+import type { Row } from '../../harness/row.js'
 
 const MB = 1024 * 1024
 const LIMIT_MB = 8

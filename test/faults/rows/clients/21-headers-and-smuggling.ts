@@ -1,10 +1,10 @@
-import { type Ambiguous, ambiguousRequests } from '../../helpers/ambiguous-requests.js'
-import { poolingProxy } from '../../helpers/pooling-proxy.js'
-import { openRaw, type Raw } from '../../helpers/raw.js'
-import { until } from '../../helpers/until.js'
-import { quantile } from '../harness/ledger.js'
-import type { Row } from '../harness/row.js'
-import type { Stage } from '../harness/stage.js'
+import { type Ambiguous, ambiguousRequests } from '../../../helpers/ambiguous-requests.js'
+import { poolingProxy } from '../../../helpers/pooling-proxy.js'
+import { openRaw, type Raw } from '../../../helpers/raw.js'
+import { until } from '../../../helpers/until.js'
+import { quantile } from '../../harness/ledger.js'
+import type { Row } from '../../harness/row.js'
+import type { Stage } from '../../harness/stage.js'
 
 const REFUSED_MS = 100
 const CLOSED_MS = 1_000

@@ -1,5 +1,5 @@
-import { type Frame, readStream } from '../../helpers/sse.js'
-import type { Row } from '../harness/row.js'
+import { type Frame, readStream } from '../../../helpers/sse.js'
+import type { Row } from '../../harness/row.js'
 
 const RUNS = 8
 const FOREIGN_ID = '4000000'

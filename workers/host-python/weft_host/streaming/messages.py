@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from langchain_core.messages import BaseMessage, BaseMessageChunk
 
-from .objects import JsonObject
-from .render import render
+from ..objects import JsonObject
+from ..render import render
 
 
 class MessageTexts:

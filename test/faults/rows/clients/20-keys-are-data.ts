@@ -3,9 +3,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
-import { anyObject } from '../../helpers/hostile-bodies.js'
-import type { Row } from '../harness/row.js'
-import type { Stage } from '../harness/stage.js'
+import { anyObject } from '../../../helpers/hostile-bodies.js'
+import type { Row } from '../../harness/row.js'
+import type { Stage } from '../../harness/stage.js'
 
 const AT_ONCE = 16
 /** A filter that a database would execute. */

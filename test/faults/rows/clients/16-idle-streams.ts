@@ -1,8 +1,8 @@
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { rssOf } from '../../helpers/memory.js'
-import { quantile } from '../harness/ledger.js'
-import type { Row } from '../harness/row.js'
+import { rssOf } from '../../../helpers/memory.js'
+import { quantile } from '../../harness/ledger.js'
+import type { Row } from '../../harness/row.js'
 
 /** Period of the heartbeat comments of an idle stream, and how late one may be. */
 const PERIOD_MS = 5_000

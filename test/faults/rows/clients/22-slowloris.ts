@@ -1,8 +1,8 @@
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { quantile } from '../harness/ledger.js'
-import type { Row } from '../harness/row.js'
-import type { Stage } from '../harness/stage.js'
+import { quantile } from '../../harness/ledger.js'
+import type { Row } from '../../harness/row.js'
+import type { Stage } from '../../harness/stage.js'
 
 /** A slow socket is closed within this time. */
 const CLOSED_MS = 12_000

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { until } from '../../helpers/until.js'
-import { quantile } from '../harness/ledger.js'
-import type { Row } from '../harness/row.js'
-import type { Stage } from '../harness/stage.js'
+import { until } from '../../../helpers/until.js'
+import { quantile } from '../../harness/ledger.js'
+import type { Row } from '../../harness/row.js'
+import type { Stage } from '../../harness/stage.js'
 
 const LATENCY_MS = 5
 

@@ -1,5 +1,5 @@
-import { readStream } from '../../helpers/sse.js'
-import type { Row } from '../harness/row.js'
+import { readStream } from '../../../helpers/sse.js'
+import type { Row } from '../../harness/row.js'
 
 export const row: Row = {
   number: 14,

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
+from ..objects import JsonObject
+from ..render import render
+from ..state import interrupt_of
+from ..stream import Events
 from .debug import checkpoint_payload, debug_payload, task_payload
 from .events import RunEvents
 from .messages import Accumulated, MessageTexts
-from .objects import JsonObject
-from .render import render
-from .state import interrupt_of
-from .stream import Events
 
 Namespace = tuple[str, ...]
 Taker = Callable[[Namespace, Any], None]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from langgraph.types import StateSnapshot
 
-from .objects import JsonObject
-from .state import interrupt_of, place_of, reference_of, state_of, visible
+from ..objects import JsonObject
+from ..state import interrupt_of, place_of, reference_of, state_of, visible
 
 
 def debug_payload(chunk: JsonObject) -> JsonObject:

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ROUTES } from '../../../edge/routes.js'
-import { createOwned, RECEIVER, requestOf, SEARCHES, SECRET, send } from '../../api/auth/ownership.js'
-import { below } from '../../helpers/cluster.js'
-import { until } from '../../helpers/until.js'
-import type { Row } from '../harness/row.js'
+import { ROUTES } from '../../../../edge/routes.js'
+import { createOwned, RECEIVER, requestOf, SEARCHES, SECRET, send } from '../../../api/auth/ownership.js'
+import { below } from '../../../helpers/cluster.js'
+import { until } from '../../../helpers/until.js'
+import type { Row } from '../../harness/row.js'
 
 /** What the handler of test/apps/auth does instead of an answer. */
 const WISHES = ['throw', 'nothing', 'nonsense', 'number'] as const

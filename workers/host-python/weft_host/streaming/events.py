@@ -12,12 +12,12 @@ from typing import Any, cast
 
 from langchain_core.messages import BaseMessage
 
-from .content import Content
+from ..content import Content
+from ..objects import JsonObject, member
+from ..render import render
+from ..state import interrupt_of
+from ..stream import Events
 from .debug import task_payload
-from .objects import JsonObject, member
-from .render import render
-from .state import interrupt_of
-from .stream import Events
 
 Namespace = Sequence[str]
 

@@ -1,11 +1,11 @@
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { rssOf } from '../../helpers/memory.js'
-import { readStream } from '../../helpers/sse.js'
-import { until } from '../../helpers/until.js'
-import { quantile } from '../harness/ledger.js'
-import type { Row } from '../harness/row.js'
-import type { Stage } from '../harness/stage.js'
+import { rssOf } from '../../../helpers/memory.js'
+import { readStream } from '../../../helpers/sse.js'
+import { until } from '../../../helpers/until.js'
+import { quantile } from '../../harness/ledger.js'
+import type { Row } from '../../harness/row.js'
+import type { Stage } from '../../harness/stage.js'
 
 const PAD = 16_000
 const EVENTS = 500

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { checkAll } from '../harness/checks.js'
-import { startLoad } from '../harness/load.js'
-import type { Row } from '../harness/row.js'
+import { checkAll } from '../../harness/checks.js'
+import { startLoad } from '../../harness/load.js'
+import type { Row } from '../../harness/row.js'
 
 const SECONDS = 10
 

@@ -1,8 +1,8 @@
 import { cpus } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Followed, type Follower, followRun } from '../harness/follow.js'
-import { quantile } from '../harness/ledger.js'
-import type { Row } from '../harness/row.js'
+import { type Followed, type Follower, followRun } from '../../harness/follow.js'
+import { quantile } from '../../harness/ledger.js'
+import type { Row } from '../../harness/row.js'
 
 /** From a new connection to its first byte, p95. */
 const RESUME_MS = 300

@@ -1,0 +1,1 @@
+"""The events of each stream mode, from what the library streams."""
