@@ -1,6 +1,6 @@
 /** Announcements of graph workers to resource workers, and their notifications among resource workers. */
 import typia, { type tags } from 'typia'
-import type { AppHostSettings } from './app-host.js'
+import type { AppHostSettings, EncryptionHandlers } from './app-host.js'
 import type { HttpConfig } from './application.js'
 import type { ItemIndexConfig, ItemTtlDefaults } from './items.js'
 import type { JsonObject } from './json.js'
@@ -32,6 +32,8 @@ export interface Registration {
   webhooks?: WebhookSettings | null
   /** How its items are found by meaning; null or absent: they are not. */
   item_index?: ItemIndexConfig | null
+  /** Which values are encrypted before they are stored; null or absent: none. */
+  encryption?: EncryptionHandlers | null
 }
 
 /** A version of a package, as `1.7.3`. */
@@ -45,6 +47,7 @@ export interface Announced {
   graphs: string[]
   library?: LibraryVersion
   auth?: boolean
+  encryption?: boolean
 }
 
 export const validateAnnounced = typia.createValidate<Announced>()

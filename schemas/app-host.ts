@@ -1,10 +1,11 @@
 /**
  * Calls to an app host: the child process that runs the code of an application beside its graphs, which are `auth`,
- * `http.app`, `store.index.embed` and `ui` of langgraph.json. Frames carry them (workers/pipe.ts: `call` and `called`).
+ * `encryption`, `http.app`, `store.index.embed` and `ui` of langgraph.json. Frames carry them (workers/pipe.ts: `call` and `called`).
  */
 import typia, { type tags } from 'typia'
 import type { AuthConfig } from './application.js'
 import type { AuthUser, CheckAnswer, CheckAsk } from './auth/auth.js'
+import type { JsonObject } from './json.js'
 
 /** The greeting of an app host: what the application brings. */
 export interface AppHello {
@@ -12,8 +13,17 @@ export interface AppHello {
   error: string | null
   auth: boolean
   embed: boolean
+  /** Null: it has no `encryption`. */
+  encryption?: EncryptionHandlers | null
   /** The beginnings of the paths that `http.app` may handle; null without one. */
   http: PathPrefixes | null
+}
+
+/** Which handlers `encryption` of langgraph.json has. An encryptor has its decryptor. */
+export interface EncryptionHandlers {
+  json: boolean
+  blob: boolean
+  context: boolean
 }
 
 /** What an edge needs to know of the app host of a deployment, which runs beside its graph workers. */
@@ -27,7 +37,7 @@ export interface AppHostSettings {
 export type PathPrefixes = (string & tags.MaxLength<2_000>)[] & tags.MaxItems<10_000>
 
 /** What an app host loads; the rest of the application is left out. */
-export type AppPart = 'auth' | 'embed' | 'http' | 'ui'
+export type AppPart = 'auth' | 'embed' | 'encryption' | 'http' | 'ui'
 
 /** Sockets in the folder that an edge shares with its app host: of the routes of the application, and of the edge. */
 export const APP_SOCKET = 'app.sock'
@@ -36,7 +46,7 @@ export const EDGE_SOCKET = 'edge.sock'
 export const LOOPBACK = 'x-weft-loopback'
 
 /** Head of the packed body of `call`; the rest is the body of the request for a check, empty otherwise. */
-export type AppCall = CheckCall | EmbedCall | UiCall
+export type AppCall = CheckCall | EmbedCall | EncryptCall | ContextCall | UiCall
 
 /** One request. Answer: packed CheckAnswer, and the new body where it says so. */
 export interface CheckCall extends CheckAsk {
@@ -51,6 +61,30 @@ export interface EmbedCall {
   /** `query`: the texts are searched for; `documents`: they are stored. A model may embed both differently. */
   kind: 'documents' | 'query'
   texts: string[]
+}
+
+/** Values for encryption handlers, one behind the other in the rest. Answer: packed { sizes } and the results. */
+export interface EncryptCall {
+  verb: 'encrypt'
+  values: CipherValue[]
+}
+
+export interface CipherValue {
+  op: 'encrypt' | 'decrypt'
+  /** json: the bytes are the JSON text of an object, before and after. */
+  kind: 'json' | 'blob'
+  model: string
+  field: string
+  /** `metadata` of the EncryptionContext. */
+  context: JsonObject
+  size: number
+}
+
+/** The `context` handler for the user and the header of a request. Answer: packed { context }. */
+export interface ContextCall {
+  verb: 'encryption_context'
+  user: AuthUser
+  context: JsonObject
 }
 
 /** The user interface of a graph. Answer: packed UiHead and the files. Refused with `not_found` when there is none. */
@@ -74,6 +108,7 @@ export interface PythonParts {
   dependencies: string[]
   auth: PythonExport | null
   embed: PythonExport | null
+  encryption: PythonExport | null
   http: PythonExport | null
   /** The folder of the sockets of `http.app`. */
   sockets: string | null
@@ -93,6 +128,7 @@ export interface PythonHello {
   error: string | null
   /** `handlers`: the names under which handlers are registered (schemas/auth/auth.ts). */
   auth: { authenticate: boolean; handlers: (string & tags.MaxLength<100>)[] & tags.MaxItems<1_000> } | null
+  encryption?: EncryptionHandlers | null
   http: PathPrefixes | null
 }
 
@@ -101,6 +137,8 @@ export type PythonCall =
   | ({ verb: 'authenticate' } & Pick<CheckAsk, 'method' | 'url' | 'headers' | 'params' | 'query'>)
   | { verb: 'authorize'; name: string; resource: string; action: string; user: AuthUser }
   | EmbedCall
+  | EncryptCall
+  | ContextCall
 
 /** The result of a function of `auth`, with the value if the function changed it; or the HTTPException that it raised. */
 export type PythonAnswer =

@@ -8,6 +8,7 @@ import {
   AppConfigError,
   type AppSource,
   type Description,
+  exportOf,
   type GraphSource,
   parse,
   readDescription,
@@ -39,6 +40,8 @@ export interface AppConfig extends Pick<Description, 'path' | 'folder' | 'env' |
   /** `store.index`. */
   index: StoreIndex | null
   auth: AuthConfig | null
+  /** `file.py:export` of the handlers that encrypt what is stored. */
+  encryption: string | null
   http: HttpConfig
   webhooks: WebhookConfig
   /** Name of a component → its file; empty without `ui`. */
@@ -124,10 +127,7 @@ export function readAppConfig(source: AppSource): AppConfig {
   const raw = withoutNulls({ ...given, graphs: null, env: null }) as JsonObject
   const sections = check(path, raw, variables)
   const { checkpointer, store, auth, http, webhooks, ui, ui_config, node_version, node_loader } = sections
-  const { python_version, dependencies } = sections
-  for (const key of NOT_SERVED)
-    if (raw[key] !== undefined)
-      throw new AppConfigError(`${path} asks for "${key}", which Weft does not have yet: it is not served without it.`)
+  const { python_version, dependencies, encryption } = sections
   const defaults = assistantDefaults(variables.LANGGRAPH_CONFIG)
   return {
     path,
@@ -143,6 +143,7 @@ export function readAppConfig(source: AppSource): AppConfig {
     item_ttl: store?.ttl ?? null,
     index: store?.index ?? null,
     auth: auth ?? null,
+    encryption: encryptionOf(path, encryption),
     http: httpOf(http ?? {}, variables),
     webhooks: { env_prefix: 'LG_WEBHOOK_', headers: {}, url: {}, ...webhooks },
     ui: Object.fromEntries(Object.entries(ui ?? {}).map(([name, file]) => [name, resolve(folder, file)])),
@@ -156,13 +157,14 @@ export function readAppConfig(source: AppSource): AppConfig {
  * RangeError for a header of webhooks whose variable is missing: the application is not served without it.
  */
 export const settingsOf = (
-  { auth, ttl, item_ttl, index, http, webhooks }: AppConfig,
+  { auth, ttl, item_ttl, index, encryption, http, webhooks }: AppConfig,
   env: { readonly [name: string]: string | undefined },
 ) => ({
   auth,
   ttl,
   item_ttl,
   item_index: index,
+  encryption,
   http,
   webhooks: {
     headers: webhookHeaders(webhooks, env),
@@ -171,14 +173,20 @@ export const settingsOf = (
   } satisfies WebhookSettings,
 })
 
+/** The SDK for JavaScript has no class for it. */
+function encryptionOf(path: string, section: { path: string } | undefined): string | null {
+  if (section === undefined) return null
+  if (exportOf(section.path, '/').language === 'python') return section.path
+  throw new AppConfigError(
+    `${path}: encryption.path must name an Encryption of the Python SDK, as "./encryption.py:encryption"; got ${section.path}.`,
+  )
+}
+
 /** Keys of LangSmith are verified by a service that Weft does not have. */
 const withoutEffect = (path: string, auth: AuthConfig | undefined): string[] =>
   auth?.allow_langsmith_api_keys
     ? [`${path}: auth.allow_langsmith_api_keys has no effect: every request is decided by auth.path.`]
     : []
-
-/** Sections that must not be missing in silence: without them the application is less guarded than its author wrote. */
-const NOT_SERVED = ['encryption']
 
 /** Sections as they are written; unknown members are allowed. */
 interface Sections {
@@ -189,6 +197,7 @@ interface Sections {
   checkpointer?: { ttl?: TtlDefaults; serde?: JsonObject }
   store?: { ttl?: ItemTtlDefaults; index?: StoreIndex }
   auth?: AuthConfig
+  encryption?: { path: string & tags.MinLength<1> }
   http?: HttpSection
   webhooks?: { env_prefix?: string & tags.MinLength<1>; headers?: { [name: string]: string }; url?: WebhookUrlRules }
   ui?: { [name: string]: string }
@@ -239,6 +248,7 @@ const USED: { readonly [key: string]: readonly string[] } = {
   checkpointer: ['ttl', 'serde'],
   store: ['ttl', 'index'],
   auth: ['path', 'disable_studio_auth', 'allow_langsmith_api_keys', 'cache', 'openapi'],
+  encryption: ['path'],
   http: [
     ...['app', 'cors', 'configurable_headers', 'logging_headers', 'middleware_order', 'enable_custom_route_auth'],
     ...['mount_prefix', ...ROUTE_GROUPS.map(group => `disable_${group}`)],

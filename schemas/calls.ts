@@ -38,6 +38,8 @@ export interface CallHead {
   push?: { [name: string]: string }
   /** The client's headers that become members of `config.configurable`, by lower-case name. */
   headers?: { [name: string]: string }
+  /** The client's X-Encryption-Context. */
+  encryption?: string
   /** The client wants no body: `Prefer: return=minimal`. */
   minimal?: boolean
   /** rpc.runs.create: the edge makes the id and follows the run before it exists. */

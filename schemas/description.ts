@@ -160,30 +160,33 @@ export interface Parts {
   auth: string | null
   http: string | null
   embed: string | null
+  encryption: string | null
 }
 
-export const partsOf = ({ auth, http, store }: JsonObject): Parts => ({
+export const partsOf = ({ auth, http, store, encryption }: JsonObject): Parts => ({
   auth: textAt(auth, 'path'),
+  encryption: textAt(encryption, 'path'),
   http: textAt(http, 'app'),
   embed: textAt(isObject(store) ? store.index : null, 'embed'),
 })
 
 /** The language of each part; null for one that is absent. A model of a provider has the language of the graphs. */
-export function languagesOfParts({ auth, http, embed }: Parts, graphs: readonly { language: Language }[]) {
+export function languagesOfParts({ auth, http, embed, encryption }: Parts, graphs: readonly { language: Language }[]) {
   const languageOf = (path: string | null) => (path === null ? null : exportOf(path, '/').language)
   const isFile = embed === null || /[./\\]/.test(embed.slice(0, Math.max(0, embed.indexOf(':'))))
   const ofGraphs = graphs.length > 0 && graphs.every(({ language }) => language === 'python') ? 'python' : 'javascript'
   return {
     auth: languageOf(auth),
     http: languageOf(http),
+    encryption: languageOf(encryption),
     embed: isFile ? languageOf(embed) : (ofGraphs as Language),
   }
 }
 
 /** Whether a graph or another part of the application is written in Python. */
 export function usesPython({ graphs, given }: Pick<Description, 'graphs' | 'given'>): boolean {
-  const { auth, http, embed } = languagesOfParts(partsOf(given), graphs)
-  return [...graphs.map(({ language }) => language), auth, http, embed].includes('python')
+  const parts = Object.values(languagesOfParts(partsOf(given), graphs))
+  return [...graphs.map(({ language }) => language), ...parts].includes('python')
 }
 
 function textAt(section: unknown, name: string): string | null {

@@ -37,6 +37,8 @@ export interface Hello {
   webhooks?: WebhookSettings | null
   /** `store.index` of langgraph.json. */
   item_index?: ItemIndexConfig | null
+  /** `encryption.path` of langgraph.json: the application must not be served without its handlers. */
+  encryption?: string | null
   /** Sentences for the log, once per worker. */
   notes?: string[]
 }

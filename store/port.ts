@@ -347,8 +347,8 @@ export interface ItemQuery {
 }
 
 export type Step =
-  /** Fails when the id exists in the application. */
-  | { step: 'assistants.insert'; row: AssistantRow }
+  /** Fails when the id exists in the application. `searchable`: the JSON text whose keys are searched instead of the metadata. */
+  | { step: 'assistants.insert'; row: AssistantRow; searchable?: string }
   /** Fails unless the row exists and was last written at `where.updated_at`. */
   | {
       step: 'assistants.patch'
@@ -356,6 +356,7 @@ export type Step =
       assistant_id: string
       where: { updated_at: number }
       set: Partial<Omit<AssistantRow, 'app' | 'assistant_id' | 'created_at'>>
+      searchable?: string
     }
   /** Removes the assistant and its versions; never fails. */
   | { step: 'assistants.remove'; app: string; assistant_id: string }
@@ -431,13 +432,14 @@ export type Step =
   /**
    * Inserts the item or replaces its value and its vectors; never fails. A stored item that has not expired keeps its
    * `created_at`, and its `updated_at` grows by at least one. `vectors`: as ItemVectors; none when absent or empty.
+   * `searchable`: the JSON text whose keys are searched instead of the value.
    */
-  | { step: 'items.put'; row: ItemRow; vectors?: Uint8Array }
+  | { step: 'items.put'; row: ItemRow; vectors?: Uint8Array; searchable?: string }
   /**
    * As `items.put`, but fails when an item is stored that has not expired and was not last written at `replaces`; null:
    * when any is.
    */
-  | { step: 'items.replace'; row: ItemRow; vectors?: Uint8Array; replaces: number | null }
+  | { step: 'items.replace'; row: ItemRow; vectors?: Uint8Array; searchable?: string; replaces: number | null }
   /** Removes the item, with `expired_at` only if it has expired by then; never fails. */
   | ({ step: 'items.remove'; app: string; expired_at?: number } & ItemKey)
   /** Removes the item; fails unless it was last written at `updated_at`. */

@@ -168,6 +168,7 @@ export class Exchange {
         `Idempotency-Key: expected at most ${MAX_IDEMPOTENCY_KEY} characters, got ${idempotencyKey.length}`,
       )
     if (idempotencyKey !== '') head.idempotency_key = idempotencyKey
+    if (this.received.encryption !== '') head.encryption = this.received.encryption
     if (this.received.prefer !== '' && MINIMAL.test(this.received.prefer)) head.minimal = true
     return head
   }

@@ -28,6 +28,8 @@ export interface Received {
   /** What the webhook of a git host says about itself; null: it is none. */
   push: Headers | null
   prefer: string
+  /** X-Encryption-Context. */
+  encryption: string
   accept: string
   /** MCP-Protocol-Version. */
   mcpVersion: string
@@ -77,6 +79,7 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
     idempotencyKey: '',
     push: null,
     prefer: '',
+    encryption: '',
     accept: '',
     mcpVersion: '',
     a2aVersion: '',
@@ -163,6 +166,9 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
         break
       case 'x-forwarded-host':
         received.forwardedHost = value
+        break
+      case 'x-encryption-context':
+        received.encryption = value
         break
       case 'prefer':
         received.prefer = value

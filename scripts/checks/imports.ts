@@ -43,6 +43,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['apps.ts', 'descriptions.ts', 'disk.ts', 'query.ts'],
     ['access.ts'],
     ['rows/'],
+    ['encryption/'],
     ['keys/', 'vectors/', 'announcements.ts', 'workspace.ts', 'store-identity.ts'],
     ['context.ts'],
     ['oauth/'],

@@ -131,6 +131,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'faults/mongo-crons': [38, 0.5],
   'api/disconnect': [36, 0.5],
   'api/python': [36, 0.3],
+  'api/encryption': [22, 0.7],
   'scripts/weft': [36, 0.4],
   'api/api-details': [35, 0.2],
   'deploy/auth': [35, 0.6],

@@ -21,12 +21,13 @@ export const idOfItem = (app: string, { namespace, key }: ItemKey): string => id
  */
 export async function putItem(
   all: Collections,
-  { namespace, ...row }: ItemRow,
-  vectors: Uint8Array = new Uint8Array(0),
+  step: Of<'items.put' | 'items.replace'>,
   replaces?: number | null,
 ): Promise<boolean> {
+  const { vectors = new Uint8Array(0), searchable = step.row.value } = step
+  const { namespace, ...row } = step.row
   const indexed = vectors.length === 0 ? { _vectors: null, _indexed: null } : { _vectors: vectors, _indexed: true }
-  const own = { ...indexed, _copied: null, _keys: itemKeys(JSON.parse(row.value)) }
+  const own = { ...indexed, _copied: null, _keys: itemKeys(JSON.parse(searchable)) }
   const _id = idOfItem(row.app, { namespace, key: row.key })
   for (;;) {
     const stored = await all.items.findOne({ _id }, { projection: { updated_at: 1, expires_at: 1, _copied: 1 } })

@@ -32,20 +32,20 @@ export async function applySteps(steps: readonly Step[], all: Collections): Prom
 }
 
 const WAYS: Ways = {
-  'assistants.insert': ({ row }, all) =>
+  'assistants.insert': ({ row, searchable = row.metadata }, all) =>
     insert(all, 'assistants', NOBODY, {
       ...fields(row),
-      _keys: keysOf(JSON.parse(row.metadata)),
+      _keys: keysOf(JSON.parse(searchable)),
       _id: key(row.app, row.assistant_id),
     }),
 
-  'assistants.patch': ({ app, assistant_id, where, set }, all) =>
+  'assistants.patch': ({ app, assistant_id, where, set, searchable = set.metadata }, all) =>
     patch(
       all,
       'assistants',
       NOBODY,
       { _id: key(app, assistant_id), updated_at: where.updated_at },
-      set.metadata === undefined ? fields(set) : { ...fields(set), _keys: keysOf(JSON.parse(set.metadata)) },
+      searchable === undefined ? fields(set) : { ...fields(set), _keys: keysOf(JSON.parse(searchable)) },
     ),
 
   /** The versions first: an assistant that is made anew under this id finds none of them. */
@@ -187,12 +187,12 @@ const WAYS: Ways = {
     return true
   },
 
-  'items.put': async ({ row, vectors }, all) => {
-    await putItem(all, row, vectors)
+  'items.put': async (step, all) => {
+    await putItem(all, step)
     return true
   },
 
-  'items.replace': ({ row, vectors, replaces }, all) => putItem(all, row, vectors, replaces),
+  'items.replace': (step, all) => putItem(all, step, step.replaces),
   'items.take': (step, all) => takeItem(all, step),
 
   'items.remove': async (step, all) => {

@@ -5,7 +5,7 @@
  */
 import { keysOf } from '../../schemas/contains.js'
 import { itemKeys } from '../../schemas/item-keys.js'
-import type { ItemRow, RunWhere, Step, Truncated } from '../port.js'
+import type { RunWhere, Step, Truncated } from '../port.js'
 import type { Param } from './database.js'
 import { pathOf } from './reads-items.js'
 import { ASSISTANT, ASSISTANT_VERSION, encode, ITEM, PAYLOAD, plain, RECORD, RUN, THREAD, THREAD_RARE } from './rows.js'
@@ -26,14 +26,14 @@ export function statements(steps: readonly Step[]): Statement[] {
 type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
 
 const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement[]) => void } = {
-  'assistants.insert': ({ row }, i, out) => {
-    out.push([INSERT_ASSISTANT, i, [...values(ASSISTANT, row), keysText(keysOf(JSON.parse(row.metadata)))]])
+  'assistants.insert': ({ row, searchable = row.metadata }, i, out) => {
+    out.push([INSERT_ASSISTANT, i, [...values(ASSISTANT, row), keysText(keysOf(JSON.parse(searchable)))]])
   },
-  'assistants.patch': ({ app, assistant_id, where, set }, i, out) => {
+  'assistants.patch': ({ app, assistant_id, where, set, searchable = set.metadata }, i, out) => {
     const { sets, params } = assignments(ASSISTANT_PATCHED, set)
-    if (set.metadata !== undefined) {
+    if (searchable !== undefined) {
       sets.push('keys = ?')
-      params.push(keysText(keysOf(JSON.parse(set.metadata))))
+      params.push(keysText(keysOf(JSON.parse(searchable))))
     }
     const wheres = ['app = ?', 'assistant_id = ?', 'updated_at = ?']
     out.push([update('assistants', sets, wheres), i, [...params, app, assistant_id, where.updated_at]])
@@ -142,11 +142,11 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
   'records.clear': ({ kind, parent }, _i, out) => {
     out.push(['DELETE FROM records WHERE kind = ? AND parent = ?', -1, [kind, parent]])
   },
-  'items.put': ({ row, vectors }, _i, out) => {
-    out.push([PUT_ITEM, -1, itemParams(row, vectors)])
+  'items.put': (step, _i, out) => {
+    out.push([PUT_ITEM, -1, itemParams(step)])
   },
-  'items.replace': ({ row, vectors, replaces }, i, out) => {
-    out.push([REPLACE_ITEM, i, [...itemParams(row, vectors), replaces]])
+  'items.replace': (step, i, out) => {
+    out.push([REPLACE_ITEM, i, [...itemParams(step), step.replaces]])
   },
   'items.remove': ({ app, namespace, key, expired_at }, _i, out) => {
     const params = [app, pathOf(namespace), key]
@@ -296,11 +296,11 @@ const TOUCH_ITEMS = `UPDATE items SET expires_at = touched.value ->> 3 FROM json
 const PUT_WRITE = `${WRITE} ON CONFLICT DO NOTHING`
 const REPLACE_WRITE = WRITE.replace('INSERT', 'INSERT OR REPLACE')
 
-function itemParams(row: ItemRow, vectors: Uint8Array | undefined): Param[] {
+function itemParams({ row, vectors, searchable = row.value }: Of<'items.put' | 'items.replace'>): Param[] {
   const { app, namespace, key, value, created_at, updated_at, ttl, expires_at } = row
   const params = [app, pathOf(namespace), key, value, created_at, updated_at, ttl, expires_at]
   const own = vectors === undefined || vectors.length === 0 ? null : vectors
-  return [...params, own, keysText(itemKeys(JSON.parse(value)))]
+  return [...params, own, keysText(itemKeys(JSON.parse(searchable)))]
 }
 
 /** Null for none. */

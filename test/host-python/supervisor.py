@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-
 from weft_host.application import Application
 from weft_host.description import Description, GraphSource
 from weft_host.frames import Answer, Ask, FromHost, ToHost

@@ -21,6 +21,7 @@ import { openAlarms } from '../../workers/resources/alarms.js'
 import { openApps } from '../../workers/resources/apps.js'
 import { type Deps, serializer } from '../../workers/resources/context.js'
 import { openDescriptions } from '../../workers/resources/descriptions.js'
+import { openEncryption } from '../../workers/resources/encryption/store.js'
 import { openRing } from '../../workers/resources/keys/ring.js'
 import { openAppWebhooks } from '../../workers/resources/keys/webhook-settings.js'
 import { systemAssistantId } from '../../workers/resources/rows/assistant.js'
@@ -76,6 +77,8 @@ export async function stage(
       webhooks: openAppWebhooks(store, openRing('a key of a test that is long')),
       tunnels: openTunnels(link),
       itemIndexes: openPoolSettings(store, 'item_index'),
+      encryption: await openEncryption(store),
+      encryptionHandlers: openPoolSettings(store, 'encryption'),
       rankings: openRankings(store),
       descriptions: openDescriptions(),
       apps: openApps(async () => null),

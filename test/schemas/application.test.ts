@@ -56,6 +56,7 @@ t.test('a description without any key but graphs has the documented defaults', a
     item_ttl: null,
     index: null,
     auth: null,
+    encryption: null,
     http: {
       app: null,
       cors: null,
@@ -148,7 +149,11 @@ t.test('a wrong value: one sentence with the file, the key and what was expected
     [{ graphs: GRAPHS, webhooks: { url: { allowed_ports: [0] } } }, /: webhooks\.url\.allowed_ports\[0\] must be/],
     [{ graphs: GRAPHS, webhooks: { headers: { a: 1 } } }, /: webhooks\.headers\.a must be a text\.$/],
     [{ graphs: GRAPHS, ui: { a: 1 } }, /: ui\.a must be a text\.$/],
-    [{ graphs: GRAPHS, encryption: { path: './e.py:e' } }, /asks for "encryption", .*: it is not served without it\.$/],
+    [
+      { graphs: GRAPHS, encryption: { path: './e.ts:e' } },
+      /: encryption\.path must name an Encryption of the Python SDK, as/,
+    ],
+    [{ graphs: GRAPHS, encryption: {} }, /: encryption\.path must be a text/],
   ]
   for (const [description, expected] of cases) t.match(sentence(description), expected, JSON.stringify(description))
   t.match(

@@ -33,6 +33,7 @@ import { watchAppFiles } from './app-files.js'
 import { startAppHost } from './app-host.js'
 import { openDescriber } from './describer.js'
 import { openEmbedder } from './embedder.js'
+import { openEncryptor } from './encryptor.js'
 import { callIn } from './host-calls.js'
 import { reasonOf } from './host-end.js'
 import { hostFigures } from './host-reports.js'
@@ -115,6 +116,8 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const appHost =
     config.app_id === BUILT_IN_APP ? null : await startAppHost({ ...child, link, app_id: config.app_id, pool }, hello)
   if (appHost !== null) life.push({ name: 'app host', stop: () => appHost.stop() })
+  const encryptor = hello.encryption ? await openEncryptor(child) : null
+  if (encryptor !== null) life.push({ name: 'encryption', stop: () => encryptor.stop() })
   const revision = deployed === undefined ? {} : { revision: deployed.revision }
   const registration: Registration = {
     app: config.app_id,
@@ -130,6 +133,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     http: hello.http ?? null,
     webhooks: hello.webhooks ?? null,
     item_index: hello.item_index ?? null,
+    encryption: encryptor?.handlers ?? null,
   }
   // The files of a revision do not change.
   if (deployed === undefined) {
@@ -160,11 +164,13 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   const onGraphs = { draw: describe, schemas: describe, subgraphs: describe }
   const onApp: { [verb: string]: Handler } =
     appHost === null ? {} : { check: bytesHandler(async bytes => ({ body: await appHost.check(bytes) })) }
-  // A question about a graph, the embedder and user interfaces have dedicated processes.
+  const onValues: { [verb: string]: Handler } =
+    encryptor === null ? {} : { encrypt: bytesHandler(async bytes => ({ body: await encryptor.call(bytes) })) }
+  // A question about a graph, the embedder, the encryption and user interfaces have dedicated processes.
   const isReady = (verb: string) =>
     verb in onThreads ? hosts.canAnswer() : !(verb in onApp) || (appHost?.isReady() ?? false)
   const start = bytesHandler(supervisor.take)
-  const handlers = { ...onThreads, ...onGraphs, ...onApp, embed, ui, start }
+  const handlers = { ...onThreads, ...onGraphs, ...onApp, ...onValues, embed, ui, start }
   const served = serve(link, `host.${pool}`, 'graphs', handlers, { isReady })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
   link.figures.onRead(() => {

@@ -24,14 +24,19 @@ interface Shared {
 
 interface Followed extends Shared {
   slots: { welcome(pool: Pool): Promise<void> }
+  encryption: { on(): void }
 }
 
 /** Loads the stored announcements, then follows those that other workers receive, until the lifecycle stops it. */
-export async function followAnnouncements({ store, link, apps, slots }: Followed, life: Lifecycle): Promise<void> {
+export async function followAnnouncements(
+  { store, link, apps, slots, encryption }: Followed,
+  life: Lifecycle,
+): Promise<void> {
   const subscription = link.subscribe(ANNOUNCED, message => {
     const parsed = validateAnnounced(JSON.parse(decoder.decode(message.data)))
     if (!parsed.success) return
     const { app, pool, graphs, library, auth = false } = parsed.data
+    if (parsed.data.encryption) encryption.on()
     apps.setGuarded(app, pool, auth)
     for (const graph_id of graphs) apps.announce(app, graph_id, pool)
     if (graphs.length > 0) apps.setAnnounced(pool, { app, graphs })

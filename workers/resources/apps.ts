@@ -178,14 +178,24 @@ export function openApps(find: FindServed): Apps {
   }
 }
 
-/** The handlers of a noun whose calls are for an application: `head.app` says which. */
-export const inApplication = (apps: Apps, handlers: { [verb: string]: Handler }): { [verb: string]: Handler } =>
+/**
+ * The handlers of a noun whose calls are for an application: `head.app` says which. While values are encrypted, `serving`
+ * makes the user and the headers of the call known to the store.
+ */
+export const inApplication = (
+  apps: Apps,
+  handlers: { [verb: string]: Handler },
+  isEncrypted: () => boolean,
+  serving: <T>(head: CallHead, work: () => T) => T,
+): { [verb: string]: Handler } =>
   Object.fromEntries(
     Object.entries(handlers).map(([verb, { handle, ...rest }]) => {
+      const handleOwn: Handler['handle'] = (value, own) =>
+        isEncrypted() ? serving(own.head, () => handle(value, own)) : handle(value, own)
       const resolved: Handler['handle'] = (value, context) => {
         const head = apps.resolve(context.head)
-        if (head instanceof Promise) return head.then(head => handle(value, { ...context, head }))
-        return handle(value, head === context.head ? context : { ...context, head })
+        if (head instanceof Promise) return head.then(head => handleOwn(value, { ...context, head }))
+        return handleOwn(value, head === context.head ? context : { ...context, head })
       }
       return [verb, { ...rest, handle: resolved }]
     }),

@@ -17,6 +17,8 @@ import type { Allowed } from '../outbound.js'
 import type { Apps } from './apps.js'
 import type { Descriptions } from './descriptions.js'
 import type { Disk } from './disk.js'
+import type { AppHandlers } from './encryption/handlers.js'
+import type { Encryption } from './encryption/store.js'
 import type { KeyRing } from './keys/ring.js'
 import type { AppWebhooks } from './keys/webhook-settings.js'
 import type { PoolSettings } from './rows/pool-settings.js'
@@ -42,6 +44,8 @@ export interface Deps {
   /** Streams to the routes of applications. */
   tunnels: Tunnels
   itemIndexes: PoolSettings<ItemIndex>
+  encryption: Encryption
+  encryptionHandlers: PoolSettings<AppHandlers>
   rankings: Rankings
   descriptions: Descriptions
   /** Addresses that are not public and that users may still name. */

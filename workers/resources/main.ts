@@ -26,6 +26,9 @@ import { deployments, revisions } from './deployments/rpc.js'
 import { findServed } from './deployments/served.js'
 import { openDescriptions } from './descriptions.js'
 import { watchDisk } from './disk.js'
+import { serving } from './encryption/context.js'
+import type { AppHandlers } from './encryption/handlers.js'
+import { openEncryption } from './encryption/store.js'
 import { items } from './items/rpc.js'
 import { control, controlDigest } from './keys/control-key.js'
 import { provedRing, renewSecrets } from './keys/renew.js'
@@ -54,7 +57,8 @@ import { workspaceOf } from './workspace.js'
 export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
   await mkdir(config.data, { recursive: true, mode: 0o700 })
   const holders = openHolders()
-  const store = trackHeartbeats(measureWrites(await openStore(config, link), link), holders)
+  const encryption = await openEncryption(trackHeartbeats(measureWrites(await openStore(config, link), link), holders))
+  const { store } = encryption
   life.push({ name: 'store', stop: () => store.close() })
   const mux = openMux(link)
   const onConflict = (error: Error) => {
@@ -89,6 +93,8 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     webhooks: openAppWebhooks(store, ring),
     tunnels: openTunnels(link),
     itemIndexes: openPoolSettings(store, 'item_index'),
+    encryption,
+    encryptionHandlers: openPoolSettings<AppHandlers>(store, 'encryption'),
     rankings: openRankings(store),
     descriptions: openDescriptions(),
     allowed: parseAllowed(config.allow_hosts),
@@ -103,6 +109,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     disk,
     tracer,
   }
+  encryption.use({ caller, apps: deps.apps, encryption: deps.encryptionHandlers })
   life.push({ name: 'runs that are handed over', stop: () => deps.slots.close() })
   life.push({ name: 'rankings', stop: () => deps.rankings.close() })
   life.push({ name: 'streams to applications', stop: async () => deps.tunnels.close() })
@@ -125,7 +132,8 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     control: control(await controlDigest(config, store)),
     keys: keys(deps),
   }
-  for (const noun in nouns) all[noun] = inApplication(deps.apps, nouns[noun as keyof typeof nouns])
+  for (const noun in nouns)
+    all[noun] = inApplication(deps.apps, nouns[noun as keyof typeof nouns], encryption.isOn, serving)
   const lane = newLane()
   for (const [noun, handlers] of Object.entries(all)) {
     const served = serve(link, `rpc.${noun}`, noun, handlers, { lane, tracer })

@@ -16,11 +16,13 @@ import { startWatchdog } from '../watchdog.js'
 import { type AuthHandlers, check, handlersOf } from './auth.js'
 import { type Embedder, embed, embedFile, loadEmbedder } from './embed.js'
 import { serveHttp } from './http.js'
-import { type PythonPart, startPython } from './python.js'
+import { type PythonEncryption, type PythonPart, startPython } from './python.js'
 import { bundleUi } from './ui.js'
 
 /** The code of the application has this time to answer a check. */
 const CHECK_MS = 5_000
+/** A key service is called over a network. */
+const ENCRYPT_MS = 25_000
 const LOAD_MS = 40_000
 const encoder = new TextEncoder()
 
@@ -48,6 +50,7 @@ interface Loaded {
   config: AppConfig
   auth: AuthHandlers | null
   embedder: Embedder | null
+  encryption: PythonEncryption | null
   dims: number
   http: string[] | null
 }
@@ -60,12 +63,14 @@ async function load(): Promise<Loaded> {
   const named: Parts = {
     auth: has('auth') ? (config.auth?.path ?? null) : null,
     embed: has('embed') ? (index?.embed ?? null) : null,
+    encryption: has('encryption') ? config.encryption : null,
     http: has('http') && sockets !== undefined ? config.http.app : null,
   }
   const languages = languagesOfParts(named, config.graphs)
   const of = (language: string): Parts => ({
     auth: languages.auth === language ? named.auth : null,
     embed: languages.embed === language ? named.embed : null,
+    encryption: languages.encryption === language ? named.encryption : null,
     http: languages.http === language ? named.http : null,
   })
   for (const [name, value] of Object.entries(env)) process.env[name] ??= value
@@ -85,11 +90,15 @@ async function load(): Promise<Loaded> {
     auth: auth === null ? (pythonPart?.auth ?? null) : handlersOf(await importPart(auth, folder), auth),
     embedder: embed === null ? (pythonPart?.embedder ?? null) : await loadEmbedder(index!, folder),
     dims: index?.dims ?? 0,
+    encryption: pythonPart?.encryption ?? null,
     http: http === null ? (pythonPart?.http ?? null) : await loadHttp(http, folder),
   }
 }
 
-function loadPython({ folder, dependencies }: AppConfig, { auth, embed, http }: Parts): Promise<PythonPart> {
+function loadPython(
+  { folder, dependencies }: AppConfig,
+  { auth, embed, encryption, http }: Parts,
+): Promise<PythonPart> {
   if (python === undefined) throw new Error('the application has parts in Python, and no Python was found for them')
   const exportIn = (text: string | null): PythonExport | null => {
     if (text === null) return null
@@ -105,6 +114,7 @@ function loadPython({ folder, dependencies }: AppConfig, { auth, embed, http }: 
       dependencies: localFolders(dependencies, folder).filter(each => existsSync(each)),
       auth: exportIn(auth),
       embed: isProvider ? { text: embed!, place: embed!, name: null } : embedder,
+      encryption: exportIn(encryption),
       http: exportIn(http),
       sockets: sockets ?? null,
     },
@@ -135,7 +145,7 @@ function readText(file: string): string | null {
   }
 }
 
-async function answer({ config, auth, embedder, dims }: Loaded, body: Uint8Array): Promise<Uint8Array> {
+async function answer({ config, auth, embedder, encryption, dims }: Loaded, body: Uint8Array): Promise<Uint8Array> {
   const { head, rest } = unpack<AppCall>(body)
   if (head.verb === 'embed') {
     if (embedder === null) throw failure('invalid', 'The application has no store.index')
@@ -143,6 +153,16 @@ async function answer({ config, auth, embedder, dims }: Loaded, body: Uint8Array
       console.error('store.index.embed failed:', error)
       throw failure('invalid', `The text could not be embedded: ${sentenceOf(error)}`)
     })
+  }
+  if (head.verb === 'encrypt' || head.verb === 'encryption_context') {
+    if (encryption === null) throw failure('internal', 'The application has no encryption')
+    const asked = encryption.ask(head, rest).catch(error => {
+      const detail = sentenceOf(error)
+      if (detail.startsWith(KEYS_CHANGED)) throw failure('invalid', `encryption: ${detail.slice(KEYS_CHANGED.length)}`)
+      console.error('An encryption handler failed:', error)
+      throw failure('unavailable', HANDLER_FAILED)
+    })
+    return within(ENCRYPT_MS, asked, 'The encryption handlers did not answer in time', 'unavailable')
   }
   if (head.verb === 'ui') return userInterface(config, head.graph_id)
   if (auth === null) throw failure('internal', 'The application has no auth')
@@ -158,15 +178,19 @@ async function userInterface(config: AppConfig, graph_id: string): Promise<Uint8
   return bundle
 }
 
+/** The exception of host-python/weft_host/app/encryption.py. */
+const KEYS_CHANGED = 'KeysChangedError: '
+const HANDLER_FAILED = 'An encryption handler of the application failed; the log of its graph worker has the reason'
+
 /** The body of a `called` frame with flags 1. */
 const failure = (code: string, detail: string) => ({ code, detail })
 const sentenceOf = (error: unknown) => (error instanceof Error ? error.message : String(error)).slice(0, 500)
 
 /** Rejects with `detail` when the work takes longer. */
-function within<T>(ms: number, work: Promise<T>, detail: string): Promise<T> {
+function within<T>(ms: number, work: Promise<T>, detail: string, code = 'internal'): Promise<T> {
   let timer: NodeJS.Timeout
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(failure('internal', detail)), ms)
+    timer = setTimeout(() => reject(failure(code, detail)), ms)
   })
   return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }
@@ -178,16 +202,19 @@ const hello = (loaded: Partial<Loaded>, error: string | null): AppHello => ({
   error,
   auth: Boolean(loaded.auth),
   embed: Boolean(loaded.embedder),
+  encryption: loaded.encryption?.handlers ?? null,
   http: loaded.http ?? null,
 })
 
 count(1)
-const loaded = await within(LOAD_MS, load(), 'its auth, http.app or embedder did not finish loading in time').catch(
-  error => {
-    if (error instanceof Error) console.error(error)
-    return String((error as { detail?: string }).detail ?? sentenceOf(error))
-  },
-)
+const loaded = await within(
+  LOAD_MS,
+  load(),
+  'its auth, encryption, http.app or embedder did not finish loading in time',
+).catch(error => {
+  if (error instanceof Error) console.error(error)
+  return String((error as { detail?: string }).detail ?? sentenceOf(error))
+})
 count(-1)
 if (typeof loaded === 'string') {
   write({ kind: FROM_HOST.hello, body: encoder.encode(JSON.stringify(hello({}, loaded))) })

@@ -7,7 +7,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import {
+  type ContextCall,
   type EmbedCall,
+  type EncryptCall,
+  type EncryptionHandlers,
   type PythonAnswer,
   type PythonCall,
   type PythonHello,
@@ -30,9 +33,16 @@ const STOP_MS = 2_500
 const encoder = new TextEncoder()
 const NOTHING = new Uint8Array(0)
 
+/** The handlers of `encryption`; questions and answers are passed on as they are. */
+export interface PythonEncryption {
+  handlers: EncryptionHandlers
+  ask(call: EncryptCall | ContextCall, body: Uint8Array): Promise<Uint8Array>
+}
+
 export interface PythonPart {
   auth: AuthHandlers | null
   embedder: Embedder | null
+  encryption: PythonEncryption | null
   /** The beginnings of the paths that `http.app` may handle, which Python serves by itself. */
   http: string[] | null
   /** Resolves when the process has ended. */
@@ -123,6 +133,7 @@ export async function startPython({ python, parts, env, memory_mb, notes, onEnd 
   return {
     auth: hello.auth === null ? null : handlersOf(hello.auth, ask),
     embedder: parts.embed === null ? null : embedderOf(ask),
+    encryption: hello.encryption ? { handlers: hello.encryption, ask } : null,
     http: hello.http,
     async stop() {
       pipe.end()

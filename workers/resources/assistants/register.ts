@@ -24,6 +24,7 @@ export async function register(registration: Registration, deps: Deps) {
     ttl,
     item_ttl,
     item_index,
+    encryption,
     http,
     webhooks,
   } = registration
@@ -31,6 +32,9 @@ export async function register(registration: Registration, deps: Deps) {
   // Else a worker could take over the runs of a deployment by announcing its graphs.
   if (app !== BUILT_IN_APP && revision === undefined && (await deps.apps.isDeployment(app)))
     throw fail('conflict', `The application ${app} is a deployment: only a worker of its revisions announces it`)
+  // First: nothing of the application is stored before.
+  if (encryption) await deps.encryption.turnOn()
+  await deps.encryptionHandlers.announce(app, pool, encryption ? { ...encryption, pool } : null)
   await ttls.announce(app, pool, ttl ?? null)
   await itemTtls.announce(app, pool, item_ttl ?? null)
   await deps.http.announce(app, pool, http ?? null)
@@ -38,10 +42,10 @@ export async function register(registration: Registration, deps: Deps) {
   await deps.webhooks.announce(app, pool, webhooks ?? null)
   await itemIndexes.announce(app, pool, item_index ? { ...item_index, pool } : null)
   await ensureConsumer(link, token('pool', pool))
-  const announced = { app, pool, auth, ...(library === undefined ? {} : { library }) }
+  const announced = { app, pool, auth, encryption: encryption != null, ...(library === undefined ? {} : { library }) }
   if (revision !== undefined) passOn(deps, { ...announced, graphs: [] })
   else {
-    await ensureSystemAssistants(store, app, graphs)
+    await ensureSystemAssistants(deps.encryption.plain, app, graphs)
     await storeLoadErrors(store, app, pool, failed)
     await shareAnnouncement(deps, { ...announced, graphs: graphs.map(({ graph_id }) => graph_id) })
   }

@@ -9,6 +9,7 @@ import type { RunCreate } from '../../../schemas/runs.js'
 import type { RecordRow, Step } from '../../../store/port.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
+import { withContext } from '../encryption/context.js'
 import { createUnattended } from '../runs/create.js'
 import { CRON, type CronBody, type Firing, idsOf, rowOf, withFiring } from './record.js'
 import { latestSlot, nextSlot } from './slots.js'
@@ -26,7 +27,10 @@ export async function fireCron(deps: Deps, row: RecordRow): Promise<boolean> {
   if (row.due_at === null || row.due_at > now) return true
   const slot = latestSlot(body, row.due_at, now)
   const ended = body.end !== null && now >= body.end
-  const firing = ended ? null : await start(deps, row, body, slot)
+  const create = () => start(deps, row, body, slot)
+  const firing = ended
+    ? null
+    : await (deps.encryption.isOn() ? withContext(deps.encryption.contextOf(row), create) : create())
   const { id, rev } = row
   const moved = { ...body, next: nextSlot(body, Math.max(slot, now)) }
   const isOrphan = firing === ORPHAN

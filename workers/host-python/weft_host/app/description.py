@@ -51,6 +51,7 @@ class AppDescription:
     dependencies: list[str]
     auth: Export | None
     embed: Export | None
+    encryption: Export | None
     http: Export | None
     # The folder of the sockets that the edge and `http.app` share.
     sockets: str | None
@@ -72,6 +73,7 @@ def read_app_description(text: str) -> AppDescription:
             found = members.pop(part, None)
             return None if found is None else Export(**found, folder=folder)
 
-        return AppDescription(auth=export("auth"), embed=export("embed"), http=export("http"), **members)
+        parts = {part: export(part) for part in ("auth", "embed", "encryption", "http")}
+        return AppDescription(**parts, **members)
     except (TypeError, KeyError, ValueError) as error:
         raise ValueError(f"WEFT_DESCRIPTION has other members than expected: {error}") from None

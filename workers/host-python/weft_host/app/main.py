@@ -26,6 +26,7 @@ from ..watchdog import Watchdog
 from .auth import AuthHandlers
 from .description import AppDescription, read_app_description
 from .embed import Embedder
+from .encryption import EncryptionHandlers
 from .http import HttpServer
 from .loopback import register_loopback
 
@@ -52,6 +53,7 @@ class AppHost:
         self.watchdog = watchdog
         self.auth: AuthHandlers | None = None
         self.embedder: Embedder | None = None
+        self.encryption: EncryptionHandlers | None = None
         self.http: HttpServer | None = None
         self.pipe: Pipe | None = None
         # A task without a reference may be collected.
@@ -60,6 +62,8 @@ class AppHost:
             "authenticate": self.authenticate,
             "authorize": self.authorize,
             "embed": self.embed,
+            "encrypt": self.encrypt,
+            "encryption_context": self.encryption_context,
         }
 
     async def serve(self, description: str) -> None:
@@ -81,7 +85,9 @@ class AppHost:
             sentence = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
             return {"error": sentence, "auth": None, "http": None}
         auth = None if self.auth is None else self.auth.hello
-        return {"error": None, "auth": auth, "http": None if self.http is None else self.http.prefixes}
+        encryption = None if self.encryption is None else self.encryption.hello
+        http = None if self.http is None else self.http.prefixes
+        return {"error": None, "auth": auth, "encryption": encryption, "http": http}
 
     async def load(self, description: AppDescription) -> None:
         description.prepare()
@@ -91,6 +97,9 @@ class AppHost:
             self.auth = AuthHandlers(description.auth.load("auth.path"), description.auth.text)
         if description.embed is not None:
             self.embedder = Embedder.of(description.embed)
+        if description.encryption is not None:
+            found = description.encryption.load("encryption.path")
+            self.encryption = EncryptionHandlers(found, description.encryption.text)
         if description.http is not None and description.sockets is not None:
             app = description.http.load("http.app")
             self.http = HttpServer(app, description.http.text, description.sockets, self.watchdog.use)
@@ -131,6 +140,14 @@ class AppHost:
     async def embed(self, head: dict[str, Any], body: bytes) -> bytes:
         assert self.embedder is not None
         return await self.embedder.embed(head["kind"], head["texts"])
+
+    async def encrypt(self, head: dict[str, Any], body: bytes) -> bytes:
+        assert self.encryption is not None
+        return await self.encryption.answer(head, body)
+
+    async def encryption_context(self, head: dict[str, Any], body: bytes) -> bytes:
+        assert self.encryption is not None
+        return await self.encryption.context(head)
 
     def on_end(self) -> None:
         """The parent has ended, or wants this process to: `http.app` may end its lifespan."""

@@ -1,0 +1,39 @@
+/** Which request is served, for the context of its encryption (API: `X-Encryption-Context`, and the `context` handler). */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { AuthUser } from '../../../schemas/auth/auth.js'
+import type { CallHead } from '../../../schemas/calls.js'
+import { fail } from '../../../schemas/errors.js'
+import { isObject, type JsonObject } from '../../../schemas/json.js'
+
+export interface Served {
+  /** Of the header; null: the request has none. */
+  header: JsonObject | null
+  user: AuthUser | null
+  /** What the handler made of both, once it was asked. */
+  context?: Promise<JsonObject>
+}
+
+const served = new AsyncLocalStorage<Served>()
+
+/** Null outside of a request of a client: the context is then that of the row that is written. */
+export const servedNow = (): Served | null => served.getStore() ?? null
+
+/** Does the work of a call. Throws `invalid` for a header that is none. */
+export function serving<T>({ encryption, identity, lease }: CallHead, work: () => T): T {
+  if (lease !== undefined || (encryption === undefined && !identity)) return work()
+  return served.run({ header: encryption === undefined ? null : headerOf(encryption), user: identity ?? null }, work)
+}
+
+/** Does work for which no client asked, such as the firing of a cron, with the context that was stored for it. */
+export const withContext = <T>(context: JsonObject, work: () => T): T =>
+  served.run({ header: context, user: null, context: Promise.resolve(context) }, work)
+
+function headerOf(text: string): JsonObject {
+  try {
+    const context: unknown = JSON.parse(Buffer.from(text, 'base64').toString())
+    if (isObject(context)) return context
+  } catch {
+    // As a value that is no object.
+  }
+  throw fail('invalid', 'X-Encryption-Context: expected a JSON object as base64')
+}

@@ -1,0 +1,62 @@
+/** Finds the encrypted values in what the store has read, and replaces them by what the handlers decrypt. */
+import { fromBytes, fromText, isTyped, plainType, type Sealed, unpacked } from './envelope.js'
+import { METADATA, type TypedColumns, VALUE } from './steps.js'
+
+/** An encrypted value, and where its plain form is put. */
+export interface SealedCell {
+  sealed: Sealed
+  /** The row that it is in. */
+  row: object
+  put(plain: Uint8Array): void
+}
+
+/** Columns that may hold encrypted text: others are names that clients choose. */
+const TEXTS: ReadonlySet<string> = new Set([
+  ...['metadata', 'config', 'context', 'kwargs', 'interrupts', 'error', 'base', 'webhook', 'webhook_log', 'auth_user'],
+  ...['body', 'value'],
+])
+const BYTES: ReadonlySet<string> = new Set(['values', 'rest', 'result'])
+
+const decoder = new TextDecoder()
+
+/** Of a row, a list of rows, or a page of them. */
+export function sealedCells(read: unknown, found: SealedCell[] = []): SealedCell[] {
+  if (Array.isArray(read)) for (const each of read) sealedCells(each, found)
+  else if (typeof read === 'object' && read !== null && !(read instanceof Uint8Array)) inRow(read, found)
+  return found
+}
+
+function inRow(row: object, found: SealedCell[]): void {
+  const columns = row as { [column: string]: unknown }
+  for (const each of [VALUE, METADATA]) typedCell(columns, each, found)
+  for (const [column, value] of Object.entries(columns)) {
+    if (typeof value === 'string') {
+      const sealed = TEXTS.has(column) ? fromText(value) : null
+      const put = (plain: Uint8Array) => {
+        columns[column] = decoder.decode(plain)
+      }
+      if (sealed !== null) found.push({ sealed, row, put })
+    } else if (value instanceof Uint8Array) {
+      const sealed = BYTES.has(column) ? fromBytes(value) : null
+      const put = (plain: Uint8Array) => {
+        columns[column] = plain
+      }
+      if (sealed !== null) found.push({ sealed, row, put })
+    } else sealedCells(value, found)
+  }
+}
+
+function typedCell(columns: { [column: string]: unknown }, { type, value, size }: TypedColumns, found: SealedCell[]) {
+  const stored = columns[type]
+  if (typeof stored !== 'string' || !isTyped(stored)) return
+  const bytes = columns[value]
+  const restored = plainType(stored)
+  // A page without values.
+  if (!(bytes instanceof Uint8Array) || bytes.length === 0) return void (columns[type] = restored)
+  const put = (plain: Uint8Array) => {
+    columns[type] = restored
+    columns[value] = plain
+    if (size in columns) columns[size] = plain.length
+  }
+  found.push({ sealed: unpacked(bytes), row: columns, put })
+}

@@ -1,0 +1,200 @@
+/**
+ * The store of applications with encryption handlers: values of users are encrypted before they are written, and decrypted
+ * after they are read, so that all rules see plain rows. While no application has handlers, every call is passed on as it
+ * is. Nothing is written in plain text, and nothing is shown, when the handlers cannot be asked.
+ */
+import { fail } from '../../../schemas/errors.js'
+import type { JsonObject } from '../../../schemas/json.js'
+import type { Step, Store } from '../../../store/port.js'
+import { onceInStore } from '../rows/record.js'
+import { servedNow } from './context.js'
+import type { Owner } from './envelope.js'
+import { type AppHandlers, callHandlers, contextFor, type HandlerDeps, handlersOf, type Value } from './handlers.js'
+import { type SealedCell, sealedCells } from './rows.js'
+import { type Cell, type Sealable, sealable } from './steps.js'
+
+export interface Encryption {
+  store: Store
+  /** Without encryption, for rows whose content is that of langgraph.json. */
+  plain: Store
+  /** Whether an application has, or had, handlers. */
+  isOn(): boolean
+  /** Must be called before the handlers are needed. */
+  use(deps: HandlerDeps): void
+  /** An application has handlers: from now on, and after every start of a worker on this store. */
+  turnOn(): Promise<void>
+  /** Another worker has turned it on. */
+  on(): void
+  /** The context that was stored with a row that this store has read; {} for a plain one. */
+  contextOf(row: object): JsonObject
+}
+
+type Of = Pick<Sealable, 'thread_id' | 'run_id' | 'record'>
+
+/** The setting of the store that says that it may hold encrypted values. */
+const SETTING = 'encrypted_values'
+/** Threads, runs and crons whose owner is remembered. */
+const MAX_OWNERS = 10_000
+
+export async function openEncryption(inner: Store): Promise<Encryption> {
+  let isOn = (await inner.records.get('setting', SETTING)) !== null
+  let deps: HandlerDeps | null = null
+  /** By the id of a thread, a run or a cron. */
+  const owners = new Map<string, Owner>()
+  const contexts = new WeakMap<object, JsonObject>()
+
+  function remember(id: unknown, owner: Owner): Owner {
+    if (typeof id !== 'string') return owner
+    owners.delete(id)
+    owners.set(id, owner)
+    if (owners.size > MAX_OWNERS) owners.delete(owners.keys().next().value!)
+    return owner
+  }
+
+  function needed(): HandlerDeps {
+    if (deps === null) throw fail('unavailable', 'The encryption handlers cannot be asked yet: the worker is starting')
+    return deps
+  }
+
+  /** Whose values a step without an application concerns: what is stored knows. */
+  async function ownerOf({ thread_id, run_id, record }: Of): Promise<Owner | null> {
+    const id = run_id ?? thread_id ?? record?.id
+    if (id === undefined) return null
+    const known = owners.get(id)
+    if (known !== undefined) return known
+    const stored =
+      run_id !== undefined
+        ? ((await inner.runs.summary([run_id]))[0] ?? null)
+        : thread_id !== undefined
+          ? await inner.threads.get(null, thread_id)
+          : await inner.records.get(record!.kind, record!.id)
+    if (stored === null) return null
+    const [cell] = sealedCells(stored)
+    return remember(id, { app: stored.app, context: cell?.sealed.context ?? {} })
+  }
+
+  /** That of the request that is served; null: none is. */
+  async function contextOfRequest(handlers: AppHandlers): Promise<JsonObject | null> {
+    const request = servedNow()
+    if (request === null) return null
+    const { header, user } = request
+    if (user !== null && handlers.context) request.context ??= contextFor(needed(), handlers, user, header ?? {})
+    return request.context ?? header
+  }
+
+  async function seal(steps: readonly Step[]): Promise<Step[]> {
+    const out = [...steps]
+    const cells: { cell: Cell; app: string; context: JsonObject; handlers: AppHandlers }[] = []
+    for (const [i, step] of steps.entries()) {
+      const found = sealable(step)
+      if (found === null || found.cells.length === 0) continue
+      const known = found.app === undefined ? await ownerOf(found) : null
+      const app = found.app ?? known?.app
+      // The step fails, or does nothing: there is no such row.
+      if (app === undefined) continue
+      const handlers = await handlersOf(needed(), app)
+      if (handlers === null) continue
+      // A run that no request creates belongs to its thread.
+      const owner = known ?? (step.step === 'runs.insert' ? await ownerOf({ thread_id: step.row.thread_id }) : null)
+      const context = (await contextOfRequest(handlers)) ?? owner?.context ?? {}
+      if (step.step === 'threads.insert') remember(step.row.thread_id, { app, context })
+      if (step.step === 'runs.insert') remember(step.row.run_id, { app, context })
+      for (const cell of found.cells) if (handlers[cell.kind]) cells.push({ cell, app, context, handlers })
+      out[i] = found.step
+    }
+    for (const [app, group] of byApp(cells, ({ app }) => app)) {
+      const values = group.map(({ cell: { model, field, kind, bytes }, context }): Value => {
+        return { op: 'encrypt', kind, model, field, context, bytes }
+      })
+      const results = await callHandlers(needed(), group[0]!.handlers, values)
+      for (const [i, { cell, context }] of group.entries()) {
+        const { kind, model, field } = cell
+        cell.put({ app, context, kind, model, field, bytes: results[i]! })
+      }
+    }
+    return out
+  }
+
+  async function open<T>(read: T, isLenient: boolean): Promise<T> {
+    const cells = sealedCells(read)
+    for (const { sealed, row } of cells) {
+      const { run_id, thread_id, id, kind } = row as { [column: string]: unknown }
+      const { app, context } = sealed
+      contexts.set(row, context)
+      remember(run_id ?? thread_id ?? (kind === 'cron' ? id : undefined), { app, context })
+    }
+    for (const [app, group] of byApp(cells, ({ sealed }) => sealed.app))
+      try {
+        await openOf(app, group)
+      } catch (error) {
+        // Rows of several applications: those of one without a graph worker must not hold up the others.
+        if (!isLenient) throw error
+      }
+    return read
+  }
+
+  async function openOf(app: string, group: readonly SealedCell[]): Promise<void> {
+    const handlers = await handlersOf(needed(), app)
+    if (handlers === null) throw fail('unavailable', NO_HANDLERS)
+    const values = group.map(({ sealed: { app: _, ...sealed } }): Value => ({ op: 'decrypt', ...sealed }))
+    const results = await callHandlers(needed(), handlers, values)
+    for (const [i, { put }] of group.entries()) put(results[i]!)
+  }
+
+  /** The reads of a noun, which decrypt. */
+  function opened<Reads extends object>(reads: Reads, lenient: readonly (keyof Reads)[] = []): Reads {
+    const all = Object.entries(reads) as [string, (...given: unknown[]) => Promise<unknown>][]
+    return Object.fromEntries(
+      all.map(([name, read]) => {
+        const isLenient = lenient.includes(name as keyof Reads)
+        return [
+          name,
+          (...given: unknown[]) => {
+            const found = read.apply(reads, given)
+            return isOn ? found.then(rows => open(rows, isLenient)) : found
+          },
+        ]
+      }),
+    ) as Reads
+  }
+
+  return {
+    store: {
+      ...inner,
+      apply: steps => (isOn ? seal(steps).then(sealed => inner.apply(sealed)) : inner.apply(steps)),
+      assistants: opened(inner.assistants),
+      threads: opened(inner.threads, ['busy', 'expired']),
+      runs: opened(inner.runs, ['unsettled', 'running', 'startsDue', 'cancelsDue', 'webhooksDue']),
+      checkpoints: opened(inner.checkpoints),
+      records: opened(inner.records, ['due']),
+      items: opened(inner.items, ['expired']),
+    },
+    plain: inner,
+    isOn: () => isOn,
+    use(given) {
+      deps = given
+    },
+    async turnOn() {
+      if (isOn) return
+      await onceInStore(inner, SETTING, () => true)
+      isOn = true
+    },
+    on() {
+      isOn = true
+    },
+    contextOf: row => contexts.get(row) ?? {},
+  }
+}
+
+const NO_HANDLERS =
+  'What is stored is encrypted, and the application has no `encryption`; add it to langgraph.json again to read it'
+
+function byApp<T>(all: readonly T[], appOf: (one: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const one of all) {
+    const group = groups.get(appOf(one)) ?? []
+    groups.set(appOf(one), group)
+    group.push(one)
+  }
+  return groups
+}
