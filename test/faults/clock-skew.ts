@@ -51,7 +51,7 @@ export async function underSkew(
       long.map(async ({ file }) => {
         const { thread_id } = await client.threads.create()
         const input = { log: file, steps, ms: 300 }
-        return client.runs.create(thread_id, 'steps', { input, config: { recursion_limit: 1_000 } })
+        return client.runs.create(thread_id, 'steps', { input, config: { recursion_limit: steps + 10 } })
       }),
     )
     const off: number[] = []
