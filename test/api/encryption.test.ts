@@ -139,6 +139,10 @@ t.test('runs, states, interrupts and histories', { skip }, async t => {
     t.match(await client.threads.getState(copy.thread_id), { values: { numbers: [1, 2, 3] } }, `${name}: a copy`)
   }
   t.match(await ok('POST', '/runs/wait', { assistant_id: 'echo', input }), { seen: input.text }, 'without a thread')
+  const key = { 'idempotency-key': 'one of a test' }
+  const once = { assistant_id: 'echo', input, metadata: { secret: `${CANARY} key` } }
+  const first = await ok('POST', `/threads/${thread_id}/runs`, once, key)
+  t.same((await ok('POST', `/threads/${thread_id}/runs`, once, key)).run_id, first.run_id, 'a repeated create')
   t.match(await ok('POST', '/runs/wait', { assistant_id: 'stored', input: { notes: [`${CANARY} note`] } }), {
     notes: [`${CANARY} note`, `${CANARY} note`, 'notes'],
   })
@@ -167,11 +171,14 @@ t.test('items of the store', { skip }, async t => {
 })
 
 t.test('a cron fires with the context of its creation', { skip }, async t => {
-  const body = { assistant_id: 'echo', schedule: '* * * * * *', input: { text: `${CANARY} cron` } }
+  const metadata = { owner: 'ann', deep: { secret: `${CANARY} cron` } }
+  const body = { assistant_id: 'echo', schedule: '* * * * * *', input: { text: `${CANARY} cron` }, metadata }
   const { cron_id } = await ok('POST', `/threads/${thread.thread_id}/runs/crons`, body, asTenant('acme'))
   const runs = () => ok('GET', `/threads/${thread.thread_id}/runs`)
   await until(async () => (await runs()).some((run: Answer['body']) => run.metadata.cron_id === cron_id), 60_000)
-  t.match(await ok('POST', '/runs/crons/search', {}), [{ cron_id, payload: { input: body.input } }])
+  t.match(await ok('POST', '/runs/crons/search', { metadata: { owner: 'ann' } }), [
+    { cron_id, payload: { input: body.input }, metadata },
+  ])
   t.match(await http('DELETE', `/runs/crons/${cron_id}`), { status: 204 })
 })
 
@@ -186,6 +193,7 @@ t.test('what handlers refuse is not stored', { skip }, async t => {
   const wrong = await http('POST', '/threads', {}, { 'x-encryption-context': 'nonsense' })
   t.match(wrong, { status: 422, body: { detail: 'X-Encryption-Context: expected a JSON object as base64' } })
   t.match(await http('POST', '/threads', {}, { 'x-encryption-context': headerOf([1]) }), { status: 422 })
+  t.match(await http('POST', '/threads', {}, asTenant('x'.repeat(4_000))), { status: 422 })
   t.equal(await count(), before)
 })
 

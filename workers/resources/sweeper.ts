@@ -102,7 +102,7 @@ async function sweepBusy(deps: Deps, started: number): Promise<void> {
       // A claim or an end of this moment may be under way.
       if (thread.updated_at < now - STALE_MS && (await repair(deps, thread))) continue
       const next = thread.active === null ? firstEligible(thread.queue, now) : null
-      const [run] = next === null ? [] : await deps.store.runs.summary([next.run_id])
+      const [run] = next === null ? [] : await deps.encryption.plain.runs.summary([next.run_id])
       if (run?.status === 'pending' && (run.updated_at <= now - STALE_MS || run.updated_at <= since))
         await wakeRun(deps, run, `${run.run_id}:${run.attempt}:sweep${Math.floor(now / STALE_MS)}`)
     }
@@ -112,7 +112,7 @@ async function wakeLost(deps: Deps): Promise<void> {
   const read = (after: RunningRun | undefined) => deps.store.runs.running(PAGE, after?.run_id)
   for await (const runs of pages(read, PAGE)) {
     const dead = runs.filter(run => deps.holders.isDead(run))
-    for (const run of await deps.store.runs.summary(dead.map(({ run_id }) => run_id))) {
+    for (const run of await deps.encryption.plain.runs.summary(dead.map(({ run_id }) => run_id))) {
       if (run.status !== 'running') continue
       await dropOrphan(deps, run)
       const id = `${run.run_id}:${run.attempt}:lost${run.heartbeats}:${Math.floor(clock.now() / REPEAT_MS)}`

@@ -109,6 +109,21 @@ t.test('the context of a request is stored, and that of the row without one', as
   t.same((await inner.threads.state('four'))!.values![0], 1)
 })
 
+t.test(
+  'a row that a step makes is known to the steps behind it, and one that does not exist receives nothing',
+  async t => {
+    const patch = (thread_id: string): Step => {
+      return { step: 'threads.patch', thread_id, where: {}, set: { error: '{"message":"plain"}' } }
+    }
+    t.equal(await store.apply([thread('secret', 'six', '{}'), patch('six')]), -1)
+    t.notMatch((await inner.threads.get(null, 'six'))!.error, /plain/)
+    t.match((await store.threads.get(null, 'six'))!.error, /plain/)
+    const state = { latest_checkpoint_id: null, values: Buffer.from('{"v":"plain"}'), rest: null }
+    await store.apply([{ step: 'threads.state', thread_id: 'none', ...state }])
+    t.notMatch(Buffer.from((await inner.threads.state('none'))?.values ?? '').toString(), /plain/)
+  },
+)
+
 t.test('steps of checkpoints keep the sizes of what is stored', async t => {
   const value = Buffer.from('a value')
   const blob = { ns: '', channel: 'c', version: '1', type: 'bytes', size: value.length, value }
@@ -130,7 +145,15 @@ t.test('without handlers nothing is written and nothing is shown', async t => {
   t.equal(await inner.threads.get(null, 'five'), null)
   await t.rejects(store.threads.get('secret', 'one'), { code: 'unavailable' })
   t.equal((await store.threads.get('open', 'three'))!.metadata, '{"c":3}', 'others are served')
-  t.match(await store.threads.expired(Number.MAX_SAFE_INTEGER, 10), [], 'a sweep over all applications goes on')
+  const [swept] = await store.threads.busy(Number.MAX_SAFE_INTEGER, 10)
+  t.equal(swept, undefined, 'no thread is busy')
+  const set = { interrupts: (await inner.threads.get(null, 'one'))!.interrupts }
+  await store.apply([{ step: 'threads.patch', thread_id: 'one', where: {}, set }])
+  t.equal(
+    (await inner.threads.get(null, 'one'))!.interrupts,
+    set.interrupts,
+    'what is encrypted is not encrypted again',
+  )
   isDown = false
   handlers = null
   await t.rejects(store.threads.get('secret', 'one'), /has no `encryption`/)

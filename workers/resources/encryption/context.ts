@@ -28,7 +28,11 @@ export function serving<T>({ encryption, identity, lease }: CallHead, work: () =
 export const withContext = <T>(context: JsonObject, work: () => T): T =>
   served.run({ header: context, user: null, context: Promise.resolve(context) }, work)
 
+const MAX_HEADER = 4_096
+
 function headerOf(text: string): JsonObject {
+  if (text.length > MAX_HEADER)
+    throw fail('invalid', `X-Encryption-Context: expected at most ${MAX_HEADER} characters, got ${text.length}`)
   try {
     const context: unknown = JSON.parse(Buffer.from(text, 'base64').toString())
     if (isObject(context)) return context

@@ -1,6 +1,6 @@
 /** Finds the encrypted values in what the store has read, and replaces them by what the handlers decrypt. */
 import { fromBytes, fromText, isTyped, plainType, type Sealed, unpacked } from './envelope.js'
-import { METADATA, type TypedColumns, VALUE } from './steps.js'
+import { CRON_KIND, METADATA, type TypedColumns, VALUE } from './steps.js'
 
 /** An encrypted value, and where its plain form is put. */
 export interface SealedCell {
@@ -29,6 +29,7 @@ export function sealedCells(read: unknown, found: SealedCell[] = []): SealedCell
 function inRow(row: object, found: SealedCell[]): void {
   const columns = row as { [column: string]: unknown }
   for (const each of [VALUE, METADATA]) typedCell(columns, each, found)
+  if (columns.kind === CRON_KIND) return inCron(columns as { body: string }, found)
   for (const [column, value] of Object.entries(columns)) {
     if (typeof value === 'string') {
       const sealed = TEXTS.has(column) ? fromText(value) : null
@@ -43,6 +44,19 @@ function inRow(row: object, found: SealedCell[]): void {
       }
       if (sealed !== null) found.push({ sealed, row, put })
     } else sealedCells(value, found)
+  }
+}
+
+/** The encrypted members of the body of a cron. */
+function inCron(row: { body: string }, found: SealedCell[]): void {
+  const body = JSON.parse(row.body) as { [member: string]: unknown }
+  for (const [member, value] of Object.entries(body)) {
+    const sealed = typeof value === 'string' ? fromText(value) : null
+    const put = (plain: Uint8Array) => {
+      body[member] = JSON.parse(decoder.decode(plain))
+      row.body = JSON.stringify(body)
+    }
+    if (sealed !== null) found.push({ sealed, row, put })
   }
 }
 

@@ -2,7 +2,7 @@
 import { keysOf } from '../../../schemas/contains.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import type { Step } from '../../../store/port.js'
-import { bytesOf, type Kind, type Sealed, textOf, typedOf } from './envelope.js'
+import { bytesOf, fromBytes, fromText, type Kind, type Sealed, textOf, typedOf } from './envelope.js'
 
 /** A value, and where its encrypted form is put. */
 export interface Cell {
@@ -11,6 +11,8 @@ export interface Cell {
   kind: Kind
   bytes: Uint8Array
   put(sealed: Sealed): void
+  /** Leaves the value out: there is no row that it belongs to. */
+  drop(): void
 }
 
 /** `step`: a copy, into which the cells are put. The rest says whose values they are. */
@@ -36,9 +38,8 @@ const RUN: Fields = {
   webhook_log: 'blob',
   auth_user: 'blob',
 }
-/** Kinds of records with content of users, all of it in their body. */
-const RECORDS: { readonly [kind: string]: string } = { cron: 'cron' }
-const CRON: Fields = { body: 'json' }
+/** Members of the body of a cron; the rest is its timetable. */
+const CRON: Fields = { metadata: 'json', payload: 'json', user: 'blob' }
 
 const encoder = new TextEncoder()
 
@@ -101,16 +102,12 @@ export function sealable(step: Step): Sealable | null {
       return { step: copy, thread_id: step.thread_id, cells }
     }
     case 'records.insert': {
-      const model = RECORDS[step.row.kind]
-      if (model === undefined) return null
       const copy = { ...step, row: { ...step.row } }
-      return { step: copy, app: step.row.app, cells: texts(model, copy.row, CRON) }
+      return { step: copy, app: step.row.app, cells: records(step.row.kind, copy.row) }
     }
     case 'records.patch': {
-      const model = RECORDS[step.kind]
-      if (model === undefined) return null
       const copy = { ...step, set: { ...step.set } }
-      return { step: copy, record: { kind: step.kind, id: step.id }, cells: texts(model, copy.set, CRON) }
+      return { step: copy, record: { kind: step.kind, id: step.id }, cells: records(step.kind, copy.set) }
     }
     case 'items.put':
     case 'items.replace': {
@@ -128,24 +125,51 @@ function texts(model: string, row: object, fields: Fields, found: (json: string)
   const columns = row as { [column: string]: unknown }
   return Object.entries(fields).flatMap(([field, kind]) => {
     const text = columns[field]
-    if (typeof text !== 'string') return []
+    // A row that was read without decryption, for its ids, keeps what it has.
+    if (typeof text !== 'string' || fromText(text) !== null) return []
     const put = (sealed: Sealed) => {
       columns[field] = textOf(sealed)
       if (field === 'metadata' || field === 'value') found(Buffer.from(sealed.bytes).toString())
     }
-    return [{ model, field, kind, bytes: encoder.encode(text), put }]
+    return [{ model, field, kind, bytes: encoder.encode(text), put, drop: () => delete columns[field] }]
   })
 }
+
+/** Records with content of users: crons, and the answers that are kept for Idempotency-Key. Others have no cells. */
+function records(kind: string, row: { body?: string }): Cell[] {
+  if (row.body === undefined) return []
+  if (kind === IDEMPOTENCY) return texts('run', row, { body: 'blob' })
+  if (kind !== CRON_KIND) return []
+  const body = JSON.parse(row.body) as JsonObject
+  return Object.entries(CRON).flatMap(([field, kind]) => {
+    const value = body[field]
+    // A text is encrypted already.
+    if (value === undefined || value === null || typeof value === 'string') return []
+    const put = (sealed: Sealed) => {
+      body[field] = textOf(sealed)
+      row.body = JSON.stringify(body)
+    }
+    return [
+      { model: 'cron', field, kind, bytes: encoder.encode(JSON.stringify(value)), put, drop: () => delete row.body },
+    ]
+  })
+}
+
+export const CRON_KIND = 'cron'
+const IDEMPOTENCY = 'idempotency'
 
 /** JSON text as bytes; what is no object has no keys to keep. */
 function bytes(model: string, row: object, field: string, kind: Kind): Cell[] {
   const columns = row as { [column: string]: unknown }
   const value = columns[field]
-  if (!(value instanceof Uint8Array)) return []
+  if (!(value instanceof Uint8Array) || fromBytes(value) !== null) return []
   const put = (sealed: Sealed) => {
     columns[field] = bytesOf(sealed)
   }
-  return [{ model, field, kind: value[0] === BRACE ? kind : 'blob', bytes: value, put }]
+  const drop = () => {
+    columns[field] = null
+  }
+  return [{ model, field, kind: value[0] === BRACE ? kind : 'blob', bytes: value, put, drop }]
 }
 
 const BRACE = '{'.charCodeAt(0)
@@ -167,7 +191,11 @@ function typed(row: object, field: string, { type, value, size }: TypedColumns):
     columns[value] = stored.value
     columns[size] = stored.value.length
   }
-  return { model: 'checkpoint', field, kind: 'blob', bytes: columns[value] as Uint8Array, put }
+  const drop = () => {
+    columns[value] = new Uint8Array(0)
+    columns[size] = 0
+  }
+  return { model: 'checkpoint', field, kind: 'blob', bytes: columns[value] as Uint8Array, put, drop }
 }
 
 const keysFrom = (step: { keys?: readonly string[] }, json: string): void => {

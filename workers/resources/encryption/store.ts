@@ -11,11 +11,11 @@ import { servedNow } from './context.js'
 import type { Owner } from './envelope.js'
 import { type AppHandlers, callHandlers, contextFor, type HandlerDeps, handlersOf, type Value } from './handlers.js'
 import { type SealedCell, sealedCells } from './rows.js'
-import { type Cell, type Sealable, sealable } from './steps.js'
+import { type Cell, CRON_KIND, type Sealable, sealable } from './steps.js'
 
 export interface Encryption {
   store: Store
-  /** Without encryption, for rows whose content is that of langgraph.json. */
+  /** Rows as they are stored: for ids and statuses, and for rows whose content is that of langgraph.json. */
   plain: Store
   /** Whether an application has, or had, handlers. */
   isOn(): boolean
@@ -29,7 +29,9 @@ export interface Encryption {
   contextOf(row: object): JsonObject
 }
 
-type Of = Pick<Sealable, 'thread_id' | 'run_id' | 'record'>
+type Of = { [name in 'thread_id' | 'run_id' | 'record']?: Sealable[name] | undefined }
+
+const idOf = ({ run_id, thread_id, record }: Of) => run_id ?? thread_id ?? record?.id
 
 /** The setting of the store that says that it may hold encrypted values. */
 const SETTING = 'encrypted_values'
@@ -58,7 +60,7 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
 
   /** Whose values a step without an application concerns: what is stored knows. */
   async function ownerOf({ thread_id, run_id, record }: Of): Promise<Owner | null> {
-    const id = run_id ?? thread_id ?? record?.id
+    const id = idOf({ run_id, thread_id, record })
     if (id === undefined) return null
     const known = owners.get(id)
     if (known !== undefined) return known
@@ -82,23 +84,37 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
     return request.context ?? header
   }
 
-  async function seal(steps: readonly Step[]): Promise<Step[]> {
+  async function apply(steps: readonly Step[]): Promise<number> {
+    const made = new Map<string, Owner>()
+    const failed = await inner.apply(await seal(steps, made))
+    // An id that another application has fails the insert.
+    if (failed === -1) for (const [id, owner] of made) remember(id, owner)
+    return failed
+  }
+
+  async function seal(steps: readonly Step[], made: Map<string, Owner>): Promise<Step[]> {
     const out = [...steps]
     const cells: { cell: Cell; app: string; context: JsonObject; handlers: AppHandlers }[] = []
     for (const [i, step] of steps.entries()) {
       const found = sealable(step)
       if (found === null || found.cells.length === 0) continue
-      const known = found.app === undefined ? await ownerOf(found) : null
+      // The row may be made by a step before.
+      const known = found.app === undefined ? (made.get(idOf(found) ?? '') ?? (await ownerOf(found))) : null
       const app = found.app ?? known?.app
-      // The step fails, or does nothing: there is no such row.
-      if (app === undefined) continue
+      if (app === undefined) {
+        // The step fails, or does nothing: there is no such row, unless it is made at this moment.
+        for (const cell of found.cells) cell.drop()
+        out[i] = found.step
+        continue
+      }
       const handlers = await handlersOf(needed(), app)
       if (handlers === null) continue
       // A run that no request creates belongs to its thread.
-      const owner = known ?? (step.step === 'runs.insert' ? await ownerOf({ thread_id: step.row.thread_id }) : null)
+      const thread_id = step.step === 'runs.insert' ? step.row.thread_id : undefined
+      const owner = known ?? (thread_id === undefined ? null : (made.get(thread_id) ?? (await ownerOf({ thread_id }))))
       const context = (await contextOfRequest(handlers)) ?? owner?.context ?? {}
-      if (step.step === 'threads.insert') remember(step.row.thread_id, { app, context })
-      if (step.step === 'runs.insert') remember(step.row.run_id, { app, context })
+      if (step.step === 'threads.insert') made.set(step.row.thread_id, { app, context })
+      if (step.step === 'runs.insert') made.set(step.row.run_id, { app, context })
       for (const cell of found.cells) if (handlers[cell.kind]) cells.push({ cell, app, context, handlers })
       out[i] = found.step
     }
@@ -121,7 +137,7 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
       const { run_id, thread_id, id, kind } = row as { [column: string]: unknown }
       const { app, context } = sealed
       contexts.set(row, context)
-      remember(run_id ?? thread_id ?? (kind === 'cron' ? id : undefined), { app, context })
+      remember(run_id ?? thread_id ?? (kind === CRON_KIND ? id : undefined), { app, context })
     }
     for (const [app, group] of byApp(cells, ({ sealed }) => sealed.app))
       try {
@@ -141,32 +157,39 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
     for (const [i, { put }] of group.entries()) put(results[i]!)
   }
 
-  /** The reads of a noun, which decrypt. */
-  function opened<Reads extends object>(reads: Reads, lenient: readonly (keyof Reads)[] = []): Reads {
+  /** The reads of a noun, which decrypt; those in `raw` are of ids and statuses, and must not depend on the handlers. */
+  function opened<Reads extends object>(reads: Reads, raw: readonly (keyof Reads)[] = []): Reads {
     const all = Object.entries(reads) as [string, (...given: unknown[]) => Promise<unknown>][]
     return Object.fromEntries(
       all.map(([name, read]) => {
-        const isLenient = lenient.includes(name as keyof Reads)
+        if (raw.includes(name as keyof Reads)) return [name, read]
         return [
           name,
           (...given: unknown[]) => {
             const found = read.apply(reads, given)
-            return isOn ? found.then(rows => open(rows, isLenient)) : found
+            return isOn ? found.then(rows => open(rows, false)) : found
           },
         ]
       }),
     ) as Reads
   }
+  const records = opened(inner.records)
 
   return {
     store: {
       ...inner,
-      apply: steps => (isOn ? seal(steps).then(sealed => inner.apply(sealed)) : inner.apply(steps)),
+      apply: steps => (isOn ? apply(steps) : inner.apply(steps)),
       assistants: opened(inner.assistants),
       threads: opened(inner.threads, ['busy', 'expired']),
       runs: opened(inner.runs, ['unsettled', 'running', 'startsDue', 'cancelsDue', 'webhooksDue']),
       checkpoints: opened(inner.checkpoints),
-      records: opened(inner.records, ['due']),
+      records: {
+        ...records,
+        async due(kind, now, limit) {
+          const rows = await inner.records.due(kind, now, limit)
+          return isOn && kind === CRON_KIND ? open(rows, true) : rows
+        },
+      },
       items: opened(inner.items, ['expired']),
     },
     plain: inner,

@@ -48,11 +48,11 @@ export function leaseOf(lease: Lease | undefined): Lease {
   return lease
 }
 
-async function heartbeat({ store, holders }: Deps, { runs }: Heartbeat): Promise<Reply> {
+async function heartbeat({ store, holders, encryption }: Deps, { runs }: Heartbeat): Promise<Reply> {
   if (runs.length === 0) return { body: '{"cancel":[],"lost":[]}' }
   await store.apply([{ step: 'runs.beat', runs }])
   const tokens = new Map(runs.map(one => [one.run_id, one.token]))
-  const rows = await store.runs.summary([...tokens.keys()])
+  const rows = await encryption.plain.runs.summary([...tokens.keys()])
   const alive = new Set(
     rows.filter(row => row.token === tokens.get(row.run_id) && !isTerminal(row.status)).map(row => row.run_id),
   )

@@ -27,7 +27,7 @@ export function wakeNext(deps: Deps, queue: readonly Queued[]): void {
   const next = firstEligible(queue, clock.now())
   if (next === null) return
   const publish = async () => {
-    const [run] = await deps.store.runs.summary([next.run_id])
+    const [run] = await deps.encryption.plain.runs.summary([next.run_id])
     if (run === undefined || isTerminal(run.status)) return
     const id = `${next.run_id}:${run.attempt + 1}:next`
     await wakeRun(deps, run, id)
