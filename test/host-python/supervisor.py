@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+
 from weft_host.application import Application
 from weft_host.description import Description, GraphSource
 from weft_host.frames import Answer, Ask, FromHost, ToHost

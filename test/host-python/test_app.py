@@ -15,6 +15,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph_sdk import Auth
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
+
 from weft_host.app.auth import AuthHandlers
 from weft_host.app.description import Export
 from weft_host.app.embed import Embedder

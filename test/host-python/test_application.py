@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from supervisor import Supervisor, source
+
 from weft_host.application import Application
 from weft_host.description import Description, read_description
 

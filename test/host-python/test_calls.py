@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 from supervisor import Supervisor, source
+
 from weft_host.packed import cutter, unpack
 
 GRAPHS = Path(__file__).parent / "graphs.py"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langgraph_sdk import Encryption
+
 from weft_host.app.encryption import EncryptionHandlers, KeysChangedError
 from weft_host.packed import cutter, pack, unpack
 

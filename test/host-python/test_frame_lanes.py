@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+
 from weft_host.frame_lanes import Frame, FrameLanes
 from weft_host.frames import HEAD, FrameReader, FrameTooLong, FromHost, frame_bytes
 from weft_host.limits import LARGEST_FRAME

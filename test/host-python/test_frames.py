@@ -1,4 +1,5 @@
 import pytest
+
 from weft_host.frames import HEAD, MAX_BODY, FrameReader, MalformedFrame, frame_bytes
 from weft_host.packed import cutter, pack, unpack
 

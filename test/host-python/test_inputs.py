@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from langgraph.types import Command, Send
 from pydantic import BaseModel
+
 from weft_host.command import input_of
 from weft_host.config import config_of, context_of, fitting, is_newest
 

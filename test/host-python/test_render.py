@@ -10,6 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.types import Interrupt, Send
 from pydantic import BaseModel
+
 from weft_host.render import error_of, render
 
 

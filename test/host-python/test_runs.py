@@ -5,6 +5,7 @@ from typing import Any
 import graphs
 import pytest
 from supervisor import Supervisor, source
+
 from weft_host.frames import Answer, FromHost, Start, ToHost
 from weft_host.node_gate import monotonic_ms
 

@@ -8,6 +8,7 @@ import pytest
 from langgraph.checkpoint.base import CheckpointMetadata, create_checkpoint, empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from supervisor import Checkpoints
+
 from weft_host.limits import LARGEST_STATE, StateTooLarge
 from weft_host.packed import unpack
 from weft_host.storage.memory_saver import MemorySaver

@@ -2,6 +2,7 @@ import asyncio
 import json
 
 import pytest
+
 from weft_host.limits import LARGEST_STATE, StateTooLarge
 from weft_host.stream import ALONE, FULL, Events
 

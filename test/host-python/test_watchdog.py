@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from weft_host.frames import FrameReader, FromHost
 from weft_host.port import current_slot
 from weft_host.threads import SlotThreads
