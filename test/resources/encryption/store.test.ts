@@ -118,6 +118,8 @@ t.test(
     t.equal(await store.apply([thread('secret', 'six', '{}'), patch('six')]), -1)
     t.notMatch((await inner.threads.get(null, 'six'))!.error, /plain/)
     t.match((await store.threads.get(null, 'six'))!.error, /plain/)
+    t.equal(await store.apply([thread('open', 'seven', '{}'), patch('seven')]), -1)
+    t.match((await inner.threads.get(null, 'seven'))!.error, /plain/, 'also of an application without handlers')
     const state = { latest_checkpoint_id: null, values: Buffer.from('{"v":"plain"}'), rest: null }
     await store.apply([{ step: 'threads.state', thread_id: 'none', ...state }])
     t.notMatch(Buffer.from((await inner.threads.state('none'))?.values ?? '').toString(), /plain/)

@@ -107,14 +107,17 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
         out[i] = found.step
         continue
       }
+      const newId = step.step === 'threads.insert' || step.step === 'runs.insert' ? idOf(found) : undefined
       const handlers = await handlersOf(needed(), app)
-      if (handlers === null) continue
+      if (handlers === null) {
+        if (newId !== undefined) made.set(newId, { app, context: {} })
+        continue
+      }
       // A run that no request creates belongs to its thread.
       const thread_id = step.step === 'runs.insert' ? step.row.thread_id : undefined
       const owner = known ?? (thread_id === undefined ? null : (made.get(thread_id) ?? (await ownerOf({ thread_id }))))
       const context = (await contextOfRequest(handlers)) ?? owner?.context ?? {}
-      if (step.step === 'threads.insert') made.set(step.row.thread_id, { app, context })
-      if (step.step === 'runs.insert') made.set(step.row.run_id, { app, context })
+      if (newId !== undefined) made.set(newId, { app, context })
       for (const cell of found.cells) if (handlers[cell.kind]) cells.push({ cell, app, context, handlers })
       out[i] = found.step
     }
