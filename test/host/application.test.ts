@@ -94,9 +94,15 @@ t.test('a missing package is reported with the importing file and the install co
   const files = {
     'src/a.mjs': `import '@langchain/openai'`,
     'src/b.cjs': `require('not-here/deep')`,
+    // Names of packages that Weft lends, which it does not have itself.
+    'src/c.cjs': `require('@langchain/not-here')`,
+    'src/d.ts': `import { Model } from '@langchain/not-here'\nexport const d = new Model()`,
     'package.json': '{}',
   }
-  const path = application({ graphs: { a: './src/a.mjs:a', b: './src/b.cjs:b' } }, files)
+  const path = application(
+    { graphs: { a: './src/a.mjs:a', b: './src/b.cjs:b', c: './src/c.cjs:c', d: './src/d.ts:d' } },
+    files,
+  )
   const folder = dirname(path)
   const host = await startHost(path)
   t.teardown(() => host.stop())
@@ -107,6 +113,8 @@ t.test('a missing package is reported with the importing file and the install co
   )
   t.match(graphs[1]!.error, `Graph "b" cannot be loaded: Cannot find module 'not-here/deep'`)
   t.match(graphs[1]!.error, `(run npm install in ${folder})`)
+  t.match(graphs[2]!.error, `Graph "c" cannot be loaded: Cannot find module '@langchain/not-here'`)
+  t.match(graphs[3]!.error, /^Graph "d" cannot be loaded: Cannot find (module|package) '@langchain\/not-here'/)
 })
 
 t.test('an invalid graph does not hide the others', async t => {

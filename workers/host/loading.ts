@@ -254,15 +254,21 @@ function lendLibraries(): void {
   })
   const internals = Module as unknown as { _resolveFilename(request: string, ...rest: unknown[]): string }
   const original = internals._resolveFilename
+  /** `ours.resolve` calls the function below: a package that Weft lacks, too, would be looked for without end. */
+  let isLending = false
   internals._resolveFilename = function (request, ...rest) {
     try {
       return original.call(this, request, ...rest)
     } catch (error) {
-      if ((error as { code?: string }).code !== 'MODULE_NOT_FOUND' || !LENT.test(request)) throw error
+      const isMissing = (error as { code?: string }).code === 'MODULE_NOT_FOUND' && LENT.test(request)
+      if (isLending || !isMissing) throw error
+      isLending = true
       try {
         return ours.resolve(request)
       } catch {
         throw error
+      } finally {
+        isLending = false
       }
     }
   }
