@@ -9,7 +9,7 @@ export interface Served {
   /** Of the header; null: the request has none. */
   header: JsonObject | null
   user: AuthUser | null
-  /** What the handler made of both, once it was asked. */
+  /** The result of the `context` handler, after its first call. */
   context?: Promise<JsonObject>
 }
 
@@ -18,7 +18,7 @@ const served = new AsyncLocalStorage<Served>()
 /** Null outside of a request of a client: the context is then that of the row that is written. */
 export const servedNow = (): Served | null => served.getStore() ?? null
 
-/** Does the work of a call. Throws `invalid` for a header that is none. */
+/** Executes the work of a call with its context. Throws `invalid` for a header of another form. */
 export function serving<T>({ encryption, identity, lease }: CallHead, work: () => T): T {
   if (lease !== undefined || (encryption === undefined && !identity)) return work()
   return served.run({ header: encryption === undefined ? null : headerOf(encryption), user: identity ?? null }, work)

@@ -1,6 +1,6 @@
 /**
- * What is stored instead of a value that the handlers of an application encrypted: the result of the handler, and what is
- * needed to decrypt it again. It is recognised without configuration, so rows that were stored before stay readable.
+ * The stored form of a value that the handlers of an application encrypted: the result of the handler, and everything that
+ * its decryption needs. It is recognised without configuration, so rows that were stored before stay readable.
  */
 import type { JsonObject } from '../../../schemas/json.js'
 import { pack, unpack } from '../../../schemas/packed.js'
@@ -16,7 +16,7 @@ export interface Owner {
 
 export interface Sealed extends Owner {
   kind: Kind
-  /** What the handler was told about the value. */
+  /** The arguments of the handler beside the value. */
   model: string
   field: string
   bytes: Uint8Array

@@ -77,7 +77,7 @@ async function callOnce({ caller }: HandlerDeps, pool: string, values: readonly 
   return head.sizes.map(size => cut(size))
 }
 
-/** What the `context` handler makes of the user and the header of a request. */
+/** The result of the `context` handler for the user and the header of a request. */
 export async function contextFor(
   { caller }: HandlerDeps,
   { pool }: AppHandlers,

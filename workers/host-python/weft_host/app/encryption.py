@@ -73,7 +73,7 @@ class EncryptionHandlers:
         return to_json(found)
 
     async def context(self, asked: JsonObject) -> bytes:
-        """What the handler of the context returned for the user and the header of a request."""
+        """The result of the `context` handler for the user and the header of a request."""
         assert self.context_handler is not None
         context = await self.context_handler(user_of(asked["user"]), context_of(asked["context"], None, None))
         if not isinstance(context, Mapping):
@@ -85,7 +85,7 @@ KINDS = ("blob", "json")
 
 
 def to_json(value: Any) -> bytes:
-    """With escapes for everything but ASCII: a text may hold half of a surrogate pair."""
+    """JSON in ASCII, because a text may hold half of a surrogate pair."""
     return json.dumps(value, allow_nan=False, separators=(",", ":"), default=plain).encode()
 
 
