@@ -37,7 +37,7 @@ function headerOf(text: string): JsonObject {
     const context: unknown = JSON.parse(Buffer.from(text, 'base64').toString())
     if (isObject(context)) return context
   } catch {
-    // As a value that is no object.
+    // Refused below, as any other value.
   }
   throw fail('invalid', 'X-Encryption-Context: expected a JSON object as base64')
 }

@@ -11,7 +11,7 @@ export interface Cell {
   kind: Kind
   bytes: Uint8Array
   put(sealed: Sealed): void
-  /** Leaves the value out: there is no row that it belongs to. */
+  /** Leaves the value out, because its row does not exist. */
   drop(): void
 }
 
@@ -158,7 +158,7 @@ function records(kind: string, row: { body?: string }): Cell[] {
 export const CRON_KIND = 'cron'
 const IDEMPOTENCY = 'idempotency'
 
-/** JSON text as bytes; what is no object has no keys to keep. */
+/** JSON text as bytes. Only an object has keys that a handler must keep; other values are blobs. */
 function bytes(model: string, row: object, field: string, kind: Kind): Cell[] {
   const columns = row as { [column: string]: unknown }
   const value = columns[field]

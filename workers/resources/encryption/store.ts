@@ -102,7 +102,7 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
       const known = found.app === undefined ? (made.get(idOf(found) ?? '') ?? (await ownerOf(found))) : null
       const app = found.app ?? known?.app
       if (app === undefined) {
-        // The step fails, or does nothing: there is no such row, unless it is made at this moment.
+        // The row does not exist, so the step fails or does nothing. Another worker may insert the row at this moment.
         for (const cell of found.cells) cell.drop()
         out[i] = found.step
         continue
