@@ -38,7 +38,7 @@ export function collectLargeGarbage(look_ms = LOOK_MS): () => void {
     keptHeap = Math.min(keptHeap, heapTotal)
     looks++
     const hasGrown = bytes - kept >= LARGE || (heapTotal - keptHeap >= 2 * LARGE && utilization <= IDLE)
-    const mayBeGarbage = kept >= LARGE || (keptHeap >= 4 * LARGE && utilization <= QUIET)
+    const mayBeGarbage = kept >= LARGE || (heapTotal >= 4 * LARGE && utilization <= QUIET)
     if (!hasGrown && (looks < pause || !mayBeGarbage)) return
     if (collect === null) {
       setFlagsFromString('--expose-gc')
@@ -56,3 +56,10 @@ export function collectLargeGarbage(look_ms = LOOK_MS): () => void {
   timer.unref()
   return () => clearInterval(timer)
 }
+
+/**
+ * Keeps the young generation of this process at 2 MB; V8 lets it grow to 32 MB and gives nothing back while requests
+ * come. For an edge of its own, whose objects live as long as a request or as a stream: measured with 10,000 streams
+ * 130 MB instead of 160, with the same throughput. A server of all roles loses 5 % of its throughput and gains nothing.
+ */
+export const keepYoungGenerationSmall = (): void => setFlagsFromString('--semi-space-growth-factor=1')

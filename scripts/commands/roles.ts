@@ -8,7 +8,7 @@ import { type Link, openLink, type Role, tlsFilesOf } from '../../bus/connect.js
 import { type Lifecycle, lifecycle, stopOnSignals } from '../../bus/lifecycle.js'
 import { type Log, openLog } from '../../bus/log.js'
 import type { Config } from '../../schemas/config.js'
-import { collectLargeGarbage } from '../../store/garbage.js'
+import { collectLargeGarbage, keepYoungGenerationSmall } from '../../store/garbage.js'
 import type { Replica } from '../../workers/deploy/replica.js'
 import { prepareDataFolder } from '../data-folder.js'
 import { natsUrlOf } from '../nats/process.js'
@@ -49,6 +49,7 @@ export async function runRoles(
 ): Promise<void> {
   const log = openLog(roles.length === 1 ? roles[0]! : 'weft', config.log_level, config.log_format)
   collectLargeGarbage()
+  if (roles.length === 1 && roles[0] === 'edge') keepYoungGenerationSmall()
   // Small buffers of Node.js share memory: one that lives on would keep the secrets of its neighbours readable. Without
   // sharing a buffer costs 0.2 µs more.
   Buffer.poolSize = 0
