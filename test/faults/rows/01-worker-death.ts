@@ -2,18 +2,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { checkAll } from '../harness/checks.js'
 import { startLoad } from '../harness/load.js'
 import type { Row } from '../harness/row.js'
-import { begunIn, byKey, longestTakeover } from '../harness/witness.js'
+import { type Begin, begunIn, byKey, longestTakeover } from '../harness/witness.js'
 
 /** A run goes on at most so long after its last node began; a node takes at most 2 s of it. */
 const GAP_MS = 25_000
+/** A run that was charged so many ends as error. */
+const ATTEMPTS = 3
 
 export const row: Row = {
   number: 1,
   name: 'Worker death mid-run',
   fault: 'kill -9 of one of three graph workers again and again; another one takes its place after a second.',
   promised:
-    'Every run succeeds. It goes on from its last checkpoint on another worker within 25 s; no step whose checkpoint was ' +
-    'stored runs again.',
+    'Every run succeeds, except one whose worker was killed in each of its attempts: that ends as `error`. A run goes on ' +
+    'from its last checkpoint on another worker within 25 s; no step whose checkpoint was stored runs again.',
   async run(stage) {
     const roles = await stage.roles()
     const seconds = stage.size(20, 90, 300)
@@ -30,8 +32,12 @@ export const row: Row = {
       await sleep(every * 1_000)
       await stage.replace(roles, 'graphs', stage.random.between(0, 2), 1_000)
     }
-    await checkAll(stage, roles, load)
-    const runs = [...byKey(begunIn(stage.witness)).values()]
+    await checkAll(stage, roles, load, { statuses: ['success', 'error'] })
+    const nodes = byKey(begunIn(stage.witness))
+    const failed = load.items.filter(({ status }) => status === 'error')
+    const unkilled = failed.filter(({ key }) => !wasAlwaysKilled(nodes.get(key) ?? []))
+    stage.expect(unkilled.length === 0, `${unkilled.length} runs ended as error with attempts left`)
+    const runs = [...nodes.values()]
     const gap = longestTakeover(runs)
     const moved = runs.filter(nodes => new Set(nodes.map(({ attempt }) => attempt)).size > 1).length
     stage.expectTime(gap <= GAP_MS, `a run went on ${Math.round(gap)} ms after its last node`)
@@ -39,7 +45,13 @@ export const row: Row = {
     const { length } = load.items
     return {
       load: `${length} runs of 10 steps, ${perSecond} a second; ${kills} kills, one every ${every} s`,
-      measured: `${load.succeeded()} of ${length} succeeded, ${moved} were taken over, the longest gap was ${(gap / 1_000).toFixed(1)} s`,
+      measured: `${load.succeeded()} of ${length} succeeded, ${failed.length} lost ${ATTEMPTS} workers, ${moved} were taken over, the longest gap was ${(gap / 1_000).toFixed(1)} s`,
     }
   },
+}
+
+/** Whether so many attempts were cut within a node, the last one too. */
+function wasAlwaysKilled(nodes: readonly Begin[]): boolean {
+  const cut = new Set(nodes.flatMap(({ attempt, ended }) => (ended === null ? attempt : [])))
+  return cut.size >= ATTEMPTS && nodes.at(-1)!.ended === null
 }
