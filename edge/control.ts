@@ -34,7 +34,7 @@ export async function answerControl(edge: Edge, exchange: Exchange, route: Route
   }
   if (key !== null) {
     const [missing] = scopesOf(route).filter(scope => !allows(key.record.scopes, [scope]))
-    if (missing !== undefined) return exchange.refuse('forbidden', `The key has not the scope ${missing}`)
+    if (missing !== undefined) return exchange.refuse('forbidden', `The key lacks the scope ${missing}`)
     const wait = key.take()
     if (wait > 0) return exchange.refuse('too_many', MANY_REQUESTS, { 'Retry-After': `${wait}` })
   } else if (route.scope === 'admin' && edge.guard.needsKey) return exchange.refuse('forbidden', NO_KEYS_OF_KEYS)

@@ -150,7 +150,7 @@ function withKey(exchange: Exchange, route: Route, body: Uint8Array, key: Key): 
   const { id, name, scopes, limits } = key.record
   const wanted = scopesOf(route)
   if (!allows(scopes, wanted))
-    return refused(exchange, 403, `The key has not the scope ${wanted.find(one => !allows(scopes, [one]))}`)
+    return refused(exchange, 403, `The key lacks the scope ${wanted.find(one => !allows(scopes, [one]))}`)
   const wait = key.take()
   if (wait > 0) return refused(exchange, 429, MANY_REQUESTS, { 'Retry-After': `${wait}` })
   exchange.key = key

@@ -11,7 +11,7 @@ export const ERRORS = {
   conflict: { status: 409, sentence: 'This conflicts with the present state' },
   precondition_failed: { status: 412, sentence: 'This has changed meanwhile' },
   too_large: { status: 413, sentence: 'The request body is too large' },
-  unsupported_media_type: { status: 415, sentence: 'The content type must be application/json' },
+  unsupported_media_type: { status: 415, sentence: 'Content-Type: expected application/json' },
   invalid: { status: 422, sentence: 'The request is not valid' },
   too_many: { status: 429, sentence: 'Too many requests' },
   internal: { status: 500, sentence: 'Internal server error' },

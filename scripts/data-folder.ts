@@ -1,6 +1,7 @@
 /** The data folder: keys, passwords and all threads are in it. */
 import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
+import { UserError } from './user-error.js'
 
 /**
  * Makes the folder, open to its owner only, with a .gitignore that excludes everything in it: the default is a folder in
@@ -9,6 +10,8 @@ import { basename, join, resolve } from 'node:path'
  */
 export function prepareDataFolder(data: string): void {
   const folder = resolve(data)
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === false)
+    throw new UserError(`--data: ${folder} is a file; expected a folder`, 2)
   const created = mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined
   if (!created && basename(folder) !== '.weft') return
   try {

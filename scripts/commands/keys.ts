@@ -1,4 +1,5 @@
 /** `weft keys`: makes, lists and revokes the keys of clients, by calls to a resource worker. */
+import { resolve } from 'node:path'
 import { openCaller } from '../../bus/call.js'
 import { type Link, openLink, tlsFilesOf } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
@@ -119,7 +120,8 @@ async function openBroker(data: string | undefined): Promise<Link> {
     const url = config.nats_url || natsUrlOf(config.data, 'resources')
     return await openLink({ url, role: 'resources', log: openLog('keys', 'silent'), tls: tlsFilesOf(config) })
   } catch (error) {
-    throw new UserError((error as Error).message, UNREACHABLE)
+    const nobody = `no server runs on the data folder ${resolve(config.data)}: start it with \`weft start\`, or name another folder with --data`
+    throw new UserError(config.nats_url === '' ? nobody : (error as Error).message, UNREACHABLE)
   }
 }
 

@@ -26,7 +26,7 @@ for (const [name, flags, skip] of [
   ['python', ['--python'], withoutPython() ?? false],
 ] as const)
   t.test(`a new application in ${name} answers`, { skip }, async t => {
-    t.match(weftNew(name, ...flags), { status: 0, stdout: new RegExp(`start it: weft start --app ${name}`) })
+    t.match(weftNew(name, ...flags), { status: 0, stdout: new RegExp(`start it: weft dev --app ${name}`) })
     t.match(readFileSync(join(folder, name, '.gitignore'), 'utf8'), /\.env/)
     const env =
       skip || name !== 'python' ? {} : { WEFT_PYTHON: await venvOf(join(root, 'test/host-python/requirements.txt')) }

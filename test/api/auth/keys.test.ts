@@ -29,10 +29,11 @@ const cluster = await startCluster({
 t.teardown(() => cluster.stop())
 const send = sender(cluster.url)
 
-/** `weft keys …` on the data folder of the cluster. */
+/** `weft keys …`, on the data folder of the cluster unless the arguments name one. */
 const weft = async (...args: string[]) => {
   const env = { ...process.env, WEFT_REQUIRE_KEYS: '1', NODE_OPTIONS: '' }
-  return run(process.execPath, [join(root, 'dist/scripts/weft.js'), 'keys', ...args, '--data', cluster.data], { env })
+  const data = args.includes('--data') ? [] : ['--data', cluster.data]
+  return run(process.execPath, [join(root, 'dist/scripts/weft.js'), 'keys', ...args, ...data], { env })
 }
 const create = async (name: string, ...flags: string[]) => {
   const { stdout, stderr } = await weft('create', name, ...flags)
@@ -50,6 +51,7 @@ t.test('the command refuses what it cannot carry out in one sentence', async t =
     [['revoke', '0123456789abcdef'], /Key ID 0123456789abcdef not found/],
     [['revoke'], /missing required argument 'id'/],
     [['frobnicate', 'x'], /unknown command 'frobnicate'/],
+    [['list', '--data', '/nowhere'], /no server runs on the data folder \/nowhere: start it with `weft start`/],
   ] as const)
     t.match(
       await weft(...args).then(
@@ -85,9 +87,9 @@ t.test('only a key opens the server, and only for its scopes', async t => {
   t.equal((await by(key, 'POST', '/threads/search', {})).status, 200)
   const bearer = { authorization: `Bearer ${key}` }
   t.equal((await send('POST', '/assistants/search', {}, bearer)).status, 200)
-  t.match(await by(key, 'POST', '/threads', {}), { status: 403, body: { detail: 'The key has not the scope run' } })
+  t.match(await by(key, 'POST', '/threads', {}), { status: 403, body: { detail: 'The key lacks the scope run' } })
   t.match(await by(key, 'PUT', '/store/items', {}), { status: 403, body: { detail: /scope write/ } })
-  t.match(await by(key, 'GET', '/v2/deployments'), { status: 403, body: { detail: /not the scope deployments/ } })
+  t.match(await by(key, 'GET', '/v2/deployments'), { status: 403, body: { detail: /lacks the scope deployments/ } })
   t.equal((await by(CONTROL, 'GET', '/v2/deployments')).status, 200)
   const deployer = await create('deployer', '--scope', 'deployments')
   t.equal((await by(deployer.key, 'GET', '/v2/deployments')).status, 200)
@@ -183,7 +185,7 @@ t.test('keys are created, listed and revoked over HTTP, by a key with the scope 
       ['POST', '/v2/keys', given],
       ['DELETE', `/v2/keys/${id}`],
     ] as const)
-      t.match(await by(other.key, method, path, body), { status, body: { detail: 'The key has not the scope admin' } })
+      t.match(await by(other.key, method, path, body), { status, body: { detail: 'The key lacks the scope admin' } })
   }
   t.match(await by(CONTROL, 'POST', '/v2/keys', given), { status: 403, body: { detail: /weft keys create/ } })
   t.equal((await send('GET', '/v2/keys')).status, 401)

@@ -95,7 +95,7 @@ function checkWithin(
   if (own === null || (own.expires_at !== null && own.expires_at <= clock.now()))
     throw fail('unauthorized', 'This key was revoked or has expired')
   const missing = (['admin', ...scopes] as const).find(scope => !allows(own.scopes, [scope]))
-  if (missing !== undefined) throw fail('forbidden', `The creating key has not the scope ${missing}`)
+  if (missing !== undefined) throw fail('forbidden', `The creating key lacks the scope ${missing}`)
   if (own.expires_at !== null && (expires_at === null || expires_at > own.expires_at))
     throw fail('forbidden', `expires_at: expected at most that of the creating key, ${time(own.expires_at)}`)
   for (const [name, most] of Object.entries(own.limits) as [keyof KeyLimits, number | null][])
