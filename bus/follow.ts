@@ -128,6 +128,8 @@ function assembler(onBatch: (batch: Batch) => void): (message: Msg) => void {
 }
 
 const encoder = new TextEncoder()
+/** Small: the broker answers a page after the other, so the first events of many readers wait for whole pages of others. */
+const FIRST_PAGE = 8
 const PAGE = 256
 /** A page in bytes: what the broker sends in vain when the reader stops within it. */
 const PAGE_BYTES = 1024 * 1024
@@ -211,10 +213,10 @@ export function openFollower(link: Link, mux: Mux): Follower {
     let outcome = 'empty' as Replayed
     let reached = after
     let last = after
-    for (;;) {
+    for (let batch = FIRST_PAGE; ; batch = PAGE) {
       let pending = 0
       let got = 0
-      const request = { seq, batch: PAGE, max_bytes: PAGE_BYTES, next_by_subj: chunks(run) }
+      const request = { seq, batch, max_bytes: PAGE_BYTES, next_by_subj: chunks(run) }
       await mux.many(DIRECT_GET, encoder.encode(JSON.stringify(request)), message => {
         const code = message.headers?.code ?? 0
         if (code === 204 || code === 404) return true

@@ -13,7 +13,7 @@ import type { Mux } from './mux.js'
 
 export const DIRECT_GET = `$JS.API.DIRECT.GET.${EVENTS_STREAM}`
 /** Messages that are cheaper to read than to search through. */
-const NEAR = 16
+const NEAR = 4
 /** How far before the event a guess aims: a message before the event may end the search, one behind it may not. */
 const LEAD = NEAR / 2
 /** Guesses by proportion, which fit a steady rate; each later one halves what is left. */
