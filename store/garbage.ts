@@ -12,6 +12,8 @@ import { runInNewContext } from 'node:vm'
 
 const LOOK_MS = 5_000
 const LARGE = 16 * 1024 * 1024
+/** In a thread that works: there the pause of a collection delays every stream, by 250 ms on a full machine. */
+const BUSY_LARGE = 4 * LARGE
 /** Share of the time in which the event loop of an idle thread works. */
 const IDLE = 0.05
 /** Of one that a collection of its heap does not disturb. */
@@ -37,8 +39,10 @@ export function collectLargeGarbage(look_ms = LOOK_MS): () => void {
     kept = Math.min(kept, bytes)
     keptHeap = Math.min(keptHeap, heapTotal)
     looks++
-    const hasGrown = bytes - kept >= LARGE || (heapTotal - keptHeap >= 2 * LARGE && utilization <= IDLE)
-    const mayBeGarbage = kept >= LARGE || (heapTotal >= 4 * LARGE && utilization <= QUIET)
+    const isQuiet = utilization <= QUIET
+    const large = isQuiet ? LARGE : BUSY_LARGE
+    const hasGrown = bytes - kept >= large || (heapTotal - keptHeap >= 2 * LARGE && utilization <= IDLE)
+    const mayBeGarbage = kept >= large || (heapTotal >= 4 * LARGE && isQuiet)
     if (!hasGrown && (looks < pause || !mayBeGarbage)) return
     if (collect === null) {
       setFlagsFromString('--expose-gc')
