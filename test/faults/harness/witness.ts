@@ -85,13 +85,17 @@ export function overlaps(all: readonly Begin[]): string[] {
   return found
 }
 
-/** The longest time between the beginnings of two nodes of one run, the second in a later attempt (ms). */
+/**
+ * The longest time between the beginnings of two nodes of one run, the second in the next attempt (ms). Where an attempt
+ * is left out, its worker was killed before its first node: that time is of two take-overs.
+ */
 export function longestTakeover(runs: Iterable<readonly Begin[]>): number {
   let longest = 0
   for (const nodes of runs)
     for (const [i, { at, attempt }] of nodes.entries()) {
       const before = nodes[i - 1]
-      if (before !== undefined && attempt > before.attempt) longest = Math.max(longest, Number(at - before.at) / 1e6)
+      if (before !== undefined && attempt === before.attempt + 1)
+        longest = Math.max(longest, Number(at - before.at) / 1e6)
     }
   return longest
 }
