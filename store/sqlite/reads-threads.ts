@@ -13,6 +13,8 @@ import { THREAD } from './rows.js'
 
 /** Rows of an index that one call looks at. */
 const SLICE = 2_000
+/** Rows that are looked at first, for each row of the page. */
+const FIRST = 16
 /** A condition that no more threads meet is followed instead of the order. */
 const FEW = 2_000
 /** A page ends when its rows hold so much text. */
@@ -33,13 +35,22 @@ export const threadReads = ({ get, all }: Ask) => {
   function list(query: ThreadQuery): ThreadRows {
     const { ids, status, keys = [], limit } = query
     if (ids !== undefined) return sorted(query, '(SELECT value AS thread_id FROM json_each(?))', [JSON.stringify(ids)])
+    const isNarrow = status !== undefined || keys.length > 0
+    if (!isNarrow) return inOrder(query, limit)
+    // A condition that many threads meet fills the page soon. To count who meets it would cost more.
+    const [some, most] = [Math.min(SLICE, FIRST * limit), Math.max(SLICE, limit)]
+    const first = inOrder(query, some)
+    if (first.rows.length === limit || first.next === null) return first
     const few = fewest(query)
     if (few !== null) return sorted(query, few.from, few.params)
-    const narrow = status !== undefined || keys.length > 0
-    const size = narrow ? Math.max(SLICE, limit) : limit
+    return some === most ? first : inOrder(query, most)
+  }
+
+  /** Those of the next `size` threads in the order of the list that match, until the page is full. */
+  function inOrder(query: ThreadQuery, size: number): ThreadRows {
     const slice = sliceOf(query, size)
     const { rows, cut } = page(query, slice)
-    if (rows.length === limit || cut) return { rows, next: placeOf(query.sort, rows.at(-1)) }
+    if (rows.length === query.limit || cut) return { rows, next: placeOf(query.sort, rows.at(-1)) }
     return { rows, next: slice.length < size ? null : slice.at(-1)!.slice(1) }
   }
 
