@@ -51,9 +51,11 @@ export function followRun(urlOf: () => string, path: string, after = -1): Follow
   const stop = new AbortController()
   let last = after
   let isBroken = false
-  let againAt = 0
+  /** When the first attempt after a break began; null: there was none. */
+  let againAt: number | null = null
 
   const read = async (): Promise<void> => {
+    if (isBroken) againAt ??= performance.now()
     const answer = await fetch(urlOf() + path, { headers: { 'last-event-id': `${last}` }, signal: stop.signal })
     if (answer.status !== 200) {
       seen.refusal = `after ${last}: ${answer.status} ${await answer.text()}`
@@ -63,7 +65,7 @@ export function followRun(urlOf: () => string, path: string, after = -1): Follow
     const decoder = new TextDecoder()
     let rest = ''
     for await (const bytes of answer.body!) {
-      if (isBroken) seen.resumed.push(performance.now() - againAt)
+      if (isBroken) seen.resumed.push(performance.now() - againAt!)
       isBroken = false
       // The last part is a frame that has not arrived whole.
       const frames = (rest + decoder.decode(bytes as Uint8Array, { stream: true })).split('\n\n')
@@ -78,7 +80,7 @@ export function followRun(urlOf: () => string, path: string, after = -1): Follow
       await read().catch(() => {
         if (isBroken) return
         isBroken = true
-        againAt = performance.now() + PAUSE_MS
+        againAt = null
         seen.broken++
       })
       if (seen.state === 'open') await sleep(PAUSE_MS)
