@@ -53,7 +53,7 @@ interface Options {
   log: Log
 }
 
-/** Null when the application brings nothing that an edge runs. Throws an Error with one sentence when it cannot be loaded. */
+/** Null when the application brings nothing that an edge runs. Throws an Error named ApplicationRefused, with one sentence, when it cannot be loaded. */
 export async function startEdgeAppHost({ config, application, log }: Options): Promise<EdgeAppHost | null> {
   const hasHttp = application.http.app !== null
   const parts: AppPart[] = [
@@ -81,7 +81,7 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
   const { error, http: prefixes } = await host.hello
   if (error !== null) {
     await stop()
-    throw new Error(`the application cannot be served: ${error}`)
+    throw Object.assign(new Error(`the application cannot be served: ${error}`), { name: 'ApplicationRefused' })
   }
   const http =
     prefixes === null || sockets === null

@@ -104,7 +104,8 @@ export async function runRoles(
     stopping = true
     // Closes the store, so that the next start finds it closed.
     for (const row of STOP_ORDER) await Promise.all(row.map(role => lifecycles.get(role)?.stop()))
-    if ((error as Error).name === 'StoreRefused') throw new UserError((error as Error).message, 2)
+    const { name, message } = error as Error
+    if (name === 'StoreRefused' || name === 'ApplicationRefused') throw new UserError(message, 2)
     throw error
   }
   if (stopping) return

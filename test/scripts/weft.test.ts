@@ -93,6 +93,19 @@ t.test('an application that cannot be loaded ends the start at once, with the re
   )
 })
 
+t.test('so does one whose auth names no file', async t => {
+  const graph = join(root, 'examples/new/typescript/agent.ts')
+  const text = JSON.stringify({ graphs: { agent: `${graph}:agent` }, auth: { path: './none.mjs:auth' } })
+  const app = t.testdir({ 'langgraph.json': text })
+  const { code, stderr } = await weft(['start', '--app', app, '--port', '0', '--data', join(app, 'data')])
+  t.equal(code, 1)
+  t.match(stderr, /auth\.path: the file .*none\.mjs does not exist/)
+  t.notMatch(stderr, /starting it again/)
+  const file = join(app, 'langgraph.json')
+  const none = await weft(['start', '--app', app, '--port', '0', '--data', file])
+  t.match(none, { code: 2, stderr: /--data: .*langgraph\.json is a file; expected a folder/ })
+})
+
 t.test('a started server', async t => {
   const cluster = await startCluster()
   const { url, data } = cluster

@@ -87,7 +87,7 @@ async function load(): Promise<Loaded> {
   if (Object.values(inPython).some(part => part !== null)) pythonPart = await loadPython(config, inPython)
   return {
     config,
-    auth: auth === null ? (pythonPart?.auth ?? null) : handlersOf(await importPart(auth, folder), auth),
+    auth: auth === null ? (pythonPart?.auth ?? null) : handlersOf(await importPart('auth.path', auth, folder), auth),
     embedder: embed === null ? (pythonPart?.embedder ?? null) : await loadEmbedder(index!, folder),
     dims: index?.dims ?? 0,
     encryption: pythonPart?.encryption ?? null,
@@ -126,13 +126,15 @@ function loadPython(
   })
 }
 
-async function importPart(path: string, folder: string): Promise<unknown> {
+/** `member`: where langgraph.json names it. */
+async function importPart(member: string, path: string, folder: string): Promise<unknown> {
   const { file, name } = exportOf(path, folder)
+  if (!existsSync(file!)) throw new Error(`${member}: the file ${file} does not exist`)
   return importExport(file!, name)
 }
 
 async function loadHttp(path: string, folder: string): Promise<string[]> {
-  const exported = await importPart(path, folder)
+  const exported = await importPart('http.app', path, folder)
   const inject = await importExport(exportOf(path, folder).file!, 'injectWebSocket')
   return serveHttp(exported, { name: path, folder: sockets!, inject })
 }
