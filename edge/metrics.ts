@@ -123,9 +123,12 @@ async function mayReadRuns(edge: Edge, exchange: Exchange): Promise<(host: HostR
   return ({ app }) => isOpen && app === BUILT_IN_APP
 }
 
-/** `queue` and `workers` as the platform names them, and all samples. */
+/**
+ * `queue` and `workers` as the platform names them, and all samples. Null: nobody could tell. A zero would make whoever
+ * scales workers by the queue stop them all while the store is overloaded.
+ */
 function asJson(samples: readonly Sample[]) {
-  const value = (name: string) => samples.find(one => one.name === name)?.value ?? 0
+  const value = (name: string) => samples.find(one => one.name === name)?.value ?? null
   const ages = samples.flatMap(one => (one.name === 'weft_queue_oldest_seconds' ? (one.value ?? []) : []))
   return {
     queue: {

@@ -12,7 +12,7 @@ interface Info {
   langgraph_js_version: string
 }
 interface Queue {
-  queue: { n_pending: number; n_running: number; max_age_secs: number | null }
+  queue: { n_pending: number | null; n_running: number | null; max_age_secs: number | null }
   workers: { max: number; active: number; available: number }
 }
 
@@ -88,7 +88,7 @@ export default function Overview() {
 
 const FIELDS = ['thread_id', 'status', 'updated_at'] as ('thread_id' | 'status' | 'updated_at')[]
 
-const Tile = ({ name, value }: { name: string; value: number | string | undefined }) => (
+const Tile = ({ name, value }: { name: string; value: number | string | null | undefined }) => (
   <div className="tile">
     <span className="muted">{name}</span>
     <strong>{value ?? '–'}</strong>

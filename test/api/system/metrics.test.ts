@@ -1,6 +1,6 @@
 /** `/metrics` of a whole server (API: assistants-crons-store 5). */
 import t from 'tap'
-import { startCluster } from '../../helpers/cluster.js'
+import { startCluster, startRoles } from '../../helpers/cluster.js'
 import { lines } from '../../helpers/sdk.js'
 import { until } from '../../helpers/until.js'
 
@@ -99,4 +99,13 @@ t.test('figures of the edge, the workers, the queues and the store', async t => 
   })
   t.equal((await fetch(`${cluster.url}/metrics?format=xml`)).status, 422)
   t.equal((await fetch(`${cluster.url}/deployments/x/metrics`)).status, 404)
+})
+
+t.test('the queue is unknown, not empty, while no resource worker answers', async t => {
+  const roles = await startRoles({ edges: 1, resources: 1, graphs: 1, app: 'test/apps/basic' })
+  t.teardown(() => roles.stop())
+  await roles.resources[0]!.stop()
+  const answer = await fetch(`${roles.urls[0]}/metrics?format=json`)
+  t.equal(answer.status, 200)
+  t.match(await answer.json(), { queue: { n_pending: null, n_running: null, max_age_secs: null } })
 })
