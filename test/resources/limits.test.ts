@@ -130,7 +130,10 @@ t.test('a run of an unknown graph names the graphs of the application, and why o
   const { all } = await stage(t, 1)
   const deps = all[0]!
   const registration = { app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'agent' }] }
-  const failed = [{ graph_id: 'paths', error: "Cannot find package '@/lib'" }]
+  const failed = [
+    { graph_id: 'paths', error: "Cannot find package '@/lib'" },
+    { graph_id: 'named', error: 'Graph "named": the file none.ts does not exist.' },
+  ]
   await register({ ...registration, failed }, deps)
   const run = (assistant_id: string) => create(deps, { assistant_id }, batchTarget())
   await t.rejects(run('agnet'), { code: 'not_found', message: /^No assistant found for "agnet".* Graphs: agent\.$/ })
@@ -138,6 +141,7 @@ t.test('a run of an unknown graph names the graphs of the application, and why o
     code: 'not_found',
     message: 'The graph "paths" could not be loaded: Cannot find package \'@/lib\'',
   })
+  await t.rejects(run('named'), { message: /^Graph "named": the file none\.ts does not exist\.$/ }, 'not named twice')
   await register({ ...registration, graphs: [{ graph_id: 'agent' }, { graph_id: 'paths' }] }, deps)
   t.match(await run('paths'), { head: { run: { status: 'pending' } } }, 'it was mended')
 })

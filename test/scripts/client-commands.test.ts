@@ -96,7 +96,7 @@ t.test('what goes wrong is one sentence and an exit code', async t => {
     [['import', 'http://127.0.0.1:9'], 3, /no server answers at http:\/\/127\.0\.0\.1:9 .*the source of the import/],
     [['import', here.url], 2, /is the source and the target/],
     [['import', there.url, '--state', folder], 2, /--state .* cannot be written/],
-    [['keys', 'list', '--data', folder], 3, /no NATS server was started/],
+    [['keys', 'list', '--data', folder], 3, /no server runs on the data folder .*: start it with `weft start`/],
     [['import', here.url, '--only', 'runs'], 2, /--only must be some of assistants, threads, items, crons/],
     [['import', here.url, '--source-header', 'x'], 2, /--source-header must be as/],
   ] as const) {

@@ -88,7 +88,12 @@ export async function noAssistant(store: Store, app: string, given: string): Pro
   const [graphs, failed] = await Promise.all([read(GRAPH), read(LOAD_ERROR)])
   const parse = ({ body }: { body: string }) => JSON.parse(body) as { graph_id: string; error: string }
   const broken = failed.map(parse).find(({ graph_id }) => graph_id === given)
-  if (broken !== undefined) return fail('not_found', broken.error)
+  if (broken !== undefined) {
+    const { error } = broken
+    // Most sentences of hosts name the graph.
+    const isNamed = error.includes(`"${given}"`)
+    return fail('not_found', isNamed ? error : `The graph "${given}" could not be loaded: ${error}`)
+  }
   const names = graphs.map(row => parse(row).graph_id)
   const more = names.length > LISTED ? ', …' : ''
   const listed = names.length === 0 ? '' : ` Graphs: ${names.slice(0, LISTED).join(', ')}${more}.`
