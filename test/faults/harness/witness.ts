@@ -86,16 +86,16 @@ export function overlaps(all: readonly Begin[]): string[] {
 }
 
 /**
- * The longest time between the beginnings of two nodes of one run, the second in the next attempt (ms). Where an attempt
- * is left out, its worker was killed before its first node: that time is of two take-overs.
+ * The longest time between the beginnings of two nodes of one run, the second in a later attempt (ms). Where attempts are
+ * left out, their workers were killed before their first node: that time is shared by the take-overs.
  */
 export function longestTakeover(runs: Iterable<readonly Begin[]>): number {
   let longest = 0
   for (const nodes of runs)
     for (const [i, { at, attempt }] of nodes.entries()) {
       const before = nodes[i - 1]
-      if (before !== undefined && attempt === before.attempt + 1)
-        longest = Math.max(longest, Number(at - before.at) / 1e6)
+      const takeovers = before === undefined ? 0 : attempt - before.attempt
+      if (takeovers > 0) longest = Math.max(longest, Number(at - before!.at) / 1e6 / takeovers)
     }
   return longest
 }
