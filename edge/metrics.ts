@@ -124,8 +124,8 @@ async function mayReadRuns(edge: Edge, exchange: Exchange): Promise<(host: HostR
 }
 
 /**
- * `queue` and `workers` as the platform names them, and all samples. Null: nobody could tell. A zero would make whoever
- * scales workers by the queue stop them all while the store is overloaded.
+ * `queue` and `workers` as the platform names them, and all samples. A figure is null when no worker has told it: with 0
+ * an autoscaler would stop all workers while the store is overloaded.
  */
 function asJson(samples: readonly Sample[]) {
   const value = (name: string) => samples.find(one => one.name === name)?.value ?? null
