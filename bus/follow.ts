@@ -6,12 +6,13 @@
  * and a jump means that it must replay.
  */
 import type { Msg } from 'nats'
+import { WeftError } from '../schemas/errors.js'
 import type { RunId } from '../schemas/ids.js'
 import type { RunStatus } from '../schemas/runs.js'
 import { attemptOf, chunks, control, end, firstIdOf, live } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import type { Mux } from './mux.js'
-import { DIRECT_GET, type Start, seek } from './seek.js'
+import { DIRECT_GET, seek } from './seek.js'
 
 /** Whole SSE events with consecutive ids `first … first + count − 1`. */
 export interface Batch {
@@ -51,15 +52,13 @@ export interface Follower {
    * `complete`. Rejects when the broker does not answer.
    * `until`: the stored stream ends before this event; the events from there on are in the ring of the supervisor.
    * `again`: an earlier replay brought nothing behind `after`. The whole block of `after` is read instead of a part.
-   * `start`: what `seek` found for `after`.
+   * `running`: the supervisor may have the events in memory.
    */
   replay(
     run: RunId,
-    from: { resumable: boolean; after: number; until?: number | null; again?: boolean; start?: Promise<Start> },
+    from: { resumable: boolean; after: number; until?: number | null; again?: boolean; running?: boolean },
     onBatch: (batch: Batch) => void,
   ): Promise<Replayed>
-  /** Where a replay from `after` (≥ 0) begins in the stored stream. Rejects when the broker does not answer. */
-  seek(run: RunId, after: number): Promise<Start>
   /**
    * When the oldest event of the stored stream was stored (ms since 1970), of whichever run; null: none is stored. Events
    * expire in the order in which they were stored. Rejects when the broker does not answer.
@@ -134,11 +133,13 @@ const PAGE = 256
 /** A page in bytes: what the broker sends in vain when the reader stops within it. */
 const PAGE_BYTES = 1024 * 1024
 
+/** A supervisor answers at once, or when what it has sent is confirmed; one that hangs must not keep the stored events. */
+const ANSWER_MS = 1_000
+
 type OnBatch = (batch: Batch) => void
 interface From {
   after: number
   again?: boolean | undefined
-  start?: Promise<Start> | undefined
 }
 
 export function openFollower(link: Link, mux: Mux): Follower {
@@ -177,10 +178,11 @@ export function openFollower(link: Link, mux: Mux): Follower {
     }
   }
 
-  async function replayRing(run: RunId, after: number, onBatch: (batch: Batch) => void): Promise<'complete' | 'gone'> {
+  async function replayRing(run: RunId, after: number, onBatch: OnBatch, ms?: number): Promise<'complete' | 'gone'> {
     let outcome: 'complete' | 'gone' = 'complete'
     const onMessage = assembler(onBatch)
-    await mux.many(control(run), encoder.encode(JSON.stringify({ do: 'replay', after })), message => {
+    const ask = encoder.encode(JSON.stringify({ do: 'replay', after }))
+    const each = (message: Msg) => {
       if (message.headers?.code === 503) outcome = 'gone'
       else if (message.headers?.get('end')) outcome = message.headers.get('end') as 'complete' | 'gone'
       else {
@@ -188,16 +190,34 @@ export function openFollower(link: Link, mux: Mux): Follower {
         return false
       }
       return true
-    })
+    }
+    await mux.many(control(run), ask, each, ms)
     return outcome
+  }
+
+  /**
+   * Most readers that come back lack events of the last moments, which the supervisor still has in memory. False: it does
+   * not have them; what the stored stream has must be read.
+   */
+  async function replayRecent(run: RunId, after: number, onBatch: OnBatch): Promise<boolean> {
+    let found = false
+    const each = (batch: Batch) => {
+      found = true
+      onBatch(batch)
+    }
+    const outcome = await replayRing(run, after, each, ANSWER_MS).catch(error => {
+      if (error instanceof WeftError && error.code === 'unavailable') return 'gone'
+      throw error
+    })
+    return found && outcome === 'complete'
   }
 
   /**
    * The wildcard covers all blocks and attempts (reliability 2.4.1). When a search left out an event, all are read from
    * the oldest of the block on: it had found an old copy, which was stored after its repetition.
    */
-  async function replayStored(run: RunId, { after, again = false, start }: From, onBatch: OnBatch): Promise<Replayed> {
-    const { seq, oldest } = after < 0 ? { seq: 1, oldest: 1 } : await (start ?? seek(mux, run, after))
+  async function replayStored(run: RunId, { after, again = false }: From, onBatch: OnBatch): Promise<Replayed> {
+    const { seq, oldest } = after < 0 ? { seq: 1, oldest: 1 } : await seek(mux, run, after)
     const { outcome, whole } = await readStored(run, after, again ? oldest : seq, onBatch)
     return whole || again || seq === oldest ? outcome : (await readStored(run, after, oldest, onBatch)).outcome
   }
@@ -273,13 +293,12 @@ export function openFollower(link: Link, mux: Mux): Follower {
         entry.close()
       }
     },
-    replay: (run, { resumable, after, until = null, again, start }, onBatch) =>
-      !resumable
-        ? replayRing(run, after, onBatch)
-        : until === null
-          ? replayStored(run, { after, again, start }, onBatch)
-          : replayBoth(run, { after, until, again, start }, onBatch),
-    seek: (run, after) => seek(mux, run, after),
+    async replay(run, { resumable, after, until = null, again, running = false }, onBatch) {
+      if (!resumable) return replayRing(run, after, onBatch)
+      if (until !== null) return replayBoth(run, { after, until, again }, onBatch)
+      if (running && after >= 0 && (await replayRecent(run, after, onBatch))) return 'complete'
+      return replayStored(run, { after, again }, onBatch)
+    },
     storedSince,
   }
 }

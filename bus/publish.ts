@@ -5,15 +5,14 @@
  * When a confirmation is missing, the publisher waits until the broker has processed everything sent before, then sends
  * again from that message on, in order (readers drop events that they have): a broker that stops costs one copy of the
  * unconfirmed messages, however long it stops.
- *
- * The stored stream persists asynchronously: a server that is killed can lose messages that it had just confirmed (seen on
- * 2.15.1). So messages confirmed in the last seconds stay in memory, and are sent again first after a reconnect.
+ * What was confirmed in the last seconds (recent.ts) is sent again first after a reconnect.
  */
 import type { RunId } from '../schemas/ids.js'
 import { blockOf, chunk, EVENTS_PER_BLOCK, live } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import { offsetAfter } from './follow.js'
 import type { Mux } from './mux.js'
+import { openRecent, RECENT_MS } from './recent.js'
 import { headersOf, type Kept, type Rings } from './ring.js'
 
 /** Largest message of events; a larger event is sent in parts. */
@@ -31,9 +30,6 @@ const MAX_WAITING_BYTES_IN_ALL = 64 * 1024 * 1024
 const RELIEVED = 7 / 8
 const CONFIRM_MS = 2_000
 const AGAIN_MS = 100
-/** How long and how much confirmed is kept for a broker that dies. */
-const RECENT_MS = 3_000
-const RECENT_BYTES = 4 * 1024 * 1024
 
 export interface Publisher {
   /** `count` whole SSE events with consecutive ids from `first`; `v2`: of protocol v2. */
@@ -76,8 +72,7 @@ export function openPublisher(
   let generation = 0
   /** Everything is sent again as soon as the broker has processed what was sent: nothing is sent until then. */
   let repeating = false
-  let recent: { message: Kept; at: number }[] = []
-  let recentBytes = 0
+  const recent = openRecent()
   let sentBytes = 0
   let waitingBytes = 0
   const confirmTime = link.figures.histogram('weft_publish_seconds')
@@ -96,7 +91,9 @@ export function openPublisher(
     sentBytes += bytes
     window.add(bytes)
   }
-  if (!resumable) rings.open(run)
+  const answer: Rings['answer'] = (_, after, request) => recent.answer(after, request, line[sent - 1])
+  if (resumable) rings.stored.set(run, answer)
+  else rings.open(run)
 
   function direct(message: Kept): void {
     link.nc.publish(live(run), message.bytes, { headers: headersOf(message) })
@@ -147,12 +144,13 @@ export function openPublisher(
     for (const done of line.slice(0, at + 1)) {
       bytes += done.bytes.length
       account(-done.bytes.length)
-      remember(done)
+      recent.push(done)
     }
     line = line.slice(at + 1)
     sent -= at + 1
     count(-bytes)
     for (const relieve of [...relievers]) relieve()
+    recent.confirmed(line)
     if (line.length > 0) return advance()
     for (const message of late) {
       account(-message.bytes.length)
@@ -162,21 +160,12 @@ export function openPublisher(
     for (const done of waiters) done()
   }
 
-  function remember(message: Kept): void {
-    const now = performance.now()
-    recent.push({ message, at: now })
-    recentBytes += message.bytes.length
-    while (recent.length > 1 && (recent[0]!.at < now - RECENT_MS || recentBytes > RECENT_BYTES))
-      recentBytes -= recent.shift()!.message.bytes.length
-  }
-
   /** The connection was lost: messages that the broker may have lost are sent first. */
   const offReconnect = resumable
     ? link.onReconnect(() => {
-        line = [...recent.map(one => one.message), ...line]
-        account(recentBytes)
-        recent = []
-        recentBytes = 0
+        const { messages, bytes } = recent.take()
+        line = [...messages, ...line]
+        account(bytes)
         if (line.length === 0) return
         restart()
         repeating = false
@@ -203,6 +192,7 @@ export function openPublisher(
 
   /** From now on confirmations of earlier copies do not count. */
   function restart(): void {
+    recent.refuse()
     generation++
     sent = 0
     count(-sentBytes)
@@ -245,9 +235,12 @@ export function openPublisher(
       }),
     end() {
       if (!resumable) return
+      recent.refuse()
+      // A later attempt may be anywhere.
+      if (rings.stored.get(run) === answer) rings.stored.delete(run)
       setTimeout(() => {
         offReconnect()
-        recent = []
+        recent.take()
       }, RECENT_MS).unref()
     },
   }

@@ -34,6 +34,8 @@ export interface Rings {
   push(run: RunId, message: Kept): void
   /** Answers a replay request: the messages after id `after`, then `end: complete | gone`. */
   answer(run: RunId, after: number, request: Msg): void
+  /** Publishers of stored streams: they answer for a run that has no ring, as far as they remember. */
+  readonly stored: Map<RunId, Rings['answer']>
   /** The run has ended: its ring may be dropped when memory is needed. */
   ended(run: RunId): void
   drop(run: RunId): void
@@ -46,6 +48,7 @@ export interface Rings {
 
 export function openRings(): Rings {
   const rings = new Map<RunId, Ring>()
+  const stored: Rings['stored'] = new Map()
   let total = 0
 
   function shift(ring: Ring): void {
@@ -86,19 +89,17 @@ export function openRings(): Rings {
     },
     answer(run, after, request) {
       const ring = rings.get(run)
+      const publisher = stored.get(run)
+      if (ring === undefined && publisher !== undefined) return publisher(run, after, request)
       const kept = ring?.kept ?? []
       const oldest = kept[0]
       // A ring that begins with an attempt is complete: the attempt supersedes the events of earlier ones.
       const starts = oldest !== undefined && (oldest.part === null || oldest.part.startsWith('0/'))
       const whole = starts && oldest.first <= Math.max(after + 1, firstIdOf(oldest.attempt))
       const complete = oldest === undefined ? ring !== undefined && !ring.ended : whole
-      if (complete)
-        for (const one of kept)
-          if (one.first + one.count - 1 > after) request.respond(one.bytes, { headers: headersOf(one) })
-      const end = headers()
-      end.set('end', complete ? 'complete' : 'gone')
-      request.respond(undefined, { headers: end })
+      respond(request, complete ? kept.filter(one => lastOf(one) > after) : null)
     },
+    stored,
     ended(run) {
       const ring = rings.get(run)
       if (ring !== undefined) ring.ended = true
@@ -108,6 +109,16 @@ export function openRings(): Rings {
     waiting: { bytes: 0, runs: 0 },
     window: openSendWindow(),
   }
+}
+
+export const lastOf = ({ first, count }: Kept): number => first + count - 1
+
+/** Answers a replay request; null: the events that it asked for are gone. */
+export function respond(request: Msg, kept: readonly Kept[] | null): void {
+  for (const one of kept ?? []) request.respond(one.bytes, { headers: headersOf(one) })
+  const end = headers()
+  end.set('end', kept === null ? 'gone' : 'complete')
+  request.respond(undefined, { headers: end })
 }
 
 /** A copy of bytes that are a small part of a larger buffer: a view would keep the whole buffer in memory, uncounted. */

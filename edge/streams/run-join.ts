@@ -4,12 +4,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { follows } from '../../bus/follow.js'
-import { isUuid, token } from '../../schemas/ids.js'
 import { isTerminal, type RunView } from '../../schemas/runs.js'
 import { attemptOf } from '../../schemas/subjects.js'
 import type { Edge } from '../context.js'
 import type { Cursor } from './cursor.js'
-import type { Start } from './run-reader.js'
 import type { RunStream } from './run-stream.js'
 
 /** Longest wait for the broker's confirmation of the subscription, before the 200. */
@@ -23,29 +21,8 @@ const STORING_MS = 10_000
 /** The event before the cursor tells an id of this run from a foreign one. */
 const fromOf = (cursor: number): number => Math.max(cursor - 1, -1)
 
-/**
- * Looks where a join that goes on after `cursor` begins in the stored stream, while a worker looks the run up: a client
- * that comes back gets its first event two round trips earlier. Of a run that is not stored nothing is found.
- */
-export function seekJoined({ follower }: Edge, run_id: string, cursor: Cursor): Start['found'] {
-  if (typeof cursor !== 'number' || fromOf(cursor) < 0 || !isUuid(run_id)) return undefined
-  const found = follower.seek(token<'run'>('run', run_id.toLowerCase()), fromOf(cursor))
-  // Whoever awaits it learns of the failure.
-  found.catch(() => {})
-  return found
-}
-
-/**
- * Begins at the cursor; without one the run's default is to replay all that is stored, or to begin with live events.
- * `found`: what `seekJoined` returned.
- */
-export async function openJoined(
-  edge: Edge,
-  stream: RunStream,
-  view: RunView,
-  cursor: Cursor,
-  found: Start['found'],
-): Promise<void> {
+/** Begins at the cursor; without one the run's default is to replay all that is stored, or to begin with live events. */
+export async function openJoined(edge: Edge, stream: RunStream, view: RunView, cursor: Cursor): Promise<void> {
   const { reader } = stream
   reader.accept(view)
   const ended = isTerminal(view.status)
@@ -60,16 +37,16 @@ export async function openJoined(
     return edge.watch.ask(reader)
   }
   if (!ended) edge.watch.ask(reader)
-  if (typeof cursor === 'number') await fromCursor(stream, cursor, found)
+  if (typeof cursor === 'number') await fromCursor(stream, cursor)
   else await fromStart(stream, { lenient: cursor === null })
 }
 
 /** Strictly after `cursor`. */
-async function fromCursor(stream: RunStream, cursor: number, sought: Start['found']): Promise<void> {
+async function fromCursor(stream: RunStream, cursor: number): Promise<void> {
   const { reader } = stream
   const { resumable, status, attempt, last_event_id } = reader.view!
   const start = { after: cursor, exact: resumable }
-  let probe = await reader.probe(fromOf(cursor), { ...start, found: sought })
+  let probe = await reader.probe(fromOf(cursor), start)
   // The event itself may have expired while all events behind it are stored.
   if (!probe.found && probe.outcome === 'gone') probe = await reader.probe(cursor, start)
   if (reader.closed) return

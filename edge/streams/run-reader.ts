@@ -53,8 +53,6 @@ export interface Start {
   lenient?: boolean
   /** A probe accepts the event behind `after` only, not the first one of a later attempt. */
   exact?: boolean
-  /** Where the probe begins in the stored stream, when it was looked for before. */
-  found?: ReturnType<Edge['follower']['seek']> | undefined
 }
 
 export class RunReader implements Listener, WatchEntry {
@@ -134,7 +132,7 @@ export class RunReader implements Listener, WatchEntry {
    * The first replay of a join: the answer begins with the first event that may be delivered. `began` false: the
    * caller refuses, probes again, or calls `resume`.
    */
-  async probe(from: number, { after, anchored = true, lenient = false, exact = false, found }: Start): Promise<Probe> {
+  async probe(from: number, { after, anchored = true, lenient = false, exact = false }: Start): Promise<Probe> {
     if (this.closed) return { outcome: 'stopped', found: false, hole: false, began: false }
     this.phase = 'joining'
     this.sent = after
@@ -144,7 +142,8 @@ export class RunReader implements Listener, WatchEntry {
     this.found = false
     let outcome: Outcome
     try {
-      outcome = await this.fetch(from, batch => this.onProbed(batch, exact), found)
+      const running = this.view!.status === 'running'
+      outcome = await this.fetch(from, batch => this.onProbed(batch, exact), running)
     } catch (error) {
       outcome = error === STOP ? 'stopped' : 'silent'
     }
@@ -287,11 +286,11 @@ export class RunReader implements Listener, WatchEntry {
     )
   }
 
-  private fetch(from: number, onBatch: (batch: Batch) => void, start?: Start['found']): Promise<Replayed> {
+  private fetch(from: number, onBatch: (batch: Batch) => void, running = false): Promise<Replayed> {
     const { resumable, resumable_until_id: until } = this.view!
     const { follower, link } = this.edge
     const again = this.gap.tries > 0
-    const replay = follower.replay(this.run, { resumable, after: from, until, again, start }, onBatch)
+    const replay = follower.replay(this.run, { resumable, after: from, until, again, running }, onBatch)
     const count = (outcome: Outcome) => link.figures.count('weft_stream_replays_total', { outcome })
     replay.then(count, error => count(error === STOP ? 'stopped' : 'silent'))
     return replay

@@ -13,7 +13,7 @@ import type { Exchange } from '../http/exchange.js'
 import type { Route } from '../routes.js'
 import { readCursor } from './cursor.js'
 import { openFilter, readModes } from './filter.js'
-import { openJoined, seekJoined } from './run-join.js'
+import { openJoined } from './run-join.js'
 import { RunStream } from './run-stream.js'
 import { RunWait } from './run-wait.js'
 
@@ -49,7 +49,6 @@ export async function createRun(edge: Edge, exchange: Exchange, route: Route, bo
 export async function joinStream(edge: Edge, exchange: Exchange, route: Route): Promise<void> {
   const query = new URLSearchParams(exchange.query)
   const cursor = readCursor(exchange.received.lastEventId, query)
-  const sought = seekJoined(edge, exchange.params.run_id ?? '', cursor)
   const found = await join(edge, exchange, route, { mode: 'stream', resumes: typeof cursor === 'number' })
   if (found === null || exchange.over) return
   const { view } = found
@@ -59,7 +58,7 @@ export async function joinStream(edge: Edge, exchange: Exchange, route: Route): 
     filter: openFilter(readModes(query), view.stream_mode),
   })
   try {
-    await openJoined(edge, stream, view, cursor, sought)
+    await openJoined(edge, stream, view, cursor)
   } catch (error) {
     stream.drop()
     throw error
