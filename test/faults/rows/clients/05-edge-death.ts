@@ -1,5 +1,6 @@
 import { cpus } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../../../helpers/until.js'
 import { type Followed, type Follower, followRun } from '../../harness/follow.js'
 import { quantile } from '../../harness/ledger.js'
 import type { Row } from '../../harness/row.js'
@@ -7,6 +8,8 @@ import type { Row } from '../../harness/row.js'
 /** From a new connection to its first byte, p95. */
 const RESUME_MS = 300
 const PER_SECOND = 50
+/** Until every run has begun. */
+const STARTED_MS = 30_000
 /** Within it the clients join again. */
 const JOINING_MS = 1_000
 
@@ -37,6 +40,8 @@ export const row: Row = {
       })
       all.push(followRun(() => urlOf(n), `/runs/${body!.run_id}/stream`))
     }
+    // In the middle of all of them: a run that waits for its start has nothing to resume.
+    await until(() => all.every(({ seen }) => seen.ids.length > 0), STARTED_MS)
     await sleep(stage.random.between(500, 2_000))
     const cut = all.filter(({ seen }, n) => n % 2 === 0 && seen.state === 'open').length
     dead = true
