@@ -1,6 +1,7 @@
 /**
  * The events of runs whose stream is not stored, in the memory of their supervisor: encoded batches, 1 MB per run and
- * 64 MB in all, until 60 s after the end. Answers replays of readers that reconnect; a replay that needs an event that was
+ * 64 MB in all, until 60 s after the end. Of runs that have ended at most 16 MB: their result is stored, and under a full
+ * load they would fill the rest with what almost nobody asks for. Answers replays of readers that reconnect; a replay that needs an event that was
  * dropped is answered `gone`, never with a gap.
  */
 import { headers, type Msg } from 'nats'
@@ -10,6 +11,7 @@ import { openSendWindow, type SendWindow } from './send-window.js'
 
 const RING_BYTES = 1024 * 1024
 const RINGS_BYTES = 64 * 1024 * 1024
+const ENDED_BYTES = 16 * 1024 * 1024
 
 /** One message as it was published. A large event is several messages, with `part` "i/n". */
 export interface Kept {
@@ -25,7 +27,6 @@ export interface Kept {
 interface Ring {
   kept: Kept[]
   bytes: number
-  ended: boolean
 }
 
 export interface Rings {
@@ -39,6 +40,8 @@ export interface Rings {
   /** The run has ended: its ring may be dropped when memory is needed. */
   ended(run: RunId): void
   drop(run: RunId): void
+  /** There is a ring of the run. */
+  has(run: RunId): boolean
   bytes(): number
   /** Bytes that wait for their confirmation (publish.ts), and the number of runs that they are of. */
   readonly waiting: { bytes: number; runs: number }
@@ -48,6 +51,9 @@ export interface Rings {
 
 export function openRings(): Rings {
   const rings = new Map<RunId, Ring>()
+  /** Those of ended runs, in the order of their end. */
+  const ended = new Map<RunId, Ring>()
+  let endedBytes = 0
   const stored: Rings['stored'] = new Map()
   let total = 0
 
@@ -58,29 +64,36 @@ export function openRings(): Rings {
     total -= dropped.bytes.length
   }
 
-  /** Drops the oldest ended ring first, then messages of the oldest ring: a Map iterates in the order of insertion. */
+  /** Drops ended rings first, then messages of the oldest ring: a Map iterates in the order of insertion. */
   function makeRoom(): void {
-    for (const [run, ring] of rings) {
-      if (total <= RINGS_BYTES) return
-      if (ring.ended) drop(run)
+    for (const run of ended.keys()) {
+      if (endedBytes <= ENDED_BYTES && total <= RINGS_BYTES) return
+      drop(run)
     }
     for (const ring of rings.values()) while (total > RINGS_BYTES && ring.kept.length > 0) shift(ring)
   }
 
   function drop(run: RunId): void {
+    resume(run)
     total -= rings.get(run)?.bytes ?? 0
     rings.delete(run)
   }
 
+  /** The run does not count as ended. */
+  function resume(run: RunId): void {
+    endedBytes -= ended.get(run)?.bytes ?? 0
+    ended.delete(run)
+  }
+
   return {
     open(run) {
-      const ring = rings.get(run)
-      if (ring === undefined) rings.set(run, { kept: [], bytes: 0, ended: false })
-      else ring.ended = false
+      resume(run)
+      if (!rings.has(run)) rings.set(run, { kept: [], bytes: 0 })
     },
     push(run, message) {
+      resume(run)
       let ring = rings.get(run)
-      if (ring === undefined) rings.set(run, (ring = { kept: [], bytes: 0, ended: false }))
+      if (ring === undefined) rings.set(run, (ring = { kept: [], bytes: 0 }))
       ring.kept.push({ ...message, bytes: ownBytes(message.bytes) })
       ring.bytes += message.bytes.length
       total += message.bytes.length
@@ -96,15 +109,19 @@ export function openRings(): Rings {
       // A ring that begins with an attempt is complete: the attempt supersedes the events of earlier ones.
       const starts = oldest !== undefined && (oldest.part === null || oldest.part.startsWith('0/'))
       const whole = starts && oldest.first <= Math.max(after + 1, firstIdOf(oldest.attempt))
-      const complete = oldest === undefined ? ring !== undefined && !ring.ended : whole
+      const complete = oldest === undefined ? ring !== undefined && !ended.has(run) : whole
       respond(request, complete ? kept.filter(one => lastOf(one) > after) : null)
     },
     stored,
     ended(run) {
       const ring = rings.get(run)
-      if (ring !== undefined) ring.ended = true
+      if (ring === undefined || ended.has(run)) return
+      ended.set(run, ring)
+      endedBytes += ring.bytes
+      if (endedBytes > ENDED_BYTES) makeRoom()
     },
     drop,
+    has: run => rings.has(run),
     bytes: () => total,
     waiting: { bytes: 0, runs: 0 },
     window: openSendWindow(),

@@ -199,6 +199,31 @@ t.test('on a server', async t => {
     t.ok(rings.bytes() <= 3 * 1024 * 1024)
   })
 
+  await t.test('rings of ended runs make room for those of others', async t => {
+    const rings = openRings()
+    const ended = Array.from({ length: 40 }, (_, n) => run(`ended${n}`))
+    const fill = (id: RunId, first = 0) =>
+      rings.push(id, { first, count: 1, attempt: 1, part: null, v2: false, bytes: events(first, 1, 900_000) })
+    const running = run('goes-on')
+    fill(running)
+    for (const id of ended) {
+      rings.open(id)
+      fill(id)
+      rings.ended(id)
+    }
+    t.ok(rings.bytes() < 18 * 1024 * 1024, `${rings.bytes()} bytes`)
+    t.same([rings.has(running), rings.has(ended[0]!), rings.has(ended[39]!)], [true, false, true])
+    rings.open(ended[39]!)
+    for (const id of ended.slice(0, 30)) {
+      rings.open(id)
+      fill(id)
+    }
+    t.ok(rings.bytes() > 27 * 1024 * 1024, 'runs that go on have more room')
+    for (const id of ended) rings.drop(id)
+    rings.drop(running)
+    t.equal(rings.bytes(), 0)
+  })
+
   await t.test('beyond its budget a run streams on, and says what is kept', async t => {
     const id = run('budget')
     const live: Batch[] = []

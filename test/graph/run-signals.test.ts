@@ -1,7 +1,9 @@
 /** Requests for a replay that reach a supervisor while it claims the run. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { token } from '../../schemas/ids.js'
 import { openRunSignals } from '../../workers/graph/run-signals.js'
+import { until } from '../helpers/until.js'
 
 const run = token<'run'>('run', 'r1')
 const bytes = (signal: object) => Buffer.from(JSON.stringify(signal))
@@ -11,6 +13,7 @@ function opened(t: { teardown(end: () => void): unknown }) {
   const answered: number[] = []
   const repeated: { after: number; reply: string }[] = []
   const cancelled: string[] = []
+  const rings = new Set<string>(['r1'])
   const signals = openRunSignals(
     {
       subscribe: ((_: string, onMessage: typeof receive) => {
@@ -22,13 +25,18 @@ function opened(t: { teardown(end: () => void): unknown }) {
           repeated.push({ after: JSON.parse(Buffer.from(data).toString()).after, reply }),
       } as never,
     },
-    { answer: (_, after) => void answered.push(after), ended() {}, drop() {} },
+    {
+      answer: (_, after) => void answered.push(after),
+      ended() {},
+      drop: id => void rings.delete(id),
+      has: id => rings.has(id),
+    },
     60_000,
     id => void cancelled.push(id),
   )
   t.teardown(() => signals.close())
   const send = (signal: object) => receive!({ data: bytes(signal), reply: `inbox.${JSON.stringify(signal)}` })
-  return { signals, answered, repeated, cancelled, send, isSubscribed: () => receive !== null }
+  return { signals, answered, repeated, cancelled, rings, send, isSubscribed: () => receive !== null }
 }
 
 t.test('they are answered from the ring when the run begins, and cancels at once', async t => {
@@ -67,4 +75,16 @@ t.test('an earlier attempt that ran here goes on answering during the next claim
   t.same(answered, [2])
   t.same(repeated, [])
   t.ok(isSubscribed())
+})
+
+t.test('of an ended run they are answered as long as there is its ring', async t => {
+  const { signals, answered, rings, send, isSubscribed } = opened(t)
+  signals.subscribe(run)
+  signals.begin(run)
+  signals.ended(run)
+  await sleep(1_500)
+  send({ do: 'replay', after: 2 })
+  t.same(answered, [2])
+  rings.delete(run)
+  await until(() => !isSubscribed())
 })

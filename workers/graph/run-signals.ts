@@ -22,7 +22,7 @@ export interface RunSignals {
   begin(run: RunId): void
   /** The claim of the run failed. */
   dismiss(run: RunId): void
-  /** The run has ended: its ring stays in memory for readers that reconnect. */
+  /** The run has ended: its ring stays in memory for readers that reconnect, until the room is needed. */
   ended(run: RunId): void
   /** The run continues on another worker, or here again. */
   handedBack(run: RunId): void
@@ -47,7 +47,7 @@ interface Expiry {
 
 export function openRunSignals(
   link: Pick<Link, 'nc' | 'subscribe'>,
-  rings: Pick<Rings, 'answer' | 'ended' | 'drop'>,
+  rings: Pick<Rings, 'answer' | 'ended' | 'drop' | 'has'>,
   keep_ms: number,
   onCancel: (run: RunId) => void,
 ): RunSignals {
@@ -62,12 +62,9 @@ export function openRunSignals(
     list.push({ run, version: known.version, at: performance.now() })
   }
 
-  /** Removes from the head of the list what is older than `before`, and what exceeds `most`. */
-  function expire(list: Expiry[], before: number, most: number, onExpired: (run: RunId, expiry: Expiry) => void): void {
-    while (list.length > 0 && (list.length > most || list[0]!.at < before)) {
-      const expiry = list.shift()!
-      onExpired(expiry.run, expiry)
-    }
+  /** Removes the head of the list as long as it is due. */
+  function expire(list: Expiry[], isDue: (expiry: Expiry) => boolean, onExpired: (expiry: Expiry) => void): void {
+    while (list.length > 0 && isDue(list[0]!)) onExpired(list.shift()!)
   }
 
   /** Requests that were held are sent again: to the supervisor that has the run, else to nobody, which answers at once. */
@@ -86,12 +83,15 @@ export function openRunSignals(
 
   const expiryTimer = setInterval(() => {
     const now = performance.now()
-    expire(handedBack, now - HANDED_BACK_MS, Number.POSITIVE_INFINITY, (run, expiry) => {
-      const isKnown = runs.has(run)
+    const wasHandedBack = ({ at }: Expiry) => at < now - HANDED_BACK_MS
+    expire(handedBack, wasHandedBack, expiry => {
+      const isKnown = runs.has(expiry.run)
       if (unsubscribe(expiry) && isKnown) endedRuns.push({ ...expiry, at: now })
     })
-    expire(endedRuns, now - keep_ms, MAX_ENDED, (run, expiry) => {
-      if (unsubscribe(expiry)) rings.drop(run)
+    // A ring that was dropped answers nothing: without a subscription the broker says so.
+    const isOver = ({ run, at }: Expiry) => at < now - keep_ms || endedRuns.length > MAX_ENDED || !rings.has(run)
+    expire(endedRuns, isOver, expiry => {
+      if (unsubscribe(expiry)) rings.drop(expiry.run)
     })
   }, EXPIRY_MS)
   expiryTimer.unref()
