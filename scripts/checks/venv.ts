@@ -6,6 +6,7 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { findUv } from '../../workers/child/uv.js'
 
 const run = promisify(execFile)
 const INSTALL_MS = 170_000
@@ -27,31 +28,48 @@ export const newestPython = (names: readonly string[]): string | null =>
 export async function venvOf(requirements: string, python = 'python3'): Promise<string> {
   const key = createHash('sha256').update(readFileSync(requirements))
   const name = (python === 'python3' ? key : key.update(python)).digest('hex').slice(0, 12)
+  return make(name, requirements, python, async (venv, program) => {
+    await newVenv(python, [venv])
+    await run(program, ['-m', 'pip', 'install', '--quiet', '-r', requirements], { timeout: INSTALL_MS })
+  })
+}
+
+/** The same with a Python without pip: without uv, that of `tools`, the Python of an environment, installs. */
+export function venvBy(tools: string, requirements: string, python: string): Promise<string> {
+  const name = createHash('sha256').update(readFileSync(requirements)).update(python).digest('hex').slice(0, 12)
+  return make(name, requirements, python, async (venv, program) => {
+    await newVenv(python, ['--without-pip', venv])
+    const install = ['-m', 'pip', '--python', program, 'install', '--quiet', '-r', requirements]
+    await run(tools, install, { timeout: INSTALL_MS })
+  })
+}
+
+/** uv takes a tenth of the CPU time of pip: 1 s instead of 14. `byPip` makes the environment when there is no uv. */
+async function make(
+  name: string,
+  requirements: string,
+  python: string,
+  byPip: (venv: string, program: string) => Promise<void>,
+): Promise<string> {
   const venv = cached(`python-${name}`)
   const program = join(venv, 'bin', 'python')
   await once(venv, async () => {
-    await run(python, ['-m', 'venv', venv]).catch(error => {
-      throw new Error(
-        `tests in Python need ${python} with venv and pip: install them (Debian: python3-venv); ${error.message}`,
-      )
-    })
-    await run(program, ['-m', 'pip', 'install', '--quiet', '-r', requirements], { timeout: INSTALL_MS })
+    const { env } = process
+    const uv = await findUv({ env, cache: dirname(venv), fetches: true, log: () => {} })
+    if (uv === null) return byPip(venv, program)
+    await newVenv(python, ['--without-pip', venv])
+    const install = ['pip', 'install', '--quiet', '--python', program, '-r', requirements]
+    await run(uv.file, install, { timeout: INSTALL_MS, env: { ...env, ...uv.env } })
   })
   return program
 }
 
-/** The same with a Python without pip: that of `tools`, the Python of an environment, installs. */
-export async function venvBy(tools: string, requirements: string, python: string): Promise<string> {
-  const name = createHash('sha256').update(readFileSync(requirements)).update(python).digest('hex').slice(0, 12)
-  const venv = cached(`python-${name}`)
-  const program = join(venv, 'bin', 'python')
-  await once(venv, async () => {
-    await run(python, ['-m', 'venv', '--without-pip', venv])
-    const install = ['-m', 'pip', '--python', program, 'install', '--quiet', '-r', requirements]
-    await run(tools, install, { timeout: INSTALL_MS })
+const newVenv = (python: string, args: string[]) =>
+  run(python, ['-m', 'venv', ...args]).catch(error => {
+    throw new Error(
+      `tests in Python need ${python} with venv and pip: install them (Debian: python3-venv); ${error.message}`,
+    )
   })
-  return program
-}
 
 /** A folder of the cache of tests. */
 export const cached = (name: string): string =>

@@ -64,6 +64,8 @@ t.test('on PATH, else downloaded once and kept', { skip }, async t => {
   t.match(lines, [/^getting uv .* from 127\.0\.0\.1:\d+, .* \(WEFT_FETCH_UV=0 forbids it\)$/, /^getting uv/])
   t.same(readdirSync(cache), [`uv-${UV_VERSION}`], 'nothing else is left behind')
   t.same(parts.at(-1), [size, size], 'the last part completes the wheel')
+  const linked = await find(bare, true, { PIP_FIND_LINKS: `${folder} /missing\nhttps://links.example/` })
+  t.match(linked, { env: { UV_FIND_LINKS: `${folder},https://links.example/` } }, 'uv reads the links of pip')
   const asked = requests.length
   t.match(await find(pathWith(folder, 'old', '0.7.22')), { file }, 'the one on PATH is too old')
   t.equal(requests.length, asked)

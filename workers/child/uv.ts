@@ -4,6 +4,7 @@
  * download it at the same time. It is not downloaded if pip has settings that uv does not read.
  */
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -24,7 +25,7 @@ const WHEELS: Pinned = {
   'uv-0.13.9-py3-none-macosx_10_12_x86_64.whl': 'c16ed11e013557536b3e60065f1b912f6407bd6518e041b961e23ef9e6b4fbf5',
 }
 /** Settings of pip that decide where packages come from, and that uv does not read. */
-const OF_PIP = ['extra-index-url', 'find-links', 'no-index', 'trusted-host', 'constraint', 'client-cert', 'proxy']
+const OF_PIP = ['extra-index-url', 'no-index', 'trusted-host', 'constraint', 'client-cert', 'proxy']
 const VERSION_MS = 10_000
 const FETCH_MS = 30_000
 
@@ -81,12 +82,15 @@ function settingsOfPip(env: NodeJS.ProcessEnv): Setting {
   return name => env[`PIP_${name.toUpperCase().replaceAll('-', '_')}`] || settings.get(name)
 }
 
-/** The index and the certificates of pip, unless uv has its own. */
+/** The index, the links and the certificates of pip, unless uv has its own. */
 function variablesOf(env: NodeJS.ProcessEnv, setting: Setting): Uv['env'] {
   const index = setting('index-url')
   const cert = setting('cert')
+  // pip separates them by white space, uv by commas; a folder that is missing costs pip a warning, uv the install.
+  const links = (setting('find-links') ?? '').split(/\s+/).filter(link => link.includes('://') || existsSync(link))
   return {
     ...(index && !env.UV_DEFAULT_INDEX && !env.UV_INDEX_URL ? { UV_DEFAULT_INDEX: index } : {}),
+    ...(links.length > 0 && !env.UV_FIND_LINKS ? { UV_FIND_LINKS: links.join(',') } : {}),
     ...(cert && !env.SSL_CERT_FILE ? { SSL_CERT_FILE: cert } : {}),
   }
 }
