@@ -16,7 +16,7 @@ export interface BenchMongo {
 
 /** Resolves when it accepts connections; throws an Error with one sentence when none is found. */
 export async function benchMongo(): Promise<BenchMongo> {
-  const way = await findMongo()
+  const way = await findMongo({ lasting: true })
   const database = `weft_bench_${randomBytes(4).toString('hex')}`
   if (way.kind === 'url') {
     const url = new URL(way.url)

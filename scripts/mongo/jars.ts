@@ -55,10 +55,22 @@ export interface JarOptions {
   log(line: string): void
   /** Base URL of the archives, instead of the one that Maven is configured for. */
   repository?: string
+  /** It serves a long load: the code is compiled for speed, which takes CPU time at first. */
+  lasting?: boolean
 }
 
+/** Only the fast compiler of Java: a test is over before the code of the other one would pay. */
+const BRIEF = ['-Xmx512m', '-XX:TieredStopAtLevel=1']
+const LASTING = ['-Xmx1g']
+
 /** The server's command without its file and port; null without a JDK. Throws when an archive is refused. */
-export async function javaServer({ cache, env, log, repository }: JarOptions): Promise<string[] | null> {
+export async function javaServer({
+  cache,
+  env,
+  log,
+  repository,
+  lasting = false,
+}: JarOptions): Promise<string[] | null> {
   for (const tool of ['java', 'javac'])
     if (
       !(await run(tool, ['-version'], { env }).then(
@@ -73,7 +85,7 @@ export async function javaServer({ cache, env, log, repository }: JarOptions): P
   const version = sum.digest('hex')
   const folder = join(cache, `mongo-java-server-${version.slice(0, 16)}`)
   if (!existsSync(folder)) await make(folder, sources, { cache, env, log, repository })
-  return ['java', '-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', classPath(folder), 'WeftTestMongo']
+  return ['java', '-XX:+UseSerialGC', ...(lasting ? LASTING : BRIEF), '-cp', classPath(folder), 'WeftTestMongo']
 }
 
 const fileOf = (artifact: string, version: string): string => `${artifact}-${version}.jar`

@@ -18,6 +18,8 @@ export interface MongoFindOptions {
   /** True: a server that is started here, so that it can be killed. MONGODB_URL is ignored. */
   own?: boolean
   repository?: string
+  /** It is measured, or serves a long load. */
+  lasting?: boolean
 }
 
 /** A server that already runs, or a command that serves a folder at a port. */
@@ -40,6 +42,7 @@ export async function findMongo({
   env = process.env,
   own = false,
   repository,
+  lasting = false,
 }: MongoFindOptions = {}): Promise<MongoWay> {
   const given = env.WEFT_TEST_MONGODB_URL || env.MONGODB_URL
   if (given && !own) return { kind: 'url', url: given }
@@ -48,7 +51,7 @@ export async function findMongo({
   const base = cache ?? join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'weft')
   let why = 'there is no JDK'
   try {
-    const java = await javaServer({ cache: base, env, log, ...(repository ? { repository } : {}) })
+    const java = await javaServer({ cache: base, env, log, lasting, ...(repository ? { repository } : {}) })
     if (java !== null) return { kind: 'java', command: (data, port) => [...java, join(data, 'mongo.h2'), `${port}`] }
   } catch (error) {
     why = (error as Error).message.split('\n')[0]!
