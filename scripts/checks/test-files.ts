@@ -198,8 +198,9 @@ const USUAL = [10, 0.4] as const
 const BUSY = 0.6
 
 /**
- * In the order of starting. Files that keep most of a core busy come first: later they would wait until enough others have
- * ended, and run alone after them. Then the longest first, so that no long file begins when all others have ended.
+ * In the order of starting. Files that keep most of a core busy come first, the busiest before all: later they would wait
+ * until enough others have ended, and run alone after them. Then the longest first, so that no long file begins when all
+ * others have ended.
  */
 export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): TestFile[] {
   const names = readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
@@ -223,7 +224,7 @@ export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): 
     }
   }
   const again = embeddedOnly ? [] : names.filter(name => BOTH_STORES.test(name) && !(name in ONE_STORE))
-  const busy = ({ cores }: TestFile) => Number(cores > BUSY)
+  const busy = ({ cores }: TestFile) => (cores > BUSY ? cores : 0)
   return [...names.map(name => file(name, false)), ...again.map(name => file(name, true))].sort(
     (a, b) => busy(b) - busy(a) || b.seconds - a.seconds || (a.name < b.name ? -1 : 1),
   )
