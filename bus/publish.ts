@@ -5,7 +5,7 @@
  * When a confirmation is missing, the publisher waits until the broker has processed everything sent before, then sends
  * again from that message on, in order (readers drop events that they have): a broker that stops costs one copy of the
  * unconfirmed messages, however long it stops.
- * What was confirmed in the last seconds (recent.ts) is sent again first after a reconnect.
+ * After a reconnect the publisher first sends again the messages that were confirmed in the last seconds (recent.ts).
  */
 import type { RunId } from '../schemas/ids.js'
 import { blockOf, chunk, EVENTS_PER_BLOCK, live } from '../schemas/subjects.js'

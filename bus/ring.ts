@@ -1,8 +1,8 @@
 /**
  * The events of runs whose stream is not stored, in the memory of their supervisor: encoded batches, 1 MB per run and
- * 64 MB in all, until 60 s after the end. Of runs that have ended at most 16 MB: their result is stored, and under a full
- * load they would fill the rest with what almost nobody asks for. Answers replays of readers that reconnect; a replay that needs an event that was
- * dropped is answered `gone`, never with a gap.
+ * 64 MB in all, until 60 s after the end. Rings of ended runs have at most 16 MB together: the results of these runs are
+ * stored, and few readers ask for their events. A ring answers replays of readers that reconnect. When an event that a reader
+ * needs was dropped, the answer is `gone`, never a gap.
  */
 import { headers, type Msg } from 'nats'
 import type { RunId } from '../schemas/ids.js'

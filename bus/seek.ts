@@ -21,8 +21,8 @@ const GUESSES = 3
 const MAX_GUESSES = 16
 
 /** Sequence numbers of the stored stream. */
-export interface Start {
-  /** A message that begins at or before the event, usually by less than 16 messages. */
+interface Start {
+  /** A message that begins at or before the event, usually by a few messages. */
   seq: number
   /** The oldest message of the block of the event; 1 when no message of the block is stored. */
   oldest: number

@@ -44,7 +44,7 @@ export function venvBy(tools: string, requirements: string, python: string): Pro
   })
 }
 
-/** uv takes a tenth of the CPU time of pip: 1 s instead of 14. `byPip` makes the environment when there is no uv. */
+/** Installs with uv, which takes 0.6 s of CPU time where pip takes 12. Without uv, `byPip` makes the environment. */
 async function make(
   name: string,
   requirements: string,

@@ -1,4 +1,4 @@
-/** What a publisher remembers of a stored stream, and the readers that ask for it. */
+/** A publisher keeps the latest events of a stored stream in memory, and answers readers from there. */
 import t from 'tap'
 import { type Link, openLink } from '../../bus/connect.js'
 import { readSignal } from '../../bus/events.js'
@@ -55,7 +55,7 @@ t.test('events that a publisher remembers', async t => {
     const ids = batches.map(({ first }) => first).filter(first => first > after)
     return [outcome, ids[0], ids.at(-1)]
   }
-  /** Whoever reads the stored stream finds nothing from now on. */
+  /** Removes the events of the run from the stored stream. */
   const purge = (run: RunId) =>
     resourceMux.ask(`$JS.API.STREAM.PURGE.${EVENTS_STREAM}`, Buffer.from(JSON.stringify({ filter: chunks(run) })))
 
