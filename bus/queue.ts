@@ -60,6 +60,12 @@ function deliveriesOf(ack: string): number {
   return Number(tokens.length > 9 ? tokens[6] : tokens[4])
 }
 
+/** How many messages waited in the queue when this one left it. */
+function waitingAfter(ack: string): number {
+  const tokens = ack.split('.')
+  return Number(tokens.length > 9 ? tokens[10] : tokens[8])
+}
+
 /** Jobs that one pull asks for at most: what a paused worker can keep from the others. */
 const MAX_BATCH = 32
 const MAX_PULLS = 2
@@ -82,13 +88,19 @@ export interface Puller {
 }
 
 /**
- * Keeps requests for jobs open: at most `free()` jobs, in one raw pull of up to 32, and a second one when less than half
- * of it is left. The server serves the open pulls of all workers in turn, so that each worker must have as many of them
- * as the others: with a pull for each slot that became free, a busy worker got 31 of 40 jobs beside an idle one. Each pull
- * also has a deadline here, because the server drops one beyond max_waiting without an answer, and missing heartbeats of
- * the server restart all pulls.
+ * Keeps requests for jobs open: at most `free(waiting)` jobs, where `waiting` were queued behind the last one, in one raw
+ * pull of up to 32, and a second one when less than half of it is left. The server serves the open pulls of all workers in
+ * turn, so that each worker must have as many of them as the others: with a pull for each slot that became free, a busy
+ * worker got 31 of 40 jobs beside an idle one. Each pull also has a deadline here, because the server drops one beyond
+ * max_waiting without an answer, and missing heartbeats of the server restart all pulls.
  */
-export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob: (job: Job) => void): Puller {
+export function pull(
+  link: Link,
+  mux: Mux,
+  pool: Pool,
+  free: (waiting: number) => number,
+  onJob: (job: Job) => void,
+): Puller {
   const { nc, log } = link
   const inbox = link.inbox()
   const pulls = new Map<string, Pull>()
@@ -99,6 +111,7 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
   let planned = false
   let jobs = 0
   let redelivered = 0
+  let waiting = 0
 
   const subscription = link.subscribe(`${inbox}.*`, message => {
     heardAt = performance.now()
@@ -114,8 +127,10 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
     if (code !== 408 && code !== 404)
       log.debug({ pool, code, description: message.headers?.description }, 'a pull ended')
     // 409 and 503: the consumer or the server is missing, so the next pull waits.
-    if (code === 408 || code === 404) plan()
-    else setTimeout(plan, 250).unref()
+    if (code === 408 || code === 404) {
+      waiting = 0
+      plan()
+    } else setTimeout(plan, 250).unref()
   }
 
   /** Jobs that the open pulls may still bring. */
@@ -148,6 +163,7 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
     if (ack === undefined) return
     jobs++
     if (deliveriesOf(ack) > 1) redelivered++
+    waiting = waitingAfter(ack)
     const { run_id, thread_id } = JSON.parse(decoder.decode(message.data)) as WakeUp
     // A closed connection sends no ack: the broker delivers the job again.
     const say = (what: string) => {
@@ -177,7 +193,7 @@ export function pull(link: Link, mux: Mux, pool: Pool, free: () => number, onJob
   function fill(): void {
     planned = false
     if (!open || !link.connected()) return
-    const slots = free()
+    const slots = free(waiting)
     const left = asked()
     if (left > Math.min(slots, MAX_BATCH) / 2 || pulls.size >= MAX_PULLS) return
     const batch = Math.min(MAX_BATCH, slots - left)

@@ -310,6 +310,27 @@ t.test('on a server', async t => {
     for (const job of jobs) t.equal(await job.done(), true)
   })
 
+  await t.test('each job says how many wait behind it', async t => {
+    const pool = token<'pool'>('pool', 'default')
+    for (let i = 0; i < 10; i++)
+      await wake(resources, resourceMux, pool, { run_id: `run-${i}`, thread_id: 't' }, `w-${i}`)
+    const jobs: Job[] = []
+    let slots = 4
+    let behind = 0
+    const free = (waiting: number) => {
+      behind = waiting
+      return slots - jobs.length
+    }
+    const puller = pull(graphs, mux, pool, free, job => void jobs.push(job))
+    puller.fill()
+    await until(() => jobs.length === 4 && behind === 6)
+    slots = 14
+    puller.fill()
+    await until(() => jobs.length === 10 && behind === 0)
+    puller.quiet()
+    for (const job of jobs) t.equal(await job.done(), true)
+  })
+
   await t.test('a broker that stops costs one copy of the unconfirmed events', async t => {
     const id = run('stopped')
     const rings = openRings()

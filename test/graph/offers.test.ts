@@ -61,14 +61,14 @@ t.test('half of the free slots are offered, and kept free until they are used', 
   const first = asks({ asker: 'a', slots: 100 })!
   t.match(first, { member: 'm', worker: 'w', slots: 5, stamp: 0 })
   t.match(asks({ asker: 'b', slots: 100 }), { slots: 2 }, 'half of the rest for another')
-  t.equal(offers.reserved(), 7)
+  t.equal(offers.forQueue(0), 3, 'the rest is for the work queue')
   const next = hand({ asker: 'a', stamp: 0, lease: lease('r1') })
   t.match(claimed, [{ run_id: 'r1', confirmed_at: 0, cancelled: false }])
   t.same(followed, ['r1'], 'a cancel reaches it from now on')
   t.equal(next.slots, 3, 'half of what is free without the slots of the other')
   t.ok(await claimed[0]!.job.done(), 'there is no wake-up to acknowledge')
   t.match(asks({ asker: 'a', slots: 1 }), { slots: 1 }, 'a new request replaces the offer')
-  t.equal(offers.reserved(), 3)
+  t.equal(offers.forQueue(0), 6)
 })
 
 t.test('what has no offer is refused', async t => {
@@ -80,7 +80,7 @@ t.test('what has no offer is refused', async t => {
   refused({ asker: 'a', stamp: 0, lease: { ...lease('r1'), graph_id: 'h' } }, 'a graph that is not loaded')
   pass(5_001)
   refused({ asker: 'a', stamp: 0, lease: lease('r1') }, 'an old offer')
-  t.equal(offers.reserved(), 0, 'its slots are free again')
+  t.equal(offers.forQueue(0), 4, 'its slots are free again')
   asks({ asker: 'a', slots: 1 })
   refused({ asker: 'a', stamp: 0, lease: lease('r1') }, 'an old stamp beside a new offer')
   for (const bad of [
@@ -92,6 +92,18 @@ t.test('what has no offer is refused', async t => {
     t.throws(() => hand(bad), { code: 'bad_request' })
   t.same(claimed, [])
   t.equal(hand({ asker: 'a', stamp: 5_001, lease: lease('r1') }).slots, 1)
+})
+
+t.test('runs that wait in the work queue come first', async t => {
+  const { offers, asks, hand } = opened()
+  asks({ asker: 'a', slots: 4 })
+  t.equal(offers.forQueue(6), 6, 'there are enough for both')
+  t.equal(hand({ asker: 'a', stamp: 0, lease: lease('r1') }).slots, 1, 'half of what neither of them needs')
+  t.equal(offers.forQueue(9), 9, 'nothing is kept free for others')
+  t.throws(() => hand({ asker: 'a', stamp: 0, lease: lease('r2') }), { code: 'conflict' })
+  t.equal(asks({ asker: 'a', slots: 4 }), null)
+  t.equal(offers.forQueue(0), 9)
+  t.match(asks({ asker: 'a', slots: 100 }), { slots: 4 }, 'the work queue is empty')
 })
 
 t.test('a single slot, a request that cannot be read, and a worker that stops offer nothing', async t => {

@@ -59,7 +59,7 @@ async function graphWorker({ connect }: Stage, onStart: (handed: Handed) => Prom
 async function offered(deps: Deps): Promise<void> {
   await until(() => {
     const slot = deps.slots.take(POOL)
-    slot?.settle(null)
+    slot?.release()
     return slot !== null
   })
 }
@@ -136,8 +136,9 @@ t.test('a run that is refused goes through the work queue, without a charge', as
   const worker = await graphWorker(on, () => {
     throw fail('conflict', 'No slot is kept free for this run')
   })
-  await offered(deps)
   for (const one of [target(null), target(await newIdleThread(on))]) {
+    // A refusal ends the offer.
+    await offered(deps)
     await create(deps, body(), one)
     await on.seen(one.run_id)
     t.match(await on.store.runs.get(one.run_id), { status: 'pending', attempt: 1 })

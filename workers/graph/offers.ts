@@ -25,8 +25,11 @@ export interface Offers {
   open(member: string): void
   /** A run that was handed over; the answer is the next offer. Throws conflict when it cannot start here. */
   start(context: Pick<Context, 'head'>, start: Uint8Array): SlotOffer
-  /** Slots that are kept free. */
-  reserved(): number
+  /**
+   * Slots for runs of the work queue, in which `waiting` wait. While they need more than what is not kept free, nothing is:
+   * they are older than what would be handed over.
+   */
+  forQueue(waiting: number): number
   quiet(): void
 }
 
@@ -52,6 +55,7 @@ export function openOffers(options: OffersOptions): Offers {
   const { link, pool, worker, freeSlots, canStart, signals, onClaimed, now = monotonicMs } = options
   const offers = new Map<string, Offer>()
   let member: string | null = null
+  let queued = 0
   let subscription: { unsubscribe(): void } | null = null
 
   function reserved(): number {
@@ -63,10 +67,12 @@ export function openOffers(options: OffersOptions): Offers {
     return sum
   }
 
-  /** At most half of what is free: the rest is for the work queue, and for others who ask. */
+  const unreserved = () => freeSlots() - reserved()
+
+  /** At most half of what is free without the runs that wait: the rest is for the work queue, and for others who ask. */
   function offer(asker: string, wanted: number): SlotOffer {
     offers.delete(asker)
-    const slots = member === null ? 0 : Math.max(0, Math.min(wanted, Math.floor((freeSlots() - reserved()) / 2)))
+    const slots = member === null ? 0 : Math.max(0, Math.min(wanted, Math.floor((unreserved() - queued) / 2)))
     const stamp = now()
     if (slots > 0) offers.set(asker, { slots, stamp })
     return { member: member ?? '', worker, slots, stamp }
@@ -96,7 +102,11 @@ export function openOffers(options: OffersOptions): Offers {
       onClaimed({ run_id, lease, start, confirmed_at: stamp, job: withoutWakeUp(lease), cancelled: false })
       return offer(asker, known.slots + 1)
     },
-    reserved,
+    forQueue(waiting) {
+      queued = waiting
+      if (unreserved() < waiting) offers.clear()
+      return Math.max(0, unreserved())
+    },
     quiet() {
       member = null
       offers.clear()

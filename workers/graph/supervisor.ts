@@ -267,7 +267,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
       if (config.hand_over) offers.open(member)
     },
     start() {
-      puller = pull(link, mux, pool, () => Math.max(0, freeSlots() - offers.reserved()), claims.onJob)
+      puller = pull(link, mux, pool, offers.forQueue, claims.onJob)
       puller.fill()
     },
     take: (start, context) => ({ body: JSON.stringify(offers.start(context, start)) }),

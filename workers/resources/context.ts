@@ -104,8 +104,10 @@ export interface Slot {
   member: string
   asker: string
   stamp: number
-  /** The run was handed over, or not: `next` is what the graph worker offers from now on. */
+  /** The run was handed over: `next` is what the graph worker offers from now on. Null: it may have taken its offer back. */
   settle(next: SlotOffer | null): void
+  /** No run uses it. */
+  release(): void
 }
 
 export interface Slots {

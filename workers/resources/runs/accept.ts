@@ -76,11 +76,11 @@ export async function acceptNew(
 async function applyClaim(deps: Deps, steps: Step[], claim: EarlyClaim | null): Promise<number> {
   const { store } = deps
   const failed = await store.apply(steps).catch(error => {
-    claim?.slot.settle(null)
+    claim?.slot.release()
     throw error
   })
   if (failed === -1 || claim === null) return failed
-  claim.slot.settle(null)
+  claim.slot.release()
   const { thread_id, run_id, token } = claim.rows.lease
   const held = await store.threads.get(null, thread_id)
   if (held?.active?.token === token) await repair(deps, held, run_id)

@@ -96,11 +96,15 @@ export function openSlots(link: Pick<Link, 'log'>, mux: Mux, now = () => perform
         offer.taken++
         const asked_at = at
         const settle = (next: SlotOffer | null) => {
+          release()
+          if (next !== null) keep(workers, next, asked_at)
+          else if (workers.get(member) === offer) offer.slots = 0
+        }
+        const release = () => {
           const known = workers.get(member)
           if (known !== undefined) known.taken--
-          if (next !== null) keep(workers, next, asked_at)
         }
-        return { worker: offer.worker, member, asker, stamp: offer.stamp, settle }
+        return { worker: offer.worker, member, asker, stamp: offer.stamp, settle, release }
       }
       return null
     },
