@@ -9,9 +9,9 @@ export interface TestMongo {
   stop(): Promise<void>
 }
 
-/** The server of MONGODB_URL when it is set, else one that is started. */
-export async function startMongo(): Promise<TestMongo> {
-  const way = await findMongo()
+/** The server of MONGODB_URL when it is set, else one that is started. `lasting`: it serves a long load. */
+export async function startMongo({ lasting = false } = {}): Promise<TestMongo> {
+  const way = await findMongo({ lasting })
   const server = way.kind === 'url' ? null : await startMongoProcess(way)
   const urls: string[] = []
   return {

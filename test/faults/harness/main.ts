@@ -36,7 +36,7 @@ async function main(args: string[]): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
   let short = 0
   for (const store of options.stores) {
-    const mongo = store === 'mongo' ? await startMongo() : null
+    const mongo = store === 'mongo' ? await startMongo({ lasting: !options.quick }) : null
     const tally: Tally = { streams: 0, wrong: 0, broken: 0 }
     try {
       for (const row of selected) {
