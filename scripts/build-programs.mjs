@@ -7,6 +7,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, wr
 import { basename, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { bundleLibrary } from './bundle-library.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
@@ -100,9 +101,15 @@ const packagesOf = outputs =>
     outputs.flatMap(({ inputs }) =>
       Object.entries(inputs)
         .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
-        .flatMap(([path]) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
+        .flatMap(([path]) => packageOf(path) ?? []),
     ),
   )
+
+/** The innermost package around the file: some contain others without their package.json. */
+function packageOf(path) {
+  const ends = [...path.matchAll(/node_modules\/(?:@[^/]+\/)?[^/]+/g)].map(({ 0: name, index }) => index + name.length)
+  return ends.map(end => path.slice(0, end)).findLast(folder => existsSync(join(root, folder, 'package.json')))
+}
 
 /** Their licences ask for their text wherever their code is. */
 function licenseOf(folder) {
@@ -112,14 +119,15 @@ function licenseOf(folder) {
   return [`${name} ${version} (${license})`, ...texts].join('\n\n')
 }
 
-/** The latest change of a compiled file, of this one, or of the installed packages. */
+/** The latest change of a compiled file, of these two, or of the installed packages. */
 function changedAt() {
   const compiled = ['schemas', 'bus', 'store', 'edge', 'workers', 'scripts'].flatMap(folder =>
     readdirSync(join(dist, folder), { recursive: true })
       .filter(path => path.endsWith('.js'))
       .map(path => join(dist, folder, path)),
   )
-  const files = [...compiled, fileURLToPath(import.meta.url), join(root, 'package-lock.json')]
+  const own = ['build-programs.mjs', 'bundle-library.mjs'].map(name => join(root, 'scripts', name))
+  const files = [...compiled, ...own, join(root, 'package-lock.json')]
   return Math.max(...files.map(file => statSync(file).mtimeMs))
 }
 
@@ -128,11 +136,12 @@ const mark = join(programs, 'LICENSES.txt')
 if (existsSync(mark) && statSync(mark).mtimeMs > changedAt()) process.exit()
 
 const since = new Date()
-const outputs = [await bundle(SERVER, true), await bundle(ALONE, false)].flatMap(({ metafile }) =>
-  Object.entries(metafile.outputs),
-)
+const LIBRARY = 'library'
+const bundles = [await bundle(SERVER, true), await bundle(ALONE, false)].map(({ metafile }) => metafile.outputs)
+bundles.push(await bundleLibrary(root, join(programs, LIBRARY), REQUIRE))
+const outputs = bundles.flatMap(Object.entries)
 // Not the whole folder before: a server that runs from it still imports the files that have not changed.
-const made = new Set([basename(mark), ...outputs.map(([path]) => basename(path))])
+const made = new Set([basename(mark), LIBRARY, ...outputs.map(([path]) => basename(path))])
 for (const file of readdirSync(programs)) if (!made.has(file)) rmSync(join(programs, file))
 const licenses = [...packagesOf(outputs.map(([, output]) => output))].sort().map(licenseOf)
 writeFileSync(mark, `${licenses.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`)

@@ -20,6 +20,7 @@ import {
   schemaToolsOf,
   storeWrapperOf,
   tuneLibrary,
+  useBundle,
   withoutSourceMaps,
 } from './loading.js'
 import { registerLogger } from './logger.js'
@@ -123,7 +124,10 @@ export async function loadApplication(path: string): Promise<Application> {
     if (warning !== null) notes.push(warning)
     // Before hooks are registered: behind them each of its modules costs a message to their thread and back, together
     // 0.35 s of CPU per host. A loader of the application may want to see the library.
-    if (!hasLoader(app.node_loader)) library = await withoutSourceMaps(() => libraryOf(folder, files))
+    if (!hasLoader(app.node_loader)) {
+      useBundle(folder, files)
+      library = await withoutSourceMaps(() => libraryOf(folder, files))
+    }
     await prepareLoading(folder, files, app.node_loader, process.env)
     library ??= await libraryOf(folder, files)
     const hello: Hello = {

@@ -3,23 +3,33 @@
  * libraries from the application's folder, else from Weft's.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import Module, { createRequire, register } from 'node:module'
+import { createRequire, register } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { GraphConfig } from '../../schemas/application.js'
 import type { JsonObject } from '../../schemas/json.js'
+import { bundledModules, packageAt } from './bundled.js'
 import { type Provider, shareUntracedRun } from './context.js'
+import { resolveFromWeft } from './lending.js'
 import type { Extraction } from './schemas/extract.js'
 
 export type Library = typeof import('@langchain/langgraph')
 
 const TYPESCRIPT = /\.[cm]?tsx?$/
-/** Packages that an application may import from Weft if it has not installed them. */
-const LENT = /^(@langchain\/|zod($|\/))/
 const LIBRARY = '@langchain/langgraph'
 const CORE = '@langchain/core'
 const SDK = '@langchain/langgraph-sdk'
 const CHECKPOINT = '@langchain/langgraph-checkpoint'
+
+/** What is imported from the bundle instead of the installed packages. */
+let bundled: ReadonlyMap<string, string> = new Map()
+
+/** For hosts of graphs, before anything is imported: when the library of all graphs is Weft's, it comes from its bundle. */
+export function useBundle(folder: string, files: readonly string[]): void {
+  const entry = ours.resolve(LIBRARY)
+  if (foldersOf(folder, files).every(each => (resolveFrom(each, LIBRARY) ?? entry) === entry))
+    bundled = bundledModules()
+}
 
 /**
  * Must run before the first file of the application is imported. `loader`: `node_loader` of langgraph.json; `env`: the
@@ -31,8 +41,8 @@ export async function prepareLoading(
   loader: string | null,
   env: { [name: string]: string | undefined },
 ): Promise<void> {
-  if (foldersOf(folder, files).some(each => resolveFrom(each, LIBRARY) === null || resolveFrom(each, 'zod') === null))
-    lendLibraries()
+  const isMissing = (each: string) => resolveFrom(each, LIBRARY) === null || resolveFrom(each, 'zod') === null
+  resolveFromWeft(foldersOf(folder, files).some(isMissing), bundled)
   if (hasLoader(loader)) return registerLoader(folder, loader)
   if (!files.some(file => TYPESCRIPT.test(file))) return
   const tsconfig = env[TSCONFIG] ?? tsconfigOf(files)
@@ -82,8 +92,8 @@ export async function preloadSdk(files: readonly string[]): Promise<void> {
   try {
     const file = files.find(each => isEsModule(each) && IMPORTS_SDK.test(readFileSync(each, 'utf8')))
     if (file === undefined) return
-    const entry = moduleEntry(resolveFrom(dirname(file), SDK) ?? ours.resolve(SDK), SDK)
-    await withoutSourceMaps(() => import(pathToFileURL(entry).href))
+    const entry = resolveFrom(dirname(file), SDK) ?? ours.resolve(SDK)
+    await withoutSourceMaps(() => importEntry(entry, SDK))
   } catch {}
 }
 
@@ -151,8 +161,7 @@ async function registerLoader(folder: string, loader: string): Promise<void> {
 /** Returns the library that made the application's graphs: the application's copy, else Weft's. */
 export async function libraryOf(folder: string, files: readonly string[]): Promise<Library> {
   const entry = libraryEntry(folder, files)
-  if (entry === ours.resolve(LIBRARY)) return import('@langchain/langgraph')
-  const library = (await import(pathToFileURL(moduleEntry(entry, LIBRARY)).href)) as Library
+  const library = await importEntry<Library>(entry, LIBRARY)
   if (typeof library.getConfig === 'function') return library
   // Before 0.2.40 it is exported by the core only.
   const [provider] = await providersOf(entry)
@@ -167,7 +176,7 @@ export async function schemaToolsOf(folder: string, files: readonly string[]): P
   try {
     const entry = libraryEntry(folder, files)
     const common = createRequire(entry).resolve(`${LIBRARY}/zod/schema`)
-    return (await import(pathToFileURL(moduleEntry(common, LIBRARY, './zod/schema')).href)) as SchemaTools
+    return await importEntry<SchemaTools>(common, LIBRARY, './zod/schema')
   } catch {
     return null
   }
@@ -186,7 +195,7 @@ export async function storeWrapperOf(
   try {
     const entry = libraryEntry(folder, files)
     const common = createRequire(entry).resolve(CHECKPOINT)
-    const module = (await import(pathToFileURL(moduleEntry(common, CHECKPOINT)).href)) as JsonObject
+    const module = await importEntry<JsonObject>(common, CHECKPOINT)
     return module.AsyncBatchedStore as { prototype: object } | undefined
   } catch {
     return undefined
@@ -211,7 +220,7 @@ const libraryEntry = (folder: string, files: readonly string[]): string =>
 async function providersOf(library: string): Promise<(Provider | undefined)[]> {
   const require = createRequire(library)
   const common = require.resolve(`${CORE}/singletons`)
-  const entries: unknown[] = [await import(pathToFileURL(moduleEntry(common, CORE, './singletons')).href)]
+  const entries: unknown[] = [await importEntry(common, CORE, './singletons')]
   // `require` loads a separate copy, which exists only if some module required it.
   if (require.cache[common] !== undefined) entries.push(require(common))
   return entries.map(
@@ -222,56 +231,18 @@ async function providersOf(library: string): Promise<(Provider | undefined)[]> {
 const foldersOf = (folder: string, files: readonly string[]): string[] =>
   files.length > 0 ? [...new Set(files.map(file => dirname(file)))] : [folder]
 
+/** Imports the ES module of an entry of a package, or what the bundle has instead. */
+async function importEntry<T>(common: string, name: string, path = '.'): Promise<T> {
+  const { href } = pathToFileURL(moduleEntry(common, name, path))
+  return (await import(bundled.get(href) ?? href)) as T
+}
+
 /** `require.resolve` gives the CommonJS entry of a package; this is the ESM entry beside it, which graphs import. */
 function moduleEntry(common: string, name: string, path = '.'): string {
   const found = packageAt(common, name)
   const entry = found?.manifest.exports?.[path]?.import
   const file = typeof entry === 'string' ? entry : entry?.default
   return found !== null && typeof file === 'string' ? join(found.folder, file) : common
-}
-
-interface Manifest {
-  name?: string
-  version?: string
-  exports?: { [path: string]: { import?: string | { default?: string } } }
-}
-
-/** Returns the package with this name that contains the given file. */
-function packageAt(file: string, name: string): { folder: string; manifest: Manifest } | null {
-  for (let folder = dirname(file); folder !== dirname(folder); folder = dirname(folder)) {
-    try {
-      const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
-      if (manifest.name === name) return { folder, manifest }
-    } catch {}
-  }
-  return null
-}
-
-function lendLibraries(): void {
-  register('../../programs/resolve-hook.js', {
-    parentURL: import.meta.url,
-    data: { lent: LENT.source, ours: import.meta.url },
-  })
-  const internals = Module as unknown as { _resolveFilename(request: string, ...rest: unknown[]): string }
-  const original = internals._resolveFilename
-  /** `ours.resolve` calls the function below: a package that Weft lacks, too, would be looked for without end. */
-  let isLending = false
-  internals._resolveFilename = function (request, ...rest) {
-    try {
-      return original.call(this, request, ...rest)
-    } catch (error) {
-      const isMissing = (error as { code?: string }).code === 'MODULE_NOT_FOUND' && LENT.test(request)
-      if (isLending || !isMissing) throw error
-      isLending = true
-      try {
-        return ours.resolve(request)
-      } catch {
-        throw error
-      } finally {
-        isLending = false
-      }
-    }
-  }
 }
 
 function resolveFrom(folder: string, specifier: string): string | null {
