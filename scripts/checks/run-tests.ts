@@ -56,6 +56,12 @@ const env: { [name: string]: string | undefined } = {
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !isForeign(name))),
   ...(process.env.MONGODB_URL ? { WEFT_TEST_MONGODB_URL: process.env.MONGODB_URL } : {}),
 }
+/**
+ * Graph hosts of the embedded store run on the Node.js that ./scripts/start gives them, those on MongoDB on that of Weft, as
+ * after an installation with npm.
+ */
+const hostNode = (onMongo: boolean) =>
+  onMongo || !process.env.WEFT_NEWEST_NODE ? {} : { WEFT_NEWEST_NODE: process.env.WEFT_NEWEST_NODE }
 /** What the test files print: TAP and stderr. */
 const out = join(root, '.tap/files')
 const failedFiles: string[] = []
@@ -89,12 +95,13 @@ async function tap(): Promise<Counts | null> {
       const store = onMongo ? mongo!.shared : ''
       if (store === null) continue
       const log = join(out, onMongo ? 'shared-server-on-MongoDB' : 'shared-server')
-      servers.set(onMongo, await startSharedServer(log, { ...env, MONGODB_URL: store }))
+      servers.set(onMongo, await startSharedServer(log, { ...env, ...hostNode(onMongo), MONGODB_URL: store }))
     }
     const jobs = fileJobs(files, {
       out,
       envOf: ({ onMongo, needsMongo, shared }) => ({
         ...env,
+        ...hostNode(onMongo),
         ...(onMongo ? { WEFT_TEST_STORE: 'mongo' } : {}),
         ...(needsMongo ? { WEFT_TEST_MONGODB_URL: mongo!.url } : {}),
         ...(shared && servers.has(onMongo) ? { WEFT_TEST_SERVER: servers.get(onMongo)!.url } : {}),
