@@ -6,19 +6,12 @@ import { mkdirSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fail } from '../schemas/errors.js'
-import type {
-  AssistantRow,
-  AssistantVersionRow,
-  RecordRow,
-  RunSummary,
-  StateRow,
-  Step,
-  Store,
-  ThreadCursor,
-  ThreadRow,
-  Tuple,
-  WebhookLog,
-} from './port.js'
+import type { Store } from './port.js'
+import type { AssistantRow, AssistantVersionRow } from './rows/assistants.js'
+import type { Tuple } from './rows/checkpoints.js'
+import type { RecordRow } from './rows/records.js'
+import type { RunSummary, WebhookLog } from './rows/runs.js'
+import type { StateRow, ThreadCursor, ThreadRow } from './rows/threads.js'
 import type { Param, Row } from './sqlite/database.js'
 import type { ReaderData } from './sqlite/reader.js'
 import { itemOf, labelsOfPath } from './sqlite/reads-items.js'
@@ -27,6 +20,7 @@ import { ASSISTANT, ASSISTANT_VERSION, decode, PAYLOAD, RECORD, RUN, THREAD } fr
 import { statements } from './sqlite/statements.js'
 import { Thread } from './sqlite/thread.js'
 import type { Sent, WriterData, WriterStarted } from './sqlite/writer.js'
+import type { Step } from './steps.js'
 
 interface SqliteOptions {
   /** The data folder; made when absent. Only one store at a time has it open. */

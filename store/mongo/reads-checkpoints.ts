@@ -1,6 +1,7 @@
 /** Checkpoints with their blobs and writes, and pages of all stored rows of a thread. */
 import type { Document, Filter, FindOptions } from 'mongodb'
-import type { BlobRow, CheckpointRow, PageQuery, Store, Tuple, WriteRow } from '../port.js'
+import type { Store } from '../port.js'
+import type { BlobRow, CheckpointRow, PageQuery, Tuple, WriteRow } from '../rows/checkpoints.js'
 import type { CollectionName, Collections } from './collections.js'
 import { type Doc, exact, key, plain } from './documents.js'
 import { chunks, type Find } from './find.js'

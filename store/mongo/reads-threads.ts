@@ -1,6 +1,7 @@
 /** Threads: by id, lists in every order, expired ones. The cursor of a list is the sorted column and the id. */
 import type { Filter, FindOptions } from 'mongodb'
-import type { StateRow, Store, ThreadQuery, ThreadRow } from '../port.js'
+import type { Store } from '../port.js'
+import type { StateRow, ThreadQuery, ThreadRow } from '../rows/threads.js'
 import type { Collections } from './collections.js'
 import type { Doc } from './documents.js'
 import { beyond, type Find, keyed } from './find.js'

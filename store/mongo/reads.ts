@@ -1,6 +1,8 @@
 /** The queries; each one uses `_id` or an index of collections.ts. */
 import type { Filter, FindOptions } from 'mongodb'
-import type { RecordQuery, RecordRow, RunCursor, RunRow, RunSummary, Store, WebhookLog } from '../port.js'
+import type { Store } from '../port.js'
+import type { RecordQuery, RecordRow } from '../rows/records.js'
+import type { RunCursor, RunRow, RunSummary, WebhookLog } from '../rows/runs.js'
 import type { Collections } from './collections.js'
 import { type Doc, key, plain } from './documents.js'
 import { beyond, type Find, finder, keyed } from './find.js'

@@ -1,6 +1,7 @@
 /** Saves and rollbacks of checkpoints. Values are written before the checkpoints that refer to them. */
 import { type Filter, MongoBulkWriteError } from 'mongodb'
-import type { BlobKey, CheckpointKey, Step, WriteKey } from '../port.js'
+import type { BlobKey, CheckpointKey, WriteKey } from '../rows/checkpoints.js'
+import type { Step } from '../steps.js'
 import type { CollectionName, Collections } from './collections.js'
 import { type Doc, isTaken, key, plain } from './documents.js'
 import { chunks } from './find.js'

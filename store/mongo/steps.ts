@@ -4,7 +4,8 @@
  */
 import type { Filter, UpdateFilter } from 'mongodb'
 import { keysOf } from '../../schemas/contains.js'
-import type { RunWhere, Step, Truncated } from '../port.js'
+import type { RunWhere } from '../rows/runs.js'
+import type { Step, Truncated } from '../steps.js'
 import type { CollectionName, Collections } from './collections.js'
 import { type Doc, fields, key, plain } from './documents.js'
 import { putItem, removeItem, takeItem, touchItems } from './items.js'

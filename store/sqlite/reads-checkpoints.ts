@@ -1,5 +1,6 @@
 /** The stored rows of a thread, page by page in the order of the primary keys. */
-import type { BlobKey, PageQuery, Storage, WriteKey } from '../port.js'
+import type { BlobKey, PageQuery, WriteKey } from '../rows/checkpoints.js'
+import type { Storage } from '../rows/threads.js'
 import type { Param, Row } from './database.js'
 import { type Ask, give, type Read } from './query.js'
 import { exact, plain } from './rows.js'

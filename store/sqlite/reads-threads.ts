@@ -6,7 +6,7 @@
  * Threads that were never changed are in `threads_fresh`, the others in an index for each time (schema.ts): a page by
  * time is merged from two.
  */
-import type { ThreadQuery, ThreadSort } from '../port.js'
+import type { ThreadQuery, ThreadSort } from '../rows/threads.js'
 import type { Param, Row } from './database.js'
 import { type Ask, columnName, type Read } from './query.js'
 import { THREAD } from './rows.js'

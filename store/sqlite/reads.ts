@@ -1,7 +1,10 @@
 /** The queries. Each answers raw rows where the caller can name the columns; all of them go through an index. */
 import type { Database, Statement } from 'libsql'
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
-import type { AssistantQuery, RecordQuery, RunCursor, RunQuery, Tuple } from '../port.js'
+import type { AssistantQuery } from '../rows/assistants.js'
+import type { Tuple } from '../rows/checkpoints.js'
+import type { RecordQuery } from '../rows/records.js'
+import type { RunCursor, RunQuery } from '../rows/runs.js'
 import type { Param, Row } from './database.js'
 import { type Ask, columnName, fewest, give, type Read } from './query.js'
 import { checkpointReads } from './reads-checkpoints.js'

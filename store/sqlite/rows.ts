@@ -1,5 +1,8 @@
 /** Rows as the tables hold them: the columns of each table, and the way of a value there and back. */
-import type { AssistantRow, AssistantVersionRow, RecordRow, RunRow, RunSummary, ThreadRow } from '../port.js'
+import type { AssistantRow, AssistantVersionRow } from '../rows/assistants.js'
+import type { RecordRow } from '../rows/records.js'
+import type { RunRow, RunSummary } from '../rows/runs.js'
+import type { ThreadRow } from '../rows/threads.js'
 import type { Param, Row } from './database.js'
 
 export const ASSISTANT = [

@@ -5,7 +5,8 @@
  */
 import { keysOf } from '../../schemas/contains.js'
 import { itemKeys } from '../../schemas/item-keys.js'
-import type { RunWhere, Step, Truncated } from '../port.js'
+import type { RunWhere } from '../rows/runs.js'
+import type { Step, Truncated } from '../steps.js'
 import type { Param } from './database.js'
 import { pathOf } from './reads-items.js'
 import { ASSISTANT, ASSISTANT_VERSION, encode, ITEM, PAYLOAD, plain, RECORD, RUN, THREAD, THREAD_RARE } from './rows.js'

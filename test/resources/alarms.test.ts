@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { clockAhead } from '../../bus/clock.js'
-import type { RunRow, Store } from '../../store/port.js'
+import type { Store } from '../../store/port.js'
+import type { RunRow } from '../../store/rows/runs.js'
 import { openAlarms } from '../../workers/resources/alarms.js'
 import type { Deps } from '../../workers/resources/context.js'
 import { system } from '../../workers/resources/system.js'

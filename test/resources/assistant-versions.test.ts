@@ -1,6 +1,7 @@
 import t from 'tap'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
-import type { Step, Store } from '../../store/port.js'
+import type { Store } from '../../store/port.js'
+import type { Step } from '../../store/steps.js'
 import { wholeApp } from '../../workers/resources/access.js'
 import { patchAssistant, searchVersions, setLatest } from '../../workers/resources/assistants/versions.js'
 import type { Deps } from '../../workers/resources/context.js'

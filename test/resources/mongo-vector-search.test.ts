@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
 import t, { type Test } from 'tap'
 import { openMongo } from '../../store/mongo.js'
-import type { ItemRow } from '../../store/port.js'
+import type { ItemRow } from '../../store/rows/items.js'
 import { openRankings, type Rankings } from '../../workers/resources/vectors/ranking.js'
 import { startMongo, switchSearch } from '../helpers/mongo-server.js'
 

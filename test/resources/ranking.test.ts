@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import type { ItemRow } from '../../store/port.js'
+import type { ItemRow } from '../../store/rows/items.js'
 import { openSqlite } from '../../store/sqlite.js'
 import { openRankings, type Rankings } from '../../workers/resources/vectors/ranking.js'
 

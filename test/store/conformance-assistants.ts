@@ -2,7 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import { keysOf } from '../../schemas/contains.js'
-import type { AssistantQuery, AssistantRow, AssistantVersionRow, Step, Store } from '../../store/port.js'
+import type { Store } from '../../store/port.js'
+import type { AssistantQuery, AssistantRow, AssistantVersionRow } from '../../store/rows/assistants.js'
+import type { Step } from '../../store/steps.js'
 import { assistant } from './conformance-rows.js'
 
 const versionOf = ({ updated_at: _, ...row }: AssistantRow): AssistantVersionRow => row

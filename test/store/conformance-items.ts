@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import { itemConditions } from '../../schemas/item-keys.js'
 import type { JsonObject } from '../../schemas/json.js'
-import type { ItemRow, Store } from '../../store/port.js'
+import type { Store } from '../../store/port.js'
+import type { ItemRow } from '../../store/rows/items.js'
 
 const NOW = 1_700_000_000_000
 

@@ -1,7 +1,9 @@
 /** What every store must do with records (store/port.ts RecordRow). */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
-import type { RecordQuery, RecordRow, Step, Store } from '../../store/port.js'
+import type { Store } from '../../store/port.js'
+import type { RecordQuery, RecordRow } from '../../store/rows/records.js'
+import type { Step } from '../../store/steps.js'
 import { APP, record } from './conformance-rows.js'
 
 export function recordConformance(t: Test, store: Store): void {

@@ -1,15 +1,11 @@
 /** Rows with plain values, for the tests of the store: say only what the test is about. */
 import { randomUUID } from 'node:crypto'
-import type {
-  AssistantRow,
-  BlobRow,
-  CheckpointRow,
-  RecordRow,
-  RunRow,
-  Step,
-  ThreadRow,
-  WriteRow,
-} from '../../store/port.js'
+import type { AssistantRow } from '../../store/rows/assistants.js'
+import type { BlobRow, CheckpointRow, WriteRow } from '../../store/rows/checkpoints.js'
+import type { RecordRow } from '../../store/rows/records.js'
+import type { RunRow } from '../../store/rows/runs.js'
+import type { ThreadRow } from '../../store/rows/threads.js'
+import type { Step } from '../../store/steps.js'
 import { newAssistant } from '../../workers/resources/rows/assistant.js'
 import { newRecord } from '../../workers/resources/rows/record.js'
 import { newThread } from '../../workers/resources/rows/thread.js'

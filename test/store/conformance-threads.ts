@@ -1,7 +1,9 @@
 /** What every store must do with lists of threads, their expiry, and walks through what they have stored. */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
-import type { Step, Store, ThreadQuery, ThreadRow } from '../../store/port.js'
+import type { Store } from '../../store/port.js'
+import type { ThreadQuery, ThreadRow } from '../../store/rows/threads.js'
+import type { Step } from '../../store/steps.js'
 import { blob, bytes, checkpoint, save, thread, write } from './conformance-rows.js'
 
 export function threadConformance(t: Test, store: Store, many: number): void {

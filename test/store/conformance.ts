@@ -4,7 +4,10 @@
  */
 import fc from 'fast-check'
 import t from 'tap'
-import type { AssistantRow, RunRow, Step, Store, Truncated } from '../../store/port.js'
+import type { Store } from '../../store/port.js'
+import type { AssistantRow } from '../../store/rows/assistants.js'
+import type { RunRow } from '../../store/rows/runs.js'
+import type { Step, Truncated } from '../../store/steps.js'
 import { assistantConformance } from './conformance-assistants.js'
 import { itemConformance } from './conformance-items.js'
 import { recordConformance } from './conformance-records.js'

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { INLINE_BYTES } from '../../store/mongo/parts.js'
 import { openMongo } from '../../store/mongo.js'
-import type { ThreadRow } from '../../store/port.js'
+import type { ThreadRow } from '../../store/rows/threads.js'
 import { startMongo } from '../helpers/mongo-server.js'
 import { APP, record, thread } from './conformance-rows.js'
 

@@ -8,7 +8,8 @@ import { compileFilter, equalMembers, filterKeys, type Matcher } from '../../sch
 import type { CallHead } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
-import type { Store, ThreadRow } from '../../store/port.js'
+import type { Store } from '../../store/port.js'
+import type { ThreadRow } from '../../store/rows/threads.js'
 import { appOf } from './apps.js'
 
 export interface Access {

@@ -6,7 +6,9 @@
  */
 import type { Link } from '../../bus/connect.js'
 import { announceAlarm, onAlarm } from '../../bus/events.js'
-import type { RecordRow, RunSummary, Store } from '../../store/port.js'
+import type { Store } from '../../store/port.js'
+import type { RecordRow } from '../../store/rows/records.js'
+import type { RunSummary } from '../../store/rows/runs.js'
 import { clock, compareClock, MAX_OFF_MS } from './clock.js'
 import type { Alarms, Deps } from './context.js'
 import { fireCron } from './crons/fire.js'

@@ -2,7 +2,8 @@
  * Periodic sweeps. All their work is also done at once where it arises; a sweep finishes what a crash or a lost message
  * left. The cost of a sweep grows with the threads and runs that are active, not with the runs that wait behind them.
  */
-import type { RunCursor, RunningRun, RunSummary, ThreadRow } from '../../store/port.js'
+import type { RunCursor, RunningRun, RunSummary } from '../../store/rows/runs.js'
+import type { ThreadRow } from '../../store/rows/threads.js'
 import { clock } from './clock.js'
 import type { Deps } from './context.js'
 import { sweepLogs } from './deployments/logs.js'

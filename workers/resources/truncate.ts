@@ -1,7 +1,7 @@
 /** POST /internal/truncate: empties the store between tests. Served only with WEFT_TEST=1. */
 import { fail } from '../../schemas/errors.js'
 import type { Truncate } from '../../schemas/truncate.js'
-import type { Step, Truncated } from '../../store/port.js'
+import type { Step, Truncated } from '../../store/steps.js'
 import type { Deps } from './context.js'
 import { systemAssistantId } from './rows/assistant.js'
 import { each } from './rows/record.js'

@@ -3,7 +3,10 @@
  * (API: assistants-crons-store 2.2). The assistant is removed last, so that an interrupted delete can be repeated.
  */
 import { contains, keysOf } from '../../../schemas/contains.js'
-import type { AssistantRow, RecordRow, RunSummary, ThreadQuery } from '../../../store/port.js'
+import type { AssistantRow } from '../../../store/rows/assistants.js'
+import type { RecordRow } from '../../../store/rows/records.js'
+import type { RunSummary } from '../../../store/rows/runs.js'
+import type { ThreadQuery } from '../../../store/rows/threads.js'
 import { type Access, sees } from '../access.js'
 import type { Deps } from '../context.js'
 import { assistantKey, CRON } from '../crons/record.js'

@@ -4,7 +4,8 @@
  * description are taken over again. The config is that of the first announcement.
  */
 import type { Registration } from '../../../schemas/announcements.js'
-import type { RecordRow, Store } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { RecordRow } from '../../../store/rows/records.js'
 import { clock } from '../clock.js'
 import { newAssistant, systemAssistantId } from '../rows/assistant.js'
 import { newRecord } from '../rows/record.js'

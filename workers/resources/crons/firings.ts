@@ -2,7 +2,8 @@
 import type { CronFiring } from '../../../schemas/crons.js'
 import { time } from '../../../schemas/json.js'
 import { isTerminal, type RunStatus } from '../../../schemas/runs.js'
-import type { RecordRow, Store } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { RecordRow } from '../../../store/rows/records.js'
 import { type CronBody, idsOf } from './record.js'
 
 /** Newest first. */

@@ -5,7 +5,7 @@
  */
 import { hash } from 'node:crypto'
 import { fail } from '../../../schemas/errors.js'
-import type { RecordRow } from '../../../store/port.js'
+import type { RecordRow } from '../../../store/rows/records.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { newRecord } from '../rows/record.js'

@@ -2,7 +2,7 @@
 import { v7 } from 'uuid'
 import type { Secret } from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
-import type { Step } from '../../../store/port.js'
+import type { Step } from '../../../store/steps.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { secretsPlace } from '../keys/ring.js'

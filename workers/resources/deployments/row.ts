@@ -17,7 +17,8 @@ import type {
   SourceRevisionConfig,
 } from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
-import type { RecordRow, Store } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { RecordRow } from '../../../store/rows/records.js'
 import { clock } from '../clock.js'
 import { firstStage, isOver } from './status.js'
 

@@ -6,7 +6,8 @@ import {
   REVISION_STATUSES,
 } from '../../../schemas/deployments.js'
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
-import type { RecordRow, Store } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { RecordRow } from '../../../store/rows/records.js'
 import { openQuery, type Page } from '../query.js'
 import { each, readPage } from '../rows/record.js'
 import { type DeploymentBody, isUncommitted, type Parsed, parseRow, type RevisionBody, statusOf } from './row.js'

@@ -1,4 +1,4 @@
-import type { RecordRow } from '../../../store/port.js'
+import type { RecordRow } from '../../../store/rows/records.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { type DeploymentBody, parseRow, type Rollout, taskOf } from './row.js'

@@ -4,7 +4,9 @@
  * that no revision uses, never (null) for one that a revision uses.
  */
 import { uploadPath } from '../../../schemas/deploy-calls.js'
-import type { RecordRow, Step, Store } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { RecordRow } from '../../../store/rows/records.js'
+import type { Step } from '../../../store/steps.js'
 import { clock } from '../clock.js'
 import { newRecord } from '../rows/record.js'
 import { type DeploymentBody, parseRow, type RevisionBody } from './row.js'

@@ -21,7 +21,7 @@ import {
   validateUploadEnd,
 } from '../../../schemas/deploy-calls.js'
 import { fail } from '../../../schemas/errors.js'
-import type { RecordRow } from '../../../store/port.js'
+import type { RecordRow } from '../../../store/rows/records.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { pathIds } from '../query.js'

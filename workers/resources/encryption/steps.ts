@@ -1,7 +1,7 @@
 /** The values of steps that the handlers of an application encrypt. Keys for searches are those of the encrypted values. */
 import { keysOf } from '../../../schemas/contains.js'
 import type { JsonObject } from '../../../schemas/json.js'
-import type { Step } from '../../../store/port.js'
+import type { Step } from '../../../store/steps.js'
 import { bytesOf, fromBytes, fromText, type Kind, type Sealed, textOf, typedOf } from './envelope.js'
 
 /** A value, and where its encrypted form is put. */

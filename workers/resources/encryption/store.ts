@@ -5,7 +5,8 @@
  */
 import { fail } from '../../../schemas/errors.js'
 import type { JsonObject } from '../../../schemas/json.js'
-import type { Step, Store } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { Step } from '../../../store/steps.js'
 import { onceInStore } from '../rows/record.js'
 import { servedNow } from './context.js'
 import type { Owner } from './envelope.js'

@@ -12,7 +12,7 @@ import {
   namespaceOf,
 } from '../../../schemas/items.js'
 import type { JsonObject } from '../../../schemas/json.js'
-import type { ItemRow } from '../../../store/port.js'
+import type { ItemRow } from '../../../store/rows/items.js'
 import { type Access, seesObject } from '../access.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'

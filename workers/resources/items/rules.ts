@@ -1,7 +1,7 @@
 /** What reads and writes of items share: which items a caller sees, and how long items live. */
 import type { ItemTtlDefaults } from '../../../schemas/items.js'
 import { merge } from '../../../schemas/json.js'
-import type { ItemRow } from '../../../store/port.js'
+import type { ItemRow } from '../../../store/rows/items.js'
 import { type Access, seesObject } from '../access.js'
 import type { PoolSettings } from '../rows/pool-settings.js'
 

@@ -2,7 +2,8 @@
 import { fail } from '../../../schemas/errors.js'
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import type { Provider } from '../../../schemas/providers.js'
-import type { RecordRow, Store } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { RecordRow } from '../../../store/rows/records.js'
 import type { Row } from './rows.js'
 
 export const PROVIDER = 'provider'

@@ -1,7 +1,8 @@
 /** A grant becomes a stored token. */
 import { randomUUID } from 'node:crypto'
 import type { JsonObject } from '../../../schemas/json.js'
-import type { RecordRow, Step } from '../../../store/port.js'
+import type { RecordRow } from '../../../store/rows/records.js'
+import type { Step } from '../../../store/steps.js'
 import type { Deps } from '../context.js'
 import { each, newRecord } from '../rows/record.js'
 import type { Granted } from './client.js'

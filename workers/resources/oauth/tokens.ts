@@ -2,7 +2,7 @@
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import type { TokenEvent, TokenImport, TokenPatch, TokenSummary } from '../../../schemas/oauth.js'
-import type { RecordQuery } from '../../../store/port.js'
+import type { RecordQuery } from '../../../store/rows/records.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { openQuery, pathIds } from '../query.js'

@@ -6,7 +6,7 @@ import { openFollower } from '../../../bus/follow.js'
 import { token } from '../../../schemas/ids.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import { framesOf, type Namespace, readTag } from '../../../schemas/protocols/v2.js'
-import type { RunSummary } from '../../../store/port.js'
+import type { RunSummary } from '../../../store/rows/runs.js'
 import type { Deps } from '../context.js'
 
 export type AgentStatus = 'started' | 'running' | 'completed' | 'failed' | 'interrupted'

@@ -2,7 +2,8 @@
 import { v5 } from 'uuid'
 import { fail, type WeftError } from '../../../schemas/errors.js'
 import { isUuid, SYSTEM_ASSISTANT_NAMESPACE } from '../../../schemas/ids.js'
-import type { AssistantRow, AssistantVersionRow, Store } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { AssistantRow, AssistantVersionRow } from '../../../store/rows/assistants.js'
 import { type Access, sees } from '../access.js'
 import { clock } from '../clock.js'
 

@@ -5,7 +5,8 @@
 import type { Checkpoint, SaveHead, TuplesHead } from '../../../schemas/checkpoints.js'
 import { fail } from '../../../schemas/errors.js'
 import { cutter, pack, unpack } from '../../../schemas/packed.js'
-import type { BlobRow, CheckpointRow, Store, Tuple, WriteRow } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { BlobRow, CheckpointRow, Tuple, WriteRow } from '../../../store/rows/checkpoints.js'
 
 /** The rows of a packed save. Throws a RangeError when the body is cut short. */
 export function rowsOf(body: Uint8Array): { checkpoints: CheckpointRow[]; blobs: BlobRow[]; writes: WriteRow[] } {

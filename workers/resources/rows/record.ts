@@ -1,6 +1,7 @@
 /** Records: as they are first inserted, all of a query, and settings that are made once per store. */
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
-import type { RecordQuery, RecordRow, Store } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { RecordQuery, RecordRow } from '../../../store/rows/records.js'
 import { clock } from '../clock.js'
 import { pages } from './pages.js'
 

@@ -2,7 +2,10 @@
 
 import type { AssistantField } from '../../../schemas/assistants.js'
 import { time } from '../../../schemas/json.js'
-import type { AssistantRow, AssistantVersionRow, ItemRow, RunRow, StateRow, ThreadRow } from '../../../store/port.js'
+import type { AssistantRow, AssistantVersionRow } from '../../../store/rows/assistants.js'
+import type { ItemRow } from '../../../store/rows/items.js'
+import type { RunRow } from '../../../store/rows/runs.js'
+import type { StateRow, ThreadRow } from '../../../store/rows/threads.js'
 
 const decoder = new TextDecoder()
 const json = JSON.stringify

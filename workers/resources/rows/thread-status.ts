@@ -1,6 +1,6 @@
 /** The status of a thread (API: threads-and-runs 4), its next run, and its fields before a run, for a rollback. */
 import type { ThreadStatus } from '../../../schemas/threads.js'
-import type { Queued, ThreadRow } from '../../../store/port.js'
+import type { Queued, ThreadRow } from '../../../store/rows/threads.js'
 
 /** Busy while a run is running or waiting, else the status that the last run left. */
 export const statusOf = ({ active, queue, settled }: Pick<ThreadRow, 'active' | 'queue' | 'settled'>): ThreadStatus =>

@@ -3,7 +3,8 @@
  * of the thread. The row holds when to check, and only then is `updated_at` read, so that a run costs nothing.
  */
 import type { ThreadTtl, TtlDefaults } from '../../../schemas/threads.js'
-import type { Store, ThreadRow, Ttl } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { ThreadRow, Ttl } from '../../../store/rows/threads.js'
 import { clock } from '../clock.js'
 import { openPoolSettings } from './pool-settings.js'
 

@@ -1,7 +1,8 @@
 /** The row of a thread: as it is first inserted, and as clients may read it. */
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
-import type { Store, ThreadRow, Ttl } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { ThreadRow, Ttl } from '../../../store/rows/threads.js'
 import { type Access, sees } from '../access.js'
 import { clock } from '../clock.js'
 import { ttlFields } from './thread-ttl.js'

@@ -2,7 +2,7 @@
 import type { Context, Reply } from '../../../bus/serve.js'
 import { fail } from '../../../schemas/errors.js'
 import { isTerminal, type RunsCancel } from '../../../schemas/runs.js'
-import type { RunSummary } from '../../../store/port.js'
+import type { RunSummary } from '../../../store/rows/runs.js'
 import { type Access, accessOf, seesThread, visibleThreads } from '../access.js'
 import type { Deps } from '../context.js'
 import { pages } from '../rows/pages.js'

@@ -1,7 +1,8 @@
 /** Ending a run that waits and must not start: after a cancel, or because a newer run replaces it. */
 import { announceEnd, announceNews } from '../../../bus/events.js'
 import { token } from '../../../schemas/ids.js'
-import type { RunSummary, Step } from '../../../store/port.js'
+import type { RunSummary } from '../../../store/rows/runs.js'
+import type { Step } from '../../../store/steps.js'
 import type { Deps } from '../context.js'
 import { deliver } from './webhooks.js'
 

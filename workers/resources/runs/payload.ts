@@ -1,7 +1,8 @@
 /** The stored execution request: the body of a create merged with its assistant (API: threads-and-runs 7, 8.3, 8.8). */
 import { isObject, type JsonObject, merge, type Config as RunConfig } from '../../../schemas/json.js'
 import type { Durability, RunCreate, RunKwargs, StreamMode } from '../../../schemas/runs.js'
-import type { AssistantRow, RunRow } from '../../../store/port.js'
+import type { AssistantRow } from '../../../store/rows/assistants.js'
+import type { RunRow } from '../../../store/rows/runs.js'
 
 interface PayloadOptions {
   /** The system keys of configurable. */

@@ -3,7 +3,9 @@
  * never needs it; it is called for all stores, because the port allows stores without.
  */
 import { isTerminal } from '../../../schemas/runs.js'
-import type { Active, RunSummary, Step, ThreadRow } from '../../../store/port.js'
+import type { RunSummary } from '../../../store/rows/runs.js'
+import type { Active, ThreadRow } from '../../../store/rows/threads.js'
+import type { Step } from '../../../store/steps.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { firstEligible, statusOf } from '../rows/thread-status.js'

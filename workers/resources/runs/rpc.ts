@@ -22,7 +22,7 @@ import {
   validateRunCreate,
   validateRunsCancel,
 } from '../../../schemas/runs.js'
-import type { RunRow, RunSummary } from '../../../store/port.js'
+import type { RunRow, RunSummary } from '../../../store/rows/runs.js'
 import { accessOf, seesThread } from '../access.js'
 import { appOf } from '../apps.js'
 import { clock } from '../clock.js'

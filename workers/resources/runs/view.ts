@@ -4,7 +4,7 @@ import { announceNews } from '../../../bus/events.js'
 import type { Reply } from '../../../bus/serve.js'
 import type { RunView, StreamMode } from '../../../schemas/runs.js'
 import type { FollowedRun } from '../../../schemas/thread-stream.js'
-import type { RunRow, RunSummary } from '../../../store/port.js'
+import type { RunRow, RunSummary } from '../../../store/rows/runs.js'
 import type { Deps } from '../context.js'
 import { runText } from '../rows/text.js'
 

@@ -6,7 +6,7 @@
 import { time } from '../../../schemas/json.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { WebhookAttempt, WebhookDeliveries } from '../../../schemas/webhooks.js'
-import type { RunSummary, WebhookLog } from '../../../store/port.js'
+import type { RunSummary, WebhookLog } from '../../../store/rows/runs.js'
 import { originOf } from '../../outbound.js'
 import { clock } from '../clock.js'
 import { isRoute } from './webhook-check.js'

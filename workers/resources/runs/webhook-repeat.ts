@@ -2,7 +2,7 @@
 import { fail } from '../../../schemas/errors.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { WebhookDeliveries } from '../../../schemas/webhooks.js'
-import type { RunSummary } from '../../../store/port.js'
+import type { RunSummary } from '../../../store/rows/runs.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { deliveriesOf, isSending, type Kept, readKept } from './webhook-log.js'

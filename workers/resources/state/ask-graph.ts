@@ -5,7 +5,7 @@ import type { DrawCall, HistoryCall, SchemasCall, StateCall, SubgraphsCall, Upda
 import { token } from '../../../schemas/ids.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { host } from '../../../schemas/subjects.js'
-import type { ThreadRow } from '../../../store/port.js'
+import type { ThreadRow } from '../../../store/rows/threads.js'
 import { wholeApp } from '../access.js'
 import type { Deps } from '../context.js'
 import { findAssistant } from '../rows/assistant.js'

@@ -5,7 +5,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Interrupt } from '../../../schemas/threads.js'
-import type { RunSummary, StateRow, ThreadRow } from '../../../store/port.js'
+import type { RunSummary } from '../../../store/rows/runs.js'
+import type { StateRow, ThreadRow } from '../../../store/rows/threads.js'
 import type { Deps } from '../context.js'
 import { askHost, isUnavailable } from './ask-graph.js'
 import { readLeft, refreshState, STATE, splitState } from './kept-state.js'

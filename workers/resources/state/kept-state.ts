@@ -3,7 +3,7 @@
  * status of the thread (API: threads-and-runs 4). Only graph code can render it, so a host does.
  */
 import { type Interrupt, interruptsOf, type ThreadState } from '../../../schemas/threads.js'
-import type { StateRow, ThreadRow } from '../../../store/port.js'
+import type { StateRow, ThreadRow } from '../../../store/rows/threads.js'
 import type { Deps } from '../context.js'
 import { statusOf } from '../rows/thread-status.js'
 import { askHost, graphIds } from './ask-graph.js'

@@ -2,7 +2,7 @@
 import { keysOf } from '../../../schemas/contains.js'
 import { isObject, merge } from '../../../schemas/json.js'
 import type { ThreadPatch } from '../../../schemas/threads.js'
-import type { ThreadRow } from '../../../store/port.js'
+import type { ThreadRow } from '../../../store/rows/threads.js'
 import type { Access } from '../access.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'

@@ -5,7 +5,10 @@
 
 import { isObject } from '../../../schemas/json.js'
 import type { ThreadPrune } from '../../../schemas/threads.js'
-import type { BlobKey, CheckpointRow, Step, Store, ThreadRow } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { BlobKey, CheckpointRow } from '../../../store/rows/checkpoints.js'
+import type { ThreadRow } from '../../../store/rows/threads.js'
+import type { Step } from '../../../store/steps.js'
 import { type Access, sees } from '../access.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'

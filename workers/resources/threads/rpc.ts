@@ -18,7 +18,8 @@ import {
   validateThreadPrune,
   validateThreadSearch,
 } from '../../../schemas/threads.js'
-import type { Step, ThreadRow } from '../../../store/port.js'
+import type { ThreadRow } from '../../../store/rows/threads.js'
+import type { Step } from '../../../store/steps.js'
 import { type Access, accessOf, sees } from '../access.js'
 import type { Deps } from '../context.js'
 import { metadataText } from '../rows/limits.js'

@@ -19,7 +19,8 @@ import {
   validateStateMetadata,
   validateStateUpdate,
 } from '../../../schemas/threads.js'
-import type { Step, ThreadRow } from '../../../store/port.js'
+import type { ThreadRow } from '../../../store/rows/threads.js'
+import type { Step } from '../../../store/steps.js'
 import { type Access, accessOf } from '../access.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'

@@ -6,7 +6,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fail } from '../../../schemas/errors.js'
-import type { ItemKey, ItemRow, Store } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { ItemKey, ItemRow } from '../../../store/rows/items.js'
 import { clock } from '../clock.js'
 import { shared } from './shared.js'
 

@@ -5,7 +5,8 @@
  */
 import { Worker } from 'node:worker_threads'
 import { fail } from '../../../schemas/errors.js'
-import type { ItemKey, Store } from '../../../store/port.js'
+import type { Store } from '../../../store/port.js'
+import type { ItemKey } from '../../../store/rows/items.js'
 import { clock } from '../clock.js'
 import { openNearest, type Scored } from './nearest.js'
 import type { RankCall, RankData, Ranked, Ref } from './rank-thread.js'

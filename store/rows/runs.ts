@@ -1,0 +1,95 @@
+/** Runs, as the store keeps them. */
+import type { MultitaskStrategy, RunMode, RunStatus } from '../../schemas/runs.js'
+
+export interface RunRow {
+  app: string
+  run_id: string
+  thread_id: string
+  assistant_id: string
+  graph_id: string
+  pool: string
+  /** `accepting` until the thread row has taken it: invisible to reads. */
+  status: RunStatus | 'accepting'
+  created_at: number
+  updated_at: number
+  /** JSON text. */
+  metadata: string
+  /** JSON text (schemas/runs.ts RunKwargs), up to 64 MB. */
+  kwargs: string
+  multitask_strategy: MultitaskStrategy
+  mode: RunMode
+  resumable: boolean
+  temporary: boolean
+  on_disconnect: 'cancel' | 'continue'
+  /** When a delayed run must be woken; 0 after that, and for a run without delay. */
+  due_at: number
+  attempt: number
+  token: string | null
+  /** Grows with every heartbeat of the worker that holds the run. */
+  heartbeats: number
+  worker: string | null
+  cancel: 'interrupt' | 'rollback' | null
+  cancel_due_at: number | null
+  /** The reason of the cancel, as clients see it; null: no cancel was requested. */
+  cancel_reason: string | null
+  /** When a client joined last whose join may revoke a pending cancel. */
+  joined_at: number | null
+  started_at: number | null
+  ended_at: number | null
+  last_event_id: number | null
+  /** The stored stream of the run ends before this event, because its byte budget was used up; null: it is complete. */
+  resumable_until_id: number | null
+  /** JSON text {error, message}; null when there is none. */
+  error: string | null
+  /** The claim of its thread that began the newest attempt: orders the runs of a thread; null before the first. */
+  claim_no: number | null
+  /** JSON text (workers/resources/rows/thread-status.ts Base): the thread before its first attempt, for a rollback. */
+  base: string | null
+  webhook: string | null
+  /** When the webhook is tried next; null when there is nothing to deliver. */
+  webhook_due_at: number | null
+  webhook_tries: number
+  /** The record of its Idempotency-Key; removed with a run that is never accepted. */
+  idempotency_id: string | null
+  /** The answer of wait, for temporary runs only (that of other runs is read from the thread). */
+  result: Uint8Array | null
+  /** The key whose limit of pending and running runs counts this one; null: none. */
+  key_id: string | null
+  /** The authenticated caller (schemas/auth.ts AuthUser) as JSON text; clients never get it. */
+  auth_user: string | null
+  /** The span that created it (W3C traceparent); null: not traced. Clients never get it. */
+  traceparent: string | null
+}
+
+/** A run without its payload. */
+export type RunSummary = Omit<RunRow, 'kwargs' | 'result' | 'auth_user' | 'traceparent'>
+
+/** The deliveries of a webhook; `webhook_log` is null until something is kept. */
+export type WebhookLog = Pick<RunRow, 'webhook_due_at'> & { webhook_log: string | null }
+
+/** A running run as its heartbeats change it. */
+export type RunningRun = Pick<RunRow, 'run_id' | 'attempt' | 'heartbeats'>
+
+/** The end of a page of runs: its last row. */
+export type RunCursor = Pick<RunRow, 'created_at' | 'run_id'>
+
+export interface RunQuery {
+  thread_id: string
+  /** Absent: of any status. Runs that are accepting are never listed. */
+  status?: readonly RunStatus[]
+  after?: RunCursor
+  skip?: number
+  limit: number
+}
+
+export interface RunWhere {
+  status?: readonly (RunStatus | 'accepting')[]
+  attempt?: number
+  token?: string
+  heartbeats?: number
+  due_at?: number
+  /** Null: nothing is to be delivered. */
+  webhook_due_at?: number | null
+  /** Null: no client has joined. */
+  joined_at?: number | null
+}
