@@ -4,6 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Link, openLink, type Role, tlsFilesOf } from '../../bus/connect.js'
 import { type Lifecycle, lifecycle, stopOnSignals } from '../../bus/lifecycle.js'
 import { type Log, openLog } from '../../bus/log.js'
@@ -35,6 +36,9 @@ const STOP_ORDER: readonly (readonly RoleName[])[] = [['edge'], ['graphs', 'depl
 /** Parts of the stop deadline: graphs, here or in deployments, have runs to finish or hand back. */
 const SHARE: { [role in RoleName]: number } = { edge: 0.2, graphs: 0.6, deployer: 0.6, resources: 0.2 }
 
+/** A stop waits this long for a store that is being opened. */
+const OPENING_MS = 10_000
+
 /** The part of the stop deadline that a role has beside the others: all of it when it runs alone. */
 export function stopShare(role: RoleName, roles: readonly RoleName[]): number {
   const present = STOP_ORDER.map(row => Math.max(0, ...row.filter(one => roles.includes(one)).map(one => SHARE[one])))
@@ -54,6 +58,7 @@ export async function runRoles(
   // sharing a buffer costs 0.2 µs more.
   Buffer.poolSize = 0
   const lifecycles = new Map<RoleName, Lifecycle>()
+  const starts = new Map<RoleName, Promise<void>>()
   let stopping = false
   let replica: Replica | null = null
   stopOnSignals(
@@ -62,7 +67,7 @@ export async function runRoles(
         if (why === 'SIGTERM') await replica?.drain()
         else replica?.hurry()
         stopping = true
-        for (const row of STOP_ORDER) await Promise.all(row.map(role => lifecycles.get(role)?.stop()))
+        await stopAll()
       },
     },
     log,
@@ -70,6 +75,18 @@ export async function runRoles(
   let port: number | null = null
   let reports: GraphReport[] = []
   if (roles.some(role => role === 'resources' || role === 'deployer')) prepareDataFolder(config.data)
+  async function stopAll(): Promise<void> {
+    for (const row of STOP_ORDER)
+      await Promise.all(
+        row.map(async role => {
+          await lifecycles.get(role)?.stop()
+          if (role !== 'resources') return
+          // A store that is being opened is closed when it is open, so that the next start finds it closed.
+          await Promise.race([starts.get(role)?.catch(() => {}), sleep(OPENING_MS, undefined, { ref: false })])
+          await lifecycles.get(role)?.stop()
+        }),
+      )
+  }
   async function start(role: RoleName): Promise<void> {
     const life = lifecycle(log, config.stop_ms * stopShare(role, roles))
     lifecycles.set(role, life)
@@ -97,13 +114,16 @@ export async function runRoles(
     }
   }
   try {
-    for (const row of START_ORDER) await Promise.all(row.filter(role => roles.includes(role)).map(start))
+    for (const row of START_ORDER) {
+      const present = row.filter(role => roles.includes(role))
+      for (const role of present) starts.set(role, start(role))
+      await Promise.all(present.map(role => starts.get(role)))
+    }
   } catch (error) {
     // A failure during a stop is expected.
     if (stopping) return
     stopping = true
-    // Closes the store, so that the next start finds it closed.
-    for (const row of STOP_ORDER) await Promise.all(row.map(role => lifecycles.get(role)?.stop()))
+    await stopAll()
     const { name, message } = error as Error
     if (name === 'StoreRefused' || name === 'ApplicationRefused') throw new UserError(message, 2)
     throw error
