@@ -48,22 +48,15 @@ export interface Job extends WakeUp {
   back(delay_ms?: number): void
 }
 
-/** The stream's number of a message, out of its ack subject: `$JS.ACK.<stream>.<consumer>.<delivered>.<seq>…` or the later form. */
-function sequenceOf(ack: string): number {
+/**
+ * What the ack subject of a message says: how often it was delivered, this time included; its number in the stream; how many
+ * waited in the queue when it left it. `$JS.ACK.<stream>.<consumer>.<delivered>.<seq>.<consumer seq>.<time>.<waiting>`, in the
+ * later form with domain and account before the stream.
+ */
+function readAck(ack: string): { delivered: number; seq: number; waiting: number } {
   const tokens = ack.split('.')
-  return Number(tokens.length > 9 ? tokens[7] : tokens[5])
-}
-
-/** How often the broker has delivered the message, this time included. */
-function deliveriesOf(ack: string): number {
-  const tokens = ack.split('.')
-  return Number(tokens.length > 9 ? tokens[6] : tokens[4])
-}
-
-/** How many messages waited in the queue when this one left it. */
-function waitingAfter(ack: string): number {
-  const tokens = ack.split('.')
-  return Number(tokens.length > 9 ? tokens[10] : tokens[8])
+  const at = tokens.length > 9 ? 6 : 4
+  return { delivered: Number(tokens[at]), seq: Number(tokens[at + 1]), waiting: Number(tokens[at + 4]) }
 }
 
 /** Jobs that one pull asks for at most: what a paused worker can keep from the others. */
@@ -162,8 +155,9 @@ export function pull(
     const ack = message.reply
     if (ack === undefined) return
     jobs++
-    if (deliveriesOf(ack) > 1) redelivered++
-    waiting = waitingAfter(ack)
+    const { delivered, seq, waiting: behind } = readAck(ack)
+    if (delivered > 1) redelivered++
+    waiting = behind
     const { run_id, thread_id } = JSON.parse(decoder.decode(message.data)) as WakeUp
     // A closed connection sends no ack: the broker delivers the job again.
     const say = (what: string) => {
@@ -172,7 +166,7 @@ export function pull(
     onJob({
       run_id,
       thread_id,
-      seq: sequenceOf(ack),
+      seq,
       working: () => say('+WPI'),
       done: () =>
         mux.ask(ack, encoder.encode('+ACK')).then(

@@ -1,7 +1,7 @@
 // Bundles the copy of LangGraph that Weft lends to applications, with what it needs, into one file of dist/programs/library/
 // (docs/decisions/hosts/065). Beside it: a module for each entry of the packages, which re-exports its names, and table.json,
 // which says what each one replaces (workers/host/bundled.ts).
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
@@ -16,7 +16,7 @@ const PACKAGES = [
 /** Parts for browsers, which import React. A graph that imports them has its own copy of them. */
 const WITHOUT = /^\.\/(react|ui)/
 
-/** The ES modules that others may import from a package, as [name in it, file]. */
+/** The files of the ES modules that others may import from a package. */
 function entriesOf(folder, { exports }) {
   const fileOf = found => (typeof found === 'object' ? fileOf(found?.import ?? found?.default ?? null) : found)
   return Object.entries(exports)
@@ -26,8 +26,13 @@ function entriesOf(folder, { exports }) {
     .map(file => join(folder, file))
 }
 
-/** Returns the metafile's outputs. `banner`: for libraries in CommonJS. */
-export async function bundleLibrary(root, out, banner) {
+/**
+ * Writes the folder `to` and returns the metafile's outputs. `banner`: for libraries in CommonJS. The folder is moved into its
+ * place when it is complete: a host that starts meanwhile finds the old one, the new one, or none, and then loads the
+ * installed files.
+ */
+export async function bundleLibrary(root, to, banner) {
+  const out = `${to}-new`
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
   const table = { packages: {} }
@@ -70,5 +75,7 @@ export async function bundleLibrary(root, out, banner) {
     writeFileSync(join(out, `${i}.js`), `${lines.join('\n')}\n`)
   }
   writeFileSync(join(out, 'table.json'), JSON.stringify(table))
+  rmSync(to, { recursive: true, force: true })
+  renameSync(out, to)
   return metafile.outputs
 }

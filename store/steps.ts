@@ -1,4 +1,4 @@
-/** What a write does: a list of steps, all or none of them, or in order until one fails (store/port.ts). */
+/** The steps of a write. An adapter applies all or none of them, or applies them in order until one fails (store/port.ts). */
 import type { AssistantRow, AssistantVersionRow } from './rows/assistants.js'
 import type { BlobKey, BlobRow, CheckpointKey, CheckpointRow, WriteRow } from './rows/checkpoints.js'
 import type { ItemKey, ItemRow } from './rows/items.js'
@@ -45,7 +45,7 @@ export type Step =
       run_id: string
       where: RunWhere
       set: Partial<Omit<RunRow, 'app' | 'run_id' | 'thread_id' | 'created_at'>> & {
-        /** What is kept of the deliveries of its webhook, JSON text; removed with the run. */
+        /** JSON text: the deliveries of its webhook that are kept. They are removed with the run. */
         webhook_log?: string
       }
       /** Never fails: a row that does not match stays unchanged. */

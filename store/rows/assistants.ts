@@ -15,7 +15,7 @@ export interface AssistantRow {
   updated_at: number
 }
 
-/** What an assistant was at one of its versions. A version never changes. */
+/** One version of an assistant. It never changes. */
 export type AssistantVersionRow = Omit<AssistantRow, 'updated_at'>
 
 type AssistantSort = 'assistant_id' | 'graph_id' | 'name' | 'created_at' | 'updated_at'

@@ -1,4 +1,4 @@
-/** Records: what has no table of its own. */
+/** Records share one table: crons, deployments, keys and others, as the store keeps them. */
 
 /**
  * An aggregate off the hot path (a cron, a deployment, a provider, a key …): its body as JSON text, beside it the columns

@@ -3,7 +3,7 @@ import Module, { createRequire, type ResolveFnOutput, type ResolveHookContext, r
 import type { HookData } from './resolve-hook.js'
 
 /** Packages that an application may import from Weft if it has not installed them. */
-export const LENT = /^(@langchain\/|zod($|\/))/
+const LENT = /^(@langchain\/|zod($|\/))/
 const ours = createRequire(import.meta.url)
 
 type Next = (specifier: string, context?: Partial<ResolveHookContext>) => ResolveFnOutput

@@ -21,7 +21,7 @@ const CORE = '@langchain/core'
 const SDK = '@langchain/langgraph-sdk'
 const CHECKPOINT = '@langchain/langgraph-checkpoint'
 
-/** What is imported from the bundle instead of the installed packages. */
+/** URLs of modules of the bundle, by those of the installed files that they replace; empty without the bundle. */
 let bundled: ReadonlyMap<string, string> = new Map()
 
 /** For hosts of graphs, before anything is imported: when the library of all graphs is Weft's, it comes from its bundle. */
