@@ -15,10 +15,10 @@ from weft_host.description import Description, GraphSource
 from weft_host.frames import Answer, Ask, FromHost, ToHost
 from weft_host.node_gate import monotonic_ms
 from weft_host.packed import cutter, pack, unpack
-from weft_host.port import Host, current_slot
+from weft_host.port import Host
 from weft_host.server import Server
 from weft_host.threads import SlotThreads
-from weft_host.watchdog import Watchdog
+from weft_host.watchdog import Watchdog, current_slot
 
 FOREVER_MS = 86_400_000
 KWARGS: dict[str, Any] = {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from array import array
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
@@ -222,3 +224,10 @@ def test_an_embedder_of_a_provider_that_is_missing(
         provider_module(monkeypatch, fail)
     with pytest.raises(ValueError, match=sentence):
         Embedder.of(Export("fake:small", "fake:small", None, "/"))
+
+
+def test_an_app_host_imports_no_langgraph() -> None:
+    """Its import takes most of a second and 40 MB, and handlers of requests rarely need it."""
+    program = "import sys, weft_host.app.main; print([name for name in sys.modules if name.startswith('lang')])"
+    host = Path(__file__).resolve().parents[2] / "workers" / "host-python"
+    assert subprocess.check_output([sys.executable, "-c", program], cwd=host, text=True) == "[]\n"

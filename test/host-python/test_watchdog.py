@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from weft_host.frames import FrameReader, FromHost
-from weft_host.port import current_slot
 from weft_host.threads import SlotThreads
-from weft_host.watchdog import Watchdog
+from weft_host.watchdog import Watchdog, current_slot
 
 
 class Notes:

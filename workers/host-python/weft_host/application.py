@@ -7,14 +7,13 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import sys
 import traceback
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from .description import Description, GraphSource
 from .factory import Graph, compiled, inputs_of
-from .modules import extend_path, import_module
+from .modules import advice_on, extend_path, import_module
 from .objects import JsonObject
 from .storage.serde import Serde
 
@@ -90,12 +89,3 @@ def load(source: GraphSource, folder: Path) -> Graph | str:
     except BaseException as error:  # A module may also call sys.exit().
         traceback.print_exc()
         return f'Graph "{graph_id}" cannot be loaded: {type(error).__name__}: {error}{advice_on(error)}'
-
-
-def advice_on(error: BaseException) -> str:
-    """For a package that is not installed."""
-    if not isinstance(error, ModuleNotFoundError) or not error.name:
-        return ""
-    return (
-        f' (add the package of "{error.name}" to the dependencies of the application; its Python is {sys.executable})'
-    )

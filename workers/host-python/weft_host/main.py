@@ -10,14 +10,10 @@ in the host are handed back and lose nothing but time.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
-import io
 import os
 import socket
-import sys
-import traceback
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import orjson
 
@@ -25,30 +21,15 @@ from .application import Application
 from .description import read_description
 from .frames import FromHost, Hello
 from .pipe import Pipe
-from .port import Host, current_slot
+from .port import Host
+from .process import PIPE_FD, exit_on_failure, keep_pipes, leave, new_loop, run_forever
 from .server import Server
 from .threads import THREADS, SlotThreads
-from .watchdog import Watchdog
+from .watchdog import Watchdog, current_slot
 
-PIPE_FD = 3
 # New objects before the garbage collector runs: short runs make thousands, and nearly all are freed by their counters.
 # 10 % of the CPU time of a one-step run.
 YOUNG = (50_000, 50, 100)
-leave = os._exit
-
-
-def keep_pipes() -> int | None:
-    """Keeps the pipes from child processes, and writes each line of output at once. Returns that of the notes."""
-    notes = os.environ.get("WEFT_NOTES_FD")
-    notes_fd = None if notes is None else int(notes)
-    for fd in (PIPE_FD, notes_fd):
-        if fd is not None:
-            os.set_inheritable(fd, False)
-    os.register_at_fork(after_in_child=lambda: close_pipes(notes_fd))
-    for output in (sys.stdout, sys.stderr):
-        if isinstance(output, io.TextIOWrapper):
-            output.reconfigure(line_buffering=True, errors="backslashreplace")
-    return notes_fd
 
 
 def main() -> None:
@@ -62,31 +43,6 @@ def main() -> None:
     serving = loop.create_task(serve(watchdog, threads))
     serving.add_done_callback(exit_on_failure)
     run_forever(loop, watchdog)
-
-
-def run_forever(loop: asyncio.AbstractEventLoop, watchdog: Watchdog) -> NoReturn:
-    while True:
-        try:
-            loop.run_forever()
-        except SystemExit as error:
-            # sys.exit() in a node is an error of its run. The loop passes it on, and the other runs continue.
-            print(f"SystemExit({error.code}) in a graph.", file=sys.stderr)
-        except KeyboardInterrupt:
-            continue
-        except BaseException as error:
-            traceback.print_exc()
-            watchdog.last("UncaughtException", f"{type(error).__name__}: {error}")
-            leave(1)
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop saves 3 to 6 % of the CPU time of a short run, if the application has it."""
-    if os.environ.get("WEFT_HOST_UVLOOP") != "0":
-        with contextlib.suppress(ImportError):
-            import uvloop  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
-
-            return cast(asyncio.AbstractEventLoop, cast(Any, uvloop).new_event_loop())
-    return asyncio.new_event_loop()
 
 
 async def serve(watchdog: Watchdog, threads: SlotThreads) -> None:
@@ -121,20 +77,6 @@ def load() -> tuple[dict[str, Any], Application | None]:
     except ValueError as error:
         return {"error": str(error), "graphs": []}, None
     return application.hello, application
-
-
-def exit_on_failure(serving: asyncio.Task[None]) -> None:
-    if not serving.cancelled() and (error := serving.exception()) is not None:
-        traceback.print_exception(error)
-        leave(1)
-
-
-def close_pipes(notes_fd: int | None) -> None:
-    """A child that a graph forks has no part in the pipes: the supervisor must see them end with the host."""
-    for fd in (PIPE_FD, notes_fd):
-        if fd is not None:
-            with contextlib.suppress(OSError):
-                os.close(fd)
 
 
 def report_exits(watchdog: Watchdog) -> None:

@@ -70,3 +70,12 @@ def import_file(file: Path, name: str) -> ModuleType:
         sys.modules.pop(name, None)
         raise
     return module
+
+
+def advice_on(error: BaseException) -> str:
+    """For a package that is not installed."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return ""
+    return (
+        f' (add the package of "{error.name}" to the dependencies of the application; its Python is {sys.executable})'
+    )

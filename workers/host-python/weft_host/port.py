@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextvars import ContextVar
 from typing import Any
 
 import orjson
@@ -15,9 +14,7 @@ from .limits import Refused, Unanswered
 from .node_gate import NodeGates
 from .pipe import Pipe
 from .threads import SlotThreads
-
-# The slot whose code this is; 0 = none. Every task and thread that the code starts has a copy.
-current_slot: ContextVar[int] = ContextVar("weft_slot", default=0)
+from .watchdog import current_slot
 
 
 class Host:

@@ -11,9 +11,8 @@ import sys
 
 import orjson
 
-from .main import PIPE_FD, load
-
-leave = os._exit
+from .main import load
+from .process import PIPE_FD, leave
 
 
 def main() -> None:

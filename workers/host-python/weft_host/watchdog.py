@@ -19,13 +19,12 @@ import signal
 import sys
 import threading
 import time
-from contextvars import Context, copy_context
+from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
 import orjson
 
 from .frames import FromHost, frame_bytes
-from .port import current_slot
 
 TICK_S = 0.05
 IDLE_TICK_S = 5.0
@@ -37,6 +36,8 @@ DOZE_S = 2.0
 MEMORY_S = 0.5
 MAX_MESSAGE = 2_000
 PAGE = resource.getpagesize()
+# The slot whose code this is; 0 = none. Every task and thread that the code starts has a copy.
+current_slot: ContextVar[int] = ContextVar("weft_slot", default=0)
 
 
 class Watchdog:

@@ -13,8 +13,7 @@ from typing import Any, cast
 
 import orjson
 
-from ..application import advice_on
-from ..modules import extend_path, import_module
+from ..modules import advice_on, extend_path, import_module
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,11 @@ from typing import Any
 import orjson
 
 from ..frames import FromHost, ToHost
-from ..main import PIPE_FD, keep_pipes, new_loop, run_forever
 from ..packed import unpack
 from ..pipe import Pipe
-from ..port import current_slot
+from ..process import PIPE_FD, exit_on_failure, keep_pipes, leave, new_loop, run_forever
 from ..threads import THREADS, SlotThreads
-from ..watchdog import Watchdog
+from ..watchdog import Watchdog, current_slot
 from .auth import AuthHandlers
 from .description import AppDescription, read_app_description
 from .embed import Embedder
@@ -32,7 +31,6 @@ from .loopback import register_loopback
 
 # Every call and every request counts as this slot: the watchdog reports only code that has one.
 SLOT = 1
-leave = os._exit
 
 
 def main() -> None:
@@ -160,9 +158,3 @@ class AppHost:
                 await self.http.stop()
         finally:
             leave(0)
-
-
-def exit_on_failure(serving: asyncio.Task[None]) -> None:
-    if not serving.cancelled() and (error := serving.exception()) is not None:
-        traceback.print_exception(error)
-        leave(1)
