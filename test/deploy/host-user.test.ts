@@ -1,9 +1,12 @@
 /** WEFT_HOST_USER: neither graphs nor builds of a deployment can read the keys of Weft. */
+import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
 import { root } from '../../scripts/root.js'
+import { findHostNode } from '../../workers/child/node.js'
+import { findHostUser } from '../../workers/child/process.js'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 import { controlOf, deployEnv } from './control.js'
@@ -11,10 +14,13 @@ import { makeRepository, sourcesFolder } from './repository.js'
 
 t.setTimeout(120_000)
 
+/** The Node.js of the tests may be in a folder of root. */
+const WEFT_HOST_NODE = execFileSync('sh', ['-c', 'command -v node'], { encoding: 'utf8' }).trim()
+
 t.test('a deployment under another user', { skip: process.getuid?.() !== 0 }, async t => {
   const { folder, remove } = sourcesFolder()
   t.teardown(remove)
-  const env = { ...deployEnv(folder), WEFT_HOST_USER: 'nobody' }
+  const env = { ...deployEnv(folder), WEFT_HOST_USER: 'nobody', WEFT_HOST_NODE }
   const cluster = await startCluster({ app: 'test/apps/basic', env })
   t.teardown(() => cluster.stop())
   const control = controlOf(cluster.url)
@@ -53,7 +59,7 @@ t.test('a data folder that the user cannot enter', { skip: process.getuid?.() !=
   chmodSync(folder, 0o700)
   const start = startCluster({
     app: 'test/apps/basic',
-    env: { ...deployEnv(folder), WEFT_HOST_USER: 'nobody' },
+    env: { ...deployEnv(folder), WEFT_HOST_USER: 'nobody', WEFT_HOST_NODE },
     data: join(folder, 'inner'),
   })
   await t.rejects(
@@ -62,6 +68,19 @@ t.test('a data folder that the user cannot enter', { skip: process.getuid?.() !=
     }),
     /nobody cannot enter/,
   )
+})
+
+t.test('a Node.js of Weft that the user cannot execute', { skip: process.getuid?.() !== 0 }, async t => {
+  const hidden = t.testdir({ node: '' })
+  chmodSync(hidden, 0o700)
+  const { execPath } = process
+  process.execPath = join(hidden, 'node')
+  t.teardown(() => {
+    process.execPath = execPath
+  })
+  t.throws(() => findHostNode('', findHostUser('nobody')), {
+    message: `WEFT_HOST_USER: nobody cannot execute ${hidden}/node, the Node.js of Weft; WEFT_HOST_NODE names one that it can`,
+  })
 })
 
 t.test(
@@ -75,7 +94,10 @@ t.test(
     const python = await venvOf(join(root, 'test/host-python/requirements.txt'))
     const file = join(hidden, 'python')
     writeFileSync(file, `#!/bin/sh\nexec ${python} "$@"\n`, { mode: 0o755 })
-    const start = startCluster({ app: 'test/apps/basic-py', env: { WEFT_PYTHON: file, WEFT_HOST_USER: 'nobody' } })
+    const start = startCluster({
+      app: 'test/apps/basic-py',
+      env: { WEFT_PYTHON: file, WEFT_HOST_USER: 'nobody', WEFT_HOST_NODE },
+    })
     await t.rejects(
       start.then(cluster => {
         t.teardown(() => cluster.stop())

@@ -20,14 +20,13 @@ const OLDEST_NODE = 20
 
 /**
  * The Node.js at `path`, our own when it is empty. Throws an Error with one sentence when it cannot be executed by the
- * user of hosts, is not Node.js, or is too old.
+ * user of hosts (our own may be in a folder of root), is not Node.js, or is too old.
  */
 export function findHostNode(path: string, user: HostUser | null, setting = 'WEFT_HOST_NODE'): HostNode {
-  if (path === '') return { path: process.execPath, version: process.version, modules: process.versions.modules }
+  if (path === '') return ownNode(user)
   let versions: { node?: unknown; modules?: unknown }
   try {
-    const options = { ...asUser(user), cwd: '/', env: {}, encoding: 'utf8', stdio: 'pipe', timeout: 10_000 } as const
-    versions = JSON.parse(execFileSync(path, ['-p', 'JSON.stringify(process.versions)'], options))
+    versions = versionsOf(path, user)
   } catch {
     throw new Error(`${setting}: ${path} is no Node.js that ${user?.name ?? 'this user'} can execute`)
   }
@@ -35,6 +34,23 @@ export function findHostNode(path: string, user: HostUser | null, setting = 'WEF
   if (!(Number.parseInt(`${node}`, 10) >= OLDEST_NODE))
     throw new Error(`${setting}: ${path} is Node.js ${node}; graph hosts need ${OLDEST_NODE} or newer`)
   return { path, version: `v${node}`, modules: `${modules}` }
+}
+
+function ownNode(user: HostUser | null): HostNode {
+  const { execPath: path, version, versions } = process
+  try {
+    if (user !== null) versionsOf(path, user)
+  } catch {
+    throw new Error(
+      `WEFT_HOST_USER: ${user!.name} cannot execute ${path}, the Node.js of Weft; WEFT_HOST_NODE names one that it can`,
+    )
+  }
+  return { path, version, modules: versions.modules }
+}
+
+function versionsOf(path: string, user: HostUser | null): { node?: unknown; modules?: unknown } {
+  const options = { ...asUser(user), cwd: '/', env: {}, encoding: 'utf8', stdio: 'pipe', timeout: 10_000 } as const
+  return JSON.parse(execFileSync(path, ['-p', 'JSON.stringify(process.versions)'], options))
 }
 
 /**
