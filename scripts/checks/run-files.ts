@@ -21,6 +21,8 @@ export interface FileReport extends TapReport {
 export interface RunOptions {
   /** Folder for what the files print. */
   out: string
+  /** The Node.js that executes the file. */
+  nodeOf(file: TestFile): string
   envOf(file: TestFile): { [name: string]: string | undefined }
   onReport(report: FileReport): void
 }
@@ -76,7 +78,7 @@ export async function runTogether(jobs: readonly Job[], limits: Limits): Promise
 export const fileJobs = (files: readonly TestFile[], options: RunOptions): Job[] =>
   files.map(file => ({ cores: file.cores, run: async () => options.onReport(await runFile(file, options)) }))
 
-async function runFile(file: TestFile, { out, envOf }: RunOptions): Promise<FileReport> {
+async function runFile(file: TestFile, { out, nodeOf, envOf }: RunOptions): Promise<FileReport> {
   const { path, name, onMongo } = file
   const log = join(out, name.replaceAll(' ', '-'))
   mkdirSync(dirname(log), { recursive: true })
@@ -84,7 +86,7 @@ async function runFile(file: TestFile, { out, envOf }: RunOptions): Promise<File
   const since = Date.now()
   // tap names the folder of `t.testdir()` after the arguments: a file runs on both stores at the same time.
   const args = ['--enable-source-maps', path, ...(onMongo ? ['on-MongoDB'] : [])]
-  const child = spawn(process.execPath, args, {
+  const child = spawn(nodeOf(file), args, {
     cwd: root,
     env: { ...envOf(file), TAP_TIMEOUT: `${TIMEOUT_S}` },
     stdio: ['ignore', 'pipe', stderr],

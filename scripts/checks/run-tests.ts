@@ -42,13 +42,13 @@ const {
   },
 }).values
 /**
- * Files run at the same time as long as they keep no more than three quarters of the cores busy, together: their figures
- * are means, and what they start comes in bursts. With all of them, eleven processes wanted two cores, and a call of a test
+ * Files run at the same time as long as they keep no more than nine tenths of the cores busy, together: their figures are
+ * means, and what they start comes in bursts. With all of them, eleven processes wanted two cores, and a call of a test
  * took seconds at times. With --jobs only the number counts.
  */
 const limits: Limits =
   jobs === undefined
-    ? { cores: 0.75 * availableParallelism(), jobs: 6 }
+    ? { cores: 0.9 * availableParallelism(), jobs: 8 }
     : { cores: Number.POSITIVE_INFINITY, jobs: Number(jobs) || 1 }
 
 /** MONGODB_URL has another name in tests. */
@@ -57,9 +57,10 @@ const env: { [name: string]: string | undefined } = {
   ...(process.env.MONGODB_URL ? { WEFT_TEST_MONGODB_URL: process.env.MONGODB_URL } : {}),
 }
 /**
- * Graph hosts of the embedded store run on the Node.js that ./scripts/start gives them, those on MongoDB on that of Weft, as
- * after an installation with npm.
+ * The embedded store is tested on Node.js 22, with graph hosts on the Node.js that ./scripts/start gives them; MongoDB on
+ * the Node.js of this machine with hosts on the same, as after an installation with npm.
  */
+const nodeOf = (onMongo: boolean) => (onMongo ? undefined : process.env.WEFT_TEST_NODE) ?? process.execPath
 const hostNode = (onMongo: boolean) =>
   onMongo || !process.env.WEFT_NEWEST_NODE ? {} : { WEFT_NEWEST_NODE: process.env.WEFT_NEWEST_NODE }
 /** What the test files print: TAP and stderr. */
@@ -95,10 +96,12 @@ async function tap(): Promise<Counts | null> {
       const store = onMongo ? mongo!.shared : ''
       if (store === null) continue
       const log = join(out, onMongo ? 'shared-server-on-MongoDB' : 'shared-server')
-      servers.set(onMongo, await startSharedServer(log, { ...env, ...hostNode(onMongo), MONGODB_URL: store }))
+      const settings = { ...env, ...hostNode(onMongo), MONGODB_URL: store }
+      servers.set(onMongo, await startSharedServer(log, nodeOf(onMongo), settings))
     }
     const jobs = fileJobs(files, {
       out,
+      nodeOf: ({ onMongo }) => nodeOf(onMongo),
       envOf: ({ onMongo, needsMongo, shared }) => ({
         ...env,
         ...hostNode(onMongo),

@@ -18,9 +18,10 @@ export interface SharedServer {
 
 const STOP_MS = 15_000
 
-/** Resolves when it is ready; rejects with one sentence when it ends before. `log` receives what it prints. */
+/** Resolves when it is ready; rejects with one sentence when it ends before. `log` receives what it prints; `node` executes it. */
 export async function startSharedServer(
   log: string,
+  node: string,
   env: { [name: string]: string | undefined },
 ): Promise<SharedServer> {
   mkdirSync(dirname(log), { recursive: true })
@@ -29,6 +30,7 @@ export async function startSharedServer(
   const args = ['start', '--port', '0', '--app', 'test/apps/basic', '--data', data]
   const child = fork(join(root, 'dist/scripts/weft.js'), args, {
     cwd: root,
+    execPath: node,
     execArgv: [],
     stdio: ['ignore', output, output, 'ipc'],
     env: { ...env, NODE_OPTIONS: '', WEFT_TEST: '1' },

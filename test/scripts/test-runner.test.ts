@@ -87,6 +87,7 @@ t.test('files run with their own limits, and each way to fail is reported', asyn
   })
   const jobs = fileJobs(files, {
     out: join(folder, 'out'),
+    nodeOf: () => process.execPath,
     envOf: () => process.env,
     onReport: report => void reports.set(report.name, report),
   })
@@ -129,6 +130,7 @@ t.test('keeps its file', async t => {
   ]
   const jobs = fileJobs(files, {
     out: join(folder, 'out'),
+    nodeOf: () => process.execPath,
     envOf: ({ onMongo }) => ({
       ...process.env,
       OWN: join(folder, onMongo ? 'b' : 'a'),
