@@ -191,7 +191,8 @@ class TunnelStream extends Duplex {
     else if (kind === FRAME.data) this.onData(number, bytes)
     else if (kind === FRAME.end) this.onEnd(number)
     else if (kind === FRAME.credit) this.onCredit(number)
-    else this.destroy(fail('unavailable', CUT))
+    // A peer that has sent and received everything has no stream any more: a late credit is answered by a cut.
+    else if (!this.isWhole()) this.destroy(fail('unavailable', CUT))
   }
 
   /** Sends a sign of life to the peer, and cuts the stream when the peer is silent. Called every SIGN_MS. */
@@ -235,6 +236,11 @@ class TunnelStream extends Duplex {
     this.flush()
   }
 
+  /** Both directions have ended; the reader may still have bytes to take. */
+  private isWhole(): boolean {
+    return this.ended && this.writableFinished
+  }
+
   override _read(): void {
     if (this.taken === 0) return
     this.held -= this.taken
@@ -276,7 +282,7 @@ class TunnelStream extends Duplex {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     clearTimeout(this.timer ?? undefined)
-    if (!(this.ended && this.writableFinished)) this.say(FRAME.cut, 0)
+    if (!this.isWhole()) this.say(FRAME.cut, 0)
     const { sending, finishing } = this
     this.sending = this.finishing = null
     const cut = error ?? fail('unavailable', CUT)

@@ -6,6 +6,7 @@ import { type Link, openLink, type Role } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
 import { openTunnels, relay } from '../../bus/tunnel.js'
 import { token } from '../../schemas/ids.js'
+import { tunnelAddress, tunnelOpen } from '../../schemas/subjects.js'
 import { startNats } from '../helpers/nats.js'
 
 const POOL = token('pool', 'one')
@@ -109,6 +110,31 @@ t.test('a stream that one end cuts is cut at the other, never ended', async t =>
   near.write('half')
   near.destroy()
   t.match(await over, { code: 'unavailable' })
+})
+
+t.test('what was sent whole is read whole, even when the sender has ended meanwhile', async t => {
+  const { edge, links } = await stage(t)
+  const [pool, { nc, subscribe }] = [token('pool', 'whole'), links[1]!]
+  const address = tunnelAddress('graphs', token('member', 'peer'), '1')
+  const frame = (kind: number, number = 0, text = '') =>
+    Buffer.concat([Buffer.from([kind, 0, 0, 0, number, 0, 0, 0]), Buffer.from(text)])
+  let opener = ''
+  const say = (bytes: Buffer) => nc.publish(opener, bytes, { reply: address })
+  subscribe(tunnelOpen('graphs', pool), ({ reply }) => {
+    opener = reply!
+    say(frame(1))
+  })
+  subscribe(address, ({ data }) => {
+    if (data[0] !== 3) return
+    // It has received the end: it sends all it has, ends, and a credit of the reader finds no stream any more.
+    say(frame(2, 0, 'answer'))
+    say(frame(3, 1))
+    say(frame(4))
+  })
+  await nc.flush()
+  const asking = edge.open(pool)
+  asking.end('question')
+  t.equal(await textOf(asking), 'answer')
 })
 
 t.test('without a process that serves the pool there is no stream; an edge is found by any pool', async t => {
