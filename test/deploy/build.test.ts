@@ -29,6 +29,7 @@ import { ownFolder } from '../../workers/deploy/process/owner.js'
 import { javascriptProbe, probe } from '../../workers/deploy/process/probe.js'
 import { openRecords } from '../../workers/deploy/process/records.js'
 import { problemsOf, sizeOf } from '../../workers/deploy/process/size.js'
+import { PUBLIC_NODE } from '../helpers/public-node.js'
 import { aliasedApplication, application } from './repository.js'
 
 t.setTimeout(120_000)
@@ -412,7 +413,7 @@ t.test('another user for builds and probes', { skip: !isRoot }, async t => {
   })
   chmodSync(app, 0o755)
   const probing = { app: join(app, 'langgraph.json'), env: { PATH: process.env.PATH ?? '' } }
-  const program = javascriptProbe(process.execPath, 256)
+  const program = javascriptProbe(PUBLIC_NODE, 256)
   await t.rejects(
     probe({ ...probing, program, redactor, user, mark: 'probe.2' }, never, quiet),
     /permission denied.*ours\/key/,

@@ -1,5 +1,4 @@
 /** WEFT_HOST_USER: neither graphs nor builds of a deployment can read the keys of Weft. */
-import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,19 +7,17 @@ import { root } from '../../scripts/root.js'
 import { findHostNode } from '../../workers/child/node.js'
 import { findHostUser } from '../../workers/child/process.js'
 import { startCluster } from '../helpers/cluster.js'
+import { PUBLIC_NODE } from '../helpers/public-node.js'
 import { lines } from '../helpers/sdk.js'
 import { controlOf, deployEnv } from './control.js'
 import { makeRepository, sourcesFolder } from './repository.js'
 
 t.setTimeout(120_000)
 
-/** The Node.js of the tests may be in a folder of root. */
-const WEFT_HOST_NODE = execFileSync('sh', ['-c', 'command -v node'], { encoding: 'utf8' }).trim()
-
 t.test('a deployment under another user', { skip: process.getuid?.() !== 0 }, async t => {
   const { folder, remove } = sourcesFolder()
   t.teardown(remove)
-  const env = { ...deployEnv(folder), WEFT_HOST_USER: 'nobody', WEFT_HOST_NODE }
+  const env = { ...deployEnv(folder), WEFT_HOST_USER: 'nobody', WEFT_HOST_NODE: PUBLIC_NODE }
   const cluster = await startCluster({ app: 'test/apps/basic', env })
   t.teardown(() => cluster.stop())
   const control = controlOf(cluster.url)
@@ -59,7 +56,7 @@ t.test('a data folder that the user cannot enter', { skip: process.getuid?.() !=
   chmodSync(folder, 0o700)
   const start = startCluster({
     app: 'test/apps/basic',
-    env: { ...deployEnv(folder), WEFT_HOST_USER: 'nobody', WEFT_HOST_NODE },
+    env: { ...deployEnv(folder), WEFT_HOST_USER: 'nobody', WEFT_HOST_NODE: PUBLIC_NODE },
     data: join(folder, 'inner'),
   })
   await t.rejects(
@@ -96,7 +93,7 @@ t.test(
     writeFileSync(file, `#!/bin/sh\nexec ${python} "$@"\n`, { mode: 0o755 })
     const start = startCluster({
       app: 'test/apps/basic-py',
-      env: { WEFT_PYTHON: file, WEFT_HOST_USER: 'nobody', WEFT_HOST_NODE },
+      env: { WEFT_PYTHON: file, WEFT_HOST_USER: 'nobody', WEFT_HOST_NODE: PUBLIC_NODE },
     })
     await t.rejects(
       start.then(cluster => {
