@@ -1,5 +1,5 @@
 /** Items: one document each, whose `path` is the namespace, so that a prefix of labels is a range of texts. */
-import type { Binary, Filter } from 'mongodb'
+import type { Binary, Document, Filter } from 'mongodb'
 import { ANY_KEY } from '../../schemas/contains.js'
 import { itemKeys, type KeyCondition } from '../../schemas/item-keys.js'
 import type { Store } from '../port.js'
@@ -8,7 +8,11 @@ import type { Step } from '../steps.js'
 import type { Collections } from './collections.js'
 import { type Doc, exact, fields, key as idOf } from './documents.js'
 import { chunks, type Find } from './find.js'
+import { findById } from './groups.js'
 import { insert, NOBODY, patch, remove } from './parts.js'
+
+/** What decides about a write to a stored item. */
+const STORED = { projection: { updated_at: 1, expires_at: 1, _copied: 1 } }
 
 type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
 
@@ -32,7 +36,7 @@ export async function putItem(
   const own = { ...indexed, _copied: null, _keys: itemKeys(JSON.parse(searchable)) }
   const _id = idOfItem(row.app, { namespace, key: row.key })
   for (;;) {
-    const stored = await all.items.findOne({ _id }, { projection: { updated_at: 1, expires_at: 1, _copied: 1 } })
+    const stored = await findById(all.items, _id, STORED)
     if (stored === null) {
       if (await insert(all, 'items', NOBODY, { ...fields({ ...row, path: pathOf(namespace) }), ...own, _id }))
         return true
@@ -71,7 +75,7 @@ export async function takeItem(all: Collections, { app, updated_at, ...item }: O
 const REMOVED = { projection: { _parts: 1, updated_at: 1, _copied: 1 } }
 
 /** Vectors that were copied for vector search (nearest.ts) leave with the write that they are of. */
-async function forgetCopies(all: Collections, written: Doc | null): Promise<void> {
+async function forgetCopies(all: Collections, written: Document | null): Promise<void> {
   if (written?._copied) await all.item_vectors.deleteMany({ of: written._id, updated_at: written.updated_at })
 }
 

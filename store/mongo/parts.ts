@@ -8,7 +8,7 @@ import type { Document, Filter, UpdateFilter } from 'mongodb'
 import { fail } from '../../schemas/errors.js'
 import type { CollectionName, Collections } from './collections.js'
 import { type Doc, isTaken, row } from './documents.js'
-import { insertDoc } from './groups.js'
+import { insertDoc, replaceDoc, updateDoc } from './groups.js'
 
 /** A document has few columns that can be large: five of this size still fit. */
 export const INLINE_BYTES = 2 * 1024 * 1024
@@ -80,8 +80,7 @@ export async function put(all: Collections, on: CollectionName, owner: Owner, do
   const whole = { ...fields, ...(refs ? { _parts: refs } : {}) } as Doc
   const filter = OF_THREADS.includes(on) ? { _id: doc._id, thread_id: doc.thread_id } : { _id: doc._id }
   try {
-    const { upsertedCount } = await all[on].replaceOne({ ...filter, _parts: null }, whole, { upsert: true })
-    return upsertedCount > 0
+    return await replaceDoc(all[on], { ...filter, _parts: null }, whole)
   } catch (error) {
     if (!isTaken(error)) throw error
   }
@@ -108,8 +107,8 @@ export async function patch(
   if (Object.keys(update).length === 0) return (await all[on].findOne(filter, { projection: { _id: 1 } })) !== null
   try {
     const freed = Object.keys(fields).filter(field => GROWS.has(field))
-    if (freed.length === 0) return (await all[on].updateOne(filter, update)).matchedCount > 0
-    if ((await all[on].updateOne({ ...filter, _parts: null }, update)).matchedCount > 0) return true
+    if (freed.length === 0) return await updateDoc(all[on], filter, update)
+    if (await updateDoc(all[on], { ...filter, _parts: null }, update)) return true
     // A value that had parts and is small now refers to them no longer.
     const $unset: { [field: string]: '' } = { ...(more.$unset as object) }
     for (const field of freed) if (refs?.[field] === undefined) $unset[`_parts.${field}`] = ''

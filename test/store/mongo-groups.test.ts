@@ -1,5 +1,9 @@
-/** Reads by id and inserts of one turn are one command each, and every call has its own answer. */
+/** Reads by id and writes of one turn are one command each, and every call has its own answer. */
+import { MongoClient } from 'mongodb'
 import t from 'tap'
+import { databaseOf } from '../../store/mongo/connection.js'
+import type { Doc } from '../../store/mongo/documents.js'
+import { updateDoc } from '../../store/mongo/groups.js'
 import { INLINE_BYTES } from '../../store/mongo/parts.js'
 import { openMongo } from '../../store/mongo.js'
 import type { ThreadRow } from '../../store/rows/threads.js'
@@ -9,8 +13,9 @@ import { APP, record, thread } from './conformance-rows.js'
 const mongo = await startMongo()
 t.teardown(() => mongo.stop())
 const sent: string[] = []
+const url = mongo.url()
 const store = await openMongo({
-  url: mongo.url(),
+  url,
   onCommand: (name, command) => void sent.push(`${name} ${command[name]}`),
 })
 t.teardown(() => store.close())
@@ -59,4 +64,91 @@ t.test('a large document delays no small one', async t => {
   const [small, found] = await Promise.all([rows[0]!, huge].map(row => store.threads.get(APP, row.thread_id)))
   t.equal(small!.thread_id, rows[0]!.thread_id)
   t.equal(found!.metadata, huge.metadata, 'its parts are read, too')
+})
+
+t.test('updates', async t => {
+  const some = rows.slice(0, 10)
+  const rename = (thread_id: string, rev: number, status: 'idle' | 'busy' = 'busy') =>
+    store.apply([{ step: 'threads.patch', thread_id, where: { rev }, set: { status } }])
+  const rev = some[0]!.rev
+  const all = await commands(() => Promise.all(some.map(row => rename(row.thread_id, rev))))
+  t.same(new Set(all.answers), new Set([-1]))
+  t.same(all.names, ['update threads'])
+  const ids = [...some.map(row => row.thread_id), 'missing']
+  const stale = await commands(() => Promise.all(ids.map((id, i) => rename(id, i % 2 ? rev : rev + 1, 'idle'))))
+  t.same(stale.answers, [-1, 0, -1, 0, -1, 0, -1, 0, -1, 0, 0], 'those whose condition does not hold fail alone')
+  t.same(stale.names, ['update threads', 'find threads'])
+  t.match(await store.threads.get(APP, ids[0]!), { status: 'idle', rev: rev + 2 })
+  t.match(await store.threads.get(APP, ids[1]!), { status: 'busy', rev: rev + 1 })
+  const none = await commands(() => Promise.all(ids.map(id => rename(id, rev))))
+  t.same([new Set(none.answers), none.names], [new Set([0]), ['update threads']])
+  const twice = await Promise.all([rev + 2, rev + 2, rev + 3].map(from => rename(ids[0]!, from)))
+  t.same(twice.sort(), [-1, -1, 0], 'several calls about one row')
+})
+
+t.test('an update whose outcome others have hidden is not known', async t => {
+  const client = new MongoClient(url)
+  t.teardown(() => client.close())
+  const docs = client.db(databaseOf(url)).collection<Doc>('sums')
+  await docs.insertMany(['a', 'b', 'c'].map(_id => ({ _id, n: 0 })))
+  const busy = Object.create(docs, {
+    find: {
+      value: (...query: Parameters<typeof docs.find>) => ({
+        toArray: async () => {
+          await docs.updateOne({ _id: 'a' }, { $set: { _marks: Array(8).fill('another') } })
+          return docs.find(...query).toArray()
+        },
+      }),
+    },
+  })
+  const outcomes = await Promise.allSettled(
+    ['a', 'b', 'c'].map(_id => updateDoc(busy, { _id, n: _id === 'c' ? 1 : 0 }, { $set: { n: 5 } })),
+  )
+  t.match(outcomes, [
+    { status: 'rejected', reason: { code: 'unavailable' } },
+    { status: 'fulfilled', value: true },
+    { status: 'rejected', reason: { code: 'unavailable' } },
+  ])
+  t.same(
+    (await docs.find().toArray()).map(({ n }) => n),
+    [5, 5, 0],
+  )
+})
+
+t.test('a unique name that two updates want is given once', async t => {
+  const named = ['c', 'd'].map(id => record({ kind: 'renamed', id, app: APP, name: id }))
+  await Promise.all(named.map(row => store.apply([{ step: 'records.insert', row }])))
+  const set = { name: 'one' }
+  const both = await commands(() =>
+    Promise.all(
+      named.map(({ kind, id, rev }) => store.apply([{ step: 'records.patch', kind, id, where: { rev }, set }])),
+    ),
+  )
+  t.same(both.answers.sort(), [-1, 0])
+})
+
+t.test('states', async t => {
+  const some = rows.slice(20, 24)
+  const put = (text: string) =>
+    commands(() =>
+      Promise.all(
+        some.map(({ thread_id }, i) =>
+          store.apply([
+            {
+              step: 'threads.state',
+              thread_id,
+              latest_checkpoint_id: 'a',
+              values: Buffer.from(`${text}${i}`),
+              rest: null,
+            },
+          ]),
+        ),
+      ),
+    )
+  for (const text of ['new', 'next']) t.same((await put(text)).names, ['update states'], text)
+  const read = await Promise.all(some.map(({ thread_id }) => store.threads.state(thread_id)))
+  t.same(
+    read.map(found => `${found?.values}`),
+    ['next0', 'next1', 'next2', 'next3'],
+  )
 })
