@@ -1,11 +1,11 @@
 /** Saves and rollbacks of checkpoints. Values are written before the checkpoints that refer to them. */
-import { type Filter, MongoBulkWriteError } from 'mongodb'
+import type { Filter } from 'mongodb'
 import type { BlobKey, CheckpointKey, WriteKey } from '../rows/checkpoints.js'
 import type { Step } from '../steps.js'
 import type { CollectionName, Collections } from './collections.js'
-import { type Doc, isTaken, key, plain } from './documents.js'
+import { type Doc, key, plain } from './documents.js'
 import { chunks } from './find.js'
-import { put, remove, store } from './parts.js'
+import { insert, put, remove } from './parts.js'
 
 type Save = Extract<Step, { step: 'checkpoints.insert' }>
 
@@ -67,38 +67,8 @@ async function insertNew(
   owner: { thread_id: string; run_id: string | null },
   docs: readonly Doc[],
 ): Promise<string[]> {
-  if (docs.length === 0) return []
-  const ready: Doc[] = []
-  const added: string[] = []
-  for (const doc of docs) {
-    const { fields, refs } = await store(all, owner, doc)
-    if (refs === null) ready.push(fields as Doc)
-    else if (await insertStored(all, on, { ...(fields as Doc), _parts: refs })) added.push(doc._id)
-    else await remove(all, refs)
-  }
-  if (ready.length === 0) return added
-  const taken = new Set<number>()
-  try {
-    await all[on].insertMany(ready, { ordered: false })
-  } catch (error) {
-    if (!(error instanceof MongoBulkWriteError)) throw error
-    const errors = Array.isArray(error.writeErrors) ? error.writeErrors : [error.writeErrors]
-    if (errors.length === 0 || !errors.every(isTaken)) throw error
-    // A document that was not inserted exists already, but its durability is not known.
-    if (error.result.getWriteConcernError() !== undefined) throw error
-    for (const { index } of errors) taken.add(index)
-  }
-  return [...added, ...ready.flatMap(({ _id }, i) => (taken.has(i) ? [] : [_id]))]
-}
-
-async function insertStored(all: Collections, on: 'blobs' | 'writes', doc: Doc): Promise<boolean> {
-  try {
-    await all[on].insertOne(doc)
-    return true
-  } catch (error) {
-    if (!isTaken(error)) throw error
-    return false
-  }
+  const ids = docs.map(async doc => ((await insert(all, on, owner, doc)) ? [doc._id] : []))
+  return (await Promise.all(ids)).flat()
 }
 
 async function drop(all: Collections, on: 'checkpoints' | 'writes', thread_id: string, ids: string[]): Promise<void> {

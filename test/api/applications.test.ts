@@ -242,14 +242,16 @@ t.test('a second application below its prefix', async t => {
     const wrong = await roles.add('graphs', ['--app', 'test/apps/faults', '--app-id', 'second'])
     const isGivenBack = () => wrong.output().includes('needs a graph that is not loaded here')
     const inputs = Array.from({ length: 40 }, (_, n) => `${n}`)
-    const answers = await Promise.all(
-      inputs.map(text => send(`${second}/runs/wait`, { assistant_id: 'only', input: { text } })),
-    )
-    t.ok(isGivenBack(), 'it received at least one of 40 runs')
-    t.same(
-      answers.map(({ status, body }) => [status, body.text]),
-      inputs.map(text => [200, text]),
-      'each run succeeds in the other worker',
-    )
+    // It offers its slots within a second: until then the other worker may take all runs.
+    while (!isGivenBack()) {
+      const answers = await Promise.all(
+        inputs.map(text => send(`${second}/runs/wait`, { assistant_id: 'only', input: { text } })),
+      )
+      t.same(
+        answers.map(({ status, body }) => [status, body.text]),
+        inputs.map(text => [200, text]),
+        'each run succeeds in the other worker',
+      )
+    }
   })
 })
