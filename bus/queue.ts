@@ -49,9 +49,10 @@ export interface Job extends WakeUp {
 }
 
 /**
- * What the ack subject of a message says: how often it was delivered, this time included; its number in the stream; how many
- * waited in the queue when it left it. `$JS.ACK.<stream>.<consumer>.<delivered>.<seq>.<consumer seq>.<time>.<waiting>`, in the
- * later form with domain and account before the stream.
+ * Reads the ack subject of a message. `delivered`: how often the broker has delivered it, this time included; `seq`: its
+ * number in the stream; `waiting`: messages that were left in the queue. The subject is
+ * `$JS.ACK.<stream>.<consumer>.<delivered>.<seq>.<consumer seq>.<time>.<waiting>`, or the later form, which has domain and
+ * account before the stream.
  */
 function readAck(ack: string): { delivered: number; seq: number; waiting: number } {
   const tokens = ack.split('.')

@@ -38,7 +38,7 @@ function perTurn<In, Out>(send: (calls: readonly Call<In, Out>[]) => Promise<voi
 }
 
 type Read = (id: string) => Promise<Document | null>
-const readers = new WeakMap<Collection<Doc>, Map<FindOptions | null, Read>>()
+const readers = perCollection(() => new Map<FindOptions | null, Read>())
 
 /** The document, or null. `options`: a constant, because reads with the same one are grouped. */
 export function findById(
@@ -46,8 +46,7 @@ export function findById(
   id: string,
   options: FindOptions | null = null,
 ): Promise<Document | null> {
-  let of = readers.get(on)
-  if (of === undefined) readers.set(on, (of = new Map()))
+  const of = readers(on)
   let read = of.get(options)
   if (read === undefined) of.set(options, (read = readerOf(on, options ?? {})))
   return read(id)
@@ -62,13 +61,13 @@ const readerOf = (on: Collection<Doc>, options: FindOptions): Read =>
     for (const { of, done } of calls) done(found.get(of) ?? null)
   })
 
-/** The function of a collection, made at its first use. */
-function perCollection<Write>(make: (on: Collection<Doc>) => Write): (on: Collection<Doc>) => Write {
-  const made = new WeakMap<Collection<Doc>, Write>()
+/** What belongs to a collection, made at its first use. */
+function perCollection<Own>(make: (on: Collection<Doc>) => Own): (on: Collection<Doc>) => Own {
+  const made = new WeakMap<Collection<Doc>, Own>()
   return on => {
-    let write = made.get(on)
-    if (write === undefined) made.set(on, (write = make(on)))
-    return write
+    let own = made.get(on)
+    if (own === undefined) made.set(on, (own = make(on)))
+    return own
   }
 }
 

@@ -1,6 +1,6 @@
 """
-What the programs of Python hosts share: their pipes, event loop and end. It imports no LangGraph: an app host that
-needs none starts in half the time.
+What the programs of Python hosts share: their pipes, event loop and end. It imports no LangGraph, whose import takes
+0.7 s of CPU time: an app host may need none.
 """
 
 from __future__ import annotations
