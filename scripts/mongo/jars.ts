@@ -47,7 +47,15 @@ export const JARS: readonly [group: string, artifact: string, version: string, s
 ]
 
 /** Beside this file. Their classes come before those of the archives. */
-const SOURCES = ['WeftTestMongo.java', 'VectorSearch.java', 'BsonDecoder.java']
+const SOURCES = [
+  'WeftTestMongo.java',
+  'IndexedCollection.java',
+  'OrderedIndex.java',
+  'IdIndex.java',
+  'StoredTypes.java',
+  'VectorSearch.java',
+  'BsonDecoder.java',
+]
 
 export interface JarOptions {
   cache: string
