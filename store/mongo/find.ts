@@ -2,7 +2,7 @@
 import type { Filter, FindOptions } from 'mongodb'
 import type { CollectionName, Collections } from './collections.js'
 import type { Doc } from './documents.js'
-import { findById } from './groups.js'
+import { findById } from './grouped-reads.js'
 import { load } from './parts.js'
 
 export interface Find {

@@ -1,75 +1,15 @@
 /**
- * Reads by id and writes of one turn of the event loop as one command (docs/decisions/cluster/010): driver and server pay
- * more for a command than for a small document.
+ * Writes of one turn of the event loop as one command (docs/decisions/cluster/010): driver and server pay more for a
+ * command than for a small document.
  */
 import { randomBytes } from 'node:crypto'
-import type { Collection, Document, Filter, FindOptions, MongoBulkWriteError, UpdateFilter } from 'mongodb'
+import type { Collection, Filter, MongoBulkWriteError, UpdateFilter } from 'mongodb'
 import { fail } from '../../schemas/errors.js'
 import { type Doc, isTaken } from './documents.js'
+import { type Call, perCollection, perTurn } from './per-turn.js'
 
-/** Documents of one command. More would delay the first of them, and the server answers in batches of about as many. */
-const MOST = 64
 /** Larger documents are inserted alone: small ones would wait until they are sent. */
 const SMALL_BYTES = 16 * 1024
-
-interface Call<In, Out> {
-  of: In
-  done(out: Out): void
-  failed(error: unknown): void
-}
-
-/** Passes the calls of a turn on together. A rejection of `send` is that of all calls that have no answer yet. */
-function perTurn<In, Out>(send: (calls: readonly Call<In, Out>[]) => Promise<void>): (of: In) => Promise<Out> {
-  let waiting: Call<In, Out>[] = []
-  const flush = () => {
-    const all = waiting
-    waiting = []
-    for (let at = 0; at < all.length; at += MOST) {
-      const some = all.slice(at, at + MOST)
-      send(some).catch(error => {
-        for (const call of some) call.failed(error)
-      })
-    }
-  }
-  return of =>
-    new Promise((done, failed) => {
-      if (waiting.push({ of, done, failed }) === 1) setImmediate(flush)
-    })
-}
-
-type Read = (id: string) => Promise<Document | null>
-const readers = perCollection(() => new Map<FindOptions | null, Read>())
-
-/** The document, or null. `options`: a constant, because reads with the same one are grouped. */
-export function findById(
-  on: Collection<Doc>,
-  id: string,
-  options: FindOptions | null = null,
-): Promise<Document | null> {
-  const of = readers(on)
-  let read = of.get(options)
-  if (read === undefined) of.set(options, (read = readerOf(on, options ?? {})))
-  return read(id)
-}
-
-const readerOf = (on: Collection<Doc>, options: FindOptions): Read =>
-  perTurn(async calls => {
-    const [only, ...others] = calls
-    if (others.length === 0) return only!.done(await on.findOne({ _id: only!.of }, options))
-    const ids = [...new Set(calls.map(({ of }) => of))]
-    const found = new Map((await on.find({ _id: { $in: ids } }, options).toArray()).map(doc => [doc._id, doc]))
-    for (const { of, done } of calls) done(found.get(of) ?? null)
-  })
-
-/** What belongs to a collection, made at its first use. */
-function perCollection<Own>(make: (on: Collection<Doc>) => Own): (on: Collection<Doc>) => Own {
-  const made = new WeakMap<Collection<Doc>, Own>()
-  return on => {
-    let own = made.get(on)
-    if (own === undefined) made.set(on, (own = make(on)))
-    return own
-  }
-}
 
 /** Inserts a document; false when its id or a unique value is taken. */
 export function insertDoc(on: Collection<Doc>, doc: Doc): Promise<boolean> {

@@ -8,7 +8,7 @@ import type { Step } from '../steps.js'
 import type { Collections } from './collections.js'
 import { type Doc, exact, fields, key as idOf } from './documents.js'
 import { chunks, type Find } from './find.js'
-import { findById } from './groups.js'
+import { findById } from './grouped-reads.js'
 import { insert, NOBODY, patch, remove } from './parts.js'
 
 /** What decides about a write to a stored item. */

@@ -4,14 +4,18 @@ import type { Store } from '../port.js'
 import type { BlobRow, CheckpointRow, PageQuery, Tuple, WriteRow } from '../rows/checkpoints.js'
 import type { CollectionName, Collections } from './collections.js'
 import { type Doc, exact, key, plain } from './documents.js'
-import { chunks, type Find } from './find.js'
+import { chunks } from './find.js'
+import { findById, findOfCheckpoint } from './grouped-reads.js'
 import { load } from './parts.js'
 import { blobKey, checkpointKey, writeKey } from './saves.js'
 
 /** Checkpoints that are put together at once. */
 const TUPLES = 64
+/** So many blobs are read with those of other calls; more are a command of their own. */
+const FEW = 64
+const LATEST: FindOptions = { projection: { latest_checkpoint_id: 1 } }
 
-export function checkpointReads(all: Collections, { rows }: Find): Store['checkpoints'] {
+export function checkpointReads(all: Collections): Store['checkpoints'] {
   return {
     async get({ thread_id, ns = '', checkpoint_id, without_run }) {
       // The latest checkpoint may be one to leave out: then the newest of the others counts.
@@ -21,9 +25,10 @@ export function checkpointReads(all: Collections, { rows }: Find): Store['checkp
       const others = without_run === undefined ? {} : { run_id: { $ne: without_run } }
       const found =
         id === undefined
-          ? all.checkpoints.find({ thread_id, ns: plain(ns), ...others }, { sort: { seq: -1 }, limit: 1 })
-          : all.checkpoints.find({ _id: checkpointKey(thread_id, id, ns), thread_id, ...others })
-      return (await tuples(thread_id, await found.toArray()))[0] ?? null
+          ? await all.checkpoints.findOne({ thread_id, ns: plain(ns), ...others }, { sort: { seq: -1 } })
+          : await findById(all.checkpoints, checkpointKey(thread_id, id, ns), null, thread_id)
+      if (found === null || (without_run !== undefined && found.run_id === without_run)) return null
+      return (await tuples(thread_id, [found as Doc]))[0] ?? null
     },
 
     async list({ thread_id, ns, checkpoint_id, before, limit, bytes, without_run }) {
@@ -129,7 +134,7 @@ export function checkpointReads(all: Collections, { rows }: Find): Store['checkp
   }
 
   async function latestOf(thread_id: string): Promise<string | null> {
-    const doc = await all.threads.findOne({ _id: thread_id }, { projection: { latest_checkpoint_id: 1 } })
+    const doc = await findById(all.threads, thread_id, LATEST)
     return (doc?.latest_checkpoint_id as string | null | undefined) ?? null
   }
 
@@ -187,21 +192,32 @@ export function checkpointReads(all: Collections, { rows }: Find): Store['checkp
     ids: readonly string[],
   ): Promise<Map<string, { type: string; value: Uint8Array }>> {
     const out = new Map<string, { type: string; value: Uint8Array }>()
-    for (const some of chunks([...new Set(ids)]))
-      for (const doc of await all.blobs.find({ thread_id, _id: { $in: some } }).toArray()) {
-        const blob = await load<BlobRow>(all, doc, () => all.blobs.findOne({ _id: doc._id, thread_id }))
-        if (blob !== null) out.set(doc._id, { type: blob.type, value: blob.value })
-      }
+    for (const doc of await blobDocs(thread_id, [...new Set(ids)])) {
+      const blob = await load<BlobRow>(all, doc, () => all.blobs.findOne({ _id: doc._id, thread_id }))
+      if (blob !== null) out.set(doc._id, { type: blob.type, value: blob.value })
+    }
     return out
+  }
+
+  async function blobDocs(thread_id: string, ids: readonly string[]): Promise<Document[]> {
+    if (ids.length <= FEW) {
+      const docs = await Promise.all(ids.map(id => findById(all.blobs, id, null, thread_id)))
+      return docs.filter(doc => doc !== null)
+    }
+    const docs: Document[] = []
+    for (const some of chunks(ids)) docs.push(...(await all.blobs.find({ thread_id, _id: { $in: some } }).toArray()))
+    return docs
   }
 
   async function writesOf(thread_id: string, of: readonly string[]): Promise<Map<string, Tuple['writes']>> {
     const out = new Map<string, Tuple['writes']>()
-    for (const some of chunks(of))
-      for (const { of, task_id, idx, channel, type, value, path } of await rows<WriteRow & { of: string }>('writes', {
-        thread_id,
-        of: { $in: some },
-      })) {
+    for (const docs of await Promise.all(of.map(one => findOfCheckpoint(all.writes, one, thread_id))))
+      for (const doc of docs) {
+        const row = await load<WriteRow & { of: string }>(all, doc, () =>
+          all.writes.findOne({ _id: doc._id, thread_id }),
+        )
+        if (row === null) continue
+        const { of, task_id, idx, channel, type, value, path } = row
         const list = out.get(of) ?? []
         list.push({ task_id, idx, channel, type, value, ...(path === undefined ? {} : { path }) })
         out.set(of, list)

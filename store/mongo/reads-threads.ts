@@ -5,7 +5,7 @@ import type { StateRow, ThreadQuery, ThreadRow } from '../rows/threads.js'
 import type { Collections } from './collections.js'
 import type { Doc } from './documents.js'
 import { beyond, type Find, keyed } from './find.js'
-import { findById } from './groups.js'
+import { findById } from './grouped-reads.js'
 import { load } from './parts.js'
 
 /** A page ends when its rows hold so much text. */

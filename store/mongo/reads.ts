@@ -19,7 +19,7 @@ export function reads(all: Collections): Omit<Store, 'apply' | 'ping' | 'bytes' 
     assistants: assistantReads(all, find),
     threads: threadReads(all, find),
     runs: runReads(all, find),
-    checkpoints: checkpointReads(all, find),
+    checkpoints: checkpointReads(all),
     records: recordReads(find),
     items: itemReads(all, find),
     nearest: nearestVectors(all),
@@ -56,7 +56,10 @@ function runReads(all: Collections, { one, rows }: Find): Store['runs'] {
   const due = (column: string, until: number) => ({ [column]: { $gt: 0, $lte: until } })
   return {
     get: run_id => one<RunRow>('runs', run_id, WITHOUT_LOG),
-    summary: async run_ids => (run_ids.length === 0 ? [] : summaries({ _id: { $in: [...run_ids] } })),
+    async summary(run_ids) {
+      const found = await Promise.all(run_ids.map(id => one<RunSummary>('runs', id, SUMMARY)))
+      return found.filter(run => run !== null)
+    },
     async webhookLog(run_id) {
       const found = await one<WebhookLog>('runs', run_id, LOG)
       return found && { ...found, webhook_log: found.webhook_log ?? null }

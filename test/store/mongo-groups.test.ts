@@ -8,7 +8,7 @@ import { INLINE_BYTES } from '../../store/mongo/parts.js'
 import { openMongo } from '../../store/mongo.js'
 import type { ThreadRow } from '../../store/rows/threads.js'
 import { startMongo } from '../helpers/mongo-server.js'
-import { APP, record, thread } from './conformance-rows.js'
+import { APP, blob, bytes, checkpoint, record, save, thread, write } from './conformance-rows.js'
 
 const mongo = await startMongo()
 t.teardown(() => mongo.stop())
@@ -52,6 +52,34 @@ t.test('reads', async t => {
     [ids[0], null, ids[2], ids[3]],
   )
   t.equal(await store.threads.get('another', ids[0]!), null)
+})
+
+t.test('newest checkpoints of several threads, with their blobs and writes', async t => {
+  const threads = rows.slice(20, 25).map(row => row.thread_id)
+  for (const [n, thread_id] of threads.entries()) {
+    const refs = { a: '1', b: '1' }
+    const blobs = Object.keys(refs).map(channel => blob(channel, '1', bytes(`${channel} of ${n}`)))
+    const checkpoints = [checkpoint('c1', 1), checkpoint('c2', 2, { refs })]
+    const writes = [write('c1', 't', 0, 'old'), write('c2', 't', 0, `write of ${n}`), write('c2', 't', 1, 'second')]
+    const set = { latest_checkpoint_id: 'c2' }
+    await store.apply([
+      save(thread_id, { checkpoints, blobs, writes }),
+      { step: 'threads.patch', thread_id, where: {}, set },
+    ])
+  }
+  const text = (value: Uint8Array) => Buffer.from(value).toString()
+  const { answers, names } = await commands(() =>
+    Promise.all(threads.map(id => store.checkpoints.get({ thread_id: id }))),
+  )
+  t.same(names, ['find threads', 'find checkpoints', 'find blobs', 'find writes'])
+  t.same(
+    answers.map(tuple => [
+      tuple!.id,
+      tuple!.blobs.map(one => text(one.value)),
+      tuple!.writes.map(one => text(one.value)),
+    ]),
+    threads.map((_, n) => ['c2', [`a of ${n}`, `b of ${n}`], [`write of ${n}`, 'second']]),
+  )
 })
 
 t.test('a large document delays no small one', async t => {

@@ -68,8 +68,14 @@ const leaseOf = (run: RunRow, attempt: number, token: string): ClaimedLease => (
 })
 
 /** The newest checkpoint that the run continues; null: it begins with none. */
-export const checkpointFor = ({ store }: Deps, run: RunRow, { latest_checkpoint_id }: ThreadPart) =>
-  run.temporary || latest_checkpoint_id === null ? null : store.checkpoints.get({ thread_id: run.thread_id })
+export const checkpointFor = (
+  { store }: Deps,
+  { temporary, thread_id }: RunRow,
+  { latest_checkpoint_id }: ThreadPart,
+) =>
+  temporary || latest_checkpoint_id === null
+    ? null
+    : store.checkpoints.get({ thread_id, checkpoint_id: latest_checkpoint_id })
 
 /** The body of a start frame: StartHead (schemas/host.ts), and the newest checkpoint. `run.kwargs` are whole. */
 export const startBody = (run: RunRow, { lease, claim_no }: ClaimRows, tuple: Tuple | null): Uint8Array =>
