@@ -1,7 +1,7 @@
 /** `npm run faults`: injects faults into real processes, checks what is promised, and writes docs/faults.md. */
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { machine } from '../../../scripts/bench/report.js'
 import { isForeign } from '../../../scripts/checks/foreign-settings.js'
 import { root } from '../../../scripts/root.js'
@@ -73,8 +73,10 @@ async function execute(row: Row, store: StoreName, seed: number, { options, mong
   const since = performance.now()
   const busy = Math.round(loadavg()[0]! * 10) / 10
   const measured = await row.run(stage).catch(error => {
-    stage.expect(false, `the row could not be executed: ${(error as Error).message.split('\n')[0]}`)
-    if (process.env.WEFT_FAULTS_STACK) say(`${(error as Error).stack}`)
+    const { message, stack = message } = error as Error
+    const file = join(folder, 'error.txt')
+    writeFileSync(file, stack)
+    stage.expect(false, `the row could not be executed: ${message.split('\n')[0]} (${relative(root, file)})`)
     return { load: '', measured: '' }
   })
   await stage.close().catch(error => stage.expect(false, `the processes did not stop: ${(error as Error).message}`))
