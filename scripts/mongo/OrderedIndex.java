@@ -88,7 +88,7 @@ class OrderedIndex {
             from = next == null ? null : demands.bound(next, "$gt", "$gte");
             to = next == null ? null : demands.bound(next, "$lt", "$lte");
             way = made.size() == 1 && !lists ? wayOf(order) : 0;
-            score = 10 * equal + (from != null || to != null ? 3 : 0) + (partial.isEmpty() ? 0 : 4) + (way != 0 && limited ? 5 : 0);
+            score = 10 * equal + (from != null && to != null ? 6 : from != null || to != null ? 3 : 0) + (partial.isEmpty() ? 0 : 4) + (way != 0 && limited ? 5 : 0);
         }
 
         private int wayOf(Document order) {
