@@ -75,7 +75,9 @@ export function handOver(deps: Deps, run: RunRow, claim: EarlyClaim, tuple: Tupl
         const isRefused = hasNotBegun(error)
         figures.count('weft_run_hand_overs_total', { answer: isRefused ? 'refused' : 'unknown' })
         const { run_id } = run
-        log.warn({ err: error, run_id, worker: slot.worker }, 'a claimed run could not be handed over')
+        // A worker refuses it when it needs its slots for runs that wait.
+        const level = isRefused && !(error instanceof NobodyServes) ? 'debug' : 'warn'
+        log[level]({ err: error, run_id, worker: slot.worker }, 'a claimed run could not be handed over')
         // A worker that may have begun it keeps it while its heartbeats arrive.
         if (!isRefused) return
         const why = { error: 'WorkerLost', message: 'its worker could not start it' }
