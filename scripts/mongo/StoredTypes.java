@@ -1,6 +1,7 @@
 import de.bwaldvogel.mongo.backend.KeyValue;
 import de.bwaldvogel.mongo.backend.Missing;
 import de.bwaldvogel.mongo.backend.ValueComparator;
+import de.bwaldvogel.mongo.bson.BinData;
 import de.bwaldvogel.mongo.bson.Document;
 import de.bwaldvogel.mongo.wire.bson.BsonDecoder;
 import de.bwaldvogel.mongo.wire.bson.BsonEncoder;
@@ -87,7 +88,7 @@ class StoredTypes {
     /** About the bytes on the heap. */
     private static int memory(Object value) {
         if (value instanceof String) return 40 + ((String) value).length();
-        if (value instanceof byte[]) return 24 + ((byte[]) value).length;
+        if (value instanceof BinData) return 48 + ((BinData) value).getData().length;
         int sum = 24;
         if (value instanceof Map) for (Object one : ((Map<?, ?>) value).values()) sum += 48 + memory(one);
         if (value instanceof Iterable && !(value instanceof Map)) for (Object one : (Iterable<?>) value) sum += 8 + memory(one);

@@ -68,7 +68,7 @@ export interface JarOptions {
 }
 
 /** Only the fast compiler of Java: a test is over before the code of the other one would pay. */
-const BRIEF = ['-Xmx512m', '-XX:TieredStopAtLevel=1']
+const BRIEF = ['-Xmx768m', '-XX:TieredStopAtLevel=1']
 const LASTING = ['-Xmx1g']
 
 /** The server's command without its file and port; null without a JDK. Throws when an archive is refused. */
