@@ -126,3 +126,23 @@ t.test('a blocked host gets no new run while another can be had', async t => {
   first.host.blocked = false
   t.equal(run('a')?.host, ready[0])
 })
+
+t.test(
+  'a run waits a moment for a host whose event loop is held, and goes to another one when it is blocked',
+  async t => {
+    for (const isolation of ['shared', 'graph'] as const) {
+      const { ready, run } = stage({ wanted: 1, count: 3, most: 3 })
+      const { host } = run('a', isolation)!
+      host.holder = 1
+      t.equal(run('a', isolation), null)
+      t.equal(run('a', isolation, 60_000)?.host, host, 'not without end')
+      host.holder = 0
+      t.equal(run('a', isolation)?.host, host, 'the block was short')
+      host.holder = 1
+      host.blocked = true
+      const other = run('a', isolation) ?? run('a', isolation)
+      t.not(other?.host, host, isolation)
+      t.ok(ready.includes(other!.host))
+    }
+  },
+)

@@ -9,6 +9,11 @@ export const MAX_SLOTS = 1_000
 /** A host whose event loop is later than this gets no new run while another is ready (design 2.8). */
 const LATE_MS = 50
 const STUCK_MS = 2_000
+/**
+ * A run waits this long for the end of a block, or for another host: a blocked host begins the runs it was given only
+ * after the block, and they cannot be taken back.
+ */
+const HELD_MS = 2_000
 /** A run waits this long for a host that is drained for it; then it shares the host with what is left in it. */
 const SHARE_MS = 5_000
 /** … while no other isolated or solo run got a host in this time: as long as one does, it waits for its turn. */
@@ -52,8 +57,13 @@ export function openHostChoice({ ready, wanted, grow, now = () => performance.no
   function pick(graph_id: string, isolation: Isolation, waited_ms: number): GraphHost | null {
     const all = withFreeSlots()
     const unreserved = all.filter(host => reservedFor(host) === null)
-    if (isolation === 'shared') return pickShared(unreserved.filter(host => !isDraining(host)))
+    const isWorthWaiting = (host: GraphHost) => host.holder !== 0 && !host.blocked && waited_ms < HELD_MS
+    if (isolation === 'shared') {
+      const host = pickShared(unreserved.filter(host => !isDraining(host)))
+      return host !== null && isWorthWaiting(host) ? null : host
+    }
     const host = isolation === 'solo' ? reserve(SOLO, unreserved) : pickForGraph(graph_id, all, unreserved)
+    if (host !== null && isWorthWaiting(host)) return null
     if (host !== null || waited_ms < SHARE_MS || isolation === 'solo' || now() - reserved_at < TURN_MS) return host
     return leastLoaded(unreserved.filter(isDraining)) ?? leastLoaded(unreserved)
   }

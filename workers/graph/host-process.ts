@@ -61,6 +61,8 @@ export interface HostOptions {
   onFrame: (host: GraphHost, frame: Frame) => void
   /** The code of a slot has held the event loop for 1 s, 2 s … */
   onBlocked: (host: GraphHost, slot: number, ms: number) => void
+  /** The event loop turns again, or is blocked from now on: a run may be given to another host. */
+  onTurn?: () => void
   /** The host takes no further runs. */
   onRetire: (host: GraphHost) => void
   /** The host has ended, and everything it sent was read. */
@@ -68,7 +70,7 @@ export interface HostOptions {
 }
 
 export function startHost(options: HostOptions): GraphHost {
-  const { program, app, env, memory_mb, user, log, onFrame, onBlocked, onRetire, onExit } = options
+  const { program, app, env, memory_mb, user, log, onFrame, onBlocked, onTurn, onRetire, onExit } = options
   let resolveHello: (hello: Hello) => void = () => {}
   let lateness = 0
   let pinged_at = 0
@@ -127,12 +129,15 @@ export function startHost(options: HostOptions): GraphHost {
     if (kind === FROM_HOST.held) {
       host.holder = slot
       host.held.hold(slot, count)
+      const wasBlocked = host.blocked
       host.blocked = count >= BLOCKED_MS
       if (host.blocked) onBlocked(host, slot, count)
+      if (host.blocked && !wasBlocked) onTurn?.()
     } else if (kind === FROM_HOST.free) {
       host.holder = 0
       host.held.free()
       host.blocked = false
+      onTurn?.()
     } else if (kind === FROM_HOST.last) lastWords = { ...readJson(body, validateLastWords), slot }
     else throw new MalformedFrame('its kind is not known')
   }

@@ -59,7 +59,7 @@ export interface PoolOptions {
   onBlocked: (host: GraphHost, slot: number, ms: number) => void
   /** The host has ended; its runs must be given back. */
   onHostEnd: (host: GraphHost, end: HostEnd) => void
-  /** A host became ready or has ended: `pick` may return another answer now. */
+  /** A host became ready, has ended, or its event loop stands or turns: `pick` may return another answer now. */
   onChange: () => void
 }
 
@@ -98,6 +98,7 @@ export function startPool({
       log,
       onFrame,
       onBlocked,
+      onTurn: onChange,
       onRetire: retire,
       onExit,
     })
