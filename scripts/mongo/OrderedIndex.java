@@ -111,7 +111,10 @@ class OrderedIndex {
         /** The entries tell all that the query demands. */
         boolean covers() {
             if (!demands.complete || lists) return false;
-            Set<String> known = new HashSet<>(partial.keySet());
+            Set<String> known = new HashSet<>();
+            partial.forEach((field, condition) -> {
+                if (demands.of.get(field).get(0).equals(condition)) known.add(field);
+            });
             for (int i = 0; i < equal; i++) known.add(fields[i]);
             // The bounds of a part include both of their values.
             if (from != null && to == null && demands.bound(fields[equal], "$gt") == null) known.add(fields[equal]);

@@ -55,6 +55,7 @@ const conditions: (() => Filter<Doc>)[] = [
   () => ({ due_at: null }),
   () => ({ number: { $gte: 0 } }),
   () => ({ number: { $gte: number() } }),
+  () => ({ number: { $gt: number() } }),
   () => ({ name: { $eq: name(), $gt: '' } }),
   () => ({ open: true }),
   () => ({ keys: { $in: ['k', '*'] } }),
