@@ -92,11 +92,11 @@ class IndexedCollection extends H2Collection {
         if (indexes != null) for (OrderedIndex index : indexes) index.update(before, after, position);
     }
 
-    /** The best use of an index; null: every document is read. */
+    /** The best use of an index, the first by name among equals; null: every document is read. */
     private OrderedIndex.Plan planOf(Document query, Document order, boolean limited) {
         if (query.isEmpty() && (order == null || order.isEmpty() || !limited)) return null;
         if (indexes == null) {
-            List<OrderedIndex> made = descriptions.get().stream().map(OrderedIndex::new).toList();
+            List<OrderedIndex> made = descriptions.get().stream().sorted(Comparator.comparing((Document one) -> (String) one.get("name"))).map(OrderedIndex::new).toList();
             streamAllDocumentsWithPosition().forEach(one -> made.forEach(index -> index.add(one.getDocument(), one.getPosition())));
             indexes = made;
         }

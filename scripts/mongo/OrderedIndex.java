@@ -14,7 +14,7 @@ import java.util.stream.Stream;
 
 /**
  * An index as it is declared with createIndexes: the positions of the documents that its partial filter selects, in the
- * order of its keys. A document whose key is a list has an entry for each element.
+ * order of its keys. A document whose key is a list has an entry for each element; an empty list counts as null.
  */
 class OrderedIndex {
     /** What a query demands of its fields, beside what only a look at the document can tell. */
@@ -232,7 +232,8 @@ class OrderedIndex {
         for (String field : fields) {
             Object value = document.get(field);
             if (value instanceof Collection) lists = true;
-            Collection<?> all = value instanceof Collection ? (Collection<?>) value : java.util.Collections.singletonList(value);
+            boolean isOne = !(value instanceof Collection) || ((Collection<?>) value).isEmpty();
+            Collection<?> all = isOne ? java.util.Collections.singletonList(value instanceof Collection ? null : value) : (Collection<?>) value;
             List<Object[]> longer = new ArrayList<>();
             for (Object[] one : made) for (Object element : all) longer.add(with(one, element));
             made = longer;
