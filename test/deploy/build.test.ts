@@ -36,6 +36,8 @@ t.setTimeout(120_000)
 
 const never = new AbortController().signal
 const quiet = () => {}
+/** Of the processes of this file: others that run beside it are not ended with them. */
+const mark = `build-${process.pid}.`
 const redactor = openRedactor([])
 type T = { teardown(work: () => unknown): void }
 
@@ -159,7 +161,7 @@ t.test('installing and building', async t => {
   const home = folder(t)
   const secretive = { ...process.env, SECRET_KEY: 'hush', NATS_URL: 'nats://x', WEFT_DATA: '/x', MINE: 'seen' }
   const facts = { repo: 'r', ref: 'main', commit: 'abc' }
-  const env = buildEnv(secretive, { home, temporary: folder(t), mark: 'm', more: ['MINE'], facts })
+  const env = buildEnv(secretive, { home, temporary: folder(t), mark: `${mark}0`, more: ['MINE'], facts })
   const limit = { folders: [tree], bytes: 1024 ** 3 }
   const building = {
     tree,
@@ -243,7 +245,7 @@ t.test('commands', async t => {
     await t.rejects(run(command('sleep 1000', 200), never, quiet), /did not end within 0.2 s/)
   })
   await t.test('a command leaves no daemon behind', { skip: process.platform !== 'linux' }, async t => {
-    const env = { PATH: process.env.PATH, [MARK]: 'a-test.1' }
+    const env = { PATH: process.env.PATH, [MARK]: `${mark}3` }
     const daemon = "setsid sh -c 'echo $$ > daemon; sleep 1000' & while [ ! -s daemon ]; do sleep 0.01; done"
     await runOrFail({ ...command(daemon), env }, never, quiet)
     t.notOk(isRunning(await pidIn('daemon')), 'it has left the process group, and held the output open')
@@ -349,7 +351,7 @@ t.test('the probe', async t => {
         program: javascriptProbe(process.execPath, 256),
         redactor,
         user: null,
-        mark: 'probe.1',
+        mark: `${mark}1`,
       },
       never,
       say,
@@ -415,7 +417,7 @@ t.test('another user for builds and probes', { skip: !isRoot }, async t => {
   const probing = { app: join(app, 'langgraph.json'), env: { PATH: process.env.PATH ?? '' } }
   const program = javascriptProbe(PUBLIC_NODE, 256)
   await t.rejects(
-    probe({ ...probing, program, redactor, user, mark: 'probe.2' }, never, quiet),
+    probe({ ...probing, program, redactor, user, mark: `${mark}2` }, never, quiet),
     /permission denied.*ours\/key/,
   )
 

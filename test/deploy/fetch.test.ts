@@ -15,6 +15,8 @@ import { application, makeRepository, sourcesFolder } from './repository.js'
 
 const never = new AbortController().signal
 const redactor = openRedactor([])
+/** Of the processes of this file: others that run beside it are not ended with them. */
+const mark = `fetch-${process.pid}.`
 
 /** Serves the bare repositories of the folder by git's own program for web servers (CGI). */
 function gitBackend(folder: string, request: IncomingMessage, response: ServerResponse): void {
@@ -73,7 +75,7 @@ t.test('fetching', async t => {
     const work = mkdtempSync(join(tmpdir(), 'weft-fetch-'))
     t.teardown(() => rmSync(work, { recursive: true, force: true }))
     const given = { url: repository.url, ref: 'main', commit: null, path: process.env.PATH ?? '', ...more }
-    return fetchSource({ ...given, work, sources, redactor, mark: 'm' }, never, (_, text) => said.push(text))
+    return fetchSource({ ...given, work, sources, redactor, mark }, never, (_, text) => said.push(text))
   }
 
   await t.test('resolves refs', async t => {
@@ -152,7 +154,7 @@ t.test('fetching', async t => {
     const work = mkdtempSync(join(tmpdir(), 'weft-fetch-'))
     t.teardown(() => rmSync(work, { recursive: true, force: true }))
     const url = `http://127.0.0.1:${port}/app.git`
-    const given = { url, ref: 'main', commit: null, path: process.env.PATH ?? '', work, redactor, mark: 'm' }
+    const given = { url, ref: 'main', commit: null, path: process.env.PATH ?? '', work, redactor, mark }
     await t.rejects(
       fetchSource({ ...given, sources: opened }, never, () => {}),
       { message: /not found/, retryable: false },
@@ -209,7 +211,7 @@ t.test('private repositories', async t => {
     const sources = { local: [], allowed: parseAllowed(`${host},git.example`) }
     const certificates = join(folder, 'cert.pem')
     const given = { url, ref: 'main', commit: null, path: process.env.PATH ?? '', sources, certificates, ...more }
-    return fetchSource({ ...given, work, redactor, mark: 'm' }, never, (_, text) => said.push(text))
+    return fetchSource({ ...given, work, redactor, mark }, never, (_, text) => said.push(text))
   }
   const files = { git_credentials_file: '', git_ssh_key_file: '' }
   const withToken = (WEFT_GIT_TOKEN: string) => get({ access: { secrets: { WEFT_GIT_TOKEN }, files } })
@@ -291,7 +293,7 @@ t.test('the address that was checked is the one that is reached', async t => {
     const work = mkdtempSync(join(tmpdir(), 'weft-fetch-'))
     t.teardown(() => rmSync(work, { recursive: true, force: true }))
     const sources = { local: [], allowed: parseAllowed(allowed) }
-    const given = { url, ref: 'main', commit: null, path, work, redactor, mark: 'm', sources }
+    const given = { url, ref: 'main', commit: null, path, work, redactor, mark, sources }
     return fetchSource(given, never, () => {})
   }
   await t.test('ssh', async t => {
