@@ -18,7 +18,7 @@ export const row: Row = {
     'from its last checkpoint on another worker within 25 s; no step whose checkpoint was stored runs again.',
   async run(stage) {
     const roles = await stage.roles()
-    const seconds = stage.size(20, 90, 300)
+    const seconds = stage.size(20, 60, 300)
     const every = stage.size(5, 10)
     const perSecond = 2
     const load = startLoad(stage, {

@@ -13,7 +13,6 @@ export const row: Row = {
   name: 'Graph process death, worker alive',
   fault: 'A graph calls `process.exit`, `process.abort`, or runs out of a heap of 64 MB, in its first attempt.',
   promised: `The next attempt begins within ${NEXT_MS / 1_000} s (p95); runs of other graphs on that worker succeed.`,
-  oneStore: 'hosts die, and the rows that are written are those of rows 1 and 10',
   async run(stage) {
     const roles = await stage.roles({ graphs: 1, env: { WEFT_HOST_MEMORY_MB: '64', N_JOBS_PER_WORKER: '100' } })
     const logs = stepLogs()

@@ -16,7 +16,7 @@ export const row: Row = {
     'workers are back within 2 s of the broker; streams go on by themselves.',
   async run(stage) {
     const roles = await stage.roles()
-    const kills = stage.size(2, 5, 8)
+    const kills = stage.size(2, 3, 8)
     const every = stage.size(6, 12, 15)
     const perSecond = stage.size(10, 20)
     const load = startLoad(stage, { urls: () => roles.urls, perSecond, steps: 6, ms: 150, events: 3 })

@@ -27,7 +27,7 @@ export const row: Row = {
   async run(stage) {
     const roles = await stage.roles()
     const clients = stage.size(12, 50)
-    const each = stage.size(3, 8, 20)
+    const each = stage.size(3, 5, 20)
     const threads = stage.size(4, 10)
     const url = (n: number) => roles.urls[n % roles.urls.length]!
     const said: string[] = []

@@ -17,7 +17,7 @@ export const row: Row = {
   async run(stage) {
     const roles = await stage.roles({ edges: 1, graphs: 2, env: { N_JOBS_PER_WORKER: '100' } })
     const count = stage.size(60, 400, 1_000)
-    const [least, most] = [stage.size(5, 20), stage.size(30, 70, 120)]
+    const [least, most] = [stage.size(5, 20), stage.size(25, 45, 120)]
     const due = new Map<string, number>()
     const loads = Array.from({ length: most - least + 1 }, (_, n) =>
       startLoad(stage, {

@@ -45,9 +45,8 @@ export const row: Row = {
     `of a graph on: the first one holds up the runs of its host and isolates the graph. Poison runs end as \`error\` with a reason after three ` +
     `attempts that are charged to them, endless loops as \`timeout\` after ${LIMIT_S} s (\`BG_JOB_TIMEOUT_SECS\`), those that only log as ` +
     `\`success\`. Afterwards worker and edge need ${SHARE * 100} % more memory than before at most.`,
-  oneStore: 'hosts die, and the rows that are written are those of rows 1 and 10',
   async run(stage) {
-    const [good, bad] = [stage.size(100, 300), stage.size(10, 30)]
+    const [good, bad] = [stage.size(100, 100, 300), stage.size(10, 10, 30)]
     const env = { WEFT_HOST_MEMORY_MB: '96', BG_JOB_TIMEOUT_SECS: `${LIMIT_S}`, N_JOBS_PER_WORKER: '100' }
     const roles = await stage.roles({ edges: 1, graphs: 1, env })
     const logs = stepLogs()
@@ -55,7 +54,7 @@ export const row: Row = {
     const url = roles.urls[0]!
     const watched = { worker: roles.graphs[0]!.pid, edge: roles.edges[0]!.pid }
     // The heaps of the processes grow to their usual size.
-    const unmade = await shortRuns(stage, url, stage.size(2_000, 10_000))
+    const unmade = await shortRuns(stage, url, stage.size(2_000, 5_000, 10_000))
     stage.expect(unmade === 0, `${unmade} runs failed before`)
     const options = { urls: () => roles.urls, perSecond: GOOD_PER_SECOND, most: good, steps: 5, ms: 50 }
     /** Makes these runs; resolves to the least memory meanwhile, because more of it is garbage that was not collected yet. */

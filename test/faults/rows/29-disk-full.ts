@@ -20,9 +20,8 @@ const LOOKED_MS = 2_500
 export const row: Row = {
   number: 29,
   name: 'Disks full in turn',
-  fault: `The disk of the broker (${DISK_MB} MB), then that of the embedded store, is filled to its last byte, and freed; then that of the store is filled to ${ALMOST * 100} %.`,
+  fault: `The disk of the broker (${DISK_MB} MB), then that of the embedded store, is filled to its last byte, and freed; then that of the store is filled to ${ALMOST * 100} %. With MongoDB only that of the broker: the disk of a database is its operator's.`,
   promised: `On a disk that is almost full new runs are refused with 503, those which exist end and other calls are answered. No accepted run is lost, no process ends; calls are answered 2xx or 503, and 2xx within ${BACK_MS / 1_000} s after space is freed.`,
-  oneStore: 'the disk of MongoDB is its own affair, so that only that of the broker is filled',
   async run(stage) {
     const why = whyNoMount()
     if (why !== null) {

@@ -14,7 +14,7 @@ export const row: Row = {
   fault: 'No graph worker runs while clients create runs without end; then one starts.',
   promised: `Runs are accepted, or refused with 429 or 503 and \`Retry-After\`; an edge needs ${EDGE_MB} MB at most. Every accepted run is executed when a worker starts.`,
   async run(stage) {
-    const count = stage.size(20_000, 50_000, 200_000)
+    const count = stage.size(20_000, 30_000, 200_000)
     const roles = await stage.roles({ edges: 1, graphs: 1, env: { N_JOBS_PER_WORKER: '100' } })
     const [url, edge] = [roles.urls[0]!, roles.edges[0]!]
     await roles.graphs[0]!.stop()

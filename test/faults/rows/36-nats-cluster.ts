@@ -18,7 +18,7 @@ export const row: Row = {
     'stream ends whole (`WEFT_NATS_REPLICAS=3`).',
   oneStore: 'no server of the broker touches the store',
   async run(stage) {
-    const turns = stage.size(1, 3, 6)
+    const turns = stage.size(1, 2, 6)
     const away = stage.size(3, 8, 15)
     let cluster!: NatsCluster
     const roles = await stage.roles({
