@@ -232,6 +232,13 @@ t.test('commands', async t => {
     )
     t.same(read, ['$(id) `id` "; id'])
   })
+  await t.test('the reason of a failure is the last line that is no hint', async t => {
+    const failed = (text: string) => runOrFail(command(`${text}; exit 1`), never, quiet)
+    await t.rejects(failed("echo 'no version of a'; echo; echo '  hint: try another index'"), {
+      message: 'it failed (exit code 1): no version of a',
+    })
+    await t.rejects(failed('true'), { message: 'it failed (exit code 1): no output' })
+  })
   await t.test('a command leaves no process behind', async t => {
     await runOrFail(command('sleep 1000 & echo $! > left'), never, quiet)
     await gone(await pidIn('left'))

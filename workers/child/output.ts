@@ -47,4 +47,7 @@ export function forwardOutput(
   return { tail: () => tail }
 }
 
+/** Whether the last such line of a command's output says why it failed: uv ends with a hint, after the reason. */
+export const isReason = (line: string): boolean => line.trim() !== '' && !/^\s*hint:/.test(line)
+
 const ownOutput = { out: process.stdout as Writable, err: process.stderr as Writable }

@@ -11,6 +11,7 @@ import { homedir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Description } from '../../schemas/description.js'
+import { isReason } from './output.js'
 import { pruneEnvironments } from './python-cache.js'
 import {
   baseInterpreter,
@@ -136,8 +137,8 @@ async function install({ words, env: more }: InstallStep, env: Env, log: (line: 
   for (const stream of [child.stdout, child.stderr])
     createInterface(stream).on('line', line => {
       if (line.trim() === '') return
-      last = line.trim()
-      log(last)
+      if (isReason(line)) last = line.trim()
+      log(line.trim())
     })
   const code = await new Promise<number | null>((done, failed) => child.once('error', failed).once('close', done))
   if (code !== 0) throw new Error(`"${command} ${args.slice(0, 3).join(' ')} …" failed: ${last || `exit code ${code}`}`)

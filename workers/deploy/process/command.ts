@@ -7,6 +7,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redactor } from '../../../schemas/redact.js'
+import { isReason } from '../../child/output.js'
 import { asUser, type HostUser, killGroup } from '../../child/process.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import type { Say } from '../log.js'
@@ -108,7 +109,7 @@ export async function run(command: Command, signal: AbortSignal, say: Say): Prom
 export async function runOrFail(command: Command, signal: AbortSignal, say: Say): Promise<Ran> {
   const ran = await run(command, signal, say)
   if (ran.code === 0) return ran
-  const last = ran.tail.split('\n').findLast(line => line.trim() !== '') ?? 'no output'
+  const last = ran.tail.split('\n').findLast(isReason) ?? 'no output'
   const how = ran.signal === null ? `exit code ${ran.code}` : 'it was killed'
   throw new Fault(`${command.name} failed (${how}): ${last.trim().slice(0, 300)}`, ran.signal !== null)
 }
