@@ -3,7 +3,7 @@ import { execFile, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { findUv } from '../../workers/child/uv.js'
@@ -62,6 +62,13 @@ async function make(
     await run(uv.file, install, { timeout: INSTALL_MS, env: { ...env, ...uv.env } })
   })
   return program
+}
+
+/** The PATH with uv on it, for a server under test that installs; without uv the PATH alone, and the server installs with pip. */
+export async function pathWithUv(): Promise<string> {
+  const { PATH = '', ...env } = process.env
+  const uv = await findUv({ env: { ...env, PATH }, cache: cached(''), fetches: true, log: () => {} })
+  return uv === null || !isAbsolute(uv.file) ? PATH : [dirname(uv.file), PATH].join(delimiter)
 }
 
 const newVenv = (python: string, args: string[]) =>
