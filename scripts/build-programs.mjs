@@ -19,11 +19,14 @@ const SERVER = {
   'roles-main': 'scripts/commands/roles-main',
   replica: 'workers/deploy/process/instance',
 }
-/** Those that load most of their code at once: a file each. */
-const ALONE = {
+/** Threads of the embedded store, in CommonJS: a thread loads the loader of modules first. */
+const THREADS = {
   'sqlite-writer': 'store/sqlite/writer',
   'sqlite-reader': 'store/sqlite/reader',
   'sqlite-backup': 'store/sqlite/backup-thread',
+}
+/** Those that load most of their code at once: a file each. */
+const ALONE = {
   ranking: 'workers/resources/vectors/rank-thread',
   probe: 'workers/deploy/process/probe-child',
   host: 'workers/host/main',
@@ -73,14 +76,14 @@ const ownUrl = {
 const REQUIRE =
   "import { createRequire as createRequire$ } from 'node:module'; const require = createRequire$(import.meta.url);"
 
-const bundle = (entries, splitting) =>
+/** `more`: options of esbuild beside those that all programs have. */
+const bundle = (entries, more = {}) =>
   build({
     absWorkingDir: root,
     entryPoints: Object.entries(entries).map(([out, path]) => ({ in: join(dist, `${path}.js`), out })),
     outdir: programs,
     chunkNames: '[name]-[hash]',
     bundle: true,
-    splitting,
     format: 'esm',
     platform: 'node',
     target: 'node20.19',
@@ -93,6 +96,7 @@ const bundle = (entries, splitting) =>
     banner: { js: REQUIRE },
     metafile: true,
     logLevel: 'error',
+    ...more,
   })
 
 /** The folders of the packages of which the bundles contain code. */
@@ -137,7 +141,12 @@ if (existsSync(mark) && statSync(mark).mtimeMs > changedAt()) process.exit()
 
 const since = new Date()
 const LIBRARY = 'library'
-const bundles = [await bundle(SERVER, true), await bundle(ALONE, false)].map(({ metafile }) => metafile.outputs)
+const built = [
+  await bundle(SERVER, { splitting: true }),
+  await bundle(ALONE),
+  await bundle(THREADS, { format: 'cjs', outExtension: { '.js': '.cjs' }, banner: {} }),
+]
+const bundles = built.map(({ metafile }) => metafile.outputs)
 bundles.push(await bundleLibrary(root, join(programs, LIBRARY), REQUIRE))
 const outputs = bundles.flatMap(Object.entries)
 // Not the whole folder before: a server that runs from it still imports the files that have not changed.

@@ -41,7 +41,7 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
   const files = [file, `${file}-wal`, `${file}-shm`]
   const data: WriterData = { folder, file }
   const { thread: writer, started } = await Thread.open<WriterStarted>(
-    new URL('../programs/sqlite-writer.js', import.meta.url),
+    new URL('../programs/sqlite-writer.cjs', import.meta.url),
     data,
   )
   if (started.checked_ms !== null)
@@ -179,7 +179,7 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
 const HEARTBEAT = 'INSERT OR REPLACE INTO health (id, checked_at) VALUES (1, ?)'
 
 const openReader = (file: string) =>
-  Thread.open<null>(new URL('../programs/sqlite-reader.js', import.meta.url), { file } satisfies ReaderData)
+  Thread.open<null>(new URL('../programs/sqlite-reader.cjs', import.meta.url), { file } satisfies ReaderData)
 
 const PLACE = ['value', 'thread_id'] as const
 const STATE = ['latest_checkpoint_id', 'values', 'rest'] as const

@@ -74,7 +74,7 @@ export async function replaceDatabase({
 /** Both tasks take seconds for large stores and block their thread. */
 function inThread(workerData: Task): Promise<DatabaseState> {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL('../../programs/sqlite-backup.js', import.meta.url), { workerData })
+    const worker = new Worker(new URL('../../programs/sqlite-backup.cjs', import.meta.url), { workerData })
     worker.once('message', (answer: Answer) =>
       'state' in answer ? resolve(answer.state) : reject(new Error(answer.failure)),
     )
