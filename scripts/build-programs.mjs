@@ -19,7 +19,7 @@ const SERVER = {
   'roles-main': 'scripts/commands/roles-main',
   replica: 'workers/deploy/process/instance',
 }
-/** Threads of the embedded store, in CommonJS: a thread loads the loader of modules first. */
+/** Threads of the embedded store, in CommonJS: for an ES module a thread starts the loader of modules, too. */
 const THREADS = {
   'sqlite-writer': 'store/sqlite/writer',
   'sqlite-reader': 'store/sqlite/reader',

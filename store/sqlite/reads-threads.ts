@@ -13,8 +13,8 @@ import { THREAD } from './rows.js'
 
 /** Rows of an index that one call looks at. */
 const SLICE = 2_000
-/** Rows that are looked at first, for each row of the page. */
-const FIRST = 16
+/** Rows that are looked at first, for each row of the page: enough for a condition that every seventh thread meets. */
+const FIRST = 8
 /** A condition that no more threads meet is followed instead of the order. */
 const FEW = 2_000
 /** A page ends when its rows hold so much text. */

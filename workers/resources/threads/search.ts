@@ -14,7 +14,7 @@ import { openPause } from '../rows/pages.js'
 import { threadFields, threadText } from '../rows/text.js'
 import { refreshState } from '../state/kept-state.js'
 
-/** Threads in a page: at most this, and about as many as requested when nearly all match. */
+/** Threads in a page at most. The store matches all but `values`: with these a page has at least LEAST, as many may not match. */
 const PAGE = 200
 const LEAST = 20
 /** Threads in a page when they are only counted. */
@@ -38,7 +38,7 @@ export async function search(deps: Deps, access: Access, body: ThreadSearch) {
   const query = { sort: sort_by ?? 'updated_at', order: sort_order ?? 'desc' } as const
   const pages = findMatching(deps, access, body, {
     ...query,
-    limit: Math.min(PAGE, Math.max(LEAST, (plain ? 0 : (offset ?? 0)) + most + 1)),
+    limit: Math.min(PAGE, Math.max(body.values ? LEAST : 1, (plain ? 0 : (offset ?? 0)) + most + 1)),
     ...(plain && offset ? { skip: offset } : {}),
   })
   const texts: string[] = []
