@@ -5,6 +5,7 @@
  */
 import { spawn } from 'node:child_process'
 import { closeSync, createWriteStream, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { availableParallelism, cpus } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from '../root.js'
@@ -33,8 +34,9 @@ const TIMEOUT_S = 240
 const KILL_MS = 1_000_000
 /** How long processes that a file has started may keep its output open after its end. */
 const LEFT_BEHIND_MS = 15_000
-/** Sums of tenths are not exact. */
-const ROUNDING = 1e-6
+/** How often free cores are looked for, and over which time they are measured. */
+const LOOK_MS = 250
+const SEEN_MS = 3_000
 const TAIL_LINES = 20
 const TAIL_WIDTH = 300
 
@@ -45,32 +47,60 @@ export interface Job {
 }
 
 export interface Limits {
-  /** The sum of `cores` of the jobs that run at the same time. */
-  cores: number
   /** How many jobs run at the same time at most. */
   jobs: number
+  /** Undefined: only the number counts. */
+  cores?: FreeCores | undefined
 }
 
-/** Starts the jobs in their order, the first one that fits when another has ended. */
+/** The cores that jobs may keep busy. */
+export interface FreeCores {
+  now(): number
+  /** A job that keeps so many busy begins. */
+  expect(cores: number): void
+}
+
+/** Starts the jobs in their order: the first one for which enough cores are free. */
 export async function runTogether(jobs: readonly Job[], limits: Limits): Promise<void> {
   const waiting = [...jobs]
   const running = new Set<Promise<void>>()
-  let free = limits.cores
   while (waiting.length > 0 || running.size > 0) {
-    // On an idle machine anything fits.
-    const fits = ({ cores }: Job) => running.size === 0 || (running.size < limits.jobs && cores <= free + ROUNDING)
+    const free = limits.cores?.now() ?? Number.POSITIVE_INFINITY
+    // Without another one anything fits.
+    const fits = ({ cores }: Job) => running.size === 0 || (running.size < limits.jobs && cores <= free)
     const next = waiting.findIndex(fits)
     if (next === -1) {
-      await Promise.race(running)
+      await Promise.race([...running, ...(waiting.length > 0 ? [sleep(LOOK_MS)] : [])])
       continue
     }
     const [job] = waiting.splice(next, 1) as [Job]
-    free -= job.cores
-    const run: Promise<void> = job.run().then(() => {
-      free += job.cores
-      running.delete(run)
-    })
+    limits.cores?.expect(job.cores)
+    const run: Promise<void> = job.run().then(() => void running.delete(run))
     running.add(run)
+  }
+}
+
+/** Those of the machine that are idle, whatever runs on it, beside a share that stays free. */
+export function openFreeCores(share: number): FreeCores {
+  const looks: { at: number; idle: number }[] = []
+  let begun: { since: number; cores: number }[] = []
+  return {
+    now() {
+      const at = performance.now()
+      looks.push({ at, idle: cpus().reduce((sum, { times }) => sum + times.idle, 0) })
+      while (looks.length > 2 && looks[1]!.at <= at - SEEN_MS) looks.shift()
+      begun = begun.filter(({ since }) => since > at - SEEN_MS)
+      const [from, to] = [looks[0]!, looks.at(-1)!]
+      const all = availableParallelism()
+      // The first look sees nothing.
+      const idle = to.at - from.at < LOOK_MS ? all : (to.idle - from.idle) / (to.at - from.at)
+      // What has just begun does not show yet.
+      const expected = begun.reduce((sum, { since, cores }) => sum + cores * (1 - (at - since) / SEEN_MS), 0)
+      return idle - share * all - expected
+    },
+    expect(cores) {
+      begun.push({ since: performance.now(), cores })
+    },
   }
 }
 

@@ -4,7 +4,6 @@
  */
 import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startMongoProcess } from '../mongo/process.js'
@@ -13,7 +12,7 @@ import { findNatsServer } from '../nats/server.js'
 import { root } from '../root.js'
 import { isForeign } from './foreign-settings.js'
 import { checkPython } from './python.js'
-import { type FileReport, fileJobs, type Job, type Limits, runTogether } from './run-files.js'
+import { type FileReport, fileJobs, type Job, type Limits, openFreeCores, runTogether } from './run-files.js'
 import { type SharedServer, startSharedServer } from './shared-server.js'
 import type { Counts } from './tap-report.js'
 import { testFiles } from './test-files.js'
@@ -42,14 +41,11 @@ const {
   },
 }).values
 /**
- * Files run at the same time as long as they keep no more than nine tenths of the cores busy, together: their figures are
- * means, and what they start comes in bursts. With all of them, eleven processes wanted two cores, and a call of a test
- * took seconds at times. With --jobs only the number counts.
+ * Files run at the same time as long as they, and what else the machine does, leave something of the cores free: what a file
+ * starts comes in bursts. More than these jobs would wait for each other, so that a call of a test takes seconds at times.
+ * With --jobs only the number counts.
  */
-const limits: Limits =
-  jobs === undefined
-    ? { cores: 0.9 * availableParallelism(), jobs: 8 }
-    : { cores: Number.POSITIVE_INFINITY, jobs: Number(jobs) || 1 }
+const limits: Limits = jobs === undefined ? { jobs: 12, cores: openFreeCores(0.05) } : { jobs: Number(jobs) || 1 }
 
 /** MONGODB_URL has another name in tests. */
 const env: { [name: string]: string | undefined } = {

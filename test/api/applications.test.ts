@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { ROUTES } from '../../edge/routes.js'
 import { startRoles } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { linesOnStore } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
 
 const send = async (url: string, body?: unknown, headers: { [name: string]: string } = {}, method = 'POST') => {
@@ -32,7 +32,7 @@ t.test('a second application below its prefix', async t => {
   t.same(servers, [{ url: '/deployments/second' }])
   t.notOk(Object.keys(paths).some(path => path.startsWith('/v2/')))
 
-  for (const { name, connect } of lines) {
+  for (const { name, connect } of linesOnStore) {
     await t.test(`${name} with the prefix in its base URL`, async t => {
       const client = connect(second)
       const thread = await client.threads.create({ metadata: { mine: true } })

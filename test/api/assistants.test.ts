@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { basicServer } from '../helpers/cluster.js'
 import { type Send, sender } from '../helpers/http.js'
-import { lines } from '../helpers/sdk.js'
+import { linesOnStore } from '../helpers/sdk.js'
 
 t.setTimeout(120_000)
 
@@ -24,7 +24,7 @@ t.test('assistants', async t => {
     return body as Assistant
   }
 
-  for (const { name, connect } of lines)
+  for (const { name, connect } of linesOnStore)
     await t.test(name, async t => {
       const { assistants } = connect(cluster.url)
       const made = await assistants.create({ graphId: 'factory', name: `Mine ${name}`, metadata: { owner: name } })

@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startCluster, startRoles } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { lines, linesOnStore } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
 import { stepLogs } from '../helpers/steps.js'
 import { until } from '../helpers/until.js'
@@ -16,7 +16,7 @@ t.test('cancel stops the work, and answers when it has stopped', async t => {
   const cluster = await startCluster({ app })
   t.teardown(() => cluster.stop())
 
-  for (const { name, connect } of lines) {
+  for (const { name, connect } of linesOnStore) {
     const client = connect(cluster.url)
     const statusOf = async (thread_id: string, run_id: string) => (await client.runs.get(thread_id, run_id)).status
 

@@ -6,7 +6,7 @@ import type { Client } from '@langchain/langgraph-sdk'
 import t, { type Test } from 'tap'
 import type { CronFiring } from '../../schemas/crons.js'
 import { startCluster } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { lines, linesOnStore } from '../helpers/sdk.js'
 import { until } from '../helpers/until.js'
 
 t.setTimeout(120_000)
@@ -80,7 +80,7 @@ t.test('crons', async t => {
     t.match(answer.body?.detail, says)
   }
 
-  for (const { name, connect } of lines) {
+  for (const { name, connect } of linesOnStore) {
     await t.test(name, async t => {
       const client = connect(cluster.url)
       const crons = client.crons as unknown as Crons

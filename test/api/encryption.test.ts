@@ -9,7 +9,7 @@ import { root } from '../../scripts/root.js'
 import { filesBelow, holds } from '../helpers/byte-search.js'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { onMongo, storeOf } from '../helpers/mongo.js'
-import { lines } from '../helpers/sdk.js'
+import { linesOnStore } from '../helpers/sdk.js'
 import { until } from '../helpers/until.js'
 
 const skip = withoutPython() ?? false
@@ -118,7 +118,7 @@ t.test('runs, states, interrupts and histories', { skip }, async t => {
   await ok('POST', `/threads/${thread_id}/state`, { values: { seen: `${CANARY} update` } })
   t.match(await ok('GET', `/threads/${thread_id}/state`), { values: { seen: `${CANARY} update` } })
 
-  for (const { name, connect } of lines) {
+  for (const { name, connect } of linesOnStore) {
     const client = connect(cluster.url)
     const asking = await client.threads.create()
     const question = { question: `${CANARY} question` }

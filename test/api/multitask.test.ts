@@ -1,6 +1,6 @@
 import t from 'tap'
 import { basicServer, startCluster } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { lines, linesOnStore } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
 import { stepLogs } from '../helpers/steps.js'
 import { until } from '../helpers/until.js'
@@ -13,7 +13,7 @@ t.test('several runs on one thread', async t => {
   const cluster = await basicServer()
   t.teardown(() => cluster.stop())
 
-  for (const { name, connect } of lines) {
+  for (const { name, connect } of linesOnStore) {
     await t.test(name, async t => {
       const client = connect(cluster.url)
       const running = async (thread_id: string, run_id: string) =>

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { basicServer, type Cluster } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { lines, linesOnStore } from '../helpers/sdk.js'
 import { type Frame, readStream } from '../helpers/sse.js'
 import { until } from '../helpers/until.js'
 
@@ -63,7 +63,7 @@ t.test('a join asks for fewer modes, in every encoding of a list', async t => {
     t.same(await join('?stream_mode=debug'), only(), 'what the run does not produce')
     for (const query of ['', '?stream_mode=', '?stream_mode=%5B%5D']) t.same(await join(query), whole.frames, query)
     const events: unknown[] = []
-    for (const { connect } of lines) {
+    for (const { connect } of linesOnStore) {
       const client = connect(cluster.url)
       const options = { lastEventId: '-1', streamMode: ['values', 'updates'] as never }
       const parts: { event: string; id?: string }[] = []
@@ -112,7 +112,7 @@ t.test('a join without Last-Event-ID', async t => {
 })
 
 t.test('a pending run can be joined and streams from its start', async t => {
-  for (const { name, connect } of lines) {
+  for (const { name, connect } of linesOnStore) {
     const client = connect(cluster.url)
     const { thread_id } = await client.threads.create()
     await client.runs.create(thread_id, 'slow', { input: { ms: 600 } })
@@ -127,7 +127,7 @@ t.test('a pending run can be joined and streams from its start', async t => {
 })
 
 t.test('joining ended runs', async t => {
-  for (const { name, connect } of lines) {
+  for (const { name, connect } of linesOnStore) {
     await t.test(name, async t => {
       const client = connect(cluster.url)
       const { thread_id } = await client.threads.create()
@@ -186,7 +186,7 @@ t.test('runs without a thread', async t => {
   t.same(again.frames, made.frames)
   t.equal(again.headers.get('location'), `/runs/${run_id}/stream`)
   t.equal(again.headers.get('content-location'), `/runs/${run_id}`)
-  for (const { connect } of lines) {
+  for (const { connect } of linesOnStore) {
     const parts = []
     for await (const part of connect(cluster.url).runs.joinStream(null, run_id, { lastEventId: '-1' })) parts.push(part)
     t.equal(parts.length, made.frames.length)

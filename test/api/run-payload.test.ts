@@ -1,6 +1,6 @@
 import t from 'tap'
 import { basicServer } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { linesOnStore } from '../helpers/sdk.js'
 
 type Values = { [name: string]: unknown }
 
@@ -8,7 +8,7 @@ t.test('the whole run payload through the official SDK', async t => {
   const cluster = await basicServer()
   t.teardown(() => cluster.stop())
 
-  for (const { name, connect } of lines) {
+  for (const { name, connect } of linesOnStore) {
     await t.test(name, async t => {
       const client = connect(cluster.url)
       const stream = async (graph: string, payload: object, thread_id: string | null = null) => {

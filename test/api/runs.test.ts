@@ -1,6 +1,6 @@
 import t from 'tap'
 import { basicServer } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { linesOnStore } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
 
 type Values = { [name: string]: unknown }
@@ -9,7 +9,7 @@ t.test('through the official SDK', async t => {
   const cluster = await basicServer()
   t.teardown(() => cluster.stop())
 
-  for (const { name, connect } of lines) {
+  for (const { name, connect } of linesOnStore) {
     await t.test(name, async t => {
       const client = connect(cluster.url)
 

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { sender } from '../helpers/http.js'
-import { lines } from '../helpers/sdk.js'
+import { lines, linesOnStore } from '../helpers/sdk.js'
 import { historyOf, type ThreadState } from '../helpers/threads.js'
 
 type Storage = { [part: string]: { bytes: number; count: number; by_channel: { [channel: string]: object } } } & {
@@ -19,7 +19,7 @@ t.test('copy, supersteps, prune', async t => {
   t.teardown(() => cluster.stop())
   const send = sender(cluster.url)
 
-  for (const { name, connect } of lines) {
+  for (const { name, connect } of linesOnStore) {
     await t.test(name, async t => {
       const client = connect(cluster.url)
       const { threads, runs } = client

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { basicServer } from '../helpers/cluster.js'
 import { sender } from '../helpers/http.js'
-import { lines } from '../helpers/sdk.js'
+import { linesOnStore } from '../helpers/sdk.js'
 import { historyOf, type ThreadState } from '../helpers/threads.js'
 
 t.test('the state of threads', async t => {
@@ -10,7 +10,7 @@ t.test('the state of threads', async t => {
   t.teardown(() => cluster.stop())
   const send = sender(cluster.url)
 
-  for (const { name, connect } of lines) {
+  for (const { name, connect } of linesOnStore) {
     await t.test(name, async t => {
       const client = connect(cluster.url)
       const { threads, runs } = client

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { sender } from '../helpers/http.js'
-import { lines } from '../helpers/sdk.js'
+import { lines, linesOnStore } from '../helpers/sdk.js'
 import { readStream } from '../helpers/sse.js'
 
 type Thread = { thread_id: string; [name: string]: unknown }
@@ -13,7 +13,7 @@ t.test('threads', async t => {
   t.teardown(() => cluster.stop())
   const send = sender(cluster.url)
 
-  for (const { name, connect } of lines) {
+  for (const { name, connect } of linesOnStore) {
     await t.test(name, async t => {
       const { threads, runs } = connect(cluster.url)
       const mark = randomUUID()

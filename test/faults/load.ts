@@ -10,6 +10,8 @@ type Input = () => { assistant_id: string; input: object }
 
 /** Callers at the same time, so that a fault meets several calls in flight. */
 const CALLERS = 4
+/** Of each caller between two runs: 16 runs a second at most, together. */
+const PAUSE_MS = 250
 
 /** Four callers create runs, each one after the other, until `stop`; a run that was answered 2xx must end as success. */
 export function load(roles: Pick<Roles, 'urls'>, input: Input = () => ({ assistant_id: 'slow', input: { ms: 300 } })) {
@@ -35,7 +37,7 @@ export function load(roles: Pick<Roles, 'urls'>, input: Input = () => ({ assista
       const since = Date.now()
       await one(i).catch(() => refused.push(0))
       slowest = Math.max(slowest, Date.now() - since)
-      await sleep(CALLERS * 30)
+      await sleep(PAUSE_MS)
     }
   }
   const ended = Promise.all(Array.from({ length: CALLERS }, (_, caller) => calls(caller)))
@@ -58,10 +60,11 @@ export async function finalStatuses(
 ): Promise<string[]> {
   const client = lines[0]!.connect(url)
   const end = Date.now() + RUNS_MS
+  const states = new Map(runs.map(({ run_id }): [string, string] => [run_id, 'pending']))
   for (;;) {
-    const states: string[] = []
-    for (const { thread_id, run_id } of runs) states.push((await client.runs.get(thread_id, run_id)).status)
-    if (states.every(status => !['pending', 'running'].includes(status)) || Date.now() > end) return states
+    const open = runs.filter(({ run_id }) => ['pending', 'running'].includes(states.get(run_id)!))
+    for (const { thread_id, run_id } of open) states.set(run_id, (await client.runs.get(thread_id, run_id)).status)
+    if (open.length === 0 || Date.now() > end) return [...states.values()]
     await sleep(200)
   }
 }

@@ -13,3 +13,9 @@ export const lines: { name: string; alias: string; connect(url: string): Client 
   const connect = (url: string) => new (require(alias) as Sdk).Client({ apiUrl: url })
   return { name: `SDK ${version}`, alias, connect }
 })
+
+/**
+ * For files that run on both stores: the oldest line on MongoDB, the newest on the embedded store. What a client does does not
+ * depend on the store, and each line executes the whole file.
+ */
+export const linesOnStore = process.env.WEFT_TEST_STORE === 'mongo' ? lines.slice(0, 1) : lines.slice(-1)

@@ -41,13 +41,17 @@ export async function readStream(
   onOpen?.()
   const reading: Reading = { frames: [], headers: response.headers, comments: 0, ended: false }
   const decoder = new TextDecoder()
-  let rest = ''
+  let rest: string[] = []
   let frame: { [field: string]: string } = {}
   try {
     if (stopAfter === 0) throw new Error('stop')
     for await (const bytes of response.body!) {
-      const lines = (rest + decoder.decode(bytes as Uint8Array, { stream: true })).split('\n')
-      rest = lines.pop()!
+      const text = decoder.decode(bytes as Uint8Array, { stream: true })
+      rest.push(text)
+      // A large frame is one line in many parts.
+      if (!text.includes('\n')) continue
+      const lines = rest.join('').split('\n')
+      rest = [lines.pop()!]
       for (const line of lines) {
         if (line.startsWith(':')) reading.comments++
         else if (line !== '') frame[line.slice(0, line.indexOf(':'))] = line.slice(line.indexOf(':') + 2)

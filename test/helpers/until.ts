@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A poll waits a tenth of the time so far: short waits end soon, and long ones cost little. */
-const SHARE = 0.1
+/** A poll waits a fifth of the time so far: short waits end soon, and long ones cost little. */
+const SHARE = 0.2
 const LEAST_MS = 5
 const MOST_MS = 200
 

@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { type FileReport, fileJobs, runTogether } from '../../scripts/checks/run-files.js'
+import { type FileReport, fileJobs, openFreeCores, runTogether } from '../../scripts/checks/run-files.js'
 import { tapReader } from '../../scripts/checks/tap-report.js'
 import { testFiles } from '../../scripts/checks/test-files.js'
+import { until } from '../helpers/until.js'
 
 function read(text: string) {
   const reader = tapReader('a')
@@ -91,7 +92,7 @@ t.test('files run with their own limits, and each way to fail is reported', asyn
     envOf: () => process.env,
     onReport: report => void reports.set(report.name, report),
   })
-  await runTogether(jobs, { cores: 2, jobs: 10 })
+  await runTogether(jobs, { jobs: 10 })
   const found = (name: string) => {
     const { passed, failed, failures } = reports.get(name)!
     return { passed, failed, first: failures[0]?.split('\n')[0] }
@@ -138,7 +139,7 @@ t.test('keeps its file', async t => {
     }),
     onReport: report => void reports.push(report),
   })
-  await runTogether(jobs, { cores: 2, jobs: 2 })
+  await runTogether(jobs, { jobs: 2 })
   t.same(
     reports.map(({ passed, failed }) => ({ passed, failed })),
     [
@@ -148,19 +149,23 @@ t.test('keeps its file', async t => {
   )
 })
 
-t.test('jobs never keep more cores busy together, and are never more, than was given', async t => {
+t.test('a job begins when enough cores are free, and when fewer than the given number run', async t => {
   const order = async (jobs: number) => {
     let log = ''
     let settle: (() => void)[] = []
+    let free = 0.6
     const job = (name: string, cores: number) => ({
       cores,
       async run() {
         log += `+${name}`
         await new Promise<void>(done => settle.push(done))
+        free += cores
         log += `-${name}`
       },
     })
-    const all = runTogether([job('A', 0.6), job('c', 0.3), job('B', 0.6), job('d', 0.3)], { cores: 0.6, jobs })
+    // Sums of tenths are not exact.
+    const cores = { now: () => free + 1e-6, expect: (taken: number) => void (free -= taken) }
+    const all = runTogether([job('A', 0.6), job('c', 0.3), job('B', 0.6), job('d', 0.3)], { jobs, cores })
     let ended = false
     void all.then(() => (ended = true))
     while (!ended) {
@@ -173,6 +178,28 @@ t.test('jobs never keep more cores busy together, and are never more, than was g
   }
   t.equal(await order(10), '+A-A+c+d-c-d+B-B', 'the next one that fits, in their order')
   t.equal(await order(1), '+A-A+c-c+B-B+d-d')
+})
+
+t.test('cores are looked for again while a job runs', async t => {
+  let looks = 0
+  let begun = ''
+  const first = { cores: 1, run: () => until(() => begun !== '').then(() => {}) }
+  const second = {
+    cores: 1,
+    async run() {
+      begun = `${looks}`
+    },
+  }
+  await runTogether([first, second], { jobs: 2, cores: { now: () => (++looks < 4 ? 0 : 1), expect() {} } })
+  t.equal(begun, '4', 'the first one had not ended')
+})
+
+t.test('a job that has begun takes its cores before they are busy', t => {
+  const cores = openFreeCores(0.05)
+  const before = cores.now()
+  cores.expect(1_000)
+  t.ok(cores.now() < before - 900)
+  t.end()
 })
 
 t.test('test files: some run on both stores; flags leave some out', t => {
