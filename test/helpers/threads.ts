@@ -20,3 +20,9 @@ export const historyOf =
   ({ threads }: Client) =>
   async (thread_id: string, query: object = {}) =>
     (await threads.getHistory(thread_id, { limit: 1_000, ...query } as never)) as never as ThreadState[]
+
+/** The only run of the thread. */
+export async function firstRun(url: string, thread_id: string): Promise<string> {
+  const runs = (await (await fetch(`${url}/threads/${thread_id}/runs`)).json()) as { run_id: string }[]
+  return runs[0]!.run_id
+}

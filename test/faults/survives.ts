@@ -1,0 +1,41 @@
+/** What must be true of runs after a fault of a whole server. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { lines } from '../helpers/sdk.js'
+import { until } from '../helpers/until.js'
+
+/** A call that fails counts as no: the server restarts. */
+export const untilServed = (check: () => Promise<boolean>) => until(() => check().catch(() => false), 60_000)
+
+/** Running, pending and delayed runs exist; after `fault` all of them succeed and no thread stays busy. */
+export async function survives(t: Test, fault: (cluster: Cluster, data: string) => Promise<Cluster>) {
+  const data = mkdtempSync(join(tmpdir(), 'weft-fault-'))
+  let cluster = await startCluster({ app: 'test/apps/basic', data })
+  t.teardown(async () => {
+    await cluster.stop()
+    rmSync(data, { recursive: true, force: true })
+  })
+  let client = lines[0]!.connect(cluster.url)
+  const runs: { thread_id: string; run_id: string }[] = []
+  for (let i = 0; i < 5; i++) {
+    const { thread_id } = await client.threads.create()
+    // The last one must still be running when it is asked for, also on a slow machine.
+    runs.push(await client.runs.create(thread_id, 'slow', { input: { ms: i < 4 ? 2_000 : 6_000 } }))
+    runs.push(await client.runs.create(thread_id, 'counter', { input: { steps: 3 } }))
+    const delayed = await client.threads.create()
+    runs.push(await client.runs.create(delayed.thread_id, 'echo', { input: { text: 'later' }, afterSeconds: 3 }))
+  }
+  const { thread_id, run_id } = runs.at(-3)!
+  await untilServed(async () => (await client.runs.get(thread_id, run_id)).status === 'running')
+  cluster = await fault(cluster, data)
+  client = lines[0]!.connect(cluster.url)
+  await untilServed(async () => {
+    const all = await Promise.all(runs.map(run => client.runs.get(run.thread_id, run.run_id)))
+    return all.every(run => run.status === 'success')
+  })
+  for (const { thread_id } of runs) t.equal((await client.threads.get(thread_id)).status, 'idle')
+  return cluster
+}
