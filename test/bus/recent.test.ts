@@ -13,6 +13,7 @@ import { type RunId, token } from '../../schemas/ids.js'
 import { chunks, control, EVENTS_STREAM } from '../../schemas/subjects.js'
 import { figureOf } from '../helpers/figures.js'
 import { startNats } from '../helpers/nats.js'
+import { halt } from '../helpers/processes.js'
 import { until } from '../helpers/until.js'
 
 const event = (id: number, size: number) => `id: ${id}\nevent: custom\ndata: "${'x'.repeat(size)}"\n\n`
@@ -91,7 +92,7 @@ t.test('events that a publisher remembers', async t => {
 
   await t.test('wait until everything that was sent is stored', async t => {
     const { run, send } = await publish('waiting', 10)
-    process.kill(nats.pid()!, 'SIGSTOP')
+    await halt(nats.pid()!)
     const answers: string[] = []
     send(10)
     const respond = (bytes?: Uint8Array, options?: { headers?: { get(name: string): string } }) => {
@@ -108,7 +109,7 @@ t.test('events that a publisher remembers', async t => {
 
   await t.test('are not waited for when a confirmation is missing', async t => {
     const { run, send } = await publish('unconfirmed', 10)
-    process.kill(nats.pid()!, 'SIGSTOP')
+    await halt(nats.pid()!)
     const repeats = await figureOf(graphs, 'weft_publish_repeats_total')
     send(10)
     const answers: string[] = []

@@ -13,6 +13,7 @@ import { type RunId, token } from '../../schemas/ids.js'
 import { control, firstIdOf } from '../../schemas/subjects.js'
 import { figureOf } from '../helpers/figures.js'
 import { startNats } from '../helpers/nats.js'
+import { halt } from '../helpers/processes.js'
 
 const run = (name: string): RunId => token('run', name)
 const event = (id: number, size = 10) => `id: ${id}\nevent: custom\ndata: "${'x'.repeat(size)}"\n\n`
@@ -338,7 +339,7 @@ t.test('on a server', async t => {
     const publisher = openPublisher(graphs, mux, rings, options)
     const other = openPublisher(graphs, mux, rings, { ...options, run: run('stopped2') })
     t.notOk(publisher.isCongested())
-    process.kill(nats.pid()!, 'SIGSTOP')
+    await halt(nats.pid()!)
     const before = graphs.nc.stats().outBytes
     const size = 200_000
     for (let first = 0; first < 100; first++) publisher.send(first, 1, events(first, 1, size))
@@ -375,7 +376,7 @@ t.test('on a server', async t => {
       return openPublisher(graphs, mux, rings, options)
     })
     const [small, ...large] = all
-    process.kill(nats.pid()!, 'SIGSTOP')
+    await halt(nats.pid()!)
     small!.send(0, 1, events(0, 1, 1_000))
     for (let first = 0; first < 12; first++)
       for (const publisher of large) publisher.send(first, 1, events(first, 1, 200_000))

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
-import { rssOf } from '../helpers/memory.js'
+import { rssOf } from '../helpers/processes.js'
 import { lines } from '../helpers/sdk.js'
 import { until } from '../helpers/until.js'
 

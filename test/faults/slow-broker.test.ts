@@ -1,6 +1,7 @@
 /** Runs whose events the broker takes too slowly. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { halt } from '../helpers/processes.js'
 import { startWorkers, within } from './worker-helper.js'
 
 t.setTimeout(120_000)
@@ -17,7 +18,7 @@ t.test('a run that is held back reports its end in time, and its host lives', as
   const host = await short()
   const large = await weft.run('many', { count: 4_000, pad: 16_000 }, { body })
   await large.begun(1)
-  process.kill(weft.nats.pid()!, 'SIGSTOP')
+  await halt(weft.nats.pid()!)
   // Longer than a host that does not stop a run may live after the time limit.
   await sleep(10_000)
   process.kill(weft.nats.pid()!, 'SIGCONT')

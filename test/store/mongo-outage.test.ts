@@ -1,5 +1,4 @@
 /** What of the driver's errors means that the database cannot be used now. */
-import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   MongoBulkWriteError,
@@ -23,6 +22,7 @@ import t from 'tap'
 import { isOutage } from '../../store/mongo/connection.js'
 import { openMongo } from '../../store/mongo.js'
 import { startOwnMongo } from '../helpers/mongo-server.js'
+import { halt } from '../helpers/processes.js'
 import { until } from '../helpers/until.js'
 import { record } from './conformance-rows.js'
 
@@ -99,7 +99,7 @@ t.test('the server dies while a large value is on its way to it', async t => {
   t.teardown(() => store.close())
   const body = JSON.stringify('x'.repeat(32 * 1024 * 1024))
   // It takes nothing any more: the rest of the value waits on our side.
-  process.kill(mongo.pid()!, 'SIGSTOP')
+  await halt(mongo.pid()!)
   const write = t.rejects(store.apply([{ step: 'records.insert', row: record({ kind: 'k', id: 'r', body }) }]), {
     code: 'unavailable',
   })
@@ -121,7 +121,7 @@ t.test('the server hangs while a large value is on its way to it', async t => {
   t.teardown(() => store.close())
   await store.ping()
   const body = JSON.stringify('x'.repeat(32 * 1024 * 1024))
-  process.kill(mongo.pid()!, 'SIGSTOP')
+  await halt(mongo.pid()!)
   // The driver closes the connection when its heartbeat is not answered, with the rest of the value unsent.
   await t.rejects(store.apply([{ step: 'records.insert', row: record({ kind: 'k', id: 'r', body }) }]), {
     code: 'unavailable',
@@ -144,9 +144,7 @@ t.test('the server dies while commands of several calls are on their way to it',
   const ids = Array.from({ length: 40 }, (_, i) => `r${i}`)
   const insert = (id: string) => store.apply([{ step: 'records.insert', row: record({ kind: 'k', id, name: null }) }])
   t.equal(await insert('before'), -1)
-  process.kill(mongo.pid()!, 'SIGSTOP')
-  // Its threads have stopped, too.
-  await until(() => /^State:\s+T/m.test(readFileSync(`/proc/${mongo.pid()}/status`, 'utf8')))
+  await halt(mongo.pid()!)
   const all = [...ids.map(insert), ...ids.map(id => store.records.get('k', id))]
   const calls = Promise.allSettled(all)
   await sleep(500)

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { collectingEnv, keptBy } from '../../helpers/collect.js'
+import { collectingEnv, keptBy } from '../../helpers/processes.js'
 import { type StepLog, stepLogs } from '../../helpers/steps.js'
 import { until } from '../../helpers/until.js'
 import { checkAll } from '../harness/checks.js'
@@ -56,7 +56,7 @@ export const row: Row = {
     const logs = stepLogs()
     stage.defer(() => logs.remove())
     const url = roles.urls[0]!
-    const watched = { worker: roles.graphs[0]!, edge: roles.edges[0]! }
+    const watched = { worker: roles.graphs[0]!.pid, edge: roles.edges[0]!.pid }
     // The heaps of the processes grow to their usual size.
     const unmade = await shortRuns(stage, url, stage.size(2_000, 5_000, 10_000))
     stage.expect(unmade === 0, `${unmade} runs failed before`)

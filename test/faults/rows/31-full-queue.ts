@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { rssOf } from '../../helpers/memory.js'
+import { rssOf } from '../../helpers/processes.js'
 import { until } from '../../helpers/until.js'
 import type { Row } from '../harness/row.js'
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { connectionsTo } from '../../helpers/memory.js'
+import { connectionsTo } from '../../helpers/processes.js'
 import type { Row } from '../harness/row.js'
 import { shortRuns } from '../harness/short-runs.js'
 import { rolesIn, type Sample, type SoakRole, sampleOf, totals, trendOf } from '../soak/samples.js'

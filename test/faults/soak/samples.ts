@@ -2,7 +2,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { below, type Roles } from '../../helpers/cluster.js'
-import { descriptorsOf, rssOf } from '../../helpers/memory.js'
+import { descriptorsOf, rssOf } from '../../helpers/processes.js'
 
 const ROLES = ['edge', 'resources', 'graphs', 'host', 'deployer', 'replica', 'nats'] as const
 export type SoakRole = (typeof ROLES)[number]

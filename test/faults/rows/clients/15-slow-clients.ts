@@ -1,6 +1,6 @@
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { rssOf } from '../../../helpers/memory.js'
+import { rssOf } from '../../../helpers/processes.js'
 import { readStream } from '../../../helpers/sse.js'
 import { until } from '../../../helpers/until.js'
 import { quantile } from '../../harness/ledger.js'

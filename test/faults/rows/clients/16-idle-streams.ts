@@ -1,6 +1,6 @@
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { rssOf } from '../../../helpers/memory.js'
+import { rssOf } from '../../../helpers/processes.js'
 import { quantile } from '../../harness/ledger.js'
 import type { Row } from '../../harness/row.js'
 

@@ -1,5 +1,5 @@
 import { request } from 'node:http'
-import { rssOf } from '../../../helpers/memory.js'
+import { rssOf } from '../../../helpers/processes.js'
 import { watchHealth } from '../../harness/health.js'
 import { quantile } from '../../harness/ledger.js'
 import type { Row } from '../../harness/row.js'

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { ROUTES } from '../../../../edge/routes.js'
 import { below, type Proc } from '../../../helpers/cluster.js'
 import { hostileBody, MALFORMED, pathOf, sendBody } from '../../../helpers/hostile-bodies.js'
-import { rssOf } from '../../../helpers/memory.js'
+import { rssOf } from '../../../helpers/processes.js'
 import { quantile } from '../../harness/ledger.js'
 import type { Row } from '../../harness/row.js'
 
