@@ -106,7 +106,7 @@ const ONE_STORE: { readonly [name: string]: string } = {
 
 /**
  * [seconds, cores] of files that differ from the rest, measured on two cores: the time, and the CPU time of a file and its
- * processes divided by it, 0.9 at most: larger ones would wait until all others have ended. Others count as USUAL.
+ * processes divided by it. Others count as USUAL.
  */
 const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: number] } = {
   'deploy/kill-matrix': [97, 0.55],
@@ -228,6 +228,8 @@ const USUAL = [4, 0.4] as const
 
 /** Above these cores a file waits for others while smaller ones take their place. */
 const BUSY = 0.6
+/** More is not waited for: such a file would begin when nearly all others have ended, and leave cores idle beside it. */
+const MOST = 0.7
 
 /**
  * In the order of starting. Files that keep most of a core busy come first, the busiest before all: later they would wait
@@ -242,8 +244,8 @@ export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): 
   for (const name of [...SHARED, ...Object.keys(ONE_STORE), ...Object.keys(MEASURED)])
     if (!existsSync(join(root, `test/${name}.test.ts`)))
       throw new Error(`test-files.ts names ${name}, which does not exist`)
-  const file = (name: string, onMongo: boolean): TestFile & { seconds: number } => {
-    const [seconds, cores] = MEASURED[name] ?? USUAL
+  const file = (name: string, onMongo: boolean): TestFile & { seconds: number; measured: number } => {
+    const [seconds, measured] = MEASURED[name] ?? USUAL
     const path = `dist/test/${name}.test.js`
     return {
       path,
@@ -252,11 +254,12 @@ export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): 
       needsMongo: onMongo || MONGO.test(name),
       shared: SHARED.includes(name),
       seconds,
-      cores,
+      measured,
+      cores: Math.min(MOST, measured),
     }
   }
   const again = embeddedOnly ? [] : names.filter(name => BOTH_STORES.test(name) && !(name in ONE_STORE))
-  const busy = ({ cores }: TestFile) => (cores > BUSY ? cores : 0)
+  const busy = ({ measured }: { measured: number }) => (measured > BUSY ? measured : 0)
   return [...names.map(name => file(name, false)), ...again.map(name => file(name, true))].sort(
     (a, b) => busy(b) - busy(a) || b.seconds - a.seconds || (a.name < b.name ? -1 : 1),
   )
