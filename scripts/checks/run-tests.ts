@@ -45,7 +45,7 @@ const {
  * starts comes in bursts. More than these jobs would wait for each other, so that a call of a test takes seconds at times.
  * With --jobs only the number counts.
  */
-const limits: Limits = jobs === undefined ? { jobs: 12, cores: openFreeCores(0.05) } : { jobs: Number(jobs) || 1 }
+const limits: Limits = jobs === undefined ? { jobs: 10, cores: openFreeCores(0.05) } : { jobs: Number(jobs) || 1 }
 
 /** MONGODB_URL has another name in tests. */
 const env: { [name: string]: string | undefined } = {
