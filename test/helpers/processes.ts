@@ -45,11 +45,9 @@ export async function halt(pid: number): Promise<void> {
   await until(() => readdirSync(`/proc/${pid}/task`).every(thread => stateOf(thread) === 'T'))
 }
 
-/** V8 gives pages back a while after a collection. */
+/** V8 takes 10 s without load to give back a young generation that has grown, by one collection after the other. */
 const LOOKS = 20
-const LOOK_MS = 250
-/** Large young generations shrink by one collection after the other. */
-const COLLECTIONS = 3
+const LOOK_MS = 1_000
 
 const SETTING = 'WEFT_TEST_COLLECTS'
 
@@ -57,15 +55,15 @@ const SETTING = 'WEFT_TEST_COLLECTS'
 export const collectingEnv = { NODE_OPTIONS: `--import ${import.meta.url}`, [SETTING]: '1' }
 
 /**
- * The least resident memory of a process in MB within 5 s after it was asked to collect: what it keeps. The rest, which V8 has
- * not collected yet, can be a third of it.
+ * What processes keep in memory when nothing is asked of them: their least resident memory in MB within 20 s, while they collect
+ * again and again. The rest, which V8 has not collected yet, can be a third of it.
  */
-export async function keptBy(pid: number): Promise<number> {
-  let least = Infinity
+export async function keptBy(pids: readonly number[]): Promise<number[]> {
+  const least = pids.map(() => Infinity)
   for (let look = 0; look < LOOKS; look++) {
-    if (look < COLLECTIONS) process.kill(pid, 'SIGUSR2')
+    for (const pid of pids) process.kill(pid, 'SIGUSR2')
     await sleep(LOOK_MS)
-    least = Math.min(least, rssOf(pid))
+    for (const [n, pid] of pids.entries()) least[n] = Math.min(least[n]!, rssOf(pid))
   }
   return least
 }
