@@ -11,7 +11,7 @@ export const row: Row = {
   async run(stage) {
     const roles = await stage.roles({ graphs: 2 })
     // Leases end after 12 s without a heartbeat, wake-ups are delivered again after 15 s.
-    const ms = stage.size(20_000, 30_000, 600_000)
+    const ms = stage.size(20_000, 20_000, 600_000)
     const each = stage.size(2, 10)
     const options = { urls: () => roles.urls, perSecond: 5, steps: 1, ms, most: each, follow: 2 }
     const loads = [startLoad(stage, options), startLoad(stage, { ...options, how: 'busy', most: stage.size(1, 2) })]

@@ -15,7 +15,7 @@ export const row: Row = {
     const roles = await stage.roles({ resources, graphs: 2, edges: 1, env: { ...CRON_ENV, N_JOBS_PER_WORKER: '100' } })
     const count = stage.size(20, 100, 200)
     const every = stage.size(7_000, 20_000)
-    const crons = await makeCrons(stage, roles.urls[0]!, count, EVERY_MS, stage.size(5, 15, 120))
+    const crons = await makeCrons(stage, roles.urls[0]!, count, EVERY_MS, stage.size(5, 10, 120))
     let kills = 0
     while (Date.now() + every < crons.end) {
       await sleep(every)

@@ -14,7 +14,7 @@ export const row: Row = {
     'No delayed run and no cron starts more than a second early, no live run is taken over. The difference is in `/metrics` and in the log. A ' +
     'resource worker with a wrong clock fires nothing; the others do.',
   async run(stage) {
-    const seconds = stage.size(10, 30, 300)
+    const seconds = stage.size(10, 20, 300)
     const delayed = stage.size(30, 200)
     const roles = await stage.roles({ graphs: 1, edges: 1, env: CRON_ENV })
     await roles.add('graphs', undefined, clockEnv(SKEW_MS))

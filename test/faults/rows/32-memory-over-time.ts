@@ -7,8 +7,9 @@ import { shortRuns } from '../harness/short-runs.js'
 import { rolesIn, type Sample, type SoakRole, sampleOf, totals, trendOf } from '../soak/samples.js'
 
 const KB_PER_RUN = 1
-/** With a small load: the heaps of Node.js grow to their usual size during the first 10,000 runs. */
+/** With smaller loads: the heaps of Node.js grow to their usual size during the first 10,000 runs. */
 const KB_PER_RUN_QUICK = 20
+const KB_PER_RUN_USUAL = 10
 const SAMPLES = 200
 /** Of a resource worker: the pool, and what its driver watches the server with. */
 const POOL = 55
@@ -20,12 +21,12 @@ export const row: Row = {
   name: 'Memory over time',
   fault: 'None: a thread is created, a short run on it is awaited, and the thread is deleted, again and again.',
   promised:
-    `Resident memory of a process grows by ${KB_PER_RUN} KB a run at most over the second half (${KB_PER_RUN_QUICK} KB with the small ` +
-    'load, in which heaps still grow to their usual size); afterwards each role has as many open descriptors as after the first tenth, ' +
+    `Resident memory of a process grows by ${KB_PER_RUN} KB a run at most over the second half (${KB_PER_RUN_USUAL} KB with the usual load and ${KB_PER_RUN_QUICK} with the small one, ` +
+    'in which heaps still grow to their usual size); afterwards each role has as many open descriptors as after the first tenth, ' +
     `beside the connections to MongoDB, which its driver opens when calls meet, up to ${POOL}, and keeps.`,
   async run(stage) {
-    const most = stage.size(KB_PER_RUN_QUICK, KB_PER_RUN)
-    const count = stage.size(4_000, 20_000, 100_000)
+    const most = stage.size(KB_PER_RUN_QUICK, KB_PER_RUN_USUAL, KB_PER_RUN)
+    const count = stage.size(4_000, 6_000, 100_000)
     const roles = await stage.roles({ edges: 1, graphs: 1, resources: 1 })
     const url = roles.urls[0]!
     const samples: Sample[] = []

@@ -24,7 +24,7 @@ export const row: Row = {
       events: 3,
       follow: 3,
     })
-    const names = await injectFaults({ stage, roles, proxy }, stage.size(20, 40, 120))
+    const names = await injectFaults({ stage, roles, proxy }, stage.size(20, 30, 120))
     await checkAll(stage, roles, load, { losesEvents: names.some(name => /deleted/.test(name)) })
     const { length } = load.items
     return {
