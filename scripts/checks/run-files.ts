@@ -34,6 +34,8 @@ const TIMEOUT_S = 240
 const KILL_MS = 1_000_000
 /** How long processes that a file has started may keep its output open after its end. */
 const LEFT_BEHIND_MS = 15_000
+/** Cores that are free when another job begins: most jobs keep fewer busy. */
+const ENOUGH = 0.4
 /** How often free cores are looked for, and over which time they are measured. */
 const LOOK_MS = 250
 const SEEN_MS = 3_000
@@ -60,24 +62,18 @@ export interface FreeCores {
   expect(cores: number): void
 }
 
-/** Starts the jobs in their order: the first one for which enough cores are free. */
+/** Starts the jobs in their order, each when enough cores are free: a job that needs more begins, too, and slows others down. */
 export async function runTogether(jobs: readonly Job[], limits: Limits): Promise<void> {
-  const waiting = [...jobs]
   const running = new Set<Promise<void>>()
-  while (waiting.length > 0 || running.size > 0) {
-    const free = limits.cores?.now() ?? Number.POSITIVE_INFINITY
-    // Without another one anything fits.
-    const fits = ({ cores }: Job) => running.size === 0 || (running.size < limits.jobs && cores <= free)
-    const next = waiting.findIndex(fits)
-    if (next === -1) {
-      await Promise.race([...running, ...(waiting.length > 0 ? [sleep(LOOK_MS)] : [])])
-      continue
-    }
-    const [job] = waiting.splice(next, 1) as [Job]
+  const mayBegin = () =>
+    running.size === 0 || (running.size < limits.jobs && (limits.cores === undefined || limits.cores.now() >= ENOUGH))
+  for (const job of jobs) {
+    while (!mayBegin()) await Promise.race([...running, sleep(LOOK_MS)])
     limits.cores?.expect(job.cores)
     const run: Promise<void> = job.run().then(() => void running.delete(run))
     running.add(run)
   }
+  await Promise.all(running)
 }
 
 /** Those of the machine that are idle, whatever runs on it, beside a share that stays free. */

@@ -226,16 +226,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
 }
 const USUAL = [4, 0.4] as const
 
-/** Above these cores a file waits for others while smaller ones take their place. */
-const BUSY = 0.6
-/** More is not waited for: such a file would begin when nearly all others have ended, and leave cores idle beside it. */
-const MOST = 0.7
-
-/**
- * In the order of starting. Files that keep most of a core busy come first, the busiest before all: later they would wait
- * until enough others have ended, and run alone after them. Then the longest first, so that no long file begins when all
- * others have ended.
- */
+/** In the order of starting: the longest first, so that no long file begins when all others have ended. */
 export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): TestFile[] {
   const names = readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
     .filter(path => path.endsWith('.test.js') && `dist/test/${path}`.includes(only))
@@ -244,8 +235,8 @@ export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): 
   for (const name of [...SHARED, ...Object.keys(ONE_STORE), ...Object.keys(MEASURED)])
     if (!existsSync(join(root, `test/${name}.test.ts`)))
       throw new Error(`test-files.ts names ${name}, which does not exist`)
-  const file = (name: string, onMongo: boolean): TestFile & { seconds: number; measured: number } => {
-    const [seconds, measured] = MEASURED[name] ?? USUAL
+  const file = (name: string, onMongo: boolean): TestFile & { seconds: number } => {
+    const [seconds, cores] = MEASURED[name] ?? USUAL
     const path = `dist/test/${name}.test.js`
     return {
       path,
@@ -254,13 +245,11 @@ export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): 
       needsMongo: onMongo || MONGO.test(name),
       shared: SHARED.includes(name),
       seconds,
-      measured,
-      cores: Math.min(MOST, measured),
+      cores,
     }
   }
   const again = embeddedOnly ? [] : names.filter(name => BOTH_STORES.test(name) && !(name in ONE_STORE))
-  const busy = ({ measured }: { measured: number }) => (measured > BUSY ? measured : 0)
   return [...names.map(name => file(name, false)), ...again.map(name => file(name, true))].sort(
-    (a, b) => busy(b) - busy(a) || b.seconds - a.seconds || (a.name < b.name ? -1 : 1),
+    (a, b) => b.seconds - a.seconds || (a.name < b.name ? -1 : 1),
   )
 }
