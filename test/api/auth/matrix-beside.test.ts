@@ -1,4 +1,4 @@
-/** What is Alice's is hers alone, also where the `auth` of her application runs beside the built-in one. */
+/** A user cannot reach the resources of another one, in an application that a pool of its own serves. */
 import t from 'tap'
 import { startRoles } from '../../helpers/cluster.js'
 import { matrix, RECEIVER } from './ownership.js'

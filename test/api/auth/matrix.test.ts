@@ -1,4 +1,4 @@
-/** What is Alice's is hers alone. */
+/** A user cannot reach the resources of another one. */
 import t from 'tap'
 import { startCluster } from '../../helpers/cluster.js'
 import { matrix, RECEIVER } from './ownership.js'

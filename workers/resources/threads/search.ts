@@ -14,7 +14,7 @@ import { openPause } from '../rows/pages.js'
 import { threadFields, threadText } from '../rows/text.js'
 import { refreshState } from '../state/kept-state.js'
 
-/** Threads in a page at most. The store matches all but `values`: with these a page has at least LEAST, as many may not match. */
+/** Threads in a page at most; at least LEAST when `values` are filtered, because the store cannot narrow by them. */
 const PAGE = 200
 const LEAST = 20
 /** Threads in a page when they are only counted. */
