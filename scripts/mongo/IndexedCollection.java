@@ -10,6 +10,7 @@ import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.h2.mvstore.MVMap;
@@ -50,7 +51,9 @@ class IndexedCollection extends H2Collection {
     @Override protected QueryResult matchDocumentsFromStream(
         Document query, Stream<Document> all, int skip, int limit, int batch, Comparator<Document> order, Document fields
     ) {
-        Stream<Document> found = all.filter(document -> documentMatchesQuery(document, query)).map(Document::clone);
+        Predicate<Document> known = Matcher.of(query);
+        Predicate<Document> matches = known != null ? known : document -> documentMatchesQuery(document, query);
+        Stream<Document> found = all.filter(matches).map(Document::clone);
         return super.matchDocumentsFromStream(ANY, found, skip, limit, batch, order, fields);
     }
 

@@ -194,7 +194,8 @@ class OrderedIndex {
         return from != null && meets(from, (Document) condition);
     }
 
-    private static boolean isSame(Object a, Object b) { return a instanceof Number ? b instanceof Number : a.getClass() == b.getClass(); }
+    /** Of one type, so that one may be less than the other; nothing is of the type of null. */
+    static boolean isSame(Object a, Object b) { return a instanceof Number ? b instanceof Number : a != null && a.getClass() == b.getClass(); }
 
     private static boolean meets(Object value, Document condition) {
         for (Map.Entry<String, Object> one : condition.entrySet()) {

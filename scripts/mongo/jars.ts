@@ -51,6 +51,7 @@ const SOURCES = [
   'WeftTestMongo.java',
   'IndexedCollection.java',
   'OrderedIndex.java',
+  'Matcher.java',
   'IdIndex.java',
   'StoredTypes.java',
   'VectorSearch.java',
