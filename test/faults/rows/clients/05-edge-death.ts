@@ -8,6 +8,8 @@ import type { Row } from '../../harness/row.js'
 /** From a new connection to its first byte, p95. */
 const RESUME_MS = 300
 const PER_SECOND = 50
+/** Runs that are created at the same time. */
+const TOGETHER = 20
 /** Until every run has begun. */
 const STARTED_MS = 30_000
 /** Within it the clients join again. */
@@ -21,33 +23,38 @@ export const row: Row = {
   async run(stage) {
     const clients = stage.size(40, 200)
     const events = stage.size(150, 500)
+    const ms = (events * 1_000) / PER_SECOND
     const roles = await stage.roles({ graphs: 2, env: { N_JOBS_PER_WORKER: '200' } })
     let dead = false
     const urlOf = (n: number) => roles.urls[dead ? 1 : n % 2]!
-    const all: Follower[] = []
-    for (let n = 0; n < clients; n++) {
+    const begin = async (n: number): Promise<Follower> => {
       const { body } = await stage.ledger.call<{ run_id: string; thread_id: string }>({
         url: urlOf(n),
         path: '/runs',
         body: {
           assistant_id: 'witness',
-          input: { file: stage.witness, key: `${n}`, steps: 1, events, ms: (events * 1_000) / PER_SECOND },
+          input: { file: stage.witness, key: `${n}`, steps: 1, events, ms },
           stream_mode: ['values', 'custom'],
           stream_resumable: n % 2 === 0,
           on_completion: 'keep',
           on_disconnect: 'continue',
         },
       })
-      all.push(followRun(() => urlOf(n), `/runs/${body!.run_id}/stream`))
+      return followRun(() => urlOf(n), `/runs/${body!.run_id}/stream`)
     }
+    // Not one after the other: the first would end before the last begins.
+    const all: Follower[] = []
+    for (let n = 0; n < clients; n += TOGETHER)
+      all.push(...(await Promise.all(Array.from({ length: TOGETHER }, (_, i) => begin(n + i)))))
     // In the middle of all of them: a run that waits for its start has nothing to resume.
     await until(() => all.every(({ seen }) => seen.ids.length > 0), STARTED_MS)
-    await sleep(stage.random.between(500, 2_000))
+    // The start of so many runs keeps the machine busy for a while.
+    await sleep((ms * stage.random.between(25, 40)) / 100)
     const cut = all.filter(({ seen }, n) => n % 2 === 0 && seen.state === 'open').length
     dead = true
     stage.kill(roles.edges[0]!)
     const busy = busyShare(JOINING_MS)
-    const late = sleep(60_000 + (events * 1_000) / PER_SECOND, 'late', { ref: false })
+    const late = sleep(60_000 + ms, 'late', { ref: false })
     await Promise.race([Promise.all(all.map(({ ended }) => ended)), late])
     const wrong = all.flatMap(({ seen }) => wrongSequence(seen, events) ?? [])
     const whole = clients - wrong.length
