@@ -11,7 +11,8 @@ import type { Exchange } from './http/exchange.js'
 const decoder = new TextDecoder()
 const OK = '{"ok":true}'
 const CHECK_MS = 5_000
-const READY_MS = 2_000
+/** A probe learns within 2 s that the store does not answer. */
+const READY_MS = 1_500
 
 export const root = (edge: Edge, exchange: Exchange): void | Promise<void> =>
   exchange.mount === null ? exchange.reply(200, OK) : check(edge, exchange, () => exchange.reply(200, OK))
