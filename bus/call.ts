@@ -12,6 +12,7 @@ import type { AnswerHead, CallHead } from '../schemas/calls.js'
 import { fail, WeftError } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
 import { all, one as memberOf } from '../schemas/subjects.js'
+import { TransientMap } from '../schemas/transient.js'
 import {
   type Answer,
   type CallOptions,
@@ -87,7 +88,7 @@ const LOST_MS = 2_000
 export function openCaller(link: Link): Caller {
   const inbox = link.inbox()
   const seal = openSeal(link.role)
-  const waiting = new Map<number, Waiting>()
+  const waiting = new TransientMap<number, Waiting>()
   const answers = openIncoming<AnswerHead>(Infinity)
   let turn = new Map<string, Waiting[]>()
   let lastId = 0

@@ -119,8 +119,14 @@ export async function openLink({ url, role, log, tls = NO_FILES }: LinkOptions):
     role,
     log,
     figures: openFigures(),
-    subscribe: (subject, onMessage, { queue } = {}) =>
-      nc.subscribe(subject, { ...(queue === undefined ? {} : { queue }), callback: guarded(log, subject, onMessage) }),
+    subscribe(subject, onMessage, { queue } = {}) {
+      const receiver = { onMessage }
+      const callback = guarded(log, subject, receiver)
+      const subscription = nc.subscribe(subject, { ...(queue === undefined ? {} : { queue }), callback })
+      // The client has a Map of subscriptions, which keeps ended ones for a while (schemas/transient.ts).
+      void subscription.closed.then(() => (receiver.onMessage = ignore))
+      return subscription
+    },
     inbox: () => `${base}${++n}`,
     onReconnect: listener => {
       listeners.add(listener)
@@ -131,13 +137,18 @@ export async function openLink({ url, role, log, tls = NO_FILES }: LinkOptions):
   }
 }
 
-function guarded(log: Log, subject: string, onMessage: (message: Msg) => void) {
+interface Receiver {
+  onMessage(message: Msg): void
+}
+const ignore = () => {}
+
+function guarded(log: Log, subject: string, receiver: Receiver) {
   let loggedAt = -Infinity
   let unlogged = 0
   return (refused: Error | null, message: Msg): void => {
     if (refused !== null) return log.error({ err: refused, subject }, 'the broker refused a subscription')
     try {
-      onMessage(message)
+      receiver.onMessage(message)
     } catch (error) {
       unlogged++
       if (performance.now() - loggedAt < LOG_MS) return

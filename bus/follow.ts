@@ -10,6 +10,7 @@ import { WeftError } from '../schemas/errors.js'
 import type { RunId } from '../schemas/ids.js'
 import type { RunStatus } from '../schemas/runs.js'
 import { attemptOf, chunks, control, end, firstIdOf, live } from '../schemas/subjects.js'
+import { TransientMap } from '../schemas/transient.js'
 import type { Link } from './connect.js'
 import type { Mux } from './mux.js'
 import { DIRECT_GET, seek } from './seek.js'
@@ -143,7 +144,7 @@ interface From {
 }
 
 export function openFollower(link: Link, mux: Mux): Follower {
-  const runs = new Map<RunId, ReturnType<typeof feed>>()
+  const runs = new TransientMap<RunId, ReturnType<typeof feed>>()
 
   /** Subscribes to the events only when a listener reads them: one that waits for the end receives none. */
   function feed(run: RunId) {

@@ -4,6 +4,7 @@
  */
 import type { Msg, MsgHdrs } from 'nats'
 import { fail } from '../schemas/errors.js'
+import { TransientMap } from '../schemas/transient.js'
 import type { Link } from './connect.js'
 
 /** Called for each message; returns true when the request is over. */
@@ -21,7 +22,7 @@ const SWEEP_MS = 250
 
 export function openMux(link: Link): Mux {
   const inbox = link.inbox()
-  const waiting = new Map<
+  const waiting = new TransientMap<
     string,
     { onMessage: OnMessage; reject: (error: Error) => void; due: number; patience: number; subject: string }
   >()

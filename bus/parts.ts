@@ -3,6 +3,7 @@
  * time: a caller sends the next window when the worker asks for it (`go`), a worker after a flush.
  */
 import { fail } from '../schemas/errors.js'
+import { TransientMap } from '../schemas/transient.js'
 import { KIND, MAX_MESSAGE, messagesOf, NOTHING, sizeOf } from './envelope.js'
 
 /** A 64 MB state with the saves and answers that travel with it; the edge holds clients to their own limit. */
@@ -38,7 +39,7 @@ interface Incoming<Info> {
 
 /** Assembles announced bodies, at most `limit` bytes at once. */
 export function openIncoming<Info>(limit: number): Incoming<Info> {
-  const bodies = new Map<string, { info: Info; body: Uint8Array; received: number; parts: number }>()
+  const bodies = new TransientMap<string, { info: Info; body: Uint8Array; received: number; parts: number }>()
   let allocated = 0
 
   function discard(key: string): void {

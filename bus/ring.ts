@@ -7,6 +7,7 @@
 import { headers, type Msg } from 'nats'
 import type { RunId } from '../schemas/ids.js'
 import { firstIdOf } from '../schemas/subjects.js'
+import { TransientMap } from '../schemas/transient.js'
 import { openSendWindow, type SendWindow } from './send-window.js'
 
 const RING_BYTES = 1024 * 1024
@@ -36,7 +37,7 @@ export interface Rings {
   /** Answers a replay request: the messages after id `after`, then `end: complete | gone`. */
   answer(run: RunId, after: number, request: Msg): void
   /** Publishers of stored streams: they answer for a run that has no ring, as far as they remember. */
-  readonly stored: Map<RunId, Rings['answer']>
+  readonly stored: TransientMap<RunId, Rings['answer']>
   /** The run has ended: its ring may be dropped when memory is needed. */
   ended(run: RunId): void
   drop(run: RunId): void
@@ -50,11 +51,11 @@ export interface Rings {
 }
 
 export function openRings(): Rings {
-  const rings = new Map<RunId, Ring>()
+  const rings = new TransientMap<RunId, Ring>()
   /** Those of ended runs, in the order of their end. */
-  const ended = new Map<RunId, Ring>()
+  const ended = new TransientMap<RunId, Ring>()
   let endedBytes = 0
-  const stored: Rings['stored'] = new Map()
+  const stored: Rings['stored'] = new TransientMap()
   let total = 0
 
   function shift(ring: Ring): void {
@@ -64,7 +65,7 @@ export function openRings(): Rings {
     total -= dropped.bytes.length
   }
 
-  /** Drops ended rings first, then messages of the oldest ring: a Map iterates in the order of insertion. */
+  /** Drops ended rings first, then messages of the oldest ring: it iterates in the order of insertion. */
   function makeRoom(): void {
     for (const run of ended.keys()) {
       if (endedBytes <= ENDED_BYTES && total <= RINGS_BYTES) return

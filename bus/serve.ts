@@ -10,6 +10,7 @@ import type { AnswerHead, CallHead } from '../schemas/calls.js'
 import { fail, InvalidFields, WeftError } from '../schemas/errors.js'
 import { type Member, token } from '../schemas/ids.js'
 import { all, one } from '../schemas/subjects.js'
+import { TransientMap, TransientSet } from '../schemas/transient.js'
 import type { Link } from './connect.js'
 import { decodeAs, decodeFields } from './decode.js'
 import { decodeHead, type Entry, encodeHead, entriesOf, KIND, MAX_MESSAGE, messagesOf, NOTHING } from './envelope.js'
@@ -121,11 +122,11 @@ export function serve(
   const member = token('member', inbox.slice(inbox.lastIndexOf('.') + 1))
   const bodies = openIncoming<Call>(Infinity)
   const answers = openAnswers(link)
-  const running = new Set<Running>()
+  const running = new TransientSet<Running>()
   /** Calls whose bodies wait for their turn, or are being received. */
-  const announced = new Set<Running>()
+  const announced = new TransientSet<Running>()
   /** How calls with large bodies leave the lane. */
-  const tickets = new Map<Call, () => void>()
+  const tickets = new TransientMap<Call, () => void>()
   let onIdle: (() => void) | null = null
 
   function onCalls(message: Msg): void {
@@ -327,7 +328,7 @@ function readHead(bytes: Uint8Array): CallHead {
 
 /** Sends answers: those of one event-loop turn to one caller in one message, large ones in parts. */
 function openAnswers({ nc, log }: Link) {
-  const turn = new Map<string, { to: Sender; entries: Entry[] }>()
+  let turn = new Map<string, { to: Sender; entries: Entry[] }>()
 
   /** Nobody awaits an answer of a closed connection: its caller repeats the call, or is answered 503. */
   function publish({ inbox, key }: Sender, message: Uint8Array): void {
@@ -347,9 +348,9 @@ function openAnswers({ nc, log }: Link) {
   }
 
   function flush(): void {
-    const groups = [...turn.values()]
-    turn.clear()
-    for (const { to, entries } of groups) for (const message of messagesOf(entries)) publish(to, message)
+    const groups = turn
+    turn = new Map()
+    for (const { to, entries } of groups.values()) for (const message of messagesOf(entries)) publish(to, message)
   }
 
   async function sendInParts(to: Sender, id: number, head: Uint8Array, body: Uint8Array): Promise<void> {

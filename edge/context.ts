@@ -11,6 +11,7 @@ import type { Config } from '../schemas/config.js'
 import type { CollectedMetrics } from '../schemas/metrics.js'
 import type { RunView } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
+import type { TransientSet } from '../schemas/transient.js'
 import type { Check } from './app/check.js'
 import type { AppRoutes, EdgeAppHost } from './app/host.js'
 import type { Self } from './app/self.js'
@@ -98,7 +99,7 @@ export interface Edge {
   /** Runs the `auth` of the built-in application; null if it has none. */
   appHost: EdgeAppHost | null
   /** Requests without an answer yet, and open streams. */
-  open: Set<Exchange>
+  open: TransientSet<Exchange>
   /** Open WebSockets. */
   sockets: Set<{ restart(): void }>
   /** Once aborted, a closed connection says nothing about the client. */

@@ -12,6 +12,7 @@ import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
 import { isLoopback } from '../schemas/loopback.js'
+import { TransientSet } from '../schemas/transient.js'
 import { openCheck } from './app/check.js'
 import { startEdgeAppHost } from './app/host.js'
 import { openSelf } from './app/self.js'
@@ -107,7 +108,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     keys,
     guard: openGuard({ config, check, deployed, keys, penalty }),
     appHost,
-    open: new Set(),
+    open: new TransientSet(),
     sockets: new Set(),
     stopping: stopping.signal,
   }

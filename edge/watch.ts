@@ -6,6 +6,7 @@ import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Peek } from '../schemas/calls.js'
 import { rpc } from '../schemas/subjects.js'
+import { TransientSet } from '../schemas/transient.js'
 
 /** A stream or a wait of a run. */
 export interface WatchEntry {
@@ -34,7 +35,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
 export function openWatch(link: Link, caller: Caller): Watch {
-  const all = new Set<WatchEntry>()
+  const all = new TransientSet<WatchEntry>()
   let due = new Set<WatchEntry>()
 
   function ask(one: WatchEntry): void {

@@ -2,6 +2,8 @@
  * Heartbeats on a timer wheel: one timer for all streams, 50 slots to a period, so no tick touches more than about 2 %
  * of them (one loop over 9,000 idle streams blocks the event loop for 400 ms).
  */
+import { TransientMap, TransientSet } from '../schemas/transient.js'
+
 export const SLOTS = 50
 
 /** A stream that sends a heartbeat when it was idle for one period. */
@@ -24,8 +26,8 @@ export interface Wheel {
 /** The timer calls `turn`; a test does so itself. */
 export class Slots {
   tick = 0
-  private readonly slots: Set<WheelEntry>[] = Array.from({ length: SLOTS }, () => new Set())
-  private readonly slotOf = new Map<WheelEntry, number>()
+  private readonly slots: TransientSet<WheelEntry>[] = Array.from({ length: SLOTS }, () => new TransientSet())
+  private readonly slotOf = new TransientMap<WheelEntry, number>()
 
   add(one: WheelEntry): void {
     one.wroteAt = this.tick

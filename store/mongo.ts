@@ -4,6 +4,7 @@
  * when it resolves. No transactions, so a single server will do where losing it is acceptable.
  */
 import { fail } from '../schemas/errors.js'
+import { TransientSet } from '../schemas/transient.js'
 import { collections, ensureIndexes } from './mongo/collections.js'
 import { connect, hostsOf, isOutage, type MongoOptions, patiently } from './mongo/connection.js'
 import type { Doc } from './mongo/documents.js'
@@ -39,7 +40,7 @@ export async function openMongo(options: MongoOptions): Promise<Store> {
       'MongoDB is a single server without a replica set: a write that its restart interrupts is not retried by the driver, and runs are lost with its disk; use a replica set in production',
     )
 
-  const underWay = new Set<Promise<unknown>>()
+  const underWay = new TransientSet<Promise<unknown>>()
   let closed: Promise<void> | null = null
   let out = false
   const call = async <Answer>(work: () => Promise<Answer>): Promise<Answer> => {

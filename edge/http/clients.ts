@@ -2,6 +2,8 @@
  * Limits for clients: open connections in all, and streams, waits and WebSockets of one remote address. Without them one
  * client takes the memory and the descriptors of the process.
  */
+import { TransientMap, TransientSet } from '../../schemas/transient.js'
+
 export interface Clients {
   /** Takes a place for a stream; null when its address has too many. The returned function releases it, once. */
   openStream(stream: Addressed): (() => void) | null
@@ -14,9 +16,9 @@ interface Addressed {
 
 /** To read an address costs more than the rest: while fewer streams are open than one address may have, none is read. */
 export function openClients(mostPerAddress: number): Clients {
-  const unread = new Set<Addressed>()
-  const counts = new Map<string, number>()
-  const addresses = new Map<Addressed, string>()
+  const unread = new TransientSet<Addressed>()
+  const counts = new TransientMap<string, number>()
+  const addresses = new TransientMap<Addressed, string>()
 
   function count(stream: Addressed): void {
     const address = stream.remoteAddress

@@ -3,6 +3,8 @@
  * reads nothing for a while is disconnected and may resume. So one client costs at most one piece beyond the kernel's
  * buffer.
  */
+
+import { TransientSet } from '../../schemas/transient.js'
 import type { Exchange } from './exchange.js'
 
 const PIECE = 64 * 1024
@@ -128,7 +130,7 @@ export interface Stalls {
 
 /** Disconnects a client that reads nothing for `stall_ms`, and calls `onCutOff`. */
 export function openStalls(stall_ms: number, onCutOff: () => void = () => {}): Stalls {
-  const blocked = new Set<StallEntry>()
+  const blocked = new TransientSet<StallEntry>()
   const timer = setInterval(
     () => {
       const now = performance.now()

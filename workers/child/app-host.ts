@@ -12,6 +12,7 @@ import { type AppCall, type AppHello, type AppPart, validateAppHello } from '../
 import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
 import { validateCallFailure } from '../../schemas/host.js'
 import { pack } from '../../schemas/packed.js'
+import { TransientMap } from '../../schemas/transient.js'
 import { FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
 import type { HostUser } from './process.js'
 import { type Child, type ChildExit, inheritedEnv, nodeProgram, startChild } from './start.js'
@@ -72,7 +73,7 @@ export function openAppHost({
   python = null,
   log,
 }: AppHostOptions): AppHost {
-  const pending = new Map<number, Pending>()
+  const pending = new TransientMap<number, Pending>()
   let lastId = 0
   let child: Child
   let ready = false

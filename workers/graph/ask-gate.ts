@@ -4,6 +4,7 @@
  * here are limited; beyond that its pipe is not read. The saves of its runs are never delayed, but count.
  */
 import PQueue from 'p-queue'
+import { TransientMap } from '../../schemas/transient.js'
 import type { GraphHost } from './host-process.js'
 
 /** Reads of one host at the same time. */
@@ -38,7 +39,7 @@ export function openAskGate(host: AskingHost, { reads_per_second, bytes: most }:
     interval: STEP_MS,
     intervalCap: Math.max(1, Math.round((reads_per_second * STEP_MS) / 1_000)),
   })
-  const waiting = new Map<number, number>()
+  const waiting = new TransientMap<number, number>()
   let held = 0
 
   /** The pipe is read again once half of the bytes are free. */

@@ -3,6 +3,7 @@ import type { Log } from '../../bus/log.js'
 import type { Job } from '../../bus/queue.js'
 import type { ClaimedLease } from '../../schemas/calls.js'
 import { type RunId, token } from '../../schemas/ids.js'
+import { TransientMap } from '../../schemas/transient.js'
 import { monotonicMs } from '../pipe.js'
 import type { LeaseClient } from './lease-client.js'
 import type { RunSignals } from './run-signals.js'
@@ -53,7 +54,7 @@ interface PendingClaim {
 }
 
 export function openClaims({ log, table, leases, signals, onClaimed, onEnd }: ClaimsOptions): Claims {
-  const pending = new Map<RunId, PendingClaim>()
+  const pending = new TransientMap<RunId, PendingClaim>()
   let open = true
 
   /** The broker may deliver a wake-up again, or hold two for one run: one of them is kept, and no run starts twice. */

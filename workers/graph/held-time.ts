@@ -1,4 +1,5 @@
 /** How long the event loop of a host was held, and by which slot: it is no time of the other runs. */
+import { TransientMap } from '../../schemas/transient.js'
 export interface HeldTime {
   /** The code of `slot` has held the loop for `ms` so far. */
   hold(slot: number, ms: number): void
@@ -13,7 +14,7 @@ export interface HeldTime {
 }
 
 export function openHeldTime(): HeldTime {
-  const held = new Map<number, number>()
+  const held = new TransientMap<number, number>()
   let total = 0
   let holder = 0
   let holding = 0

@@ -1,6 +1,7 @@
 /** Calls to graph code: state, history and updates of a thread. A call lends a slot, whose host may read and not save. */
 import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
 import { type Call, validateCallFailure } from '../../schemas/host.js'
+import { TransientMap } from '../../schemas/transient.js'
 import { type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
 import { isStuck } from './host-choice.js'
 import type { GraphHost } from './host-process.js'
@@ -34,7 +35,7 @@ interface PendingCall {
 }
 
 export function openHostCalls(table: RunTable): HostCalls {
-  const pending = new Map<number, PendingCall>()
+  const pending = new TransientMap<number, PendingCall>()
   let lastId = 0
 
   function call(host: GraphHost | null, body: Uint8Array, onStuck?: () => void): Promise<{ body: Uint8Array }> {

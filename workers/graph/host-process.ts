@@ -4,6 +4,7 @@
  */
 import type { Log } from '../../bus/log.js'
 import { type Hello, type LastWords, validateHello, validateLastWords } from '../../schemas/host.js'
+import { TransientSet } from '../../schemas/transient.js'
 import type { HostUser } from '../child/process.js'
 import { killGroup } from '../child/process.js'
 import { type Child, type Program, startChild } from '../child/start.js'
@@ -32,7 +33,7 @@ export interface GraphHost {
   blocked: boolean
   held: HeldTime
   /** Slots in use. */
-  slots: Set<number>
+  slots: TransientSet<number>
   /** When the last slot in use became free. */
   idle_since: number
   /** The graph that the host is reserved for, while any slot is in use. */
@@ -103,7 +104,7 @@ export function startHost(options: HostOptions): GraphHost {
     holder: 0,
     blocked: false,
     held: openHeldTime(),
-    slots: new Set(),
+    slots: new TransientSet(),
     idle_since: performance.now(),
     reservedFor: null,
     send: child.send,

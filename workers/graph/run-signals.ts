@@ -8,6 +8,7 @@ import { readSignal } from '../../bus/events.js'
 import type { Rings } from '../../bus/ring.js'
 import type { RunId } from '../../schemas/ids.js'
 import { control } from '../../schemas/subjects.js'
+import { TransientMap } from '../../schemas/transient.js'
 
 /** Ended runs whose ring is in memory, at most: the oldest is dropped first. */
 const MAX_ENDED = 10_000
@@ -51,7 +52,7 @@ export function openRunSignals(
   keep_ms: number,
   onCancel: (run: RunId) => void,
 ): RunSignals {
-  const runs = new Map<RunId, Subscribed>()
+  const runs = new TransientMap<RunId, Subscribed>()
   const endedRuns: Expiry[] = []
   const handedBack: Expiry[] = []
 

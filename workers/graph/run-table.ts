@@ -5,6 +5,7 @@ import type { Span } from '../../bus/trace.js'
 import type { ClaimedLease } from '../../schemas/calls.js'
 import type { RunId } from '../../schemas/ids.js'
 import { firstIdOf } from '../../schemas/subjects.js'
+import { TransientMap, TransientSet } from '../../schemas/transient.js'
 import type { GraphHost } from './host-process.js'
 
 /**
@@ -97,9 +98,9 @@ export interface FormerRun {
 const MAX_FORMER = 10_000
 
 export interface RunTable {
-  runs: Map<RunId, ActiveRun>
+  runs: TransientMap<RunId, ActiveRun>
   /** Claimed and not in a host yet, in order. */
-  waiting: Set<ActiveRun>
+  waiting: TransientSet<ActiveRun>
   /** Runs that count against the slots of this worker. */
   size(): number
   /** The run in this slot of this host. */
@@ -120,11 +121,11 @@ export interface RunTable {
 }
 
 export function openRunTable(): RunTable {
-  const runs = new Map<RunId, ActiveRun>()
-  const waiting = new Set<ActiveRun>()
-  const slots = new Map<number, ActiveRun>()
-  const lent = new Map<number, { host: GraphHost; thread_id: string }>()
-  const former = new Map<number, FormerRun>()
+  const runs = new TransientMap<RunId, ActiveRun>()
+  const waiting = new TransientSet<ActiveRun>()
+  const slots = new TransientMap<number, ActiveRun>()
+  const lent = new TransientMap<number, { host: GraphHost; thread_id: string }>()
+  const former = new TransientMap<number, FormerRun>()
   let lastSlot = 0
 
   /** 0 means no slot. A slot is used again only after four thousand million others. */

@@ -3,6 +3,8 @@
  * together and end together: the host and its supervisor then work alternately, each waiting for the other, instead of
  * at the same time (docs/performance.md).
  */
+
+import { TransientMap } from '../../schemas/transient.js'
 import type { Frame } from '../pipe.js'
 
 /** A smaller number costs more turns than it saves; a large number makes the runs move together again. */
@@ -16,7 +18,7 @@ export interface Admission {
 }
 
 export function openAdmission(begin: (start: Frame) => void): Admission {
-  const waiting = new Map<number, Frame>()
+  const waiting = new TransientMap<number, Frame>()
 
   function take(start: Frame): void {
     waiting.delete(start.slot)

@@ -5,6 +5,7 @@
  * supervisor takes a second to read and publish 100 MB. The frames of a slot that the supervisor has paused wait here, too.
  */
 import type { Duplex } from 'node:stream'
+import { TransientMap } from '../../schemas/transient.js'
 import { type Frame, frameWriter } from '../pipe.js'
 
 /** Bytes in the pipe beyond which frames wait here. A body of this size fills it alone. */
@@ -39,7 +40,7 @@ const sizeOf = ({ body }: Sent): number => body?.length ?? 0
 export function openFrameLanes(stream: Duplex): FrameLanes {
   const write = frameWriter(stream)
   /** By slot; none is empty. */
-  const lanes = new Map<number, Lane>()
+  const lanes = new TransientMap<number, Lane>()
   const paused = new Set<number>()
   /** Bytes in the lanes. */
   let bytes = 0

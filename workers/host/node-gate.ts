@@ -10,6 +10,8 @@
  * functional API. This needs `_runLoop` (0.2.40 has it, 0.2.20 does not: its nodes start unguarded). A callback handler
  * would cost each node a tree of handlers.
  */
+
+import { TransientMap, TransientSet } from '../../schemas/transient.js'
 import { monotonicMs } from '../pipe.js'
 
 export const CONFIRMED_MS = 11_000
@@ -55,11 +57,11 @@ interface Gate {
 }
 
 export function openNodeGates(slotNow: () => number): NodeGates {
-  const gates = new Map<number, Gate>()
+  const gates = new TransientMap<number, Gate>()
   const guarded = new WeakSet<object>()
   const behind = new WeakMap<Runnable, Runnable>()
   const passing = new WeakSet<Runnable>()
-  const waiting = new Set<() => void>()
+  const waiting = new TransientSet<() => void>()
   let confirmedAt = Number.NEGATIVE_INFINITY
 
   function open(slot: number, claimedAt: number, signal: AbortSignal): NodeGate {

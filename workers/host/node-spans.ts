@@ -3,6 +3,7 @@
  * spans of them: a host has no connection of its own.
  */
 import type { HostSpan } from '../../schemas/trace.js'
+import { TransientMap } from '../../schemas/transient.js'
 
 /** Spans in a frame. */
 const BATCH = 500
@@ -24,7 +25,7 @@ interface Open {
 }
 
 export function measureNodes(send: (spans: HostSpan[]) => void): NodeSpans {
-  const open = new Map<string, Open>()
+  const open = new TransientMap<string, Open>()
   let ended: HostSpan[] = []
 
   /** The node around a call. */

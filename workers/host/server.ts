@@ -2,6 +2,7 @@
 import type { Duplex } from 'node:stream'
 import type { Call, StartHead } from '../../schemas/host.js'
 import { unpack } from '../../schemas/packed.js'
+import { TransientMap, TransientSet } from '../../schemas/transient.js'
 import { ASK, FROM_HOST, type Frame, HELLO, readFrames, START, STOP, TO_HOST } from '../pipe.js'
 import { openAdmission } from './admission.js'
 import type { Application } from './application.js'
@@ -28,10 +29,10 @@ export interface Served {
 export function serveHost(stream: Duplex, application: Application, watchdog: Watchdog): Served {
   const lanes = openFrameLanes(stream)
   const write = lanes.send
-  const runs = new Map<number, Run>()
+  const runs = new TransientMap<number, Run>()
   /** Slots that were ordered to stop. */
-  const stopped = new Set<number>()
-  const questions = new Map<number, { resolve(body: Uint8Array): void; reject(error: Error): void }>()
+  const stopped = new TransientSet<number>()
+  const questions = new TransientMap<number, { resolve(body: Uint8Array): void; reject(error: Error): void }>()
   let lastAsk = 0
   /**
    * Large saves are sent one after the other: the supervisor stops reading the pipe when too many bytes wait in it for

@@ -12,6 +12,7 @@ import type { SlotOffer } from '../../schemas/calls.js'
 import type { Config } from '../../schemas/config.js'
 import type { Pool } from '../../schemas/ids.js'
 import type { ItemIndex, ItemTtlDefaults } from '../../schemas/items.js'
+import { TransientMap } from '../../schemas/transient.js'
 import type { Store } from '../../store/port.js'
 import type { RunSummary } from '../../store/rows/runs.js'
 import type { Allowed } from '../outbound.js'
@@ -70,7 +71,7 @@ export interface Deps {
  * at once would spend their time losing races (300 parallel cancels took 20 s). A call must not enter it twice.
  */
 export function serializer(): <T>(thread_id: string, work: () => Promise<T>) => Promise<T> {
-  const last = new Map<string, Promise<unknown>>()
+  const last = new TransientMap<string, Promise<unknown>>()
   return (thread_id, work) => {
     const mine = (last.get(thread_id) ?? Promise.resolve()).then(work, work)
     const done = mine.then(

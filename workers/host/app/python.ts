@@ -22,6 +22,7 @@ import type { AuthUser } from '../../../schemas/auth/auth.js'
 import { validateCallFailure } from '../../../schemas/host.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { pack } from '../../../schemas/packed.js'
+import { TransientMap } from '../../../schemas/transient.js'
 import { FROM_HOST, type Frame, frameWriter, MalformedFrame, readFrames, readJson, TO_HOST } from '../../pipe.js'
 import type { AuthHandlers } from './auth.js'
 import type { Embedder } from './embed.js'
@@ -69,7 +70,7 @@ interface Pending {
 
 /** Resolves when the parts are loaded. Rejects with an Error with one sentence. */
 export async function startPython({ python, parts, env, memory_mb, notes, onEnd }: Options): Promise<PythonPart> {
-  const pending = new Map<number, Pending>()
+  const pending = new TransientMap<number, Pending>()
   let lastId = 0
   const child: ChildProcess = spawn(python, ['-X', 'utf8', PROGRAM, 'app'], {
     stdio: ['ignore', 'inherit', 'inherit', 'pipe', notes ?? 'ignore'],

@@ -8,6 +8,7 @@
  */
 import type { Link } from '../../../bus/connect.js'
 import type { Lifecycle } from '../../../bus/lifecycle.js'
+import { TransientMap, TransientSet } from '../../../schemas/transient.js'
 import type { Store } from '../../../store/port.js'
 import type { Holders, Look } from '../context.js'
 
@@ -27,9 +28,9 @@ const FORGET_MS = 60_000
 /** `clock`: milliseconds of a clock that never jumps. Heartbeats before the call count as lost. */
 export function openHolders(clock = () => performance.now()): Holders {
   let calm_since = clock()
-  const looks = new Map<string, Look & { since: number; last: number }>()
+  const looks = new TransientMap<string, Look & { since: number; last: number }>()
   /** Start times, oldest first. */
-  const tracked = new Set<{ started: number }>()
+  const tracked = new TransientSet<{ started: number }>()
 
   /** Milliseconds up to now in which every heartbeat could be stored. */
   function calm(now: number): number {

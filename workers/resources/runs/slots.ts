@@ -10,6 +10,7 @@ import type { Mux } from '../../../bus/mux.js'
 import { HAND_OVER_MS, type SlotOffer, type SlotRequest, validateSlotOffer } from '../../../schemas/calls.js'
 import type { Pool } from '../../../schemas/ids.js'
 import { slots as slotsOf } from '../../../schemas/subjects.js'
+import { TransientSet } from '../../../schemas/transient.js'
 import type { Slots } from '../context.js'
 
 /** Slots that each graph worker is asked for. */
@@ -38,7 +39,7 @@ interface PoolOffers {
 
 /** `now`: milliseconds of a clock that never jumps. */
 export function openSlots(link: Pick<Link, 'log'>, mux: Mux, now = () => performance.now()): Slots {
-  const underWay = new Set<Promise<void>>()
+  const underWay = new TransientSet<Promise<void>>()
   const asker = v4()
   const pools = new Map<Pool, PoolOffers>()
   const request = Buffer.from(JSON.stringify({ asker, slots: WANTED } satisfies SlotRequest))
