@@ -194,6 +194,7 @@ export function openCaller(link: Link): Caller {
         }
       }
     }
+    link.push()
   }
 
   function onSilence(call: Waiting): void {

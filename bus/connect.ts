@@ -26,6 +26,8 @@ export interface Link {
   figures: Figures
   /** Calls `onMessage` for each message. What it throws is logged and costs that message only. */
   subscribe(subject: string, onMessage: (message: Msg) => void, options?: { queue?: string }): Subscription
+  /** Writes now what was sent in this turn of the event loop, instead of at its end. */
+  push(): void
   /** A fresh inbox of this role's prefix, without wildcards. */
   inbox(): string
   /** Called after each reconnect. The returned function removes the listener. */
@@ -112,6 +114,7 @@ export async function openLink({ url, role, log, tls = NO_FILES }: LinkOptions):
       else if (type === Events.Error) log.error({ type, data }, 'the broker refused an operation')
     }
   })()
+  const push = writeOncePerTurn(nc)
   let n = 0
   const base = `${inboxPrefix}.${Math.random().toString(36).slice(2)}${process.pid.toString(36)}`
   return {
@@ -127,14 +130,44 @@ export async function openLink({ url, role, log, tls = NO_FILES }: LinkOptions):
       void subscription.closed.then(() => (receiver.onMessage = ignore))
       return subscription
     },
+    push,
     inbox: () => `${base}${++n}`,
     onReconnect: listener => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
     connected: () => isConnected && !nc.isClosed(),
-    close: () => nc.close(),
+    close() {
+      push()
+      return nc.close()
+    },
   }
+}
+
+/** Bytes that are not kept until the end of a turn. */
+const WRITE_BYTES = 32 * 1024
+
+/**
+ * Makes one write of what a turn of the event loop sends. The client writes after each callback, and each write wakes the
+ * broker, which takes 0.1 ms: of short runs, every request had a write for its subscription alone. The method is not public:
+ * without it the client writes as before. The result writes at once.
+ */
+function writeOncePerTurn(nc: NatsConnection): () => void {
+  const { protocol } = nc as unknown as { protocol?: { flushPending?(): void; outbound: { size(): number } } }
+  if (protocol?.flushPending === undefined) return () => {}
+  const write = protocol.flushPending.bind(protocol)
+  let isDue = false
+  const atEnd = () => {
+    isDue = false
+    write()
+  }
+  protocol.flushPending = () => {
+    if (protocol.outbound.size() >= WRITE_BYTES) return write()
+    if (isDue) return
+    isDue = true
+    setImmediate(atEnd)
+  }
+  return write
 }
 
 interface Receiver {

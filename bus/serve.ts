@@ -327,7 +327,7 @@ function readHead(bytes: Uint8Array): CallHead {
 }
 
 /** Sends answers: those of one event-loop turn to one caller in one message, large ones in parts. */
-function openAnswers({ nc, log }: Link) {
+function openAnswers({ nc, log, push }: Link) {
   let turn = new Map<string, { to: Sender; entries: Entry[] }>()
 
   /** Nobody awaits an answer of a closed connection: its caller repeats the call, or is answered 503. */
@@ -351,6 +351,7 @@ function openAnswers({ nc, log }: Link) {
     const groups = turn
     turn = new Map()
     for (const { to, entries } of groups.values()) for (const message of messagesOf(entries)) publish(to, message)
+    push()
   }
 
   async function sendInParts(to: Sender, id: number, head: Uint8Array, body: Uint8Array): Promise<void> {
