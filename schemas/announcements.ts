@@ -2,7 +2,7 @@
 import typia, { type tags } from 'typia'
 import type { AppHostSettings, EncryptionHandlers } from './app-host.js'
 import type { HttpConfig } from './application.js'
-import type { ItemIndexConfig, ItemTtlDefaults } from './items.js'
+import type { ItemIndexConfig, ItemTtlDefaults } from './items/items.js'
 import type { JsonObject } from './json.js'
 import type { TtlDefaults } from './threads.js'
 import type { WebhookSettings } from './webhooks.js'

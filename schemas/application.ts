@@ -14,7 +14,7 @@ import {
   readDescription,
   VARIABLES,
 } from './description.js'
-import type { ItemTtlDefaults } from './items.js'
+import type { ItemTtlDefaults } from './items/items.js'
 import { isObject, type JsonObject } from './json.js'
 import { readable } from './problems.js'
 import type { TtlDefaults } from './threads.js'

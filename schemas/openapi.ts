@@ -15,7 +15,7 @@ import type {
 import type { KeyCreate, KeyCreated, KeyPage } from './auth/keys.js'
 import type { Cron, CronCount, CronCreate, CronFiring, CronPatch, CronSearch, ThreadCronCreate } from './crons.js'
 import type { Deployment, DeploymentCreate, DeploymentPatch, LogQuery, Revision } from './deployments.js'
-import type { Item, ItemPut, ItemRef, ItemSearch, NamespaceSearch } from './items.js'
+import type { Item, ItemPut, ItemRef, ItemSearch, NamespaceSearch } from './items/items.js'
 import type { Json, JsonObject } from './json.js'
 import type {
   Authenticate,

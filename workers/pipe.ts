@@ -104,7 +104,7 @@ export const ASK = {
   get: 2,
   /** As get. */
   list: 3,
-  /** Body: ItemBatch as JSON (schemas/items.ts). Answer: ItemAnswer[] as JSON. */
+  /** Body: ItemBatch as JSON (schemas/items/items.ts). Answer: ItemAnswer[] as JSON. */
   items: 4,
 } as const
 

@@ -1,7 +1,7 @@
 /** Items: one document each, whose `path` is the namespace, so that a prefix of labels is a range of texts. */
 import type { Binary, Document, Filter } from 'mongodb'
 import { ANY_KEY } from '../../schemas/contains.js'
-import { itemKeys, type KeyCondition } from '../../schemas/item-keys.js'
+import { itemKeys, type KeyCondition } from '../../schemas/items/keys.js'
 import type { Store } from '../port.js'
 import type { ItemKey, ItemRow, ItemVectors } from '../rows/items.js'
 import type { Step } from '../steps.js'

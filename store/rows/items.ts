@@ -1,5 +1,5 @@
 /** Items of the store of applications, and their vectors. */
-import type { KeyCondition } from '../../schemas/item-keys.js'
+import type { KeyCondition } from '../../schemas/items/keys.js'
 
 /** An item of the store that applications share: a JSON object under a namespace and a key. */
 export interface ItemRow {
@@ -35,7 +35,7 @@ export interface ItemQuery {
   app: string
   /** The first labels; [] = all items. */
   prefix: readonly string[]
-  /** The value has a key in a range of each condition (schemas/item-keys.ts), or too many keys to tell. */
+  /** The value has a key in a range of each condition (schemas/items/keys.ts), or too many keys to tell. */
   conditions?: readonly KeyCondition[]
   /** Items that have expired at this time are left out. */
   now: number

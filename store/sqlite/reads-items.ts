@@ -1,5 +1,5 @@
 /** The queries of items. A namespace is stored as a path, so that a prefix of labels is a range of the primary key. */
-import type { KeyCondition } from '../../schemas/item-keys.js'
+import type { KeyCondition } from '../../schemas/items/keys.js'
 import type { ItemKey, ItemQuery, ItemRow } from '../rows/items.js'
 import type { Param, Row } from './database.js'
 import { type Ask, FEW, fewest, give, type Read } from './query.js'

@@ -4,7 +4,7 @@
  * are parameters.
  */
 import { keysOf } from '../../schemas/contains.js'
-import { itemKeys } from '../../schemas/item-keys.js'
+import { itemKeys } from '../../schemas/items/keys.js'
 import type { RunWhere } from '../rows/runs.js'
 import type { Step, Truncated } from '../steps.js'
 import type { Param } from './database.js'

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { ANY_KEY } from '../../schemas/contains.js'
-import { itemConditions, itemKeys } from '../../schemas/item-keys.js'
-import { itemFilter } from '../../schemas/items.js'
+import { itemFilter } from '../../schemas/items/items.js'
+import { itemConditions, itemKeys } from '../../schemas/items/keys.js'
 import type { JsonObject } from '../../schemas/json.js'
 
 /** As the stores read a condition. */

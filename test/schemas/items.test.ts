@@ -1,5 +1,5 @@
 import t from 'tap'
-import { itemFilter, labelsOf, namespaceOf, storable } from '../../schemas/items.js'
+import { itemFilter, labelsOf, namespaceOf, storable } from '../../schemas/items/items.js'
 import type { JsonObject } from '../../schemas/json.js'
 
 t.test('filters: every operator, several on one member, literals and missing members', async t => {

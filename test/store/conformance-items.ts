@@ -1,7 +1,7 @@
 /** What every store must do with items (store/port.ts ItemRow). */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
-import { itemConditions } from '../../schemas/item-keys.js'
+import { itemConditions } from '../../schemas/items/keys.js'
 import type { JsonObject } from '../../schemas/json.js'
 import type { Store } from '../../store/port.js'
 import type { ItemRow } from '../../store/rows/items.js'

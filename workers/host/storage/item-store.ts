@@ -2,7 +2,7 @@
  * The item store that graphs receive as `config.store` and `getStore()`. Operations travel to the resource worker in
  * one message per turn of the event loop, under the lease of the run. An awaited put is stored durably.
  */
-import type { Item, ItemAnswer, ItemOperation } from '../../../schemas/items.js'
+import type { Item, ItemAnswer, ItemOperation } from '../../../schemas/items/items.js'
 import { ASK } from '../../pipe.js'
 import type { Library } from '../loading.js'
 import type { Host } from '../port.js'

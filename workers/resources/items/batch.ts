@@ -2,7 +2,7 @@
 import type { Reply } from '../../../bus/serve.js'
 import type { Lease } from '../../../schemas/calls.js'
 import { fail, WeftError } from '../../../schemas/errors.js'
-import type { ItemBatch, ItemOperation, ItemPut } from '../../../schemas/items.js'
+import type { ItemBatch, ItemOperation, ItemPut } from '../../../schemas/items/items.js'
 import type { Step } from '../../../store/steps.js'
 import { wholeApp } from '../access.js'
 import type { Deps } from '../context.js'

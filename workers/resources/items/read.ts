@@ -1,7 +1,6 @@
 /** Reads of items: one, a search by filter or by meaning, and the namespaces. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fail } from '../../../schemas/errors.js'
-import { itemConditions, type KeyCondition } from '../../../schemas/item-keys.js'
 import {
   ANY_LABEL,
   type ItemSearch,
@@ -10,7 +9,8 @@ import {
   labelsOf,
   type NamespaceSearch,
   namespaceOf,
-} from '../../../schemas/items.js'
+} from '../../../schemas/items/items.js'
+import { itemConditions, type KeyCondition } from '../../../schemas/items/keys.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import type { ItemRow } from '../../../store/rows/items.js'
 import { type Access, seesObject } from '../access.js'

@@ -11,7 +11,7 @@ import {
   validateItemRef,
   validateItemSearch,
   validateNamespaceSearch,
-} from '../../../schemas/items.js'
+} from '../../../schemas/items/items.js'
 import { readBoolean } from '../../../schemas/query.js'
 import { accessOf } from '../access.js'
 import type { Deps } from '../context.js'

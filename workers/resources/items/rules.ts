@@ -1,5 +1,5 @@
 /** What reads and writes of items share: which items a caller sees, and how long items live. */
-import type { ItemTtlDefaults } from '../../../schemas/items.js'
+import type { ItemTtlDefaults } from '../../../schemas/items/items.js'
 import { merge } from '../../../schemas/json.js'
 import type { ItemRow } from '../../../store/rows/items.js'
 import { type Access, seesObject } from '../access.js'

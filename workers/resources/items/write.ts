@@ -1,6 +1,6 @@
 /** Writes of items: puts with their vectors, removals, and the sweep of what has expired. */
 import { fail, type WeftError } from '../../../schemas/errors.js'
-import { type ItemPut, type ItemRef, itemKey, namespaceOf } from '../../../schemas/items.js'
+import { type ItemPut, type ItemRef, itemKey, namespaceOf } from '../../../schemas/items/items.js'
 import type { ItemRow } from '../../../store/rows/items.js'
 import type { Step } from '../../../store/steps.js'
 import { type Access, seesObject } from '../access.js'

@@ -1,7 +1,7 @@
 /** Items of the store on the wire (API: assistants-crons-store 4): namespaced JSON objects that all threads share. */
 import typia, { type tags } from 'typia'
-import { fail } from './errors.js'
-import type { JsonObject } from './json.js'
+import { fail } from '../errors.js'
+import type { JsonObject } from '../json.js'
 
 type Offset = number & tags.Type<'uint32'>
 type Limit = number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<1000>

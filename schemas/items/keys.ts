@@ -4,8 +4,8 @@
  * than what matches; `itemFilter` decides.
  */
 import { hash } from 'node:crypto'
-import { ANY_KEY } from './contains.js'
-import { isObject, type JsonObject } from './json.js'
+import { ANY_KEY } from '../contains.js'
+import { isObject, type JsonObject } from '../json.js'
 
 /** From `from` to `to`, both included. */
 export interface KeyRange {
