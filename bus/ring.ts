@@ -65,7 +65,7 @@ export function openRings(): Rings {
     total -= dropped.bytes.length
   }
 
-  /** Drops ended rings first, then messages of the oldest ring: it iterates in the order of insertion. */
+  /** Drops ended rings first, then messages of the oldest ring: the map iterates in the order of insertion. */
   function makeRoom(): void {
     for (const run of ended.keys()) {
       if (endedBytes <= ENDED_BYTES && total <= RINGS_BYTES) return

@@ -1,4 +1,4 @@
-/** What a turn of the event loop sends to the broker is one write, in the order in which it was sent. */
+/** A process writes to the broker once for each turn of its event loop, and messages keep their order. */
 import { Socket } from 'node:net'
 import { setImmediate as turnEnd } from 'node:timers/promises'
 import t from 'tap'
