@@ -55,9 +55,13 @@ export function watchStreams({ link, mux, config, onCreated }: StreamWatchOption
   let timer: NodeJS.Timeout | undefined
   let stopped = false
 
-  /** Stores a message and removes it. Rejects when the stream is missing or does not confirm. */
+  /**
+   * Stores a message and removes it, with those whose confirmation or removal was lost before (an election, a cut
+   * connection). Rejects when the stream is missing or does not confirm.
+   */
   async function probe(name: StreamName): Promise<void> {
-    const answer = await mux.ask(name === 'RUNS' ? PROBE_QUEUE : PROBE_CHUNK, NOTHING, {
+    const subject = name === 'RUNS' ? PROBE_QUEUE : PROBE_CHUNK
+    const answer = await mux.ask(subject, NOTHING, {
       headers: headers(),
       timeout: ANSWER_MS,
     })
@@ -65,7 +69,7 @@ export function watchStreams({ link, mux, config, onCreated }: StreamWatchOption
     if (answer.headers?.code === 503) throw (await isMissing(link, name)) ? new Missing(name) : new Leaderless(name)
     const { seq, error } = answer.json<{ seq?: number; error?: { description: string } }>()
     if (seq === undefined) throw new Error(error?.description ?? 'no sequence number')
-    await mux.ask(`$JS.API.STREAM.MSG.DELETE.${name}`, json({ seq, no_erase: true }), { timeout: ANSWER_MS })
+    await mux.ask(`$JS.API.STREAM.PURGE.${name}`, json({ filter: subject }), { timeout: ANSWER_MS })
   }
 
   async function checkStream(name: StreamName, mayRecreate: boolean): Promise<boolean> {

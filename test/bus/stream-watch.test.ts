@@ -12,6 +12,7 @@ import { watchStreams } from '../../bus/stream-watch.js'
 import { ensureStreams } from '../../bus/streams.js'
 import { readConfig } from '../../schemas/config.js'
 import { token } from '../../schemas/ids.js'
+import { PROBE_CHUNK, PROBE_QUEUE } from '../../schemas/subjects.js'
 import { findNatsServer } from '../../scripts/nats/server.js'
 import { startNats } from '../helpers/nats.js'
 
@@ -50,11 +51,13 @@ t.test('streams that a lost disk took along are created again', async t => {
   })
   await ensureStreams(link, config)
   const { streams, publishes, created } = watch(t, link)
+  for (const subject of [PROBE_QUEUE, PROBE_CHUNK]) await link.nc.jetstream().publish(subject)
   await streams.check()
   t.equal(streams.problem(), null)
   t.equal(created(), 0)
-  const { messages } = (await (await link.nc.jetstreamManager()).streams.info('RUNS')).state
-  t.equal(messages, 0, 'a check leaves nothing behind')
+  const { streams: stored } = await link.nc.jetstreamManager()
+  for (const name of ['RUNS', 'EVENTS'])
+    t.equal((await stored.info(name)).state.messages, 0, 'a check leaves nothing behind, nor what another one left')
 
   nats.kill()
   await until('disconnect', () => !link.connected())
