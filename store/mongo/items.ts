@@ -91,8 +91,11 @@ export async function touchItems(all: Collections, { app, items }: Of<'items.tou
 
 type Stored = Omit<ItemRow, 'namespace'> & { path: string }
 
-/** Rows are read without their vectors. */
-const ROW = { projection: { _vectors: 0 } }
+/** Items that are read each by its id, which reads of one turn share (grouped-reads.ts). */
+const SMALL_PAGE = 16
+
+/** Rows are read without what only finds them: it is as large as their values. */
+const ROW = { projection: { _vectors: 0, _keys: 0, _marks: 0 } }
 
 export const itemReads = (all: Collections, { one, rows }: Find): Store['items'] => ({
   async get(app, item, now) {
@@ -164,6 +167,11 @@ export const itemReads = (all: Collections, { one, rows }: Find): Store['items']
         { projection: { _id: 1 }, sort: { updated_at: -1, path: -1, key: -1 }, limit },
       )
       .toArray()
+    // Those of a small page are read with the pages of other searches.
+    if (found.length <= SMALL_PAGE) {
+      const read = await Promise.all(found.map(({ _id }) => one<Stored>('items', _id, ROW)))
+      return read.flatMap(row => (row === null ? [] : itemOf(row)))
+    }
     const byId = new Map<string, ItemRow>()
     for (const ids of chunks(found.map(({ _id }) => _id)))
       for (const row of await rows<Stored>('items', { _id: { $in: ids } }, ROW))
