@@ -19,23 +19,28 @@ export function columnName<T extends string>(name: T): T {
 /** A condition that no more rows meet is followed instead of the order of a list. */
 export const FEW = 2_000
 
-/** The query for the rows that have the rarest key; null when each key is met by more than `most`, or there is none. */
-export function fewest<Key>(
-  { get }: Ask,
-  keys: readonly Key[],
-  queryOf: (key: Key) => { sql: string; params: Param[] },
-  most = FEW,
-): { sql: string; params: Param[] } | null {
-  let best: { sql: string; params: Param[] } | null = null
-  let least = most
-  for (const key of keys) {
-    const query = queryOf(key)
-    const [count] = get(`SELECT count(*) FROM (${query.sql} LIMIT ${most + 1})`, query.params) as [number]
-    if (count > least) continue
-    best = query
-    least = count
+/** Of a rare condition so few rows are counted: to count those of a common one first would cost as much as a page. */
+const RARE = 32
+
+interface Query {
+  sql: string
+  params: Param[]
+}
+
+/** The query that finds the fewest rows; null when each finds more than `most`, or there is none. */
+export function fewest({ get }: Ask, queries: readonly Query[], most = FEW): Query | null {
+  for (const limit of [RARE, most]) {
+    let best: Query | null = null
+    let least = limit
+    for (const query of queries) {
+      const [count] = get(`SELECT count(*) FROM (${query.sql} LIMIT ?)`, [...query.params, least + 1]) as [number]
+      if (count > least) continue
+      best = query
+      least = count
+    }
+    if (best !== null) return best
   }
-  return best
+  return null
 }
 
 /** From this size on, giving a buffer away is cheaper than copying it. */

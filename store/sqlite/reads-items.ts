@@ -125,13 +125,13 @@ export function itemReads(ask: Ask) {
      */
     'items.list': (_, query: ItemQuery) => {
       const { conditions = [], limit } = query
-      const queryOf = meeting(query)
-      const few = fewest(ask, conditions, queryOf)
+      const queries = conditions.map(meeting(query))
+      const few = fewest(ask, queries)
       if (few !== null || conditions.length === 0) return page(query, few, null)
       const bound = boundOf(query)
       const near = page(query, null, bound)
       if (bound === null || near.length === limit) return near
-      return page(query, fewest(ask, conditions, queryOf, MANY), null)
+      return page(query, fewest(ask, queries, MANY), null)
     },
 
     /** One look into the index for each namespace: the items between two namespaces are not read. */

@@ -8,15 +8,13 @@
  */
 import type { ThreadQuery, ThreadSort } from '../rows/threads.js'
 import type { Param, Row } from './database.js'
-import { type Ask, columnName, type Read } from './query.js'
+import { type Ask, columnName, fewest, type Read } from './query.js'
 import { THREAD } from './rows.js'
 
 /** Rows of an index that one call looks at. */
 const SLICE = 2_000
 /** Rows that are looked at first, for each row of the page: enough for a condition that every seventh thread meets. */
 const FIRST = 8
-/** A condition that no more threads meet is followed instead of the order. */
-const FEW = 2_000
 /** A page ends when its rows hold so much text. */
 const PAGE_BYTES = 8 * 1024 * 1024
 
@@ -31,7 +29,9 @@ const THREAD_ID = THREAD.indexOf('thread_id')
 const TOUCHED = '(created_at <> updated_at OR created_at <> state_updated_at)'
 const FRESH = 'created_at = updated_at AND created_at = state_updated_at'
 
-export const threadReads = ({ get, all }: Ask) => {
+export function threadReads(ask: Ask) {
+  const { get, all } = ask
+
   function list(query: ThreadQuery): ThreadRows {
     const { ids, status, keys = [], limit } = query
     if (ids !== undefined) return sorted(query, '(SELECT value AS thread_id FROM json_each(?))', [JSON.stringify(ids)])
@@ -41,8 +41,8 @@ export const threadReads = ({ get, all }: Ask) => {
     const [some, most] = [Math.min(SLICE, FIRST * limit), Math.max(SLICE, limit)]
     const first = inOrder(query, some)
     if (first.rows.length === limit || first.next === null) return first
-    const few = fewest(query)
-    if (few !== null) return sorted(query, few.from, few.params)
+    const few = fewest(ask, narrowing(query))
+    if (few !== null) return sorted(query, `(${few.sql})`, few.params)
     return some === most ? first : inOrder(query, most)
   }
 
@@ -125,20 +125,18 @@ export const threadReads = ({ get, all }: Ask) => {
     return found
   }
 
-  /** What few threads meet, as a table of their ids; null when every condition is met by many. */
-  function fewest({ app, status, keys = [] }: ThreadQuery): { from: string; params: Param[] } | null {
-    let best: { from: string; params: Param[]; count: number } | null = null
-    const consider = (from: string, params: Param[]) => {
-      const [count] = get(`SELECT count(*) FROM (${from} LIMIT ${FEW + 1})`, params) as [number]
-      if (count <= FEW && (best === null || count < best.count)) best = { from: `(${from})`, params, count }
+  /** For each condition that few threads may meet, the query for their ids. */
+  function narrowing({ app, status, keys = [] }: ThreadQuery): { sql: string; params: Param[] }[] {
+    const ofKeys = keys.map(key => ({
+      sql: "SELECT DISTINCT thread_id FROM thread_keys WHERE key IN (?, '*')",
+      params: [key],
+    }))
+    if (status === undefined || status === 'idle') return ofKeys
+    const ofStatus = {
+      sql: "SELECT thread_id FROM threads WHERE app = ? AND temporary = 0 AND status = ? AND status <> 'idle'",
+      params: [app, status],
     }
-    if (status !== undefined && status !== 'idle')
-      consider("SELECT thread_id FROM threads WHERE app = ? AND temporary = 0 AND status = ? AND status <> 'idle'", [
-        app,
-        status,
-      ])
-    for (const key of keys) consider("SELECT DISTINCT thread_id FROM thread_keys WHERE key IN (?, '*')", [key])
-    return best
+    return [ofStatus, ...ofKeys]
   }
 
   /** A page of the threads of a table of ids. */

@@ -39,10 +39,11 @@ export function reads(db: Database) {
       const by = sort === 'assistant_id' ? [sort] : [columnName(sort), 'assistant_id']
       const wheres = ['assistants.app = ?']
       const params: Param[] = [app]
-      const few = fewest(ask, keys, key => ({
+      const ofKeys = keys.map(key => ({
         sql: "SELECT DISTINCT assistant_id FROM assistant_keys WHERE app = ? AND key IN (?, '*')",
         params: [app, key],
       }))
+      const few = fewest(ask, ofKeys)
       for (const key of keys) {
         wheres.push(OF_KEY)
         params.push(key)
