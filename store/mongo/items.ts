@@ -91,10 +91,10 @@ export async function touchItems(all: Collections, { app, items }: Of<'items.tou
 
 type Stored = Omit<ItemRow, 'namespace'> & { path: string }
 
-/** Items that are read each by its id, which reads of one turn share (grouped-reads.ts). */
+/** A page of at most so many items is read by ids, which searches of one turn share (grouped-reads.ts). */
 const SMALL_PAGE = 16
 
-/** Rows are read without what only finds them: it is as large as their values. */
+/** Rows are read without the vectors, keys and marks, which only the adapter needs. */
 const ROW = { projection: { _vectors: 0, _keys: 0, _marks: 0 } }
 
 export const itemReads = (all: Collections, { one, rows }: Find): Store['items'] => ({
@@ -167,7 +167,6 @@ export const itemReads = (all: Collections, { one, rows }: Find): Store['items']
         { projection: { _id: 1 }, sort: { updated_at: -1, path: -1, key: -1 }, limit },
       )
       .toArray()
-    // Those of a small page are read with the pages of other searches.
     if (found.length <= SMALL_PAGE) {
       const read = await Promise.all(found.map(({ _id }) => one<Stored>('items', _id, ROW)))
       return read.flatMap(row => (row === null ? [] : itemOf(row)))

@@ -19,15 +19,16 @@ export function columnName<T extends string>(name: T): T {
 /** A condition that no more rows meet is followed instead of the order of a list. */
 export const FEW = 2_000
 
-/** Of a rare condition so few rows are counted: to count those of a common one first would cost as much as a page. */
+/** Rows of each condition that are counted first: the rows of a common condition are not counted beside a rare one. */
 const RARE = 32
 
-interface Query {
+/** A query without a limit, and its parameters. */
+export interface Query {
   sql: string
   params: Param[]
 }
 
-/** The query that finds the fewest rows; null when each finds more than `most`, or there is none. */
+/** Returns the query that finds the fewest rows, or null if there is no query, or if each finds more than `most` rows. */
 export function fewest({ get }: Ask, queries: readonly Query[], most = FEW): Query | null {
   for (const limit of [RARE, most]) {
     let best: Query | null = null

@@ -2,7 +2,7 @@
 import type { KeyCondition } from '../../schemas/items/keys.js'
 import type { ItemKey, ItemQuery, ItemRow } from '../rows/items.js'
 import type { Param, Row } from './database.js'
-import { type Ask, FEW, fewest, give, type Read } from './query.js'
+import { type Ask, FEW, fewest, give, type Query, type Read } from './query.js'
 import { ITEM } from './rows.js'
 
 /** The labels, each followed by a dot: `a.b.` begins the paths of all namespaces at or below `a`, `b`. */
@@ -55,7 +55,7 @@ export function itemReads(ask: Ask) {
   /** `few`: the rows that are followed; null: all, in order, down to the time `bound`. Ids first: values may be large. */
   function page(
     { app, prefix, now, after, limit, conditions = [] }: ItemQuery,
-    few: { sql: string; params: Param[] } | null,
+    few: Query | null,
     bound: number | null,
   ): Row[] {
     const [range, params] = below(prefix)

@@ -8,7 +8,7 @@
  */
 import type { ThreadQuery, ThreadSort } from '../rows/threads.js'
 import type { Param, Row } from './database.js'
-import { type Ask, columnName, fewest, type Read } from './query.js'
+import { type Ask, columnName, fewest, type Query, type Read } from './query.js'
 import { THREAD } from './rows.js'
 
 /** Rows of an index that one call looks at. */
@@ -126,7 +126,7 @@ export function threadReads(ask: Ask) {
   }
 
   /** For each condition that few threads may meet, the query for their ids. */
-  function narrowing({ app, status, keys = [] }: ThreadQuery): { sql: string; params: Param[] }[] {
+  function narrowing({ app, status, keys = [] }: ThreadQuery): Query[] {
     const ofKeys = keys.map(key => ({
       sql: "SELECT DISTINCT thread_id FROM thread_keys WHERE key IN (?, '*')",
       params: [key],
