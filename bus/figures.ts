@@ -91,15 +91,20 @@ export async function diskSpace(folder: string): Promise<DiskSpace> {
 /** Bytes that this process may still write to the disk of a folder. */
 export const freeBytes = async (folder: string): Promise<number> => (await diskSpace(folder)).free
 
+/** How often the event loop is looked at: each look wakes the process up. */
+const DELAY_LOOK_MS = 50
+
 /** Figures of this process; the delay of the event loop is that since the last call. */
 export function openProcessFigures(): { samples(): Sample[]; close(): void } {
-  const delay: IntervalHistogram = monitorEventLoopDelay({ resolution: 20 })
+  const delay: IntervalHistogram = monitorEventLoopDelay({ resolution: DELAY_LOOK_MS })
   delay.enable()
   return {
     samples() {
       const { user, system } = process.cpuUsage()
+      // The histogram has the time from look to look.
+      const late = (percent: number) => Math.max(0, delay.percentile(percent) / 1e6 - DELAY_LOOK_MS) / 1e3
       const quantiles = [50, 99, 100].map(percent =>
-        sample('weft_event_loop_delay_seconds', delay.percentile(percent) / 1e9, { quantile: `${percent / 100}` }),
+        sample('weft_event_loop_delay_seconds', late(percent), { quantile: `${percent / 100}` }),
       )
       delay.reset()
       return [

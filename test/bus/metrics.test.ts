@@ -1,11 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { openLink } from '../../bus/connect.js'
-import { openHistogram, sample } from '../../bus/figures.js'
+import { openHistogram, openProcessFigures, sample } from '../../bus/figures.js'
 import { openLog } from '../../bus/log.js'
 import { answerMetrics, expositionOf, openReports, samplesOf } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
 import { BOUNDS, type MetricsReport } from '../../schemas/metrics.js'
 import { startNats } from '../helpers/nats.js'
+import { until } from '../helpers/until.js'
 
 const log = openLog('test', 'silent')
 
@@ -25,6 +27,27 @@ t.test('a histogram is written cumulatively', async t => {
   t.equal(text.match(/_bucket/g)?.length, BOUNDS.length + 1)
   t.match(text, /_count\{.*\} 4$/m)
   t.match(text, 'a="b\\"\\n"')
+})
+
+t.test('the delay of the event loop is that of a blocked one only', async t => {
+  const figures = openProcessFigures()
+  t.teardown(figures.close)
+  const longest = (): number =>
+    figures.samples().find(({ name, labels }) => name === 'weft_event_loop_delay_seconds' && labels?.quantile === '1')!
+      .value!
+  longest()
+  const quiet = await until(async () => {
+    await sleep(200)
+    const delay = longest()
+    return delay < 0.04 && { delay }
+  }, 30_000)
+  t.ok(quiet.delay < 0.04, 'less than the 50 ms between two looks')
+  // The histogram begins with the first look after it was read.
+  await sleep(200)
+  const end = performance.now() + 300
+  while (performance.now() < end);
+  await sleep(100)
+  t.ok(longest() > 0.2)
 })
 
 t.test('a worker cannot break the answer', t => {
