@@ -35,6 +35,7 @@ import {
 } from './envelope.js'
 import { openIncoming, windowsOf } from './parts.js'
 import { openSeal } from './seal.js'
+import { openSweep } from './sweep.js'
 
 export interface Caller {
   call(subject: string, head: CallHead, body?: Uint8Array, options?: CallOptions): Promise<Answer>
@@ -211,11 +212,8 @@ export function openCaller(link: Link): Caller {
     enqueue(call, memberOf(call.subject, token('member', member)))
   }
 
-  let sweptAt = performance.now()
-  const sweep = setInterval(() => {
-    const now = performance.now()
-    const paused = now - sweptAt > PAUSED_MS ? now - sweptAt : 0
-    sweptAt = now
+  const sweep = openSweep(SWEEP_MS, (now, since) => {
+    const paused = since > PAUSED_MS ? since : 0
     const isConnected = link.connected()
     for (const call of waiting.values()) {
       if (call.due <= now) reject(call, fail('unavailable', `${call.subject} did not answer in time`))
@@ -228,8 +226,8 @@ export function openCaller(link: Link): Caller {
         if (now - call.heardAt >= (call.isOffered ? OFFER_MS : call.silence)) onSilence(call)
       }
     }
-  }, SWEEP_MS)
-  sweep.unref()
+    return waiting.size > 0
+  })
 
   // The answers to calls that were sent before a disconnect may be lost.
   const stopListening = link.onReconnect(() => {
@@ -284,6 +282,7 @@ export function openCaller(link: Link): Caller {
         reject,
       }
       waiting.set(id, one)
+      sweep.wake()
       enqueue(one)
     })
   }
@@ -298,7 +297,7 @@ export function openCaller(link: Link): Caller {
       succeed(await untilAnswered(subject, head, body, { retryIf: isUnavailable, ...options })),
     close() {
       closed = true
-      clearInterval(sweep)
+      sweep.close()
       stopListening()
       subscription.unsubscribe()
       for (const { reject } of waiting.values()) reject(fail('unavailable', 'the connection was closed'))

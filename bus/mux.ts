@@ -6,6 +6,7 @@ import type { Msg, MsgHdrs } from 'nats'
 import { fail } from '../schemas/errors.js'
 import { TransientMap } from '../schemas/transient.js'
 import type { Link } from './connect.js'
+import { openSweep } from './sweep.js'
 
 /** Called for each message; returns true when the request is over. */
 type OnMessage = (message: Msg) => boolean
@@ -39,15 +40,14 @@ export function openMux(link: Link): Mux {
       entry.reject(error as Error)
     }
   })
-  const sweep = setInterval(() => {
-    const now = performance.now()
+  const sweep = openSweep(SWEEP_MS, now => {
     for (const [key, entry] of waiting) {
       if (entry.due > now) continue
       waiting.delete(key)
       entry.reject(fail('unavailable', `no answer on ${entry.subject} within ${entry.patience} ms`))
     }
-  }, SWEEP_MS)
-  sweep.unref()
+    return waiting.size > 0
+  })
 
   function send(
     subject: string,
@@ -59,6 +59,7 @@ export function openMux(link: Link): Mux {
   ) {
     const key = (++token).toString(36)
     waiting.set(key, { onMessage, reject, due: performance.now() + patience, patience, subject })
+    sweep.wake()
     try {
       link.nc.publish(subject, payload, { reply: `${inbox}.${key}`, ...(headers ? { headers } : {}) })
     } catch (error) {
@@ -86,7 +87,7 @@ export function openMux(link: Link): Mux {
         send(subject, payload, each, reject, timeout)
       }),
     close() {
-      clearInterval(sweep)
+      sweep.close()
       subscription.unsubscribe()
       for (const { reject } of waiting.values()) reject(fail('unavailable', 'the connection was closed'))
       waiting.clear()

@@ -35,6 +35,8 @@ interface Incoming<Info> {
   infoOf(key: string): Info | null
   discard(key: string): void
   discardIf(condition: (info: Info) => boolean): void
+  /** Bodies that are being assembled. */
+  count(): number
 }
 
 /** Assembles announced bodies, at most `limit` bytes at once. */
@@ -73,5 +75,6 @@ export function openIncoming<Info>(limit: number): Incoming<Info> {
     discardIf(condition) {
       for (const [key, { info }] of bodies) if (condition(info)) discard(key)
     },
+    count: () => bodies.size,
   }
 }

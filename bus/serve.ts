@@ -18,6 +18,7 @@ import { type Lane, openLane } from './lane.js'
 import type { Log } from './log.js'
 import { MAX_BODY, openIncoming, windowsOf } from './parts.js'
 import { isKey, seal } from './seal.js'
+import { openSweep } from './sweep.js'
 import type { Span, Tracer } from './trace.js'
 
 export interface Context {
@@ -150,14 +151,12 @@ export function serve(
     const inbox = inboxOf(message.reply)
     for (const entry of entriesOf(message.data)) receivePart(inbox, entry)
   })
-  const sweep = setInterval(() => {
-    const now = performance.now()
+  const sweep = openSweep(SWEEP_MS, now => {
     bodies.discardIf(({ deadline }) => deadline <= now)
     for (const one of announced) if (one.call.deadline <= now) drop(one.call)
-  }, SWEEP_MS)
-  sweep.unref()
-  const signs = setInterval(() => {
-    const now = performance.now()
+    return announced.size > 0 || bodies.count() > 0
+  })
+  const signs = openSweep(SIGN_SWEEP_MS, now => {
     for (const calls of [running, announced])
       for (const work of calls) {
         const { from, id, deadline } = work.call
@@ -165,8 +164,8 @@ export function serve(
         work.signed_at = now
         sign(from, id, KIND.busy)
       }
-  }, SIGN_SWEEP_MS)
-  signs.unref()
+    return running.size > 0 || announced.size > 0
+  })
 
   const sign = (to: Sender, id: number, kind: number, head?: object) =>
     answers.enqueue(to, { kind, id, time: 0, head: head === undefined ? NOTHING : encodeHead(head), body: NOTHING })
@@ -183,6 +182,8 @@ export function serve(
     if (before !== null) drop(before)
     const waiting: Running = { call, signed_at: performance.now() }
     announced.add(waiting)
+    sweep.wake()
+    signs.wake()
     try {
       tickets.set(
         call,
@@ -242,6 +243,7 @@ export function serve(
   async function run(call: Call, bytes: Uint8Array): Promise<void> {
     const mine: Running = { call, signed_at: performance.now() }
     running.add(mine)
+    signs.wake()
     const started = performance.now()
     let status = 200
     const span = spanOf(call)
@@ -293,8 +295,8 @@ export function serve(
       if (running.size > 0) await new Promise<void>(done => (onIdle = done))
       answers.flush()
       parts.unsubscribe()
-      clearInterval(sweep)
-      clearInterval(signs)
+      sweep.close()
+      signs.close()
       await nc.flush().catch(() => {})
     },
   }

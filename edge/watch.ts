@@ -11,7 +11,7 @@ import { TransientSet } from '../schemas/transient.js'
 /** A stream or a wait of a run. */
 export interface WatchEntry {
   readonly run: string
-  /** Milliseconds since the epoch of the last message of the run. */
+  /** When the last message of the run came, as `performance.now()`. */
   heardAt: number
   /** The run's row, or null when it was removed. */
   onPeek(peek: Peek | null): void

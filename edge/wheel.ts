@@ -1,7 +1,8 @@
 /**
  * Heartbeats on a timer wheel: one timer for all streams, 50 slots to a period, so no tick touches more than about 2 %
- * of them (one loop over 9,000 idle streams blocks the event loop for 400 ms).
+ * of them (one loop over 9,000 idle streams blocks the event loop for 400 ms). Without streams it stands still.
  */
+import { openSweep } from '../bus/sweep.js'
 import { TransientMap, TransientSet } from '../schemas/transient.js'
 
 export const SLOTS = 50
@@ -16,7 +17,7 @@ export interface WheelEntry {
 export interface Wheel {
   /** Ticks since the start; a period is SLOTS of them. */
   readonly tick: number
-  /** Milliseconds since the epoch, as coarse as a tick. */
+  /** The time of `performance.now()`, as coarse as a tick. */
   readonly now: number
   add(one: WheelEntry): void
   remove(one: WheelEntry): void
@@ -32,6 +33,10 @@ export class Slots {
   add(one: WheelEntry): void {
     one.wroteAt = this.tick
     this.put(one, this.tick)
+  }
+
+  get size(): number {
+    return this.slotOf.size
   }
 
   remove(one: WheelEntry): void {
@@ -69,26 +74,29 @@ export class Slots {
 export function openWheel(period: number): Wheel {
   const step = Math.max(10, period / SLOTS)
   const slots = new Slots()
-  const started = performance.now()
-  let now = started
-  let turned = 0
-  const timer = setInterval(() => {
-    now = performance.now()
-    const due = Math.floor((now - started) / step)
+  /** Time that has not become turns yet. */
+  let left = 0
+  let now = 0
+  const sweep = openSweep(step, (at, since) => {
+    now = at
     // After a long stall one round is enough: no stream needs two heartbeats at once.
-    if (due - turned > SLOTS) turned = due - SLOTS
-    for (; turned < due; turned++) slots.turn()
-  }, step)
-  timer.unref()
+    left = Math.min(left + since, SLOTS * step)
+    for (; left >= step; left -= step) slots.turn()
+    return slots.size > 0
+  })
   return {
     get tick() {
       return slots.tick
     },
     get now() {
-      return now
+      return slots.size > 0 ? now : performance.now()
     },
-    add: one => slots.add(one),
+    add(one) {
+      if (slots.size === 0) now = performance.now()
+      slots.add(one)
+      sweep.wake()
+    },
     remove: one => slots.remove(one),
-    close: () => clearInterval(timer),
+    close: sweep.close,
   }
 }

@@ -75,3 +75,22 @@ t.test('a real wheel turns in its period', async t => {
   t.ok(performance.now() - started > 900, 'two periods')
   wheel.close()
 })
+
+t.test('a real wheel stands still without members, and goes on with the next one', async t => {
+  const wheel = openWheel(500)
+  t.teardown(wheel.close)
+  const first = beater()
+  wheel.add(first)
+  while (first.beats < 1) await new Promise(done => setTimeout(done, 10))
+  wheel.remove(first)
+  await new Promise(done => setTimeout(done, 100))
+  const { tick } = wheel
+  await new Promise(done => setTimeout(done, 300))
+  t.equal(wheel.tick, tick)
+  t.ok(wheel.now >= performance.now() - 1, 'its time goes on')
+  const second = beater()
+  wheel.add(second)
+  const added = performance.now()
+  while (second.beats < 1) await new Promise(done => setTimeout(done, 10))
+  t.ok(performance.now() - added > 450, 'a whole period after it was added')
+})
