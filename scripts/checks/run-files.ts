@@ -34,8 +34,8 @@ const TIMEOUT_S = 240
 const KILL_MS = 1_000_000
 /** How long processes that a file has started may keep its output open after its end. */
 const LEFT_BEHIND_MS = 15_000
-/** Cores that are free when another job begins: most jobs keep fewer busy. */
-const ENOUGH = 0.4
+/** Cores that are free when another job begins: jobs wait for timers and disks most of their time, so too few would leave cores idle. */
+const ENOUGH = 0.1
 /** How often free cores are looked for, and over which time they are measured. */
 const LOOK_MS = 250
 const SEEN_MS = 3_000
