@@ -164,7 +164,7 @@ t.test('a job begins when enough cores are free, and when fewer than the given n
       },
     })
     const cores = { now: () => free, expect: (taken: number) => void (free -= taken) }
-    const all = runTogether([job('a', 0.1), job('B', 0.6), job('c', 0.1), job('d', 0.1)], { jobs, cores })
+    const all = runTogether([job('a', 0.1), job('B', 0.7), job('c', 0.1), job('d', 0.1)], { jobs, cores })
     let ended = false
     void all.then(() => (ended = true))
     while (!ended) {
