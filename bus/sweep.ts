@@ -1,6 +1,6 @@
-/** A periodic look at entries that come and go: without entries there is no timer, so a process at rest does not wake up. */
+/** A periodic check of entries that come and go. Without entries no timer runs, so an idle process does not wake up. */
 export interface Sweep {
-  /** An entry was added: the next look comes within a period. */
+  /** Call it when an entry is added: the next check comes within a period. */
   wake(): void
   close(): void
 }
