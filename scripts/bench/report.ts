@@ -1,6 +1,7 @@
 /** Medians, ratios and targets over all rounds, as a table for people and as JSON. */
 import { cpus, release, totalmem } from 'node:os'
 import { readVersions } from '../../bus/versions.js'
+import { findHostNode } from '../../workers/child/node.js'
 import type { Measured } from './measure.js'
 import { sum } from './proc.js'
 import type { Scenario } from './scenario.js'
@@ -106,6 +107,8 @@ export const machine = () => ({
   model: cpus()[0]?.model ?? 'unknown',
   memory_gb: Math.round(totalmem() / 1024 ** 3),
   node: process.version,
+  /** Of graph hosts, and of the library alone. */
+  host_node: findHostNode(process.env.WEFT_NEWEST_NODE ?? '', null, 'WEFT_NEWEST_NODE').version,
   kernel: release(),
   weft: readVersions().weft,
 })

@@ -22,7 +22,7 @@ export function writeTable(file: string, results: Results): void {
 }
 
 export function tableOf({ at, machine, settings, load, client, lines }: Results): string {
-  const { cores, model, memory_gb, node, kernel, weft } = machine
+  const { cores, model, memory_gb, node, host_node, kernel, weft } = machine
   const { seconds, warm, rounds } = settings
   const servers = [...new Set(lines.map(({ server }) => server))]
   const [main, ...others] = servers
@@ -37,10 +37,11 @@ export function tableOf({ at, machine, settings, load, client, lines }: Results)
   })
   const stolen = Math.max(...lines.map(line => line.stolen ?? 0))
   return [
-    `Weft ${weft}, ${at.slice(0, 10)}: ${cores} cores of ${model}, ${memory_gb} GB, Linux ${kernel}, Node.js ${node}; medians of`,
-    `${rounds} windows of ${seconds} s after ${warm} s of warm-up. Load of the machine ${short(load.before)} before and ${short(load.after)} after. The client`,
-    `alone: ${short(client.perSecond)} requests/s, ${short(client.cpu_us)} µs of CPU each. The machine's own host gave at most`,
-    `${Math.round(stolen * 100)} % of the cores to others while one of these figures was measured.`,
+    `Weft ${weft}, ${at.slice(0, 10)}: ${cores} cores of ${model}, ${memory_gb} GB, Linux ${kernel}, Node.js ${node},`,
+    `hosts and the library alone on ${host_node}; medians of ${rounds} windows of ${seconds} s after ${warm} s of warm-up.`,
+    `Load of the machine ${short(load.before)} before and ${short(load.after)} after. The client alone: ${short(client.perSecond)} requests/s, ${short(client.cpu_us)} µs of CPU`,
+    `each. The machine's own host gave at most ${Math.round(stolen * 100)} % of the cores to others while one of these figures was`,
+    'measured.',
     '',
     rowOf(head),
     rowOf(head.map(() => '---')),

@@ -6,6 +6,7 @@ import { type AddressInfo, createServer as createPlain } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { numbered } from '../../scripts/bench/events.js'
 import { openConnection, requestText } from '../../scripts/bench/http.js'
 import { measure, undisturbed } from '../../scripts/bench/measure.js'
 import { optionsOf } from '../../scripts/bench/options.js'
@@ -274,6 +275,18 @@ t.test('a wrong answer fails the scenario', async t => {
     const result = await through('resume', answer => (answer.method === 'GET' ? again(answer) : null), { spare: 0 })
     t.match(result, { failure: /event \d+ is missing: the next one that came has id/ })
   })
+})
+
+t.test('ids of events begin with those of an attempt', async t => {
+  const ids = (first: string, ...others: string[]) => {
+    const id = numbered({ gapless: true })
+    for (const one of [first, ...others]) id(one)
+  }
+  ids('0', '1', '2')
+  ids('1000000000', '1000000001')
+  t.throws(() => ids('1'), /event 0 is missing/)
+  t.throws(() => ids('1000000001'), /event 0 is missing/)
+  t.throws(() => ids('0', '1000000000'), /event 1 is missing/)
 })
 
 t.test('without a server: a failure, no figure', async t => {

@@ -93,7 +93,7 @@ t.test('the bench writes what the calculator reads', async t => {
   const share = { edge: 0.2, nats: 0.1, resources: 0.1, launcher: 0.1, client: 0.9 }
   const found = costsOf({
     at: 'now',
-    machine: { cores: 2, model: 'm', node: 'v22', weft: '1', memory_gb: 1, kernel: 'k' },
+    machine: { cores: 2, model: 'm', node: 'v22', host_node: 'v22', weft: '1', memory_gb: 1, kernel: 'k' },
     lines: [
       line('create-thread', { cpu_us: 50, cpu_share: share }),
       line('run-wait-thread', { cpu_us: 100, cpu_share: { host: 1 }, messages: 4 }),
