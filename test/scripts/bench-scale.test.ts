@@ -80,7 +80,7 @@ t.test('plots have the servers and rows that have figures', async t => {
   ]
   const results = {
     at: '2026-01-01T00:00:00Z',
-    machine: { cores: 2, node: 'v22', weft: '1' } as ReturnType<typeof machine>,
+    machine: { cores: 2, node: 'v22', host_node: 'v24', weft: '1' } as ReturnType<typeof machine>,
     settings: { seconds: 1, warm: 1, rounds: 1 },
     load: { before: 0, after: 0 },
     client: { perSecond: 1, cpu_us: 1 },
@@ -89,6 +89,7 @@ t.test('plots have the servers and rows that have figures', async t => {
   }
   const plots = plotsOf(results)
   t.match(plots.throughput, 'run-wait')
+  t.match(plots.throughput, 'Node.js v22, hosts on v24')
   t.match(plots.throughput, '<title>weft: 900</title>')
   t.notMatch(plots.throughput, '<title>peer:')
   t.match(plots.latency, 'run-wait, p99')

@@ -19,7 +19,8 @@ export function plotsOf({ at, machine, lines, rounds }: Results & { rounds: read
   latency: string | null
   'over-time': string | null
 } {
-  const note = `Weft ${machine.weft}, ${at.slice(0, 10)}, ${machine.cores} cores with the client on them, Node.js ${machine.node}`
+  const { weft, cores, node, host_node } = machine
+  const note = `Weft ${weft}, ${at.slice(0, 10)}, ${cores} cores with the client on them, Node.js ${node}, hosts on ${host_node}`
   const servers = [...new Set(lines.map(({ server }) => server))]
   const names = [...new Set(lines.map(({ scenario }) => scenario))]
   const rowsOf = (suffix: string, unit: (line: Line) => boolean, value: (line: Line) => number | null) =>
