@@ -109,7 +109,8 @@ const ONE_STORE: { readonly [name: string]: string } = {
  * processes divided by it. Others count as USUAL.
  */
 const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: number] } = {
-  'deploy/kill-matrix': [97, 0.55],
+  'deploy/kill-matrix': [49, 0.55],
+  'deploy/kill-matrix-engines': [38, 0.55],
   'faults/host-crashes': [65, 0.7],
   'faults/harness': [48, 0.9],
   'api/system/custom-routes': [48, 0.85],

@@ -144,6 +144,18 @@ const ORDERS: readonly Order[] = [
   },
 ]
 
+export const ALL = ['the deploy worker', 'the resource worker', 'an answer'] as const
+/** The orders in which the death of a deploy worker differs between machines. */
+export const WORKER_ORDERS = [
+  'create',
+  'patch',
+  'interrupt',
+  'delete',
+  'scale',
+  'scale up by load',
+  'scale down by load',
+]
+
 /** Runs the orders, or all of them, with these deaths on machines of this kind. */
 export async function killMatrix(
   t: Test,
