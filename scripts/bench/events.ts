@@ -34,8 +34,8 @@ export const streamRequest = (graph: string, input: unknown, more: { [name: stri
   requestText('POST', '/runs/stream', { assistant_id: graph, input, ...more })
 
 /**
- * Checks ids: from `next` without gaps, or, for other servers, increasing where present. The first id is that of an attempt:
- * a graph worker that has no slot left for a run refuses it, and the next attempt executes it (decision 052).
+ * Checks ids: from `next` without gaps, or, for other servers, increasing where present. Instead of 0 the first id may be the
+ * first of a later attempt: a graph worker without a free slot refuses a run, and the next attempt executes it (decision 052).
  */
 export function numbered({ gapless }: Pick<Server, 'gapless'>, next = 0): (id: string | null) => void {
   if (gapless)

@@ -1,4 +1,4 @@
-/** The kill matrix, on machines whose instances belong to an engine. A driver adds a row by a machine of its own. */
+/** The kill matrix for instances that a Docker Engine or a Kubernetes cluster runs. A new driver adds a test here. */
 import t from 'tap'
 import { killMatrix, WORKER_ORDERS } from './kill-matrix.js'
 import { kubernetesMachine } from './kubernetes/machine.js'

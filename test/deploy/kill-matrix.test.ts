@@ -1,9 +1,11 @@
-/** The kill matrix, on machines whose instances are processes. */
+/** The kill matrix for instances that are processes. */
 import t from 'tap'
-import { ALL, killMatrix, WORKER_ORDERS } from './kill-matrix.js'
+import { killMatrix, WORKER_ORDERS } from './kill-matrix.js'
 import { fakeMachine } from './machines.js'
 
 t.setTimeout(240_000)
+
+const ALL = ['the deploy worker', 'the resource worker', 'an answer'] as const
 
 t.test('instances that end with the deploy worker', t => killMatrix(t, () => fakeMachine({ outlives: false }), ALL))
 t.test('instances that outlive the deploy worker', t =>

@@ -144,7 +144,6 @@ const ORDERS: readonly Order[] = [
   },
 ]
 
-export const ALL = ['the deploy worker', 'the resource worker', 'an answer'] as const
 /** The orders in which the death of a deploy worker differs between machines. */
 export const WORKER_ORDERS = [
   'create',

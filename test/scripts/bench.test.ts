@@ -277,7 +277,7 @@ t.test('a wrong answer fails the scenario', async t => {
   })
 })
 
-t.test('ids of events begin with those of an attempt', async t => {
+t.test('the first event of a stream has the first id of an attempt', async t => {
   const ids = (first: string, ...others: string[]) => {
     const id = numbered({ gapless: true })
     for (const one of [first, ...others]) id(one)
