@@ -135,19 +135,30 @@ function changedAt() {
   return Math.max(...files.map(file => statSync(file).mtimeMs))
 }
 
+/** The outputs of the library's bundle, which is kept while the installed packages are the same. */
+async function library() {
+  const folder = join(programs, LIBRARY)
+  const kept = join(dist, '.library-outputs.json')
+  const sources = ['package-lock.json', 'scripts/bundle-library.mjs'].map(name => statSync(join(root, name)).mtimeMs)
+  if (existsSync(kept) && statSync(kept).mtimeMs > Math.max(...sources)) return JSON.parse(readFileSync(kept, 'utf8'))
+  const outputs = await bundleLibrary(root, folder, REQUIRE)
+  writeFileSync(kept, JSON.stringify(outputs))
+  return outputs
+}
+
 /** Written last. */
 const mark = join(programs, 'LICENSES.txt')
 if (existsSync(mark) && statSync(mark).mtimeMs > changedAt()) process.exit()
 
 const since = new Date()
 const LIBRARY = 'library'
-const built = [
-  await bundle(SERVER, { splitting: true }),
-  await bundle(ALONE),
-  await bundle(THREADS, { format: 'cjs', outExtension: { '.js': '.cjs' }, banner: {} }),
-]
+const built = await Promise.all([
+  bundle(SERVER, { splitting: true }),
+  bundle(ALONE),
+  bundle(THREADS, { format: 'cjs', outExtension: { '.js': '.cjs' }, banner: {} }),
+])
 const bundles = built.map(({ metafile }) => metafile.outputs)
-bundles.push(await bundleLibrary(root, join(programs, LIBRARY), REQUIRE))
+bundles.push(await library())
 const outputs = bundles.flatMap(Object.entries)
 // Not the whole folder before: a server that runs from it still imports the files that have not changed.
 const made = new Set([basename(mark), LIBRARY, ...outputs.map(([path]) => basename(path))])

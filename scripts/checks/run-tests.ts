@@ -1,5 +1,5 @@
 /**
- * Runs every check of the project: the linter, the test files (those of the API and of faults also on MongoDB), and the
+ * Runs every check of the project: types, the linter, the test files (those of the API and of faults also on MongoDB), and the
  * published suite for checkpointers under vitest, and the checks of the Python host. The last line is "N passed, N failed".
  */
 import { spawn } from 'node:child_process'
@@ -21,7 +21,8 @@ import { testFiles } from './test-files.js'
 type Runner = { name: string; run(): Promise<Counts | null> }
 
 const runners: readonly Runner[] = [
-  { name: 'lint', run: lint },
+  { name: 'types', run: () => check(join(root, 'scripts/types.mjs')) },
+  { name: 'lint', run: () => check(bin('@biomejs/biome/bin/biome'), 'check', '.') },
   { name: 'tap', run: tap },
   { name: 'suite', run: suite },
   { name: 'host-python', run: startPython },
@@ -70,10 +71,10 @@ const indent = (text: string) => text.replace(/^/gm, '     ')
 const pythonJob: Job = { cores: 1, run: () => startPython().then(nothing, nothing) }
 const nothing = () => {}
 
-/** It has no tests: it adds a failure or nothing. */
-async function lint(): Promise<Counts | null> {
+/** A check has no tests: it adds a failure or nothing. */
+async function check(...args: string[]): Promise<Counts | null> {
   if (only !== undefined) return null
-  const code = await run(process.execPath, [bin('@biomejs/biome/bin/biome'), 'check', '.'])
+  const code = await run(process.execPath, args)
   return { passed: 0, failed: code === 0 ? 0 : 1, skipped: 0 }
 }
 
@@ -198,7 +199,7 @@ async function main(): Promise<void> {
       return { passed: 0, failed: 1, skipped: 0 }
     })
     if (counts === null) continue
-    if (name !== 'lint' && counts.passed + counts.failed + counts.skipped === 0) {
+    if (name !== 'types' && name !== 'lint' && counts.passed + counts.failed + counts.skipped === 0) {
       say(`FAIL ${name} reported no tests`)
       counts.failed++
     }
