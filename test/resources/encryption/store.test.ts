@@ -11,6 +11,7 @@ import type { Step } from '../../../store/steps.js'
 import { serving } from '../../../workers/resources/encryption/context.js'
 import type { AppHandlers } from '../../../workers/resources/encryption/handlers.js'
 import { openEncryption } from '../../../workers/resources/encryption/store.js'
+import { rowsOf } from '../../../workers/resources/rows/checkpoint.js'
 import { newThread } from '../../../workers/resources/rows/thread.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'weft-encryption-'))
@@ -140,6 +141,47 @@ t.test('steps of checkpoints keep the sizes of what is stored', async t => {
   t.equal(Buffer.from(read!.value).toString(), 'a value')
   t.match(await store.checkpoints.blobs({ ...page, bare: true }), [{ type: 'bytes' }])
 })
+
+t.test(
+  'an encrypted value of one application is not stored in a row of another, which would have it decrypted',
+  async t => {
+    const stolen = (await inner.threads.get(null, 'one'))!
+    t.match(stolen.metadata, /^\u0001/, 'as a backup or a reader of the database has it')
+    const patch = (set: object): Step => ({ step: 'threads.patch', thread_id: 'three', where: {}, set })
+    const values = Buffer.concat([Buffer.from([1]), pack({ app: 'secret', kind: 'json' }, [Buffer.from('x')])])
+    for (const step of [
+      patch({ metadata: stolen.metadata }),
+      patch({ interrupts: stolen.metadata }),
+      thread('open', 'planted', stolen.metadata),
+      {
+        step: 'threads.state',
+        thread_id: 'three',
+        latest_checkpoint_id: null,
+        values,
+        rest: Buffer.from('{}'),
+      } as Step,
+      {
+        step: 'threads.state',
+        thread_id: 'three',
+        latest_checkpoint_id: null,
+        values: Buffer.from([1, 2]),
+        rest: Buffer.from('{}'),
+      } as Step,
+    ])
+      await t.rejects(store.apply([step]), { code: 'bad_request' })
+    t.equal(await plain('three'), '{"c":3}')
+    // Of a row that was planted before the application had handlers.
+    await inner.apply([thread('open', 'old', stolen.metadata)])
+    await t.rejects(store.threads.get('open', 'old'), { code: 'internal' })
+    await inner.apply([{ step: 'threads.remove', thread_id: 'old' } as Step])
+    const save = {
+      checkpoints: [],
+      writes: [],
+      blobs: [{ ns: '', channel: 'c', version: '1', type: 'sealed:json', size: 1 }],
+    }
+    t.throws(() => rowsOf(pack(save, [Buffer.from('x')])), { code: 'bad_request' })
+  },
+)
 
 t.test('without handlers nothing is written and nothing is shown', async t => {
   isDown = true

@@ -4,6 +4,7 @@
  */
 import type { JsonObject } from '../../../schemas/json.js'
 import { pack, unpack } from '../../../schemas/packed.js'
+import { SEALED_TYPE } from '../rows/checkpoint.js'
 
 /** json: the bytes are the JSON text of an object, whose keys the handler keeps. */
 export type Kind = 'json' | 'blob'
@@ -27,8 +28,6 @@ type Head = Omit<Sealed, 'bytes'>
 /** No JSON text begins with it, and none contains it. */
 const MARK = '\u0001'
 const MARK_BYTE = 1
-/** Before the type of a value of a checkpoint, which may be any bytes. */
-const TYPE = 'sealed:'
 
 const headOf = ({ bytes: _, ...head }: Sealed): Head => head
 
@@ -63,13 +62,13 @@ export interface Typed {
 
 /** In a value with a type. */
 export const typedOf = (type: string, sealed: Sealed): Typed => ({
-  type: TYPE + type,
+  type: SEALED_TYPE + type,
   value: pack(headOf(sealed), [sealed.bytes]),
 })
 
 /** Whether a value with this type is encrypted. */
-export const isTyped = (type: string): boolean => type.startsWith(TYPE)
-export const plainType = (type: string): string => type.slice(TYPE.length)
+export const isTyped = (type: string): boolean => type.startsWith(SEALED_TYPE)
+export const plainType = (type: string): string => type.slice(SEALED_TYPE.length)
 export const unpacked = (value: Uint8Array): Sealed => {
   const { head, rest } = unpack<Head>(value)
   return { ...head, bytes: rest }

@@ -93,11 +93,26 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
     return failed
   }
 
+  /**
+   * An encrypted value that is written again must be one of the same application: a graph worker could else store what it has
+   * read elsewhere, and have it decrypted by the handlers of another one. Throws bad_request.
+   */
+  async function checkOwner(
+    cells: readonly SealedCell[],
+    found: Sealable | null,
+    made: Map<string, Owner>,
+  ): Promise<void> {
+    const app = found?.app ?? (found && (made.get(idOf(found) ?? '') ?? (await ownerOf(found)))?.app)
+    if (cells.some(({ sealed }) => sealed.app !== app)) throw fail('bad_request', FOREIGN)
+  }
+
   async function seal(steps: readonly Step[], made: Map<string, Owner>): Promise<Step[]> {
     const out = [...steps]
     const cells: { cell: Cell; app: string; context: JsonObject; handlers: AppHandlers }[] = []
     for (const [i, step] of steps.entries()) {
+      const encrypted = sealedIn(step)
       const found = sealable(step)
+      if (encrypted.length > 0) await checkOwner(encrypted, found, made)
       if (found === null || found.cells.length === 0) continue
       // The row may be made by a step before.
       const known = found.app === undefined ? (made.get(idOf(found) ?? '') ?? (await ownerOf(found))) : null
@@ -138,8 +153,9 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
   async function open<T>(read: T, isLenient: boolean): Promise<T> {
     const cells = sealedCells(read)
     for (const { sealed, row } of cells) {
-      const { run_id, thread_id, id, kind } = row as { [column: string]: unknown }
+      const { run_id, thread_id, id, kind, app: owner } = row as { [column: string]: unknown }
       const { app, context } = sealed
+      if (owner !== undefined && owner !== app) throw fail('internal', `A value of ${app} is in a row of ${owner}`)
       contexts.set(row, context)
       remember(run_id ?? thread_id ?? (kind === CRON_KIND ? id : undefined), { app, context })
     }
@@ -210,6 +226,17 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
       isOn = true
     },
     contextOf: row => contexts.get(row) ?? {},
+  }
+}
+
+const FOREIGN = 'A value looks as if another application had encrypted it: it must be sent in plain form'
+
+/** Throws bad_request for a value that begins as an encrypted one does, and is none. */
+function sealedIn(step: Step): SealedCell[] {
+  try {
+    return sealedCells(step)
+  } catch {
+    throw fail('bad_request', FOREIGN)
   }
 }
 

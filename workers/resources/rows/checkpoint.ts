@@ -8,9 +8,17 @@ import { cutter, pack, unpack } from '../../../schemas/packed.js'
 import type { Store } from '../../../store/port.js'
 import type { BlobRow, CheckpointRow, Tuple, WriteRow } from '../../../store/rows/checkpoints.js'
 
-/** The rows of a packed save. Throws a RangeError when the body is cut short. */
+/** Before the type of a value that the handlers of an application encrypted, which may be any bytes. */
+export const SEALED_TYPE = 'sealed:'
+
+/**
+ * The rows of a packed save. Throws a RangeError when the body is cut short, and bad_request for a value whose type says that
+ * it is encrypted: only the store writes such.
+ */
 export function rowsOf(body: Uint8Array): { checkpoints: CheckpointRow[]; blobs: BlobRow[]; writes: WriteRow[] } {
   const { head, rest } = unpack<SaveHead>(body)
+  for (const { type } of [...head.checkpoints, ...head.blobs, ...head.writes])
+    if (type.startsWith(SEALED_TYPE)) throw fail('bad_request', `A value of type ${type} cannot be saved`)
   const cut = cutter(rest)
   return {
     checkpoints: head.checkpoints.map(row => ({ ...row, value: cut(row.size), metadata: cut(row.meta_size) })),
