@@ -8,10 +8,11 @@
  * its worker is paused, dead or cut off. The caller then offers the call to all workers of the subject, and the first that
  * replies gets it. Calls that must not be carried out twice are rejected instead.
  */
+import type { Msg } from 'nats'
 import type { AnswerHead, CallHead } from '../schemas/calls.js'
 import { fail, WeftError } from '../schemas/errors.js'
 import { token } from '../schemas/ids.js'
-import { all, one as memberOf } from '../schemas/subjects.js'
+import { all, inboxFor, one as memberOf, poolOfInbox, poolOfSubject } from '../schemas/subjects.js'
 import { TransientMap } from '../schemas/transient.js'
 import {
   type Answer,
@@ -21,7 +22,7 @@ import {
   type RetryOptions,
   succeed,
 } from './answer.js'
-import type { Link } from './connect.js'
+import { asksPools, type Link } from './connect.js'
 import {
   decodeHead,
   type Entry,
@@ -54,6 +55,8 @@ export interface Caller {
 interface Waiting {
   id: number
   subject: string
+  /** The pool whose graph workers may answer; '': resource workers answer. */
+  pool: string
   entry: Entry
   body: Uint8Array
   windows: Iterator<Uint8Array[]> | null
@@ -96,18 +99,26 @@ export function openCaller(link: Link): Caller {
   let lastMessage = 0
   let closed = false
 
-  const subscription = link.subscribe(`${inbox}.*`, message => {
-    if (message.headers?.code === 503) return onNobody(Number(message.subject.slice(inbox.length + 1)))
+  const subscriptions = [
+    link.subscribe(`${inbox}.*`, message => onAnswers('', message)),
+    ...(asksPools(link.role)
+      ? [link.subscribe(`${inboxFor('*', inbox)}.*`, message => onAnswers(poolOfInbox(message.subject), message))]
+      : []),
+  ]
+
+  /** `pool`: as the broker has checked it; an answer to a call that another one received is dropped. */
+  function onAnswers(pool: string, message: Msg): void {
+    if (message.headers?.code === 503) return onNobody(pool, numberOf(message.subject))
     for (const entry of entriesOf(seal === null ? message.data : seal.open(message.data))) {
       const call = waiting.get(entry.id)
-      if (call === undefined) continue
+      if (call === undefined || call.pool !== pool) continue
       try {
         onEntry(call, entry)
       } catch (error) {
         reject(call, fail('internal', `The answer to ${call.subject} cannot be read: ${(error as Error).message}`))
       }
     }
-  })
+  }
 
   function onEntry(call: Waiting, { kind, head, body, time }: Entry): void {
     const key = `${call.id}`
@@ -121,6 +132,8 @@ export function openCaller(link: Link): Caller {
       if (head !== null && whole !== null && whole !== 'go') resolve(call, { head, body: whole })
     } else if (kind === KIND.go) sendWindow(call, decodeHead<{ inbox: string }>(head).inbox)
   }
+
+  const replyTo = (pool: string, number: number) => `${pool === '' ? inbox : inboxFor(pool, inbox)}.${number}`
 
   function forget({ id }: Waiting): void {
     waiting.delete(id)
@@ -139,17 +152,21 @@ export function openCaller(link: Link): Caller {
 
   /** The parts go to one worker only: a paused one that had the call before may ask for them late. */
   function sendWindow(call: Waiting, to: string): void {
+    // What an answer names must be an inbox of those who were called: this role may publish to other subjects, too.
+    if (!to.startsWith(call.pool === '' ? '_INBOX_resources.' : `_INBOX_graphs.${call.pool}.`))
+      throw new Error('it asks for parts at an inbox of others')
     if (call.partsTo === '') call.partsTo = to
     if (call.partsTo !== to) return
     call.windows ??= windowsOf(call.id, call.body, seal?.key)
-    for (const message of call.windows.next().value ?? []) link.nc.publish(to, message, { reply: `${inbox}.0` })
+    const reply = replyTo(call.pool, 0)
+    for (const message of call.windows.next().value ?? []) link.nc.publish(to, message, { reply })
   }
 
   /** The broker reports at once that no worker serves a subject; a worker that restarts will serve it again soon. */
-  function onNobody(message: number): void {
+  function onNobody(pool: string, message: number): void {
     const now = performance.now()
     for (const call of waiting.values()) {
-      if (call.message !== message) continue
+      if (call.message !== message || call.pool !== pool) continue
       if (now < call.retryUntil) setTimeout(() => waiting.has(call.id) && enqueue(call), NOBODY_MS).unref()
       else reject(call, new NobodyServes(call.subject))
     }
@@ -189,7 +206,7 @@ export function openCaller(link: Link): Caller {
         }
         try {
           const sent = seal === null ? message : seal.attach(message)
-          link.nc.publish(subject, sent, { reply: `${inbox}.${number}` })
+          link.nc.publish(subject, sent, { reply: replyTo(poolOfSubject(subject), number) })
         } catch (error) {
           link.log.warn({ err: error, subject }, 'a call could not be sent')
         }
@@ -267,6 +284,7 @@ export function openCaller(link: Link): Caller {
       const one: Waiting = {
         id,
         subject,
+        pool: poolOfSubject(subject),
         entry,
         body,
         windows: null,
@@ -299,12 +317,14 @@ export function openCaller(link: Link): Caller {
       closed = true
       sweep.close()
       stopListening()
-      subscription.unsubscribe()
+      for (const each of subscriptions) each.unsubscribe()
       for (const { reject } of waiting.values()) reject(fail('unavailable', 'the connection was closed'))
       waiting.clear()
     },
   }
 }
+
+const numberOf = (subject: string): number => Number(subject.slice(subject.lastIndexOf('.') + 1))
 
 const roleOf = (subject: string) => (subject.startsWith('host.') ? 'graphs' : 'resources')
 

@@ -6,14 +6,19 @@
  * exception there stops the parser until the pings fail (28 s in which the role receives nothing). What a message does
  * is therefore guarded here, and the type of the connection has no other way.
  */
+import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { connect, ErrorCode, Events, type Msg, type NatsConnection, type Subscription, type TlsOptions } from 'nats'
 import type { Config } from '../schemas/config.js'
 import { isLoopback } from '../schemas/loopback.js'
+import { inboxPrefix, type Sender } from '../schemas/subjects.js'
 import { type Figures, openFigures } from './figures.js'
 import type { Log } from './log.js'
 
 export type Role = 'edge' | 'resources' | 'graphs' | 'deployer'
+
+/** The roles that call graph workers. */
+export const asksPools = (role: Role): boolean => role === 'edge' || role === 'resources'
 
 /** The client without the methods that run a callback unguarded. */
 type Connection = Omit<NatsConnection, 'subscribe' | 'request' | 'requestMany'>
@@ -21,6 +26,8 @@ type Connection = Omit<NatsConnection, 'subscribe' | 'request' | 'requestMany'>
 export interface Link {
   nc: Connection
   role: Role
+  /** Of a graph worker. */
+  sender: Sender | null
   log: Log
   /** What this role counts. */
   figures: Figures
@@ -41,7 +48,11 @@ interface LinkOptions {
   /** nats:// or tls://user:password@host:port, or several, comma-separated. */
   url: string
   role: Role
+  /** What a graph worker serves: it names itself so in its calls, and its user may have no other names. */
+  sender?: Sender
   log: Log
+  /** Refuses a broker without users on another machine; else it is a warning. */
+  requireUsers?: boolean
   /** Files for tls://. */
   tls?: TlsFiles
 }
@@ -66,13 +77,14 @@ export const tlsFilesOf = ({ nats_ca, nats_cert, nats_key }: Pick<Config, 'nats_
 const LOG_MS = 1_000
 
 /** Connects, or throws an Error with one sentence: wrong URL, unreachable, refused, no TLS, too old. */
-export async function openLink({ url, role, log, tls = NO_FILES }: LinkOptions): Promise<Link> {
+export async function openLink(options: LinkOptions): Promise<Link> {
+  const { url, role, sender, log, requireUsers = false, tls = NO_FILES } = options
   const { servers, user, pass, secure } = parseUrl(url)
   const files = tlsOptions(tls, secure)
   const exposed = servers.filter(server => !isLoopback(new URL(`nats://${server}`).hostname))
   if (!secure && pass !== undefined && exposed.length > 0)
     log.warn({ servers: exposed }, 'the broker password is sent unencrypted; use tls:// in NATS_URL between machines')
-  const inboxPrefix = `_INBOX_${role}`
+  const prefix = inboxPrefix(role, sender?.pool)
   let nc: NatsConnection
   try {
     nc = await connect({
@@ -81,10 +93,12 @@ export async function openLink({ url, role, log, tls = NO_FILES }: LinkOptions):
       // With this option the client refuses a server without TLS; it never falls back to an unencrypted connection.
       ...(secure ? { tls: files } : {}),
       name: `weft-${role}`,
-      inboxPrefix,
+      inboxPrefix: prefix,
       pingInterval: 10_000,
       maxPingOut: 2,
       maxReconnectAttempts: -1,
+      // The user of a pool is refused while no resource worker is there to say who it is (bus/pool-users.ts).
+      ignoreAuthErrorAbort: sender !== undefined,
       reconnectTimeWait: 250,
       reconnectJitter: 100,
       timeout: 5_000,
@@ -101,6 +115,14 @@ export async function openLink({ url, role, log, tls = NO_FILES }: LinkOptions):
     await nc.close()
     throw new Error(`the NATS server at ${servers.join(', ')} is ${version}; Weft needs 2.12 or newer`)
   }
+  if (nc.info?.auth_required !== true && exposed.length > 0) {
+    const sentence = `the NATS server at ${exposed.join(', ')} has no users: everybody who reaches it can do everything, create keys too; "weft nats config" prints users for it`
+    if (requireUsers) {
+      await nc.close()
+      throw new Error(sentence)
+    }
+    log.warn(sentence)
+  }
   let isConnected = true
   const listeners = new Set<() => void>()
   void (async () => {
@@ -116,10 +138,11 @@ export async function openLink({ url, role, log, tls = NO_FILES }: LinkOptions):
   })()
   const push = writeOncePerTurn(nc)
   let n = 0
-  const base = `${inboxPrefix}.${Math.random().toString(36).slice(2)}${process.pid.toString(36)}`
+  const base = `${prefix}.${randomBytes(9).toString('hex')}`
   return {
     nc,
     role,
+    sender: sender ?? null,
     log,
     figures: openFigures(),
     subscribe(subject, onMessage, { queue } = {}) {

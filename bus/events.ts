@@ -3,7 +3,7 @@
  * on a thread, signals to the supervisor of a run, alarms. A message that cannot be read is dropped with a log line.
  */
 import { headers } from 'nats'
-import { type RunId, token } from '../schemas/ids.js'
+import { type Pool, type RunId, token } from '../schemas/ids.js'
 import { isObject } from '../schemas/json.js'
 import { authEnded, control, end, event, threadNews } from '../schemas/subjects.js'
 import type { ThreadNews } from '../schemas/thread-stream.js'
@@ -30,12 +30,12 @@ export function announceEnd(link: Link, run: RunId, ending: Ending): void {
 /** A request to the supervisor of a run. */
 type RunSignal = { do: 'replay'; after: number } | { do: 'cancel' }
 
-export const sendCancel = (link: Link, run: RunId): void =>
-  link.nc.publish(control(run), Buffer.from(JSON.stringify({ do: 'cancel' })))
+export const sendCancel = (link: Link, pool: Pool, run: RunId): void =>
+  link.nc.publish(control(pool, run), Buffer.from(JSON.stringify({ do: 'cancel' })))
 
 /** As sendCancel; resolves to false when no supervisor has the run or is claiming it. */
-export const cancelReaches = (mux: Mux, run: RunId): Promise<boolean> =>
-  mux.ask(control(run), Buffer.from(JSON.stringify({ do: 'cancel' })), { timeout: 1_000 }).then(
+export const cancelReaches = (mux: Mux, pool: Pool, run: RunId): Promise<boolean> =>
+  mux.ask(control(pool, run), Buffer.from(JSON.stringify({ do: 'cancel' })), { timeout: 1_000 }).then(
     ({ headers }) => headers?.code !== 503,
     // A supervisor does not answer a signal.
     () => true,

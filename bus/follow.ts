@@ -7,7 +7,7 @@
  */
 import type { Msg } from 'nats'
 import { WeftError } from '../schemas/errors.js'
-import type { RunId } from '../schemas/ids.js'
+import type { Pool, RunId } from '../schemas/ids.js'
 import type { RunStatus } from '../schemas/runs.js'
 import { attemptOf, chunks, control, end, firstIdOf, live } from '../schemas/subjects.js'
 import { TransientMap } from '../schemas/transient.js'
@@ -41,6 +41,15 @@ export interface Listener {
   onEnd?(ending: Ending): void
 }
 
+export interface ReplayFrom {
+  pool: Pool
+  resumable: boolean
+  after: number
+  until?: number | null
+  again?: boolean
+  running?: boolean
+}
+
 /** `empty`: the stored stream has no event after the start; whether there ever was one, only the reader can tell. */
 export type Replayed = 'complete' | 'gone' | 'empty'
 
@@ -53,13 +62,9 @@ export interface Follower {
    * `complete`. Rejects when the broker does not answer.
    * `until`: the stored stream ends before this event; the events from there on are in the ring of the supervisor.
    * `again`: an earlier replay brought nothing behind `after`. The whole block of `after` is read instead of a part.
-   * `running`: the supervisor may have the events in memory.
+   * `running`: the supervisor may have the events in memory. `pool`: where it is.
    */
-  replay(
-    run: RunId,
-    from: { resumable: boolean; after: number; until?: number | null; again?: boolean; running?: boolean },
-    onBatch: (batch: Batch) => void,
-  ): Promise<Replayed>
+  replay(run: RunId, from: ReplayFrom, onBatch: (batch: Batch) => void): Promise<Replayed>
   /**
    * When the oldest event of the stored stream was stored (ms since 1970), of whichever run; null: none is stored. Events
    * expire in the order in which they were stored. Rejects when the broker does not answer.
@@ -138,9 +143,11 @@ const PAGE_BYTES = 1024 * 1024
 const ANSWER_MS = 1_000
 
 type OnBatch = (batch: Batch) => void
-interface From {
-  after: number
-  again?: boolean | undefined
+type From = Pick<ReplayFrom, 'after' | 'again'>
+/** A run in the memory of the supervisor. */
+interface At {
+  run: RunId
+  pool: Pool
 }
 
 export function openFollower(link: Link, mux: Mux): Follower {
@@ -179,7 +186,12 @@ export function openFollower(link: Link, mux: Mux): Follower {
     }
   }
 
-  async function replayRing(run: RunId, after: number, onBatch: OnBatch, ms?: number): Promise<'complete' | 'gone'> {
+  async function replayRing(
+    { run, pool }: At,
+    after: number,
+    onBatch: OnBatch,
+    ms?: number,
+  ): Promise<'complete' | 'gone'> {
     let outcome: 'complete' | 'gone' = 'complete'
     const onMessage = assembler(onBatch)
     const ask = encoder.encode(JSON.stringify({ do: 'replay', after }))
@@ -192,7 +204,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
       }
       return true
     }
-    await mux.many(control(run), ask, each, ms)
+    await mux.many(control(pool, run), ask, each, ms)
     return outcome
   }
 
@@ -200,13 +212,13 @@ export function openFollower(link: Link, mux: Mux): Follower {
    * Most readers that come back lack events of the last moments, which the supervisor still has in memory. False: it does
    * not have them; what the stored stream has must be read.
    */
-  async function replayRecent(run: RunId, after: number, onBatch: OnBatch): Promise<boolean> {
+  async function replayRecent(at: At, after: number, onBatch: OnBatch): Promise<boolean> {
     let found = false
     const each = (batch: Batch) => {
       found = true
       onBatch(batch)
     }
-    const outcome = await replayRing(run, after, each, ANSWER_MS).catch(error => {
+    const outcome = await replayRing(at, after, each, ANSWER_MS).catch(error => {
       if (error instanceof WeftError && error.code === 'unavailable') return 'gone'
       throw error
     })
@@ -272,12 +284,12 @@ export function openFollower(link: Link, mux: Mux): Follower {
   }
 
   /** Replays the ring first, because without it nothing may be passed on. */
-  async function replayBoth(run: RunId, from: From & { until: number }, onBatch: OnBatch) {
+  async function replayBoth(at: At, from: From & { until: number }, onBatch: OnBatch) {
     const { after, until } = from
     const rest: Batch[] = []
     const copy = (batch: Batch) => rest.push({ ...batch, bytes: Buffer.from(batch.bytes) })
-    if ((await replayRing(run, Math.max(after, until - 1), copy)) === 'gone') return 'gone'
-    if (after < until - 1 && (await replayStored(run, from, onBatch)) !== 'complete') return 'gone'
+    if ((await replayRing(at, Math.max(after, until - 1), copy)) === 'gone') return 'gone'
+    if (after < until - 1 && (await replayStored(at.run, from, onBatch)) !== 'complete') return 'gone'
     for (const batch of rest) onBatch(batch)
     return 'complete'
   }
@@ -294,10 +306,11 @@ export function openFollower(link: Link, mux: Mux): Follower {
         entry.close()
       }
     },
-    async replay(run, { resumable, after, until = null, again, running = false }, onBatch) {
-      if (!resumable) return replayRing(run, after, onBatch)
-      if (until !== null) return replayBoth(run, { after, until, again }, onBatch)
-      if (running && after >= 0 && (await replayRecent(run, after, onBatch))) return 'complete'
+    async replay(run, { pool, resumable, after, until = null, again = false, running = false }, onBatch) {
+      const at = { run, pool }
+      if (!resumable) return replayRing(at, after, onBatch)
+      if (until !== null) return replayBoth(at, { after, until, again }, onBatch)
+      if (running && after >= 0 && (await replayRecent(at, after, onBatch))) return 'complete'
       return replayStored(run, { after, again }, onBatch)
     },
     storedSince,

@@ -4,8 +4,9 @@
  */
 import type { Msg, MsgHdrs } from 'nats'
 import { fail } from '../schemas/errors.js'
+import { inboxFor, poolOfInbox, poolOfSubject } from '../schemas/subjects.js'
 import { TransientMap } from '../schemas/transient.js'
-import type { Link } from './connect.js'
+import { asksPools, type Link } from './connect.js'
 import { openSweep } from './sweep.js'
 
 /** Called for each message; returns true when the request is over. */
@@ -25,13 +26,28 @@ export function openMux(link: Link): Mux {
   const inbox = link.inbox()
   const waiting = new TransientMap<
     string,
-    { onMessage: OnMessage; reject: (error: Error) => void; due: number; patience: number; subject: string }
+    {
+      onMessage: OnMessage
+      reject: (error: Error) => void
+      due: number
+      patience: number
+      subject: string
+      /** The pool whose graph workers may answer; '': others answer. */
+      pool: string
+    }
   >()
   let token = 0
-  const subscription = link.subscribe(`${inbox}.*`, message => {
-    const key = message.subject.slice(inbox.length + 1)
+  const subscriptions = [
+    link.subscribe(`${inbox}.*`, message => onAnswer('', message)),
+    ...(asksPools(link.role)
+      ? [link.subscribe(`${inboxFor('*', inbox)}.*`, message => onAnswer(poolOfInbox(message.subject), message))]
+      : []),
+  ]
+
+  function onAnswer(pool: string, message: Msg): void {
+    const key = message.subject.slice(message.subject.lastIndexOf('.') + 1)
     const entry = waiting.get(key)
-    if (entry === undefined) return
+    if (entry === undefined || entry.pool !== pool) return
     entry.due = performance.now() + entry.patience
     try {
       if (entry.onMessage(message)) waiting.delete(key)
@@ -39,7 +55,7 @@ export function openMux(link: Link): Mux {
       waiting.delete(key)
       entry.reject(error as Error)
     }
-  })
+  }
   const sweep = openSweep(SWEEP_MS, now => {
     for (const [key, entry] of waiting) {
       if (entry.due > now) continue
@@ -58,10 +74,12 @@ export function openMux(link: Link): Mux {
     headers?: MsgHdrs,
   ) {
     const key = (++token).toString(36)
-    waiting.set(key, { onMessage, reject, due: performance.now() + patience, patience, subject })
+    const pool = asksPools(link.role) ? poolOfSubject(subject) : ''
+    waiting.set(key, { onMessage, reject, due: performance.now() + patience, patience, subject, pool })
     sweep.wake()
     try {
-      link.nc.publish(subject, payload, { reply: `${inbox}.${key}`, ...(headers ? { headers } : {}) })
+      const reply = `${pool === '' ? inbox : inboxFor(pool, inbox)}.${key}`
+      link.nc.publish(subject, payload, { reply, ...(headers ? { headers } : {}) })
     } catch (error) {
       waiting.delete(key)
       reject(fail('unavailable', (error as Error).message))
@@ -88,7 +106,7 @@ export function openMux(link: Link): Mux {
       }),
     close() {
       sweep.close()
-      subscription.unsubscribe()
+      for (const each of subscriptions) each.unsubscribe()
       for (const { reject } of waiting.values()) reject(fail('unavailable', 'the connection was closed'))
       waiting.clear()
     },

@@ -9,7 +9,7 @@ import type { IValidation } from 'typia'
 import type { AnswerHead, CallHead } from '../schemas/calls.js'
 import { fail, InvalidFields, WeftError } from '../schemas/errors.js'
 import { type Member, token } from '../schemas/ids.js'
-import { all, one } from '../schemas/subjects.js'
+import { all, inboxFor, inboxPrefix, one, poolOfInbox, type Sender, senderOf } from '../schemas/subjects.js'
 import { TransientMap, TransientSet } from '../schemas/transient.js'
 import type { Link } from './connect.js'
 import { decodeAs, decodeFields } from './decode.js'
@@ -25,6 +25,8 @@ export interface Context {
   head: CallHead
   /** The inbox of the caller. The broker lets only the caller's role subscribe to its prefix. */
   from: string
+  /** The graph worker that calls; null or absent for other callers. */
+  sender?: Sender | null
   log: Log
 }
 
@@ -78,7 +80,7 @@ interface Served {
 }
 
 /** Where answers go. */
-interface Sender {
+interface ReplyTo {
   inbox: string
   /** The key that seals them; null: they are sent as they are. */
   key: Uint8Array | null
@@ -87,7 +89,8 @@ interface Sender {
 /** One call: what the handler and the answer need to know of it. */
 interface Call {
   verb: string
-  from: Sender
+  sender: Sender | null
+  from: ReplyTo
   id: number
   head: CallHead
   deadline: number
@@ -131,26 +134,43 @@ export function serve(
   let onIdle: (() => void) | null = null
 
   function onCalls(message: Msg): void {
-    if (message.reply === undefined) return
+    const sender = senderOf(message.subject)
+    if (message.reply === undefined || !isOwn(sender?.pool, message.reply)) return
     const { from, entries } = readCalls(message.reply, message.data)
-    const verb = verbOf(message.subject, prefix)
-    for (const entry of entries) refuseOnError({ verb, from, id: entry.id }, () => receive(verb, from, entry))
+    const verb = verbOf(message.subject)
+    for (const entry of entries) {
+      const call = { verb, sender, from, id: entry.id }
+      refuseOnError(call, () => receive(call, entry))
+    }
   }
   const every = `${prefix}.*`
+  /** In logs, figures and spans. */
+  const name = prefix.replaceAll('.*', '')
+  const verbAt = prefix.split('.').length
+  /** The verb of `<prefix>.<verb>`, or of `<prefix>.<verb>.<who>`. */
+  const verbOf = (subject: string): string => subject.split('.', verbAt + 1)[verbAt]!
+  /** The calls are those of graph workers. */
+  const ofPools = prefix.startsWith('pool.')
   const subscriptions = [
     link.subscribe(every, onCalls, { queue: group }),
     link.subscribe(one(every, member), onCalls),
     link.subscribe(all(every), message => {
-      if (message.reply === undefined || !isReady(verbOf(message.subject, prefix))) return
+      if (message.reply === undefined || !isReady(verbOf(message.subject))) return
+      if (!isOwn(senderOf(message.subject)?.pool, message.reply)) return
       const { from, entries } = readCalls(message.reply, message.data)
       for (const { kind, id } of entries) if (kind === KIND.offer) sign(from, id, KIND.ready, { member })
     }),
   ]
-  const parts = link.subscribe(inbox, message => {
-    if (message.reply === undefined) return
-    const inbox = inboxOf(message.reply)
-    for (const entry of entriesOf(message.data)) receivePart(inbox, entry)
-  })
+  const onParts = (pool: string | undefined, { reply, data }: Msg) => {
+    if (reply === undefined || !isOwn(pool, reply)) return
+    for (const entry of entriesOf(data)) receivePart(inboxOf(reply), entry)
+  }
+  const parts = [
+    link.subscribe(inbox, message => onParts(undefined, message)),
+    ...(ofPools
+      ? [link.subscribe(inboxFor('*', inbox), message => onParts(poolOfInbox(message.subject), message))]
+      : []),
+  ]
   const sweep = openSweep(SWEEP_MS, now => {
     bodies.discardIf(({ deadline }) => deadline <= now)
     for (const one of announced) if (one.call.deadline <= now) drop(one.call)
@@ -167,15 +187,16 @@ export function serve(
     return running.size > 0 || announced.size > 0
   })
 
-  const sign = (to: Sender, id: number, kind: number, head?: object) =>
+  const sign = (to: ReplyTo, id: number, kind: number, head?: object) =>
     answers.enqueue(to, { kind, id, time: 0, head: head === undefined ? NOTHING : encodeHead(head), body: NOTHING })
 
-  function receive(verb: string, from: Sender, { kind, id, time, head: bytes, body }: Entry): void {
+  function receive(known: Omit<Call, 'head' | 'deadline'>, { kind, time, head: bytes, body }: Entry): void {
+    const { from, id } = known
     const head = readHead(bytes)
-    if (kind === KIND.whole) return void run({ verb, from, id, head, deadline: performance.now() + time }, body)
+    if (kind === KIND.whole) return void run({ ...known, head, deadline: performance.now() + time }, body)
     if (kind !== KIND.announce) throw fail('bad_request', 'A call is whole or announced')
     const { timeout = TIMEOUT_MS } = head as { timeout?: number }
-    const call = { verb, from, id, head, deadline: performance.now() + timeout }
+    const call = { ...known, head, deadline: performance.now() + timeout }
     if (time > MAX_BODY) throw fail('too_large')
     const name = `${nameOf(from)} ${id}`
     const before = bodies.infoOf(name)
@@ -230,7 +251,8 @@ export function serve(
     })
   }
 
-  const requestWindow = ({ from, id }: Call) => sign(from, id, KIND.go, { inbox })
+  const requestWindow = ({ from, id, sender }: Call) =>
+    sign(from, id, KIND.go, { inbox: sender === null ? inbox : inboxFor(sender.pool, inbox) })
 
   function refuseOnError({ verb, from, id }: Pick<Call, 'verb' | 'from' | 'id'>, receive: () => void): void {
     try {
@@ -249,10 +271,11 @@ export function serve(
     const span = spanOf(call)
     try {
       const handler = Object.hasOwn(handlers, call.verb) ? handlers[call.verb] : undefined
-      if (handler === undefined) throw fail('not_found', `No such call: ${prefix}.${call.verb}`)
+      if (handler === undefined) throw fail('not_found', `No such call: ${name}.${call.verb}`)
       const value = handler.json === undefined ? bytes : decodeAs(bytes, handler.json)
       const head = span === null ? call.head : { ...call.head, traceparent: span.traceparent }
-      const reply = await (handler.handle as Handle<unknown>)(value, { head, from: call.from.inbox, log })
+      const { from, sender } = call
+      const reply = await (handler.handle as Handle<unknown>)(value, { head, from: from.inbox, sender, log })
       status = reply.head?.status ?? 200
       answers.send(call, { status, ...reply.head }, reply.body)
     } catch (error) {
@@ -263,7 +286,7 @@ export function serve(
       if (running.size === 0) onIdle?.()
       if (log.isLevelEnabled('debug')) {
         const ms = Math.round((performance.now() - started) * 10) / 10
-        log.debug({ call: `${prefix}.${call.verb}`, status, ms, request_id: call.head.request_id }, 'call')
+        log.debug({ call: `${name}.${call.verb}`, status, ms, request_id: call.head.request_id }, 'call')
       }
     }
   }
@@ -271,11 +294,11 @@ export function serve(
   /** A call is traced when its caller is. */
   function spanOf({ verb, head: { traceparent: parent, request_id } }: Call): Span | null {
     if (tracer === null || parent === undefined) return null
-    return tracer.start(`${prefix}.${verb}`, { parent, attributes: { 'weft.request_id': request_id } })
+    return tracer.start(`${name}.${verb}`, { parent, attributes: { 'weft.request_id': request_id } })
   }
 
   /** Not the verb that a caller invented. */
-  const nameOfCall = (verb: string) => `${prefix}.${Object.hasOwn(handlers, verb) ? verb : '*'}`
+  const nameOfCall = (verb: string) => `${name}.${Object.hasOwn(handlers, verb) ? verb : '*'}`
 
   function refuse(to: Pick<Call, 'verb' | 'from' | 'id'>, error: Error, head?: CallHead): number {
     const known = error instanceof WeftError ? error : fail('internal')
@@ -294,7 +317,7 @@ export function serve(
       await Promise.all(subscriptions.map(each => each.drain()))
       if (running.size > 0) await new Promise<void>(done => (onIdle = done))
       answers.flush()
-      parts.unsubscribe()
+      for (const each of parts) each.unsubscribe()
       sweep.close()
       signs.close()
       await nc.flush().catch(() => {})
@@ -302,18 +325,22 @@ export function serve(
   }
 }
 
-/** The verb of `<prefix>.<verb>`, or of `<prefix>.<verb>.<who>`. */
-const verbOf = (subject: string, prefix: string): string => subject.slice(prefix.length + 1).split('.')[0]!
+/**
+ * Whether a graph worker names an inbox of its own pool for the answer: else a resource worker would write for it where it
+ * may not. Other callers are roles that may write there themselves.
+ */
+const isOwn = (pool: string | undefined, reply: string): boolean =>
+  pool === undefined || reply.startsWith(`${inboxPrefix('graphs', pool)}.`)
 
 /** The inbox that a message of calls was sent from, without the number of the message. */
 const inboxOf = (reply: string): string => reply.slice(0, reply.lastIndexOf('.'))
 
 /** Another caller may name the same inbox, but does not have the key. */
-const nameOf = ({ inbox, key }: Sender): string =>
+const nameOf = ({ inbox, key }: ReplyTo): string =>
   key === null ? inbox : `${inbox} ${Buffer.from(key.buffer, key.byteOffset, key.length).toString('latin1')}`
 
 /** The calls of a message, and where their answers go. */
-function readCalls(reply: string, message: Uint8Array): { from: Sender; entries: Entry[] } {
+function readCalls(reply: string, message: Uint8Array): { from: ReplyTo; entries: Entry[] } {
   const entries = entriesOf(message)
   const key = entries[0]?.kind === KIND.key ? entries.shift()!.body : null
   if (key !== null && !isKey(key)) throw new RangeError('the key for the answers has another size')
@@ -330,10 +357,10 @@ function readHead(bytes: Uint8Array): CallHead {
 
 /** Sends answers: those of one event-loop turn to one caller in one message, large ones in parts. */
 function openAnswers({ nc, log, push }: Link) {
-  let turn = new Map<string, { to: Sender; entries: Entry[] }>()
+  let turn = new Map<string, { to: ReplyTo; entries: Entry[] }>()
 
   /** Nobody awaits an answer of a closed connection: its caller repeats the call, or is answered 503. */
-  function publish({ inbox, key }: Sender, message: Uint8Array): void {
+  function publish({ inbox, key }: ReplyTo, message: Uint8Array): void {
     try {
       nc.publish(`${inbox}.0`, key === null ? message : seal(key, message))
     } catch (error) {
@@ -341,7 +368,7 @@ function openAnswers({ nc, log, push }: Link) {
     }
   }
 
-  function enqueue(to: Sender, entry: Entry): void {
+  function enqueue(to: ReplyTo, entry: Entry): void {
     if (turn.size === 0) setImmediate(flush)
     const name = nameOf(to)
     const group = turn.get(name)
@@ -356,7 +383,7 @@ function openAnswers({ nc, log, push }: Link) {
     push()
   }
 
-  async function sendInParts(to: Sender, id: number, head: Uint8Array, body: Uint8Array): Promise<void> {
+  async function sendInParts(to: ReplyTo, id: number, head: Uint8Array, body: Uint8Array): Promise<void> {
     for (const message of messagesOf([{ kind: KIND.announce, id, time: body.length, head, body: NOTHING }]))
       publish(to, message)
     for (const window of windowsOf(id, body)) {

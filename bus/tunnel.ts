@@ -5,15 +5,16 @@
  *
  * A frame: kind u8, 3 × zero, number u32 (little-endian), bytes.
  */
+import { randomBytes } from 'node:crypto'
 import { Duplex, pipeline } from 'node:stream'
 import type { Msg } from 'nats'
 import { fail } from '../schemas/errors.js'
-import { type Pool, token } from '../schemas/ids.js'
-import { type TunnelRole, tunnelAddress, tunnelOpen } from '../schemas/subjects.js'
+import { BUILT_IN_APP, type Pool, token } from '../schemas/ids.js'
+import { type TunnelRole, tunnelAddress, tunnelToEdge, tunnelToPool } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 
 const FRAME = {
-  /** Opener to any process that serves the subject; bytes: what the stream is for. The reply subject is its address. */
+  /** Opener to any process that serves the subject. The reply subject is its address. */
   open: 0,
   /** The answer; the reply subject is the address of the acceptor. */
   accept: 1,
@@ -39,24 +40,27 @@ const MAX_STREAMS = 10_000
 const NOTHING = new Uint8Array(0)
 
 export interface Tunnels {
-  /** Opens a stream to a graph worker of the pool, or to any edge. The acceptor receives `purpose`. */
-  open(to: Pool | 'any edge', purpose?: string): Duplex
-  /** Accepts streams that are opened to this pool, or to edges. `from`: the role of the opener. */
-  serve(accept: (stream: Duplex, purpose: string, from: TunnelRole) => void, pool?: Pool): void
+  /** Opens a stream to a graph worker of the pool, or to any edge: for the application of this graph worker, else the built-in one. */
+  open(to: Pool | 'any edge'): Duplex
+  /** Accepts streams that are opened to this pool. */
+  servePool(pool: Pool, accept: (stream: Duplex) => void): void
+  /** Accepts streams that are opened to edges. `app`: the application that the opener is, or asks for. */
+  serveEdge(accept: (stream: Duplex, app: string, from: 'graphs' | 'resources') => void): void
   close(): void
 }
 
 export function openTunnels(link: Link): Tunnels {
   const role = link.role as TunnelRole
-  const inbox = link.inbox()
-  const member = token('member', inbox.slice(inbox.lastIndexOf('.') + 1))
+  const pool = link.sender === null ? undefined : token<'pool'>('pool', link.sender.pool)
   const streams = new Map<string, TunnelStream>()
-  let lastId = 0
+  // One subscription for all streams of this process.
+  const process_id = randomBytes(16).toString('base64url')
+  const addressOf = (id: string) => tunnelAddress(role, `${process_id}.${id}`, pool)
 
   function add(peer: string | null): TunnelStream | null {
     if (streams.size >= MAX_STREAMS) return null
-    const id = (++lastId).toString(36)
-    const address = tunnelAddress(role, member, id)
+    const id = randomBytes(16).toString('base64url')
+    const address = addressOf(id)
     const send = (to: string, kind: number, number: number, bytes: Uint8Array = NOTHING) => {
       if (link.connected()) link.nc.publish(to, frameOf(kind, number, bytes), { reply: address })
     }
@@ -68,7 +72,8 @@ export function openTunnels(link: Link): Tunnels {
     return stream
   }
 
-  const frames = link.subscribe(tunnelAddress(role, member, '*'), ({ subject, data, reply, headers }) => {
+  const frames = link.subscribe(addressOf('*'), ({ subject, data, reply, headers }) => {
+    if (reply !== undefined && !isAddress(reply)) return
     const stream = streams.get(subject.slice(subject.lastIndexOf('.') + 1))
     if (stream === undefined) {
       // Its stream has ended here: the peer may not know.
@@ -93,24 +98,30 @@ export function openTunnels(link: Link): Tunnels {
   // Frames may have been lost.
   const stopListening = link.onReconnect(cutAll)
 
+  function acceptAt(subject: string, accept: (stream: TunnelStream, subject: string) => void): void {
+    const onOpen = ({ subject, data, reply }: Msg) => {
+      if (reply === undefined || !isAddress(reply) || data.length < HEAD || data[0] !== FRAME.open) return
+      const stream = add(reply)
+      if (stream === null) return link.nc.publish(reply, frameOf(FRAME.cut, 0, NOTHING))
+      stream.sayAccepted()
+      accept(stream, subject)
+    }
+    served.push(link.subscribe(subject, onOpen, { queue: role }))
+  }
+
   return {
-    open(to, purpose = '') {
+    open(to) {
       const stream = add(null)
       if (stream === null) throw fail('too_many', 'Too many streams between edges and graph workers')
-      const subject = to === 'any edge' ? tunnelOpen('edge') : tunnelOpen('graphs', to)
-      stream.sayOpen(subject, Buffer.from(purpose))
+      stream.sayOpen(to === 'any edge' ? toEdge(link) : tunnelToPool(to))
       return stream
     },
-    serve(accept, pool) {
-      const onOpen = ({ data, reply }: Msg) => {
-        const from = reply === undefined ? null : openerOf(reply, role)
-        if (reply === undefined || from === null || data.length < HEAD || data[0] !== FRAME.open) return
-        const stream = add(reply)
-        if (stream === null) return link.nc.publish(reply, frameOf(FRAME.cut, 0, NOTHING))
-        stream.sayAccepted()
-        accept(stream, Buffer.from(data.subarray(HEAD)).toString(), from)
-      }
-      served.push(link.subscribe(tunnelOpen(role, pool), onOpen, { queue: role }))
+    servePool: (pool, accept) => acceptAt(tunnelToPool(pool), accept),
+    serveEdge(accept) {
+      for (const from of ['graphs', 'resources'] as const)
+        acceptAt(tunnelToEdge(from, '*'), (stream, subject) =>
+          accept(stream, subject.slice(subject.lastIndexOf('.') + 1), from),
+        )
     },
     close() {
       clearInterval(signs)
@@ -134,15 +145,14 @@ const LOST = 'The connection to the broker was lost'
 const SILENT = 'The other end of this stream is silent'
 const CUT = 'The other end cut this stream'
 
-const OPENERS: { readonly [role in TunnelRole]: readonly TunnelRole[] } = {
-  edge: ['graphs', 'resources'],
-  graphs: ['edge', 'resources'],
-  resources: [],
-}
+/** Whom the stream is for. */
+const toEdge = ({ role, sender }: Link): string =>
+  role === 'resources'
+    ? tunnelToEdge('resources', token('deployment', BUILT_IN_APP))
+    : tunnelToEdge('graphs', token('deployment', sender?.app ?? BUILT_IN_APP))
 
-/** The role that has this address, if it may open streams to `role`. The broker lets no other role receive there. */
-const openerOf = (address: string, role: TunnelRole): TunnelRole | null =>
-  OPENERS[role].find(from => address.startsWith(tunnelAddress(from, token('member', 'x'), '').slice(0, -2))) ?? null
+/** What a peer names as its address. This process may publish to other subjects, too, and must not do it for others. */
+const isAddress = (reply: string): boolean => /^tunnel\.(edge|graphs|resources)\.at\.[\w.-]+$/.test(reply)
 
 function frameOf(kind: number, number: number, bytes: Uint8Array): Uint8Array {
   const out = Buffer.alloc(HEAD + bytes.length)
@@ -177,8 +187,8 @@ class TunnelStream extends Duplex {
     this.timer = peer === null ? setTimeout(() => this.destroy(fail('unavailable', NOBODY)), OPEN_MS).unref() : null
   }
 
-  sayOpen(subject: string, purpose: Uint8Array): void {
-    this.send(subject, FRAME.open, 0, purpose)
+  sayOpen(subject: string): void {
+    this.send(subject, FRAME.open, 0)
   }
 
   sayAccepted(): void {

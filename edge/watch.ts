@@ -24,6 +24,8 @@ export interface Watch {
   remove(one: WatchEntry): void
   /** Looks this one up now. */
   ask(one: WatchEntry): void
+  /** As `ask`; resolves when that was answered, or failed. */
+  look(one: WatchEntry): Promise<void>
   close(): void
 }
 
@@ -88,6 +90,7 @@ export function openWatch(link: Link, caller: Caller): Watch {
       due.delete(one)
     },
     ask,
+    look: one => peek([one]),
     close() {
       clearInterval(timer)
       forget()

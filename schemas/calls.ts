@@ -174,6 +174,7 @@ export interface Peek {
   run_id: string
   status: RunStatus
   attempt: number
+  pool: string
   last_event_id: number | null
   resumable_until_id: number | null
 }

@@ -113,6 +113,8 @@ export interface RunView {
   thread_id: string
   /** Made by a stateless route: its URLs are /runs/{id}. */
   stateless: boolean
+  /** The pool that executes it, or in which it waits. */
+  pool: string
   resumable: boolean
   on_disconnect: OnDisconnect
   status: RunStatus

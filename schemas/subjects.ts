@@ -1,7 +1,7 @@
 /**
  * Every subject of the cluster. Nothing else spells one; arguments are branded tokens (schemas/ids.ts).
  */
-import type { AuthId, DeploymentId, Member, Pool, RunId, ThreadId } from './ids.js'
+import { type AuthId, type DeploymentId, type Member, type Pool, type RunId, type ThreadId, token } from './ids.js'
 
 type RpcNoun =
   | 'assistants'
@@ -20,6 +20,26 @@ type RpcNoun =
 
 /** Request and reply with a resource worker; one queue group per noun. */
 export const rpc = (noun: RpcNoun, verb: string): string => `rpc.${noun}.${verb}`
+/**
+ * A graph worker as the broker knows it. The broker lets the user of a pool write only its own names into a subject, so the
+ * receiver believes them; a call of a shared user (docs/operations.md) may name any.
+ */
+export interface Sender {
+  app: string
+  pool: string
+}
+
+/** Calls of graph workers to resource workers; one queue group per noun. */
+type PoolNoun = 'assistants' | 'checkpoints' | 'items' | 'runs'
+export const poolCall = ({ app, pool }: Sender, noun: PoolNoun, verb: string): string =>
+  `pool.${token('app', app)}.${token('pool', pool)}.${noun}.${verb}`
+/** The calls of a noun by all graph workers, for `serve`. */
+export const poolCalls = (noun: PoolNoun): string => `pool.*.*.${noun}`
+/** The sender of such a call; null for any other subject. */
+export function senderOf(subject: string): Sender | null {
+  const [kind, app, pool] = subject.split('.')
+  return kind === 'pool' && app && pool ? { app, pool } : null
+}
 /** All workers that serve a call, instead of one of its queue group. */
 export const all = (call: string): string => `${call}.all`
 /** One worker that serves a call. */
@@ -36,8 +56,8 @@ export const chunks = (run: RunId): string => `chunk.${run}.*`
 export const live = (run: RunId): string => `live.${run}`
 /** The terminal event of a run; only resource workers may publish it. */
 export const end = (run: RunId): string => `end.${run}`
-/** Signals to the supervisor of the run: cancel, replay from the ring. */
-export const control = (run: RunId): string => `ctl.run.${run}`
+/** Signals to the supervisor of the run, in the pool that executes it: cancel, replay from the ring. */
+export const control = (pool: Pool, run: RunId): string => `ctl.${pool}.${run}`
 /** Notifications between workers; a lost one costs time only. */
 export const event = (noun: string, what: string): string => `event.${noun}.${what}`
 /** News of the runs of a thread; not stored: the rows are the truth. */
@@ -52,14 +72,42 @@ export const DEPLOY_TASKS = 'deploy.task.*.*'
 /** Questions that need graph code (state with subgraphs); one queue group per pool. */
 export const host = (pool: Pool, verb: string): string => `host.${pool}.${verb}`
 
+/** A replica of the revision that this pool serves is ready. */
+export const beat = (pool: Pool | '*'): string => `beat.${pool}`
+
 /** The two ends of byte streams (bus/tunnel.ts). */
 export type TunnelRole = 'edge' | 'graphs' | 'resources'
-/** Opens a stream to a process that serves the pool, or to any edge. */
-export const tunnelOpen = (role: TunnelRole, pool?: Pool): string =>
-  `tunnel.${role}.open${pool === undefined ? '' : `.${pool}`}`
-/** One end of a stream: `id` of the process `member`. */
-export const tunnelAddress = (role: TunnelRole, member: Member, id: string): string =>
-  `tunnel.${role}.at.${member}.${id}`
+/** Opens a stream to a process that serves the pool. */
+export const tunnelToPool = (pool: Pool): string => `tunnel.graphs.open.${pool}`
+/** Opens a stream to any edge, for this application: a graph worker, or a resource worker for the built-in one. */
+export const tunnelToEdge = (from: 'graphs' | 'resources', app: DeploymentId | '*'): string =>
+  `tunnel.edge.open.${from}.${app}`
+/** One end of a stream. `id` cannot be guessed: who knows it may send there. `pool`: that of a graph worker. */
+export const tunnelAddress = (role: TunnelRole, id: string, pool?: Pool): string =>
+  `tunnel.${role}.at.${pool === undefined ? '' : `${pool}.`}${id}`
+
+/** The prefix of the inboxes of a role; graph workers of a pool have their own. */
+export const inboxPrefix = (role: 'edge' | 'resources' | 'graphs' | 'deployer', pool?: string): string =>
+  `_INBOX_${role}${pool === undefined ? '' : `.${pool}`}`
+
+/**
+ * The inbox for answers of graph workers of one pool, beside `inbox` for those of resource workers: a graph worker may not
+ * write to any other, so an answer comes from the pool that was asked. `_INBOX_edge.x` → `_INBOX_edge.pool.<pool>.x`.
+ */
+export function inboxFor(pool: string, inbox: string): string {
+  const at = inbox.indexOf('.')
+  return `${inbox.slice(0, at)}.pool.${pool}${inbox.slice(at)}`
+}
+/** The pool of an inbox that `inboxFor` made. */
+export const poolOfInbox = (inbox: string): string => inbox.split('.', 3)[2]!
+/** All graph workers answer. Pools do not have this name. */
+export const ANY_POOL = '$any'
+/** The pool whose graph workers receive the subject; '' for other receivers. */
+export function poolOfSubject(subject: string): string {
+  const [kind, pool = '', third] = subject.split('.', 3)
+  if (kind === 'host' || kind === 'slots' || kind === 'ctl') return pool
+  return kind === 'event' && pool === 'metrics' && third === 'asked' ? ANY_POOL : ''
+}
 
 export const EVENTS_PER_BLOCK = 1024
 export const blockOf = (id: number): number => Math.floor(id / EVENTS_PER_BLOCK)

@@ -62,7 +62,7 @@ export function openInner({ tunnels, link, routes }: Options, listen: Listen) {
     relay(stream, connect({ path, allowHalfOpen: true }))
   }
 
-  tunnels.serve((stream, app, from) => {
+  tunnels.serveEdge((stream, app, from) => {
     // A webhook that names a route of the built-in application.
     if (from === 'resources') return routes === null ? void stream.destroy() : relay(stream, routes())
     onStream(stream, app).catch(error => {

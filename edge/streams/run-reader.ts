@@ -8,6 +8,7 @@ import { after, type Batch, type Ending, follows, type Listener, type Replayed }
 import type { Peek } from '../../schemas/calls.js'
 import { type RunId, token } from '../../schemas/ids.js'
 import type { RunView } from '../../schemas/runs.js'
+import { attemptOf } from '../../schemas/subjects.js'
 import type { Edge } from '../context.js'
 import type { WatchEntry } from '../watch.js'
 import { Backlog } from './backlog.js'
@@ -61,6 +62,8 @@ export class RunReader implements Listener, WatchEntry {
   /** Last id that was delivered, or that needs no delivery. */
   sent = -1
   end: RunEnd | null = null
+  /** The first id of the last batch that came. */
+  private newest = 0
   private phase: Phase = 'waiting'
   private anchored = true
   /** The connection was lost before the first event came: events may have passed unseen. */
@@ -191,6 +194,7 @@ export class RunReader implements Listener, WatchEntry {
   onBatch(batch: Batch): void {
     if (this.closed) return
     this.heardAt = this.edge.wheel.now
+    this.newest = batch.first
     if (batch.first + batch.count - 1 <= this.sent) return
     const { batches, overflowed } = this.backlog
     if (this.phase !== 'live' || overflowed || batches.length > 0 || !this.sink.ready) this.backlog.push(batch)
@@ -208,6 +212,10 @@ export class RunReader implements Listener, WatchEntry {
 
   onPeek(peek: Peek | null): void {
     this.storedUntil(peek?.resumable_until_id)
+    if (this.view !== null && peek !== null) {
+      this.view.pool = peek.pool
+      this.view.attempt = peek.attempt
+    }
     this.onEnded(endOfRow(peek))
   }
 
@@ -286,11 +294,14 @@ export class RunReader implements Listener, WatchEntry {
     )
   }
 
-  private fetch(from: number, onBatch: (batch: Batch) => void, running = false): Promise<Replayed> {
+  private async fetch(from: number, onBatch: (batch: Batch) => void, running = false): Promise<Replayed> {
+    const { follower, link, watch } = this.edge
+    // A later attempt may be executed by the pool of another revision.
+    if (attemptOf(this.newest) > this.view!.attempt) await watch.look(this)
     const { resumable, resumable_until_id: until } = this.view!
-    const { follower, link } = this.edge
+    const pool = token<'pool'>('pool', this.view!.pool)
     const again = this.gap.tries > 0
-    const replay = follower.replay(this.run, { resumable, after: from, until, again, running }, onBatch)
+    const replay = follower.replay(this.run, { pool, resumable, after: from, until, again, running }, onBatch)
     const count = (outcome: Outcome) => link.figures.count('weft_stream_replays_total', { outcome })
     replay.then(count, error => count(error === STOP ? 'stopped' : 'silent'))
     return replay

@@ -52,7 +52,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['crons/', 'checkpoints.ts', 'items/'],
     ['threads/', 'alarms.ts'],
     ['assistants/'],
-    ['protocols/', 'deployments/'],
+    ['protocols/', 'deployments/', 'pool-calls.ts'],
     ['sweeper.ts'],
     ['main.ts'],
   ],
@@ -97,6 +97,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
 /** Libraries that only some folders may import. Tests may import all of them. */
 const LIBRARIES: { [library: string]: readonly string[] } = {
   nats: ['bus/'],
+  'nkeys.js': ['bus/'],
   pino: ['bus/'],
   'prom-client': ['bus/metrics.ts'],
   '@opentelemetry/api': ['bus/trace.ts'],
@@ -155,7 +156,7 @@ const READS_ENV = [
   /^workers\/deploy\/process\/probe-child\.ts$/,
 ]
 /** The server's permissions are patterns over all subjects. */
-const SPELLS_SUBJECTS = [/^schemas\/subjects\.ts$/, /^scripts\/nats\/config\.ts$/, /^test\//]
+const SPELLS_SUBJECTS = [/^schemas\/subjects\.ts$/, /^bus\/rights\.ts$/, /^test\//]
 /** A whole subject. Patterns with `*` and the prefix of a noun's calls do not match. */
 const SUBJECT =
   /(['"`])((queue|chunk|live|end|ctl|event)\.(\$\{|[a-z]+\.[a-z_$])|(rpc|host)\.[^.'"`\s]+\.[a-z_$])[^'"`\s]*\1/g

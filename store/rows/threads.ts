@@ -9,6 +9,8 @@ export interface Active {
   charges?: number
   /** The latest checkpoint of the thread at the claim: another one shows that this attempt made progress. */
   checkpoint_id?: string | null
+  /** The pool whose worker holds it; absent in rows of an older Weft. */
+  pool?: string
 }
 
 export interface Queued {

@@ -16,6 +16,8 @@ import { startNats } from '../helpers/nats.js'
 import { halt } from '../helpers/processes.js'
 import { until } from '../helpers/until.js'
 
+const POOL = token<'pool'>('pool', 'default')
+
 const event = (id: number, size: number) => `id: ${id}\nevent: custom\ndata: "${'x'.repeat(size)}"\n\n`
 
 t.test('events that a publisher remembers', async t => {
@@ -39,7 +41,7 @@ t.test('events that a publisher remembers', async t => {
 
   const publish = async (name: string, count: number, size = 10) => {
     const run: RunId = token('run', name)
-    graphs.subscribe(control(run), message => {
+    graphs.subscribe(control(POOL, run), message => {
       const signal = readSignal(message.data)
       if (signal?.do === 'replay') rings.answer(run, signal.after, message)
     })
@@ -52,7 +54,9 @@ t.test('events that a publisher remembers', async t => {
   /** How it ended, and the first and the last id behind `after` that came. */
   const replay = async (run: RunId, after: number, running = true) => {
     const batches: Batch[] = []
-    const outcome = await follower.replay(run, { resumable: true, after, running }, batch => batches.push(batch))
+    const outcome = await follower.replay(run, { pool: POOL, resumable: true, after, running }, batch =>
+      batches.push(batch),
+    )
     const ids = batches.map(({ first }) => first).filter(first => first > after)
     return [outcome, ids[0], ids.at(-1)]
   }
@@ -124,7 +128,7 @@ t.test('events that a publisher remembers', async t => {
 
   await t.test('of a supervisor that hangs are read from the stored stream', async t => {
     const silent: RunId = token('run', 'silent')
-    graphs.subscribe(control(silent), () => {})
+    graphs.subscribe(control(POOL, silent), () => {})
     const publisher = openPublisher(graphs, mux, rings, { run: silent, attempt: 1, resumable: true, budget: 1e9 })
     for (let id = 0; id < 10; id++) publisher.send(id, 1, Buffer.from(event(id, 10)))
     await publisher.settled(10_000)

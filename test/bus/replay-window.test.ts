@@ -42,7 +42,7 @@ t.test('a replay is read in windows of a megabyte', async t => {
   const stop = new Error('the client stopped reading')
   const before = edge.nc.stats().inBytes
   await t.rejects(
-    follower.replay(RUN, { resumable: true, after: -1 }, () => {
+    follower.replay(RUN, { pool: token('pool', 'p'), resumable: true, after: -1 }, () => {
       throw stop
     }),
     stop,
@@ -53,10 +53,14 @@ t.test('a replay is read in windows of a megabyte', async t => {
 
   for (const after of [-1, 0, 57]) {
     const ids: number[] = []
-    const outcome = await follower.replay(RUN, { resumable: true, after }, ({ first, bytes }) => {
-      if (first > after) ids.push(first)
-      if (bytes.length !== EVENT) t.fail('an event is not whole')
-    })
+    const outcome = await follower.replay(
+      RUN,
+      { pool: token('pool', 'p'), resumable: true, after },
+      ({ first, bytes }) => {
+        if (first > after) ids.push(first)
+        if (bytes.length !== EVENT) t.fail('an event is not whole')
+      },
+    )
     t.equal(outcome, 'complete')
     t.same(
       ids,

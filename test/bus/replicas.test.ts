@@ -122,7 +122,7 @@ t.test('kill -9 of the server that leads the streams: no event and no wake-up is
   const follower = openFollower(edge, edgeMux)
   /** An event that a new leader stored in front of those that its election refused comes again behind them. */
   const replayInto = (ids: number[], again = false) =>
-    follower.replay(run, { resumable: true, after: ids.at(-1) ?? -1, again }, batch => {
+    follower.replay(run, { pool: token('pool', 'p'), resumable: true, after: ids.at(-1) ?? -1, again }, batch => {
       const last = ids.at(-1) ?? -1
       const next = after(batch, last)
       if (next === null || !follows(last, next.first)) return

@@ -8,8 +8,11 @@ import { openLog } from '../../bus/log.js'
 import { openSeal, seal } from '../../bus/seal.js'
 import { bytesHandler, serve } from '../../bus/serve.js'
 import { fail } from '../../schemas/errors.js'
+import { poolCall, poolCalls } from '../../schemas/subjects.js'
 import { startNats } from '../helpers/nats.js'
 
+const SENDER = { app: 'app', pool: 'mine' }
+const of = (verb: string) => poolCall(SENDER, 'runs', verb)
 const SECRET = 'confidential'
 const LARGE = Buffer.from(SECRET.repeat(250_000))
 
@@ -17,7 +20,8 @@ async function stage(t: Test) {
   const nats = await startNats()
   const links: Link[] = []
   const link = async (role: Role) => {
-    const one = await openLink({ url: nats.url(role), role, log: openLog('test', 'silent') })
+    const sender = role === 'graphs' ? { sender: SENDER } : {}
+    const one = await openLink({ url: nats.url(role), role, ...sender, log: openLog('test', 'silent') })
     links.push(one)
     return one
   }
@@ -37,7 +41,7 @@ async function stage(t: Test) {
       throw fail('conflict', SECRET)
     }),
   }
-  serve(resources, 'rpc.runs', 'runs', handlers)
+  for (const prefix of ['rpc.runs', poolCalls('runs')]) serve(resources, prefix, 'runs', handlers)
   await resources.nc.flush()
   /** A raw connection with the password of the role. */
   const intruder = async (role: Role) => {
@@ -59,9 +63,9 @@ t.test('a graph worker cannot read the answers to another one', async t => {
   await nc.flush()
   const caller = openCaller(await link('graphs'))
   t.teardown(() => caller.close())
-  t.equal(`${Buffer.from((await caller.call('rpc.runs.claim', head)).body)}`, SECRET)
-  t.same((await caller.call('rpc.runs.finish', head, LARGE)).body, LARGE, 'in parts, both ways')
-  t.equal((await caller.call('rpc.runs.release', head)).head.detail, SECRET)
+  t.equal(`${Buffer.from((await caller.call(of('claim'), head)).body)}`, SECRET)
+  t.same((await caller.call(of('finish'), head, LARGE)).body, LARGE, 'in parts, both ways')
+  t.equal((await caller.call(of('release'), head)).head.detail, SECRET)
   await nc.flush()
   t.ok(overheard.length > 3, `${overheard.length} messages`)
   t.notOk(
@@ -111,7 +115,7 @@ t.test('no other client can answer for a resource worker or add to the body of a
     },
   })
   // What it asks for itself tells it the inbox of the resource worker.
-  const own = `_INBOX_graphs.intruder`
+  const own = `_INBOX_graphs.mine.intruder`
   const ownSeal = openSeal('graphs')!
   const to = new Promise<string>(resolve =>
     nc.subscribe(`${own}.*`, {
@@ -124,7 +128,7 @@ t.test('no other client can answer for a resource worker or add to the body of a
   for (const message of messagesOf([
     { kind: KIND.announce, id: 1, time: 2_000_000, head: Buffer.from('{}'), body: NOTHING },
   ]))
-    nc.publish('rpc.runs.finish', ownSeal.attach(message), { reply: `${own}.1` })
+    nc.publish(of('finish'), ownSeal.attach(message), { reply: `${own}.1` })
   const receiver = await to
 
   const caller = openCaller(await link('graphs'))
@@ -139,8 +143,8 @@ t.test('no other client can answer for a resource worker or add to the body of a
   }, 1)
   t.teardown(() => clearInterval(inject))
   for (let n = 0; n < 10; n++) {
-    t.equal(`${Buffer.from((await caller.call('rpc.runs.claim', head)).body)}`, SECRET)
-    t.same((await caller.call('rpc.runs.finish', head, LARGE)).body, LARGE)
+    t.equal(`${Buffer.from((await caller.call(of('claim'), head)).body)}`, SECRET)
+    t.same((await caller.call(of('finish'), head, LARGE)).body, LARGE)
   }
   t.equal(received.length, 10)
   t.ok(received.every(body => body === `${LARGE}`))
@@ -150,15 +154,15 @@ t.test('a key of another size is no call', async t => {
   const { link, intruder } = await stage(t)
   const nc = await intruder('graphs')
   const answers: unknown[] = []
-  nc.subscribe('_INBOX_graphs.x.*', { callback: (_, { data }) => void answers.push(data) })
+  nc.subscribe('_INBOX_graphs.mine.x.*', { callback: (_, { data }) => void answers.push(data) })
   const call = { kind: KIND.whole, id: 1, time: 1_000, head: Buffer.from('{}'), body: NOTHING }
   for (const size of [0, 1, 31, 33, 1_000]) {
     const key = { kind: KIND.key, id: 0, time: 0, head: NOTHING, body: Buffer.alloc(size) }
-    for (const message of messagesOf([key, call])) nc.publish('rpc.runs.claim', message, { reply: '_INBOX_graphs.x.1' })
+    for (const message of messagesOf([key, call])) nc.publish(of('claim'), message, { reply: '_INBOX_graphs.mine.x.1' })
   }
   await nc.flush()
   const caller = openCaller(await link('graphs'))
   t.teardown(() => caller.close())
-  t.equal((await caller.call('rpc.runs.claim', head)).head.status, 200, 'the worker continues')
+  t.equal((await caller.call(of('claim'), head)).head.status, 200, 'the worker continues')
   t.same(answers, [])
 })

@@ -54,15 +54,19 @@ async function replay(run: RunId, last: number, again = false) {
   const ids: number[] = []
   let sent = last
   const before = edge.nc.stats().inMsgs
-  const outcome = await follower.replay(run, { resumable: true, after: last, again }, batch => {
-    const next = behind(batch, sent)
-    if (next === null || !follows(sent, next.first)) return
-    for (const [, id] of Buffer.from(next.bytes)
-      .toString('latin1')
-      .matchAll(/^id: (\d+)$/gm))
-      ids.push(Number(id))
-    sent = next.first + next.count - 1
-  })
+  const outcome = await follower.replay(
+    run,
+    { pool: token('pool', 'p'), resumable: true, after: last, again },
+    batch => {
+      const next = behind(batch, sent)
+      if (next === null || !follows(sent, next.first)) return
+      for (const [, id] of Buffer.from(next.bytes)
+        .toString('latin1')
+        .matchAll(/^id: (\d+)$/gm))
+        ids.push(Number(id))
+      sent = next.first + next.count - 1
+    },
+  )
   return { ids, outcome, received: edge.nc.stats().inMsgs - before }
 }
 

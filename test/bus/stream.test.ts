@@ -15,6 +15,8 @@ import { figureOf } from '../helpers/figures.js'
 import { startNats } from '../helpers/nats.js'
 import { halt } from '../helpers/processes.js'
 
+const POOL = token<'pool'>('pool', 'default')
+
 const run = (name: string): RunId => token('run', name)
 const event = (id: number, size = 10) => `id: ${id}\nevent: custom\ndata: "${'x'.repeat(size)}"\n\n`
 const events = (first: number, count: number, size?: number) =>
@@ -89,7 +91,7 @@ t.test('on a server', async t => {
   const rings = openRings()
   const follower = openFollower(edge, edgeMux)
   const serveRing = (id: RunId) =>
-    graphs.subscribe(control(id), message => {
+    graphs.subscribe(control(POOL, id), message => {
       const signal = readSignal(message.data)
       if (signal?.do === 'replay') rings.answer(id, signal.after, message)
     })
@@ -113,11 +115,17 @@ t.test('on a server', async t => {
       t.ok(confirmed > 100, 'each message of stored events was confirmed, none of a ring is')
       for (const from of [-1, 0, 5, 1_022, 1_023, 1_024, 2_999, 3_000, 3_001]) {
         const again: Batch[] = []
-        t.equal(await follower.replay(id, { resumable, after: from }, batch => again.push(batch)), 'complete')
+        t.equal(
+          await follower.replay(id, { pool: POOL, resumable, after: from }, batch => again.push(batch)),
+          'complete',
+        )
         const got = ids(again.map(batch => after(batch, from)).filter(batch => batch !== null))
         t.same(got, range(from + 1, 3_002), `after ${from}`)
       }
-      t.equal(await follower.replay(run('nobody'), { resumable, after: 3 }, () => {}), resumable ? 'empty' : 'gone')
+      t.equal(
+        await follower.replay(run('nobody'), { pool: POOL, resumable, after: 3 }, () => {}),
+        resumable ? 'empty' : 'gone',
+      )
       stop()
     })
   }
@@ -133,7 +141,7 @@ t.test('on a server', async t => {
       await publisher.settled(5_000)
     }
     const seen: Batch[] = []
-    await follower.replay(id, { resumable: true, after: 2 }, batch => seen.push(batch))
+    await follower.replay(id, { pool: POOL, resumable: true, after: 2 }, batch => seen.push(batch))
     t.same(ids(seen.map(batch => after(batch, 2)!)), [3, 4, ...range(firstIdOf(2), firstIdOf(2) + 3)])
   })
 
@@ -153,7 +161,7 @@ t.test('on a server', async t => {
     serveRing(id)
     await graphs.nc.flush()
     const kept: Batch[] = []
-    await follower.replay(id, { resumable: false, after: -1 }, batch => kept.push(batch))
+    await follower.replay(id, { pool: POOL, resumable: false, after: -1 }, batch => kept.push(batch))
     t.same(ids(kept), [0, 1])
   })
 
@@ -193,9 +201,12 @@ t.test('on a server', async t => {
     const publisher = openPublisher(graphs, mux, rings, { run: id, attempt: 1, resumable: false, budget: 1e9 })
     for (let first = 0; first < 100; first++) publisher.send(first, 1, events(first, 1, 50_000))
     await graphs.nc.flush()
-    t.equal(await follower.replay(id, { resumable: false, after: 3 }, () => {}), 'gone')
+    t.equal(await follower.replay(id, { pool: POOL, resumable: false, after: 3 }, () => {}), 'gone')
     const seen: Batch[] = []
-    t.equal(await follower.replay(id, { resumable: false, after: 90 }, batch => seen.push(batch)), 'complete')
+    t.equal(
+      await follower.replay(id, { pool: POOL, resumable: false, after: 90 }, batch => seen.push(batch)),
+      'complete',
+    )
     t.same(ids(seen), range(91, 100))
     t.ok(rings.bytes() <= 3 * 1024 * 1024)
   })
@@ -242,7 +253,9 @@ t.test('on a server', async t => {
     t.ok(end > 5 && end < 50)
     const replay = async (after: number) => {
       const seen: Batch[] = []
-      const outcome = await follower.replay(id, { resumable: true, after, until: end }, batch => seen.push(batch))
+      const outcome = await follower.replay(id, { pool: POOL, resumable: true, after, until: end }, batch =>
+        seen.push(batch),
+      )
       return { outcome, seen: ids(seen).filter(id => id > after) }
     }
     t.same(await replay(-1), { outcome: 'complete', seen: range(0, 100) }, 'both parts, while the second is kept')
@@ -365,7 +378,7 @@ t.test('on a server', async t => {
     t.equal(rings.waiting.bytes, 0)
     t.notOk(publisher.isCongested())
     const seen: Batch[] = []
-    await follower.replay(id, { resumable: true, after: -1 }, batch => seen.push(batch))
+    await follower.replay(id, { pool: POOL, resumable: true, after: -1 }, batch => seen.push(batch))
     t.same([...new Set(ids(seen))], range(0, 120), 'nothing is missing')
   })
 
@@ -402,7 +415,7 @@ t.test('on a server', async t => {
     await publisher.settled(15_000)
     t.equal(publisher.backlog(), 0)
     const seen: Batch[] = []
-    await follower.replay(id, { resumable: true, after: -1 }, batch => seen.push(batch))
+    await follower.replay(id, { pool: POOL, resumable: true, after: -1 }, batch => seen.push(batch))
     let last = -1
     const got = ids(
       seen

@@ -6,7 +6,7 @@ import { type Link, openLink, type Role } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
 import { openTunnels, relay } from '../../bus/tunnel.js'
 import { token } from '../../schemas/ids.js'
-import { tunnelAddress, tunnelOpen } from '../../schemas/subjects.js'
+import { tunnelAddress, tunnelToPool } from '../../schemas/subjects.js'
 import { startNats } from '../helpers/nats.js'
 
 const POOL = token('pool', 'one')
@@ -17,7 +17,8 @@ async function stage(t: Test) {
   const nats = await startNats()
   const links: Link[] = []
   const link = async (role: Role) => {
-    const one = await openLink({ url: nats.url(role), role, log: openLog('test', 'silent') })
+    const sender = role === 'graphs' ? { sender: { app: 'app', pool: POOL } } : {}
+    const one = await openLink({ url: nats.url(role), role, ...sender, log: openLog('test', 'silent') })
     links.push(one)
     return one
   }
@@ -31,10 +32,10 @@ async function stage(t: Test) {
   /** Both ends of a new stream from the edge to the pool. */
   const accepted: Duplex[] = []
   let onAccept = () => {}
-  graphs.serve(stream => {
+  graphs.servePool(POOL, stream => {
     accepted.push(stream)
     onAccept()
-  }, POOL)
+  })
   const open = async () => {
     const came = new Promise<void>(done => (onAccept = done))
     const near = edge.open(POOL)
@@ -115,12 +116,12 @@ t.test('a stream that one end cuts is cut at the other, never ended', async t =>
 t.test('what was sent whole is read whole, even when the sender has ended meanwhile', async t => {
   const { edge, links } = await stage(t)
   const [pool, { nc, subscribe }] = [token('pool', 'whole'), links[1]!]
-  const address = tunnelAddress('graphs', token('member', 'peer'), '1')
+  const address = tunnelAddress('graphs', 'peer.1', pool)
   const frame = (kind: number, number = 0, text = '') =>
     Buffer.concat([Buffer.from([kind, 0, 0, 0, number, 0, 0, 0]), Buffer.from(text)])
   let opener = ''
   const say = (bytes: Buffer) => nc.publish(opener, bytes, { reply: address })
-  subscribe(tunnelOpen('graphs', pool), ({ reply }) => {
+  subscribe(tunnelToPool(pool), ({ reply }) => {
     opener = reply!
     say(frame(1))
   })
@@ -140,16 +141,16 @@ t.test('what was sent whole is read whole, even when the sender has ended meanwh
 t.test('without a process that serves the pool there is no stream; an edge is found by any pool', async t => {
   const { edge, graphs, links } = await stage(t)
   t.match(await endOf(edge.open(token('pool', 'nobody'))), { code: 'unavailable', message: /Nobody serves/ })
-  const purposes: string[] = []
-  edge.serve((stream, purpose) => {
-    purposes.push(purpose)
+  const openers: string[] = []
+  edge.serveEdge((stream, app, from) => {
+    openers.push(`${from} of ${app}`)
     stream.end('from the edge')
   })
   await links[0]!.nc.flush()
-  const back = graphs.open('any edge', 'an application')
+  const back = graphs.open('any edge')
   back.end()
   t.equal(await textOf(back), 'from the edge')
-  t.same(purposes, ['an application'])
+  t.same(openers, ['graphs of app'])
 })
 
 t.test('a missing frame and a lost broker cut streams', async t => {

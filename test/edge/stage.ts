@@ -17,6 +17,8 @@ import type { RunStatus, RunView } from '../../schemas/runs.js'
 import { control, end, live } from '../../schemas/subjects.js'
 import { startNats, type TestNats } from '../helpers/nats.js'
 
+const POOL = token<'pool'>('pool', 'default')
+
 export const THREAD = '0198aaaa-0000-7000-8000-000000000001'
 
 /** A run of the fake workers. */
@@ -90,6 +92,7 @@ export async function openStage(given: Partial<Config> = {}, application: AppCon
           run_id: runId(),
           thread_id: THREAD,
           stateless: false,
+          pool: POOL,
           resumable: false,
           on_disconnect: 'continue',
           status: 'running',
@@ -107,7 +110,7 @@ export async function openStage(given: Partial<Config> = {}, application: AppCon
         result: '{"done":true}',
       }
       stage.runs.set(run.head.run_id, run)
-      graph.subscribe(control(idOf(run)), message => {
+      graph.subscribe(control(POOL, idOf(run)), message => {
         const { after } = JSON.parse(message.string()) as { after: number }
         stage.replays.push(after)
         for (const [id, bytes] of run.gone ? [] : [...run.kept].sort(([a], [b]) => a - b)) {

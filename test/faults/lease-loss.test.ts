@@ -7,16 +7,17 @@ import { entriesOf, KIND } from '../../bus/envelope.js'
 import { openMux } from '../../bus/mux.js'
 import { wake } from '../../bus/queue.js'
 import type { Claim, Heartbeat } from '../../schemas/calls.js'
-import { token } from '../../schemas/ids.js'
-import { rpc } from '../../schemas/subjects.js'
+import { BUILT_IN_APP, token } from '../../schemas/ids.js'
+import { poolCall } from '../../schemas/subjects.js'
 import { until } from '../helpers/until.js'
 import { type Started, startWorkers, within } from './worker-helper.js'
 
 t.setTimeout(240_000)
+const SENDER = { app: BUILT_IN_APP, pool: 'default' }
 /** The token of the worker that has the run, from its next heartbeat. */
 const tokenOf = (link: Link, run_id: string) =>
   new Promise<string>(found => {
-    const heartbeats = link.subscribe(rpc('runs', 'heartbeat'), ({ data }) => {
+    const heartbeats = link.subscribe(poolCall(SENDER, 'runs', 'heartbeat'), ({ data }) => {
       for (const { body } of entriesOf(data).filter(({ kind }) => kind === KIND.whole))
         for (const one of (JSON.parse(Buffer.from(body).toString()) as Heartbeat).runs)
           if (one.run_id === run_id) {
@@ -69,7 +70,7 @@ t.test('with one worker', async t => {
       const token = await tokenOf(await weft.open('resources'), run.run_id)
       const back = { charge: false, end: null, error: { error: 'E', message: 'm' }, last_event_id: null }
       const ask = (verb: string, head: object, body: object) =>
-        other.ask(rpc('runs', verb), { request_id: 't', ...head }, json(body))
+        other.ask(poolCall(SENDER, 'runs', verb), { request_id: 't', ...head }, json(body))
       // The claim is queued behind the release, before the wake-up reaches the holder.
       const [, taken] = await Promise.all([
         ask('release', { lease: { run_id: run.run_id, thread_id, attempt: 1, token } }, back),
@@ -79,7 +80,7 @@ t.test('with one worker', async t => {
       t.match(lease, { attempt: 2 })
       const former = { run_id: run.run_id, thread_id, attempt: 1, token }
       await t.rejects(ask('release', { lease: former }, back), { code: 'fenced' })
-      const label = { call: 'rpc.runs.release', code: 'fenced' }
+      const label = { call: 'pool.runs.release', code: 'fenced' }
       t.ok((await weft.figure('resources', 'weft_calls_refused_total', label)) >= 1)
       if (harm === 'busy') await until(() => !alive(first!.pid))
       else await sleep(6_000)

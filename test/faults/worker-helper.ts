@@ -13,11 +13,12 @@ import { after, type Batch, type Ending, type Follower, follows, openFollower } 
 import { type Lifecycle, lifecycle } from '../../bus/lifecycle.js'
 import { openLog } from '../../bus/log.js'
 import { type Mux, openMux } from '../../bus/mux.js'
-import { type Config, readConfig } from '../../schemas/config.js'
+import { type Config, readConfig, servedBy } from '../../schemas/config.js'
 import { type RunId, token } from '../../schemas/ids.js'
 import type { MetricName } from '../../schemas/metrics.js'
 import type { RunMode } from '../../schemas/runs.js'
 import { rpc } from '../../schemas/subjects.js'
+import { issuerSeedOf } from '../../scripts/nats/config.js'
 import { startGraphs } from '../../workers/graph/main.js'
 import { startResources } from '../../workers/resources/main.js'
 import { figureOf } from '../helpers/figures.js'
@@ -89,6 +90,7 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
         app: appOf('faults'),
         max_file_store: 1024 ** 3,
         stop_ms: 6_000,
+        nats_issuer: issuerSeedOf(nats.data),
         ...store,
         ...settings,
         ...more,
@@ -97,8 +99,8 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
   const config = configOf({})
   const lifecycles: Lifecycle[] = []
   const links: Link[] = []
-  const open = async (role: Role, url = nats.url(role)) => {
-    const link = await openLink({ url, role, log })
+  const open = async (role: Role, url = nats.url(role), sender = servedBy(config)) => {
+    const link = await openLink({ url, role, ...(role === 'graphs' ? { sender } : {}), log })
     links.push(link)
     return link
   }
@@ -116,7 +118,7 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
   const addGraphs = async (more: Partial<Config> = {}, url?: string) => {
     const life = lifecycle(log, config.stop_ms)
     lifecycles.push(life)
-    await startGraphs(configOf(more), await open('graphs', url), life)
+    await startGraphs(configOf(more), await open('graphs', url, servedBy(configOf(more))), life)
     return life
   }
   const graphs = await addGraphs()
@@ -233,14 +235,14 @@ function follow(follower: Follower, run: RunId, resumable: boolean, events: Even
         take(batch)
         if (hole) {
           hole = false
-          void follower.replay(run, { resumable, after: sent }, take).catch(() => {})
+          void follower.replay(run, { pool: token('pool', 'default'), resumable, after: sent }, take).catch(() => {})
         }
       },
       onEnd: ending => {
         stop()
         const finish = async () => {
           for (let n = 0; n < 20 && sent < ending.last_event_id - (ending.error === null ? 0 : 1); n++) {
-            await follower.replay(run, { resumable, after: sent }, take).catch(() => {})
+            await follower.replay(run, { pool: token('pool', 'default'), resumable, after: sent }, take).catch(() => {})
             await sleep(50)
           }
           const { error, last_event_id } = ending

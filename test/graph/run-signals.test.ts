@@ -25,6 +25,7 @@ function opened(t: { teardown(end: () => void): unknown }) {
           repeated.push({ after: JSON.parse(Buffer.from(data).toString()).after, reply }),
       } as never,
     },
+    token('pool', 'default'),
     {
       answer: (_, after) => void answered.push(after),
       ended() {},

@@ -1,6 +1,7 @@
 /** Which application a call is for, and who may announce its graphs. */
 import t, { type Test } from 'tap'
 import { lifecycle } from '../../bus/lifecycle.js'
+import type { Registration } from '../../schemas/announcements.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { followAnnouncements } from '../../workers/resources/announcements.js'
 import { openApps } from '../../workers/resources/apps.js'
@@ -9,9 +10,13 @@ import type { Deps } from '../../workers/resources/context.js'
 import { createDeployment } from '../../workers/resources/deployments/create.js'
 import { findServed } from '../../workers/resources/deployments/served.js'
 import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
+import { newRecord } from '../../workers/resources/rows/record.js'
 import { github } from '../helpers/control.js'
 import { until } from '../helpers/until.js'
 import { stage } from './stage.js'
+
+/** As its graph worker does. */
+const announce = (registration: Registration, deps: Deps) => register(registration, registration, deps)
 
 t.test('a caller cannot choose the application of its call', async t => {
   const apps = openApps(async () => null)
@@ -25,14 +30,14 @@ t.test('a worker cannot announce the graphs of a deployment without its revision
   const deps = { ...all[0]!, apps: openApps(findServed(all[0]!.store, all[0]!.appHosts)) }
   const { id } = await createDeployment(deps, github('taken'))
   const graphs = [{ graph_id: 'agent' }]
-  await t.rejects(register({ app: id, pool: 'attacker', graphs }, deps), {
+  await t.rejects(announce({ app: id, pool: 'attacker', graphs }, deps), {
     code: 'conflict',
-    message: /is a deployment/,
+    message: /of a revision of its deployment only/,
   })
   t.equal(await deps.apps.poolOf(id, 'agent'), null)
-  await register({ app: 'named', pool: 'named', graphs }, deps)
+  await announce({ app: 'named', pool: 'named', graphs }, deps)
   t.equal(await deps.apps.poolOf('named', 'agent'), 'named')
-  await register({ app: BUILT_IN_APP, pool: 'default', graphs }, deps)
+  await announce({ app: BUILT_IN_APP, pool: 'default', graphs }, deps)
 })
 
 t.test('the LangGraph version of an application is that of its pool; all resource workers know it', async t => {
@@ -41,7 +46,7 @@ t.test('the LangGraph version of an application is that of its pool; all resourc
   await following(t, other)
   const graphs = [{ graph_id: 'agent' }]
   t.equal(await one.apps.libraryOf('named'), null)
-  await register({ app: 'named', pool: 'named', graphs, library: '1.7.3' }, one)
+  await announce({ app: 'named', pool: 'named', graphs, library: '1.7.3' }, one)
   t.equal(await one.apps.libraryOf('named'), '1.7.3')
   await until(async () => (await other.apps.libraryOf('named')) === '1.7.3')
 
@@ -49,13 +54,15 @@ t.test('the LangGraph version of an application is that of its pool; all resourc
     deployment_id: 'd',
     slug: 'd',
     state: 'serving',
-    pool: 'new',
+    pool: 'rev_r2',
     graphs: ['agent'],
     app_host: null,
   } as const
   const deployed: Deps = { ...one, apps: openApps(async () => served) }
-  await register({ app: 'd', revision: 'r2', pool: 'new', graphs, library: '1.5.3' }, deployed)
-  await register({ app: 'd', revision: 'r1', pool: 'old', graphs, library: '0.2.20' }, deployed)
+  for (const id of ['r1', 'r2'])
+    await one.store.apply([{ step: 'records.insert', row: newRecord('revision', id, { parent: 'd', body: '{}' }) }])
+  await announce({ app: 'd', revision: 'r2', pool: 'rev_r2', graphs, library: '1.5.3' }, deployed)
+  await announce({ app: 'd', revision: 'r1', pool: 'rev_r1', graphs, library: '0.2.20' }, deployed)
   t.equal(await deployed.apps.libraryOf('d'), '1.5.3', 'the pool of the active revision counts')
 })
 
@@ -91,12 +98,12 @@ t.test('graph workers of one pool that announce different graphs are reported, r
     link: { ...deps.link, log: { ...deps.link.log, warn: (...all: unknown[]) => warnings.push(all) } },
   })) as unknown as [Deps, Deps]
   await following(t, other)
-  await register({ app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'a' }, { graph_id: 'b' }] }, one)
+  await announce({ app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'a' }, { graph_id: 'b' }] }, one)
   await until(async () => other.apps.announcedFor('default') !== null)
-  await register({ app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'b' }, { graph_id: 'a' }] }, other)
-  await register({ app: 'second', pool: 'second', graphs: [{ graph_id: 'c' }] }, other)
+  await announce({ app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'b' }, { graph_id: 'a' }] }, other)
+  await announce({ app: 'second', pool: 'second', graphs: [{ graph_id: 'c' }] }, other)
   t.same(warnings, [], 'the order does not matter, another pool is no conflict')
-  await register({ app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'c' }] }, other)
+  await announce({ app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'c' }] }, other)
   t.match(warnings, [
     [
       { pool: 'default', graphs: ['c'], before: { graphs: ['b', 'a'] } },

@@ -3,6 +3,7 @@ import { v4, v7 } from 'uuid'
 import type { Context, Reply } from '../../bus/serve.js'
 import type { CallHead, Lease } from '../../schemas/calls.js'
 import type { TuplesHead } from '../../schemas/checkpoints.js'
+import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { unpack } from '../../schemas/packed.js'
 import { checkpoints } from '../../workers/resources/checkpoints.js'
 import { checkpoint, save, thread } from '../store/conformance-rows.js'
@@ -18,7 +19,8 @@ t.test('checkpoints are read under the lease of their thread, or within their ap
   const other = thread({ app: 'other', latest_checkpoint_id: 'c' })
   for (const row of [mine, other])
     await store.apply([{ step: 'threads.insert', row }, save(row.thread_id, { checkpoints: [checkpoint('c', 1)] })])
-  const context = (head: Partial<CallHead>) => ({ head: { request_id: 'x', ...head } }) as Context
+  const context = ({ app = BUILT_IN_APP, ...head }: Partial<CallHead>) =>
+    ({ head: { request_id: 'x', ...head }, sender: { app, pool: 'default' } }) as Context
   const lease: Lease = { ...active, thread_id: mine.thread_id }
   for (const handler of [get, list]) {
     const read = async (thread_id: string, head: Partial<CallHead>) => {

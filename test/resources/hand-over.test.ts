@@ -192,7 +192,7 @@ t.test('a cancel that overtakes the run reaches its worker, and ends it nowhere 
   await new Promise(done => setTimeout(done, 300))
   t.match(await on.store.runs.get(made.run_id), { status: 'running', cancel: 'interrupt' })
   const signalled = new Promise<void>(resolve =>
-    worker.link.subscribe(control(token('run', made.run_id)), () => resolve()),
+    worker.link.subscribe(control(POOL, token('run', made.run_id)), () => resolve()),
   )
   begin()
   await signalled

@@ -21,6 +21,8 @@ import { figureOf } from '../helpers/figures.js'
 import { checkpoint, save } from '../store/conformance-rows.js'
 import { stage as openStage } from './stage.js'
 
+const SENDER = { app: BUILT_IN_APP, pool: 'default' }
+
 interface Handler {
   handle(value: unknown, context: Context): Promise<Reply>
 }
@@ -35,6 +37,7 @@ async function stage(t: Test, wrap: (store: Store) => Store = store => store) {
   const context = (head: Partial<CallHead>): Context => ({
     head: { request_id: 'x', ...head },
     from: '',
+    sender: SENDER,
     log: deps.link.log,
   })
   const row = newThread({ app: BUILT_IN_APP, thread_id: v7() })
@@ -100,7 +103,12 @@ t.test('a run that was just taken over is not taken again by a worker that still
   const runs = { ...deps.store.runs, get: async (id: string) => reads.pop() ?? deps.store.runs.get(id) }
   const second = leases({ ...deps, holders, store: { ...deps.store, runs } }) as unknown as { claim: Handler }
   const body: Claim = { run_id, thread_id, worker: 'b' }
-  const { head } = await second.claim.handle(body, { head: { request_id: 'x' }, from: '', log: deps.link.log })
+  const { head } = await second.claim.handle(body, {
+    head: { request_id: 'x' },
+    from: '',
+    sender: SENDER,
+    log: deps.link.log,
+  })
   t.match(head, { claim: 'held' })
   t.match(await run(), { attempt: 2, worker: 'a', token: lease!.token })
 })
@@ -229,7 +237,10 @@ t.test(
     const { deps, connect, clock, claim, run, run_id } = await stage(t)
     const supervisor = await connect('graphs')
     const signals: string[] = []
-    supervisor.subscribe(control(token('run', run_id)), message => void signals.push(message.string()))
+    supervisor.subscribe(
+      control(token('pool', 'default'), token('run', run_id)),
+      message => void signals.push(message.string()),
+    )
     await supervisor.nc.flush()
     await claim('w')
     await cancel(deps, run_id, 'interrupt', REASONS.client)

@@ -1,11 +1,13 @@
 import t from 'tap'
 import { v7 } from 'uuid'
 import type { Context, Reply } from '../../bus/serve.js'
+import type { Registration } from '../../schemas/announcements.js'
 import { containsAll } from '../../schemas/contains.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { wholeApp } from '../../workers/resources/access.js'
 import { createAssistant } from '../../workers/resources/assistants/create.js'
 import { register } from '../../workers/resources/assistants/register.js'
+import type { Deps } from '../../workers/resources/context.js'
 import { crons } from '../../workers/resources/crons/rpc.js'
 import { newRecord } from '../../workers/resources/rows/record.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
@@ -15,6 +17,9 @@ import { findByKey, type IdempotencyKey, KIND, removeExpiredKeys } from '../../w
 import { remove } from '../../workers/resources/runs/remove.js'
 import { removeThread } from '../../workers/resources/threads/remove.js'
 import { stage } from './stage.js'
+
+/** As its graph worker does. */
+const announce = (registration: Registration, deps: Deps) => register(registration, registration, deps)
 
 interface Handler {
   handle(value: unknown, context: Context): Promise<Reply>
@@ -134,7 +139,7 @@ t.test('a run of an unknown graph names the graphs of the application, and why o
     { graph_id: 'paths', error: "Cannot find package '@/lib'" },
     { graph_id: 'named', error: 'Graph "named": the file none.ts does not exist.' },
   ]
-  await register({ ...registration, failed }, deps)
+  await announce({ ...registration, failed }, deps)
   const run = (assistant_id: string) => create(deps, { assistant_id }, batchTarget())
   await t.rejects(run('agnet'), { code: 'not_found', message: /^No assistant found for "agnet".* Graphs: agent\.$/ })
   await t.rejects(run('paths'), {
@@ -142,6 +147,6 @@ t.test('a run of an unknown graph names the graphs of the application, and why o
     message: 'The graph "paths" could not be loaded: Cannot find package \'@/lib\'',
   })
   await t.rejects(run('named'), { message: /^Graph "named": the file none\.ts does not exist\.$/ }, 'not named twice')
-  await register({ ...registration, graphs: [{ graph_id: 'agent' }, { graph_id: 'paths' }] }, deps)
+  await announce({ ...registration, graphs: [{ graph_id: 'agent' }, { graph_id: 'paths' }] }, deps)
   t.match(await run('paths'), { head: { run: { status: 'pending' } } }, 'it was mended')
 })

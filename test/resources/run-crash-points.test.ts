@@ -28,6 +28,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
   const context = (head: Partial<CallHead>): Context => ({
     head: { request_id: 'x', ...head },
     from: '',
+    sender: { app: BUILT_IN_APP, pool: 'default' },
     log: link.log,
   })
   const make = async (thread_id: string, run_id = v7(), more: Partial<RunCreate> = {}) => {

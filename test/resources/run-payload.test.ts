@@ -86,7 +86,13 @@ async function withRun(deps: Deps, assistant_id: string) {
     { app: BUILT_IN_APP, run_id, thread_id, mode: 'background', brings: {} },
   )
   const { claim } = leases(deps) as unknown as { claim: { handle(value: unknown, context: Context): Promise<Reply> } }
-  const context = { head: { request_id: 'x' }, from: '', deadline: Date.now() + 10_000, log: deps.link.log }
+  const context = {
+    head: { request_id: 'x' },
+    from: '',
+    sender: { app: BUILT_IN_APP, pool: 'default' },
+    deadline: Date.now() + 10_000,
+    log: deps.link.log,
+  }
   return {
     run: async () => (await deps.store.runs.get(run_id))!,
     claim: () => claim.handle({ run_id, thread_id, worker: 'w' }, context),

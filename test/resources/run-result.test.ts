@@ -18,6 +18,7 @@ t.test('the result of a run is not read from its thread before it is stored ther
   const context = (head: Partial<CallHead>): Context => ({
     head: { request_id: 'x', ...head },
     from: '',
+    sender: { app: BUILT_IN_APP, pool: 'default' },
     log: deps.link.log,
   })
   const { result, join } = runs(deps) as unknown as { result: Handler; join: Handler }

@@ -85,6 +85,7 @@ export async function stage(
       apps: openApps(async () => null),
       allowed: parseAllowed(''),
       webhookSecret: Buffer.from('x'),
+      issuer: null,
       ring: openRing('a key of a test that is long'),
       workspace: { tenant_id: v7(), organization_id: v7() },
       serialize: serializer(),

@@ -13,7 +13,7 @@ import { openPoolView } from '../../bus/queue.js'
 import type { Config } from '../../schemas/config.js'
 import type { DeployWakeUp } from '../../schemas/deploy-calls.js'
 import { type Pool, token } from '../../schemas/ids.js'
-import { DEPLOY_TASKS, event, host, queue, tunnelOpen } from '../../schemas/subjects.js'
+import { DEPLOY_TASKS, event, host, queue, tunnelToPool } from '../../schemas/subjects.js'
 import { chooseHostNode } from '../child/node.js'
 import { findHostUser } from '../child/process.js'
 import { parseAllowed } from '../outbound.js'
@@ -144,7 +144,7 @@ async function openImageDriver({ link, life, ...options }: ImageDriverOptions): 
 }
 
 /** Messages that need a worker of the pool: wake-ups of runs, calls, streams of HTTP. */
-const needsOf = (pool: Pool) => [queue(pool), host(pool, '*'), tunnelOpen('graphs', pool)]
+const needsOf = (pool: Pool) => [queue(pool), host(pool, '*'), tunnelToPool(pool)]
 
 function readWakeUp(data: Uint8Array): string | null {
   try {

@@ -12,9 +12,9 @@ import type { Lifecycle } from '../../bus/lifecycle.js'
 import { openMux } from '../../bus/mux.js'
 import { openPoolView } from '../../bus/queue.js'
 import type { Config } from '../../schemas/config.js'
-import { REPLICA_BEAT_MS, type ReplicaBeat, validateReplicaBeat } from '../../schemas/deploy-calls.js'
+import { poolOf, REPLICA_BEAT_MS, type ReplicaBeat, validateReplicaBeat } from '../../schemas/deploy-calls.js'
 import { token } from '../../schemas/ids.js'
-import { event } from '../../schemas/subjects.js'
+import { beat as beatOf } from '../../schemas/subjects.js'
 import { inheritedEnv } from '../child/start.js'
 import { type Graphs, startGraphs } from '../graph/main.js'
 import { waitUntilDrained } from './drained.js'
@@ -40,7 +40,8 @@ export async function startReplica(config: Config, link: Link, life: Lifecycle):
   isReady = true
   const beat: ReplicaBeat = { revision_id, replica: config.replica || hostname(), graphs: worker.graphs }
   const body = Buffer.from(JSON.stringify(beat))
-  const sendBeat = () => link.nc.publish(event('replicas', 'beat'), body)
+  const subject = beatOf(token('pool', config.pool))
+  const sendBeat = () => link.nc.publish(subject, body)
   sendBeat()
   const timer = setInterval(sendBeat, REPLICA_BEAT_MS)
   life.push({ name: 'beats', quiet: () => clearInterval(timer) })
@@ -67,7 +68,7 @@ export async function startReplica(config: Config, link: Link, life: Lifecycle):
 
 /** Calls back when another replica of the revision says that it is ready. */
 function onOther(link: Link, { revision_id, replica }: ReplicaBeat, onBeat: () => void): void {
-  const subscription = link.subscribe(event('replicas', 'beat'), ({ data }) => {
+  const subscription = link.subscribe(beatOf(token('pool', poolOf(revision_id))), ({ data }) => {
     const parsed = validateReplicaBeat(JSON.parse(Buffer.from(data).toString()))
     if (!parsed.success || parsed.data.revision_id !== revision_id || parsed.data.replica === replica) return
     subscription.unsubscribe()

@@ -27,7 +27,6 @@ export interface GraphAppHost {
 
 interface Options extends Omit<AppHostOptions, 'parts' | 'sockets'> {
   link: Link
-  app_id: string
   pool: Pool
 }
 
@@ -66,14 +65,14 @@ export async function startAppHost(options: Options, { auth = null, http }: Hell
  * The sockets of `http.app` and the streams of edges: each request of an edge is a connection to the application, and each
  * connection of its code to the edge is a stream to any edge.
  */
-async function openSockets({ link, app_id, pool, user, log }: Options) {
+async function openSockets({ link, pool, user, log }: Options) {
   const folder = openSocketFolder(user)
   const tunnels = openTunnels(link)
   const back = createServer({ allowHalfOpen: true }, socket => {
     // Without a listener an error of the connection would end this process.
     socket.on('error', () => {})
     try {
-      relay(tunnels.open('any edge', app_id), socket)
+      relay(tunnels.open('any edge'), socket)
     } catch (error) {
       log.warn({ err: error }, 'a request of the application could not be passed on')
       socket.destroy()
@@ -86,10 +85,10 @@ async function openSockets({ link, app_id, pool, user, log }: Options) {
   return {
     path: folder.path,
     serve(isReady: () => boolean) {
-      tunnels.serve(stream => {
+      tunnels.servePool(pool, stream => {
         if (!isReady()) return void stream.destroy()
         relay(stream, connect({ path: join(folder.path, APP_SOCKET), allowHalfOpen: true }))
-      }, pool)
+      })
     },
     close() {
       tunnels.close()

@@ -7,8 +7,7 @@ import type { Caller } from '../../bus/call.js'
 import type { Job } from '../../bus/queue.js'
 import type { Claim, HeartbeatReply, Lease, Release, Released } from '../../schemas/calls.js'
 import { WeftError } from '../../schemas/errors.js'
-import { BUILT_IN_APP } from '../../schemas/ids.js'
-import { rpc } from '../../schemas/subjects.js'
+import { poolCall, type Sender } from '../../schemas/subjects.js'
 
 /** An unreachable store pauses a run; after this time the run is given back. */
 export const STORE_MS = 60_000
@@ -41,10 +40,9 @@ export interface LeaseClient {
 const json = (value: unknown) => Buffer.from(JSON.stringify(value))
 const parse = <T>({ body }: Answer) => JSON.parse(Buffer.from(body).toString()) as T
 
-/** `app`: the application whose graphs this worker runs. */
-export function openLeaseClient(caller: Caller, worker: string, app: string): LeaseClient {
-  // A worker resolves the application of a call from the deployment that it names.
-  const named = app === BUILT_IN_APP ? {} : { deployment: { id: app } }
+/** `sender`: what this worker serves. */
+export function openLeaseClient(caller: Caller, worker: string, sender: Sender): LeaseClient {
+  const subject = (noun: 'checkpoints' | 'items' | 'runs', verb: string) => poolCall(sender, noun, verb)
   const stopping = new AbortController()
   const untilStored = () => ({
     timeout: STORE_MS,
@@ -58,32 +56,42 @@ export function openLeaseClient(caller: Caller, worker: string, app: string): Le
     claim({ run_id, thread_id }) {
       const body = json({ run_id, thread_id, worker } satisfies Claim)
       const options = { timeout: 10_000, patience: 5_000, repeat: true }
-      return caller.ask(rpc('runs', 'claim'), { request_id: run_id }, body, options)
+      return caller.ask(subject('runs', 'claim'), { request_id: run_id }, body, options)
     },
     async checkpoints(verb, lease, body) {
-      const head = lease === null ? { request_id: '', ...named } : headOf(lease)
-      return (await caller.askUntilAnswered(rpc('checkpoints', verb), head, body, untilStored())).body
+      const head = lease === null ? { request_id: '' } : headOf(lease)
+      return (await caller.askUntilAnswered(subject('checkpoints', verb), head, body, untilStored())).body
     },
     items: async (lease, body) =>
       (
-        await caller.askUntilAnswered(rpc('items', 'batch'), headOf(lease), body, {
+        await caller.askUntilAnswered(subject('items', 'batch'), headOf(lease), body, {
           ...untilStored(),
           timeout: ITEMS_MS,
         })
       ).body,
-    finish: (lease, body) => caller.askUntilAnswered(rpc('runs', 'finish'), headOf(lease), body, untilStored()),
+    finish: (lease, body) => caller.askUntilAnswered(subject('runs', 'finish'), headOf(lease), body, untilStored()),
     async release(lease, release) {
-      const answer = await caller.askUntilAnswered(rpc('runs', 'release'), headOf(lease), json(release), untilStored())
+      const answer = await caller.askUntilAnswered(
+        subject('runs', 'release'),
+        headOf(lease),
+        json(release),
+        untilStored(),
+      )
       return parse<Released>(answer)
     },
     streamFull: (lease, kept_until) =>
-      caller.askUntilAnswered(rpc('runs', 'stream_full'), { ...headOf(lease), kept_until }, undefined, untilStored()),
+      caller.askUntilAnswered(
+        subject('runs', 'stream_full'),
+        { ...headOf(lease), kept_until },
+        undefined,
+        untilStored(),
+      ),
     async heartbeat(leases) {
       const body = json({ worker, runs: leases.map(({ run_id, token }) => ({ run_id, token })) })
       const head = { request_id: worker }
       // A run of which no heartbeat was stored for 12 s is taken over.
       const options = { timeout: HEARTBEAT_MS, silence: SILENCE_MS, repeat: true }
-      return parse<HeartbeatReply>(await caller.ask(rpc('runs', 'heartbeat'), head, body, options))
+      return parse<HeartbeatReply>(await caller.ask(subject('runs', 'heartbeat'), head, body, options))
     },
     stopRetrying: () => stopping.abort(),
   }

@@ -13,7 +13,7 @@ import { bytesHandler, type Handler, jsonHandler, serve } from '../../bus/serve.
 import { openTracer } from '../../bus/trace.js'
 import type { Registration } from '../../schemas/announcements.js'
 import { type EmbedCall, type UiCall, validateEmbedCall, validateUiCall } from '../../schemas/app-host.js'
-import { type Config, SETTINGS } from '../../schemas/config.js'
+import { type Config, servedBy } from '../../schemas/config.js'
 import {
   type AppSource,
   type Description,
@@ -23,7 +23,7 @@ import {
 } from '../../schemas/description.js'
 import type { Hello } from '../../schemas/host.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
-import { event, rpc } from '../../schemas/subjects.js'
+import { event, poolCall } from '../../schemas/subjects.js'
 import { languagesOf, programOf } from '../child/languages.js'
 import { chooseHostNode } from '../child/node.js'
 import { checkPython, findHostUser } from '../child/process.js'
@@ -61,12 +61,21 @@ export interface Graphs {
  */
 export async function startGraphs(config: Config, link: Link, life: Lifecycle, deployed?: Deployed): Promise<Graphs> {
   const app = applicationFile(config.app, deployed?.env ?? process.env)
-  const pool = poolOf(config)
+  const sender = servedBy(config)
+  const pool = token<'pool'>('pool', sender.pool)
   const mux = openMux(link)
   const caller = openCaller(link)
   const tracer = await openTracer(config, 'graphs', link.log)
   if (tracer !== null) life.push({ name: 'traces', stop: () => tracer.close() })
-  const supervisor = openSupervisor({ config, tracer, link, mux, caller, pool, worker: `${pool}-${process.pid}` })
+  const supervisor = openSupervisor({
+    config,
+    tracer,
+    link,
+    mux,
+    caller,
+    pool,
+    worker: `${pool}-${hostname()}-${process.pid}`,
+  })
   const loaded_at = Date.now()
   const env = deployed?.env ?? ownEnv(config)
   const languages = languagesOf(app, env)
@@ -113,8 +122,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     return { graph_id, description, config, context }
   })
   // That of the built-in application runs beside the edge.
-  const appHost =
-    config.app_id === BUILT_IN_APP ? null : await startAppHost({ ...child, link, app_id: config.app_id, pool }, hello)
+  const appHost = config.app_id === BUILT_IN_APP ? null : await startAppHost({ ...child, link, pool }, hello)
   if (appHost !== null) life.push({ name: 'app host', stop: () => appHost.stop() })
   const encryptor = hello.encryption ? await openEncryptor(child) : null
   if (encryptor !== null) life.push({ name: 'encryption', stop: () => encryptor.stop() })
@@ -232,12 +240,6 @@ const ownEnv = ({ public_url }: Config) => ({
   ...inheritedEnv(),
 })
 
-/** An application of another name has other graphs, so its pool is its own by default. */
-function poolOf({ app_id, pool }: Config) {
-  const own = app_id !== BUILT_IN_APP && pool === SETTINGS.pool.default
-  return token<'pool'>('pool', own ? app_id : pool)
-}
-
 /** The langgraph.json at `path`, which names the file or its folder. LANGSERVE_GRAPHS makes the file optional. */
 export function applicationFile(path: string, env: { [name: string]: string | undefined }): string {
   const full = resolve(path)
@@ -250,8 +252,9 @@ export function applicationFile(path: string, env: { [name: string]: string | un
 
 /** Announces the graphs to the resource workers, until one has answered. */
 async function announce(caller: Caller, link: Link, registration: Registration): Promise<void> {
+  const subject = poolCall(registration, 'assistants', 'register')
   const body = Buffer.from(JSON.stringify(registration))
-  await caller.callUntilAnswered(rpc('assistants', 'register'), { request_id: 'register' }, body, {
+  await caller.callUntilAnswered(subject, { request_id: 'register' }, body, {
     timeout: 5_000,
     patience: 5_000,
     retryIf: ({ head }) => head.status >= 400,

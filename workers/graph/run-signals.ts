@@ -6,7 +6,7 @@
 import type { Link } from '../../bus/connect.js'
 import { readSignal } from '../../bus/events.js'
 import type { Rings } from '../../bus/ring.js'
-import type { RunId } from '../../schemas/ids.js'
+import type { Pool, RunId } from '../../schemas/ids.js'
 import { control } from '../../schemas/subjects.js'
 import { TransientMap } from '../../schemas/transient.js'
 
@@ -48,6 +48,7 @@ interface Expiry {
 
 export function openRunSignals(
   link: Pick<Link, 'nc' | 'subscribe'>,
+  pool: Pool,
   rings: Pick<Rings, 'answer' | 'ended' | 'drop' | 'has'>,
   keep_ms: number,
   onCancel: (run: RunId) => void,
@@ -71,7 +72,8 @@ export function openRunSignals(
   /** Requests that were held are sent again: to the supervisor that has the run, else to nobody, which answers at once. */
   function release(run: RunId, { subscription, held }: Subscribed): void {
     subscription.unsubscribe()
-    for (const { data, reply } of held ?? []) if (reply !== undefined) link.nc.publish(control(run), data, { reply })
+    for (const { data, reply } of held ?? [])
+      if (reply !== undefined) link.nc.publish(control(pool, run), data, { reply })
   }
 
   function unsubscribe({ run, version }: Expiry): boolean {
@@ -105,7 +107,7 @@ export function openRunSignals(
         return
       }
       const entry: Subscribed = {
-        subscription: link.subscribe(control(run), message => {
+        subscription: link.subscribe(control(pool, run), message => {
           const signal = readSignal(message.data)
           if (signal?.do === 'cancel') onCancel(run)
           else if (signal?.do !== 'replay') return

@@ -91,8 +91,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
   const rings = openRings()
   const table = openRunTable()
   const calls = openHostCalls(table)
-  const leases = openLeaseClient(caller, worker, config.app_id)
-  const signals = openRunSignals(link, rings, config.keep_ended_ms, cancel)
+  const leases = openLeaseClient(caller, worker, { app: config.app_id, pool })
+  const signals = openRunSignals(link, pool, rings, config.keep_ended_ms, cancel)
   const awaitsHost = () => open && hosts?.hasReadyHost() === false
   const handBack = openHandBack({ log, table, leases, signals, onSlotFree: fill, awaitsHost })
   const suspects = new Set<RunId>()

@@ -6,8 +6,11 @@
 import type { Handler } from '../../bus/serve.js'
 import type { AppHostSettings } from '../../schemas/app-host.js'
 import type { CallHead } from '../../schemas/calls.js'
+import { revisionOfPool } from '../../schemas/deploy-calls.js'
 import { fail } from '../../schemas/errors.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
+import type { Sender } from '../../schemas/subjects.js'
+import type { Store } from '../../store/port.js'
 
 /** A deployment as the run plane needs it. */
 export interface Served {
@@ -63,6 +66,19 @@ export interface Apps {
   forget(): void
   /** Changes whenever the graphs of the application may have changed. */
   generation(app: string): string
+}
+
+/**
+ * Whether there is such a pool of this application: of a deployment only those of its revisions, of any other application
+ * all names but those. So a graph worker cannot take over a deployment by its name.
+ */
+export async function isPool(
+  { apps, store }: { apps: Pick<Apps, 'isDeployment'>; store: Pick<Store, 'records'> },
+  { app, pool }: Sender,
+): Promise<boolean> {
+  const revision_id = revisionOfPool(pool)
+  if (revision_id === null) return app === BUILT_IN_APP || !(await apps.isDeployment(app))
+  return (await store.records.get('revision', revision_id))?.parent === app
 }
 
 /** The application of a call, as its handler resolved it. */

@@ -1,13 +1,10 @@
-/** `rpc.checkpoints.*`: reads by thread, saves under a lease. */
-import { bytesHandler, jsonHandler } from '../../bus/serve.js'
-import type { CallHead } from '../../schemas/calls.js'
+import { bytesHandler, type Context, jsonHandler } from '../../bus/serve.js'
 import { type CheckpointQuery, validateCheckpointQuery } from '../../schemas/checkpoints.js'
 import { fail } from '../../schemas/errors.js'
 import type { Store } from '../../store/port.js'
-import { appOf } from './apps.js'
 import type { Deps } from './context.js'
 import { packTuples, rowsOf } from './rows/checkpoint.js'
-import { leaseOf } from './runs/lease.js'
+import { leaseOf, requireSender } from './runs/lease.js'
 
 /** Checkpoints for graph workers: reads by thread, saves under a lease. */
 export const checkpoints = ({ store }: Deps) => ({
@@ -27,26 +24,27 @@ export const checkpoints = ({ store }: Deps) => ({
     if (failed !== -1) throw fail('fenced')
     return {}
   }),
-  get: jsonHandler<CheckpointQuery>(validateCheckpointQuery, async (query, { head }) => {
-    if (!(await mayRead(store, query, head))) return { body: packTuples([]) }
+  get: jsonHandler<CheckpointQuery>(validateCheckpointQuery, async (query, context) => {
+    if (!(await mayRead(store, query, context))) return { body: packTuples([]) }
     const tuple = await store.checkpoints.get(query)
     return { body: packTuples(tuple === null ? [] : [tuple]) }
   }),
-  list: jsonHandler<CheckpointQuery>(validateCheckpointQuery, async (query, { head }) => ({
-    body: packTuples((await mayRead(store, query, head)) ? await store.checkpoints.list(query) : []),
+  list: jsonHandler<CheckpointQuery>(validateCheckpointQuery, async (query, context) => ({
+    body: packTuples((await mayRead(store, query, context)) ? await store.checkpoints.list(query) : []),
   })),
 })
 
 /**
- * A run reads the checkpoints of the thread that its lease holds; a call without a lease those of its application. False
- * when the thread does not exist, as that of an update that makes its thread. Throws fenced and forbidden.
+ * A run reads the checkpoints of the thread that its lease holds; a call without a lease those of the application that the
+ * graph worker serves. False when the thread does not exist, as that of an update that makes its thread. Throws fenced and
+ * forbidden.
  */
-async function mayRead({ threads }: Store, { thread_id }: CheckpointQuery, head: CallHead): Promise<boolean> {
+async function mayRead({ threads }: Store, { thread_id }: CheckpointQuery, context: Context): Promise<boolean> {
   const thread = await threads.get(null, thread_id)
   if (thread === null) return false
-  const { lease } = head
+  const { lease } = context.head
   if (lease !== undefined && thread.active?.token !== lease.token) throw fail('fenced')
-  if (lease === undefined && thread.app !== appOf(head))
+  if (lease === undefined && thread.app !== requireSender(context.sender).app)
     throw fail('forbidden', `Thread ${thread_id} belongs to another application`)
   return true
 }

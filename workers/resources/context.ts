@@ -3,6 +3,7 @@
 import type { Caller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Mux } from '../../bus/mux.js'
+import type { Issuer } from '../../bus/pool-users.js'
 import type { StreamWatch } from '../../bus/stream-watch.js'
 import type { Tracer } from '../../bus/trace.js'
 import type { Tunnels } from '../../bus/tunnel.js'
@@ -53,6 +54,8 @@ export interface Deps {
   /** Addresses that are not public and that users may still name. */
   allowed: Allowed
   webhookSecret: Buffer
+  /** Makes the users of pools at the broker; null: its configuration names no issuer. */
+  issuer: Issuer | null
   /** Encrypts secrets at rest. */
   ring: KeyRing
   workspace: Workspace

@@ -4,6 +4,7 @@ import { openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { openMux } from '../../bus/mux.js'
+import { answerPoolUsers, openIssuer } from '../../bus/pool-users.js'
 import { type Handler, newLane, serve } from '../../bus/serve.js'
 import { watchStreams } from '../../bus/stream-watch.js'
 import { ensureStreams } from '../../bus/streams.js'
@@ -11,14 +12,13 @@ import { openTracer } from '../../bus/trace.js'
 import { openTunnels } from '../../bus/tunnel.js'
 import type { AppHostSettings } from '../../schemas/app-host.js'
 import type { Config } from '../../schemas/config.js'
-import { event } from '../../schemas/subjects.js'
+import { event, poolCalls } from '../../schemas/subjects.js'
 import type { Store } from '../../store/port.js'
 import { parseAllowed } from '../outbound.js'
 import { openAlarms } from './alarms.js'
 import { askForAnnouncements, followAnnouncements } from './announcements.js'
-import { inApplication, openApps } from './apps.js'
+import { inApplication, isPool, openApps } from './apps.js'
 import { assistants } from './assistants/rpc.js'
-import { checkpoints } from './checkpoints.js'
 import { compareClock } from './clock.js'
 import { type Deps, serializer } from './context.js'
 import { crons } from './crons/rpc.js'
@@ -37,11 +37,11 @@ import { openAppWebhooks } from './keys/webhook-settings.js'
 import { measureWrites, reportMetrics } from './metrics.js'
 import { providers } from './oauth/providers.js'
 import { oauth } from './oauth/rpc.js'
+import { poolCallHandlers } from './pool-calls.js'
 import { commands } from './protocols/v2.js'
 import { openPoolSettings } from './rows/pool-settings.js'
 import { openTtls } from './rows/thread-ttl.js'
 import { openHolders, trackHeartbeats, watchOutages } from './runs/holders.js'
-import { leases } from './runs/lease.js'
 import { runs } from './runs/rpc.js'
 import { openSlots } from './runs/slots.js'
 import { newDeliveries, webhookSecret } from './runs/webhooks.js'
@@ -99,6 +99,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     descriptions: openDescriptions(),
     allowed: parseAllowed(config.allow_hosts),
     webhookSecret: await webhookSecret(config, store),
+    issuer: config.nats_issuer === '' ? null : openIssuer(config.nats_issuer),
     ring,
     workspace: await workspaceOf(store),
     serialize: serializer(),
@@ -118,10 +119,9 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   const nouns = {
     assistants: assistants(deps),
     threads: { ...threads(deps), ...threadStreams(deps), ...commands(deps) },
-    runs: { ...runs(deps), ...leases(deps) },
+    runs: runs(deps),
     crons: crons(deps),
     items: items(deps),
-    checkpoints: checkpoints(deps),
     system: system(deps),
   }
   const all: { [noun: string]: { [verb: string]: Handler } } = {
@@ -138,6 +138,17 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   for (const [noun, handlers] of Object.entries(all)) {
     const served = serve(link, `rpc.${noun}`, noun, handlers, { lane, tracer })
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
+  }
+  for (const [noun, handlers] of Object.entries(poolCallHandlers(deps))) {
+    const served = serve(link, poolCalls(noun as keyof ReturnType<typeof poolCallHandlers>), noun, handlers, {
+      lane,
+      tracer,
+    })
+    life.push({ name: `calls of pools: ${noun}`, stop: () => served.quiet() })
+  }
+  if (deps.issuer !== null) {
+    const users = answerPoolUsers({ link, mux, issuer: deps.issuer, isKnown: sender => isPool(deps, sender) })
+    life.push({ name: 'users of pools', stop: () => users.close() })
   }
   // Another worker may have changed a deployment: drop the cached ones.
   const changed = link.subscribe(event('deployments', 'changed'), () => deps.apps.forget())

@@ -1,7 +1,8 @@
 /** The replicas in containers that have said they are ready (workers/deploy/replica.ts). A silent one is forgotten. */
 import type { Link } from '../../../bus/connect.js'
-import { type Graph, REPLICA_BEAT_MS, validateReplicaBeat } from '../../../schemas/deploy-calls.js'
-import { event } from '../../../schemas/subjects.js'
+import { type Graph, poolOf, REPLICA_BEAT_MS, validateReplicaBeat } from '../../../schemas/deploy-calls.js'
+import { token } from '../../../schemas/ids.js'
+import { beat } from '../../../schemas/subjects.js'
 
 /** Three beats. */
 const SILENT_MS = 3 * REPLICA_BEAT_MS + 1_000
@@ -27,10 +28,13 @@ interface Heard {
 export function openBeats(link: Pick<Link, 'subscribe'>): Beats {
   const revisions = new Map<string, Map<string, Heard>>()
   const listeners = new Map<string, Set<() => void>>()
-  const subscription = link.subscribe(event('replicas', 'beat'), ({ data }) => {
+  const subscription = link.subscribe(beat('*'), ({ data, subject }) => {
     const parsed = validateReplicaBeat(JSON.parse(decoder.decode(data)))
     if (!parsed.success) throw new Error('a beat of a replica has a wrong form')
     const { revision_id, replica, graphs } = parsed.data
+    // The broker lets a pool write its own name only.
+    if (subject !== beat(token('pool', poolOf(revision_id))))
+      throw new Error('a beat names the revision of another pool')
     const known = revisions.get(revision_id) ?? new Map<string, Heard>()
     revisions.set(revision_id, known.set(replica, { at: performance.now(), graphs }))
     for (const onBeat of listeners.get(revision_id) ?? []) onBeat()

@@ -2,16 +2,19 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ensureConsumer } from '../../../bus/streams.js'
 import type { Registration } from '../../../schemas/announcements.js'
+import { revisionOfPool } from '../../../schemas/deploy-calls.js'
 import { fail } from '../../../schemas/errors.js'
-import { BUILT_IN_APP, token } from '../../../schemas/ids.js'
+import { token } from '../../../schemas/ids.js'
+import type { Sender } from '../../../schemas/subjects.js'
 import type { Store } from '../../../store/port.js'
 import { passOn, shareAnnouncement } from '../announcements.js'
+import { isPool } from '../apps.js'
 import type { Deps } from '../context.js'
 import { LOAD_ERROR } from '../rows/assistant.js'
 import { newRecord } from '../rows/record.js'
 import { ensureSystemAssistants } from './system.js'
 
-export async function register(registration: Registration, deps: Deps) {
+export async function register(registration: Registration, sender: Sender, deps: Deps) {
   const {
     app,
     revision,
@@ -29,9 +32,9 @@ export async function register(registration: Registration, deps: Deps) {
     webhooks,
   } = registration
   const { store, link, ttls, itemTtls, itemIndexes } = deps
-  // Else a worker could take over the runs of a deployment by announcing its graphs.
-  if (app !== BUILT_IN_APP && revision === undefined && (await deps.apps.isDeployment(app)))
-    throw fail('conflict', `The application ${app} is a deployment: only a worker of its revisions announces it`)
+  if (app !== sender.app || pool !== sender.pool)
+    throw fail('forbidden', `A graph worker of ${sender.app} in pool ${sender.pool} announces no other`)
+  await checkRevision(deps, registration)
   // First: nothing of the application is stored before.
   if (encryption) await deps.encryption.turnOn()
   await deps.encryptionHandlers.announce(app, pool, encryption ? { ...encryption, pool } : null)
@@ -51,6 +54,15 @@ export async function register(registration: Registration, deps: Deps) {
   }
   await deps.slots.welcome(token('pool', pool))
   return {}
+}
+
+/**
+ * Else a worker could take over the runs of a deployment by announcing its graphs. Throws conflict unless a deployment is
+ * announced by the pool of a revision of its own, and anything else without a revision.
+ */
+async function checkRevision(deps: Deps, { app, revision, pool }: Registration): Promise<void> {
+  if (revisionOfPool(pool) !== (revision ?? null) || !(await isPool(deps, { app, pool })))
+    throw fail('conflict', `The application ${app} is announced by workers of a revision of its deployment only`)
 }
 
 /** Replaces the load errors of the pool. */

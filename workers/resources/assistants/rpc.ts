@@ -1,12 +1,7 @@
 /** `rpc.assistants.*` (API: assistants-crons-store 2.2). */
 import { bytesHandler, type Context, jsonHandler } from '../../../bus/serve.js'
 import { removeConsumer } from '../../../bus/streams.js'
-import {
-  type Registration,
-  type Retirement,
-  validateRegistration,
-  validateRetirement,
-} from '../../../schemas/announcements.js'
+import { type Retirement, validateRetirement } from '../../../schemas/announcements.js'
 import {
   type AssistantCount,
   type AssistantCreate,
@@ -31,7 +26,6 @@ import { checkGraph, pathAssistant } from '../rows/assistant.js'
 import { assistantText, versionText } from '../rows/text.js'
 import { createAssistant } from './create.js'
 import { describe, drawingIn, subgraphsIn, userInterface } from './describe.js'
-import { register } from './register.js'
 import { removeAssistant } from './remove.js'
 import { countAssistants, searchAssistants } from './search.js'
 import { patchAssistant, searchVersions, setLatest } from './versions.js'
@@ -91,7 +85,6 @@ export const assistants = (deps: Deps) => {
     subgraphs: bytesHandler(async (_, context) =>
       describe(deps, await named(context, 'read'), subgraphsIn(context.head), context.head.headers),
     ),
-    register: jsonHandler<Registration>(validateRegistration, body => register(body, deps)),
     retire: jsonHandler<Retirement>(validateRetirement, async ({ pool }) => {
       await removeConsumer(deps.link, token('pool', pool))
       return {}

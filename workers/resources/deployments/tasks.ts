@@ -131,6 +131,7 @@ async function taskOut(deps: Deps, row: Parsed<DeploymentBody>, kind: DeployTask
     revision: { ...shown, install_command, build_command },
     previous_revision_id: body.serving?.revision_id ?? null,
     env: kind === 'deploy' ? await secretsOf(deps, row.id, revision.body.secrets) : {},
+    pool_user: poolUserOf(deps, row.id, revision_id),
     secret_references,
     artefact: body.rollout?.revision_id === revision_id ? body.rollout.artefact : revision.body.artefact,
     repo_commit_sha: shown.source_revision_config.repo_commit_sha,
@@ -300,5 +301,12 @@ async function envOf(deps: Deps, { deployment_id, revision_id }: EnvAsk): Promis
   const { id, body } = await deploymentOf(deps.store, deployment_id)
   const found = [body.serving, body.rollout].find(one => one?.revision_id === revision_id)
   if (!found) throw fail('not_found', `Revision ID ${revision_id} is neither active nor being deployed.`)
-  return { env: await secretsOf(deps, id, found.secrets), env_version: found.secrets }
+  return {
+    env: await secretsOf(deps, id, found.secrets),
+    env_version: found.secrets,
+    pool_user: poolUserOf(deps, id, revision_id),
+  }
 }
+
+const poolUserOf = ({ issuer }: Deps, app: string, revision_id: string) =>
+  issuer?.userOf({ app, pool: poolOf(revision_id) }) ?? null

@@ -1,12 +1,10 @@
 /** Items of the store that the threads of an application share (API: assistants-crons-store 4): their calls. */
 import { bytesHandler, type Context, jsonHandler, type Reply } from '../../../bus/serve.js'
 import {
-  type ItemBatch,
   type ItemPut,
   type ItemRef,
   type ItemSearch,
   type NamespaceSearch,
-  validateItemBatch,
   validateItemPut,
   validateItemRef,
   validateItemSearch,
@@ -16,8 +14,6 @@ import { readBoolean } from '../../../schemas/query.js'
 import { accessOf } from '../access.js'
 import type { Deps } from '../context.js'
 import { itemText } from '../rows/text.js'
-import { leaseOf } from '../runs/lease.js'
-import { batch } from './batch.js'
 import { getItem, listNamespaces, searchItems } from './read.js'
 import { putItem, removeItem } from './write.js'
 
@@ -31,7 +27,6 @@ export const items = (deps: Deps) => ({
     await removeItem(deps, accessOf(head, 'store:delete'), body)
     return { head: { status: 204 } }
   }),
-  batch: jsonHandler<ItemBatch>(validateItemBatch, (body, { head }) => batch(deps, leaseOf(head.lease), body)),
   search: jsonHandler<ItemSearch>(validateItemSearch, async (body, { head }) => {
     const found = await searchItems(deps, accessOf(head, 'store:search'), body)
     return { body: `{"items":[${found.map(itemText).join()}]}` }

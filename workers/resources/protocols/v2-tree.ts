@@ -25,7 +25,7 @@ export async function treeOf({ link, mux }: Deps, run: RunSummary, status: Agent
   const graphs = new Map<string, AgentNode>()
   if (run.mode === 'events') {
     const { resumable, resumable_until_id: until } = run
-    const from = { resumable, after: -1, until }
+    const from = { pool: token<'pool'>('pool', run.pool), resumable, after: -1, until }
     await openFollower(link, mux).replay(token('run', run.run_id), from, ({ bytes, v2 }) => {
       if (v2) for (const { tag, frame } of framesOf(bytes)) addEvent(graphs, tag, frame)
     })

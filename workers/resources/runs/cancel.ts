@@ -101,12 +101,17 @@ const AGAIN_MS = 100
  * Signals the holder of a run to stop. When no worker receives the signal, or the holder turns out to be dead, the run is
  * ended here: its next attempt would end it at once, but only after the wake-up is delivered again.
  */
-async function endAbandoned(deps: Deps, { run_id, thread_id, attempt, token: lease }: RunSummary): Promise<void> {
+async function endAbandoned(
+  deps: Deps,
+  { app, run_id, thread_id, attempt, token: lease, ...found }: RunSummary,
+): Promise<void> {
   const { store, holders, link } = deps
   try {
     let isReached = false
     for (const until = performance.now() + LOOKS_MS; performance.now() < until; ) {
-      isReached ||= await cancelReaches(deps.mux, token('run', run_id))
+      // A claim by the pool of a newer revision may be under way.
+      const pools = new Set([found.pool, await deps.apps.poolFor(app, found.pool)])
+      for (const pool of pools) isReached ||= await cancelReaches(deps.mux, token('pool', pool), token('run', run_id))
       const [run] = await store.runs.summary([run_id])
       if (run === undefined || run.status !== 'running' || run.attempt !== attempt) return
       if (!isReached && mayBeUnderWay(run)) {

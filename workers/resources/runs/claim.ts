@@ -4,8 +4,9 @@
  */
 import type { Reply } from '../../../bus/serve.js'
 import type { Claim } from '../../../schemas/calls.js'
-import { WeftError } from '../../../schemas/errors.js'
+import { fail, WeftError } from '../../../schemas/errors.js'
 import { isTerminal } from '../../../schemas/runs.js'
+import type { Sender } from '../../../schemas/subjects.js'
 import type { RunRow } from '../../../store/rows/runs.js'
 import type { ThreadRow } from '../../../store/rows/threads.js'
 import { clock } from '../clock.js'
@@ -25,6 +26,8 @@ const READ_AGAIN = 'read again'
 interface Claiming {
   deps: Deps
   request: Claim
+  /** The graph worker that claims it. */
+  sender: Sender
   thread: ThreadRow
   run: RunRow
   /** The thread holds the run as its running one. */
@@ -35,7 +38,7 @@ interface Claiming {
 
 type Outcome = Reply | typeof READ_AGAIN | null
 
-export async function claim(deps: Deps, request: Claim): Promise<Reply> {
+export async function claim(deps: Deps, request: Claim, sender: Sender): Promise<Reply> {
   const { store } = deps
   for (;;) {
     const [thread, run] = await Promise.all([
@@ -43,13 +46,23 @@ export async function claim(deps: Deps, request: Claim): Promise<Reply> {
       store.runs.get(request.run_id),
     ])
     if (thread === null || run === null) return ENDED
+    await checkPool(deps, run, sender)
     const isHeld = thread.active?.run_id === run.run_id
     const isDead = isHeld && deps.holders.isDead(run)
-    const outcome = await first({ deps, request, thread, run, isHeld, isDead })
+    const outcome = await first({ deps, request, sender, thread, run, isHeld, isDead })
     if (outcome === READ_AGAIN) continue
     deps.link.figures.count('weft_run_claims_total', { answer: outcome.head!.claim! })
     return outcome
   }
+}
+
+/**
+ * A run is executed by the pool that it waits in, or by that of the revision which is active now. Throws forbidden for a
+ * worker of another pool or application.
+ */
+async function checkPool({ apps }: Deps, { run_id, app, pool }: RunRow, sender: Sender): Promise<void> {
+  if (app === sender.app && (pool === sender.pool || (await apps.poolFor(app, pool)) === sender.pool)) return
+  throw fail('forbidden', `Run ${run_id} waits for another pool than ${sender.pool}`)
 }
 
 /** The outcome of the first step that has one. */
@@ -109,10 +122,10 @@ function nowFor({ run_id, due_at }: RunRow, { queue }: ThreadRow): number {
   return Math.max(clock.now(), own ?? 0)
 }
 
-async function take({ deps, request, thread, run }: Claiming): Promise<Outcome> {
+async function take({ deps, request, sender, thread, run }: Claiming): Promise<Outcome> {
   const { store } = deps
   const kwargs = await findKwargs(deps, run)
-  const rows = claimRows(run, thread, request.worker)
+  const rows = claimRows(run, thread, { worker: request.worker, pool: sender.pool })
   const { lease } = rows
   const [failed, tuple] = await Promise.all([
     store.apply([

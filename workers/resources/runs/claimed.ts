@@ -25,8 +25,15 @@ export interface ClaimRows {
   run: Partial<RunRow>
 }
 
-/** The columns of both rows after the next attempt of `run` was claimed for `worker`. `thread`: the row before. */
-export function claimRows(run: RunRow, thread: ThreadPart, worker: string): ClaimRows {
+/**
+ * The columns of both rows after the next attempt of `run` was claimed for `worker` of `pool`. `thread`: the row before.
+ * The run is from then on one of that pool: its signals go there.
+ */
+export function claimRows(
+  run: RunRow,
+  thread: ThreadPart,
+  { worker, pool }: { worker: string; pool: string },
+): ClaimRows {
   const now = clock.now()
   const attempt = run.attempt + 1
   const token = v4()
@@ -37,7 +44,7 @@ export function claimRows(run: RunRow, thread: ThreadPart, worker: string): Clai
     lease: leaseOf(run, attempt, token),
     claim_no,
     thread: {
-      active: { run_id: run.run_id, attempt, token, charges, checkpoint_id },
+      active: { run_id: run.run_id, attempt, token, charges, checkpoint_id, pool },
       queue: thread.queue.filter(one => one.run_id !== run.run_id),
       claim_no,
       status: 'busy',
@@ -47,6 +54,7 @@ export function claimRows(run: RunRow, thread: ThreadPart, worker: string): Clai
       attempt,
       token,
       worker,
+      pool,
       started_at: run.started_at ?? now,
       updated_at: now,
       claim_no,

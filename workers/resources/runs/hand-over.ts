@@ -35,7 +35,9 @@ export async function claimEarly(deps: Deps, run: RunRow, thread: ThreadRow): Pr
   const [name, kwargs] = await Promise.all([deps.apps.poolFor(run.app, run.pool), findKwargs(deps, run)])
   const pool = token<'pool'>('pool', name)
   const slot = kwargs === null ? null : deps.slots.take(pool)
-  return slot === null ? null : { pool, slot, rows: claimRows(run, thread, slot.worker), kwargs: kwargs! }
+  return slot === null
+    ? null
+    : { pool, slot, rows: claimRows(run, thread, { worker: slot.worker, pool }), kwargs: kwargs! }
 }
 
 /** Shows the run and gives it its holder. With the attempt: a repair of this claim raises it, and the step fails then. */

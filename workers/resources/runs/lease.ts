@@ -14,13 +14,16 @@ import {
 } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import { isTerminal } from '../../../schemas/runs.js'
+import type { Sender } from '../../../schemas/subjects.js'
 import type { Deps } from '../context.js'
 import { claim } from './claim.js'
 import { release } from './release.js'
 import { finish } from './settle.js'
 
 export const leases = (deps: Deps) => ({
-  claim: jsonHandler<Claim>(validateClaim, body => deps.serialize(body.thread_id, () => claim(deps, body))),
+  claim: jsonHandler<Claim>(validateClaim, (body, { sender }) =>
+    deps.serialize(body.thread_id, () => claim(deps, body, requireSender(sender))),
+  ),
   /** The stored stream of the run is full. Written at once, because clients may resume while the run continues. */
   stream_full: bytesHandler(async (_, { head }) => {
     const { run_id, attempt, token } = leaseOf(head.lease)
@@ -42,6 +45,12 @@ export const leases = (deps: Deps) => ({
     return deps.serialize(lease.thread_id, () => release(deps, lease, body))
   }),
 })
+
+/** These calls come from graph workers only (schemas/subjects.ts poolCalls). */
+export function requireSender(sender: Sender | null | undefined): Sender {
+  if (sender == null) throw fail('forbidden', 'Only graph workers may ask this')
+  return sender
+}
 
 export function leaseOf(lease: Lease | undefined): Lease {
   if (lease === undefined) throw fail('bad_request', 'This call needs a lease')

@@ -82,5 +82,5 @@ export function followUp(deps: Deps, { dropped, stopped }: Decision, run: RunRow
   // Runs that were rolled back have no webhook: their rows were removed.
   const rollback = run.multitask_strategy === 'rollback'
   for (const one of dropped) announceDropped(deps, rollback ? { ...one, webhook: null } : one)
-  if (stopped !== null) sendCancel(deps.link, token('run', stopped.run_id))
+  if (stopped !== null) sendCancel(deps.link, token('pool', stopped.pool ?? run.pool), token('run', stopped.run_id))
 }

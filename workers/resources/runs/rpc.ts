@@ -108,10 +108,11 @@ export const runs = (deps: Deps) => ({
     const rows = await deps.store.runs.summary(run_ids)
     return {
       body: JSON.stringify({
-        runs: rows.map(({ run_id, status, attempt, last_event_id, resumable_until_id }) => ({
+        runs: rows.map(({ run_id, status, attempt, pool, last_event_id, resumable_until_id }) => ({
           run_id,
           status: status === 'accepting' ? 'pending' : status,
           attempt,
+          pool,
           last_event_id,
           resumable_until_id,
         })),

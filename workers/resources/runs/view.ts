@@ -19,6 +19,7 @@ export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] 
   run_id: run.run_id,
   thread_id: run.thread_id,
   stateless,
+  pool: run.pool,
   resumable: run.resumable,
   on_disconnect: run.on_disconnect,
   status: run.status === 'accepting' ? 'pending' : run.status,
