@@ -2,6 +2,9 @@
  * Every variable Weft reads, its default and what it is for: one literal, read once in a main.ts, frozen and passed on.
  * A test compares docs/configuration.md with it.
  */
+import { BUILT_IN_APP } from './ids.js'
+import type { Sender } from './subjects.js'
+
 interface Setting<T> {
   env: string
   default: T
@@ -102,6 +105,11 @@ export const SETTINGS = {
     'NATS_URL',
     '',
     'NATS server (`nats://` or `tls://`), with credentials if it needs them, or several of a cluster, comma-separated; when empty, `weft start` starts its own.',
+  ),
+  nats_issuer: setting(
+    'WEFT_NATS_ISSUER',
+    '',
+    'Seed of the issuer of users of pools at the NATS server (`weft nats init` makes it); when empty, graph workers of deployments share the user of `WEFT_GRAPHS_NATS_URL`.',
   ),
   graphs_nats_url: setting(
     'WEFT_GRAPHS_NATS_URL',
@@ -404,9 +412,16 @@ type Value<T> = T extends LogFormat
         : boolean
 export type Config = { readonly [K in keyof typeof SETTINGS]: Value<(typeof SETTINGS)[K]['default']> }
 
+/** What a graph worker serves. An application of another name has other graphs, so its pool is its own by default. */
+export const servedBy = ({ app_id, pool }: Pick<Config, 'app_id' | 'pool'>): Sender => ({
+  app: app_id,
+  pool: app_id !== BUILT_IN_APP && pool === SETTINGS.pool.default ? app_id : pool,
+})
+
 /** Settings that grant access. A process that has read them removes their variables, so that its children get none. */
 export const SECRET_SETTINGS = [
   'nats_url',
+  'nats_issuer',
   'graphs_nats_url',
   'mongodb_url',
   'control_key',

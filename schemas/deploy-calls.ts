@@ -13,6 +13,8 @@ import type { JsonObject } from './json.js'
 
 /** The pool of a revision's graph workers. Each revision has its own pool, so a cutover is a change of pool. */
 export const poolOf = (revision_id: string): string => `rev_${revision_id}`
+/** Null for a pool that belongs to no revision. */
+export const revisionOfPool = (pool: string): string | null => (pool.startsWith('rev_') ? pool.slice(4) : null)
 
 /** Lease of a claim or a renewal; renew about every 10 s. */
 export const LEASE_MS = 30_000
@@ -63,6 +65,7 @@ export interface DeployTask {
   previous_revision_id: string | null
   /** Decrypted secrets, for the environment of the application only: no log, no argument, no plain file. */
   env: { [name: string]: string }
+  pool_user: PoolUser | null
   secret_references: SecretReference[]
   /** Artefact from before a crash, or of the revision that this one redeploys; null when none is known. */
   artefact: string | null
@@ -166,6 +169,12 @@ export interface ReplicaBeat {
 }
 export const REPLICA_BEAT_MS = 5_000
 
+/** What graph workers of one pool log in with at the broker. Null: they share the user of WEFT_GRAPHS_NATS_URL. */
+export interface PoolUser {
+  user: string
+  password: string
+}
+
 /** Body of `rpc.deployments.env`, for instances of an active revision that must be restarted; answered by EnvOf. */
 export interface EnvAsk {
   deployment_id: string
@@ -173,6 +182,7 @@ export interface EnvAsk {
 }
 export interface EnvOf {
   env: { [name: string]: string }
+  pool_user: PoolUser | null
   env_version: string
 }
 

@@ -87,6 +87,7 @@ export function makeProgram(): Command {
     .addOption(JSON_FLAG())
     .action(async (given, flags) => (await import('./commands/new.js')).createApplication(given, flags))
   addKeys(program)
+  addNats(program)
   server(program, 'doctor', 'check what Weft needs on this machine', ['app', 'data', 'port'])
     .addOption(JSON_FLAG())
     .action(async flags => (await import('./commands/doctor.js')).doctor(flags))
@@ -234,6 +235,26 @@ function addKeys(program: Command): void {
     .addOption(data())
     .addOption(JSON_FLAG())
     .action(async (given, flags) => (await import('./commands/keys.js')).revokeKey(given, flags))
+}
+
+function addNats(program: Command): void {
+  const nats = program.command('nats').description('the users of Weft at a NATS server of your own')
+  nats
+    .command('init')
+    .description('print new passwords and a new issuer, as NAME=value')
+    .addOption(JSON_FLAG())
+    .action(async flags => (await import('./commands/nats.js')).printSecrets(flags))
+  nats
+    .command('config')
+    .description('print the users and their rights, for the configuration of the server')
+    .action(async () => (await import('./commands/nats.js')).printConfig())
+  nats
+    .command('user')
+    .description('print name and password of the user of one pool (WEFT_NATS_ISSUER)')
+    .argument('<pool>', 'the name of the pool')
+    .option('--app <name>', 'the application, unless it is the built-in one')
+    .addOption(JSON_FLAG())
+    .action(async (pool, flags) => (await import('./commands/nats.js')).printUser(pool, flags))
 }
 
 /** As in schemas/auth/keys.ts, whose validators the launcher must not load; a test compares them. */

@@ -8,10 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Link, openLink, type Role, tlsFilesOf } from '../../bus/connect.js'
 import { type Lifecycle, lifecycle, stopOnSignals } from '../../bus/lifecycle.js'
 import { type Log, openLog } from '../../bus/log.js'
-import type { Config } from '../../schemas/config.js'
+import { type Config, servedBy } from '../../schemas/config.js'
 import { collectLargeGarbage, keepYoungGenerationSmall } from '../../store/garbage.js'
 import type { Replica } from '../../workers/deploy/replica.js'
 import { prepareDataFolder } from '../data-folder.js'
+import { issuerSeedOf } from '../nats/config.js'
 import { natsUrlOf } from '../nats/process.js'
 import { UserError } from '../user-error.js'
 import { findApplication } from './application.js'
@@ -93,7 +94,15 @@ export async function runRoles(
     const own = openLog(role, config.log_level, config.log_format)
     const url = config.nats_url || natsUrlOf(config.data, role)
     const tls = config.nats_url === '' ? undefined : tlsFilesOf(config)
-    const link = await openLink({ url, role, log: own, tls })
+    const sender = role === 'graphs' ? servedBy(config) : undefined
+    const link = await openLink({
+      url,
+      role,
+      ...(sender === undefined ? {} : { sender }),
+      log: own,
+      requireUsers: config.require_keys,
+      tls,
+    })
     life.push({ name: 'broker connection', stop: () => link.close() })
     void link.nc.closed().then(error => {
       if (stopping) return
@@ -101,7 +110,7 @@ export async function runRoles(
       process.exit(1)
     })
     if (role === 'resources') {
-      await (await import('../../workers/resources/main.js')).startResources(config, link, life)
+      await (await import('../../workers/resources/main.js')).startResources(withIssuer(config), link, life)
       sayControlKey(config, own)
     } else if (role === 'graphs') {
       const started = await graphs(config, link, life)
@@ -135,6 +144,10 @@ export async function runRoles(
   const loaded = reports.map(({ graph_id, error }) => ({ graph_id, error }))
   process.stdout.write(`${JSON.stringify({ roles, port, graphs: loaded })}\n`)
 }
+
+/** The NATS server of this data folder knows the issuer that was made for it. */
+const withIssuer = (config: Config): Config =>
+  config.nats_url !== '' ? config : { ...config, nats_issuer: issuerSeedOf(resolve(config.data)) }
 
 /** A generated key is in a file: the log names the file, never the key. */
 function sayControlKey({ control_key, data }: Config, log: Log): void {

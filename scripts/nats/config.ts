@@ -1,99 +1,16 @@
 /**
- * The configuration of the NATS server that Weft starts: reliability's settings, and one user per role, which may publish
- * and subscribe to the subjects of that role's code and no others. A role that answers another may publish to its inbox;
- * `allow_responses` is not used (it allows one answer per request).
+ * The configuration of the NATS server that Weft starts: reliability's settings, one user per role with its rights
+ * (bus/rights.ts), and resource workers as those who know the users of pools (bus/pool-users.ts).
  */
 import { randomBytes } from 'node:crypto'
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Role } from '../../bus/connect.js'
+import { newIssuerSeed, openIssuer } from '../../bus/pool-users.js'
+import { RIGHTS } from '../../bus/rights.js'
+import { readOrCreateSecret } from '../../workers/resources/keys/secret-file.js'
 
 export const ROLES = ['edge', 'resources', 'graphs', 'deployer'] as const satisfies readonly Role[]
-
-interface Rights {
-  publish: string[]
-  /** Of what `publish` allows. */
-  never?: string[]
-  subscribe: string[]
-}
-
-/** A call to any worker of its queue group, to all of them, or to one. */
-const calls = (noun: string, ...verbs: string[]) =>
-  verbs.flatMap(verb => [`rpc.${noun}.${verb}`, `rpc.${noun}.${verb}.*`])
-
-/** Orders, and the secrets that come with them: for deploy workers alone. */
-const DEPLOYER = calls('deployments', 'claim', 'renew', 'advance', 'log', 'active', 'env', 'source', 'source_part')
-
-/** The questions of edges that the app host beside a graph worker answers. */
-const APP_HOST = ['host.*.check', 'host.*.check.*']
-
-export const RIGHTS: { [role in Role]: Rights } = {
-  edge: {
-    publish: [
-      'rpc.>',
-      ...APP_HOST,
-      'tunnel.graphs.>',
-      'tunnel.resources.>',
-      'ctl.run.*',
-      'event.metrics.asked',
-      '$JS.API.DIRECT.GET.EVENTS',
-      '_INBOX_resources.>',
-    ],
-    never: [...DEPLOYER, ...calls('assistants', 'register', 'retire')],
-    subscribe: ['_INBOX_edge.>', 'tunnel.edge.>', 'live.*', 'end.*', 'event.>'],
-  },
-  resources: {
-    publish: [
-      '_INBOX_edge.>',
-      '_INBOX_graphs.>',
-      '_INBOX_resources.>',
-      '_INBOX_deployer.>',
-      'end.*',
-      'ctl.>',
-      'event.>',
-      'deploy.task.*.*',
-      'queue.*',
-      'chunk.$probe.0',
-      'host.>',
-      'slots.*',
-      'tunnel.edge.>',
-      'tunnel.graphs.>',
-      'rpc.>',
-      '$JS.API.>',
-    ],
-    subscribe: ['_INBOX_resources.>', 'rpc.>', 'event.>', 'tunnel.resources.>'],
-  },
-  graphs: {
-    publish: [
-      ...calls('runs', 'claim', 'heartbeat', 'stream_full', 'finish', 'release'),
-      ...calls('checkpoints', 'save', 'get', 'list'),
-      ...calls('items', 'batch'),
-      ...calls('assistants', 'register'),
-      '_INBOX_resources.>',
-      '_INBOX_edge.>',
-      'tunnel.edge.>',
-      'tunnel.resources.>',
-      'chunk.*.*',
-      'live.*',
-      'event.replicas.beat',
-      '$JS.API.CONSUMER.MSG.NEXT.RUNS.*',
-      '$JS.API.CONSUMER.INFO.RUNS.*',
-      '$JS.ACK.RUNS.>',
-    ],
-    subscribe: ['_INBOX_graphs.>', 'ctl.run.*', 'ctl.worker.*', 'event.>', 'host.>', 'slots.*', 'tunnel.graphs.>'],
-  },
-  deployer: {
-    publish: [
-      ...DEPLOYER,
-      ...calls('assistants', 'retire'),
-      '_INBOX_resources.>',
-      '_INBOX_edge.>',
-      '$JS.API.CONSUMER.INFO.RUNS.*',
-    ],
-    // The subjects of pools wake revisions that have no replica.
-    subscribe: ['_INBOX_deployer.>', 'deploy.task.>', 'event.>', 'queue.*', 'host.*.*', 'tunnel.graphs.open.*'],
-  },
-}
 
 export type Passwords = { [role in Role]: string }
 
@@ -120,6 +37,9 @@ export function passwordsOf(data: string): Passwords {
   }
   return readPasswords(data)
 }
+
+/** The seed of the issuer of users of pools: a resource worker gets it, and the configuration its public key. */
+export const issuerSeedOf = (data: string): string => readOrCreateSecret(join(data, 'nats-issuer.seed'), newIssuerSeed)
 
 export const readPasswords = (data: string): Passwords => JSON.parse(readFileSync(usersFile(data), 'utf8')) as Passwords
 
@@ -149,12 +69,7 @@ export interface NatsClusterMember {
 export function writeNatsConfig({ data, port, max_file_store, monitor, cluster }: NatsConfig): string {
   const folder = resolve(data)
   const passwords = passwordsOf(folder)
-  const users = ROLES.map(role => {
-    const { publish, never = [], subscribe } = RIGHTS[role]
-    const deny = never.length > 0 ? `, deny: ${list(never)}` : ''
-    const permissions = `{ publish: { allow: ${list(publish)}${deny} }, subscribe: { allow: ${list(subscribe)} } }`
-    return `    { user: ${role}, password: ${text(passwords[role])}, permissions: ${permissions} }`
-  })
+  const issuer = openIssuer(issuerSeedOf(folder)).publicKey
   const path = join(folder, 'nats.conf')
   rmSync(path, { force: true })
   writeFileSync(
@@ -176,16 +91,31 @@ jetstream {
   max_file_store: ${max_file_store}
   max_memory_store: 256MB
 }
-${cluster === undefined ? '' : clusterText(cluster)}authorization {
+${cluster === undefined ? '' : clusterText(cluster)}${authorizationText(role => text(passwords[role]), text(issuer))}`,
+    { mode: 0o600 },
+  )
+  return path
+}
+
+/**
+ * The users of the roles, and who knows those of pools (bus/pool-users.ts). `passwordOf` and `issuer` are texts of the
+ * configuration: quoted, or variables of its environment.
+ */
+export function authorizationText(passwordOf: (role: Role) => string, issuer: string): string {
+  const users = ROLES.map(role => {
+    const { publish, never = [], subscribe } = RIGHTS[role]
+    const deny = never.length > 0 ? `, deny: ${list(never)}` : ''
+    const permissions = `{ publish: { allow: ${list(publish)}${deny} }, subscribe: { allow: ${list(subscribe)} } }`
+    return `    { user: ${role}, password: ${passwordOf(role)}, permissions: ${permissions} }`
+  })
+  return `authorization {
   timeout: 5
+  auth_callout { issuer: ${issuer}, auth_users: ${list(ROLES)} }
   users: [
 ${users.join('\n')}
   ]
 }
-`,
-    { mode: 0o600 },
-  )
-  return path
+`
 }
 
 const clusterText = ({ cluster, port, routes, tags = [] }: NatsClusterMember): string => `cluster {

@@ -111,3 +111,17 @@ t.test('a password that leaves this machine unencrypted is a warning', async t =
   await t.rejects(open('nats://graphs:s3cret@127.0.0.1:1', undefined, log))
   t.equal(lines.length, 1, 'not for this machine')
 })
+
+t.test('a broker without users on another machine is a warning, and refused where keys are required', async t => {
+  const { port } = await plainServer(t)
+  const warnings: string[] = []
+  const log = { ...silent, warn: (line: string) => void warnings.push(line) } as unknown as typeof silent
+  const ask = (host: string, requireUsers: boolean) =>
+    openLink({ url: `nats://${host}:${port}`, role: 'graphs', log, requireUsers })
+  await (await ask('127.0.0.1', true)).close()
+  t.same(warnings, [], 'nobody else reaches a loopback address')
+  // An address that is not a loopback one, and reaches the same listener.
+  await (await ask('0.0.0.0', false)).close()
+  t.match(warnings, [/has no users: everybody who reaches it can do everything/])
+  await t.rejects(ask('0.0.0.0', true), /has no users: .*"weft nats config" prints users for it/)
+})

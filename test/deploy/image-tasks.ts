@@ -28,6 +28,7 @@ export const taskOf = (n: number, spec: ResourceSpec = {}, more: Partial<DeployT
     },
     revision: { source_revision_config: { image_uri: `registry.test/team/app:${n}` } },
     env: { TOKEN: SECRET },
+    pool_user: { user: 'app.pool', password: 'a password' },
     secret_references: [],
     artefact: null,
     ...more,
@@ -79,7 +80,7 @@ export function openTestBeats(): { beats: Beats; beat(replica: { env: { [name: s
     beats: openBeats(link as never),
     beat({ env }) {
       const body = { revision_id: env.WEFT_REVISION, replica: env.WEFT_REPLICA, graphs: [{ graph_id: 'agent' }] }
-      deliver({ data: Buffer.from(JSON.stringify(body)) } as unknown as Msg)
+      deliver({ data: Buffer.from(JSON.stringify(body)), subject: `beat.${env.WEFT_POOL}` } as unknown as Msg)
     },
   }
 }

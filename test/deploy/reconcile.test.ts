@@ -73,7 +73,7 @@ const openDriver = (
     log,
     figures: openFigures(),
     logOf,
-    env: async () => ({ env: {}, env_version: '' }),
+    env: async () => ({ env: {}, env_version: '', pool_user: null }),
     uploads: {
       find: async () => t.fail('no upload is read here') as never,
       part: async () => t.fail('no upload is read here') as never,

@@ -76,17 +76,16 @@ t.test('only deploy workers receive deploy tasks and their secrets', async t => 
   const edge = await as('edge')
   const graphs = await as('graphs')
   const deployer = await as('deployer')
-  for (const subject of [...verbs, 'rpc.assistants.register', 'rpc.assistants.retire']) await publish(edge, subject)
+  for (const subject of [...verbs, 'rpc.assistants.retire']) await publish(edge, subject)
   for (const subject of [...verbs, 'rpc.deployments.create', 'rpc.assistants.retire']) await publish(graphs, subject)
-  for (const subject of ['rpc.runs.claim', 'rpc.threads.create', 'rpc.deployments.create'])
+  for (const subject of ['pool.a.b.runs.claim', 'rpc.threads.create', 'rpc.deployments.create'])
     await publish(deployer, subject)
   await resources.nc.flush()
   t.same(received, [])
   for (const subject of [...verbs, 'rpc.assistants.retire']) await publish(deployer, subject)
   await publish(edge, 'rpc.deployments.create')
-  await publish(graphs, 'rpc.assistants.register')
   await resources.nc.flush()
-  t.same(received, [...verbs, 'rpc.assistants.retire', 'rpc.deployments.create', 'rpc.assistants.register'])
+  t.same(received, [...verbs, 'rpc.assistants.retire', 'rpc.deployments.create'])
 })
 
 t.test('graph workers publish the calls of their code, and no other call', async t => {
@@ -94,21 +93,21 @@ t.test('graph workers publish the calls of their code, and no other call', async
   const edge = await as('edge')
   const received: string[] = []
   const onReceived = { callback: (_: unknown, { subject }: { subject: string }) => void received.push(subject) }
-  for (const subject of ['rpc.>', '_INBOX_resources.>']) resources.nc.subscribe(subject, onReceived)
+  for (const subject of ['rpc.>', 'pool.>', '_INBOX_resources.>']) resources.nc.subscribe(subject, onReceived)
   for (const subject of ['_INBOX_edge.>', 'event.>', 'end.*', 'live.*']) edge.nc.subscribe(subject, onReceived)
   await Promise.all([resources.nc.flush(), edge.nc.flush()])
   const graphs = await as('graphs')
   const allowed = [
-    ...['claim', 'heartbeat', 'stream_full', 'finish', 'release'].map(verb => `rpc.runs.${verb}`),
-    ...['save', 'get', 'list'].map(verb => `rpc.checkpoints.${verb}`),
-    'rpc.items.batch',
-    'rpc.assistants.register',
-    '_INBOX_resources.a.0',
-    '_INBOX_edge.a.0',
+    ...['claim', 'heartbeat', 'stream_full', 'finish', 'release'].map(verb => `pool.app.one.runs.${verb}`),
+    ...['save', 'get', 'list'].map(verb => `pool.app.one.checkpoints.${verb}`),
+    'pool.app.one.items.batch',
+    'pool.app.one.assistants.register',
+    '_INBOX_resources.pool.one.a.0',
+    '_INBOX_edge.pool.one.a.0',
     'live.run',
   ]
   const refused = [
-    ...['create', 'get', 'join', 'result', 'cancel', 'settle', 'peek'].map(verb => `rpc.runs.${verb}`),
+    ...['create', 'get', 'join', 'result', 'cancel', 'settle', 'peek', 'claim'].map(verb => `rpc.runs.${verb}`),
     ...['create', 'get', 'search', 'state', 'remove'].map(verb => `rpc.threads.${verb}`),
     ...['search', 'get', 'retire', 'remove'].map(verb => `rpc.assistants.${verb}`),
     ...['put', 'get', 'search', 'remove', 'namespaces'].map(verb => `rpc.items.${verb}`),
@@ -119,6 +118,8 @@ t.test('graph workers publish the calls of their code, and no other call', async
     'rpc.providers.get',
     'rpc.control.key',
     'rpc.checkpoints.remove',
+    '_INBOX_resources.a.0',
+    '_INBOX_edge.a.0',
     '_INBOX_graphs.a.0',
     '_INBOX_deployer.a.0',
     'end.run',
@@ -126,7 +127,6 @@ t.test('graph workers publish the calls of their code, and no other call', async
     'queue.default',
     'chunk.run',
     'host.default.state',
-    'ctl.run.a',
     'deploy.task.deploy.a',
     '$JS.API.STREAM.INFO.RUNS',
     '$JS.API.STREAM.DELETE.EVENTS',

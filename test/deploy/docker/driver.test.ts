@@ -73,7 +73,11 @@ async function bench(
         log,
         figures: openFigures(),
         logOf: () => ({ of: () => say, flush: async () => {} }),
-        env: async () => ({ env: { TOKEN: SECRET }, env_version: 's1' }),
+        env: async () => ({
+          env: { TOKEN: SECRET },
+          env_version: 's1',
+          pool_user: { user: 'app.pool', password: 'a password' },
+        }),
         retire: async pool => void retired.push(pool),
         pull_pauses_ms: [1, 1],
       })
@@ -97,7 +101,7 @@ t.test('a roll-out, a cutover, a drain and a delete', async t => {
   const container = [...engine.containers.values()][0]!
   t.match(container.env, {
     TOKEN: SECRET,
-    NATS_URL: 'nats://graphs:password@broker.test:4222',
+    NATS_URL: 'nats://app.pool:a%20password@broker.test:4222',
     WEFT_APP_ID: ID,
     WEFT_POOL: 'rev_r1',
     WEFT_REVISION: 'r1',

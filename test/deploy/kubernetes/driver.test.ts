@@ -71,7 +71,11 @@ async function bench(
         beats,
         log,
         logOf: () => ({ of: () => (_, line) => void lines.push(line), flush: async () => {} }),
-        env: async () => ({ env: { TOKEN: SECRET }, env_version: 's1' }),
+        env: async () => ({
+          env: { TOKEN: SECRET },
+          env_version: 's1',
+          pool_user: { user: 'app.pool', password: 'a password' },
+        }),
         retire: async pool => void retired.push(pool),
         look_ms: 10,
         pauses_ms: [10, 50],
@@ -99,7 +103,7 @@ t.test('a roll-out, a cutover, a drain and a delete', async t => {
   const [pod] = cluster.nodes.running()
   t.match(pod!.env, {
     TOKEN: SECRET,
-    NATS_URL: 'nats://graphs:password@broker.test:4222',
+    NATS_URL: 'nats://app.pool:a%20password@broker.test:4222',
     WEFT_APP_ID: ID,
     WEFT_POOL: 'rev_r1',
     WEFT_REVISION: 'r1',

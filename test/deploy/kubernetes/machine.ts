@@ -24,7 +24,8 @@ export async function kubernetesMachine(): Promise<Machine> {
   }
   const beat = ({ env }: FakePod) => {
     const body = { revision_id: env.WEFT_REVISION, replica: env.WEFT_REPLICA, graphs: [{ graph_id: 'agent' }] }
-    for (const deliver of receivers) deliver({ data: Buffer.from(JSON.stringify(body)) } as unknown as Msg)
+    for (const deliver of receivers)
+      deliver({ data: Buffer.from(JSON.stringify(body)), subject: `beat.${env.WEFT_POOL}` } as unknown as Msg)
   }
   const program: Program = pod => {
     const timer = setInterval(beat, BEAT_MS, pod)

@@ -8,7 +8,7 @@ import type { ContainerInfo } from 'dockerode'
 import type { Figures } from '../../../bus/figures.js'
 import type { Log } from '../../../bus/log.js'
 import type { Config } from '../../../schemas/config.js'
-import type { ActiveDeployment, DeployTask, EnvOf, Graph } from '../../../schemas/deploy-calls.js'
+import type { ActiveDeployment, DeployTask, EnvOf, Graph, PoolUser } from '../../../schemas/deploy-calls.js'
 import { openRedactor } from '../../../schemas/redact.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
@@ -16,6 +16,7 @@ import type { Beats } from '../images/beats.js'
 import { loopbackHosts, platformEnv } from '../images/environment.js'
 import { imageSizeOf } from '../images/size.js'
 import type { RevisionLog } from '../log.js'
+import { natsUrlOf } from '../nats-url.js'
 import { within } from '../scaling.js'
 import { nextChange } from '../wait.js'
 import { LABEL, type ReplicaPlan, replicaName } from './container.js'
@@ -161,7 +162,10 @@ export function openDockerDriver(options: DockerOptions): Driver {
 
   function planOf(
     one: Described,
-    given: Pick<ReplicaPlan, 'spec' | 'image' | 'epoch'> & { secrets: { [name: string]: string } },
+    given: Pick<ReplicaPlan, 'spec' | 'image' | 'epoch'> & {
+      secrets: { [name: string]: string }
+      pool_user: PoolUser | null
+    },
   ): ReplicaPlan {
     const { deployment_id, slug, revision_id, pool, name, seq, generation } = one
     const size = imageSizeOf(given.spec)
@@ -177,7 +181,11 @@ export function openDockerDriver(options: DockerOptions): Driver {
       spec: given.spec,
       image: given.image,
       epoch: given.epoch,
-      env: { ...given.secrets, ...platformEnv(options, one, size), NATS_URL: options.nats_url },
+      env: {
+        ...given.secrets,
+        ...platformEnv(options, one, size),
+        NATS_URL: natsUrlOf(options.nats_url, given.pool_user),
+      },
       cores,
       network: config.docker_network,
       stop_seconds: Math.ceil((config.drain_ms + config.stop_ms) / 1_000) + 2,
@@ -273,7 +281,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
     const spec = task.deployment.source_config.resource_spec
     const plan = planOf(
       { ...task, name: task.deployment.name },
-      { spec, image: artefact, epoch: task.epoch, secrets: task.env },
+      { spec, image: artefact, epoch: task.epoch, secrets: task.env, pool_user: task.pool_user },
     )
     // Its graphs must be loaded once.
     const group: Group = {
@@ -324,9 +332,9 @@ export function openDockerDriver(options: DockerOptions): Driver {
   }
 
   async function planActive(active: ActiveDeployment): Promise<ReplicaPlan> {
-    const { env } = await options.env(active.deployment_id, active.revision_id)
+    const { env, pool_user } = await options.env(active.deployment_id, active.revision_id)
     const image = active.artefact ?? active.image_uri!
-    return planOf(active, { spec: active.resource_spec, image, epoch: 'active', secrets: env })
+    return planOf(active, { spec: active.resource_spec, image, epoch: 'active', secrets: env, pool_user })
   }
 
   /** Adopts what runs, starts what is missing, replaces what has another size. */

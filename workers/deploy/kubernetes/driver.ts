@@ -6,11 +6,12 @@
 import type { KubernetesObject, V1Deployment } from '@kubernetes/client-node'
 import type { Log } from '../../../bus/log.js'
 import type { Config } from '../../../schemas/config.js'
-import { type ActiveDeployment, type EnvOf, poolOf } from '../../../schemas/deploy-calls.js'
+import { type ActiveDeployment, type EnvOf, type PoolUser, poolOf } from '../../../schemas/deploy-calls.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault, retry, Stopped } from '../fault.js'
 import { loopbackHosts, platformEnv } from '../images/environment.js'
 import { imageSizeOf } from '../images/size.js'
+import { natsUrlOf } from '../nats-url.js'
 import { isScaled, within } from '../scaling.js'
 import { applyManifests, endWorkloads, ofRevision, pruneManifests } from './apply.js'
 import { CONFIG_MAP, DEPLOYMENT } from './cluster.js'
@@ -73,17 +74,20 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
   function workloadOf(
     one: Described,
     given: Pick<RevisionInCluster, 'namespace' | 'image' | 'epoch'> &
-      Pick<Workload, 'spec' | 'secret_references'> & { secrets: { [name: string]: string } },
+      Pick<Workload, 'spec' | 'secret_references'> & {
+        secrets: { [name: string]: string }
+        pool_user: PoolUser | null
+      },
   ): Workload {
     const { deployment_id, slug, revision_id, pool, name, seq, generation } = one
-    const { namespace, image, epoch, spec, secrets, secret_references } = given
+    const { namespace, image, epoch, spec, secrets, pool_user, secret_references } = given
     const size = imageSizeOf(spec)
     return {
       revision: { deployment_id, slug, revision_id, pool, name, seq, generation, namespace, image, epoch },
       spec,
       size,
       env: platformEnv(options, one, size),
-      secrets: { ...secrets, NATS_URL: options.nats_url },
+      secrets: { ...secrets, NATS_URL: natsUrlOf(options.nats_url, pool_user) },
       secret_references,
       grace_seconds,
       scaling: { runs_each: config.scale_runs, down_ms: config.scale_down_ms, keda: config.kubernetes_keda },
@@ -91,13 +95,14 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
   }
 
   async function planActive(active: ActiveDeployment): Promise<Workload> {
-    const { env } = await options.env(active.deployment_id, active.revision_id)
+    const { env, pool_user } = await options.env(active.deployment_id, active.revision_id)
     return workloadOf(active, {
       namespace: namespaceOf(active.namespace),
       image: active.artefact ?? active.image_uri!,
       epoch: 'active',
       spec: active.resource_spec,
       secrets: env,
+      pool_user,
       secret_references: active.secret_references,
     })
   }
@@ -127,6 +132,7 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
         epoch: task.epoch,
         spec,
         secrets: task.env,
+        pool_user: task.pool_user,
         secret_references: task.secret_references,
       },
     )

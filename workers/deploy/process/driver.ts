@@ -5,11 +5,12 @@
  */
 import { chmod, mkdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { ActiveDeployment, Graph } from '../../../schemas/deploy-calls.js'
+import type { ActiveDeployment, Graph, PoolUser } from '../../../schemas/deploy-calls.js'
 import { openRedactor } from '../../../schemas/redact.js'
 import { checkReach, type HostUser } from '../../child/process.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault } from '../fault.js'
+import { natsUrlOf } from '../nats-url.js'
 import { rangeOf, within } from '../scaling.js'
 import { openArtefacts } from './artefacts.js'
 import { markOf, openBuilder } from './builder.js'
@@ -64,12 +65,13 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     generation: number
     artefact: string
     env: { [name: string]: string }
+    pool_user: PoolUser | null
     size: Size
   }
 
   /** Resolves to null when the artefact is not on this disk. */
   async function start(revision: RevisionToStart): Promise<Replicas | null> {
-    const { deployment_id, revision_id, pool, artefact, env, size } = revision
+    const { deployment_id, revision_id, pool, artefact, env, pool_user, size } = revision
     const found = await artefacts.find(artefact)
     if (found === null) return null
     await records.add(deployment_id, { revision_id, pool, artefact })
@@ -90,7 +92,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
           // Shorter than our own deadline, so that unfinished runs are handed back and not lost.
           stop_ms: Math.floor(config.stop_ms / 2),
         },
-        nats_url: options.nats_url,
+        nats_url: natsUrlOf(options.nats_url, pool_user),
         revision_id,
         env: hostEnv(options, revision, env),
       },
@@ -121,7 +123,17 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     const { replicas: least, ...rest } = sizeOf(task.deployment.source_config.resource_spec, config)
     // Its graphs must be loaded once.
     const size = { ...rest, replicas: Math.max(1, least) }
-    const replicas = await start({ deployment_id, slug, revision_id, pool, generation, artefact, env: task.env, size })
+    const replicas = await start({
+      deployment_id,
+      slug,
+      revision_id,
+      pool,
+      generation,
+      artefact,
+      env: task.env,
+      pool_user: task.pool_user,
+      size,
+    })
     if (replicas === null)
       throw new Fault(`deploy: the artefact ${artefact} is not on this machine; make a new revision`)
     running.set(revision_id, {
@@ -170,10 +182,10 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
   async function startActive(active: ActiveDeployment): Promise<void> {
     const { deployment_id, slug, revision_id, pool, generation, artefact, resource_spec } = active
     if (artefact === null) return
-    const { env } = await options.env(deployment_id, revision_id)
+    const { env, pool_user } = await options.env(deployment_id, revision_id)
     if (stopping || running.has(revision_id)) return
     const size = sizeOf(resource_spec, config)
-    const replicas = await start({ deployment_id, slug, revision_id, pool, generation, artefact, env, size })
+    const replicas = await start({ deployment_id, slug, revision_id, pool, generation, artefact, env, pool_user, size })
     if (replicas === null)
       return log.error(
         { deployment_id, revision_id, artefact },
@@ -195,11 +207,12 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
   /** Starts replicas of the new size, then stops the old ones, which hand back their runs. A size that fails is not repeated. */
   async function resize(one: RunningRevision, active: ActiveDeployment): Promise<void> {
     one.generation = active.generation
-    const { env } = await options.env(one.deployment_id, one.revision_id)
+    const { env, pool_user } = await options.env(one.deployment_id, one.revision_id)
     const replicas = await start({
       ...one,
       artefact: active.artefact!,
       env,
+      pool_user,
       size: {
         ...sizeOf(active.resource_spec, config),
         // Its load stays the same.

@@ -8,7 +8,7 @@ import { lifecycle, stopOnSignals } from '../../../bus/lifecycle.js'
 import { openLog } from '../../../bus/log.js'
 import { openMux } from '../../../bus/mux.js'
 import { openPoolView } from '../../../bus/queue.js'
-import type { Config } from '../../../schemas/config.js'
+import { type Config, servedBy } from '../../../schemas/config.js'
 import type { Graph } from '../../../schemas/deploy-calls.js'
 import { token } from '../../../schemas/ids.js'
 import { startGraphs } from '../../graph/main.js'
@@ -44,7 +44,7 @@ async function start({ config, nats_url, revision_id, env }: Start): Promise<voi
   const life = lifecycle(log, config.stop_ms)
   stopOnSignals(life, log)
   const tls = nats_url.startsWith('tls:') ? tlsFilesOf(config) : undefined
-  const link = await openLink({ url: nats_url, role: 'graphs', log, tls })
+  const link = await openLink({ url: nats_url, role: 'graphs', sender: servedBy(config), log, tls })
   life.push({ name: 'broker connection', stop: () => link.close() })
   const worker = await startGraphs(config, link, life, { revision: revision_id, env })
   const mux = openMux(link)
