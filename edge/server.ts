@@ -22,7 +22,7 @@ import { framingFault, hostGuard, isJson, isStrictJson, originAllowed } from './
 import { NO_PATH } from './http/mount.js'
 import { openDeployedPolicy, openPolicy, type Policies } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
-import { decodeParams, openRouter } from './http/router.js'
+import { decodeParams, type Match, openRouter } from './http/router.js'
 import { openSpareResponse } from './http/spare-response.js'
 import { CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
 import { type Admitted, MANY_STREAMS, type OpenSocket, serveSockets } from './upgrade.js'
@@ -55,7 +55,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   const own = openRouter(routes, route => policy.serves(route.groups))
   const routerOf = ({ mount, isSelf }: Exchange) => (mount === null && !isSelf ? own : router)
   const strictCors = openCors(config.cors_origins, { wildcards: false })
-  const hostAllowed = hostGuard(config)
+  const hostFault = hostGuard(config)
   const refused = openRefusalLog(link.log)
   let quiet = false
 
@@ -65,19 +65,20 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     const fault = framingFault(exchange.method, received)
     if (fault !== null) return exchange.refuseAndClose(400, fault)
     if (quiet) received.close = true
-    if (!hostAllowed(received.host)) return exchange.error(403, NO_HOST)
+    const host = hostFault(received.host)
+    if (host !== null) return exchange.error(host.status, host.detail)
+    if (exchange.targetFault !== null) return exchange.refuse('bad_request', exchange.targetFault)
     if (!isInner && isFull()) return exchange.refuseAndClose(503, FULL)
-    const path = pathOf(exchange)
-    if (CONTROL.test(path)) exchange.cors = strictCors
-    if (isInner || !isForApplication(exchange)) return onRoute(exchange, path, null)
-    if (exchange.mount === null) return onRoute(exchange, path, custom)
+    if (CONTROL.test(exchange.path)) exchange.cors = strictCors
+    if (isInner || !isForApplication(exchange)) return onRoute(exchange, null)
+    if (exchange.mount === null) return onRoute(exchange, custom)
     const known = edge.deployed.known(exchange)
-    if (known !== undefined) return onDeployed(exchange, path, known)
+    if (known !== undefined) return onDeployed(exchange, known)
     const whenKnown = (body: Uint8Array) =>
       edge.deployed.find(exchange).then(
-        found => onDeployed(exchange, path, found, body),
+        found => onDeployed(exchange, found, body),
         // Its refusal is for callers that the guard lets pass.
-        () => onRoute(exchange, path, null, body),
+        () => onRoute(exchange, null, body),
       )
     const later = (body: Uint8Array) => void whenKnown(body).catch(error => failed(exchange, error))
     if (received.length <= 0 && received.encodings === 0) return later(NOTHING)
@@ -85,26 +86,26 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   /** Which pages may call is what the file of the deployment says. */
-  function onDeployed(exchange: Exchange, path: string, { policy, routes }: Deployment, read?: Uint8Array) {
+  function onDeployed(exchange: Exchange, { policy, routes }: Deployment, read?: Uint8Array) {
     exchange.cors = policy.cors
-    onRoute(exchange, path, routes, read)
+    onRoute(exchange, routes, read)
   }
 
   const isPreflight = ({ method, received: { preflight, origin } }: Exchange) =>
     method === 'OPTIONS' && preflight && origin !== ''
 
   /** `routes`: those of the application, which come first. `read`: the body, if it was read already. */
-  function onRoute(exchange: Exchange, path: string, routes: AppRoutes | null, read?: Uint8Array) {
+  function onRoute(exchange: Exchange, routes: AppRoutes | null, read?: Uint8Array) {
     if (exchange.over) return
-    const { received } = exchange
+    const { path, received } = exchange
     const router = routerOf(exchange)
     const found = router.find(exchange.method, path)
-    const isCustom = routes?.mayHandle(path) ?? false
+    const match = found === null || typeof found === 'string' ? null : found
+    const isCustom = routes !== null && isForRoutes(routes, path, match)
     if (exchange.method === 'OPTIONS' && (!isCustom || isPreflight(exchange)))
       return onOptions(exchange, found === null ? null : router.find('', path))
     if (!originAllowed(received, exchange.cors)) return exchange.error(403, NO_ORIGIN)
-    if (routes !== null && isCustom)
-      return passOn(exchange, routes, found === null || typeof found === 'string' ? null : found.route, read)
+    if (isCustom) return passOn(exchange, routes, match?.route ?? null, read)
     if (found === null) return exchange.refuse('not_found')
     if (typeof found === 'string') return exchange.refuse('method_not_allowed', undefined, { Allow: found })
     const { route } = found
@@ -127,13 +128,21 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   /** `http.app` handles requests of its application, but never those of the control plane, which carry its key. */
-  const isForApplication = ({ path }: Exchange) => !CONTROL.test(path) && !path.startsWith(`${CONTROL_PREFIX}/`)
+  const isForApplication = ({ path }: Exchange) =>
+    !CONTROL.test(path) && !path.startsWith(`${CONTROL_PREFIX}/`) && path !== NO_PATH
+
+  /**
+   * Whether the application gets the request. With `enable_custom_route_auth` it gets none whose caller is unknown: what
+   * route of its own it finds for a path is not known here, so Weft answers its public routes itself.
+   */
+  const isForRoutes = ({ mayHandle, enable_custom_route_auth }: AppRoutes, path: string, match: Match | null) =>
+    mayHandle(path) && !(enable_custom_route_auth && match?.route.auth === 'public')
 
   /** `route`: the built-in route that the application may wrap or replace. It is authenticated when it is reached. */
   function passOn(exchange: Exchange, routes: AppRoutes, route: Route | null, read?: Uint8Array): void {
     const { middleware_order, enable_custom_route_auth } = routes
     const isFirst =
-      route === null ? enable_custom_route_auth : middleware_order === 'auth_first' && route.auth !== 'public'
+      enable_custom_route_auth || (middleware_order === 'auth_first' && route !== null && route.auth !== 'public')
     const deps = { stalls: edge.stalls, bodies: edge.bodies, bodyLimit: config.body_limit }
     if (!isFirst) return forward(exchange, routes, deps, read)
     if (edge.guard.refuses(exchange, CUSTOM)) return
@@ -149,13 +158,14 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
 
   /** A request that may become a WebSocket; null: it was refused and answered. */
   function admit(exchange: Exchange): Admitted | null | Promise<Admitted | null> {
-    const { received } = exchange
-    const path = pathOf(exchange)
+    const { path, received } = exchange
     const fault = framingFault(exchange.method, received)
+    const host = hostFault(received.host)
     if (fault !== null) exchange.refuseAndClose(400, fault)
     // uWebSockets.js would end its answer with the connection, and go on with a WebSocket that is gone.
     else if (received.close) exchange.refuseAndClose(400, 'A WebSocket begins with Connection: Upgrade')
-    else if (!hostAllowed(received.host)) exchange.error(403, NO_HOST)
+    else if (host !== null) exchange.error(host.status, host.detail)
+    else if (exchange.targetFault !== null) exchange.refuse('bad_request', exchange.targetFault)
     else if (!originAllowed(received, cors)) exchange.error(403, NO_ORIGIN)
     else if (quiet || isFull()) exchange.refuse('unavailable')
     else {
@@ -165,21 +175,21 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
         if (exchange.mount !== null) exchange.keepHeaders(unknown)
         return edge.guard.refuses(exchange, found.route) ? null : { exchange, route: found.route, routes: null }
       }
-      if (!isForApplication(exchange)) return admitTo(exchange, path, null)
-      if (exchange.mount === null) return admitTo(exchange, path, custom)
+      if (!isForApplication(exchange)) return admitTo(exchange, null)
+      if (exchange.mount === null) return admitTo(exchange, custom)
       const known = edge.deployed.known(exchange)
-      if (known !== undefined) return admitTo(exchange, path, known.routes)
+      if (known !== undefined) return admitTo(exchange, known.routes)
       return edge.deployed.find(exchange).then(
-        ({ routes }) => admitTo(exchange, path, routes),
-        () => admitTo(exchange, path, null),
+        ({ routes }) => admitTo(exchange, routes),
+        () => admitTo(exchange, null),
       )
     }
     return null
   }
 
   /** To a WebSocket of the application. */
-  function admitTo(exchange: Exchange, path: string, routes: AppRoutes | null): Admitted | null {
-    if (routes === null || !routes.mayHandle(path)) {
+  function admitTo(exchange: Exchange, routes: AppRoutes | null): Admitted | null {
+    if (routes === null || !routes.mayHandle(exchange.path)) {
       exchange.refuse('not_found', 'There is no WebSocket here')
       return null
     }
@@ -343,7 +353,6 @@ const CUSTOM: Route = {
 const NO_CORS: Cors = { allows: () => true, answer: () => [], preflight: () => [] }
 const NO_ORIGIN = 'Pages of this origin may not call this server; CORS_ALLOW_ORIGINS names the ones that may'
 const FULL = 'Too many open connections; WEFT_MAX_CONNECTIONS sets the limit'
-const NO_HOST = 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones that are'
 /**
  * Largest body of a route that takes no values of graphs: 1 MB of characters of an assistant, 512 KiB of secrets of a
  * deployment and 10,000 ids of a search fit. Each MB blocks the resource worker for about 10 ms.
@@ -365,17 +374,6 @@ function trace(tracer: Tracer, exchange: Exchange, { method, path }: Route): voi
     span.end(exchange.status >= 500 ? `status ${exchange.status}` : null)
     onOver?.()
   }
-}
-
-/** The control plane is also served below its prefix; no other route is. */
-function pathOf({ path, mount }: Exchange): string {
-  // A deployment has no control plane.
-  if (mount !== null && 'slug' in mount && CONTROL.test(path)) return NO_PATH
-  // Clients write both (API: assistants-crons-store 8).
-  if (path === '/mcp/') return '/mcp'
-  if (!path.startsWith(CONTROL_PREFIX)) return path
-  const inner = path.slice(CONTROL_PREFIX.length)
-  return CONTROL.test(inner) ? inner : path
 }
 
 /** The port, or one that the system chooses for 0; null when it is not free. */

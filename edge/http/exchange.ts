@@ -10,9 +10,10 @@ import { ERRORS, type ErrorCode, errorBody, fail, InvalidFields, WeftError } fro
 import { TRACEPARENT } from '../../schemas/trace.js'
 import type { Key } from '../keys.js'
 import type { Cors } from './cors.js'
-import { isMounted, type Mount, unmount } from './mount.js'
+import { isMounted, type Mount, NO_PATH, routed, unmount } from './mount.js'
 import type { Policies, Policy } from './policy.js'
 import { type Headers, type Received, readHeaders } from './received.js'
+import { plainQuery, targetFault } from './target.js'
 
 export interface StreamError {
   error: string
@@ -53,8 +54,10 @@ const RETRY: Headers = { 'Retry-After': '1' }
 
 export class Exchange {
   readonly method: string
-  /** Within the deployment. */
+  /** Of the route table, within the deployment. */
   readonly path: string
+  /** Why the target is refused; null: it means the same to everybody. */
+  readonly targetFault: string | null
   readonly mount: Mount | null
   /** Without "?". A handler of authorization may change it. */
   query: string
@@ -99,7 +102,9 @@ export class Exchange {
     policies: Policies,
     private readonly onFault: (exchange: Exchange, error: unknown) => void,
   ) {
-    const isDeployed = policies.mount !== undefined || isMounted(req.getUrl(), req.getHeader('x-deployment-id'))
+    const target = req.getUrl()
+    const deployment = req.getHeader('x-deployment-id')
+    const isDeployed = policies.mount !== undefined || isMounted(target, deployment)
     const policy = isDeployed ? policies.deployed : policies.own
     this.cors = policy.cors
     res.onAborted(() => {
@@ -111,15 +116,16 @@ export class Exchange {
     })
     this.method = req.getCaseSensitiveMethod()
     // Undefined for a URL without "?", whatever its type says.
-    this.query = req.getQuery() ?? ''
+    this.query = plainQuery(req.getQuery() ?? '')
     this.received = readHeaders(req, policy)
     const { path, mount } =
       policies.mount === undefined
-        ? unmount(req.getUrl(), this.received.deployment, policy.prefix)
-        : { path: req.getUrl(), mount: policies.mount }
+        ? unmount(target, deployment, policy.prefix)
+        : { path: routed(target), mount: policies.mount }
+    this.targetFault = targetFault(target) ?? (path === target || path === NO_PATH ? null : targetFault(path))
     this.path = path
     this.mount = mount
-    this.url = `http://${this.received.host}${req.getUrl()}${this.query === '' ? '' : `?${this.query}`}`
+    this.url = `http://${this.received.host}${target}${this.query === '' ? '' : `?${this.query}`}`
     const { requestId, traceparent } = this.received
     this.traceparent = TRACEPARENT.test(traceparent) ? traceparent : ''
     this.requestId = REQUEST_ID.test(requestId) ? requestId : uuid()

@@ -34,22 +34,36 @@ export function isJson(type: string): boolean {
 /** JSON only: a page cannot send it without a preflight (API: control-plane 2.1). */
 export const isStrictJson = (type: string): boolean => /^application\/json\s*(;|$)/i.test(type.trim())
 
+const HOST = /^(\[[0-9a-f:.]+\]|[\w-]+(?:\.[\w-]+)*\.?)(?::\d{1,5})?$/i
+const NO_FORM = { status: 400, detail: 'Host: expected a name or an address, and a port if there is one' }
+const FOREIGN = {
+  status: 403,
+  detail: 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones that are',
+}
+
 /**
- * Whether a Host header may reach this server. A page of another name that resolves to 127.0.0.1 (DNS rebinding) sends
- * its name. Bound to other than loopback, the operator lists the names; without a list none is checked.
+ * Why a Host header is refused, else null: it is not `host[:port]`, so what is made of it would be another address; or it
+ * may not reach this server. A page of another name that resolves to 127.0.0.1 (DNS rebinding) sends its name. Bound to
+ * other than loopback, the operator lists the names; without a list each is served.
  */
-export function hostGuard({ host, allowed_hosts }: Config): (header: string) => boolean {
+export function hostGuard({
+  host,
+  allowed_hosts,
+}: Config): (header: string) => { status: number; detail: string } | null {
   const names = allowed_hosts.split(',').flatMap(name => name.trim().toLowerCase() || [])
-  if (names.includes('*') || (names.length === 0 && !isLoopback(host))) return () => true
+  const isOpen = names.includes('*') || (names.length === 0 && !isLoopback(host))
   const allowed = new Set([host.toLowerCase(), ...names])
   let last = ''
   return header => {
-    if (header === last) return true
-    const name = header.toLowerCase()
-    const bare = name.replace(/:\d*$/, '').replace(/^\[|\]$/g, '')
-    if (!isLoopback(bare) && !allowed.has(bare) && !allowed.has(name)) return false
+    if (header === last) return null
+    const bare = HOST.exec(header)?.[1]
+      ?.toLowerCase()
+      .replace(/^\[|\]$/g, '')
+    // A port beyond 65535, or an IPv6 address that is none.
+    if (bare === undefined || !URL.canParse(`http://${header}`)) return NO_FORM
+    if (!isOpen && !isLoopback(bare) && !allowed.has(bare) && !allowed.has(header.toLowerCase())) return FOREIGN
     last = header
-    return true
+    return null
   }
 }
 

@@ -1,7 +1,10 @@
 /**
  * Which deployment a request is for (API: control-plane 12): `/deployments/{slug}` before the path, or the header
- * X-Deployment-Id. The SDKs' base URL contains the prefix, so no header of an answer does.
+ * X-Deployment-Id. The SDKs' base URL contains the prefix, so no header of an answer does. The path that comes out of here
+ * is the only one: by it a request is routed, authenticated and passed on.
  */
+import { CONTROL, CONTROL_PREFIX } from '../routes.js'
+
 export type Mount = { slug: string } | { id: string }
 
 export const PREFIX = '/deployments/'
@@ -18,10 +21,23 @@ export function unmount(path: string, id: string, prefix: string): { path: strin
   if (path.startsWith(PREFIX)) {
     const end = path.indexOf('/', PREFIX.length)
     const slug = path.slice(PREFIX.length, end === -1 ? undefined : end)
-    if (NAME.test(slug)) return { path: end === -1 ? '/' : path.slice(end), mount: { slug } }
+    if (NAME.test(slug)) {
+      const inner = routed(end === -1 ? '/' : path.slice(end))
+      // A deployment has no control plane.
+      return { path: CONTROL.test(inner) ? NO_PATH : inner, mount: { slug } }
+    }
   }
-  if (NAME.test(id)) return { path, mount: { id } }
-  return { path: prefix === '' ? path : withoutPrefix(path, prefix), mount: null }
+  if (NAME.test(id)) return { path: routed(path), mount: { id } }
+  return { path: routed(prefix === '' ? path : withoutPrefix(path, prefix)), mount: null }
+}
+
+/** The path of the route table. The control plane is also served below its prefix; no other route is. */
+export function routed(path: string): string {
+  // Clients write both (API: assistants-crons-store 8).
+  if (path === '/mcp/') return '/mcp'
+  if (!path.startsWith(CONTROL_PREFIX)) return path
+  const inner = path.slice(CONTROL_PREFIX.length)
+  return CONTROL.test(inner) ? inner : path
 }
 
 function withoutPrefix(path: string, prefix: string): string {
@@ -32,5 +48,5 @@ function withoutPrefix(path: string, prefix: string): string {
 
 /** Served without the prefix: probes, the control plane, calls for tests. */
 const OF_THE_SERVER = /^\/(ok|ready)$|^\/(v[12]|api-host|internal)\//
-/** No route has it. */
+/** No route has it, and no request: the target is checked. */
 export const NO_PATH = '//'

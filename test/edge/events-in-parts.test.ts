@@ -92,9 +92,9 @@ t.test('hosts: loopback names pass always, others by list, rebinding names never
     'LOCALHOST',
     'app.localhost',
   ]) {
-    t.ok(guard(host), host)
+    t.equal(guard(host), null, host)
   }
-  for (const host of ['weft.example', 'weft.example:99', 'other.example:8080']) t.ok(guard(host), host)
+  for (const host of ['weft.example', 'weft.example:99', 'other.example:8080']) t.equal(guard(host), null, host)
   for (const host of [
     'evil.example',
     'other.example',
@@ -102,11 +102,87 @@ t.test('hosts: loopback names pass always, others by list, rebinding names never
     '127.0.0.1.evil.example',
     '10.0.0.1',
   ]) {
-    t.notOk(guard(host), host)
+    t.match(guard(host), { status: 403 }, host)
   }
-  t.ok(hostGuard(readConfig({}, { host: '0.0.0.0' }))('anything.example'), 'no list, no loopback: not checked')
-  t.notOk(hostGuard(readConfig({}, { host: '0.0.0.0', allowed_hosts: 'a.example' }))('b.example'))
-  t.ok(isLoopback('[::1]') && isLoopback('localhost') && !isLoopback('0.0.0.0') && !isLoopback('::'))
+  const open = hostGuard(readConfig({}, { host: '0.0.0.0' }))
+  t.equal(open('anything.example'), null, 'no list, no loopback: not checked')
+  t.match(hostGuard(readConfig({}, { host: '0.0.0.0', allowed_hosts: 'a.example' }))('b.example'), { status: 403 })
+  t.end()
+})
+
+t.test('a Host is a name or an address with a port, on every server', t => {
+  const open = hostGuard(readConfig({}, { allowed_hosts: '*' }))
+  const good = [
+    'a.example.',
+    'a_b-c.example',
+    'xn--bcher-kva.example',
+    '[2001:db8::1]',
+    '[::ffff:1.2.3.4]:80',
+    'a:65535',
+  ]
+  for (const host of good) t.equal(open(host), null, host)
+  for (const host of [
+    'x/admin?.localhost',
+    'x?.localhost',
+    'x#.localhost',
+    'a@b.localhost',
+    'a\\b.localhost',
+    'a b.localhost',
+    'a\tb',
+    'a%2fb',
+    'a,b',
+    'a..b',
+    '.a',
+    'bücher.example',
+    'a:',
+    'a:b',
+    'a:65536',
+    'a:999999',
+    'a:1:2',
+    '::1',
+    '[::1',
+    '[::1]x',
+    '[::g]',
+    '[1::2::3]',
+    '1.2.3.4.5',
+    '999.1.1.1',
+    'http://a',
+  ]) {
+    t.match(open(host), { status: 400, detail: /^Host: expected/ }, host)
+  }
+  t.end()
+})
+
+t.test('loopback is exact: what has more in it than a name or an address is none', t => {
+  for (const host of [
+    'localhost',
+    'LOCALHOST',
+    'a.localhost',
+    'a_1.b-c.localhost',
+    '127.0.0.1',
+    '127.255.1.20',
+    '::1',
+    '[::1]',
+  ])
+    t.ok(isLoopback(host), host)
+  for (const host of [
+    '0.0.0.0',
+    '::',
+    'localhost.',
+    '.localhost',
+    'a..localhost',
+    'x/y.localhost',
+    'x?.localhost',
+    'x@y.localhost',
+    'a b.localhost',
+    'a.localhost\n',
+    '127.0.0.256',
+    '127.0.0.01',
+    '127.0.0',
+    '127.0.0.1:80',
+    '1127.0.0.1',
+  ])
+    t.notOk(isLoopback(host), host)
   t.end()
 })
 

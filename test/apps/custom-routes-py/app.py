@@ -74,6 +74,16 @@ async def info():
     return {"mine": True}
 
 
+@app.get("/threads/mine")
+async def mine():
+    return {"mine": True}
+
+
+@app.get("/docs/{page}")
+async def page(page: str):
+    return {"mine": True}
+
+
 class Echo:
     """Answers while it reads: a StreamingResponse on uvicorn would read the messages of the request itself."""
 

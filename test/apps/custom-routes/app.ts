@@ -28,6 +28,8 @@ app
   })
   .get('/custom/hello/:name', c => c.json({ hello: c.req.param('name'), q: c.req.query('q') }))
   .get('/info', c => c.json({ mine: true }))
+  .get('/threads/mine', c => c.json({ mine: true }))
+  .get('/docs/:page', c => c.json({ mine: true }))
   .post('/custom/echo', c => new Response(c.req.raw.body, { headers: { 'content-type': 'application/octet-stream' } }))
   .post('/custom/hook', async c => {
     const { run_id, status } = await c.req.json()

@@ -118,17 +118,24 @@ async function respond(fetch: Fetch, incoming: IncomingMessage, outgoing: Server
 }
 
 function requestFrom(incoming: IncomingMessage, signal: AbortSignal): Request {
-  const { method = 'GET', url = '/', rawHeaders } = incoming
+  const { method = 'GET', rawHeaders } = incoming
   const headers = new Headers()
   for (let i = 0; i < rawHeaders.length; i += 2)
     if (!HOP.has(rawHeaders[i]!.toLowerCase())) headers.append(rawHeaders[i]!, rawHeaders[i + 1]!)
   const hasBody = method !== 'GET' && method !== 'HEAD'
-  return new Request(`http://${headers.get('host') ?? 'localhost'}${url}`, {
+  return new Request(addressOf(incoming.url ?? '/', headers.get('host') ?? ''), {
     method,
     headers,
     signal,
     ...(hasBody ? { body: Readable.toWeb(incoming) as never, duplex: 'half' } : {}),
   })
+}
+
+/** Parsed with an authority of our own: the Host of a client is set afterwards, and is no part of the path whatever it is. */
+function addressOf(target: string, host: string): URL {
+  const address = new URL(`http://localhost${target}`)
+  address.host = host
+  return address
 }
 
 /**
