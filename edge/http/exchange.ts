@@ -117,7 +117,7 @@ export class Exchange {
     this.method = req.getCaseSensitiveMethod()
     // Undefined for a URL without "?", whatever its type says.
     this.query = plainQuery(req.getQuery() ?? '')
-    this.received = readHeaders(req, policy)
+    this.received = readHeaders(req, policy, deployment)
     const { path, mount } =
       policies.mount === undefined
         ? unmount(target, deployment, policy.prefix)

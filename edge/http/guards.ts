@@ -14,14 +14,14 @@ const BODILESS = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE'])
 
 /** One sentence when the framing is ambiguous, else null. Such a request is answered 400 and its connection closed. */
 export function framingFault(method: string, received: Received): string | null {
-  if (received.hosts !== 1 || received.host === '') return 'Exactly one Host header is required'
-  if (received.lengths > 1) return 'More than one Content-Length header'
-  if (Number.isNaN(received.length)) return 'Content-Length is not a number'
-  if (received.encodings > 1 || (received.encodings === 1 && received.encoding !== 'chunked'))
-    return 'The only Transfer-Encoding accepted is chunked'
-  if (received.encodings === 1 && BODILESS.has(method)) return `${method} with Transfer-Encoding is not accepted`
-  if (received.encodings === 1 && received.lengths === 1) return 'Content-Length and Transfer-Encoding together'
-  return null
+  const { host, repeated, length, encodings, encoding } = received
+  if (repeated !== '') return `More than one ${repeated} header`
+  if (host === '') return 'A Host header is required'
+  if (Number.isNaN(length)) return 'Content-Length is not a number'
+  if (encodings === 0) return null
+  if (encoding !== 'chunked') return 'The only Transfer-Encoding accepted is chunked'
+  if (BODILESS.has(method)) return `${method} with Transfer-Encoding is not accepted`
+  return length === -1 ? null : 'Content-Length and Transfer-Encoding together'
 }
 
 /** JSON, or a type that browsers and SDKs send in its place (API: threads-and-runs 1). */

@@ -7,8 +7,8 @@ export type Headers = { [name: string]: string }
 /** The headers that the edge reads; all others are ignored, x-weft-* above all. */
 export interface Received {
   host: string
-  hosts: number
-  lengths: number
+  /** The name of a header of SINGLE that the request has twice; '' for none. Such a request is refused. */
+  repeated: string
   /** NaN when it is no number, −1 when absent. */
   length: number
   encodings: number
@@ -43,6 +43,7 @@ export interface Received {
   acceptsGzip: boolean
   /** X-Deployment-Id. */
   deployment: string
+  /** Several are one, as for Node.js. */
   cookie: string
   /** Headers for `config.configurable` of a run (API: assistants-crons-store 7.3); null: none. */
   configurable: Headers | null
@@ -55,15 +56,53 @@ export interface Received {
   preflightHeaders: string
 }
 
+/**
+ * Headers with one value that decide something. Of two, this program, a proxy before it and the application behind it may
+ * each take another one: a request with two is refused. Other headers that come twice are one list (RFC 9110, 5.3),
+ * which is what all readers of `all` get.
+ */
+export const SINGLE = [
+  // Where a request ends, and for whom it is.
+  'Host',
+  'Content-Length',
+  'Transfer-Encoding',
+  'Content-Type',
+  'X-Deployment-Id',
+  // Whose it is.
+  'Authorization',
+  'X-Api-Key',
+  'X-Auth-Scheme',
+  'X-Hub-Signature-256',
+  'X-GitHub-Event',
+  'X-GitLab-Token',
+  'X-GitLab-Event',
+  // Which page sends it.
+  'Origin',
+  'Sec-Fetch-Site',
+  'Sec-Fetch-Mode',
+  'Access-Control-Request-Method',
+  // What it may change, and how it is read.
+  'Idempotency-Key',
+  'If-Match',
+  'X-Encryption-Context',
+  'Last-Event-ID',
+  'MCP-Protocol-Version',
+  'A2A-Version',
+  'LangGraph-A2A-History-Scope',
+  'Sec-WebSocket-Key',
+] as const
+const PLACES: ReadonlyMap<string, number> = new Map(SINGLE.map((name, index) => [name.toLowerCase(), index]))
+
 /** `gzip;q=0` refuses it. */
 const GZIP = /(^|,)\s*gzip\s*(,|;\s*q=(1|0\.0*[1-9])|$)/i
 const LENGTH = /^\d{1,15}$/
 
-export function readHeaders(req: HttpRequest, policy: Policy): Received {
+/** `deployment`: X-Deployment-Id, by which the policy was chosen. */
+export function readHeaders(req: HttpRequest, policy: Policy, deployment: string): Received {
+  let seen = 0
   const received: Received = {
     host: '',
-    hosts: 0,
-    lengths: 0,
+    repeated: '',
     length: -1,
     encodings: 0,
     encoding: '',
@@ -87,7 +126,7 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
     forwardedProto: '',
     forwardedHost: '',
     acceptsGzip: false,
-    deployment: '',
+    deployment,
     cookie: '',
     configurable: null,
     logged: null,
@@ -97,16 +136,19 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
     preflightHeaders: '',
   }
   req.forEach((name, value) => {
-    if (policy.keepsHeaders) received.all.push([name, value])
-    if (policy.isConfigurable(name)) (received.configurable ??= {})[name] = value
-    if (policy.isLogged(name)) (received.logged ??= {})[name] = value
+    const place = PLACES.get(name)
+    if (place !== undefined) {
+      if ((seen & (1 << place)) !== 0) received.repeated = SINGLE[place]!
+      seen |= 1 << place
+    }
+    if (policy.keepsHeaders) addTo(received.all, name, value)
+    if (policy.isConfigurable(name)) addMember((received.configurable ??= {}), name, value)
+    if (policy.isLogged(name)) addMember((received.logged ??= {}), name, value)
     switch (name) {
       case 'host':
-        received.hosts++
         received.host = value
         break
       case 'content-length':
-        received.lengths++
         received.length = LENGTH.test(value) ? Number(value) : NaN
         break
       case 'transfer-encoding':
@@ -126,31 +168,31 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
         received.fetchMode = value
         break
       case 'x-request-id':
-        received.requestId = value
+        received.requestId = joined(received.requestId, value)
         break
       case 'traceparent':
-        received.traceparent = value
+        received.traceparent = joined(received.traceparent, value)
         break
       case 'last-event-id':
         received.lastEventId = value
         break
       case 'x-api-key':
-        received.key = value
+        if (value !== '') received.key = value
         break
       case 'authorization':
         if (received.key === '' && /^bearer /i.test(value)) received.key = value.slice(7).trim()
         break
       case 'cookie':
-        received.cookie = value
+        received.cookie = joined(received.cookie, value, '; ')
         break
       case 'if-match':
         received.ifMatch = value
         break
       case 'accept-encoding':
-        received.acceptsGzip = GZIP.test(value)
+        received.acceptsGzip ||= GZIP.test(value)
         break
       case 'accept':
-        received.accept = value
+        received.accept = joined(received.accept, value)
         break
       case 'mcp-protocol-version':
         received.mcpVersion = value
@@ -162,16 +204,16 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
         received.historyScope = value
         break
       case 'x-forwarded-proto':
-        received.forwardedProto = value
+        received.forwardedProto = joined(received.forwardedProto, value)
         break
       case 'x-forwarded-host':
-        received.forwardedHost = value
+        received.forwardedHost = joined(received.forwardedHost, value)
         break
       case 'x-encryption-context':
         received.encryption = value
         break
       case 'prefer':
-        received.prefer = value
+        received.prefer = joined(received.prefer, value)
         break
       case 'idempotency-key':
         received.idempotencyKey = value
@@ -182,9 +224,6 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
       case 'x-gitlab-event':
         received.push = { ...received.push, [name]: value }
         break
-      case 'x-deployment-id':
-        received.deployment = value
-        break
       case 'connection':
         // As uWebSockets.js reads it.
         received.close ||= value.length === 'close'.length
@@ -193,9 +232,22 @@ export function readHeaders(req: HttpRequest, policy: Policy): Received {
         received.preflight = true
         break
       case 'access-control-request-headers':
-        received.preflightHeaders = value
+        received.preflightHeaders = joined(received.preflightHeaders, value)
         break
     }
   })
   return received
+}
+
+const joined = (before: string, value: string, by = ', '): string => (before === '' ? value : `${before}${by}${value}`)
+const separatorOf = (name: string): string => (name === 'cookie' ? '; ' : ', ')
+
+function addTo(all: Received['all'], name: string, value: string): void {
+  const known = all.find(([other]) => other === name)
+  if (known === undefined) all.push([name, value])
+  else known[1] = joined(known[1], value, separatorOf(name))
+}
+
+function addMember(headers: Headers, name: string, value: string): void {
+  headers[name] = Object.hasOwn(headers, name) ? joined(headers[name]!, value, separatorOf(name)) : value
 }

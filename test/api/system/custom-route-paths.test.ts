@@ -114,6 +114,19 @@ for (const [kind, folder, where, skipped] of [
         t.equal((await answerOf(port, request('GET', target))).status, 505, target)
     })
 
+    await t.test('a header that decides something may come once', async t => {
+      for (const header of [
+        'Authorization: a',
+        'X-Api-Key: a',
+        'X-Deployment-Id: guarded',
+        'Content-Type: text/plain',
+      ]) {
+        const twice = `${header}\r\n${header}\r\n`
+        t.match(await get('/custom/hello/x', ADA + twice), { status: 400, body: /More than one / }, header)
+      }
+      t.match(await get('/custom/hello/x', 'X-User: ada\r\nX-User: eve\r\n'), { status: 200 }, 'another one is a list')
+    })
+
     await t.test('the application gets paths and queries of all kinds as they were sent', async t => {
       for (const [raw, name] of NAMES) {
         const { status, body } = await get(`/custom/hello/${raw}?q=%2e%2e/%5C..%00`, ADA)
