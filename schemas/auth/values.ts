@@ -5,7 +5,7 @@
 
 import { fail } from '../errors.js'
 import { isObject, type JsonObject } from '../json.js'
-import { isTrue } from '../query.js'
+import { readBoolean } from '../query.js'
 import type { AuthEvent } from './auth.js'
 
 /** A request while its handlers run. */
@@ -82,13 +82,13 @@ function partsOf(events: readonly AuthEvent[], whole: unknown): JsonObject[] {
 /** Commands of protocol v2 that create a run. */
 const CREATES_RUN: readonly unknown[] = ['run.start', 'input.respond', 'state.fork']
 
-/** Which of the route's events the request fires. */
+/** Which of the route's events the request fires. Throws `invalid` for a query that the resource worker refuses. */
 function eventsOf(events: readonly AuthEvent[], { query }: Draft, whole: unknown): readonly AuthEvent[] {
   if (isCommand(events)) {
     const creates = isObject(whole) && CREATES_RUN.includes(whole.method)
     return events.filter(event => (event === 'threads:read') !== creates)
   }
-  if (events.includes('assistants:delete') && !isTrue(query.get('delete_threads'))) return ['assistants:delete']
+  if (events.includes('assistants:delete') && !readBoolean(query, 'delete_threads')) return ['assistants:delete']
   return events
 }
 

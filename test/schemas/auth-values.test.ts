@@ -105,7 +105,15 @@ t.test('threads of an assistant are deleted by their own event', async t => {
   const route = 'DELETE /assistants/:assistant_id'
   const params = { assistant_id: 'a' }
   t.same(check(route, { params }).events, ['assistants:delete'])
-  t.same(check(route, { params, query: 'delete_threads=true' }).events, ['assistants:delete', 'threads:delete'])
+  // In every form that the resource worker takes for true.
+  for (const value of ['true', '1', 'YES', '%20true', 'true+', '+1&delete_threads=false'])
+    t.same(
+      check(route, { params, query: `delete_threads=${value}` }).events,
+      ['assistants:delete', 'threads:delete'],
+      value,
+    )
+  t.same(check(route, { params, query: 'delete_threads=false&delete_threads=true' }).events, ['assistants:delete'])
+  t.throws(() => check(route, { params, query: 'delete_threads=maybe' }), { code: 'invalid' })
 })
 
 t.test('a copy gets the metadata of its handler, not of its client', async t => {
