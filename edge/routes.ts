@@ -260,13 +260,7 @@ const GROUPS: readonly [path: RegExp, groups: readonly RouteGroup[]][] = [
 ]
 
 /** Routes that take values, beside those that create a run. */
-const VALUES: ReadonlySet<string> = new Set([
-  'POST /threads',
-  'POST /threads/:thread_id/state',
-  'PUT /store/items',
-  'POST /mcp',
-  'POST /a2a/:assistant_id',
-])
+const VALUES: ReadonlySet<string> = new Set(['POST /threads', 'POST /threads/:thread_id/state', 'PUT /store/items'])
 
 export const ROUTES: readonly Route[] = ROWS.map((row, index) => ({
   ...row,

@@ -24,7 +24,7 @@ import { openDeployedPolicy, openPolicy, type Policies } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, type Match, openRouter } from './http/router.js'
 import { openSpareResponse } from './http/spare-response.js'
-import { CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
+import { type AnswerKind, CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
 import { type Admitted, MANY_STREAMS, type OpenSocket, serveSockets } from './upgrade.js'
 
 export interface Server {
@@ -359,7 +359,18 @@ const FULL = 'Too many open connections; WEFT_MAX_CONNECTIONS sets the limit'
  */
 const SHORT_BODY = 4 * 1024 * 1024
 
-const bodyLimit = ({ values }: Route): number => (values ? Number.POSITIVE_INFINITY : SHORT_BODY)
+/**
+ * Largest bodies of routes that the edge itself parses: each MB blocks all of its streams for about 5 ms. The arguments of
+ * MCP are written by a model, of which 4 MB is a million tokens; a message of A2A carries files, 12 MB of them in base64.
+ */
+const PARSED: { readonly [answer in AnswerKind]?: number } = {
+  ui: 128 * 1024,
+  mcp: SHORT_BODY,
+  a2a: 16 * 1024 * 1024,
+}
+
+const bodyLimit = ({ answer, values }: Route): number =>
+  PARSED[answer] ?? (values ? Number.POSITIVE_INFINITY : SHORT_BODY)
 
 /** The span of a request lasts as long as its answer; what the request causes is part of it. */
 function trace(tracer: Tracer, exchange: Exchange, { method, path }: Route): void {

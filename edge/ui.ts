@@ -3,11 +3,13 @@
  * workers keep the bundles, and an edge asks for one again after a few seconds.
  */
 import { extname } from 'node:path'
+import { decodeJson } from '../bus/decode.js'
 import { validateUiHead } from '../schemas/app-host.js'
 import { fail } from '../schemas/errors.js'
 import { isObject } from '../schemas/json.js'
 import { cutter, unpack } from '../schemas/packed.js'
 import type { Bundle, Edge } from './context.js'
+import { EDGE_VALUES } from './http/body.js'
 import type { Exchange } from './http/exchange.js'
 import { PREFIX } from './http/mount.js'
 import type { Route } from './routes.js'
@@ -26,8 +28,6 @@ const TYPES: { readonly [extension: string]: string } = {
   '.webp': 'image/webp',
   '.woff2': 'font/woff2',
 }
-
-const decoder = new TextDecoder()
 
 /** Answers with the elements that load the component; the SDK puts them into the page. */
 export async function component(edge: Edge, exchange: Exchange, route: Route, body: Uint8Array): Promise<void> {
@@ -50,13 +50,10 @@ export async function componentFile(edge: Edge, exchange: Exchange, route: Route
   exchange.reply(200, bytes, { 'Content-Type': type, 'Cache-Control': 'max-age=60' })
 }
 
+/** Throws bad_request. */
 function nameIn(body: Uint8Array): string | null {
-  try {
-    const given: unknown = JSON.parse(decoder.decode(body))
-    return isObject(given) && typeof given.name === 'string' && given.name !== '' ? given.name : null
-  } catch {
-    return null
-  }
+  const given = decodeJson(body, { most: EDGE_VALUES })
+  return isObject(given) && typeof given.name === 'string' && given.name !== '' ? given.name : null
 }
 
 const keyOf = ({ mount }: Exchange, graph_id: string): string => JSON.stringify([mount, graph_id])

@@ -1,6 +1,6 @@
 /**
  * Reads request bodies within limits: by Content-Length before a byte is read, then by count; all bodies in memory share
- * a budget. The bytes are never parsed. A body leaves the budget when a worker has answered its call, not at the end of
+ * a budget. The bytes are not parsed here. A body leaves the budget when a worker has answered its call, not at the end of
  * the answer: a stream lasts as long as its run.
  */
 import { ERRORS } from '../../schemas/errors.js'
@@ -24,6 +24,12 @@ export const openBudget = (most: number, limit: number): Budget => ({
   unannounced: 0,
   mostUnannounced: Math.min(most, Math.max(limit, most * UNANNOUNCED_SHARE)),
 })
+
+/**
+ * Members and elements of a body that the edge itself parses: its event loop serves every stream. The bodies of the API are
+ * parsed by workers, which take more.
+ */
+export const EDGE_VALUES = 100_000
 
 const BODY_MS = 30_000
 const FIRST_BLOCK = 16 * 1024

@@ -21,6 +21,7 @@ import {
 import { isTerminal } from '../../schemas/runs.js'
 import type { Edge } from '../context.js'
 import { MANY_KEY_STREAMS, REVOKED } from '../guard.js'
+import { EDGE_VALUES } from '../http/body.js'
 import type { Exchange } from '../http/exchange.js'
 import { MANY_STREAMS } from '../upgrade.js'
 import { type Agent, cancelRun, cancelWaiting, readAssistant } from './a2a-agent.js'
@@ -37,7 +38,7 @@ export async function a2a(edge: Edge, exchange: Exchange, body: Uint8Array): Pro
   let request: unknown
   let checked: A2aRequest
   try {
-    request = decodeJson(body, false)
+    request = decodeJson(body, { quote: false, most: EDGE_VALUES })
     if (Array.isArray(request)) throw fail('invalid', 'Expected one request of JSON-RPC 2.0: there are no batches')
     checked = checkAs(request, validateA2aRequest, 'the request')
   } catch (error) {

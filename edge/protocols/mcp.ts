@@ -3,9 +3,11 @@
  * sessions: every request stands alone, and is answered with one message. The official SDK speaks the protocol; lists and
  * runs are requests of the caller to the API.
  */
+import { decodeJson } from '../../bus/decode.js'
 import { ERRORS, fail, WeftError } from '../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
 import type { Edge } from '../context.js'
+import { EDGE_VALUES } from '../http/body.js'
 import type { Exchange } from '../http/exchange.js'
 import type { Route } from '../routes.js'
 import { askApi } from './api-request.js'
@@ -15,6 +17,8 @@ import { type Assistant, toolNames, toolSchema } from './mcp-tools.js'
 const PAGE = 100
 /** Messages of one request: they are carried out at the same time. */
 const MOST = 20
+/** Characters of a request without the inputs of its calls. The library reads them by walks that block for 40 ms at most. */
+const MAX_REST = 16 * 1024
 /** Assistants of one search. */
 const SEARCHED = 1_000
 const ACCEPTED = ['application/json', 'text/event-stream']
@@ -46,21 +50,26 @@ export async function mcp(edge: Edge, exchange: Exchange, route: Route, body: Ui
     throw error
   })
   const sdk = await library
-  let message: unknown
+  let given: unknown
   try {
-    message = JSON.parse(decoder.decode(body))
-  } catch {
-    return exchange.reply(400, errorText(PARSE, 'Parse error: the body is not JSON'))
+    given = decodeJson(body, { quote: false, most: EDGE_VALUES })
+  } catch (error) {
+    return exchange.reply(400, errorText(PARSE, `Parse error: ${(error as WeftError).message}`))
   }
+  if (given === undefined) return exchange.reply(400, errorText(PARSE, 'Parse error: the body is empty'))
+  if (Array.isArray(given) && given.length > MOST)
+    return exchange.reply(400, errorText(INVALID_REQUEST, `At most ${MOST} messages at once`))
+  const inputs: Input[] = []
+  const message = Array.isArray(given) ? given.map(one => withoutInput(one, inputs)) : withoutInput(given, inputs)
+  if (JSON.stringify(message).length > MAX_REST) return exchange.reply(400, errorText(INVALID_REQUEST, LARGE_REST))
   const messages = Array.isArray(message) ? message : [message]
-  if (messages.length > MOST) return exchange.reply(400, errorText(INVALID_REQUEST, `At most ${MOST} messages at once`))
   if (!messages.every(one => sdk.JSONRPCMessageSchema.safeParse(one).success))
     return exchange.reply(400, errorText(INVALID_REQUEST, 'Invalid request: expected messages of JSON-RPC 2.0'))
   const params = paramsFault(sdk, message)
   if (params !== null) return exchange.reply(200, params)
   const gone = new AbortController()
   exchange.onAbort = () => gone.abort()
-  const server = toolServer(sdk, edge, exchange, { signal: gone.signal, context: contextIn(message) })
+  const server = toolServer(sdk, edge, exchange, { signal: gone.signal, inputs })
   const transport = new sdk.WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   try {
     await server.connect(transport)
@@ -79,7 +88,7 @@ export async function mcp(edge: Edge, exchange: Exchange, route: Route, body: Ui
   }
 }
 
-const decoder = new TextDecoder('utf-8', { fatal: true })
+const LARGE_REST = `Invalid request: more than ${MAX_REST} characters beside the arguments of calls`
 const errorText = (code: number, message: string): string =>
   JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null })
 
@@ -94,17 +103,30 @@ function paramsFault({ ListToolsRequestSchema, CallToolRequestSchema }: Library,
   return JSON.stringify({ jsonrpc: '2.0', id: message.id, error: { code: INVALID_PARAMS, message: text } })
 }
 
-/** `context` of a call, which the protocol does not know. */
-function contextIn(message: unknown): JsonObject | undefined {
-  const params = isObject(message) ? message.params : null
-  return isObject(params) && isObject(params.context) ? params.context : undefined
+/** What a call gives to its run. */
+interface Input {
+  input: JsonObject
+  /** Not of the protocol. */
+  context?: JsonObject
+}
+
+/**
+ * The message without what it gives to a run, which goes to `inputs`; its place there stands for it. The library validates
+ * the arguments of a call member by member: 100,000 of them block for 0.2 s.
+ */
+function withoutInput(message: unknown, inputs: Input[]): unknown {
+  if (!isObject(message) || message.method !== 'tools/call' || !isObject(message.params)) return message
+  const { arguments: input = {}, context, ...params } = message.params
+  if (!isObject(input)) return message
+  inputs.push({ input, ...(isObject(context) ? { context } : {}) })
+  return { ...message, params: { ...params, arguments: { place: inputs.length - 1 } } }
 }
 
 function toolServer(
   sdk: Library,
   edge: Edge,
   exchange: Exchange,
-  { signal, context }: { signal: AbortSignal; context: JsonObject | undefined },
+  { signal, inputs }: { signal: AbortSignal; inputs: readonly Input[] },
 ) {
   const { Server, McpError, ListToolsRequestSchema, CallToolRequestSchema } = sdk
   const server = new Server(
@@ -143,15 +165,10 @@ function toolServer(
   server.setRequestHandler(
     CallToolRequestSchema,
     guarded(async params => {
-      const { name, arguments: input = {} } = params
+      const { name, arguments: given } = params
       const found = toolNames(await assistantsOf(edge, exchange, signal)).get(name)
       if (found === undefined) throw fail('invalid', `Unknown tool: ${name.slice(0, 200)}`)
-      const run = {
-        assistant_id: found.assistant_id,
-        input,
-        ...(context === undefined ? {} : { context }),
-        on_disconnect: 'cancel',
-      }
+      const run = { assistant_id: found.assistant_id, ...inputs[given?.place as number], on_disconnect: 'cancel' }
       return resultOf(await ask(edge, exchange, { path: '/runs/wait', body: run }, signal))
     }),
   )

@@ -3,6 +3,7 @@
  * subscriptions, which last over runs. A client that does not read delays its own subscriptions and nothing else.
  */
 import { v7 as uuid } from 'uuid'
+import { decodeJson } from '../../bus/decode.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { type EdgeAction, type EventsAsked, errorText, successText } from '../../schemas/protocols/v2.js'
 import { rpc } from '../../schemas/subjects.js'
@@ -10,6 +11,7 @@ import type { Refused } from '../app/check.js'
 import { repeatOptions } from '../calls.js'
 import type { Edge } from '../context.js'
 import { REVOKED, type SocketPass } from '../guard.js'
+import { EDGE_VALUES } from '../http/body.js'
 import type { StallEntry } from '../http/outlet.js'
 import type { Peer, Socket } from '../http/socket.js'
 import { ThreadReader, type ThreadSink } from '../streams/thread-reader.js'
@@ -29,7 +31,7 @@ const REVOKED_CODE = 4401
 /** The id of a command, for the answer that refuses it. */
 function idOf(bytes: Uint8Array): number | null {
   try {
-    const { id } = JSON.parse(Buffer.from(bytes).toString()) as { id?: unknown }
+    const { id } = decodeJson(bytes, { most: EDGE_VALUES }) as { id?: unknown }
     return Number.isSafeInteger(id) ? (id as number) : null
   } catch {
     return null

@@ -314,10 +314,11 @@ export function importsOf(from: string, source: string): Import[] {
   return found
 }
 
-function filesIn(folder: string, room: string): string[] {
+/** The files below a folder, by their paths; `ending` is that of a language. */
+export function filesIn(folder: string, room: string, ending = 'ts'): string[] {
   if (!existsSync(join(folder, room))) return []
   return readdirSync(join(folder, room), { recursive: true, withFileTypes: true })
-    .filter(entry => entry.isFile() && /\.tsx?$/.test(entry.name))
+    .filter(entry => entry.isFile() && (entry.name.endsWith(`.${ending}`) || entry.name.endsWith(`.${ending}x`)))
     .map(entry => relative(folder, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
     .filter(file => !file.includes('node_modules/') && !file.startsWith('test/apps/'))
 }
@@ -325,11 +326,11 @@ function filesIn(folder: string, room: string): string[] {
 const lineAt = (source: string, at: number): number => source.slice(0, at).split('\n').length
 
 /** Lines of code that match the pattern; whole-line comments do not count. */
-function linesOf(source: string, pattern: RegExp): number[] {
+export function linesOf(source: string, pattern: RegExp): number[] {
   const lines = source.split('\n')
   return [...source.matchAll(pattern)]
     .map(({ index }) => lineAt(source, index))
-    .filter(line => !/^\s*(\*|\/\/|\/\*)/.test(lines[line - 1]!))
+    .filter(line => !/^\s*(\*|\/\/|\/\*|#)/.test(lines[line - 1]!))
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {

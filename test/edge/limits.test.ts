@@ -95,7 +95,6 @@ t.test('a WebSocket message beyond the limit ends its connection before it is re
 /** Routes whose bodies are values of graphs. */
 const LARGE = [
   'POST /a2a/:assistant_id',
-  'POST /mcp',
   'POST /runs',
   'POST /runs/batch',
   'POST /runs/stream',
@@ -191,4 +190,24 @@ t.test('calls carry the configured request headers but no credentials', async t 
   const given = strict.calls.at(-1)!.head.headers!
   t.equal(given['accept-language'], 'de')
   t.notOk(Object.keys(given).some(name => name.startsWith('x-')))
+})
+
+t.test('bodies that the edge itself parses have smaller limits', async t => {
+  const stage = await openStage()
+  t.teardown(() => stage.close())
+  const KB = 1024
+  for (const [path, limit] of [
+    ['/ui/agent', 128 * KB],
+    ['/mcp', 4 * KB * KB],
+    ['/a2a/agent', 16 * KB * KB],
+  ] as const)
+    for (const [length, isRefused] of [
+      [limit, false],
+      [limit + 1, true],
+    ] as const) {
+      // No JSON: read whole, and refused by the route.
+      const raw = openRaw(stage.port, request('POST', path, 'Connection: close\r\n', 'x'.repeat(length)))
+      t.equal((await statusOf(raw)) === 413, isRefused, `${path} with ${length} bytes`)
+      raw.socket.destroy()
+    }
 })

@@ -130,3 +130,71 @@ t.test('messages and refusals', async t => {
   for (const header of ['x-weft-loopback', 'X-Weft-Loopback'])
     t.equal((await post(ping, { ...as('nobody'), [header]: '1' })).status, 401)
 })
+
+/** An object of so many members. */
+const members = (n: number) => Object.fromEntries(Array.from({ length: n }, (_, i) => [`k${i}`, 0]))
+
+t.test('calls of one request have each their own arguments and context', async t => {
+  const call = (id: number, name: string, more: object) => ({
+    jsonrpc: '2.0',
+    id,
+    method: 'tools/call',
+    params: { name, ...more },
+  })
+  const { body } = await post([
+    call(1, 'seen', { arguments: {}, context: { colour: 'red' } }),
+    call(2, 'My_agent_new_', { arguments: { text: 'two', place: 0 } }),
+    call(3, 'seen', { context: { colour: 'green' } }),
+  ])
+  const answers = body as { id: number; result: object }[]
+  const of = (id: number) => JSON.stringify(answers.find(one => one.id === id)!.result)
+  t.match(of(1), /red/)
+  t.match(of(2), /two/)
+  t.match(of(3), /green/)
+})
+
+t.test('arguments with many members are passed on, and not validated one by one', async t => {
+  const params = { name: 'My_agent_new_', arguments: { text: 'many', ...members(50_000) } }
+  const { status, body } = await post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
+  t.equal(status, 200)
+  const { structuredContent } = (body as { result: { structuredContent: object } }).result
+  t.match(structuredContent, { text: 'many' })
+})
+
+t.test('a body beyond the limits of JSON is refused before it is parsed', async t => {
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call' }
+  const many = { name: 'My_agent_new_', arguments: members(300_000) }
+  const list = { name: 'My_agent_new_', arguments: { list: Array.from({ length: 100_000 }, () => 0) } }
+  let deep: unknown = 0
+  for (let i = 0; i < 100; i++) deep = [deep]
+  for (const [params, message] of [
+    [many, /more than 100000 (keys|values)/],
+    [list, /more than 100000 values/],
+    [{ name: 'My_agent_new_', arguments: { deep } }, /deeper than 100/],
+  ] as const)
+    t.match(await post({ ...call, params }), { status: 400, body: { error: { code: -32700, message } } })
+})
+
+t.test('members elsewhere have a limit of their own: the library walks them', async t => {
+  const message = /more than 16384 characters beside the arguments/
+  for (const [name, text] of Object.entries({
+    'the message': { jsonrpc: '2.0', id: 1, method: 'ping', ...members(5_000) },
+    'params of a method that nobody knows': { jsonrpc: '2.0', id: 1, method: 'x', params: members(5_000) },
+    capabilities: {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'initialize',
+      params: { capabilities: { experimental: members(5_000) } },
+    },
+    _meta: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', _meta: members(5_000) } },
+    'arguments that are no object': {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { arguments: Array(20_000).fill(0) },
+    },
+    'a result': { jsonrpc: '2.0', id: 1, result: members(5_000) },
+    'a list': [{ jsonrpc: '2.0', id: 1, method: 'ping' }, members(5_000)],
+  }))
+    t.match(await post(text), { status: 400, body: { error: { code: -32600, message } } }, name)
+})
