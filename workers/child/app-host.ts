@@ -7,6 +7,7 @@ import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { type Lane, openLane } from '../../bus/lane.js'
 import type { Log } from '../../bus/log.js'
 import { type AppCall, type AppHello, type AppPart, validateAppHello } from '../../schemas/app-host.js'
 import { ERRORS, type ErrorCode, fail } from '../../schemas/errors.js'
@@ -30,7 +31,9 @@ export interface AppHost {
   isReady(): boolean
   /**
    * The body of the answer. Rejects with a WeftError: `unavailable` while no child is ready and when the child ends;
-   * `internal` when the code of the application fails or takes longer than `timeout` ms; other codes as the child says.
+   * `internal` when the code of the application fails or takes longer than `timeout` ms; `too_large` for a body of a check
+   * that may need more than the memory of the child, and `too_many` when too many large ones wait; other codes as the child
+   * says.
    */
   call(call: AppCall, body?: Uint8Array, timeout?: number): Promise<Uint8Array>
   stop(): Promise<void>
@@ -62,6 +65,15 @@ interface Pending {
 /** Longer than the child gives the code of the application (host/app/main.ts). */
 const CALL_MS = 7_000
 
+/**
+ * Bodies of checks have most of the child's memory, in two lanes: small ones pass by large ones that wait. A check takes
+ * four times its body at most, as the text, the value, and the text before and after the handlers; and its members and
+ * elements, 24 times its text or an eighth of the memory (host/app/auth.ts). Measured with 64 MB of each kind of values:
+ * 320 MB were enough, 192 MB were not.
+ */
+const SMALL = 256 * 1024
+const needOf = (size: number, memory: number): number => Math.min(24 * size, 4 * size + memory / 8)
+
 export function openAppHost({
   app,
   parts,
@@ -74,6 +86,11 @@ export function openAppHost({
   log,
 }: AppHostOptions): AppHost {
   const pending = new TransientMap<number, Pending>()
+  const memory = memory_mb * 1024 * 1024
+  const lanes: { readonly [kind in 'small' | 'large']: Lane } = {
+    small: openLane(memory / 4, Number.POSITIVE_INFINITY),
+    large: openLane((memory / 8) * 5, Number.POSITIVE_INFINITY),
+  }
   let lastId = 0
   let child: Child
   let ready = false
@@ -160,18 +177,25 @@ export function openAppHost({
     return call
   }
 
+  function send(head: AppCall, body: Uint8Array, timeout: number): Promise<Uint8Array> {
+    if (!ready) return Promise.reject(fail('unavailable', NOT_READY))
+    return new Promise((resolve, reject) => {
+      const id = ++lastId
+      const timer = setTimeout(() => settle(id)?.reject(fail('internal', TOO_LONG)), timeout)
+      pending.set(id, { resolve, reject, timer })
+      child.send({ kind: TO_HOST.call, id, body: pack(head, [body]) })
+    })
+  }
+
   start()
   return {
     hello,
     isReady: () => ready,
-    call(head, body = NOTHING, timeout = CALL_MS) {
-      if (!ready) return Promise.reject(fail('unavailable', NOT_READY))
-      return new Promise((resolve, reject) => {
-        const id = ++lastId
-        const timer = setTimeout(() => settle(id)?.reject(fail('internal', TOO_LONG)), timeout)
-        pending.set(id, { resolve, reject, timer })
-        child.send({ kind: TO_HOST.call, id, body: pack(head, [body]) })
-      })
+    async call(head, body = NOTHING, timeout = CALL_MS) {
+      if (head.verb !== 'check' || body.length === 0) return send(head, body, timeout)
+      if (body.length > memory / 8) throw fail('too_large', tooLarge(memory_mb / 8))
+      const leave = await enter(lanes[body.length > SMALL ? 'large' : 'small'], needOf(body.length, memory))
+      return send(head, body, timeout).finally(leave)
     },
     async stop() {
       stopping = true
@@ -181,6 +205,22 @@ export function openAppHost({
   }
 }
 
+/** Resolves, when there is room, with the function that gives it back. */
+async function enter(lane: Lane, size: number): Promise<() => void> {
+  let leave = () => {}
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      leave()
+      reject(fail('too_many', MANY_BODIES))
+    }, CALL_MS)
+    leave = lane.enter(size, () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+  return leave
+}
+
 /** A folder for the sockets of an app host and its parent, which only they can enter. */
 export function openSocketFolder(user: HostUser | null): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'weft-app-'))
@@ -188,6 +228,9 @@ export function openSocketFolder(user: HostUser | null): { path: string; remove(
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
+const MANY_BODIES = 'Too many bodies wait for the authentication of the application'
+const tooLarge = (mb: number): string =>
+  `The authentication of the application takes bodies of at most ${mb} MB: an eighth of WEFT_HOST_MEMORY_MB`
 const NOT_READY = 'The code of the application that this request needs is being started'
 const ENDED = 'The code of the application that this request needs ended before it answered'
 const TOO_LONG = 'The code of the application did not answer in time'

@@ -2,9 +2,12 @@
  * `auth` of langgraph.json: the handlers of the SDK's Auth, called for one request (API: assistants-crons-store 6.2–6.4).
  * It fails closed: any result of a handler that is not documented as a permission refuses the request.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { getHeapStatistics } from 'node:v8'
 import type { CheckCall } from '../../../schemas/app-host.js'
 import {
+  type AuthEvent,
   type AuthUser,
   type CheckAnswer,
   type Filters,
@@ -16,6 +19,7 @@ import { compileFilter } from '../../../schemas/auth/filter.js'
 import { type Fired, openCheck } from '../../../schemas/auth/values.js'
 import { WeftError } from '../../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
+import { jsonFault, MAX_VALUES } from '../../../schemas/json-limits.js'
 import { pack } from '../../../schemas/packed.js'
 
 /** The handlers of an Auth. `callbacks` by the names of `handlerNames`; they may change the `value` of their event. */
@@ -30,6 +34,7 @@ interface HandlerCache extends Pick<AuthHandlers, 'callbacks'> {
 }
 
 type Refused = Extract<CheckAnswer, { refused: object }>['refused']
+type Passed = Extract<CheckAnswer, { passed: object }>['passed']
 
 /** The request is answered with this instead of being carried out. */
 class Refusal extends Error {
@@ -39,6 +44,10 @@ class Refusal extends Error {
 }
 
 const FAILED = 'The authentication of the application failed'
+/** Members and elements of a body: as values they take an eighth of the heap at most (workers/child/app-host.ts). */
+const MOST = Math.min(MAX_VALUES, Math.floor(getHeapStatistics().heap_size_limit / 8 / 64))
+/** The steps of a check of a larger body are a turn of the event loop each: others are answered between them. */
+const LARGE = 1024 * 1024
 const encoder = new TextEncoder()
 const strict = new TextDecoder('utf-8', { fatal: true })
 
@@ -72,11 +81,23 @@ export async function check(handlers: AuthHandlers, call: CheckCall, body: Uint8
 
 async function pass(handlers: AuthHandlers, call: CheckCall, body: Uint8Array): Promise<Uint8Array> {
   const { authenticate } = handlers
+  // First of all: code of the application may parse it, too.
+  const fault = jsonFault(body, MOST)
+  if (fault !== null) throw new Refusal({ status: 400, detail: fault })
   // Without `authenticate` there is no user, and no handler runs (API: assistants-crons-store 6.3).
   if (authenticate === undefined) return pack({ passed: { user: null, filters: {} } } satisfies CheckAnswer)
+  const turn = async () => void (body.length > LARGE && (await nextTurn()))
+  await turn()
   const user = call.user ?? (await identify(authenticate, call, body))
   const { events, params, query } = call
-  const { fired, finish } = openCheck({ events, params, query, body: parse(body) })
+  // Without a handler the body may be of any format, as that of a route of the application.
+  if (!events.some(event => handlerOf(handlers, event) !== undefined))
+    return packed({ user, filters: Object.fromEntries(events.map(event => [event, null])) })
+  await turn()
+  const parsed = parse(body)
+  await turn()
+  const { fired, finish } = openCheck({ events, params, query, body: parsed })
+  await turn()
   const filters: Filters = {}
   for (const one of fired) {
     const filter = await authorize(handlers, one, user)
@@ -85,13 +106,17 @@ async function pass(handlers: AuthHandlers, call: CheckCall, body: Uint8Array): 
     filters[event] =
       filters[event] && filter !== null ? { $and: [filters[event], filter] } : (filter ?? filters[event] ?? null)
   }
+  await turn()
   const changed = finish()
   const passed = { user, filters, ...(changed.query === undefined ? {} : { query: changed.query }) }
+  if (!('body' in changed)) return packed(passed)
+  return packed({ ...passed, body: true }, encoder.encode(JSON.stringify(changed.body)))
+}
+
+function packed(passed: Passed, ...body: Uint8Array[]): Uint8Array {
   if (JSON.stringify(passed).length > MAX_USER)
     throw new TypeError(`the user and the filters exceed ${MAX_USER} characters as JSON`)
-  if (!('body' in changed)) return pack({ passed } satisfies CheckAnswer)
-  const text = encoder.encode(JSON.stringify(changed.body))
-  return pack({ passed: { ...passed, body: true } } satisfies CheckAnswer, [text])
+  return pack({ passed } satisfies CheckAnswer, body)
 }
 
 async function identify(
@@ -105,16 +130,23 @@ async function identify(
   return user
 }
 
+/** The name of the handler that decides about the event. */
+const handlerOf = ({ callbacks = {} }: AuthHandlers, event: AuthEvent): string | undefined =>
+  handlerNames(event).find(name => Object.hasOwn(callbacks, name))
+
 /** The filter that the handler of the event returned; null: none. */
-async function authorize(
-  { callbacks = {} }: AuthHandlers,
-  { event, value }: Fired,
-  user: AuthUser,
-): Promise<JsonObject | null> {
-  const name = handlerNames(event).find(name => Object.hasOwn(callbacks, name))
+async function authorize(handlers: AuthHandlers, { event, value }: Fired, user: AuthUser): Promise<JsonObject | null> {
+  const name = handlerOf(handlers, event)
   if (name === undefined) return null
   const [resource, action] = event.split(':')
-  const result = await callbacks[name]!({ event, resource, action, value, user, permissions: user.permissions })
+  const result = await handlers.callbacks![name]!({
+    event,
+    resource,
+    action,
+    value,
+    user,
+    permissions: user.permissions,
+  })
   if (result === false) throw new Refusal({ status: 403, detail: 'Forbidden' })
   if (isObject(result)) return checked(result)
   if (result === null || result === undefined || result === true) return null
