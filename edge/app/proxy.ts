@@ -11,7 +11,15 @@ import { Outlet, type Stalls } from '../http/outlet.js'
 import type { AppRoutes } from './host.js'
 
 /** Headers of one connection, and those that the edge writes itself. */
-const OWN = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'x-request-id', 'x-content-type-options'])
+const OWN = new Set([
+  'connection',
+  'keep-alive',
+  'transfer-encoding',
+  'date',
+  'uwebsockets',
+  'x-request-id',
+  'x-content-type-options',
+])
 /** An answer up to this size is sent with its length. */
 const SMALL = 1024 * 1024
 /** Of an answer to a request without a length, which is collected: its connection can only be closed behind a length. */

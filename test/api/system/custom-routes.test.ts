@@ -73,6 +73,8 @@ for (const [kind, folder, [where, start], skipped] of [
         const made = await send('POST', '/threads', {})
         t.match(made, { status: 200, body: { status: 'idle' } })
         t.equal(made.headers.get('x-middleware'), 'yes')
+        t.equal(made.headers.get('uwebsockets'), '20', 'the edge writes its headers once')
+        t.notMatch(made.headers.get('date'), /GMT, /)
         const stopped = await fetch(`${url}/threads`, { method: 'POST', headers: { 'x-stop': '1' } })
         t.match([stopped.status, await stopped.text()], [418, 'stopped'])
         const run = await send('POST', '/runs/wait', { assistant_id: 'agent', input: { said: 'hi' } })
