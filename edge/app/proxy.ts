@@ -10,11 +10,16 @@ import type { Exchange } from '../http/exchange.js'
 import { Outlet, type Stalls } from '../http/outlet.js'
 import type { AppRoutes } from './host.js'
 
-/** Headers of one connection, and those that the edge writes itself. */
+/** Headers of one connection, and those that the edge writes or answers itself. */
 const OWN = new Set([
   'connection',
   'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
   'transfer-encoding',
+  'upgrade',
+  'expect',
   'date',
   'uwebsockets',
   'x-request-id',

@@ -43,9 +43,7 @@ export function openUpstream(deps: Deps, exchange: Exchange, routes: AppRoutes, 
     exchange.refuse('unavailable', STARTING)
     return Promise.resolve(null)
   }
-  const headers = Object.fromEntries(
-    headersFor(exchange).filter(([name]) => !name.startsWith('sec-websocket-') && name !== 'upgrade'),
-  )
+  const headers = Object.fromEntries(headersFor(exchange).filter(([name]) => !name.startsWith('sec-websocket-')))
   const protocols = received.all.find(([name]) => name === 'sec-websocket-protocol')?.[1].split(/\s*,\s*/) ?? []
   const upstream = new WebSocket(`ws://localhost${query === '' ? path : `${path}?${query}`}`, protocols, {
     headers,

@@ -10,11 +10,14 @@ import { isLoopback } from '../../schemas/loopback.js'
 import type { Cors } from './cors.js'
 import type { Received } from './received.js'
 
+/** Node.js and `fetch` on the way to an application make `GET` of `get`, and have no requests of the others. */
+const METHOD = /^(?!(?:CONNECT|TRACE|TRACK)$)[A-Z]+(?:-[A-Z]+)*$/
 const BODILESS = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE'])
 
 /** One sentence when the framing is ambiguous, else null. Such a request is answered 400 and its connection closed. */
 export function framingFault(method: string, received: Received): string | null {
   const { host, repeated, length, encodings, encoding } = received
+  if (!METHOD.test(method)) return 'The method is expected in upper case, and to be none of CONNECT, TRACE and TRACK'
   if (repeated !== '') return `More than one ${repeated} header`
   if (host === '') return 'A Host header is required'
   if (Number.isNaN(length)) return 'Content-Length is not a number'

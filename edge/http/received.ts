@@ -49,7 +49,10 @@ export interface Received {
   configurable: Headers | null
   /** Headers that the log may show; null: none. */
   logged: Headers | null
-  /** All of them, by lower-case name, where the application authenticates its callers; [] elsewhere. */
+  /**
+   * All of them, by lower-case name, where the application authenticates its callers; [] elsewhere. A character of a value
+   * is a byte, as in all of HTTP for Node.js, `fetch` and ASGI.
+   */
   all: [name: string, value: string][]
   close: boolean
   preflight: boolean
@@ -141,7 +144,7 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
       if ((seen & (1 << place)) !== 0) received.repeated = SINGLE[place]!
       seen |= 1 << place
     }
-    if (policy.keepsHeaders) addTo(received.all, name, value)
+    if (policy.keepsHeaders) addTo(received.all, name, bytesOf(value))
     if (policy.isConfigurable(name)) addMember((received.configurable ??= {}), name, value)
     if (policy.isLogged(name)) addMember((received.logged ??= {}), name, value)
     switch (name) {
@@ -241,6 +244,10 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
 
 const joined = (before: string, value: string, by = ', '): string => (before === '' ? value : `${before}${by}${value}`)
 const separatorOf = (name: string): string => (name === 'cookie' ? '; ' : ', ')
+
+/** uWebSockets.js decodes values as UTF-8. */
+const bytesOf = (value: string): string => (BEYOND_ASCII.test(value) ? Buffer.from(value).toString('latin1') : value)
+const BEYOND_ASCII = /[^\x00-\x7f]/
 
 function addTo(all: Received['all'], name: string, value: string): void {
   const known = all.find(([other]) => other === name)

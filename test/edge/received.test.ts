@@ -68,6 +68,15 @@ t.test('other headers that come twice are one list', async t => {
   t.ok(acceptsGzip)
 })
 
+t.test('a value is passed on as the bytes that it had', async t => {
+  const { all, configurable } = read(['x-name', 'ä 日'], ['cookie', 'a=\ufffd'])
+  t.same(
+    all.map(([, value]) => Buffer.from(value, 'latin1').toString()),
+    ['ä 日', 'a=\ufffd'],
+  )
+  t.same(configurable, { 'x-name': 'ä 日' }, 'graphs get text')
+})
+
 t.test('the key does not depend on the order of headers', async t => {
   const bearer: [string, string] = ['authorization', 'Bearer b']
   t.equal(read(['x-api-key', 'a'], bearer).key, 'a')

@@ -127,6 +127,23 @@ for (const [kind, folder, where, skipped] of [
       t.match(await get('/custom/hello/x', 'X-User: ada\r\nX-User: eve\r\n'), { status: 200 }, 'another one is a list')
     })
 
+    await t.test('headers of one connection end at the edge, and bytes beyond ASCII do not', async t => {
+      for (const header of ['Trailer: x', 'TE: trailers', 'Upgrade: h2c', 'Expect: x', 'X-User: J\xc3\xb6\xe6\x97\xa5'])
+        t.match(
+          await get('/custom/hello/x', `${header.startsWith('X-User') ? '' : ADA}${header}\r\n`),
+          { status: 200 },
+          header,
+        )
+    })
+
+    await t.test('a method that would become another one is refused', async t => {
+      for (const method of ['get', 'Get', 'CONNECT', 'TRACE'])
+        t.match(await answerOf(port, request(method, `${prefix}/custom/hello/x`, ADA)), { status: 400 }, method)
+      // What each kind of application has no route for.
+      const { status } = await answerOf(port, request('PROPFIND', `${prefix}/custom/hello/x`, ADA))
+      t.ok([404, 405].includes(status), `another one is passed on: ${status}`)
+    })
+
     await t.test('the application gets paths and queries of all kinds as they were sent', async t => {
       for (const [raw, name] of NAMES) {
         const { status, body } = await get(`/custom/hello/${raw}?q=%2e%2e/%5C..%00`, ADA)
