@@ -38,7 +38,8 @@ const DROPPED =
 export function openSelf(): Self {
   const folder = openSocketFolder(null)
   const socketPath = join(folder.path, 'self.sock')
-  const agent = new Agent({ keepAlive: true })
+  // The edge closes an unused connection after 10 s: a request on one that is about to be closed would fail.
+  const agent = new Agent({ keepAlive: true, timeout: 4_000 })
   const open: Self['open'] = (exchange, { method, path, body, lastEventId, idempotencyKey }, signal) => {
     const prefix = exchange.mount !== null && 'slug' in exchange.mount ? `/deployments/${exchange.mount.slug}` : ''
     const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body))
