@@ -5,7 +5,7 @@
  */
 import type { IValidation } from 'typia'
 import { fail, InvalidFields } from '../schemas/errors.js'
-import { jsonFault } from '../schemas/json-limits.js'
+import { jsonFault } from '../schemas/json.js'
 import { problemsOf, readable } from '../schemas/problems.js'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })

@@ -250,9 +250,12 @@ const bytesOf = (value: string): string => (BEYOND_ASCII.test(value) ? Buffer.fr
 const BEYOND_ASCII = /[^\x00-\x7f]/
 
 function addTo(all: Received['all'], name: string, value: string): void {
-  const known = all.find(([other]) => other === name)
-  if (known === undefined) all.push([name, value])
-  else known[1] = joined(known[1], value, separatorOf(name))
+  for (const known of all)
+    if (known[0] === name) {
+      known[1] = joined(known[1], value, separatorOf(name))
+      return
+    }
+  all.push([name, value])
 }
 
 function addMember(headers: Headers, name: string, value: string): void {

@@ -18,8 +18,7 @@ import {
 import { compileFilter } from '../../../schemas/auth/filter.js'
 import { type Fired, openCheck } from '../../../schemas/auth/values.js'
 import { WeftError } from '../../../schemas/errors.js'
-import { isObject, type JsonObject } from '../../../schemas/json.js'
-import { jsonFault, MAX_VALUES } from '../../../schemas/json-limits.js'
+import { isObject, type JsonObject, jsonFault, MAX_VALUES } from '../../../schemas/json.js'
 import { pack } from '../../../schemas/packed.js'
 
 /** The handlers of an Auth. `callbacks` by the names of `handlerNames`; they may change the `value` of their event. */

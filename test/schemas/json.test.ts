@@ -1,5 +1,5 @@
 import t from 'tap'
-import { jsonFault, MAX_DEPTH, MAX_KEYS, MAX_VALUES } from '../../schemas/json-limits.js'
+import { jsonFault, MAX_DEPTH, MAX_KEYS, MAX_VALUES } from '../../schemas/json.js'
 
 const fault = (text: string, most?: number) => jsonFault(Buffer.from(text), most)
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
