@@ -54,7 +54,7 @@ export const SETTINGS = {
   host_memory_mb: setting(
     'WEFT_HOST_MEMORY_MB',
     512,
-    'Megabytes of a graph host: its JavaScript heap, or all memory of a Python host; a run that needs more is charged an attempt.',
+    'Megabytes of a graph host: its JavaScript heap, or all memory of a Python host; a run that needs more is charged an attempt. A body that an `auth` checks may have an eighth of it.',
   ),
   host_node: setting(
     'WEFT_HOST_NODE',
@@ -148,7 +148,7 @@ export const SETTINGS = {
   body_limit: setting(
     'HTTP_MAX_REQUEST_BODY_BYTES',
     64 * 1024 * 1024,
-    'Largest request body in bytes; a larger one is answered 413. Bodies without input, state or items have at most 4 MB.',
+    'Largest request body in bytes; a larger one is answered 413. Bodies without input, state or items have at most 4 MB, as have those of MCP; those of A2A have 16 MB.',
   ),
   bodies_in_flight: setting(
     'WEFT_BODY_BYTES_IN_FLIGHT',
