@@ -127,9 +127,15 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     run(exchange, route, read)
   }
 
-  /** `http.app` handles requests of its application, but never those of the control plane, which carry its key. */
-  const isForApplication = ({ path }: Exchange) =>
-    !CONTROL.test(path) && !path.startsWith(`${CONTROL_PREFIX}/`) && path !== NO_PATH
+  /**
+   * `http.app` handles requests of its application, but never those of the control plane, which carry its key, and the
+   * built-in one none that name another application, even if its name is none.
+   */
+  const isForApplication = ({ path, mount, received: { deployment } }: Exchange) =>
+    !CONTROL.test(path) &&
+    !path.startsWith(`${CONTROL_PREFIX}/`) &&
+    path !== NO_PATH &&
+    (mount !== null || deployment === '')
 
   /**
    * Whether the application gets the request. With `enable_custom_route_auth` it gets none whose caller is unknown: what

@@ -127,6 +127,16 @@ for (const [kind, folder, where, skipped] of [
       t.match(await get('/custom/hello/x', 'X-User: ada\r\nX-User: eve\r\n'), { status: 200 }, 'another one is a list')
     })
 
+    await t.test('a request that names another application is not for this one', async t => {
+      for (const name of ['a/b', 'none', '%67uarded']) {
+        const { status, body } = await answerOf(
+          port,
+          request('GET', '/custom/hello/x', `${ADA}X-Deployment-Id: ${name}\r\n`),
+        )
+        t.ok([401, 404].includes(status) && !body.includes('"hello"'), `${name}: ${status}`)
+      }
+    })
+
     await t.test('headers of one connection end at the edge, and bytes beyond ASCII do not', async t => {
       for (const header of ['Trailer: x', 'TE: trailers', 'Upgrade: h2c', 'Expect: x', 'X-User: J\xc3\xb6\xe6\x97\xa5'])
         t.match(
