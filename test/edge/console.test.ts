@@ -61,10 +61,12 @@ t.test('other methods and other files are refused', async t => {
     '/console/none.js',
     '/console/index.html',
     '/console/.built-from',
-    '/console/..%2f..%2fpackage.json',
+    '/console/..%252f..%252fpackage.json',
+    '/console/a%2fb',
     '/console/a/b',
   ])
     t.equal((await ask(path)).status, 404, path)
+  t.equal((await ask('/console/..%2f..%2fpackage.json')).status, 400)
 })
 
 t.test('the address of a deployment that clients of the control plane show', async t => {

@@ -171,8 +171,13 @@ t.test('a body beyond the limits of JSON is refused before it is parsed', async 
     [many, /more than 100000 (keys|values)/],
     [list, /more than 100000 values/],
     [{ name: 'My_agent_new_', arguments: { deep } }, /deeper than 100/],
-  ] as const)
-    t.match(await post({ ...call, params }), { status: 400, body: { error: { code: -32700, message } } })
+  ] as const) {
+    const { status, body } = await post({ ...call, params })
+    t.equal(status, 400)
+    // By the process with the \`auth\`, or by the edge, whose limits are smaller.
+    t.match(JSON.stringify(body), message)
+  }
+  t.match(await post({ ...call, params: list }), { body: { error: { code: -32700 } } })
 })
 
 t.test('members elsewhere have a limit of their own: the library walks them', async t => {
