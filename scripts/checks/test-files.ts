@@ -213,7 +213,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'deploy/replica': [14, 0.35],
   'deploy/kubernetes/driver': [16, 0.3],
   'resources/mongo-vector-search': [16, 0.3],
-  'resources/cron-firing': [15, 0.3],
+  'resources/crons/firing': [15, 0.3],
   'faults/store-locked': [15, 0.3],
   'host/node-gate': [42, 0.1],
   'api/stream-resume': [16, 0.25],

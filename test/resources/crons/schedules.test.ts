@@ -1,5 +1,5 @@
 import t from 'tap'
-import { checkTimetable, latestSlot, nextSlot, parseTime } from '../../workers/resources/crons/slots.js'
+import { checkTimetable, latestSlot, nextSlot, parseTime } from '../../../workers/resources/crons/slots.js'
 
 const at = (text: string) => Date.parse(text)
 const slots = (schedule: string, timezone: string | null, from: string, n: number, end: number | null = null) => {
