@@ -158,7 +158,7 @@ function withKey(exchange: Exchange, route: Route, body: Uint8Array, key: Key): 
   if (wanted.some(scope => scope !== 'read'))
     exchange.caller = {
       identity: { identity: id, display_name: name, permissions: scopes, is_authenticated: true },
-      ...(limits.running_runs === null ? {} : { key: { id, running_runs: limits.running_runs } }),
+      key: { id, running_runs: limits.running_runs },
     }
   // The request that this edge makes for another one is part of that stream.
   if (route.long && !exchange.isSelf && !exchange.hold(end => key.openStream(end), REVOKED))

@@ -21,8 +21,8 @@ export interface CallHead {
   checked?: string
   /** It passed none, although its application has one; set by the worker. */
   unchecked?: true
-  /** The key of the caller, when it limits how many runs are pending or running. */
-  key?: { id: string; running_runs: number }
+  /** The key of the caller, and how many of its runs may be pending or running; null: any number. */
+  key?: { id: string; running_runs: number | null }
   /** Control plane: whose key the request has, the id of a key or `control`; rpc.keys: also `command`. */
   by?: string
   /** The deployment that the client addressed, by the slug of the path or by its id; absent: the built-in application. */

@@ -81,9 +81,12 @@ export interface Cron {
   on_run_completed: OnRunCompleted | null
   payload: CronPayload
   metadata: JsonObject
+  /** The caller whose identity its runs have: the last one that changed what it executes. */
   user_id: string | null
   created_at: string
   updated_at: string
+  /** Why the server has paused it, for example because its key was revoked; absent: it has not. */
+  paused_reason?: string
 }
 
 /** One time of the schedule at which a cron fired. Times are ISO 8601. */

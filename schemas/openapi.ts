@@ -12,7 +12,7 @@ import type {
   LatestVersion,
   VersionSearch,
 } from './assistants.js'
-import type { KeyCreate, KeyCreated, KeyPage } from './auth/keys.js'
+import type { KeyCreate, KeyCreated, KeyPage, KeyRevoked } from './auth/keys.js'
 import type { Cron, CronCount, CronCreate, CronFiring, CronPatch, CronSearch, ThreadCronCreate } from './crons.js'
 import type { Deployment, DeploymentCreate, DeploymentPatch, LogQuery, Revision } from './deployments.js'
 import type { Item, ItemPut, ItemRef, ItemSearch, NamespaceSearch } from './items/items.js'
@@ -94,6 +94,7 @@ interface Bodies {
   KeyCreate: KeyCreate
   KeyCreated: KeyCreated
   Keys: KeyPage
+  KeyRevoked: KeyRevoked
   Item: Item | null
   Items: { items: Item[] }
   ItemPut: ItemPut

@@ -66,7 +66,7 @@ export interface Store {
       limit: number,
       after?: RunCursor,
     ): Promise<RunSummary[]>
-    /** How many runs that have not ended the limit of this key counts; no more than `most`. */
+    /** How many runs of this key have not ended; no more than `most`. */
     countOpen(key_id: string, most: number): Promise<number>
     /** Runs of the thread with a `claim_no` of at least `from`, in its order. */
     claimed(thread_id: string, from: number, limit: number): Promise<RunSummary[]>

@@ -183,7 +183,7 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'POST /v1/integrations/gitlab/webhook': { summary: 'A push to a repository on GitLab', body: 'Object', answer: 'Object' },
   'POST /v2/keys': { summary: 'Create a key; the answer shows it once', body: 'KeyCreate', answer: 'KeyCreated', status: 201 },
   'GET /v2/keys': { summary: 'List keys', answer: 'Keys', query: PAGE },
-  'DELETE /v2/keys/:key_id': { summary: 'Revoke a key', answer: null },
+  'DELETE /v2/keys/:key_id': { summary: 'Revoke a key', answer: 'KeyRevoked' },
   'POST /v2/auth/providers': { summary: 'Create an OAuth provider', body: 'ProviderCreate', answer: 'Provider', status: 201 },
   'GET /v2/auth/providers': { summary: 'List OAuth providers', answer: 'Providers' },
   'GET /v2/auth/providers/:provider_id': { summary: 'Get an OAuth provider', answer: 'Provider' },

@@ -3,7 +3,7 @@
  * SHA-256 only.
  */
 import typia, { type tags } from 'typia'
-import type { AuthEvent } from './auth.js'
+import type { AuthEvent, AuthUser } from './auth.js'
 
 /**
  * read: everything of the run plane. run: also create threads, and create, join and cancel runs. write: also everything
@@ -50,6 +50,13 @@ export interface KeyCreated extends KeyInfo {
   key: string
 }
 
+/** The answer of a revocation. */
+export interface KeyRevoked {
+  id: string
+  /** Crons that fired with the key; null: they could not be read, and each is paused at its next time. */
+  paused_crons: number | null
+}
+
 export interface KeyPage {
   resources: KeyInfo[]
   /** Where the next page begins. */
@@ -85,6 +92,12 @@ const KEY = /^weft_([0-9a-f]{16})_[A-Za-z0-9_-]{43}$/
 
 /** The id in the text of a key; null for a text that is no key. */
 export const keyIdOf = (key: string): string | null => KEY.exec(key)?.[1] ?? null
+
+/** Whether a caller is a key, as the edge describes it: for rows of earlier versions, which do not say it. */
+export const isKeyUser = ({ identity, permissions }: AuthUser): boolean =>
+  /^[0-9a-f]{16}$/.test(identity) &&
+  permissions.length > 0 &&
+  permissions.every(one => (SCOPES as readonly string[]).includes(one))
 
 const READS = /:(read|search|get|list_namespaces)$/
 

@@ -178,7 +178,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'host/static-schemas': [10, 0.9],
   'api/auth/callers': [20, 0.45],
   'faults/mongo-clock': [19, 0.45],
-  'api/auth/keys': [16, 0.55],
+  'api/auth/keys': [25, 0.55],
   'bus/lane': [9, 0.95],
   'api/applications': [27, 0.3],
   'api/fuzz': [10, 0.85],

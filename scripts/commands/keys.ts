@@ -8,6 +8,7 @@ import {
   type KeyCreated,
   type KeyInfo,
   type KeyPage,
+  type KeyRevoked,
   SCOPES,
   type Scope,
 } from '../../schemas/auth/keys.js'
@@ -49,13 +50,19 @@ export const listKeys = (flags: KeyFlags): Promise<void> =>
 
 export const revokeKey = (key_id: string, flags: KeyFlags): Promise<void> =>
   withCalls(flags, async call => {
-    await call('revoke', { params: { key_id } })
-    if (flags.json) printJson({ id: key_id, revoked: true })
+    const { paused_crons } = (await call('revoke', { params: { key_id } })) as KeyRevoked
+    if (flags.json) printJson({ id: key_id, revoked: true, paused_crons })
     else
       process.stdout.write(
-        `revoked ${key_id}: it opens nothing from now on, and its open streams end within a minute\n`,
+        `revoked ${key_id}: it opens nothing from now on, and its open streams end within a minute\n${cronsText(paused_crons)}`,
       )
   })
+
+function cronsText(paused: number | null): string {
+  if (paused === null) return 'its crons could not be read now: each is paused at its next time\n'
+  if (paused === 0) return ''
+  return `paused ${paused === 1 ? 'one cron' : `${paused} crons`} that fired with it: enabling a cron makes it fire with the caller's own key\n`
+}
 
 function creation(name: string, flags: CreateFlags): KeyCreate {
   const scopes = flags.scope

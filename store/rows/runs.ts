@@ -53,7 +53,7 @@ export interface RunRow {
   idempotency_id: string | null
   /** The answer of wait, for temporary runs only (that of other runs is read from the thread). */
   result: Uint8Array | null
-  /** The key whose limit of pending and running runs counts this one; null: none. */
+  /** The key that created it, whose limit of pending and running runs counts it; null: none. */
   key_id: string | null
   /** The authenticated caller (schemas/auth.ts AuthUser) as JSON text; clients never get it. */
   auth_user: string | null

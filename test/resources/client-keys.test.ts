@@ -12,7 +12,7 @@ type Ask = <T>(verb: string, value?: unknown, head?: Partial<CallHead>) => Promi
 /** The handlers of a resource worker, asked by the command unless the head says otherwise. */
 async function openKeys(t: Test): Promise<{ ask: Ask; store: Store }> {
   const { all, store } = await stage(t, 1)
-  const handlers = keys(all[0]!) as unknown as {
+  const handlers = keys({ ...all[0]!, pauseCrons: async () => 0 }) as unknown as {
     [verb: string]: { handle(value: unknown, context: Context): Promise<Reply> }
   }
   const RAW = ['create']

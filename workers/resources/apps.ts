@@ -54,6 +54,8 @@ export interface Apps {
   setLibrary(app: string, pool: string, version: string): void
   /** Whether the graphs of the pool are of an application that brings its own `auth`. */
   setGuarded(app: string, pool: string, guarded: boolean): void
+  /** Whether callers of the application are identified by keys: it is known here, and brings no `auth`. */
+  takesKeys(app: string): Promise<boolean>
   /** The active revision of a deployment; null for another application. */
   deploymentOf(app: string): Promise<Served | null>
   /** That version, of the active revision for a deployment; null: no graph worker has announced it yet. */
@@ -173,6 +175,11 @@ export function openApps(find: FindServed): Apps {
       const pools = guarded.get(app) ?? new Set()
       if (isGuarded) guarded.set(app, pools.add(pool))
       else if (pools.delete(pool) && pools.size === 0) guarded.delete(app)
+    },
+    async takesKeys(app) {
+      if (app === BUILT_IN_APP || announced.has(app)) return announced.has(app) && !guarded.has(app)
+      const served = await findCached(app, { id: app })
+      return served?.state === 'serving' && served.app_host?.auth == null
     },
     deploymentOf: app => findCached(app, { id: app }),
     async libraryOf(app) {

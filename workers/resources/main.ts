@@ -21,6 +21,7 @@ import { inApplication, isPool, openApps } from './apps.js'
 import { assistants } from './assistants/rpc.js'
 import { compareClock } from './clock.js'
 import { type Deps, serializer } from './context.js'
+import { pauseCronsOf } from './crons/rights.js'
 import { crons } from './crons/rpc.js'
 import { deployments, revisions } from './deployments/rpc.js'
 import { findServed } from './deployments/served.js'
@@ -130,7 +131,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
     providers: providers(deps),
     oauth: oauth(deps),
     control: control(await controlDigest(config, store)),
-    keys: keys(deps),
+    keys: keys({ store, link, pauseCrons: id => pauseCronsOf(deps, id) }),
   }
   for (const noun in nouns)
     all[noun] = inApplication(deps.apps, nouns[noun as keyof typeof nouns], encryption.isOn, serving)

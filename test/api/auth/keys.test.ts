@@ -8,12 +8,16 @@ import t from 'tap'
 import { root } from '../../../scripts/root.js'
 import { startCluster } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'
+import { until } from '../../helpers/until.js'
 
 t.setTimeout(120_000)
 const run = promisify(execFile)
 const require = createRequire(join(root, 'package.json'))
 const { WebSocket } = require('ws') as {
-  WebSocket: new (url: string, options?: object) => import('node:events').EventEmitter & { close(): void }
+  WebSocket: new (
+    url: string,
+    options?: object,
+  ) => import('node:events').EventEmitter & { close(): void }
 }
 const { Client } = createRequire(join(root, 'test', 'sdk', 'package.json'))('sdk2') as {
   Client: new (options: { apiUrl: string; apiKey: string }) => import('@langchain/langgraph-sdk').Client
@@ -23,7 +27,7 @@ const CONTROL = 'a-control-key-for-tests'
 // Bound to all addresses: a server that authenticates its callers needs no --insecure.
 const cluster = await startCluster({
   app: 'test/apps/basic',
-  env: { WEFT_REQUIRE_KEYS: '1', WEFT_CONTROL_KEY: CONTROL },
+  env: { WEFT_REQUIRE_KEYS: '1', WEFT_CONTROL_KEY: CONTROL, WEFT_CRON_SECONDS: '1' },
   flags: ['--host', '0.0.0.0'],
 })
 t.teardown(() => cluster.stop())
@@ -153,6 +157,37 @@ t.test('limits of a key', async t => {
   t.equal(status, 200, 'ended runs do not count')
 })
 
+t.test('every way to create a run counts for the limit of the key', async t => {
+  const { key } = await create('every way', '--scope', 'write', '--running-runs', '1')
+  const { thread_id } = (await by(key, 'POST', '/threads', {})).body as { thread_id: string }
+  const slow = { assistant_id: 'slow', input: { ms: 60_000 } }
+  const { body: open } = await by(key, 'POST', `/threads/${thread_id}/runs`, slow)
+  const says = /has 1 runs that have not ended; its limit is 1/
+  const refused = { status: 429, body: { detail: says } }
+  for (const thread of ['', `/threads/${thread_id}`])
+    for (const way of ['/runs', '/runs/stream', '/runs/wait'])
+      t.match(await by(key, 'POST', thread + way, slow), refused, thread + way)
+  t.match(await by(key, 'POST', '/runs/batch', [slow]), refused)
+  t.match(await by(key, 'POST', `/threads/${thread_id}/runs`, { ...slow, after_seconds: 60 }), refused, 'delayed')
+  const command = { id: 1, method: 'run.start', params: { assistant_id: 'slow', input: { ms: 1 } } }
+  t.match((await by(key, 'POST', `/threads/${thread_id}/commands`, command)).body, { type: 'error', message: says })
+  const { assistant_id } = (await by(key, 'GET', '/assistants/slow')).body as { assistant_id: string }
+  const message = { role: 'user', messageId: 'm', parts: [{ kind: 'data', data: { ms: 1 } }] }
+  const rpc = (method: string, params: object) => ({ jsonrpc: '2.0', id: 1, method, params })
+  const headers = { 'x-api-key': key, accept: 'application/json, text/event-stream' }
+  const a2a = await send('POST', `/a2a/${assistant_id}`, rpc('message/send', { message }), headers)
+  t.match([a2a.status, JSON.stringify(a2a.body)], [429, says])
+  const mcp = await send('POST', '/mcp', rpc('tools/call', { name: 'slow', arguments: { ms: 1 } }), headers)
+  t.match(JSON.stringify([mcp.status, mcp.body]), says)
+  const runs = (await by(key, 'GET', `/threads/${thread_id}/runs`)).body as object[]
+  t.same(
+    runs.map(run => (run as { run_id: string }).run_id),
+    [(open as { run_id: string }).run_id],
+  )
+  const cancel = `/threads/${thread_id}/runs/${(open as { run_id: string }).run_id}/cancel?wait=1`
+  t.equal((await by(key, 'POST', cancel)).status, 204)
+})
+
 t.test('keys are created, listed and revoked over HTTP, by a key with the scope admin', async t => {
   const admin = await create('admin', '--scope', 'admin', '--running-runs', '9')
   const given = { name: 'over HTTP', scopes: ['read'], limits: { running_runs: 9 }, unknown: 1 }
@@ -201,7 +236,7 @@ t.test('keys are created, listed and revoked over HTTP, by a key with the scope 
   t.match(await by(admin.key, 'POST', '/v2/keys', past), { status: 422, body: { detail: /time in the future/ } })
   t.equal((await by(admin.key, 'GET', '/deployments/built-in/v2/keys')).status, 404, 'a deployment has none')
 
-  t.equal((await by(admin.key, 'DELETE', `/v2/keys/${id}`)).status, 204)
+  t.match(await by(admin.key, 'DELETE', `/v2/keys/${id}`), { status: 200, body: { id, paused_crons: 0 } })
   t.equal((await by(key, 'POST', '/threads/search', {})).status, 401)
   t.match(await by(admin.key, 'DELETE', `/v2/keys/${id}`), { status: 404, body: { detail: `Key ID ${id} not found.` } })
   const slow = await create('slow', '--scope', 'admin', '--requests-per-second', '0.1')
@@ -209,6 +244,50 @@ t.test('keys are created, listed and revoked over HTTP, by a key with the scope 
   const second = await by(slow.key, 'GET', '/v2/keys')
   t.equal(second.status, 429)
   t.ok(Number(second.headers.get('retry-after')) > 1)
+})
+
+t.test('crons fire within the limit of their key, and only while it is valid', async t => {
+  const busy = await create('busy crons', '--scope', 'write', '--running-runs', '1')
+  const next = await create('next', '--scope', 'write')
+  interface Found {
+    cron_id: string
+    paused_reason?: string
+    run_id: string | null
+    error: string | null
+  }
+  const made: Found[] = []
+  for (let n = 0; n < 3; n++) {
+    const cron = { assistant_id: 'slow', schedule: '* * * * * *', input: { ms: 60_000 } }
+    made.push((await by(busy.key, 'POST', '/runs/crons', cron)).body as Found)
+  }
+  const firings = async () => {
+    const lists = await Promise.all(
+      made.map(({ cron_id }) => by(next.key, 'GET', `/runs/crons/${cron_id}/firings`).then(({ body }) => body)),
+    )
+    return lists as Found[][]
+  }
+  const all = await until(async () => {
+    const found = await firings()
+    return found.every(list => list.length >= 2) && found.flat()
+  })
+  t.equal(all.filter(({ run_id }) => run_id !== null).length, 1, 'one run is open at any time')
+  t.match(
+    all.find(({ error }) => error !== null),
+    { error: `The key ${busy.id} has 1 runs that have not ended; its limit is 1` },
+  )
+  t.match((await weft('revoke', busy.id)).stdout, /^revoked \w+: .*\npaused 3 crons that fired with it/)
+  const read = async ({ cron_id }: Found) => (await by(next.key, 'GET', `/runs/crons/${cron_id}`)).body
+  const why = `Its key ${busy.id} was revoked`
+  for (const cron of made) t.match(await read(cron), { enabled: false, paused_reason: why })
+  const paused = (await by(next.key, 'POST', '/runs/crons/search', { enabled: false })).body as Found[]
+  t.same(new Set(paused.map(({ paused_reason }) => paused_reason)), new Set([why]))
+
+  const [one] = made as [Found]
+  const patch = { enabled: true, input: {}, schedule: '* * * * * *' }
+  t.match(await by(next.key, 'PATCH', `/runs/crons/${one.cron_id}`, patch), { status: 200, body: { user_id: next.id } })
+  t.match((await weft('revoke', next.id, '--json')).stdout, `"paused_crons": 1`)
+  const admin = await create('stop', '--scope', 'admin')
+  t.equal((await by(admin.key, 'POST', '/runs/cancel', { status: 'all' })).status, 204)
 })
 
 t.test('a revoked key opens nothing, and its streams end with a reason', async t => {

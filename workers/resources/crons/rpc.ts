@@ -15,7 +15,6 @@ import {
   validateThreadCronCreate,
 } from '../../../schemas/crons.js'
 import { fail } from '../../../schemas/errors.js'
-import { merge } from '../../../schemas/json.js'
 import type { Store } from '../../../store/port.js'
 import type { AssistantRow } from '../../../store/rows/assistants.js'
 import type { RecordRow } from '../../../store/rows/records.js'
@@ -27,7 +26,8 @@ import { findRunnable, noAssistant } from '../rows/assistant.js'
 import { requireThread } from '../rows/thread.js'
 import { webhookOf } from '../runs/webhook-check.js'
 import { firingsOf } from './firings.js'
-import { CRON, type CronBody, cronOf, rowOf } from './record.js'
+import { CRON, type CronBody, changeStep, checkSize, cronOf, rowOf } from './record.js'
+import { isSameWork, type Owner, ownerOf } from './rights.js'
 import { type CronAccess, count, search } from './search.js'
 import { checkTimetable, nextSlot, parseTime } from './slots.js'
 
@@ -63,20 +63,18 @@ async function create(deps: Deps, body: CronCreate, thread_id: string, head: Cal
   const { schedule, timezone = null, enabled, end_time } = body
   const table = { schedule, timezone, end: end_time == null ? null : parseTime('end_time', end_time) }
   checkTimetable(table, deps.config.cron_seconds)
-  const row = rowOf(
-    {
-      ...table,
-      assistant_id: assistant.assistant_id,
-      enabled: enabled ?? true,
-      on_run_completed: body.on_run_completed ?? null,
-      next: nextSlot(table, now),
-      payload: { ...payloadOf(withHeaders(body, head)), assistant_id: assistant.assistant_id, schedule },
-      metadata: body.metadata ?? {},
-      user_id: head.identity?.identity ?? null,
-      user: head.identity ?? null,
-    },
-    { app: assistant.app, id: v7(), parent: thread_id, created_at: now, updated_at: now },
-  )
+  const cron: CronBody = {
+    ...table,
+    assistant_id: assistant.assistant_id,
+    enabled: enabled ?? true,
+    on_run_completed: body.on_run_completed ?? null,
+    next: nextSlot(table, now),
+    payload: { ...payloadOf(body), assistant_id: assistant.assistant_id, schedule },
+    metadata: body.metadata ?? {},
+    ...ownerOf(head),
+  }
+  checkSize(cron)
+  const row = rowOf(cron, { app: assistant.app, id: v7(), parent: thread_id, created_at: now, updated_at: now })
   await deps.store.apply([{ step: 'records.insert', row }])
   if (row.due_at !== null) deps.alarms.set(row.due_at)
   return { body: JSON.stringify(cronOf(row)) }
@@ -90,8 +88,9 @@ async function update(deps: Deps, patch: CronPatch, head: CallHead) {
       const assistant = await deps.store.assistants.get(stored.app, before.assistant_id)
       await checkWebhook(deps, assistant ?? { app: stored.app, graph_id: '' }, patch.webhook)
     }
-    const body = applyPatch(before, patch, stored.parent === '')
+    const body = applyPatch(before, patch, stored.parent === '', ownerOf(head))
     checkTimetable(body, deps.config.cron_seconds)
+    checkSize(body)
     const moved =
       body.schedule !== before.schedule ||
       body.timezone !== before.timezone ||
@@ -99,16 +98,7 @@ async function update(deps: Deps, patch: CronPatch, head: CallHead) {
       (body.enabled && !before.enabled)
     if (moved) body.next = nextSlot(body, clock.now())
     const row = rowOf(body, { ...stored, updated_at: Math.max(clock.now(), stored.updated_at + 1) })
-    const { keys, due_at, updated_at, body: text } = row
-    const failed = await deps.store.apply([
-      {
-        step: 'records.patch',
-        kind: CRON,
-        id: row.id,
-        where: { rev: stored.rev },
-        set: { body: text, keys, due_at, updated_at },
-      },
-    ])
+    const failed = await deps.store.apply([changeStep(row, body)])
     // Fired or patched meanwhile: retry on the current row.
     if (failed !== -1) continue
     if (row.due_at !== null) deps.alarms.set(row.due_at)
@@ -116,20 +106,16 @@ async function update(deps: Deps, patch: CronPatch, head: CallHead) {
   }
 }
 
-/** Its runs find these headers of the request in `config.configurable`, as runs of requests do. */
-function withHeaders(body: CronCreate, { headers }: CallHead): CronCreate {
-  if (headers === undefined) return body
-  const { config } = body
-  return { ...body, config: { ...config, configurable: merge(headers, config?.configurable) } }
-}
-
-/** Absent and null are "unchanged", except that `end_time: null` clears it; metadata is merged. */
-function applyPatch(before: CronBody, patch: CronPatch, stateless: boolean): CronBody {
+/**
+ * Absent and null are "unchanged", except that `end_time: null` clears it; metadata is merged. Who changes what the cron
+ * executes, or enables a paused one, is its owner from then on.
+ */
+function applyPatch(before: CronBody, patch: CronPatch, stateless: boolean, owner: Owner): CronBody {
   const { end_time } = patch
   const metadata = { ...before.metadata, ...patch.metadata }
   const schedule = patch.schedule ?? before.schedule
   const payload = { ...before.payload, ...payloadOf(patch), schedule }
-  return {
+  const body: CronBody = {
     ...before,
     schedule,
     timezone: patch.timezone ?? before.timezone,
@@ -139,6 +125,9 @@ function applyPatch(before: CronBody, patch: CronPatch, stateless: boolean): Cro
     payload: patch.metadata ? { ...payload, metadata } : payload,
     metadata,
   }
+  const resumes = before.paused !== undefined && body.enabled
+  if (resumes) delete body.paused
+  return resumes || !isSameWork(before, body) ? { ...body, ...owner } : body
 }
 
 const TEMPLATE = [

@@ -39,7 +39,7 @@ const RUN: Fields = {
   auth_user: 'blob',
 }
 /** Members of the body of a cron; the rest is its timetable. */
-const CRON: Fields = { metadata: 'json', payload: 'json', user: 'blob' }
+const CRON: Fields = { metadata: 'json', payload: 'json', user: 'blob', headers: 'blob' }
 
 const encoder = new TextEncoder()
 

@@ -13,6 +13,7 @@ import {
   type KeyPage,
   type KeyRecord,
   type KeyRef,
+  type KeyRevoked,
   type KeysUsed,
   validateKeyCreate,
   validateKeyRef,
@@ -27,19 +28,16 @@ import type { RecordRow } from '../../../store/rows/records.js'
 import { clock } from '../clock.js'
 import { openQuery } from '../query.js'
 import { each, newRecord, readPage } from '../rows/record.js'
-
-const KIND = 'key'
-
-/** The body of a key's record; times in ms. */
-interface KeyBody extends Omit<KeyRecord, 'id'> {
-  last_used_at: number | null
-  /** Absent in records of earlier versions: the command. */
-  created_by?: string
-}
+import { bodyOf, isExpired, KEY, type KeyBody } from './row.js'
 
 interface Deps {
   store: Store
-  link: { nc: { publish(subject: string): void }; log: { info(fields: object, message: string): void } }
+  link: {
+    nc: { publish(subject: string): void }
+    log: { info(fields: object, message: string): void; warn(fields: object, message: string): void }
+  }
+  /** Pauses the crons of a key that was revoked; resolves to their number. */
+  pauseCrons(key_id: string): Promise<number>
 }
 
 export const keys = (deps: Deps) => ({
@@ -48,7 +46,7 @@ export const keys = (deps: Deps) => ({
   revoke: bytesHandler((_, { head }) => revoke(deps, head)),
   /** For edges: the digest of a key and what it may do, or null. */
   get: jsonHandler<KeyRef>(validateKeyRef, async ({ id }) => {
-    const row = await deps.store.records.get(KIND, id)
+    const row = await deps.store.records.get(KEY, id)
     if (row === null) return { body: 'null' }
     const { last_used_at: _, created_by: __, ...body } = bodyOf(row)
     return { body: JSON.stringify({ id, ...body } satisfies KeyRecord) }
@@ -69,7 +67,7 @@ async function create(
   const limits: KeyLimits = { requests_per_second: null, running_runs: null, open_streams: null, ...given }
   if (expiry !== null && expiry <= clock.now()) throw fail('invalid', 'expires_at: expected a time in the future')
   if (by !== 'command' && by !== 'control')
-    checkWithin(await store.records.get(KIND, by), { scopes, limits, expires_at: expiry })
+    checkWithin(await store.records.get(KEY, by), { scopes, limits, expires_at: expiry })
   const body: KeyBody = {
     name,
     scopes,
@@ -79,7 +77,7 @@ async function create(
     last_used_at: null,
     created_by: by,
   }
-  const row = newRecord(KIND, id, { body: JSON.stringify(body), due_at: expiry })
+  const row = newRecord(KEY, id, { body: JSON.stringify(body), due_at: expiry })
   if ((await store.apply([{ step: 'records.insert', row }])) !== -1) throw fail('conflict', 'Try again')
   link.log.info({ key_id: id, name, scopes, by }, 'key created')
   link.nc.publish(CHANGED)
@@ -93,8 +91,7 @@ function checkWithin(
   { scopes, limits, expires_at }: Pick<KeyRecord, 'scopes' | 'limits' | 'expires_at'>,
 ): void {
   const own = creator === null ? null : bodyOf(creator)
-  if (own === null || (own.expires_at !== null && own.expires_at <= clock.now()))
-    throw fail('unauthorized', 'This key was revoked or has expired')
+  if (own === null || isExpired(own)) throw fail('unauthorized', 'This key was revoked or has expired')
   const missing = (['admin', ...scopes] as const).find(scope => !allows(own.scopes, [scope]))
   if (missing !== undefined) throw fail('forbidden', `The creating key lacks the scope ${missing}`)
   if (own.expires_at !== null && (expires_at === null || expires_at > own.expires_at))
@@ -110,19 +107,29 @@ async function list(store: Store, head: CallHead): Promise<Reply> {
   const query = openQuery(head.query)
   const wanted = query.page()
   query.done()
-  const { rows, offset } = await readPage(each(store, { kind: KIND }), () => true, wanted)
+  const { rows, offset } = await readPage(each(store, { kind: KEY }), () => true, wanted)
   return { body: JSON.stringify({ resources: rows.map(infoOf), offset } satisfies KeyPage) }
 }
 
-/** Edges stop accepting the key at once, or within half a minute when they miss the message. */
-async function revoke({ store, link }: Deps, head: CallHead): Promise<Reply> {
+/**
+ * Edges stop accepting the key at once, or within half a minute when they miss the message. A cron that is not paused
+ * here is paused at its next time.
+ */
+async function revoke({ store, link, pauseCrons }: Deps, head: CallHead): Promise<Reply> {
   const by = authorOf(head)
   const id = head.params?.key_id ?? ''
-  const failed = await store.apply([{ step: 'records.remove', kind: KIND, id, where: {} }])
+  const failed = await store.apply([{ step: 'records.remove', kind: KEY, id, where: {} }])
   if (failed !== -1) throw fail('not_found', `Key ID ${id} not found.`)
-  link.log.info({ key_id: id, by }, 'key revoked')
   link.nc.publish(CHANGED)
-  return { head: { status: 204 } }
+  const paused_crons = await pauseCrons(id).catch(error => {
+    link.log.warn(
+      { err: error, key_id: id },
+      'the crons of a revoked key could not be paused: each is, at its next time',
+    )
+    return null
+  })
+  link.log.info({ key_id: id, by, paused_crons }, 'key revoked')
+  return { body: JSON.stringify({ id, paused_crons } satisfies KeyRevoked) }
 }
 
 /** Who asks: nothing is created, listed or revoked for a caller that was not identified. */
@@ -133,20 +140,19 @@ function authorOf({ by }: CallHead): string {
 
 async function noteUse(store: Store, used: KeysUsed['used']): Promise<Reply> {
   for (const { id, at } of used) {
-    const row = await store.records.get(KIND, id)
+    const row = await store.records.get(KEY, id)
     if (row === null) continue
     const body = bodyOf(row)
     if ((body.last_used_at ?? 0) >= at) continue
     const set = { body: JSON.stringify({ ...body, last_used_at: at }) }
     // Another edge may report the same key at the same time: either time is right.
-    await store.apply([{ step: 'records.patch', kind: KIND, id, where: { rev: row.rev }, set }])
+    await store.apply([{ step: 'records.patch', kind: KEY, id, where: { rev: row.rev }, set }])
   }
   return { body: '{}' }
 }
 
 const CHANGED = event('keys', 'changed')
 
-const bodyOf = ({ body }: RecordRow): KeyBody => JSON.parse(body) as KeyBody
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : time(ms))
 
 function infoOf(row: RecordRow): KeyInfo {
@@ -166,8 +172,8 @@ function infoOf(row: RecordRow): KeyInfo {
 /** Removes keys that expired a while ago; until then a list shows them. */
 export async function sweepKeys({ store }: Pick<Deps, 'store'>): Promise<void> {
   for (;;) {
-    const expired = await store.records.due(KIND, clock.now() - SHOWN_MS, PAGE)
-    for (const { id } of expired) await store.apply([{ step: 'records.remove', kind: KIND, id, where: {} }])
+    const expired = await store.records.due(KEY, clock.now() - SHOWN_MS, PAGE)
+    for (const { id } of expired) await store.apply([{ step: 'records.remove', kind: KEY, id, where: {} }])
     if (expired.length < PAGE) return
   }
 }

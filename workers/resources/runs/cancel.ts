@@ -31,6 +31,7 @@ export const REASONS = {
   disconnect: 'disconnected: the client that waited for it went away',
   thread: 'deleted: its thread is deleted',
   assistant: 'deleted: its assistant is deleted',
+  key: 'revoked: the key that created it was revoked or has expired',
 } as const
 
 /** `reason` of the query; throws invalid. */
@@ -49,7 +50,8 @@ export async function cancel(deps: Deps, run_id: string, action: Action, reason:
   if (run !== undefined) await deps.serialize(run.thread_id, () => cancelNow(deps, run, action, reason))
 }
 
-async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: string): Promise<void> {
+/** As `cancel`, inside the work of its thread. */
+export async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: string): Promise<void> {
   const { store } = deps
   const { app, run_id, thread_id } = found
   /** The run row is terminal, but the run is still in the queue of its thread. */

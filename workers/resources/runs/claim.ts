@@ -12,13 +12,15 @@ import type { ThreadRow } from '../../../store/rows/threads.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { firstEligible } from '../rows/thread-status.js'
+import { cancelNow, ignoreEnded } from './cancel.js'
 import { checkpointFor, claimRows, findKwargs, startBody } from './claimed.js'
+import { refusalOf } from './refusal.js'
 import { release } from './release.js'
 import { isHalfClaimed, repair } from './repair.js'
 import { announceClaim } from './view.js'
 import { wakeNext } from './wake.js'
 
-const steps = [repairHalfDone, answerEnded, answerHeld, answerWaiting, take] as const
+const steps = [repairHalfDone, answerEnded, answerHeld, answerWaiting, endRefused, take] as const
 
 /** The rows changed: read them again. */
 const READ_AGAIN = 'read again'
@@ -120,6 +122,16 @@ async function answerWaiting({ deps, thread, run }: Claiming): Promise<Outcome> 
 function nowFor({ run_id, due_at }: RunRow, { queue }: ThreadRow): number {
   const own = due_at === 0 ? queue.find(one => one.run_id === run_id)?.due_at : 0
   return Math.max(clock.now(), own ?? 0)
+}
+
+/** A run that may not start ends here, and leaves its thread as it is. */
+async function endRefused({ deps, thread, run }: Claiming): Promise<Outcome> {
+  const reason = await refusalOf(deps, thread, run)
+  if (reason === null) return null
+  const { run_id, thread_id } = run
+  deps.link.log.warn({ run_id, thread_id, reason }, 'run ended before its start')
+  await cancelNow(deps, run, 'interrupt', reason).catch(ignoreEnded)
+  return ENDED
 }
 
 async function take({ deps, request, sender, thread, run }: Claiming): Promise<Outcome> {

@@ -49,7 +49,9 @@ async function createNow(deps: Deps, body: RunCreate, target: Target, conditions
 /** Creates a run in the background that no client waits for. False: it existed already. Throws why it is refused. */
 export async function createUnattended(deps: Deps, body: RunCreate, target: Target): Promise<boolean> {
   const creation: Creation = { deps, body, target }
-  for (const step of [prepareRow, expectRoom, acceptRow, wakeRow] as const) await step(creation)
+  await withinLimit(deps, target, 1, async () => {
+    for (const step of [prepareRow, expectRoom, acceptRow, wakeRow] as const) await step(creation)
+  })
   return creation.outcome !== 'known'
 }
 

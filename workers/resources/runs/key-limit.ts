@@ -1,4 +1,4 @@
-/** The limit of a key on its runs that are pending or running. */
+/** The limit of a key on its runs that are pending or running, whoever creates them: a request, a command or a cron. */
 import { fail } from '../../../schemas/errors.js'
 import type { Deps } from '../context.js'
 import type { Target } from './prepare.js'
@@ -13,7 +13,7 @@ export async function withinLimit<T>(
   count: number,
   work: () => Promise<T>,
 ): Promise<T> {
-  if (key === undefined) return work()
+  if (key === undefined || key.running_runs === null) return work()
   const { id, running_runs: most } = key
   return serialize(`key ${id}`, async () => {
     const isRepeat = (await store.runs.summary([run_id])).length > 0

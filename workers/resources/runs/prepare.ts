@@ -27,7 +27,7 @@ export interface Target {
   user?: AuthUser | null
   /** What the caller may see; absent: the run is created inside the cluster, which sees the whole application. */
   access?: { assistants: Access; threads: Access }
-  /** The key of the caller, when it limits runs. */
+  /** The key of the caller; absent: it has none. */
   key?: CallHead['key']
   /** Request headers for `config.configurable`. */
   headers?: { [name: string]: string }
