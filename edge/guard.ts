@@ -10,7 +10,7 @@ import { isLoopback } from '../schemas/loopback.js'
 import type { Asked, Check, Refused } from './app/check.js'
 import type { Exchange } from './http/exchange.js'
 import type { Penalty } from './http/penalty.js'
-import type { Key, Keys } from './keys.js'
+import { isExpired, type Key, type Keys } from './keys.js'
 import type { Route } from './routes.js'
 
 export interface Guard {
@@ -127,6 +127,7 @@ export function openGuard({ config, check, deployed, keys, penalty }: Options): 
       if (key !== null)
         return {
           async command(body) {
+            if (isExpired(key.record)) return { refused: { status: 401, detail: WRONG_KEY } }
             const wait = key.take()
             return wait > 0 ? { refused: { status: 429, detail: MANY_REQUESTS } } : { head, body }
           },

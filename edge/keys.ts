@@ -127,7 +127,7 @@ function verify(entry: Entry, text: string): Key | null {
   return entry
 }
 
-const isExpired = ({ expires_at }: KeyRecord): boolean => expires_at !== null && expires_at <= Date.now()
+export const isExpired = ({ expires_at }: KeyRecord): boolean => expires_at !== null && expires_at <= Date.now()
 const digestOf = ({ sha256 }: KeyRecord): Buffer => Buffer.from(sha256, 'hex')
 /** The digest of the key that is verified: a new buffer for each would cost more than the digest. */
 const given = Buffer.alloc(32)

@@ -17,7 +17,7 @@ const { WebSocket } = require('ws') as {
   WebSocket: new (
     url: string,
     options?: object,
-  ) => import('node:events').EventEmitter & { close(): void }
+  ) => import('node:events').EventEmitter & { close(): void; send(text: string): void }
 }
 const { Client } = createRequire(join(root, 'test', 'sdk', 'package.json'))('sdk2') as {
   Client: new (options: { apiUrl: string; apiKey: string }) => import('@langchain/langgraph-sdk').Client
@@ -288,6 +288,28 @@ t.test('crons fire within the limit of their key, and only while it is valid', a
   t.match((await weft('revoke', next.id, '--json')).stdout, `"paused_crons": 1`)
   const admin = await create('stop', '--scope', 'admin')
   t.equal((await by(admin.key, 'POST', '/runs/cancel', { status: 'all' })).status, 204)
+})
+
+t.test('an expired key opens nothing on its WebSocket, which ends later', async t => {
+  const admin = await create('maker', '--scope', 'admin')
+  const expires_at = new Date(Date.now() + 2_000).toISOString()
+  const made = await by(admin.key, 'POST', '/v2/keys', { name: 'brief', scopes: ['run'], expires_at })
+  const { key } = made.body as { key: string }
+  const { thread_id } = (await by(key, 'POST', '/threads', {})).body as { thread_id: string }
+  const path = `${cluster.url.replace('http', 'ws')}/threads/${thread_id}/stream/events`
+  const socket = new WebSocket(path, { headers: { 'x-api-key': key } })
+  t.teardown(() => socket.close())
+  await new Promise(done => socket.once('open', done))
+  const answers: { type: string; error?: string; message?: string }[] = []
+  let closed = false
+  socket.on('close', () => (closed = true))
+  socket.on('message', (data: Buffer) => void answers.push(JSON.parse(data.toString())))
+  for (let id = 1; answers.at(-1)?.type !== 'error' && !closed; id++) {
+    socket.send(JSON.stringify({ id, method: 'state.get', params: { namespace: [] } }))
+    await until(() => answers.length >= id || closed)
+  }
+  t.equal(answers[0]?.type, 'success')
+  t.match(answers.at(-1), { error: 'permission_denied', message: /was revoked or has expired/ })
 })
 
 t.test('a revoked key opens nothing, and its streams end with a reason', async t => {
