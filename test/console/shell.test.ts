@@ -61,24 +61,27 @@ t.test('the frame', async t => {
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Name').fill('frontend')
     await dialog.getByRole('checkbox', { name: /^read / }).check()
+    await dialog.getByRole('checkbox', { name: /^write / }).check()
     await dialog.getByText('Limits').click()
     await dialog.getByLabel('Open streams').fill('7')
     t.same(await seriousDefects(page), [])
     await photograph(page, 'key-form')
     await dialog.getByRole('button', { name: 'Create' }).click()
     const key = (await dialog.locator('code').textContent())!
-    const status = async () => {
+    const status = async (path = '/threads/search', body = {}) => {
       const headers = { 'x-api-key': key, 'content-type': 'application/json' }
-      return (await fetch(`${stage.cluster.url}/threads/search`, { method: 'POST', headers, body: '{}' })).status
+      return (await fetch(`${stage.cluster.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) }))
+        .status
     }
     t.equal(await status(), 200)
+    t.equal(await status('/runs/crons', { assistant_id: 'agent', schedule: '0 0 1 1 *' }), 200)
     t.same(await seriousDefects(page), [])
     await photograph(page, 'key-made')
     await page.keyboard.press('Escape')
     await page.keyboard.press('Escape')
     t.ok(await dialog.isVisible(), 'the key is not lost by Escape')
     await dialog.getByRole('button', { name: 'Done' }).click()
-    await row('frontend').getByText('run, read').waitFor()
+    await row('frontend').getByText('run, read, write').waitFor()
     await row('frontend').getByText('Open streams: 7').waitFor()
     await row('frontend').getByText('by console').waitFor()
     t.notOk((await page.content()).includes(key))
@@ -88,6 +91,21 @@ t.test('the frame', async t => {
     await row('frontend').getByRole('button', { name: 'Revoke' }).click()
     await row('frontend').waitFor({ state: 'detached' })
     t.equal(await status(), 401)
+    await page.getByRole('status').filter({ hasText: 'The key frontend is revoked.' }).waitFor()
+    await page.getByRole('link', { name: 'One cron is paused' }).click()
+    const cron = row('0 0 1 1 *')
+    await cron.getByText(/^Its key \w+ was revoked$/).waitFor()
+    t.same(await seriousDefects(page), [])
+    await photograph(page, 'cron-paused')
+    page.once('dialog', dialog => {
+      t.match(dialog.message(), 'its runs have your identity from now on')
+      void dialog.accept()
+    })
+    await cron.getByRole('button', { name: 'Go on' }).click()
+    await cron.getByText('enabled').waitFor()
+    t.equal(await cron.getByText('was revoked').count(), 0)
+    await page.goto(`${stage.cluster.url}/console#/keys`)
+    await row('console').waitFor()
     page.once('dialog', dialog => {
       t.match(dialog.message(), 'It is the key that you are using')
       void dialog.dismiss()

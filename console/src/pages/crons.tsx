@@ -1,5 +1,5 @@
 /** The crons: when they fire next, paused or not, changed and made. */
-import type { Cron } from '@langchain/langgraph-sdk'
+import type { Cron as ApiCron } from '@langchain/langgraph-sdk'
 import { Fragment, useState } from 'react'
 import { Link } from 'wouter'
 import { client } from '../api/client'
@@ -14,13 +14,19 @@ import { useSending } from '../ui/use-sending'
 import { Firings } from './crons/firings'
 import { CronForm } from './crons/form'
 
+interface Cron extends ApiCron {
+  /** Why the server has paused it. */
+  paused_reason?: string
+}
+
 const EVERY_MS = 10_000
 const LIMIT = 100
+const TAKES_OVER = 'The server has paused this cron. If you let it go on, its runs have your identity from now on.'
 
 export default function Crons() {
   const crons = useLoad(
     'crons',
-    () => client.crons.search({ limit: LIMIT, sortBy: 'next_run_date', sortOrder: 'asc' }),
+    (): Promise<Cron[]> => client.crons.search({ limit: LIMIT, sortBy: 'next_run_date', sortOrder: 'asc' }),
     {
       every: EVERY_MS,
     },
@@ -82,6 +88,7 @@ export default function Crons() {
                         <td>{nextText(cron, now)}</td>
                         <td>
                           <Status of={cron.enabled ? 'enabled' : 'paused'} />
+                          {cron.paused_reason !== undefined && <div className="muted">{cron.paused_reason}</div>}
                         </td>
                         <td>
                           {cron.thread_id ? (
@@ -106,7 +113,10 @@ export default function Crons() {
                               icon={cron.enabled ? 'pause' : 'play'}
                               label={cron.enabled ? 'Pause' : 'Go on'}
                               disabled={busy}
-                              onClick={() => send(() => client.crons.update(cron.cron_id, { enabled: !cron.enabled }))}
+                              onClick={() => {
+                                if (cron.paused_reason === undefined || confirm(TAKES_OVER))
+                                  void send(() => client.crons.update(cron.cron_id, { enabled: !cron.enabled }))
+                              }}
                             />
                             <Button kind="ghost" icon="edit" label="Edit" onClick={() => setEdited(cron)} />
                             <Button

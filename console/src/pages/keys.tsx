@@ -1,5 +1,6 @@
 /** The keys of this server: what they may do, when they were used, created and revoked. */
 import { useState } from 'react'
+import { Link } from 'wouter'
 import { control, listAll } from '../api/control'
 import { useLoad } from '../api/load'
 import { session } from '../api/session'
@@ -20,13 +21,18 @@ const EVERY_MS = 10_000
 export default function Keys() {
   const keys = useLoad('keys', signal => listAll<Key>('/v2/keys', signal), { every: EVERY_MS })
   const [creating, setCreating] = useState(false)
+  const [revoked, setRevoked] = useState<{ name: string; paused: number } | null>(null)
   const { busy, error, send } = useSending(keys.reload)
   const { controlKey, credentials } = useStore(session)
   const own = controlKey || (credentials?.kind === 'key' ? credentials.value : '')
   const revoke = ({ id, name }: Key) => {
     const warning = own.startsWith(`weft_${id}_`) ? ' It is the key that you are using.' : ''
-    if (!confirm(`Revoke the key ${name}? It opens nothing from now on, and its open streams end.${warning}`)) return
-    void send(() => control(`/v2/keys/${id}`, { method: 'DELETE' }))
+    const effect = 'It opens nothing from now on, its open streams end, and its crons are paused.'
+    if (!confirm(`Revoke the key ${name}? ${effect}${warning}`)) return
+    void send(async () => {
+      const { paused_crons } = await control<{ paused_crons: number | null }>(`/v2/keys/${id}`, { method: 'DELETE' })
+      setRevoked({ name, paused: paused_crons ?? 0 })
+    })
   }
   return (
     <Page
@@ -52,6 +58,17 @@ export default function Keys() {
         />
       )}
       <Trouble error={error} />
+      {revoked !== null && (
+        <p role="status">
+          The key {revoked.name} is revoked.
+          {revoked.paused > 0 && (
+            <>
+              {' '}
+              <Link href="/crons">{revoked.paused === 1 ? 'One cron is' : `${revoked.paused} crons are`} paused</Link>.
+            </>
+          )}
+        </p>
+      )}
       <div className="card scroll-x">
         <Gate of={keys} scope="admin">
           {rows =>
