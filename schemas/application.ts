@@ -18,7 +18,13 @@ import type { ItemTtlDefaults } from './items/items.js'
 import { isObject, type JsonObject } from './json.js'
 import { readable } from './problems.js'
 import type { TtlDefaults } from './threads.js'
-import { type WebhookConfig, type WebhookSettings, type WebhookUrlRules, webhookHeaders } from './webhooks.js'
+import {
+  type WebhookConfig,
+  type WebhookField,
+  type WebhookSettings,
+  type WebhookUrlRules,
+  webhookHeaders,
+} from './webhooks.js'
 
 /** What langgraph.json and the variables say, with absolute paths. Absent keys have their documented defaults. */
 export interface AppConfig extends Pick<Description, 'path' | 'folder' | 'env' | 'notes'> {
@@ -145,7 +151,7 @@ export function readAppConfig(source: AppSource): AppConfig {
     auth: auth ?? null,
     encryption: encryptionOf(path, encryption),
     http: httpOf(http ?? {}, variables),
-    webhooks: { env_prefix: 'LG_WEBHOOK_', headers: {}, url: {}, ...webhooks },
+    webhooks: { env_prefix: 'LG_WEBHOOK_', headers: {}, url: {}, allowed_fields: null, ...webhooks },
     ui: Object.fromEntries(Object.entries(ui ?? {}).map(([name, file]) => [name, resolve(folder, file)])),
     ui_shared: ui_config?.shared ?? [],
     notes: [...notes, ...ignoredIn(path, given, raw), ...withoutEffect(path, auth)],
@@ -170,6 +176,7 @@ export const settingsOf = (
     headers: webhookHeaders(webhooks, env),
     url: webhooks.url,
     disabled: http.disabled.includes('webhooks'),
+    fields: webhooks.allowed_fields,
   } satisfies WebhookSettings,
 })
 
@@ -199,7 +206,7 @@ interface Sections {
   auth?: AuthConfig
   encryption?: { path: string & tags.MinLength<1> }
   http?: HttpSection
-  webhooks?: { env_prefix?: string & tags.MinLength<1>; headers?: { [name: string]: string }; url?: WebhookUrlRules }
+  webhooks?: WebhooksSection
   ui?: { [name: string]: string }
   ui_config?: { shared?: string[] }
 }
@@ -225,6 +232,14 @@ interface HttpSection {
 }
 
 type MountPrefix = string & tags.Pattern<'^(/[A-Za-z0-9._~-]+)*/?$'>
+
+interface WebhooksSection {
+  env_prefix?: string & tags.MinLength<1>
+  headers?: { [name: string]: string }
+  url?: WebhookUrlRules
+  /** An empty list would send everything on other servers, and nothing if it was taken literally. */
+  allowed_fields?: WebhookField[] & tags.MinItems<1>
+}
 
 interface PatternSection {
   includes?: string[]
@@ -253,7 +268,7 @@ const USED: { readonly [key: string]: readonly string[] } = {
     ...['app', 'cors', 'configurable_headers', 'logging_headers', 'middleware_order', 'enable_custom_route_auth'],
     ...['mount_prefix', ...ROUTE_GROUPS.map(group => `disable_${group}`)],
   ],
-  webhooks: ['env_prefix', 'headers', 'url'],
+  webhooks: ['env_prefix', 'headers', 'url', 'allowed_fields'],
   ui: [],
   ui_config: ['shared'],
 }

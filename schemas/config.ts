@@ -236,7 +236,7 @@ export const SETTINGS = {
   allow_hosts: setting(
     'WEFT_ALLOW_HOSTS',
     '',
-    'Comma-separated hosts, host:port, addresses or CIDRs that webhooks and sources of deployments may use although they are not public.',
+    'Comma-separated hosts, host:port, addresses or CIDRs that webhooks, OAuth providers and sources of deployments may use although they are not public; without a port on every port.',
   ),
   control_key: setting(
     'WEFT_CONTROL_KEY',

@@ -8,17 +8,43 @@ export interface WebhookConfig {
   /** Templates: `text ${{ env.LG_WEBHOOK_NAME }}`. */
   headers: { [name: string]: string }
   url: WebhookUrlRules
+  /** The members of the payload that are sent; null: all. */
+  allowed_fields: WebhookField[] | null
 }
 
-/** Which addresses webhooks may use, beside the rules of every outgoing call. */
+/** The members of a payload (API: threads-and-runs 16), and our own `cancel_reason`. */
+export type WebhookField =
+  | 'run_id'
+  | 'thread_id'
+  | 'assistant_id'
+  | 'created_at'
+  | 'updated_at'
+  | 'status'
+  | 'metadata'
+  | 'kwargs'
+  | 'multitask_strategy'
+  | 'cancel_reason'
+  | 'run_started_at'
+  | 'run_ended_at'
+  | 'webhook_sent_at'
+  | 'values'
+  | 'error'
+
+/**
+ * Which addresses webhooks may use. What they close is closed; what they open beside public addresses counts in the
+ * application that the operator starts, and not in deployments.
+ */
 export interface WebhookUrlRules {
   require_https?: boolean
-  /** `*.x.com` matches subdomains of x.com only. */
+  /** `*.x.com` matches subdomains of x.com only. Opens the addresses of these hosts. */
   allowed_domains?: string[]
+  /** Opens these ports. */
   allowed_ports?: (number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<65535>)[]
   max_url_length?: number & tags.Type<'uint32'> & tags.Minimum<1>
-  /** Closes loopback addresses also where the operator has opened them. They are closed in any case without that. */
+  /** true closes loopback addresses also where WEFT_ALLOW_HOSTS opens them, false opens them. */
   disable_loopback?: boolean
+  /** The same for the private addresses of a network. */
+  disable_private_ips?: boolean
 }
 
 /**
@@ -54,6 +80,8 @@ export interface WebhookSettings {
   url: WebhookUrlRules
   /** Nothing is sent (`http.disable_webhooks`). */
   disabled: boolean
+  /** `allowed_fields`; null or absent: all. */
+  fields?: WebhookField[] | null
 }
 
 /** Null when the rules of the application allow the URL, else the sentence why not. An invalid URL is not judged here. */
@@ -76,7 +104,7 @@ export function webhookFault(text: string, rules: WebhookUrlRules): string | nul
 }
 
 /** `*.x.com` matches subdomains of x.com, not x.com. */
-const isWithin = (host: string, domain: string): boolean =>
+export const isWithin = (host: string, domain: string): boolean =>
   domain.startsWith('*.') ? host.endsWith(domain.slice(1)) : host === domain
 
 /** One attempt of a delivery. Times are ISO 8601. */

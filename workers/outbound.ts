@@ -86,15 +86,29 @@ function groupsOf(address: string): number[] {
   return [...head, ...new Array<number>(8 - head.length - tail.length).fill(0), ...tail]
 }
 
-/** Opened addresses: `host`, `host:port`, an address or a CIDR, comma-separated (WEFT_ALLOW_HOSTS). */
-export interface Allowed {
-  hosts: Set<string>
-  addresses: BlockList
+/** Addresses of a kind. */
+export interface Addresses {
+  check(address: string, family: 'ipv4' | 'ipv6'): boolean
 }
 
-/** Throws an Error with one sentence when a range has no valid prefix: `10.0.0.0/` would open everything. */
+/** What may be called beside public addresses on the usual ports. */
+export interface Allowed {
+  /** By `host` or `host:port`: on any port, or this one, wherever the name leads. */
+  hosts: Pick<ReadonlySet<string>, 'has'>
+  /** On any port. */
+  addresses: Addresses
+  /** Of every address. */
+  ports: ReadonlySet<number>
+  /** Not even these, whatever opens them. */
+  closed: Addresses
+}
+
+/**
+ * The hosts and addresses of WEFT_ALLOW_HOSTS: `host`, `host:port`, an address or a CIDR, comma-separated. Throws an Error
+ * with one sentence when a range has no valid prefix: `10.0.0.0/` would open everything.
+ */
 export function parseAllowed(text: string): Allowed {
-  const allowed: Allowed = { hosts: new Set(), addresses: new BlockList() }
+  const [hosts, addresses] = [new Set<string>(), new BlockList()]
   for (const entry of text
     .split(',')
     .map(part => part.trim().toLowerCase())
@@ -108,11 +122,11 @@ export function parseAllowed(text: string): Allowed {
       throw new Error(
         `WEFT_ALLOW_HOSTS: expected a host, host:port, an address or a range such as 10.0.0.0/8, got "${entry}"`,
       )
-    if (family === 0) allowed.hosts.add(entry)
-    else if (prefix === undefined) allowed.addresses.addAddress(address, familyOf(address))
-    else allowed.addresses.addSubnet(address, Number(prefix), familyOf(address))
+    if (family === 0) hosts.add(entry)
+    else if (prefix === undefined) addresses.addAddress(address, familyOf(address))
+    else addresses.addSubnet(address, Number(prefix), familyOf(address))
   }
-  return allowed
+  return { hosts, addresses, ports: new Set(), closed: new BlockList() }
 }
 
 const HINT = 'WEFT_ALLOW_HOSTS opens others'
@@ -128,20 +142,32 @@ export function refusal(text: string, allowed: Allowed): string | null {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'expected an http or https URL'
   if (url.username !== '' || url.password !== '') return 'expected a URL without user and password'
   const host = url.hostname.replace(/^\[|\]$/g, '').toLowerCase()
-  if (isNamed(url, allowed)) return isMetadata(host) ? 'expected an address that is not of a metadata service' : null
-  if (!PORTS.has(url.port)) return `expected port 80, 443, 8080 or 8443; ${HINT}`
-  if (host === 'localhost' || host.endsWith('.localhost')) return `expected a public address; ${HINT}`
-  return isIP(host) !== 0 && !mayConnect(host, allowed) ? `expected a public address; ${HINT}` : null
+  if (isMetadata(host)) return 'expected an address that is not of a metadata service'
+  if (isClosed(host, allowed)) return CLOSED
+  if (isNamed(url, allowed) || isOpenedAddress(host, allowed)) return null
+  if (!PORTS.has(url.port) && !allowed.ports.has(Number(url.port)))
+    return `expected port 80, 443, 8080 or 8443; ${HINT}`
+  const isInner = host === 'localhost' || host.endsWith('.localhost') || (isIP(host) !== 0 && !isPublic(host))
+  return isInner ? `expected a public address; ${HINT}` : null
 }
 
 const isNamed = (url: URL, { hosts }: Allowed): boolean =>
   hosts.has(url.hostname.toLowerCase()) || hosts.has(url.host.toLowerCase())
 
 /** True when this address may be connected to. */
-export function mayConnect(address: string, { addresses }: Allowed): boolean {
-  if (isMetadata(address)) return false
-  return addresses.check(address, familyOf(address)) || isPublic(address)
+export function mayConnect(address: string, allowed: Allowed): boolean {
+  if (isMetadata(address) || isClosed(address, allowed)) return false
+  return isOpenedAddress(address, allowed) || isPublic(address)
 }
+
+const CLOSED = 'expected an address that the application does not close (webhooks.url)'
+
+/** An address that is opened, on every port; false for a name. */
+export const isOpenedAddress = (host: string, { addresses }: Allowed): boolean =>
+  isIP(host) !== 0 && addresses.check(host, familyOf(host))
+
+const isClosed = (host: string, { closed }: Allowed): boolean =>
+  isIP(host) !== 0 && [host, ...embeddedIn(host)].some(address => closed.check(address, familyOf(address)))
 
 /** Special addresses of IPv6 are not public, even when they lead to a public one of IPv4. */
 const isPublic = (address: string): boolean =>
@@ -152,20 +178,28 @@ const isPublic = (address: string): boolean =>
 /** The part of a URL that may be logged: a webhook often has a token in its path. */
 export const originOf = (text: string): string => (URL.canParse(text) ? new URL(text).origin : 'its URL')
 
-/** Also as IPv6 writes the addresses of IPv4. */
-const loopbacks = listOf([
+/** This machine. Lists of addresses contain those of IPv4 also as IPv6 writes them. */
+export const LOOPBACKS: Addresses = listOf([
   ['127.0.0.0', 8],
   ['::1', 128],
 ])
 
-/** POSTs the body; `loopback`: it may go to this machine when `allowed` opens that. Resolves to the status. Throws an Error with one sentence: refused, unreachable, too slow. */
+/** The network of this machine, as organizations number theirs. */
+export const PRIVATES: Addresses = listOf([
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['fc00::', 7],
+])
+
+/** POSTs the body. Resolves to the status. Throws an Error with one sentence: refused, unreachable, too slow. */
 export const post = (
   text: string,
   body: Uint8Array,
   headers: { [name: string]: string },
   allowed: Allowed,
-  { loopback = true } = {},
-): Promise<number> => send(text, { method: 'POST', headers, body }, allowed, statusOf, { loopback })
+): Promise<number> => send(text, { method: 'POST', headers, body }, allowed, statusOf)
 
 interface Sent {
   method: 'GET' | 'POST'
@@ -182,14 +216,13 @@ export interface Received {
 
 /** Resolves to the whole answer. Throws as `post`, and for an answer that is too large. */
 export const request = (text: string, sent: Sent, allowed: Allowed): Promise<Received> =>
-  send(text, sent, allowed, receivedOf, { loopback: true })
+  send(text, sent, allowed, receivedOf)
 
 async function send<T>(
   text: string,
   { method, headers, body }: Sent,
   allowed: Allowed,
   read: (request: ClientRequest) => Promise<T>,
-  { loopback }: { loopback: boolean },
 ): Promise<T> {
   const origin = originOf(text)
   const deadline = performance.now() + TOTAL_MS
@@ -199,12 +232,9 @@ async function send<T>(
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const named = isNamed(url, allowed)
   const found = isIP(host) === 0 ? await addressesOf(host, { named }) : [{ address: host, family: isIP(host) }]
-  const bad = found.find(
-    ({ address }) =>
-      (!loopback && loopbacks.check(address, familyOf(address))) ||
-      (named ? isMetadata(address) : !mayConnect(address, allowed)),
-  )
-  if (found.length === 0 || bad !== undefined)
+  if (found.some(({ address }) => isClosed(address, allowed))) throw new Error(`${origin} is not called: ${CLOSED}`)
+  const isBad = ({ address }: { address: string }) => (named ? isMetadata(address) : !mayConnect(address, allowed))
+  if (found.length === 0 || found.some(isBad))
     throw new Error(`${origin} is not called: it leads to an address that is not public; ${HINT}`)
   const { address, family } = found[0]!
   return new Promise((resolve, reject) => {

@@ -340,7 +340,7 @@ t.test('refused sources', async t => {
     ['https://127.0.0.1/a', /public address/],
     ['https://[::1]/a', /public address/],
     ['https://10.1.2.3/a', /public address/],
-    ['https://169.254.169.254/a', /public address/],
+    ['https://169.254.169.254/a', /of a metadata service/],
     ['https://localhost/a', /public address/],
     ['https://user:secret@github.com/a', /without user and password/],
     ['https://github.com:22/a', /port/],
@@ -357,6 +357,11 @@ t.test('refused sources', async t => {
   for (const [url, why] of refused) t.throws(() => readSource(url, sources), why, url)
   t.throws(() => readSource(join(folder, 'in'), { ...sources, local: [] }), /below WEFT_LOCAL_SOURCES/)
   t.match(readSource(`file://${folder}/in`, sources), { kind: 'local', folder: join(folder, 'in') })
+  t.throws(() => readSource('ssh://git@10.1.2.3:2222/a', sources), /port 22 or 443/)
+  const opened = { ...sources, allowed: parseAllowed('10.0.0.0/8') }
+  t.match(readSource('ssh://git@10.1.2.3:2222/a', opened), { kind: 'ssh', host: '10.1.2.3', port: '2222' })
+  t.match(readSource('https://10.1.2.3:3000/a', opened), { kind: 'https', port: '3000' })
+  t.throws(() => readSource('ssh://git@11.1.2.3:2222/a', opened), /port 22 or 443/)
   t.match(readSource('git@github.com:a/b.git', sources), { kind: 'ssh', host: 'github.com' })
   t.match(readSource('https://github.com/a/b', sources), { kind: 'https', host: 'github.com', port: '443' })
   const inner = readSource('ssh://git@127.0.0.1/a', sources) as Remote

@@ -216,7 +216,7 @@ t.test('nothing is sent once the application has switched webhooks off, nor by a
   const { url, calls } = await receiver(t)
   const run_id = await ended(url)
   const { app, pool } = await row(run_id)
-  await first.webhooks.announce(app, pool, { headers: {}, url: {}, disabled: true })
+  await first.webhooks.announce(app, pool, { headers: {}, url: {}, disabled: true }, true)
   await repeat(first, await row(run_id))
   await until(async () => (await seen(run_id)).attempts[0]?.ended_at)
   await over(run_id)

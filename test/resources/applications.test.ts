@@ -64,6 +64,15 @@ t.test('the LangGraph version of an application is that of its pool; all resourc
   await announce({ app: 'd', revision: 'r2', pool: 'rev_r2', graphs, library: '1.5.3' }, deployed)
   await announce({ app: 'd', revision: 'r1', pool: 'rev_r1', graphs, library: '0.2.20' }, deployed)
   t.equal(await deployed.apps.libraryOf('d'), '1.5.3', 'the pool of the active revision counts')
+  const webhooks = { headers: {}, url: { disable_loopback: false }, disabled: false }
+  await announce({ app: 'd', revision: 'r2', pool: 'rev_r2', graphs, webhooks }, deployed)
+  t.match(
+    await deployed.webhooks.rules('d', 'rev_r2'),
+    { by_operator: false },
+    'others have written its langgraph.json',
+  )
+  await announce({ app: 'named', pool: 'named', graphs, webhooks }, one)
+  t.match(await one.webhooks.rules('named', 'named'), { by_operator: true })
 })
 
 t.test(

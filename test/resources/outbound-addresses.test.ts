@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { mayConnect, parseAllowed, post, refusal } from '../../workers/outbound.js'
+import { LOOPBACKS, mayConnect, parseAllowed, post, refusal } from '../../workers/outbound.js'
 
 const nothing = parseAllowed('')
 
@@ -65,6 +65,29 @@ t.test('addresses that an operator allows are allowed, metadata services never',
   t.not(refusal('http://hooks.internal:9001/x', allowed), null)
 })
 
+t.test('an address or a range that an operator allows is allowed on every port, a name on the usual ones', t => {
+  const allowed = parseAllowed('127.0.0.0/8, ::1, 10.1.2.3, hooks.internal, other.internal:9000')
+  for (const url of [
+    'http://127.0.0.1:9000/',
+    'http://127.8.9.10:1/',
+    'http://[::1]:9000/',
+    'http://10.1.2.3:22/',
+    'http://hooks.internal:22/',
+    'http://other.internal:9000/',
+  ])
+    t.equal(refusal(url, allowed), null, url)
+  for (const url of [
+    'http://10.1.2.4/',
+    'http://other.internal:22/',
+    'http://example.org:9000/',
+    'http://localhost:9000/',
+  ])
+    t.match(refusal(url, allowed), /WEFT_ALLOW_HOSTS/, url)
+  const everything = parseAllowed('0.0.0.0/0, ::/0')
+  t.match(refusal('http://169.254.169.254:9000/', everything), /metadata service/)
+  t.end()
+})
+
 t.test('metadata services are refused in every spelling, whatever is allowed', t => {
   const allowed = parseAllowed('0.0.0.0/0, ::/0')
   for (const address of [
@@ -124,4 +147,7 @@ t.test('calls', async t => {
   t.equal(await post(`http://${host}/long`, Buffer.from(''), {}, allowed), 200)
   await t.rejects(post(`http://${host}/a`, Buffer.from(''), {}, nothing), /not called/)
   await t.rejects(post('http://localhost/', Buffer.from(''), {}, parseAllowed('')), /not called/)
+  const named = `http://localhost:${(server.address() as AddressInfo).port}/`
+  const byName = parseAllowed('localhost')
+  await t.rejects(post(named, Buffer.from(''), {}, { ...byName, closed: LOOPBACKS }), /the application does not close/)
 })

@@ -1,8 +1,10 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
+import type { WebhookField, WebhookUrlRules } from '../../schemas/webhooks.js'
 import { parseAllowed } from '../../workers/outbound.js'
 import type { Deps } from '../../workers/resources/context.js'
+import { runFields, runText } from '../../workers/resources/rows/text.js'
 import { webhookOf } from '../../workers/resources/runs/webhook-check.js'
 import { deliver } from '../../workers/resources/runs/webhooks.js'
 import { figureOf } from '../helpers/figures.js'
@@ -32,7 +34,6 @@ async function host(t: Test, answer: (response: ServerResponse) => void) {
 async function place(t: Test) {
   const { store, all } = await stage(t, 1)
   const deps: Deps = { ...all[0]!, allowed: parseAllowed('127.0.0.0/8') }
-  deps.allowed.hosts.has = name => name.startsWith('127.0.0.1')
   return {
     store,
     deps,
@@ -103,6 +104,120 @@ t.test('the log names the host of a webhook, not its path, which often is a secr
   t.notMatch(entries.join(), /secret-token/)
 })
 
+t.test(
+  'the rules of the application that the operator starts open addresses, those of a deployment only close',
+  async t => {
+    const { deps } = await place(t)
+    const closed: Deps = { ...deps, allowed: parseAllowed('') }
+    const rules = (app: string, url: WebhookUrlRules) =>
+      deps.webhooks.announce(app, 'default', { headers: {}, url, disabled: false }, app === 'built-in')
+    const fault = (url: string, app = 'built-in', given = closed) =>
+      webhookOf(given, app, 'default', url).then(
+        () => null,
+        (error: Error) => error.message,
+      )
+    const inner = [
+      'http://127.0.0.1:9000/',
+      'http://[::1]:9000/',
+      'http://localhost:9000/',
+      'http://host.docker.internal/',
+    ]
+    const privates = ['http://10.1.2.3:9000/', 'http://192.168.0.1/', 'http://[fd00::1]/']
+    const refuses = async (urls: string[], says: RegExp, app?: string, given?: Deps) => {
+      for (const url of urls) t.match(await fault(url, app, given), says, url)
+    }
+    const takes = async (urls: string[], app?: string, given?: Deps) => {
+      for (const url of urls) t.equal(await fault(url, app, given), null, url)
+    }
+    const isOpen = /WEFT_ALLOW_HOSTS/
+    await refuses([...inner.slice(0, 3), ...privates, 'http://example.org:9000/'], isOpen)
+    await rules('built-in', { disable_loopback: false })
+    await takes(inner)
+    await refuses([...privates, 'http://169.254.169.254/'], /WEFT_ALLOW_HOSTS|metadata/)
+    await rules('built-in', { disable_private_ips: false })
+    await takes(privates)
+    await refuses([...inner.slice(0, 3), 'http://100.100.100.200/'], /WEFT_ALLOW_HOSTS|metadata/)
+    await rules('built-in', { allowed_ports: [9000, 443] })
+    await takes(['http://example.org:9000/', 'https://example.org/'])
+    await refuses(['http://example.org:9001/', 'http://127.0.0.1:9000/'], isOpen)
+    await refuses(['http://example.org/', 'http://example.org:8080/'], /allowed_ports/)
+    await rules('built-in', { allowed_domains: ['hooks.internal', '*.Corp.example', '127.0.0.1'] })
+    await takes(['http://hooks.internal:9000/', 'http://a.corp.example:22/', 'http://127.0.0.1:9000/'])
+    await refuses(['http://corp.example/', 'http://other.internal/'], /allowed_domains/)
+    await refuses(['http://10.0.0.1/'], isOpen)
+
+    const all = { disable_loopback: false, disable_private_ips: false, allowed_ports: [9000, 80] }
+    await rules('deployment', all)
+    await refuses([...inner.slice(0, 3), ...privates, 'http://example.org:9000/'], isOpen, 'deployment')
+    await rules('deployment', { allowed_domains: ['127.0.0.1', 'localhost'] })
+    await refuses(inner.slice(0, 3), isOpen, 'deployment')
+    await takes(['http://127.0.0.1:9000/'], 'deployment', deps)
+
+    const opened: Deps = { ...deps, allowed: parseAllowed('127.0.0.0/8, 10.0.0.0/8, ::/0, localhost') }
+    for (const app of ['built-in', 'deployment']) {
+      await rules(app, { disable_loopback: true, disable_private_ips: true })
+      await refuses(
+        ['http://127.0.0.1/', 'http://[::ffff:127.0.0.1]/', 'http://10.1.2.3/'],
+        /application does not close/,
+        app,
+        opened,
+      )
+      await refuses(['http://localhost/'], /disable_loopback/, app, opened)
+      await takes(['http://[2606:2800:220:1::1]:9000/'], app, opened)
+    }
+  },
+)
+
+t.test('a delivery has the members that the application allows, exactly as they are stored', async t => {
+  const bodies: string[] = []
+  const { store, deps } = await place(t)
+  const server = createServer((request, response) => {
+    let body = ''
+    request.on('data', data => (body += data))
+    request.on('end', () => {
+      bodies.push(body)
+      response.end()
+    })
+  })
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
+  t.teardown(() => new Promise(done => server.close(done)))
+  const webhook = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const send = async (fields: WebhookField[] | null) => {
+    await deps.webhooks.announce('built-in', 'default', { headers: {}, url: {}, disabled: false, fields }, true)
+    const row = thread()
+    const error = '{"error":"E","message":"m"}'
+    const more = { status: 'error', webhook, webhook_due_at: Date.now() - 1, ended_at: 1, error } as const
+    const one = run(row.thread_id, { ...more, kwargs: '{"input":12345678901234567890.0}' })
+    await store.apply([
+      { step: 'threads.insert', row },
+      { step: 'runs.insert', row: one },
+      {
+        step: 'threads.state',
+        thread_id: row.thread_id,
+        latest_checkpoint_id: null,
+        values: Buffer.from('{"a":1.0}'),
+        rest: null,
+      },
+    ])
+    await deliver(deps, one.run_id)
+    await until(() => !deps.deliveries.underWay.has(one.run_id))
+    return { text: bodies.at(-1)!, one }
+  }
+  const { text, one } = await send(null)
+  const whole = JSON.parse(text) as object
+  const shown = JSON.parse(runText(one)) as object
+  t.match(whole, { ...shown, updated_at: /./, values: { a: 1 }, error: { error: 'E' } })
+  t.same(Object.keys(whole), [
+    ...Object.keys(shown),
+    ...['run_started_at', 'run_ended_at', 'webhook_sent_at', 'values', 'error'],
+  ])
+  t.equal(`{${Object.entries(runFields(one)).map(([name, text]) => `"${name}":${text}`)}}`, runText(one))
+  const all = Object.keys(whole) as WebhookField[]
+  for (const field of all) t.same(Object.keys(JSON.parse((await send([field])).text)), [field])
+  const some = await send(['values', 'status', 'kwargs'])
+  t.equal(some.text, '{"status":"error","kwargs":{"input":12345678901234567890.0},"values":{"a":1.0}}')
+})
+
 const NO_HTTP = {
   app: null,
   cors: null,
@@ -120,7 +235,7 @@ t.test('a path is a webhook only where the application accepts calls without aut
     const http = { ...NO_HTTP, app: './app.ts:app', enable_custom_route_auth }
     await deps.http.announce('built-in', 'default', http)
     const url = disable_loopback === undefined ? {} : { disable_loopback }
-    await deps.webhooks.announce('built-in', 'default', { headers: {}, url, disabled: false })
+    await deps.webhooks.announce('built-in', 'default', { headers: {}, url, disabled: false }, true)
   }
   const of = (path: string) => webhookOf(deps, 'built-in', 'default', path)
   const refused = (path: string, says: RegExp) => t.rejects(of(path), { code: 'invalid', message: says }, path)

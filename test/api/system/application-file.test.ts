@@ -14,12 +14,16 @@ t.setTimeout(60_000)
 const graphs = resolve('test/apps/basic/payload.mjs')
 
 t.test('langgraph.json', async t => {
-  const calls: { path: string; headers: IncomingHttpHeaders }[] = []
+  const calls: { path: string; headers: IncomingHttpHeaders; body: string }[] = []
   let onCall = () => {}
   const server = createServer((request, response) => {
-    calls.push({ path: request.url ?? '', headers: request.headers })
-    response.writeHead(204).end()
-    onCall()
+    let body = ''
+    request.on('data', data => (body += data))
+    request.on('end', () => {
+      calls.push({ path: request.url ?? '', headers: request.headers, body })
+      response.writeHead(204).end()
+      onCall()
+    })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
@@ -38,6 +42,7 @@ t.test('langgraph.json', async t => {
     webhooks: {
       headers: { authorization: `Bearer ${token}`, 'webhook-id': 'forged' },
       url: { allowed_domains: ['127.0.0.1', 'localhost'], allowed_ports: [port], max_url_length: 100 },
+      allowed_fields: ['run_id', 'status'],
     },
     dockerfile_lines: [],
   }
@@ -45,10 +50,7 @@ t.test('langgraph.json', async t => {
   const defaults = { seen_config: { context: { tone: 'kind' }, tags: ['d'], configurable: { model: 'm' } } }
   const cluster = await startCluster({
     app: folder,
-    env: {
-      WEFT_ALLOW_HOSTS: `127.0.0.1:${port},127.0.0.1:${port + 1},localhost:${port}`,
-      LANGGRAPH_CONFIG: JSON.stringify(defaults),
-    },
+    env: { LANGGRAPH_CONFIG: JSON.stringify(defaults) },
   })
   t.teardown(() => cluster.stop())
   const client = lines[0]!.connect(`${cluster.url}/api`)
@@ -83,13 +85,14 @@ t.test('langgraph.json', async t => {
     t.same(cron.payload.config.configurable, { 'x-tenant': 'acme' })
   })
 
-  await t.test('webhooks have the headers of the application, and only its hosts and ports', async t => {
+  await t.test('webhooks have the headers and fields of the application, and only its hosts and ports', async t => {
     const called = new Promise<void>(done => (onCall = done))
     const { thread_id } = await client.threads.create()
     await client.runs.wait(thread_id, 'seen_config', { input: {}, webhook: `http://127.0.0.1:${port}/good` })
     await called
     t.match(calls, [{ path: '/good', headers: { authorization: 'Bearer hush' } }])
     t.not(calls[0]!.headers['webhook-id'], 'forged')
+    t.same(JSON.parse(calls[0]!.body), { run_id: calls[0]!.headers['webhook-id'], status: 'success' })
     const refused: [url: string, sentence: RegExp][] = [
       [`http://127.0.0.1:${port + 1}/`, /allowed_ports/],
       ['https://example.org/', /allowed_domains/],

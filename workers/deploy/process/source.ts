@@ -8,7 +8,7 @@ import { realpathSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { isAbsolute, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Allowed, mayConnect, refusal } from '../../outbound.js'
+import { type Allowed, isOpenedAddress, mayConnect, refusal } from '../../outbound.js'
 import { Fault } from '../fault.js'
 
 export type Source =
@@ -73,7 +73,7 @@ function sshSource(url: string, given: string, port: string, { allowed }: Source
   if (!HOST.test(host) && isIP(host) === 0)
     throw new Fault('repo_url: expected a host name made of letters, digits, "." and "-"')
   const opened = allowed.hosts.has(host) || allowed.hosts.has(`${host}:${port}`)
-  if (!opened && !SSH_PORTS.has(port))
+  if (!opened && !isOpenedAddress(host, allowed) && !SSH_PORTS.has(port))
     throw new Fault('repo_url: expected port 22 or 443 for ssh; WEFT_ALLOW_HOSTS opens others')
   return { kind: 'ssh', url, host, port, opened }
 }

@@ -42,7 +42,7 @@ export async function register(registration: Registration, sender: Sender, deps:
   await itemTtls.announce(app, pool, item_ttl ?? null)
   await deps.http.announce(app, pool, http ?? null)
   await deps.appHosts.announce(app, pool, app_host ?? null)
-  await deps.webhooks.announce(app, pool, webhooks ?? null)
+  await deps.webhooks.announce(app, pool, webhooks ?? null, revision === undefined)
   await itemIndexes.announce(app, pool, item_index ? { ...item_index, pool } : null)
   await ensureConsumer(link, token('pool', pool))
   const announced = { app, pool, auth, encryption: encryption != null, ...(library === undefined ? {} : { library }) }

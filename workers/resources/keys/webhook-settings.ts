@@ -2,7 +2,7 @@
  * What the langgraph.json of an application says about webhooks, as its graph workers announce it. The headers may hold
  * credentials, so they are encrypted at rest.
  */
-import type { WebhookSettings, WebhookUrlRules } from '../../../schemas/webhooks.js'
+import type { WebhookField, WebhookSettings, WebhookUrlRules } from '../../../schemas/webhooks.js'
 import type { Store } from '../../../store/port.js'
 import { openPoolSettings } from '../rows/pool-settings.js'
 import type { KeyRing } from './ring.js'
@@ -14,6 +14,10 @@ export const webhooksPlace = (id: string): string => `webhooks ${id}`
 export interface WebhookRules {
   url: WebhookUrlRules
   disabled: boolean
+  /** The members of the payload that are sent; null or absent: all. */
+  fields?: readonly WebhookField[] | null
+  /** The operator has written them: the application is no deployment. */
+  by_operator?: boolean
 }
 
 export interface AppWebhooks {
@@ -21,7 +25,7 @@ export interface AppWebhooks {
   rules(app: string, pool: string): Promise<WebhookRules>
   /** The headers of a delivery. Throws when no key opens them. */
   headers(app: string, pool: string): Promise<{ [name: string]: string }>
-  announce(app: string, pool: string, settings: WebhookSettings | null): Promise<void>
+  announce(app: string, pool: string, settings: WebhookSettings | null, by_operator: boolean): Promise<void>
 }
 
 interface Stored extends WebhookRules {
@@ -47,16 +51,16 @@ export function openAppWebhooks(store: Store, ring: KeyRing): AppWebhooks {
       const sealed = (await settings.get(app, pool))?.sealed ?? null
       return sealed === null ? {} : (JSON.parse(ring.open(sealed, placeOf(app, pool))) as { [name: string]: string })
     },
-    async announce(app, pool, announced) {
+    async announce(app, pool, announced, by_operator) {
       if (announced === null) return settings.announce(app, pool, null)
-      const { headers, url, disabled } = announced
-      if (Object.keys(headers).length === 0 && Object.keys(url).length === 0 && !disabled)
+      const { headers, url, disabled, fields = null } = announced
+      if (Object.keys(headers).length === 0 && Object.keys(url).length === 0 && !disabled && fields === null)
         return settings.announce(app, pool, null)
       const text = JSON.stringify(headers)
       // Each sealing gives another text: an unchanged one keeps its own.
       const known = (await settings.get(app, pool))?.sealed ?? null
       const kept = known !== null && open(known, app, pool) === text ? known : ring.seal(text, placeOf(app, pool))
-      await settings.announce(app, pool, { url, disabled, sealed: text === '{}' ? null : kept })
+      await settings.announce(app, pool, { url, disabled, fields, by_operator, sealed: text === '{}' ? null : kept })
     },
   }
 }

@@ -73,6 +73,20 @@ export const runText = (row: Omit<RunRow, 'auth_user' | 'traceparent'>): string 
   `"updated_at":"${time(row.updated_at)}","status":"${row.status}","metadata":${row.metadata},"kwargs":${row.kwargs},` +
   `"multitask_strategy":"${row.multitask_strategy}","cancel_reason":${json(row.cancel_reason ?? null)}}`
 
+/** The members of a run as JSON text: those of `runText`, which is composed for every answer and therefore not of these. */
+export const runFields = (row: Parameters<typeof runText>[0]) => ({
+  run_id: `"${row.run_id}"`,
+  thread_id: `"${row.thread_id}"`,
+  assistant_id: `"${row.assistant_id}"`,
+  created_at: `"${time(row.created_at)}"`,
+  updated_at: `"${time(row.updated_at)}"`,
+  status: `"${row.status}"`,
+  metadata: row.metadata,
+  kwargs: row.kwargs,
+  multitask_strategy: `"${row.multitask_strategy}"`,
+  cancel_reason: json(row.cancel_reason ?? null),
+})
+
 /** API: assistants-crons-store 4.1. */
 export const itemText = ({ namespace, key, value, created_at, updated_at, score }: FoundItem): string =>
   `{"namespace":${json(namespace)},"key":${json(key)},"value":${value},` +

@@ -1,9 +1,11 @@
 /** Whether a run or a cron may name a webhook: the rules of every outgoing call, and those of the application. */
 import type { HttpConfig } from '../../../schemas/application.js'
 import { fail } from '../../../schemas/errors.js'
-import { type WebhookUrlRules, webhookFault } from '../../../schemas/webhooks.js'
-import { refusal } from '../../outbound.js'
+import { isLoopback } from '../../../schemas/loopback.js'
+import { isWithin, type WebhookUrlRules, webhookFault } from '../../../schemas/webhooks.js'
+import { type Addresses, type Allowed, LOOPBACKS, PRIVATES, refusal } from '../../outbound.js'
 import type { Deps } from '../context.js'
+import type { WebhookRules } from '../keys/webhook-settings.js'
 
 /** The URL; null when there is none, or when the application has switched webhooks off. Throws `invalid`. */
 export async function webhookOf(
@@ -13,13 +15,45 @@ export async function webhookOf(
   given: string | null | undefined,
 ): Promise<string | null> {
   if (!given) return null
-  const { url, disabled } = await webhooks.rules(app, pool)
+  const rules = await webhooks.rules(app, pool)
+  const { url, disabled } = rules
   const reason = isRoute(given)
     ? routeFault(given, url, await http.get(app, pool))
-    : (refusal(given, allowed) ?? webhookFault(given, url))
+    : (refusal(given, allowedFor(rules, allowed)) ?? webhookFault(given, url))
   if (reason !== null) throw fail('invalid', `webhook: ${reason}`)
   return disabled ? null : given
 }
+
+/**
+ * What webhooks of an application may call: as WEFT_ALLOW_HOSTS says, less what the application closes, and with what it
+ * opens if the operator has written its rules.
+ */
+export function allowedFor({ url, by_operator }: WebhookRules, allowed: Allowed): Allowed {
+  const { allowed_domains = [], allowed_ports = [], disable_loopback, disable_private_ips } = url
+  const kinds = [
+    { list: LOOPBACKS, isClosed: disable_loopback },
+    { list: PRIVATES, isClosed: disable_private_ips },
+  ]
+  const closed = anyOf(kinds.filter(({ isClosed }) => isClosed === true).map(({ list }) => list))
+  if (!by_operator) return { ...allowed, closed }
+  const opened = kinds.filter(({ isClosed }) => isClosed === false).map(({ list }) => list)
+  const isNamed = (host: string) =>
+    allowed_domains.some(domain => isWithin(host, domain.toLowerCase())) ||
+    (disable_loopback === false && (isLoopback(host) || LOCAL_NAME.test(host)))
+  return {
+    hosts: { has: host => allowed.hosts.has(host) || isNamed(host) },
+    addresses: anyOf([allowed.addresses, ...opened]),
+    ports: new Set(allowed_ports),
+    closed,
+  }
+}
+
+/** Further names of the machine, as the official server knows them. */
+const LOCAL_NAME = /^(localhost\.localdomain|host\.docker\.internal)$/
+
+const anyOf = (lists: readonly Addresses[]): Addresses => ({
+  check: (address, family) => lists.some(list => list.check(address, family)),
+})
 
 /** A path names a route of the application's own `http.app` (API: assistants-crons-store 7.4). */
 export const isRoute = (webhook: string): boolean => webhook.startsWith('/')

@@ -8,7 +8,7 @@ import type { Config } from '../../../schemas/config.js'
 import { BUILT_IN_APP, token } from '../../../schemas/ids.js'
 import { time } from '../../../schemas/json.js'
 import { isTerminal } from '../../../schemas/runs.js'
-import { webhookFault } from '../../../schemas/webhooks.js'
+import { type WebhookField, webhookFault } from '../../../schemas/webhooks.js'
 import type { Store } from '../../../store/port.js'
 import type { RunRow } from '../../../store/rows/runs.js'
 import { originOf, post, postOver } from '../../outbound.js'
@@ -16,8 +16,8 @@ import { clock } from '../clock.js'
 import type { Deliveries, Deps, WebhookHost } from '../context.js'
 import { readOrCreateSecret } from '../keys/secret-file.js'
 import { onceInStore } from '../rows/record.js'
-import { runText } from '../rows/text.js'
-import { isRoute, routeFault } from './webhook-check.js'
+import { runFields } from '../rows/text.js'
+import { allowedFor, isRoute, routeFault } from './webhook-check.js'
 import { type Attempt, beginAttempt, endAttempt, isDelivered, readKept } from './webhook-log.js'
 
 /** Pauses before the 2nd to 6th try. */
@@ -152,7 +152,8 @@ async function tryOnce(deps: Deps, { run, log }: Taken): Promise<void> {
 async function attempt(deps: Deps, run: RunRow): Promise<number> {
   const { allowed, store, webhooks, webhookSecret } = deps
   const pool = await deps.apps.poolFor(run.app, run.pool)
-  const { url, disabled } = await webhooks.rules(run.app, pool)
+  const rules = await webhooks.rules(run.app, pool)
+  const { url, disabled } = rules
   const fault = disabled
     ? 'the application has switched webhooks off (http.disable_webhooks)'
     : isRoute(run.webhook!)
@@ -160,11 +161,7 @@ async function attempt(deps: Deps, run: RunRow): Promise<number> {
       : webhookFault(run.webhook!, url)
   if (fault !== null) throw new Error(`${placeOf(run)} is not called: ${fault}`)
   const headers = await webhooks.headers(run.app, pool)
-  const values = await valuesOf(store, run)
-  const body = Buffer.from(
-    `${runText(run).slice(0, -1)},"run_started_at":${run.started_at === null ? 'null' : `"${time(run.started_at)}"`},"run_ended_at":"${time(run.ended_at ?? run.updated_at)}",` +
-      `"webhook_sent_at":"${time(clock.now())}"${values === null ? '' : `,"values":${values}`}${run.error === null ? '' : `,"error":${run.error}`}}`,
-  )
+  const body = Buffer.from(await payloadOf(store, run, rules.fields ?? null))
   const at = Math.floor(clock.now() / 1000)
   const signature = createHmac('sha256', webhookSecret).update(`${run.run_id}.${at}.`).update(body).digest('base64')
   const sent = {
@@ -175,8 +172,7 @@ async function attempt(deps: Deps, run: RunRow): Promise<number> {
     'webhook-timestamp': `${at}`,
     'webhook-signature': `v1,${signature}`,
   }
-  if (!isRoute(run.webhook!))
-    return post(run.webhook!, body, sent, allowed, { loopback: url.disable_loopback !== true })
+  if (!isRoute(run.webhook!)) return post(run.webhook!, body, sent, allowedFor(rules, allowed))
   // The app host of the built-in application belongs to the edges, that of another one to its graph workers.
   const stream = deps.tunnels.open(run.app === BUILT_IN_APP ? 'any edge' : token('pool', pool))
   return postOver(stream, run.webhook!, body, sent)
@@ -184,6 +180,21 @@ async function attempt(deps: Deps, run: RunRow): Promise<number> {
 
 const lowerCase = (headers: { [name: string]: string }): { [name: string]: string } =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+
+/** JSON text with the members that the application allows; null: with all. */
+async function payloadOf(store: Store, run: RunRow, allowed: readonly WebhookField[] | null): Promise<string> {
+  const isSent = (name: string) => allowed === null || (allowed as readonly string[]).includes(name)
+  const members = {
+    ...runFields(run),
+    run_started_at: run.started_at === null ? 'null' : `"${time(run.started_at)}"`,
+    run_ended_at: `"${time(run.ended_at ?? run.updated_at)}"`,
+    webhook_sent_at: `"${time(clock.now())}"`,
+    values: isSent('values') ? await valuesOf(store, run) : null,
+    error: run.error,
+  }
+  const sent = Object.entries(members).filter(([name, text]) => text !== null && isSent(name))
+  return `{${sent.map(([name, text]) => `"${name}":${text}`).join()}}`
+}
 
 async function valuesOf(store: Deps['store'], run: RunRow): Promise<string | null> {
   if (run.temporary) return run.error === null && run.result !== null ? Buffer.from(run.result).toString() : null
