@@ -171,6 +171,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'console/data': [14, 0.7],
   'api/protocols/v2-socket': [17, 0.55],
   'console/threads': [16, 0.6],
+  'console/thread-graphs': [25, 0.5],
   'deploy/push': [18, 0.55],
   'deploy/scaling': [22, 0.45],
   'api/descriptions': [12, 0.8],

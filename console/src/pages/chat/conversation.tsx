@@ -1,12 +1,15 @@
 /** One thread and one assistant: the messages as they stream, questions of the graph, and what a person says. */
 import type { Assistant, Checkpoint } from '@langchain/langgraph-sdk'
 import { useStream } from '@langchain/langgraph-sdk/react'
-import { lazy, type ReactNode, Suspense, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { Link } from 'wouter'
+import { type Author, authorOf } from '../../api/author'
 import { client } from '../../api/client'
+import { useLoad } from '../../api/load'
 import { Button } from '../../ui/button'
 import { Icon } from '../../ui/icon'
-import { Loading, Trouble } from '../../ui/notice'
+import { LoadedView, Loading, Trouble } from '../../ui/notice'
+import { AssistantSelect, isOfGraph } from '../assistants/select'
 import { openActivity, type TaskEvent } from '../graph/activity'
 import { Composer } from './composer'
 import { ConfigForm, type Settings, useSettings } from './config-form'
@@ -27,11 +30,41 @@ const CHOSEN = 'weft.assistant'
 /** The default of 10 states would not reach back to the first message, and branches begin there. */
 const HISTORY = { limit: 200 }
 
-export function Conversation({ threadId, assistants, onThreadId, onClose, before }: ConversationProps) {
-  const [assistantId, setAssistantId] = useState(() => {
-    const chosen = sessionStorage.getItem(CHOSEN)
-    return assistants.some(one => one.assistant_id === chosen) ? chosen! : assistants[0]!.assistant_id
+/** A thread that exists is shown once its own assistant is known: nothing is sent to another one before. */
+export function Conversation(props: ConversationProps) {
+  const { threadId, before } = props
+  const author = useLoad(`author of ${threadId}`, () =>
+    threadId === null ? Promise.resolve(null) : authorOf(threadId),
+  )
+  const { data, reload } = author
+  const [isKnown, setKnown] = useState(threadId === null)
+  useEffect(() => {
+    if (data !== undefined) setKnown(true)
+  }, [data])
+  if (!isKnown)
+    return (
+      <section className="pane" aria-label={`Thread ${threadId}`}>
+        <header className="pane-head">{before}</header>
+        <LoadedView of={author}>{() => <Loading />}</LoadedView>
+      </section>
+    )
+  return <Pane {...props} author={data ?? null} onRun={reload} />
+}
+
+interface PaneProps extends ConversationProps {
+  author: Author | null
+  /** No run is under way: the thread may belong to another graph than before. */
+  onRun: () => void
+}
+
+function Pane({ threadId, assistants, onThreadId, onClose, before, author, onRun }: PaneProps) {
+  const [chosen, setChosen] = useState<Assistant | null>(null)
+  const [usual] = useState(() => {
+    const last = sessionStorage.getItem(CHOSEN)
+    return assistants.find(one => one.assistant_id === last) ?? assistants[0]!
   })
+  const assistant = chosen ?? (author === null ? usual : author.assistant)
+  const assistantId = assistant?.assistant_id ?? ''
   const [draws, setDraws] = useState(false)
   const [activity] = useState(openActivity)
   const [configures, setConfigures] = useState(false)
@@ -47,7 +80,12 @@ export function Conversation({ threadId, assistants, onThreadId, onClose, before
     onTaskEvent: (task, { namespace }) => activity.note(task as TaskEvent, namespace),
   })
   const { isLoading, interrupts, error } = stream
+  useEffect(() => {
+    if (!isLoading) onRun()
+  }, [isLoading, onRun])
   const options = runOptions(settings)
+  // Only the graph that stopped can go on.
+  const answers = assistant !== null && isOfGraph(author, assistant)
 
   const submit = (values: State | undefined, more: Parameters<typeof stream.submit>[1] = {}) => {
     void stream.submit(values, { ...options, ...more })
@@ -80,20 +118,16 @@ export function Conversation({ threadId, assistants, onThreadId, onClose, before
     <section className="pane" aria-label={threadId === null ? 'New thread' : `Thread ${threadId}`}>
       <header className="pane-head">
         {before}
-        <select
-          aria-label="Assistant"
-          value={assistantId}
-          onChange={({ target }) => {
-            sessionStorage.setItem(CHOSEN, target.value)
-            setAssistantId(target.value)
+        <AssistantSelect
+          label="Assistant"
+          assistants={assistants}
+          author={author}
+          chosen={assistant}
+          onChoose={next => {
+            if (author === null) sessionStorage.setItem(CHOSEN, next.assistant_id)
+            setChosen(next)
           }}
-        >
-          {assistants.map(({ assistant_id, name }) => (
-            <option key={assistant_id} value={assistant_id}>
-              {name}
-            </option>
-          ))}
-        </select>
+        />
         <Button
           kind="ghost"
           icon="settings"
@@ -115,14 +149,20 @@ export function Conversation({ threadId, assistants, onThreadId, onClose, before
       {draws && (
         <div className="pane-graph">
           <Suspense fallback={<Loading />}>
-            <GraphView assistantId={assistantId} activity={activity} />
+            {assistant !== null && <GraphView assistantId={assistantId} activity={activity} />}
           </Suspense>
         </div>
       )}
-      {configures && <ConfigForm assistantId={assistantId} settings={settings} onChange={setSettings} />}
+      {configures && assistant !== null && (
+        <ConfigForm assistantId={assistantId} settings={settings} onChange={setSettings} />
+      )}
       <Messages messages={stream.messages} actions={actions} isLoading={isLoading}>
         <Trouble error={error} />
+        {!isLoading && interrupts.length > 0 && !answers && (
+          <Elsewhere author={author!} back={author!.assistant === null ? null : () => setChosen(null)} />
+        )}
         {!isLoading &&
+          answers &&
           interrupts.map((interrupt, i) =>
             interrupt.value === undefined ? (
               <Stopped key="stopped" proceed={() => submit(undefined)} />
@@ -141,10 +181,22 @@ export function Conversation({ threadId, assistants, onThreadId, onClose, before
             ),
           )}
       </Messages>
-      <Composer isLoading={isLoading} onSend={text => send(text)} onStop={() => void stream.stop()} />
+      {assistant === null ? (
+        <p className="stopped muted">The graph {author!.graph_id} of this thread is not served now.</p>
+      ) : (
+        <Composer isLoading={isLoading} onSend={text => send(text)} onStop={() => void stream.stop()} />
+      )}
     </section>
   )
 }
+
+/** The thread waits for another graph than the chosen one. */
+const Elsewhere = ({ author: { graph_id }, back }: { author: Author; back: (() => void) | null }) => (
+  <div className="stopped">
+    <span className="muted">This thread waits for an answer to the graph {graph_id}.</span>
+    {back !== null && <Button onClick={back}>Go on with {graph_id}</Button>}
+  </div>
+)
 
 /** A run that was stopped, or ended at a breakpoint: the next nodes have not run. */
 const Stopped = ({ proceed }: { proceed: () => void }) => (

@@ -1,5 +1,7 @@
 /** Forms for a checkpoint: update the state, or run from it. Both create a fork when the checkpoint is not the newest. */
+import type { Assistant } from '@langchain/langgraph-sdk'
 import { useState } from 'react'
+import { authorIn, authorOf } from '../../api/author'
 import { client } from '../../api/client'
 import { useLoad } from '../../api/load'
 import { Button } from '../../ui/button'
@@ -7,7 +9,8 @@ import { Field } from '../../ui/field'
 import { JsonEditor } from '../../ui/json-editor'
 import { Trouble } from '../../ui/notice'
 import { useSending } from '../../ui/use-sending'
-import type { State } from './state'
+import { AssistantSelect } from '../assistants/select'
+import { idOf, type State } from './state'
 
 interface FormProps {
   threadId: string
@@ -52,12 +55,15 @@ export function UpdateState({ threadId, state, done }: FormProps) {
   )
 }
 
-export function RunFrom({ threadId, state, assistant, done }: FormProps & { assistant: string }) {
+export function RunFrom({ threadId, state, done }: FormProps) {
   const [input, setInput] = useState<unknown>(null)
-  const [chosen, setChosen] = useState(assistant)
+  const [chosen, setChosen] = useState<Assistant | null>(null)
   const assistants = useLoad('assistants', () => client.assistants.search({ limit: 100 }))
-  const list = assistants.data ?? []
-  const selected = list.find(one => one.assistant_id === chosen || one.graph_id === chosen) ?? list[0]
+  const author = useLoad(
+    `author of ${threadId} ${idOf(state)}`,
+    async () => (await authorIn(state.metadata)) ?? authorOf(threadId),
+  )
+  const selected = chosen ?? author.data?.assistant ?? null
   const work = () =>
     client.runs.create(threadId, selected!.assistant_id, {
       input: input as { [key: string]: unknown } | null,
@@ -74,13 +80,13 @@ export function RunFrom({ threadId, state, assistant, done }: FormProps & { assi
     >
       <Field label="Assistant">
         {id => (
-          <select id={id} value={selected?.assistant_id ?? ''} onChange={event => setChosen(event.target.value)}>
-            {list.map(({ assistant_id, name }) => (
-              <option key={assistant_id} value={assistant_id}>
-                {name}
-              </option>
-            ))}
-          </select>
+          <AssistantSelect
+            id={id}
+            assistants={author.data === undefined ? [] : (assistants.data ?? [])}
+            author={author.data ?? null}
+            chosen={selected}
+            onChoose={setChosen}
+          />
         )}
       </Field>
       <JsonEditor
@@ -90,14 +96,9 @@ export function RunFrom({ threadId, state, assistant, done }: FormProps & { assi
         initial=""
         onChange={setInput}
       />
-      <Trouble error={error ?? assistants.error} />
+      <Trouble error={error ?? author.error ?? assistants.error} />
       <div className="actions">
-        <Button
-          kind="primary"
-          icon="play"
-          type="submit"
-          disabled={busy || input === undefined || selected === undefined}
-        >
+        <Button kind="primary" icon="play" type="submit" disabled={busy || input === undefined || selected === null}>
           Run
         </Button>
       </div>

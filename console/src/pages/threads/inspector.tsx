@@ -90,15 +90,7 @@ export function Inspector({ threadId }: { threadId: string }) {
                   </div>
                 </div>
                 {form === 'update' && <UpdateState key={idOf(state)} threadId={threadId} state={state} done={done} />}
-                {form === 'run' && (
-                  <RunFrom
-                    key={idOf(state)}
-                    threadId={threadId}
-                    state={state}
-                    assistant={String(thread.data?.metadata?.assistant_id ?? thread.data?.metadata?.graph_id ?? '')}
-                    done={done}
-                  />
-                )}
+                {form === 'run' && <RunFrom key={idOf(state)} threadId={threadId} state={state} done={done} />}
                 <div className="state-body">
                   <View view={view} state={state} states={states} threadId={threadId} />
                 </div>
