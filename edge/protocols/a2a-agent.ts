@@ -80,9 +80,9 @@ export async function resumeRun(agent: Agent, { thread_id, run_id }: Run, body: 
   }
   return askApi(agent, call, (status, detail) =>
     // While the other run executes, and when it has ended.
-    status === 409 || detail.startsWith('Idempotency-Key:')
+    (status === 409 && !detail.startsWith('command.resume:')) || detail.startsWith('Idempotency-Key:')
       ? new A2aError('unsupported', 'The task waits for no input: another message came first')
-      : refusalOf(status, detail, { 400: 'params', 422: 'params' }),
+      : refusalOf(status, detail, { 400: 'params', 409: 'params', 422: 'params' }),
   )
 }
 

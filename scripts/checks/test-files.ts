@@ -38,6 +38,7 @@ const SHARED: readonly string[] = [
   'api/multitask',
   'api/protocols/a2a-python',
   'api/protocols/mcp-conformance',
+  'api/protocols/resume-graph',
   'api/protocols/v2',
   'api/remote-graph',
   'api/run-joins',

@@ -21,6 +21,12 @@ export interface Queued {
   charges?: number
 }
 
+/** A graph, and the assistant with which it was executed. */
+export interface Author {
+  graph_id: string
+  assistant_id?: string
+}
+
 /** The thread row is the lock of its runs: `rev` is the compare-and-set of everything but a save. */
 export interface ThreadRow {
   app: string
@@ -35,6 +41,8 @@ export interface ThreadRow {
   /** The outcome of the last run that ended: the status while no run is active or queued. */
   settled: 'idle' | 'interrupted' | 'error'
   interrupts: string
+  /** Whose run or update left this state; null or absent: unknown, as in rows of earlier versions. */
+  left_by?: Author | null
   error: string | null
   /** Made by a stateless run: hidden from reads, removed by the sweeper after its end. */
   temporary: boolean

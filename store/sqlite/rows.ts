@@ -53,10 +53,11 @@ export const THREAD = [
   'error',
   'ttl',
   'expires_at',
+  'left_by',
 ] as const satisfies (keyof ThreadRow)[]
 
-/** Columns that most threads do not use: a plain insert leaves them out. */
-export const THREAD_RARE: readonly string[] = ['ttl', 'expires_at']
+/** Columns that most new threads do not use: a plain insert leaves them out. */
+export const THREAD_RARE: readonly string[] = ['ttl', 'expires_at', 'left_by']
 
 export const RUN = [
   'app',
@@ -133,6 +134,7 @@ const CODECS: { readonly [column: string]: Codec | undefined } = {
   active: json,
   queue: json,
   ttl: json,
+  left_by: json,
   keys: json,
   name: text,
   description: text,

@@ -227,6 +227,9 @@ const VERSIONS = [
   `
   ALTER TABLE runs ADD COLUMN webhook_log TEXT;
   `,
+  `
+  ALTER TABLE threads ADD COLUMN left_by TEXT;
+  `,
 ]
 
 export const SCHEMA_VERSION = VERSIONS.length

@@ -51,7 +51,7 @@ const WAYS: { [Name in Step['step']]: (step: Of<Name>, i: number, out: Statement
     out.push([sql, -1, [app, assistant_id, version]])
   },
   'threads.insert': ({ row, keys = [] }, i, out) => {
-    if (keys.length === 0 && row.expires_at === null && row.ttl === null)
+    if (keys.length === 0 && row.expires_at === null && row.ttl === null && row.left_by == null)
       return void out.push([INSERT_THREAD, i, values(THREAD_PLAIN, row)])
     const text = keys.length === 0 ? null : JSON.stringify(keys)
     out.push([INSERT_FULL_THREAD, i, [...values(THREAD, row), text]])

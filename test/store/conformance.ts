@@ -109,6 +109,7 @@ export function conformance(
         temporary: true,
         latest_checkpoint_id: 'c1',
         error: '"e"',
+        left_by: { graph_id: 'agent', assistant_id: 'a' },
         next_position: 2,
       }
       await done(patchRev(thread_id, 0, set))

@@ -215,6 +215,7 @@ t.test('a database of an earlier schema is brought up to date', async t => {
     DROP INDEX runs_of_key;
     ALTER TABLE runs DROP COLUMN key_id;
     ALTER TABLE runs DROP COLUMN webhook_log;
+    ALTER TABLE threads DROP COLUMN left_by;
     ALTER TABLE writes DROP COLUMN path;
     PRAGMA user_version = 6;
   `)

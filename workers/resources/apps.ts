@@ -41,6 +41,8 @@ export interface Apps {
   resolve(head: CallHead): CallHead | Promise<CallHead>
   /** The pool of new runs of the graph; null when the application has no such graph. */
   poolOf(app: string, graph_id: string): Promise<string | null>
+  /** Whether the application has the graph, as far as it is known here. */
+  serves(app: string, graph_id: string): Promise<boolean>
   /** The pool that executes a run that was accepted for `pool`: that of the revision that is active now. */
   poolFor(app: string, pool: string): Promise<string>
   /** A graph worker runs this graph for this application. */
@@ -152,6 +154,13 @@ export function openApps(find: FindServed): Apps {
         )
       const served = await findCached(app, { id: app })
       return served?.graphs.includes(graph_id) ? served.pool : null
+    },
+    async serves(app, graph_id) {
+      const pool = announced.get(app)?.get(graph_id)
+      if (pool !== undefined) return byPool.get(pool)?.graphs.includes(graph_id) ?? true
+      // Before the first announcement, every graph of the built-in application may exist.
+      if (announced.has(app) || app === BUILT_IN_APP) return !announced.has(app)
+      return (await findCached(app, { id: app }))?.graphs.includes(graph_id) ?? false
     },
     async poolFor(app, pool) {
       if (app === BUILT_IN_APP || announced.has(app)) return pool

@@ -21,6 +21,7 @@ import { requireCheckpoint } from '../rows/checkpoint.js'
 import { requireThread } from '../rows/thread.js'
 import { create } from '../runs/create.js'
 import { targetOf } from '../runs/prepare.js'
+import { graphIds } from '../state/ask-graph.js'
 import { history, stateOf } from '../threads/state.js'
 import { treeOf } from './v2-tree.js'
 
@@ -284,11 +285,11 @@ function pendingOf({ interrupts, active, queue }: ThreadRow): string[] {
   return raised.flat().map(({ id }) => id)
 }
 
-/** The assistant of the last run, which raised the interrupt. */
+/** The assistant of the run that left the state, and raised the interrupt. */
 function assistantOf(thread: ThreadRow): string {
-  const metadata: unknown = JSON.parse(thread.metadata)
-  const id = isObject(metadata) ? (metadata.assistant_id ?? metadata.graph_id) : null
-  if (typeof id !== 'string') throw new CommandRefused('no_such_run', 'No run has been on this thread')
+  const { assistant_id, graph_id } = thread.left_by ?? graphIds(thread)
+  const id = assistant_id ?? graph_id
+  if (id === undefined) throw new CommandRefused('no_such_run', 'No run has been on this thread')
   return id
 }
 

@@ -1,5 +1,6 @@
 /** The status of a thread (API: threads-and-runs 4), its next run, and its fields before a run, for a rollback. */
 import type { ThreadStatus } from '../../../schemas/threads.js'
+import type { RunSummary } from '../../../store/rows/runs.js'
 import type { Queued, ThreadRow } from '../../../store/rows/threads.js'
 
 /** Busy while a run is running or waiting, else the status that the last run left. */
@@ -15,6 +16,18 @@ export function firstEligible(queue: readonly Queued[], now: number): Queued | n
       best = one
   }
   return best
+}
+
+/**
+ * Whose state the thread has once `run` has ended with this newest checkpoint: its own if it has stored one, else it
+ * is as before.
+ */
+export function leftBy(
+  { base, graph_id, assistant_id }: RunSummary,
+  latest_checkpoint_id: string | null,
+): Pick<ThreadRow, 'left_by'> {
+  const isItsOwn = base !== null && readBase(base).latest_checkpoint_id !== latest_checkpoint_id
+  return isItsOwn ? { left_by: { graph_id, assistant_id } } : {}
 }
 
 /** The fields that a rollback restores. */

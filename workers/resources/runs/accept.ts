@@ -20,6 +20,7 @@ import { checkpointFor } from './claimed.js'
 import { claimEarly, claimStep, type EarlyClaim, handOver } from './hand-over.js'
 import { ownsKey, removeKey } from './idempotency.js'
 import { type Decision, decide, dropSteps, followUp } from './multitask.js'
+import { resumeFault } from './refusal.js'
 import { repair } from './repair.js'
 import { wakeRun } from './wake.js'
 
@@ -155,6 +156,9 @@ export async function accept(
     const keys = isNew ? { keys: keysOf(merged) } : {}
     const first = base.active === null ? firstEligible(decision.queue, run.created_at) : null
     const isFirst = first?.run_id === run.run_id
+    // One that waits is asked when it is claimed: the runs before it may change what the thread waits for.
+    const fault = isFirst ? await resumeFault(deps, base, run) : null
+    if (fault !== null) throw fail('conflict', fault)
     const claim = isFirst ? await claimEarly(deps, run, { ...base, ...set }) : null
     const columns = { ...set, ...claim?.rows.thread }
     const take: Step =

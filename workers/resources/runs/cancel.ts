@@ -9,7 +9,7 @@ import type { RunSummary } from '../../../store/rows/runs.js'
 import type { Step } from '../../../store/steps.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
-import { statusOf } from '../rows/thread-status.js'
+import { leftBy, statusOf } from '../rows/thread-status.js'
 import { announceDropped, dropStep } from './drop.js'
 import { release } from './release.js'
 import { wakeNext } from './wake.js'
@@ -82,7 +82,13 @@ export async function cancelNow(deps: Deps, found: RunSummary, action: Action, r
       step: 'threads.patch',
       thread_id,
       where: { rev: thread.rev },
-      set: { queue, status: statusOf({ ...thread, queue }), updated_at: now },
+      set: {
+        queue,
+        status: statusOf({ ...thread, queue }),
+        updated_at: now,
+        // An earlier attempt may have stored checkpoints.
+        ...leftBy(marked ?? run!, thread.latest_checkpoint_id),
+      },
     }
     const failed = await store.apply(marked === null ? [dropStep(run!, action, reason, now), place] : [place])
     if (failed === 1) marked = (await store.runs.summary([run_id]))[0]?.status === run!.status ? null : run!

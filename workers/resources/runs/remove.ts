@@ -61,6 +61,7 @@ async function removeEnded(deps: Deps, { app, run_id, thread_id }: RunSummary): 
       status: statusOf({ ...thread, settled: 'idle' }),
       error: null,
       interrupts: '{}',
+      left_by: null,
       updated_at: now,
       state_updated_at: now,
     }

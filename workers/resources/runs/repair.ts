@@ -8,7 +8,7 @@ import type { Active, ThreadRow } from '../../../store/rows/threads.js'
 import type { Step } from '../../../store/steps.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
-import { firstEligible, statusOf } from '../rows/thread-status.js'
+import { firstEligible, leftBy, statusOf } from '../rows/thread-status.js'
 import { computeFinalState, refreshLater } from '../state/final-state.js'
 import { settledOf } from '../state/kept-state.js'
 import { announceDropped, dropStep } from './drop.js'
@@ -33,7 +33,7 @@ export async function repair(deps: Deps, thread: ThreadRow, only?: string): Prom
   const runs = new Map((await store.runs.summary(ids)).map(run => [run.run_id, run]))
   const steps: Step[] = []
   let { active, queue } = thread
-  let after: Pick<ThreadRow, 'settled' | 'interrupts' | 'error'> = thread
+  let after: Pick<ThreadRow, 'settled' | 'interrupts' | 'error' | 'left_by'> = thread
   if (active !== null && (only === undefined || active.run_id === only)) {
     const run = runs.get(active.run_id)
     // Ended, but the thread was not released: the run row is written first.
@@ -68,14 +68,14 @@ export async function repair(deps: Deps, thread: ThreadRow, only?: string): Prom
         optional: true,
       })
   const changed = active !== thread.active || queue.length !== thread.queue.length
-  const { settled, interrupts, error } = after
+  const { settled, interrupts, error, left_by } = after
   const status = statusOf({ active, queue, settled })
   if (changed || status !== thread.status)
     steps.push({
       step: 'threads.patch',
       thread_id: thread.thread_id,
       where: { rev: thread.rev },
-      set: { active, queue, status, settled, interrupts, error, updated_at: clock.now() },
+      set: { active, queue, status, settled, interrupts, left_by, error, updated_at: clock.now() },
     })
   if (steps.length === 0) return false
   if ((await store.apply(steps)) !== -1) return true
@@ -89,7 +89,8 @@ async function settledBy(deps: Deps, thread: ThreadRow, run: RunSummary) {
   const left = await computeFinalState(deps, thread, run)
   if (left === null) refreshLater(deps, thread)
   const interrupts = left === null ? thread.interrupts : JSON.stringify(left.interrupts)
-  return { settled: settledOf(run.error, left, thread.settled), interrupts, error: run.error }
+  const { left_by } = { ...thread, ...leftBy(run, thread.latest_checkpoint_id) }
+  return { settled: settledOf(run.error, left, thread.settled), interrupts, left_by, error: run.error }
 }
 
 async function wakeFirst(deps: Deps, thread: ThreadRow, runs: Map<string, RunSummary>): Promise<void> {

@@ -20,7 +20,7 @@ import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { rowsOf } from '../rows/checkpoint.js'
 import { resultText } from '../rows/text.js'
-import { readBase, statusOf } from '../rows/thread-status.js'
+import { leftBy, readBase, statusOf } from '../rows/thread-status.js'
 import { computeFinalState, type Left, refreshLater } from '../state/final-state.js'
 import { settledOf } from '../state/kept-state.js'
 import { wakeNext } from './wake.js'
@@ -176,7 +176,7 @@ const runStep = (settling: Settling): Step => {
   }
 }
 
-function threadStep({ lease, outcome, thread, final }: Settling, latest_checkpoint_id: string | null): Step {
+function threadStep({ lease, outcome, run, thread, final }: Settling, latest_checkpoint_id: string | null): Step {
   const { left, now } = final!
   const error = errorText(outcome)
   const settled = settledOf(error, left, thread.settled)
@@ -189,6 +189,7 @@ function threadStep({ lease, outcome, thread, final }: Settling, latest_checkpoi
       settled,
       error,
       interrupts: left === null ? thread.interrupts : JSON.stringify(left.interrupts),
+      ...leftBy(run, latest_checkpoint_id),
       status: statusOf({ active: null, queue: thread.queue, settled }),
       latest_checkpoint_id,
       updated_at: now,

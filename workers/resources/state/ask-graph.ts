@@ -5,7 +5,7 @@ import type { DrawCall, HistoryCall, SchemasCall, StateCall, SubgraphsCall, Upda
 import { token } from '../../../schemas/ids.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { host } from '../../../schemas/subjects.js'
-import type { ThreadRow } from '../../../store/rows/threads.js'
+import type { Author, ThreadRow } from '../../../store/rows/threads.js'
 import { wholeApp } from '../access.js'
 import type { Deps } from '../context.js'
 import { findAssistant } from '../rows/assistant.js'
@@ -62,7 +62,7 @@ export const isUnavailable = (error: unknown): boolean => error instanceof WeftE
 /** As askHost, with the graph and the assistant of the thread. Throws bad_request when the thread has no graph. */
 export async function askGraph(deps: Deps, row: ThreadRow, question: Question): Promise<Uint8Array> {
   const { app, thread_id } = row
-  const { graph_id, assistant_id } = graphIds(row)
+  const { graph_id, assistant_id } = await authorOf(deps, row)
   if (graph_id === undefined)
     throw fail('bad_request', `Thread ${thread_id} has no graph: run one on it, or name it as metadata.graph_id`)
   const assistant = assistant_id === undefined ? null : await findAssistant(deps.store, wholeApp(app), assistant_id)
@@ -70,8 +70,18 @@ export async function askGraph(deps: Deps, row: ThreadRow, question: Question): 
   return askHost(deps, { app, thread_id, graph_id, config }, question)
 }
 
-/** Graph and assistant in the metadata of the thread: of its last run, or given by the client at its creation. */
-export function graphIds(row: Pick<ThreadRow, 'metadata'>): { graph_id?: string; assistant_id?: string } {
+/**
+ * The graph and the assistant that can read the state of the thread: those that left it. While a run executes, and where
+ * that graph is no longer served, those of the metadata.
+ */
+export async function authorOf({ apps }: Pick<Deps, 'apps'>, row: ThreadRow): Promise<Partial<Author>> {
+  const { app, active, left_by = null } = row
+  if (active !== null || left_by === null || !(await apps.serves(app, left_by.graph_id))) return graphIds(row)
+  return left_by
+}
+
+/** Graph and assistant in the metadata of the thread: of its newest run, or given by the client at its creation. */
+export function graphIds(row: Pick<ThreadRow, 'metadata'>): Partial<Author> {
   const metadata: unknown = JSON.parse(row.metadata)
   if (!isObject(metadata)) return {}
   const { graph_id, assistant_id } = metadata

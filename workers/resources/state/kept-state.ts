@@ -6,7 +6,7 @@ import { type Interrupt, interruptsOf, type ThreadState } from '../../../schemas
 import type { StateRow, ThreadRow } from '../../../store/rows/threads.js'
 import type { Deps } from '../context.js'
 import { statusOf } from '../rows/thread-status.js'
-import { askHost, graphIds } from './ask-graph.js'
+import { askHost, authorOf } from './ask-graph.js'
 
 interface Refreshed {
   row: ThreadRow
@@ -27,7 +27,7 @@ export async function refreshState(deps: Deps, row: ThreadRow, kept: StateRow | 
   // During a run the state that the last run left is the last known state.
   if (row.active !== null && kept?.values) return { row, state: kept }
   const { app, thread_id, latest_checkpoint_id: head } = row
-  const { graph_id } = graphIds(row)
+  const { graph_id } = await authorOf(deps, row)
   const text =
     graph_id === undefined
       ? null

@@ -55,6 +55,7 @@ export async function copyThread(
         updated_at,
         claim_no: source.claim_no,
         latest_checkpoint_id: source.latest_checkpoint_id,
+        left_by: source.active === null ? source.left_by : null,
       }
       await store.apply([...steps, { step: 'threads.patch', thread_id: made.thread_id, where: { rev: 0 }, set }])
       return { ...made, ...set, rev: 1 }

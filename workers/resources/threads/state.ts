@@ -19,7 +19,7 @@ import {
   validateStateMetadata,
   validateStateUpdate,
 } from '../../../schemas/threads.js'
-import type { ThreadRow } from '../../../store/rows/threads.js'
+import type { Author, ThreadRow } from '../../../store/rows/threads.js'
 import type { Step } from '../../../store/steps.js'
 import { type Access, accessOf } from '../access.js'
 import { clock } from '../clock.js'
@@ -28,7 +28,7 @@ import { requireCheckpoint, rowsOf } from '../rows/checkpoint.js'
 import { EMPTY_STATE, stateText } from '../rows/text.js'
 import { requireThread, threadIdOf } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
-import { askGraph, graphIds, isUnavailable } from '../state/ask-graph.js'
+import { askGraph, authorOf, graphIds, isUnavailable } from '../state/ask-graph.js'
 import { refreshState, settledOf } from '../state/kept-state.js'
 import { selectFields } from '../state/select.js'
 import { patch } from './patch.js'
@@ -71,13 +71,15 @@ export const stateHandlers = (deps: Deps) => ({
 /** Default length of a history. */
 const HISTORY = 10
 
+const hasGraph = (row: ThreadRow): boolean => row.left_by != null || graphIds(row).graph_id !== undefined
+
 /**
  * The ThreadState at a checkpoint, or the latest of a namespace, as JSON text. When no host answers, the latest state is
  * the last one that was stored, without the states of subgraphs.
  */
 export async function stateOf(deps: Deps, row: ThreadRow, checkpoint: Checkpoint, subgraphs: boolean) {
   const { checkpoint_id, checkpoint_ns } = checkpoint
-  if (!checkpoint_id && (row.latest_checkpoint_id === null || graphIds(row).graph_id === undefined)) return EMPTY_STATE
+  if (!checkpoint_id && (row.latest_checkpoint_id === null || !hasGraph(row))) return EMPTY_STATE
   if (!checkpoint_id && !checkpoint_ns && !subgraphs) {
     const { state, stale } = await refreshState(deps, row, await deps.store.threads.state(row.thread_id))
     if (state?.rest) return stateText(state.values, state.rest)
@@ -96,7 +98,7 @@ export async function stateOf(deps: Deps, row: ThreadRow, checkpoint: Checkpoint
 
 /** States of the thread, newest first, as JSON text. */
 export async function history(deps: Deps, row: ThreadRow, { limit, before, metadata, checkpoint }: HistoryQuery) {
-  if (row.latest_checkpoint_id === null || graphIds(row).graph_id === undefined) return '[]'
+  if (row.latest_checkpoint_id === null || !hasGraph(row)) return '[]'
   return askGraph(deps, row, {
     verb: 'history',
     limit: limit ?? HISTORY,
@@ -149,6 +151,7 @@ export async function replay(
 }
 
 interface Updated {
+  by: Partial<Author>
   head: UpdatedHead
   values: Uint8Array
   rest: Uint8Array
@@ -161,12 +164,14 @@ async function updateBy(
   supersteps: { updates: object[] }[],
   checkpoint: Checkpoint,
 ): Promise<Updated> {
-  const metadata = { ...graphIds(row), thread_id: row.thread_id }
+  const by = await authorOf(deps, row)
+  const metadata = { ...by, thread_id: row.thread_id }
   const first_seq = (row.claim_no + 1) * PER_CLAIM
   const answer = await askGraph(deps, row, { verb: 'update', supersteps, checkpoint, first_seq, metadata })
   const { head, rest } = unpack<UpdatedHead>(answer)
   const cut = cutter(rest)
   return {
+    by,
     head,
     values: cut(head.values_size),
     rest: cut(head.rest_size),
@@ -201,7 +206,7 @@ function savesOf(
 }
 
 /** The fields of the thread after the update; an update of a subgraph keeps the latest checkpoint. */
-function fieldsOf(row: ThreadRow, { head: { head, next, interrupts } }: Updated) {
+function fieldsOf(row: ThreadRow, { by: { graph_id, assistant_id }, head: { head, next, interrupts } }: Updated) {
   const now = clock.now()
   const settled = settledOf(null, { next }, row.settled)
   return {
@@ -210,6 +215,9 @@ function fieldsOf(row: ThreadRow, { head: { head, next, interrupts } }: Updated)
     settled,
     status: settled,
     interrupts: JSON.stringify(interrupts),
+    ...(graph_id === undefined
+      ? {}
+      : { left_by: { graph_id, ...(assistant_id === undefined ? {} : { assistant_id }) } }),
     error: null,
     updated_at: now,
     state_updated_at: now,
