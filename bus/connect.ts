@@ -8,7 +8,17 @@
  */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { connect, ErrorCode, Events, type Msg, type NatsConnection, type Subscription, type TlsOptions } from 'nats'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type ConnectionOptions,
+  connect,
+  ErrorCode,
+  Events,
+  type Msg,
+  type NatsConnection,
+  type Subscription,
+  type TlsOptions,
+} from 'nats'
 import type { Config } from '../schemas/config.js'
 import { isLoopback } from '../schemas/loopback.js'
 import { inboxPrefix, type Sender } from '../schemas/subjects.js'
@@ -76,6 +86,10 @@ export const tlsFilesOf = ({ nats_ca, nats_cert, nats_key }: Pick<Config, 'nats_
 /** A flood of unreadable messages is one line per second and link. */
 const LOG_MS = 1_000
 
+/** A resource worker that starts with this graph worker is ready before. */
+const LET_IN_MS = 60_000
+const REFUSED: readonly string[] = [ErrorCode.AuthenticationTimeout, ErrorCode.AuthorizationViolation]
+
 /** Connects, or throws an Error with one sentence: wrong URL, unreachable, refused, no TLS, too old. */
 export async function openLink(options: LinkOptions): Promise<Link> {
   const { url, role, sender, log, requireUsers = false, tls = NO_FILES } = options
@@ -87,7 +101,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   const prefix = inboxPrefix(role, sender?.pool)
   let nc: NatsConnection
   try {
-    nc = await connect({
+    nc = await connectFirst(sender === undefined ? null : log, {
       servers,
       ...(user === undefined ? {} : { user, pass }),
       // With this option the client refuses a server without TLS; it never falls back to an unencrypted connection.
@@ -101,7 +115,8 @@ export async function openLink(options: LinkOptions): Promise<Link> {
       ignoreAuthErrorAbort: sender !== undefined,
       reconnectTimeWait: 250,
       reconnectJitter: 100,
-      timeout: 5_000,
+      // The broker waits for 5 s for what a resource worker says about the user of a pool.
+      timeout: sender === undefined ? 5_000 : 10_000,
       waitOnFirstConnect: false,
     })
   } catch (error) {
@@ -164,6 +179,25 @@ export async function openLink(options: LinkOptions): Promise<Link> {
       push()
       return nc.close()
     },
+  }
+}
+
+/**
+ * The first connection. Resource workers let the user of a pool in, so with `log` this waits for the first of them: the broker
+ * gives a missing answer and a wrong password the same name.
+ */
+async function connectFirst(log: Log | null, options: ConnectionOptions): Promise<NatsConnection> {
+  const until = performance.now() + LET_IN_MS
+  for (let tries = 1; ; tries++) {
+    try {
+      return await connect(options)
+    } catch (error) {
+      const { code = '' } = error as { code?: string }
+      if (log === null || !REFUSED.includes(code) || performance.now() > until) throw error
+      if (tries === 1)
+        log.warn('the broker refuses this pool: no resource worker runs, or the password is wrong; trying again')
+      await sleep(1_000)
+    }
   }
 }
 

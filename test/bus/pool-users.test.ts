@@ -8,7 +8,7 @@ import { openLink } from '../../bus/connect.js'
 import { entriesOf, KIND, messagesOf, NOTHING } from '../../bus/envelope.js'
 import { openLog } from '../../bus/log.js'
 import { openMux } from '../../bus/mux.js'
-import { newIssuerSeed, openIssuer } from '../../bus/pool-users.js'
+import { answerPoolUsers, newIssuerSeed, openIssuer } from '../../bus/pool-users.js'
 import { poolRights } from '../../bus/rights.js'
 import { bytesHandler, serve } from '../../bus/serve.js'
 import { openTunnels } from '../../bus/tunnel.js'
@@ -16,6 +16,7 @@ import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { host, poolCall, type Sender } from '../../schemas/subjects.js'
 import { issuerSeedOf } from '../../scripts/nats/config.js'
 import { startWorkers, within } from '../faults/worker-helper.js'
+import { startNats } from '../helpers/nats.js'
 import { until } from '../helpers/until.js'
 
 t.setTimeout(120_000)
@@ -33,6 +34,30 @@ t.test('a password is that of one pool of one issuer', async t => {
   t.equal(openIssuer(newIssuerSeed()).senderOf(user, password), null)
   t.throws(() => openIssuer('SU-no-seed'), /WEFT_NATS_ISSUER is no seed/)
   for (const name of ['a.b', '*', '>', '', 'a b']) t.throws(() => poolRights({ app: 'mine', pool: name }), RangeError)
+})
+
+t.test('its graph worker waits until a resource worker lets it in', async t => {
+  const nats = await startNats()
+  t.teardown(() => nats.stop())
+  const log = openLog('test', 'silent')
+  const issuer = openIssuer(issuerSeedOf(nats.data))
+  const { user, password } = issuer.userOf(HOME)
+  const warned = new Promise<string>(resolve => (log.warn = ((line: string) => resolve(line)) as typeof log.warn))
+  const opening = openLink({
+    url: `nats://${user}:${password}@127.0.0.1:${nats.port}`,
+    role: 'graphs',
+    sender: HOME,
+    log,
+  })
+  t.match(await Promise.race([warned, opening]), 'the broker refuses this pool')
+  const link = await openLink({ url: nats.url('resources'), role: 'resources', log })
+  const mux = openMux(link)
+  const users = answerPoolUsers({ link, mux, issuer, isKnown: async () => true })
+  const graphs = await opening
+  t.ok(graphs.connected())
+  users.close()
+  mux.close()
+  for (const one of [graphs, link]) await one.close()
 })
 
 t.test('with a hostile pool', async t => {
