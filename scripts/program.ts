@@ -242,6 +242,11 @@ function addNats(program: Command): void {
   nats
     .command('init')
     .description('print new passwords and a new issuer, as NAME=value')
+    .addOption(
+      new Option('--pool <pool>', 'also the user of this pool, as default or app.pool; may be repeated')
+        .argParser(collect)
+        .default([], 'none'),
+    )
     .addOption(JSON_FLAG())
     .action(async flags => (await import('./commands/nats.js')).printSecrets(flags))
   nats

@@ -3,7 +3,8 @@
  * Secret or an env file; the configuration names them and can be published.
  */
 import { randomBytes } from 'node:crypto'
-import { newIssuerSeed, openIssuer } from '../../bus/pool-users.js'
+import { type Issuer, newIssuerSeed, openIssuer } from '../../bus/pool-users.js'
+import type { PoolUser } from '../../schemas/deploy-calls.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { authorizationText, ROLES } from '../nats/config.js'
 import { readSettings } from '../read-settings.js'
@@ -12,17 +13,30 @@ import { UserError } from '../user-error.js'
 const passwordVariable = (role: string): string => `NATS_${role.toUpperCase()}_PASSWORD`
 const ISSUER_VARIABLE = 'NATS_ISSUER'
 
-/** Prints new secrets as lines NAME=value. */
-export function printSecrets({ json }: { json?: true }): void {
+/** Prints new secrets as lines NAME=value, with the users of `pools`, each `pool` or `app.pool`. */
+export function printSecrets({ pool: pools, json }: { pool: string[]; json?: true }): void {
   const seed = newIssuerSeed()
+  const issuer = openIssuer(seed)
   const secrets = {
-    // A letter first: the configuration of NATS would read digits as a number.
-    ...Object.fromEntries(ROLES.map(role => [passwordVariable(role), `p${randomBytes(24).toString('base64url')}`])),
-    [ISSUER_VARIABLE]: openIssuer(seed).publicKey,
+    ...Object.fromEntries(ROLES.map(role => [passwordVariable(role), newPassword()])),
+    NATS_CLUSTER_PASSWORD: newPassword(),
+    [ISSUER_VARIABLE]: issuer.publicKey,
     WEFT_NATS_ISSUER: seed,
+    ...Object.fromEntries(pools.map(name => userVariable(issuer, name))),
   }
   const lines = Object.entries(secrets).map(([name, value]) => `${name}=${value}`)
   process.stdout.write(`${json ? JSON.stringify(secrets) : lines.join('\n')}\n`)
+}
+
+/** A letter first: the configuration of NATS would read digits as a number. */
+const newPassword = (): string => `p${randomBytes(24).toString('base64url')}`
+
+function userVariable(issuer: Issuer, name: string): [string, string] {
+  const [pool = '', app = BUILT_IN_APP, ...rest] = name.split('.').reverse()
+  if (rest.length > 0)
+    throw new UserError(`--pool must be a pool, or an application and its pool, as research.default, not "${name}"`, 2)
+  const { user, password } = userOf(issuer, app, pool)
+  return [`NATS_POOL_${pool.toUpperCase().replaceAll(/\W/g, '_')}`, `${user}:${password}`]
 }
 
 /** Prints the `authorization` block of the configuration. */
@@ -39,9 +53,13 @@ export function printUser(pool: string, { app = BUILT_IN_APP, json }: { app?: st
   const { nats_issuer } = readSettings({})
   if (nats_issuer === '')
     throw new UserError('WEFT_NATS_ISSUER is not set: the password of a pool is made from it (weft nats init)', 2)
+  const { user, password } = userOf(openIssuer(nats_issuer), app, pool)
+  process.stdout.write(`${json ? JSON.stringify({ user, password }) : `${user}:${password}`}\n`)
+}
+
+function userOf(issuer: Issuer, app: string, pool: string): PoolUser {
   try {
-    const { user, password } = openIssuer(nats_issuer).userOf({ app: token('app', app), pool: token('pool', pool) })
-    process.stdout.write(`${json ? JSON.stringify({ user, password }) : `${user}:${password}`}\n`)
+    return issuer.userOf({ app: token('app', app), pool: token('pool', pool) })
   } catch (error) {
     throw new UserError((error as Error).message, 2)
   }
