@@ -182,6 +182,17 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   }
 }
 
+/** False when the broker keeps the answers from the user of this connection: calls have an effect that nobody learns of. */
+export async function receivesAnswers({ nc, inbox }: Pick<Link, 'nc' | 'inbox'>): Promise<boolean> {
+  let refused: Error | null = null
+  const callback = (error: Error | null) => (refused = error)
+  const subscription = (nc as NatsConnection).subscribe(inbox(), { callback })
+  // The broker handles what a connection sends in order: when it has answered, it has accepted or refused.
+  await nc.flush()
+  subscription.unsubscribe()
+  return refused === null
+}
+
 /**
  * The first connection. Resource workers let the user of a pool in, so with `log` this waits for the first of them: the broker
  * gives a missing answer and a wrong password the same name.

@@ -204,9 +204,14 @@ const limit = () => new Option('--limit <n>').argParser(text => wholeNumber('--l
 
 function addKeys(program: Command): void {
   const keys = program.command('keys').description('create, list and revoke the keys of clients')
-  const data = () => new Option('--data <folder>', 'the data folder of a running `weft start`, unless NATS_URL is set')
-  keys
-    .command('create')
+  const command = (name: string) =>
+    keys
+      .command(name)
+      .addOption(new Option('--data <folder>', 'the data folder of a running `weft start`, unless NATS_URL is set'))
+      .addOption(new Option('--url <url>', 'the server, instead of the broker').conflicts('data'))
+      .addOption(new Option('--key <key>', 'key with the scope admin, for --url').env('WEFT_KEY'))
+      .addOption(JSON_FLAG())
+  command('create')
     .description('create a key and print it once')
     .argument('<name>')
     .addOption(
@@ -219,21 +224,13 @@ function addKeys(program: Command): void {
     .option('--requests-per-second <n>')
     .option('--running-runs <n>')
     .option('--open-streams <n>')
-    .addOption(data())
-    .addOption(JSON_FLAG())
     .action(async (name, flags) => (await import('./commands/keys.js')).createKey(name, flags))
-  keys
-    .command('list')
+  command('list')
     .description('list all keys, oldest first')
-    .addOption(data())
-    .addOption(JSON_FLAG())
     .action(async flags => (await import('./commands/keys.js')).listKeys(flags))
-  keys
-    .command('revoke')
+  command('revoke')
     .description('revoke a key at once')
     .argument('<id>')
-    .addOption(data())
-    .addOption(JSON_FLAG())
     .action(async (given, flags) => (await import('./commands/keys.js')).revokeKey(given, flags))
 }
 

@@ -1,7 +1,7 @@
-/** `weft keys`: makes, lists and revokes the keys of clients, by calls to a resource worker. */
+/** `weft keys`: makes, lists and revokes the keys of clients, by calls to a resource worker or, with --url, over HTTP. */
 import { resolve } from 'node:path'
 import { openCaller } from '../../bus/call.js'
-import { type Link, openLink, tlsFilesOf } from '../../bus/connect.js'
+import { type Link, openLink, receivesAnswers, tlsFilesOf } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
 import {
   type KeyCreate,
@@ -19,10 +19,12 @@ import { natsUrlOf } from '../nats/process.js'
 import { readSettings } from '../read-settings.js'
 import { printJson, printTable } from '../terminal/text.js'
 import { UserError } from '../user-error.js'
-import { UNREACHABLE } from './client.js'
+import { openClient, UNREACHABLE } from './client.js'
 
 export interface KeyFlags {
   data?: string
+  url?: string
+  key?: string
   json?: true
 }
 interface CreateFlags extends KeyFlags {
@@ -101,8 +103,23 @@ function limitOf(flag: string, text: string | undefined, form: RegExp): number |
   return Number(text)
 }
 
-/** Connects to the broker of NATS_URL, or of a `weft start` on the data folder. */
-async function withCalls({ data }: KeyFlags, work: (call: Call) => Promise<void> | void): Promise<void> {
+const METHODS: { [verb: string]: string } = { create: 'POST', list: 'GET', revoke: 'DELETE' }
+
+function callsOverHttp(url: string, key: string | undefined): Call {
+  const client = openClient({ url, ...(key === undefined ? {} : { key }) })
+  return (verb, { params, query } = {}, body) => {
+    const path = params === undefined ? '/v2/keys' : `/v2/keys/${encodeURIComponent(params.key_id!)}`
+    return client.ask(
+      METHODS[verb]!,
+      query === undefined ? path : `${path}?${query}`,
+      body === undefined ? {} : { body },
+    )
+  }
+}
+
+/** Calls the server of --url, or connects to the broker of NATS_URL, or to that of a `weft start` on the data folder. */
+async function withCalls({ data, url, key }: KeyFlags, work: (call: Call) => Promise<void> | void): Promise<void> {
+  if (url !== undefined) return work(callsOverHttp(url, key))
   const link = await openBroker(data)
   const caller = openCaller(link)
   try {
@@ -121,16 +138,28 @@ async function withCalls({ data }: KeyFlags, work: (call: Call) => Promise<void>
   }
 }
 
+/** Throws a UserError when answers would not arrive: the text of a new key would be lost. */
 async function openBroker(data: string | undefined): Promise<Link> {
   const config = readSettings({ data })
+  let link: Link
   try {
     const url = config.nats_url || natsUrlOf(config.data, 'resources')
-    return await openLink({ url, role: 'resources', log: openLog('keys', 'silent'), tls: tlsFilesOf(config) })
+    // Edges may make these calls, too.
+    const role = userOf(url) === 'edge' ? 'edge' : 'resources'
+    link = await openLink({ url, role, log: openLog('keys', 'silent'), tls: tlsFilesOf(config) })
   } catch (error) {
     const nobody = `no server runs on the data folder ${resolve(config.data)}: start it with \`weft start\`, or name another folder with --data`
     throw new UserError(config.nats_url === '' ? nobody : (error as Error).message, UNREACHABLE)
   }
+  if (await receivesAnswers(link)) return link
+  await link.close()
+  throw new UserError(
+    `the user "${userOf(config.nats_url)}" in NATS_URL may not manage keys: use "resources" or "edge", or call the server with --url and --key`,
+    2,
+  )
 }
+
+const userOf = (url: string): string => /^\w+:\/\/([^:@/,]*)[^/,]*@/.exec(url)?.[1] ?? ''
 
 const PAGE = 100
 

@@ -36,7 +36,7 @@ const send = sender(cluster.url)
 /** `weft keys …`, on the data folder of the cluster unless the arguments name one. */
 const weft = async (...args: string[]) => {
   const env = { ...process.env, WEFT_REQUIRE_KEYS: '1', NODE_OPTIONS: '' }
-  const data = args.includes('--data') ? [] : ['--data', cluster.data]
+  const data = args.includes('--data') || args.includes('--url') ? [] : ['--data', cluster.data]
   return run(process.execPath, [join(root, 'dist/scripts/weft.js'), 'keys', ...args, ...data], { env })
 }
 const create = async (name: string, ...flags: string[]) => {
@@ -186,6 +186,39 @@ t.test('every way to create a run counts for the limit of the key', async t => {
   )
   const cancel = `/threads/${thread_id}/runs/${(open as { run_id: string }).run_id}/cancel?wait=1`
   t.equal((await by(key, 'POST', cancel)).status, 204)
+})
+
+t.test('the command works over HTTP, with a key that has the scope admin', async t => {
+  const admin = await create('admin of --url', '--scope', 'admin')
+  const at = (key: string) => ['--url', cluster.url, '--key', key]
+  const made = await create('by --url', '--scope', 'read', ...at(admin.key))
+  t.equal((await by(made.key, 'POST', '/threads/search', {})).status, 200)
+  t.match((await weft('list', ...at(admin.key))).stdout, new RegExp(`^${made.id} +by --url +read`, 'm'))
+  t.match((await weft('revoke', made.id, ...at(admin.key))).stdout, `revoked ${made.id}`)
+  t.equal((await by(made.key, 'POST', '/threads/search', {})).status, 401)
+  for (const [key, sentence] of [
+    [CONTROL, /The key of the control plane creates no keys where requests need one/],
+    ['wrong', /not the key of the control plane, nor a key/],
+  ] as const)
+    await t.rejects(weft('create', 'x', '--scope', 'read', ...at(key)), { code: 1, stderr: sentence })
+})
+
+t.test('the command asks at the broker as an edge, too, and not as a user who gets no answer', async t => {
+  const passwords = JSON.parse(readFileSync(join(cluster.data, 'nats-users.json'), 'utf8'))
+  const { port } = JSON.parse(readFileSync(join(cluster.data, 'nats-server.json'), 'utf8')) as { port: number }
+  const createAs = (user: string) =>
+    run(process.execPath, [join(root, 'dist/scripts/weft.js'), 'keys', 'create', `by ${user}`, '--scope', 'read'], {
+      env: { ...process.env, NODE_OPTIONS: '', NATS_URL: `nats://${user}:${passwords[user]}@127.0.0.1:${port}` },
+    })
+  t.match((await createAs('edge')).stdout, /^weft_/)
+  for (const user of ['graphs', 'deployer'])
+    await t.rejects(createAs(user), {
+      code: 2,
+      stderr: `weft: the user "${user}" in NATS_URL may not manage keys: use "resources" or "edge", or call the server with --url and --key\n`,
+    })
+  const all = (await weft('list')).stdout
+  t.match(all, 'by edge')
+  t.notMatch(all, /by (graphs|deployer)/, 'nothing was created')
 })
 
 t.test('keys are created, listed and revoked over HTTP, by a key with the scope admin', async t => {
