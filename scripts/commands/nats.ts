@@ -3,7 +3,7 @@
  * Secret or an env file; the configuration names them and can be published.
  */
 import { randomBytes } from 'node:crypto'
-import { type Issuer, newIssuerSeed, openIssuer } from '../../bus/pool-users.js'
+import { newIssuerSeed, openIssuer } from '../../bus/pool-users.js'
 import type { PoolUser } from '../../schemas/deploy-calls.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { authorizationText, ROLES } from '../nats/config.js'
@@ -16,13 +16,12 @@ const ISSUER_VARIABLE = 'NATS_ISSUER'
 /** Prints new secrets as lines NAME=value, with the users of `pools`, each `pool` or `app.pool`. */
 export function printSecrets({ pool: pools, json }: { pool: string[]; json?: true }): void {
   const seed = newIssuerSeed()
-  const issuer = openIssuer(seed)
   const secrets = {
     ...Object.fromEntries(ROLES.map(role => [passwordVariable(role), newPassword()])),
     NATS_CLUSTER_PASSWORD: newPassword(),
-    [ISSUER_VARIABLE]: issuer.publicKey,
+    [ISSUER_VARIABLE]: openIssuer(seed).publicKey,
     WEFT_NATS_ISSUER: seed,
-    ...Object.fromEntries(pools.map(name => userVariable(issuer, name))),
+    ...Object.fromEntries(pools.map(name => userVariable(seed, name))),
   }
   const lines = Object.entries(secrets).map(([name, value]) => `${name}=${value}`)
   process.stdout.write(`${json ? JSON.stringify(secrets) : lines.join('\n')}\n`)
@@ -31,11 +30,11 @@ export function printSecrets({ pool: pools, json }: { pool: string[]; json?: tru
 /** A letter first: the configuration of NATS would read digits as a number. */
 const newPassword = (): string => `p${randomBytes(24).toString('base64url')}`
 
-function userVariable(issuer: Issuer, name: string): [string, string] {
+function userVariable(seed: string, name: string): [string, string] {
   const [pool = '', app = BUILT_IN_APP, ...rest] = name.split('.').reverse()
   if (rest.length > 0)
     throw new UserError(`--pool must be a pool, or an application and its pool, as research.default, not "${name}"`, 2)
-  const { user, password } = userOf(issuer, app, pool)
+  const { user, password } = userOf(seed, app, pool)
   return [`NATS_POOL_${pool.toUpperCase().replaceAll(/\W/g, '_')}`, `${user}:${password}`]
 }
 
@@ -53,13 +52,13 @@ export function printUser(pool: string, { app = BUILT_IN_APP, json }: { app?: st
   const { nats_issuer } = readSettings({})
   if (nats_issuer === '')
     throw new UserError('WEFT_NATS_ISSUER is not set: the password of a pool is made from it (weft nats init)', 2)
-  const { user, password } = userOf(openIssuer(nats_issuer), app, pool)
+  const { user, password } = userOf(nats_issuer, app, pool)
   process.stdout.write(`${json ? JSON.stringify({ user, password }) : `${user}:${password}`}\n`)
 }
 
-function userOf(issuer: Issuer, app: string, pool: string): PoolUser {
+function userOf(seed: string, app: string, pool: string): PoolUser {
   try {
-    return issuer.userOf({ app: token('app', app), pool: token('pool', pool) })
+    return openIssuer(seed).userOf({ app: token('app', app), pool: token('pool', pool) })
   } catch (error) {
     throw new UserError((error as Error).message, 2)
   }

@@ -97,6 +97,10 @@ t.test('what goes wrong is one sentence and an exit code', async t => {
     [['import', here.url], 2, /is the source and the target/],
     [['import', there.url, '--state', folder], 2, /--state .* cannot be written/],
     [['keys', 'list', '--data', folder], 3, /no server runs on the data folder .*: start it with `weft start`/],
+    [['keys', 'list', '--data', folder, '--url', here.url], 2, /'--url <url>' cannot be used with option '--data/],
+    [['nats', 'init', '--pool', 'a.b.c'], 2, /--pool must be a pool, or an application and its pool/],
+    [['nats', 'init', '--pool', 'a b'], 2, /pool must be 1 to 64 letters/],
+    [['nats', 'user', 'default'], 2, /WEFT_NATS_ISSUER is not set/],
     [['import', here.url, '--only', 'runs'], 2, /--only must be some of assistants, threads, items, crons/],
     [['import', here.url, '--source-header', 'x'], 2, /--source-header must be as/],
   ] as const) {

@@ -8,7 +8,7 @@ import t from 'tap'
 import { SETTINGS } from '../../schemas/config.js'
 import { natsAuthorization } from '../../scripts/commands/nats.js'
 import { root } from '../../scripts/root.js'
-import { composePrograms, kubernetesPrograms, manifestsOf, type Program } from '../helpers/cluster-files.js'
+import { composePrograms, kubernetesPrograms, manifestsOf, type Program } from './cluster-files.js'
 
 const variables = Object.values(SETTINGS).map(({ env }) => env) as string[]
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')

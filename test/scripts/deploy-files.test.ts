@@ -13,7 +13,7 @@ import { METRICS } from '../../schemas/metrics.js'
 import { consumerOf } from '../../schemas/subjects.js'
 import { makeProgram } from '../../scripts/program.js'
 import { root } from '../../scripts/root.js'
-import { composePrograms, type Manifest, manifestsOf } from '../helpers/cluster-files.js'
+import { composePrograms, type Manifest, manifestsOf } from './cluster-files.js'
 
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 const filesIn = (folder: string): string[] => readdirSync(join(root, folder)).map(name => join(folder, name))

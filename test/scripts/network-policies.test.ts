@@ -1,7 +1,7 @@
 /** The NetworkPolicies of deploy/kubernetes and deploy/kubernetes-deployer, read as the cluster reads them. */
 import { BlockList, isIPv6 } from 'node:net'
 import t from 'tap'
-import { type Manifest, manifestsOf } from '../helpers/cluster-files.js'
+import { type Manifest, manifestsOf } from './cluster-files.js'
 
 interface Selector {
   matchLabels?: { [label: string]: string }
