@@ -1,3 +1,5 @@
+import { cpSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { type Link, openLink } from '../../bus/connect.js'
 import { announceEnd, readSignal } from '../../bus/events.js'
@@ -414,10 +416,39 @@ t.test('on a server', async t => {
     await until(() => graphs.connected() && edge.connected(), 10_000)
     await publisher.settled(15_000)
     t.equal(publisher.backlog(), 0)
+    t.same(await storedIds(id), range(0, 20))
+  })
+
+  await t.test('what the disk of the server did not get before a power failure is stored again', async t => {
+    const id = run('power')
+    const [files, disk] = [join(nats.data, 'nats'), join(nats.data, 'disk')]
+    const publisher = openPublisher(graphs, mux, rings, { run: id, attempt: 1, resumable: true, budget: 1e9 })
+    publisher.send(0, 10, events(0, 10))
+    await publisher.settled(5_000)
+    nats.kill()
+    await until(() => nats.pid() === null)
+    cpSync(files, disk, { recursive: true })
+    await nats.restart()
+    await until(() => graphs.connected() && edge.connected(), 10_000)
+    publisher.send(10, 10, events(10, 10))
+    await publisher.settled(15_000)
+    t.equal(publisher.backlog(), 0, 'the server has confirmed them')
+    nats.kill()
+    await until(() => nats.pid() === null)
+    rmSync(files, { recursive: true })
+    renameSync(disk, files)
+    await nats.restart()
+    await until(() => graphs.connected() && edge.connected(), 10_000)
+    await publisher.settled(15_000)
+    t.same(await storedIds(id), range(0, 20))
+  })
+
+  /** The ids of the events in the stored stream, each once. */
+  async function storedIds(id: RunId): Promise<number[]> {
     const seen: Batch[] = []
     await follower.replay(id, { pool: POOL, resumable: true, after: -1 }, batch => seen.push(batch))
     let last = -1
-    const got = ids(
+    return ids(
       seen
         .map(batch => {
           const rest = after(batch, last)
@@ -426,6 +457,5 @@ t.test('on a server', async t => {
         })
         .filter(batch => batch !== null),
     )
-    t.same(got, range(0, 20))
-  })
+  }
 })
