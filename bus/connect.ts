@@ -86,7 +86,7 @@ export const tlsFilesOf = ({ nats_ca, nats_cert, nats_key }: Pick<Config, 'nats_
 /** A flood of unreadable messages is one line per second and link. */
 const LOG_MS = 1_000
 
-/** A resource worker that starts with this graph worker is ready before. */
+/** For resource workers that start together with this graph worker. */
 const LET_IN_MS = 60_000
 const REFUSED: readonly string[] = [ErrorCode.AuthenticationTimeout, ErrorCode.AuthorizationViolation]
 
@@ -194,8 +194,8 @@ export async function receivesAnswers({ nc, inbox }: Pick<Link, 'nc' | 'inbox'>)
 }
 
 /**
- * The first connection. Resource workers let the user of a pool in, so with `log` this waits for the first of them: the broker
- * gives a missing answer and a wrong password the same name.
+ * The first connection. Resource workers let the user of a pool in, so its graph worker (with `log`) waits for the first of
+ * them: the broker gives a missing answer and a wrong password the same name.
  */
 async function connectFirst(log: Log | null, options: ConnectionOptions): Promise<NatsConnection> {
   const until = performance.now() + LET_IN_MS

@@ -114,7 +114,7 @@ export const SETTINGS = {
   graphs_nats_url: setting(
     'WEFT_GRAPHS_NATS_URL',
     '',
-    'NATS server for the graph workers of deployments, with their credentials; `NATS_URL` when empty.',
+    'NATS server for the graph workers of deployments; `NATS_URL` when empty. With credentials that they share unless `WEFT_NATS_ISSUER` gives each revision its own.',
   ),
   nats_ca: setting(
     'WEFT_NATS_CA',

@@ -16,7 +16,9 @@ t.setTimeout(600_000)
 const NOT_EXECUTED: { readonly [begin: string]: string } = {
   './scripts/start --app path/to': 'a path of the reader; what the script does: the block before it',
   'npm install && npm run build && npm pack': 'test/scripts/package.test.ts packs the build',
-  'export NATS_URL=nats://': 'a NATS server of the reader; test/helpers/cluster.ts starts the same commands',
+  'NATS_URL=nats://resources:':
+    'a NATS server of the reader; test/deploy/cluster-files.test.ts starts the same commands',
+  'cp deploy/systemd/': 'folders of the system; test/scripts/deploy-files.test.ts reads the units',
   'export MONGODB_URL=': 'a MongoDB of the reader; the tests of MongoDB start the same command',
   'export WEFT_LOCAL_SOURCES=': 'a repository of the reader; test/api/control-plane makes the same call',
   'source <(weft complete bash)': 'shells that may be missing; test/scripts/completion.test.ts reads the same scripts',
