@@ -42,6 +42,7 @@ const taskOf = (revision_id: string, more: Partial<DeployTask> = {}): DeployTask
     pool: `rev_${revision_id}`,
     deployment: { name: 'x', source_config: { resource_spec: null } },
     env: {},
+    pool_user: null,
     artefact: null,
     repo_commit_sha: null,
     ...more,
