@@ -313,7 +313,10 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
 
   const { tunnels } = edge
   const inner = openInner({ tunnels, link, routes: custom?.connect ?? null }, listenForApplication)
-  if (custom !== null) await inner.listen(edge.appHost!.edgeSocket, BUILT_IN_APP)
+  if (custom !== null) {
+    await inner.listen(edge.appHost!.edgeSocket, BUILT_IN_APP)
+    edge.appHost!.admit()
+  }
 
   // A shared listen takes a port whose last process died a moment ago (its connections linger for a minute), but also
   // one of a living server, and then gets half of its connections: so the port is probed first. When the system chooses

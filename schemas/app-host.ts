@@ -39,8 +39,12 @@ export type PathPrefixes = (string & tags.MaxLength<2_000>)[] & tags.MaxItems<10
 /** What an app host loads; the rest of the application is left out. */
 export type AppPart = 'auth' | 'embed' | 'encryption' | 'http' | 'ui'
 
-/** Sockets in the folder that an edge shares with its app host: of the routes of the application, and of the edge. */
-export const APP_SOCKET = 'app.sock'
+/**
+ * Sockets in the folder that an edge or a graph worker shares with its app host. The application binds APP_SOCKET in a folder
+ * of its user; HTTP_SOCKET is the same one, in the place where its parent connects to it. EDGE_SOCKET is that of the edge.
+ */
+export const APP_SOCKET = 'app/app.sock'
+export const HTTP_SOCKET = 'http.sock'
 export const EDGE_SOCKET = 'edge.sock'
 /** Header of a request that code of the application makes by itself. Known on the socket of the edge only. */
 export const LOOPBACK = 'x-weft-loopback'

@@ -34,6 +34,7 @@ const ALONE = {
   'resolve-hook': 'workers/host/resolve-hook',
   'static-schemas': 'workers/host/schemas/extract-thread',
   'app-host': 'workers/host/app/main',
+  'app-files': 'workers/graph/app-files-child',
 }
 /**
  * Native code, what a host shares with the application, compilers, clients that only some installations have, and CommonJS

@@ -8,15 +8,15 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { Log } from '../../bus/log.js'
-import { APP_SOCKET, type AppPart, EDGE_SOCKET } from '../../schemas/app-host.js'
+import { type AppPart, EDGE_SOCKET } from '../../schemas/app-host.js'
 import type { AppConfig, HttpConfig } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
 import { usesPython } from '../../schemas/description.js'
-import { openAppHost, openSocketFolder } from '../../workers/child/app-host.js'
+import { openAppHost } from '../../workers/child/app-host.js'
 import { chooseHostNode } from '../../workers/child/node.js'
-import { findHostUser } from '../../workers/child/process.js'
+import { findHostUser, type HostUser, inheritedEnv } from '../../workers/child/process.js'
 import { findPython } from '../../workers/child/python.js'
-import { inheritedEnv } from '../../workers/child/start.js'
+import { httpSocket, openSocketFolder } from '../../workers/child/socket-folder.js'
 import { type Ask, readAnswer } from './ask.js'
 
 export interface EdgeAppHost {
@@ -26,6 +26,8 @@ export interface EdgeAppHost {
   http: AppRoutes | null
   /** The socket that the edge listens on for what `http.app` passes on, and for calls of its code. */
   edgeSocket: string
+  /** Lets the application connect to it. */
+  admit(): void
   stop(): Promise<void>
 }
 
@@ -62,7 +64,7 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
   ]
   if (parts.length === 0) return null
   const user = findHostUser(config.host_user)
-  const python = await pythonOf(application, config, log)
+  const python = await pythonOf(application, config, user, log)
   const sockets = hasHttp ? openSocketFolder(user) : null
   const host = openAppHost({
     app: application.path,
@@ -89,24 +91,31 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
       : {
           ...application.http,
           mayHandle: handlerOf(prefixes),
-          via: { socketPath: join(sockets.path, APP_SOCKET), agent },
-          connect: () => connect(join(sockets.path, APP_SOCKET)),
+          via: { socketPath: httpSocket(sockets.path), agent },
+          connect: () => connect(httpSocket(sockets.path)),
           isReady: host.isReady,
         }
   return {
     check: async (call, body) => readAnswer(await host.call({ verb: 'check', ...call }, body)),
     http,
     edgeSocket: sockets === null ? '' : join(sockets.path, EDGE_SOCKET),
+    admit: () => sockets?.admit(EDGE_SOCKET),
     stop,
   }
 }
 
 /** The interpreter of `auth` or `http.app`; null when neither is Python. Throws an Error with one sentence. */
-async function pythonOf(application: AppConfig, { python, fetch_uv }: Config, log: Log): Promise<string | null> {
+async function pythonOf(
+  application: AppConfig,
+  { python, fetch_uv }: Config,
+  user: HostUser | null,
+  log: Log,
+): Promise<string | null> {
   const { path, folder, auth, http, python_version, dependencies } = application
   const given = { auth, http, python_version, dependencies }
   if (!usesPython({ graphs: [], given })) return null
   const description = { path, folder, given }
   const onLine = (line: string) => log.info({ python: line }, 'python')
-  return (await findPython({ description, given: python, env: inheritedEnv(), fetchesUv: fetch_uv, log: onLine })).file
+  const options = { description, given: python, env: inheritedEnv(), user, fetchesUv: fetch_uv, log: onLine }
+  return (await findPython(options)).file
 }

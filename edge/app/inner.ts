@@ -3,14 +3,13 @@
  * application uses one; that of a deployment sends streams over the broker, which are connected to a socket for that
  * deployment alone, so its requests are for no other one. Such a socket exists while streams of the deployment do.
  */
-import { chmodSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { Link } from '../../bus/connect.js'
 import { relay, type Tunnels } from '../../bus/tunnel.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
-import { openSocketFolder } from '../../workers/child/app-host.js'
+import { openSocketFolder } from '../../workers/child/socket-folder.js'
 
 /** Listens on the path for requests of the application. */
 type Listen = (path: string, app: string) => Promise<{ close(): unknown }>
@@ -35,8 +34,6 @@ export function openInner({ tunnels, link, routes }: Options, listen: Listen) {
 
   async function open(path: string, app: string) {
     const server = await listen(path, app)
-    // Its folder is the app host's alone.
-    chmodSync(path, 0o666)
     servers.add(server)
     return server
   }

@@ -6,7 +6,7 @@
 import type { TemplatedApp } from 'uWebSockets.js'
 import { Agent, type IncomingMessage, request as send } from 'node:http'
 import { join } from 'node:path'
-import { openSocketFolder } from '../../workers/child/app-host.js'
+import { openSocketFolder } from '../../workers/child/socket-folder.js'
 import type { Exchange } from '../http/exchange.js'
 import { headersFor } from './proxy.js'
 

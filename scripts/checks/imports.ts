@@ -129,6 +129,16 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   minisearch: ['scripts/guide/'],
   microdiff: ['console/'],
   '@dagrejs/dagre': ['console/'],
+  // Who starts a program decides whose rights and which variables it gets.
+  'node:child_process': [
+    'scripts/',
+    'workers/host/',
+    ...['node', 'output', 'process', 'python', 'python-install', 'start', 'user-file', 'uv'].map(
+      name => `workers/child/${name}.ts`,
+    ),
+    ...['command', 'probe', 'replicas'].map(name => `workers/deploy/process/${name}.ts`),
+    'workers/graph/app-files.ts',
+  ],
   tap: [],
 }
 
@@ -152,7 +162,7 @@ const READS_ENV = [
   /^test\//,
   /(^|\/)main\.ts$/,
   /^workers\/host\/(main|application|context|tuning)\.ts$/,
-  /^workers\/child\/start\.ts$/,
+  /^workers\/child\/process\.ts$/,
   /^workers\/deploy\/process\/probe-child\.ts$/,
 ]
 /** The server's permissions are patterns over all subjects. */
@@ -168,6 +178,42 @@ const SUBSCRIBE = /\b(nc|connection)\s*\.\s*(subscribe|request|requestMany)\b|\b
 /** Resource workers compare times that others have written: they have one clock, which is corrected. */
 const READS_CLOCK = [/^(?!workers\/resources\/)/, /^workers\/resources\/clock\.ts$/]
 const CLOCK = /\bDate\.now\(\)|\bnew Date\(\)/g
+
+/**
+ * Workers that start user code may run as root, and WEFT_HOST_USER can make a link of what they find in the folders of
+ * applications. `files`: those that keep this in mind, or look into folders that this user cannot change.
+ */
+const STARTS_USER_CODE = /^workers\/(child|graph|deploy)\//
+const GUARDED: readonly { why: string; pattern: RegExp; files: readonly string[] }[] = [
+  {
+    why: 'trees change their owner and are removed in workers/child/user-tree.ts only',
+    pattern: /\b(?:[lf]?chown|lchmod)(?:Sync)?\(|\b(?:rm|rmdir|cp|readdir)(?:Sync)?\([^\n]*\brecursive\b/g,
+    files: ['workers/child/user-tree.ts', 'workers/child/socket-folder.ts', 'workers/deploy/process/fetch.ts'],
+  },
+  {
+    why: 'temporary folders are made where those of killed processes are removed',
+    pattern: /\bmkdtemp(?:Sync)?\(/g,
+    files: ['workers/child/socket-folder.ts', 'workers/child/uv.ts'],
+  },
+  {
+    why: 'files of applications are read with the rights of their user, by workers/child/user-file.ts',
+    pattern: /\breadFile(?:Sync)?\(|\bcreateReadStream\(/g,
+    files: [
+      'workers/child/user-file.ts',
+      // Without another user, or by a process of that user.
+      'workers/child/languages.ts',
+      'workers/graph/app-modules.ts',
+      // Not of an application.
+      'workers/child/python-cache.ts',
+      'workers/child/wheel.ts',
+      'workers/deploy/docker/',
+      'workers/deploy/main.ts',
+      ...['builder', 'cgroups', 'credentials', 'leftovers', 'records'].map(name => `workers/deploy/process/${name}.ts`),
+      // In trees that only we can change.
+      ...['artefacts', 'describe', 'fetch'].map(name => `workers/deploy/process/${name}.ts`),
+    ],
+  },
+]
 
 interface Import {
   from: string
@@ -205,6 +251,10 @@ export function checkImports(folder: string = root): string[] {
     if (!SUBSCRIBES.some(rule => rule.test(file)))
       for (const line of linesOf(source, SUBSCRIBE))
         broken.push(`${file}:${line}: messages are received through link.subscribe only`)
+    if (STARTS_USER_CODE.test(file))
+      for (const { why, pattern, files } of GUARDED)
+        if (!files.some(place => file.startsWith(place)))
+          for (const line of linesOf(source, pattern)) broken.push(`${file}:${line}: ${why}`)
     if (!READS_CLOCK.some(rule => rule.test(file)))
       for (const line of linesOf(source, CLOCK)) broken.push(`${file}:${line}: resource workers read clock.now() only`)
   }

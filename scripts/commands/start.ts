@@ -129,14 +129,18 @@ async function checkAddress({ config: { host, port, insecure, require_keys }, ap
 /** Packages may take minutes to install, so their environment is made here, where the person reads the progress. */
 async function preparePython({ app, config, say }: Start): Promise<void> {
   if (!usesPython(app!)) return
-  const { findPython } = await import('../../workers/child/python.js')
+  const [{ findPython }, { findHostUser }] = await Promise.all([
+    import('../../workers/child/python.js'),
+    import('../../workers/child/process.js'),
+  ])
   const { withProgress } = await import('../terminal/progress.js')
-  const found = withProgress('preparing Python', ({ update, clear }) =>
+  const found = withProgress('preparing Python', async ({ update, clear }) =>
     findPython({
       description: app!,
       given: config.python,
       fetchesUv: config.fetch_uv,
       env: process.env,
+      user: findHostUser(config.host_user),
       received: update,
       log: line => {
         clear()

@@ -18,8 +18,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { openRedactor } from '../../schemas/redact.js'
 import { findHostUser } from '../../workers/child/process.js'
+import { erase, give } from '../../workers/child/user-tree.js'
 import { openLimit } from '../../workers/deploy/limit.js'
-import { erase, giveTo, keyOf, openArtefacts } from '../../workers/deploy/process/artefacts.js'
+import { keyOf, openArtefacts } from '../../workers/deploy/process/artefacts.js'
 import { run, runOrFail } from '../../workers/deploy/process/command.js'
 import { describe } from '../../workers/deploy/process/describe.js'
 import { buildEnv, detect, runBuild, runInstall } from '../../workers/deploy/process/install.js'
@@ -54,7 +55,7 @@ function folder(t: T, files: { [path: string]: string } = {}): string {
 t.test('the install command follows the lock file', async t => {
   const find = async (files: { [path: string]: string }, inner = '') => {
     const tree = folder(t, files)
-    const found = await detect({ tree, folder: join(tree, inner) })
+    const found = await detect({ tree, folder: join(tree, inner), user: null })
     return found === null ? null : `${found.words.join(' ')} in ${found.cwd.slice(tree.length) || '/'}`
   }
   const lock = { 'package.json': '{}', 'package-lock.json': '{}' }
@@ -85,8 +86,15 @@ t.test('the install command follows the lock file', async t => {
 
 t.test('a package manager that is not on PATH', async t => {
   const missing = async (files: { [path: string]: string }, manager = 'pnpm', declared = '') =>
-    (await findMissing({ manager, cwd: folder(t, files), declared, env: { PATH: '/nowhere', HOME: '/home/d' } }))
-      ?.package
+    (
+      await findMissing({
+        manager,
+        cwd: folder(t, files),
+        declared,
+        env: { PATH: '/nowhere', HOME: '/home/d' },
+        user: null,
+      })
+    )?.package
   t.equal(await missing({ 'pnpm-lock.yaml': "lockfileVersion: '9.0'\n" }), 'pnpm@10')
   t.equal(await missing({ 'pnpm-lock.yaml': 'lockfileVersion: 5.4\n' }), 'pnpm@7')
   t.equal(await missing({ 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" }), 'pnpm@8')
@@ -98,7 +106,7 @@ t.test('a package manager that is not on PATH', async t => {
   t.equal(await missing({}, 'yarn', 'yarn@4.5.0'), '@yarnpkg/cli-dist@4.5.0')
   t.equal(await missing({}, 'npm'), undefined)
   const env = { PATH: dirname(process.execPath), HOME: '/home/d' }
-  t.equal(await findMissing({ manager: 'node', cwd: '/', declared: '', env }), null)
+  t.equal(await findMissing({ manager: 'node', cwd: '/', declared: '', env, user: null }), null)
 
   const bin = folder(t)
   const program = (at: string, text: string) => writeFileSync(at, `#!/bin/sh\n${text}\n`, { mode: 0o755 })
@@ -408,7 +416,10 @@ t.test('another user for builds and probes', { skip: !isRoot }, async t => {
   chmodSync(place, 0o711)
   chmodSync(join(place, 'ours/key'), 0o600)
   const tree = join(place, 'work/tree')
-  await giveTo(user, join(place, 'work'))
+  await t.rejects(give(user, tree), /work must be closed to others/)
+  chmodSync(join(place, 'work'), 0o700)
+  await give(user, tree)
+  chmodSync(join(place, 'work'), 0o711)
   const env = { PATH: process.env.PATH }
   const limit = { folders: [tree], bytes: 1024 ** 3 }
   const none = { install_command: null, build_command: null, python: null }
@@ -428,7 +439,7 @@ t.test('another user for builds and probes', { skip: !isRoot }, async t => {
     /permission denied.*ours\/key/,
   )
 
-  const artefacts = await openArtefacts(join(place, 'artefacts'))
+  const artefacts = await openArtefacts(join(place, 'artefacts'), user)
   const key = 'b'.repeat(64)
   await artefacts.keep(key, tree, 'langgraph.json')
   const kept = (await artefacts.find(key))!.tree

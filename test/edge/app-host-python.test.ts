@@ -6,7 +6,8 @@ import t from 'tap'
 import { openLog } from '../../bus/log.js'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
 import { root } from '../../scripts/root.js'
-import { type AppHost, openAppHost, openSocketFolder } from '../../workers/child/app-host.js'
+import { type AppHost, openAppHost } from '../../workers/child/app-host.js'
+import { openSocketFolder } from '../../workers/child/socket-folder.js'
 import { until } from '../helpers/until.js'
 
 const skip = withoutPython() ?? false

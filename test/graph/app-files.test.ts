@@ -1,9 +1,11 @@
 /** Files of an application that change after the hosts have loaded them. */
-import { mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { findHostUser, type HostUser } from '../../workers/child/process.js'
 import { watchAppFiles } from '../../workers/graph/app-files.js'
+import { PUBLIC_NODE } from '../helpers/public-node.js'
 
 const FILES = {
   'app/langgraph.json': JSON.stringify({
@@ -50,6 +52,7 @@ async function reported(
   folder: string,
   change: () => void,
   loaded_at = Date.now() - 60_000,
+  user: HostUser | null = null,
 ): Promise<string | null> {
   let found: (file: string) => void = () => {}
   const first = new Promise<string>(resolve => (found = resolve))
@@ -57,6 +60,8 @@ async function reported(
   const files = watchAppFiles({
     app: join(folder, 'app/langgraph.json'),
     env: {},
+    user,
+    node: user === null ? process.execPath : PUBLIC_NODE,
     loaded_at,
     onChange: file => found(file),
     onError: error => errors.push(error),
@@ -109,12 +114,44 @@ t.test('a file that is removed, or replaced by an older one, counts', async t =>
   t.equal(await reported(t, folder, later(replace)), 'app/two.mjs')
 })
 
+t.test('with another user, its rights decide what is looked into', { skip: process.getuid?.() !== 0 }, async t => {
+  const closed = t.testdir()
+  for (const [name, text] of [
+    ['inner.mjs', "import './deeper.mjs'"],
+    ['deeper.mjs', ''],
+  ] as const) {
+    writeFileSync(join(closed, name), text)
+    backdate(join(closed, name))
+  }
+  chmodSync(closed, 0o700)
+  const user = findHostUser('nobody')
+  const changed = async (file: (folder: string) => string, user: HostUser | null) =>
+    t.test(`${user?.name}`, async t => {
+      const folder = application(t)
+      symlinkSync(join(closed, 'inner.mjs'), join(folder, 'app/link.mjs'))
+      writeFileSync(join(folder, 'app/two.mjs'), "import './link.mjs'\nexport const graph = 1")
+      backdate(join(folder, 'app/two.mjs'))
+      found = await reported(t, folder, () => writeFileSync(file(folder), '1'), undefined, user)
+    })
+  let found: string | null = null
+  const deeper = () => join(closed, 'deeper.mjs')
+  await changed(deeper, null)
+  t.not(found, null, 'a file of root is found by root')
+  backdate(deeper())
+  await changed(deeper, user)
+  t.equal(found, null)
+  await changed(folder => join(folder, 'app/two.mjs'), user)
+  t.equal(found, 'app/two.mjs')
+})
+
 t.test('a description that became unreadable is reported as an error, not as a crash', async t => {
   const folder = application(t)
   const errors: Error[] = []
   const files = watchAppFiles({
     app: join(folder, 'app/langgraph.json'),
     env: {},
+    user: null,
+    node: process.execPath,
     loaded_at: Date.now(),
     onChange: () => t.fail('no file is known'),
     onError: error => errors.push(error),

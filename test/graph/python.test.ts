@@ -1,12 +1,15 @@
 /** Finds or makes the Python of an application (workers/child/python.ts). */
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
+  chownSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   utimesSync,
@@ -17,6 +20,7 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
 import { root } from '../../scripts/root.js'
+import { aside, findHostUser, type HostUser } from '../../workers/child/process.js'
 import { findPython } from '../../workers/child/python.js'
 import { pruneEnvironments } from '../../workers/child/python-cache.js'
 import { makeWheel, wheelEnv } from '../helpers/wheels.js'
@@ -37,7 +41,7 @@ function application(given: { [key: string]: unknown } = {}, files: { [name: str
 
 function find(
   description: ReturnType<typeof application>,
-  options: { given?: string; fetchesUv?: boolean; env?: NodeJS.ProcessEnv } = {},
+  options: { given?: string; fetchesUv?: boolean; env?: NodeJS.ProcessEnv; user?: HostUser } = {},
 ) {
   const lines: string[] = []
   const { VIRTUAL_ENV: _, ...env } = process.env
@@ -46,6 +50,7 @@ function find(
     given: options.given ?? '',
     fetchesUv: options.fetchesUv ?? false,
     env: { ...env, XDG_CACHE_HOME: join(folder, 'cache'), ...options.env },
+    user: options.user ?? null,
     log: line => lines.push(line),
   })
   return { found, lines }
@@ -159,4 +164,87 @@ t.test('the cache keeps the environments that were used last, and those that are
     [used, fresh, making, oldest, left].map(each => existsSync(each)),
     [true, true, true, false, false],
   )
+})
+
+/** Builds an empty package, and says who has executed it. */
+const BACKEND = `
+import os, zipfile
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    with open(os.environ["BUILDERS"], "a") as log:
+        log.write(f"{os.getuid()} {os.environ.get('WEFT_SECRET')}\\n")
+    name = "mine-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
+        info = "mine-0.1.0.dist-info"
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: mine\\nVersion: 0.1.0\\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return name
+
+build_editable = build_wheel
+`
+const PROJECT =
+  '[project]\nname = "mine"\nversion = "0.1.0"\n[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+
+const isRoot = process.getuid?.() === 0
+const publicPython = isRoot
+  ? spawnSync('sh', ['-c', 'command -v python3'], { ...aside(findHostUser('nobody')!), encoding: 'utf8' }).stdout.trim()
+  : ''
+const skipUser = skip || (publicPython === '' ? 'needs root and a Python for all users' : false)
+
+t.test('code of an application is executed by the user who can change it', { skip: skipUser }, async t => {
+  const user = findHostUser('nobody')!
+  const place = mkdtempSync(join(tmpdir(), 'weft-python-user-'))
+  t.teardown(() => rmSync(place, { recursive: true, force: true }))
+  chmodSync(place, 0o755)
+  const { PATH } = process.env
+  process.env.PATH = dirname(publicPython)
+  t.teardown(() => {
+    process.env.PATH = PATH
+  })
+  const builders = join(place, 'builders')
+  const wheels = join(place, 'wheels')
+  mkdirSync(wheels)
+  makeWheel(wheels, 'langgraph', '1.0.0')
+  const made = async (name: string, owner: number) => {
+    const folder = join(place, name)
+    mkdirSync(folder)
+    for (const [file, text] of Object.entries({ 'pyproject.toml': PROJECT, 'backend.py': BACKEND }))
+      writeFileSync(join(folder, file), text)
+    for (const path of [folder, join(folder, 'pyproject.toml'), join(folder, 'backend.py')])
+      chownSync(path, owner, owner)
+    writeFileSync(builders, '')
+    chmodSync(builders, 0o666)
+    const description = { path: join(folder, 'langgraph.json'), folder, given: { dependencies: ['.'] } }
+    const own = {
+      PATH: process.env.PATH,
+      XDG_CACHE_HOME: join(place, 'cache'),
+      BUILDERS: builders,
+      WEFT_SECRET: 'hush',
+    }
+    const { found } = find(description, { env: { ...wheelEnv(wheels), ...own }, user })
+    const { file, library } = await found
+    t.equal(library, '1.0.0')
+    const environment = join(file, '../..')
+    t.equal(lstatSync(environment).uid, 0, 'the environment is of root')
+    t.equal(lstatSync(environment).mode & 0o022, 0)
+    return [...new Set(readFileSync(builders, 'utf8').trim().split('\n'))]
+  }
+  t.same(await made('theirs', user.uid), [`${user.uid} None`])
+  t.same(await made('ours', 0), ['0 None'], 'nobody else can change it')
+  t.equal(readdirSync(join(place, 'cache/weft/python')).length, 2, 'nothing else is left behind')
+})
+
+t.test('a Python beside the application is executed by the user of hosts', { skip: skipUser }, async t => {
+  const user = findHostUser('nobody')!
+  const place = mkdtempSync(join(tmpdir(), 'weft-python-user-'))
+  t.teardown(() => rmSync(place, { recursive: true, force: true }))
+  chmodSync(place, 0o777)
+  const answer = JSON.stringify({ python: '3.12.1', library: '1.0.0' })
+  mkdirSync(join(place, '.venv/bin'), { recursive: true })
+  const file = join(place, '.venv/bin/python')
+  writeFileSync(file, `#!/bin/sh\nid -u >> ${place}/users\necho '${answer}'\n`, { mode: 0o755 })
+  const { found } = find({ path: join(place, 'langgraph.json'), folder: place, given: {} }, { user })
+  t.match(await found, { file, library: '1.0.0' })
+  t.same([...new Set(readFileSync(join(place, 'users'), 'utf8').trim().split('\n'))], [`${user.uid}`])
 })

@@ -43,6 +43,11 @@ t.test('a planted violation of each rule is caught, with file and line', async t
         'log.ts': "import { openLog } from '../../bus/log.js'\n",
         'main.ts': "import './pool.js'\nconst { HOME } = process.env\n",
       },
+      child: {
+        'tree.ts':
+          "import { spawn } from 'node:child_process'\nawait rm(path, { recursive: true })\nawait rm(path, { force: true })\nlchownSync(path, 1, 1)\nreadFileSync(path)\n",
+        'user-tree.ts': 'await rm(path, { recursive: true })\n',
+      },
       host: {
         'main.ts': "import { run } from './run.js'\n",
         'run.ts': "import { log } from '../graph/log.js'\nimport '../resources/rows/text.js'\n",
@@ -81,7 +86,9 @@ t.test('a planted violation of each rule is caught, with file and line', async t
     test: { 'x.test.ts': "import t from 'tap'\nimport 'libsql'\n" },
   })
   t.same(
-    checkImports(folder).sort(),
+    checkImports(folder)
+      .map(line => line.replace(/(child_process belongs to) .* only$/, '$1 CHILD only'))
+      .sort(),
     [
       'bus/call.ts:1: bus/ does not import test/helper.ts',
       'edge/calls.ts:2: edge/ does not import store/rows.ts',
@@ -99,6 +106,10 @@ t.test('a planted violation of each rule is caught, with file and line', async t
       'workers/host/main.ts reaches bus/log.ts: workers/host/main.ts → workers/host/run.ts → workers/graph/log.ts → bus/log.ts',
       'workers/host/run.ts:1: workers/host/ does not import workers/graph/log.ts',
       'workers/host/run.ts:2: workers/host/ does not import workers/resources/rows/text.ts',
+      'workers/child/tree.ts:1: node:child_process belongs to CHILD only',
+      'workers/child/tree.ts:2: trees change their owner and are removed in workers/child/user-tree.ts only',
+      'workers/child/tree.ts:4: trees change their owner and are removed in workers/child/user-tree.ts only',
+      'workers/child/tree.ts:5: files of applications are read with the rights of their user, by workers/child/user-file.ts',
       'workers/helper.ts:1: no row of MAY_IMPORT covers workers/helper.ts',
       'workers/pipe.ts:1: workers/pipe.ts does not import workers/graph/log.ts',
       'workers/resources/context.ts:1: workers/resources/runs/create.ts is not on a lower floor of workers/resources/',

@@ -3,9 +3,6 @@
  * `store.index.embed` (host/app/main.ts). It is started again when it ends; a call while it is not ready is refused with `unavailable`,
  * never answered without it. A child whose event loop is blocked for 5 s is killed.
  */
-import { chownSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Lane, openLane } from '../../bus/lane.js'
 import type { Log } from '../../bus/log.js'
@@ -15,8 +12,9 @@ import { validateCallFailure } from '../../schemas/host.js'
 import { pack } from '../../schemas/packed.js'
 import { TransientMap } from '../../schemas/transient.js'
 import { FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
-import type { HostUser } from './process.js'
-import { type Child, type ChildExit, inheritedEnv, nodeProgram, startChild } from './start.js'
+import { type HostUser, inheritedEnv } from './process.js'
+import { takeSocket } from './socket-folder.js'
+import { type Child, type ChildExit, nodeProgram, startChild } from './start.js'
 
 const PROGRAM = fileURLToPath(new URL('../../programs/app-host.js', import.meta.url))
 /** Pause before a child that never became ready is started again: doubled each time. */
@@ -43,7 +41,7 @@ export interface AppHostOptions {
   /** Absolute path of langgraph.json. */
   app: string
   parts: readonly AppPart[]
-  /** The folder of its sockets, for `http`. */
+  /** The folder of its sockets (socket-folder.ts), for `http`. */
   sockets?: string
   /** The variables of the child; our own, without credentials and settings of ours, when absent. */
   env?: { [name: string]: string | undefined }
@@ -132,10 +130,21 @@ export function openAppHost({
   }
 
   function onHello(found: AppHello): void {
-    greet(found)
-    if (found.error !== null) return log.error({ error: found.error }, 'the app host cannot load the application')
+    const error = found.error ?? (found.http === null ? null : noSocket())
+    greet({ ...found, error })
+    if (error !== null) return log.error({ error }, 'the app host cannot load the application')
     ready = true
     pause = RESTART_MS
+  }
+
+  /** Why its socket cannot be used; null when it can. */
+  function noSocket(): string | null {
+    try {
+      takeSocket(sockets!, user)
+      return null
+    } catch (error) {
+      return `http.app: ${(error as Error).message}`
+    }
   }
 
   function onAnswer({ id, flags, body }: Frame): void {
@@ -219,13 +228,6 @@ async function enter(lane: Lane, size: number): Promise<() => void> {
     })
   })
   return leave
-}
-
-/** A folder for the sockets of an app host and its parent, which only they can enter. */
-export function openSocketFolder(user: HostUser | null): { path: string; remove(): void } {
-  const path = mkdtempSync(join(tmpdir(), 'weft-app-'))
-  if (user !== null) chownSync(path, user.uid, user.gid)
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
 const MANY_BODIES = 'Too many bodies wait for the authentication of the application'

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type AppConfig, readAppConfig, settingsOf } from '../../schemas/application.js'
-import { type Language, localFolders, readDescription } from '../../schemas/description.js'
+import { type AppSource, type Language, localFolders, readDescription } from '../../schemas/description.js'
 import { nodeProgram, type Program } from './start.js'
 
 const JAVASCRIPT_HOST = fileURLToPath(new URL('../../programs/host.js', import.meta.url))
@@ -15,9 +15,9 @@ type Env = { [name: string]: string | undefined }
 /**
  * Of the application at `app`, sorted. A file that cannot be read belongs to JavaScript, whose hosts report the reason.
  */
-export function languagesOf(app: string, env: Env): Language[] {
+export function languagesOf(app: string, env: Env, read = textOf): Language[] {
   try {
-    const { graphs } = readDescription({ path: app, env, read: textOf })
+    const { graphs } = readDescription({ path: app, env, read })
     return [...new Set(graphs.map(({ language }) => language))].sort()
   } catch {
     return ['javascript']
@@ -36,16 +36,18 @@ export interface ProgramOptions {
   python: string | null
   /** Threads of a Python host for synchronous nodes. */
   threads: number
+  /** Reads langgraph.json and its environment file for Python hosts; as this process can when absent. */
+  read?: AppSource['read'] | undefined
 }
 
 export function programOf(language: Language, options: ProgramOptions): Program {
-  const { app, env, memory_mb, node, python, threads } = options
+  const { app, env, memory_mb, node, python, threads, read } = options
   if (language === 'javascript') return nodeProgram(JAVASCRIPT_HOST, memory_mb, node)
   return {
     command: python ?? 'python3',
     args: ['-X', 'utf8', PYTHON_HOST],
     env: {
-      WEFT_DESCRIPTION: descriptionOf(app, env),
+      WEFT_DESCRIPTION: descriptionOf(app, env, read),
       WEFT_HOST_MEMORY_MB: `${memory_mb}`,
       WEFT_HOST_THREADS: `${threads}`,
     },
@@ -53,10 +55,10 @@ export function programOf(language: Language, options: ProgramOptions): Program 
 }
 
 /** As host-python/weft_host/description.py reads it. What is wrong with langgraph.json is reported by the host. */
-function descriptionOf(app: string, env: Env): string {
+function descriptionOf(app: string, env: Env, read = textOf): string {
   const folder = dirname(app)
   try {
-    const config = readAppConfig({ path: app, env, read: textOf })
+    const config = readAppConfig({ path: app, env, read })
     const { notes, serde } = config
     const folders = localFolders(config.dependencies, folder)
     const graphs = config.graphs.filter(({ language }) => language === 'python').map(rowOf)
@@ -84,4 +86,4 @@ const rowOf = ({ graph_id, description, file, module, name, error, config, conte
   context,
 })
 
-const textOf = (path: string): string | null => (existsSync(path) ? readFileSync(path, 'utf8') : null)
+export const textOf: AppSource['read'] = path => (existsSync(path) ? readFileSync(path, 'utf8') : null)

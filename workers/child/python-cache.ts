@@ -2,8 +2,9 @@
  * The environments that Weft has made in its cache: the ones that were used last are kept. One is never removed while a
  * process executes its interpreter, nor within an hour of its last use.
  */
-import { readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { readdir, readFile, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { erase } from './user-tree.js'
 
 const KEPT = 8
 const MIN_AGE_MS = 60 * 60_000
@@ -41,7 +42,7 @@ export async function pruneEnvironments(
     // In one step: a start that finds half of an environment would use it.
     const draft = isDraft ? folder : `${folder}.removed`
     if (!isDraft) await rename(folder, draft)
-    await rm(draft, { recursive: true, force: true })
+    await erase(draft)
   }
   return unused.map(({ folder }) => folder)
 }

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { type Description, exportOf, partsOf } from '../../schemas/description.js'
+import { aside, type HostUser } from './process.js'
 import type { Uv } from './uv.js'
 
 const run = promisify(execFile)
@@ -40,9 +41,15 @@ export interface Python extends Interpreter {
 
 export const interpreterIn = (environment: string): string => join(environment, 'bin', 'python')
 
-export async function probe(file: string): Promise<{ python: string; library: string | null }> {
+/** `user`: whose it is, and who executes it, therefore; ourselves when null. */
+export async function probe(
+  file: string,
+  user: HostUser | null = null,
+): Promise<{ python: string; library: string | null }> {
   try {
-    const { stdout } = await run(file, ['-c', PROBE], { timeout: PROBE_MS })
+    // Python looks for modules in the folder that it is started in, which may be that of an application.
+    const options = { timeout: PROBE_MS, cwd: '/', ...(user === null ? {} : aside(user)) }
+    const { stdout } = await run(file, ['-c', PROBE], options)
     return JSON.parse(stdout) as { python: string; library: string | null }
   } catch (error) {
     throw new Error(`${file} is no Python that starts: ${(error as Error).message.split('\n')[0]}`)

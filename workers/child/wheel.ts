@@ -25,11 +25,14 @@ export interface IndexFile {
 }
 
 /** The package index that pip is configured for; the public one otherwise. */
-export const indexOf = (env: NodeJS.ProcessEnv): string =>
-  env.PIP_INDEX_URL || pipSettings(env).get('index-url') || DEFAULT_INDEX
+export const indexOf = (env: NodeJS.ProcessEnv, read?: ReadText): string =>
+  env.PIP_INDEX_URL || pipSettings(env, read).get('index-url') || DEFAULT_INDEX
+
+/** The text of a file; null when it cannot be read. */
+export type ReadText = (path: string) => string | null
 
 /** The settings in the files of pip, the most specific file first. */
-export function pipSettings(env: NodeJS.ProcessEnv): Map<string, string> {
+export function pipSettings(env: NodeJS.ProcessEnv, read: ReadText = textOf): Map<string, string> {
   const home = env.HOME || homedir()
   const files = [
     env.PIP_CONFIG_FILE,
@@ -40,16 +43,18 @@ export function pipSettings(env: NodeJS.ProcessEnv): Map<string, string> {
   ]
   const settings = new Map<string, string>()
   for (const file of files)
-    for (const [, name, value] of textOf(file).matchAll(/^[ \t]*([a-z-]+)[ \t]*[=:][ \t]*(\S.*)$/gm))
+    for (const [, name, value] of (file ? (read(file) ?? '') : '').matchAll(
+      /^[ \t]*([a-z-]+)[ \t]*[=:][ \t]*(\S.*)$/gm,
+    ))
       if (!settings.has(name!)) settings.set(name!, value!.trim())
   return settings
 }
 
-function textOf(file: string | undefined): string {
+function textOf(file: string): string | null {
   try {
-    return file ? readFileSync(file, 'utf8') : ''
+    return readFileSync(file, 'utf8')
   } catch {
-    return ''
+    return null
   }
 }
 

@@ -15,7 +15,7 @@ import type { Config } from '../../schemas/config.js'
 import { poolOf, REPLICA_BEAT_MS, type ReplicaBeat, validateReplicaBeat } from '../../schemas/deploy-calls.js'
 import { token } from '../../schemas/ids.js'
 import { beat as beatOf } from '../../schemas/subjects.js'
-import { inheritedEnv } from '../child/start.js'
+import { inheritedEnv } from '../child/process.js'
 import { type Graphs, startGraphs } from '../graph/main.js'
 import { waitUntilDrained } from './drained.js'
 

@@ -4,27 +4,25 @@
  * the package manager and the modules that the graphs import, without packages. They are found once, 5 s after the start,
  * by esbuild, which resolves imports as tsx does (path aliases of tsconfig.json), and looked at every 5 s from then on.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { fork } from 'node:child_process'
 import { stat } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AppSource, readDescription } from '../../schemas/description.js'
-import { isObject, type JsonObject } from '../../schemas/json.js'
+import { fileURLToPath } from 'node:url'
+import { aside, type HostUser, killGroup, withoutOwn } from '../child/process.js'
+import type { FoundFiles } from './app-files-child.js'
+import { type Find, findFiles, MAX_FILES } from './app-modules.js'
 
 const CHECK_MS = 5_000
-/** Beyond this number the modules found first are looked at. */
-const MAX_FILES = 2_000
-const LOCK_FILES = ['package-lock.json', 'pnpm-lock.yaml', 'yarn.lock', 'bun.lock', 'bun.lockb']
 
 export interface AppFiles {
   stop(): void
 }
 
-export interface AppFilesOptions {
-  /** Absolute path of langgraph.json. */
-  app: string
-  /** Variables of the process, which may name the graphs. */
-  env: AppSource['env']
+export interface AppFilesOptions extends Find {
+  /** The user of hosts; our own when null. */
+  user: HostUser | null
+  /** Path of a Node.js that the user can execute. */
+  node: string
   /** Milliseconds since the epoch: when the first host was started. */
   loaded_at: number
   /** Called once, with the first changed file that is found. */
@@ -36,13 +34,13 @@ export interface AppFilesOptions {
 }
 
 export function watchAppFiles(options: AppFilesOptions): AppFiles {
-  const { loaded_at, onChange, onError, check_ms = CHECK_MS } = options
+  const { user, loaded_at, onChange, onError, check_ms = CHECK_MS } = options
   const stopping = new AbortController()
   const { signal } = stopping
 
   async function watch(): Promise<void> {
     await pause()
-    const files = await findFiles(options)
+    const files = user === null ? await findFiles(options) : await findAs(user, options, signal)
     const before = new Map<string, string>()
     for (;;) {
       for (const file of files) {
@@ -63,67 +61,35 @@ export function watchAppFiles(options: AppFilesOptions): AppFiles {
   return { stop: () => stopping.abort() }
 }
 
-async function findFiles({ app, env }: AppFilesOptions): Promise<string[]> {
-  const { entries, others } = filesOf(app, env)
-  const modules = await modulesOf(dirname(app), entries)
-  return [...new Set([...others, ...entries, ...modules])].slice(0, MAX_FILES)
-}
+const PROGRAM = fileURLToPath(new URL('../../programs/app-files.js', import.meta.url))
+const FIND_MS = 60_000
 
-/** The files that langgraph.json names as code, and those beside the code. */
-function filesOf(app: string, env: AppSource['env']): { entries: string[]; others: string[] } {
-  const read = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : null)
-  const { folder, graphs, given } = readDescription({ path: app, env, read })
-  const named = [memberOf(given.auth, 'path'), memberOf(given.http, 'app')].map(path =>
-    path === null ? null : resolve(folder, path.replace(/:[^:/\\]*$/, '')),
-  )
-  const entries = [...graphs.map(({ file }) => file), ...named].flatMap(file => (file && existsSync(file) ? file : []))
-  const others = [app, ...(typeof given.env === 'string' ? [resolve(folder, given.env)] : []), ...lockFileOf(folder)]
-  return { entries, others }
-}
-
-function memberOf(section: unknown, name: string): string | null {
-  const value = isObject(section) ? (section as JsonObject)[name] : null
-  return typeof value === 'string' ? value : null
-}
-
-/** The nearest one; of a workspace it is above the application. */
-function lockFileOf(folder: string): string[] {
-  for (let at = folder; ; at = dirname(at)) {
-    const found = LOCK_FILES.map(name => join(at, name)).filter(file => existsSync(file))
-    if (found.length > 0 || at === dirname(at)) return found
-  }
-}
-
-/** The entries and what they import, without packages. No file is executed. */
-async function modulesOf(folder: string, entries: string[]): Promise<string[]> {
-  const found = new Set<string>()
-  const { build, stop } = await import('esbuild')
-  const built = build({
-    entryPoints: entries,
-    absWorkingDir: folder,
-    bundle: true,
-    write: false,
-    outdir: folder,
-    platform: 'node',
-    format: 'esm',
-    packages: 'external',
-    logLevel: 'silent',
-    plugins: [
-      {
-        name: 'files',
-        setup: ({ onLoad }) =>
-          onLoad({ filter: /.*/ }, ({ path }) => {
-            if (!path.includes('/node_modules/')) found.add(path)
-            return undefined
-          }),
-      },
-    ],
+/** By a process of the user: what looks into the files could be led to others that only we can read. */
+function findAs(user: HostUser, { app, env, node }: AppFilesOptions, signal: AbortSignal): Promise<string[]> {
+  const child = fork(PROGRAM, [], {
+    ...aside(user),
+    execPath: node,
+    execArgv: [],
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    detached: true,
   })
-  // An import that esbuild cannot resolve does not hide the others.
-  await built.catch(() => {})
-  // Else its process stays and pings this one every second.
-  await stop()
-  return [...found]
+  const kill = () => killGroup(child.pid ?? 0)
+  const timer = setTimeout(kill, FIND_MS)
+  signal.addEventListener('abort', kill, { once: true })
+  return new Promise<string[]>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', () => reject(new Error('the process that looks for the files of the application has ended')))
+    child.once('message', message => {
+      const { files, error } = message as FoundFiles
+      if (error === undefined) resolve(files.filter(file => typeof file === 'string').slice(0, MAX_FILES))
+      else reject(new Error(`${error}`))
+    })
+    child.send({ app, env: withoutOwn(env) } satisfies Find, () => {})
+  }).finally(() => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', kill)
+    kill()
+  })
 }
 
 async function versionOf(file: string): Promise<{ version: string; written_at: number }> {

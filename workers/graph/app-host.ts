@@ -2,17 +2,17 @@
  * The app host of an application that is not the one of an edge: it runs beside the graph worker, which has the files and
  * the variables of the application. Edges ask its `auth` by calls to the pool, and reach its `http.app` by streams.
  */
-import { chmodSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import type { Link } from '../../bus/connect.js'
 import { openTunnels, relay } from '../../bus/tunnel.js'
-import { APP_SOCKET, type AppHostSettings, type AppPart, type CheckCall, EDGE_SOCKET } from '../../schemas/app-host.js'
+import { type AppHostSettings, type AppPart, type CheckCall, EDGE_SOCKET } from '../../schemas/app-host.js'
 import { fail } from '../../schemas/errors.js'
 import type { Hello } from '../../schemas/host.js'
 import type { Pool } from '../../schemas/ids.js'
 import { unpack } from '../../schemas/packed.js'
-import { type AppHostOptions, openAppHost, openSocketFolder } from '../child/app-host.js'
+import { type AppHostOptions, openAppHost } from '../child/app-host.js'
+import { httpSocket, openSocketFolder } from '../child/socket-folder.js'
 
 export interface GraphAppHost {
   settings: AppHostSettings
@@ -80,14 +80,13 @@ async function openSockets({ link, pool, user, log }: Options) {
   })
   const path = join(folder.path, EDGE_SOCKET)
   await new Promise<void>((resolve, reject) => back.once('error', reject).listen(path, resolve))
-  // The folder is the app host's alone.
-  chmodSync(path, 0o666)
+  folder.admit(EDGE_SOCKET)
   return {
     path: folder.path,
     serve(isReady: () => boolean) {
       tunnels.servePool(pool, stream => {
         if (!isReady()) return void stream.destroy()
-        relay(stream, connect({ path: join(folder.path, APP_SOCKET), allowHalfOpen: true }))
+        relay(stream, connect({ path: httpSocket(folder.path), allowHalfOpen: true }))
       })
     },
     close() {

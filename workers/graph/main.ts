@@ -1,5 +1,5 @@
 /** The graph worker of a pool: hosts, supervisor, and the calls that need graph code. */
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { type Caller, openCaller } from '../../bus/call.js'
@@ -24,11 +24,11 @@ import {
 import type { Hello } from '../../schemas/host.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, poolCall } from '../../schemas/subjects.js'
-import { languagesOf, programOf } from '../child/languages.js'
+import { languagesOf, programOf, textOf } from '../child/languages.js'
 import { chooseHostNode } from '../child/node.js'
-import { checkPython, findHostUser } from '../child/process.js'
+import { findHostUser, type HostUser, inheritedEnv } from '../child/process.js'
 import { findPython } from '../child/python.js'
-import { inheritedEnv } from '../child/start.js'
+import { readerFor } from '../child/user-file.js'
 import { watchAppFiles } from './app-files.js'
 import { startAppHost } from './app-host.js'
 import { openDescriber } from './describer.js'
@@ -78,15 +78,15 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
   })
   const loaded_at = Date.now()
   const env = deployed?.env ?? ownEnv(config)
-  const languages = languagesOf(app, env)
-  const python = await pythonOf(app, env, config, link.log)
-  const { host_memory_mb: memory_mb, host_threads: threads } = config
   const user = findHostUser(config.host_user)
-  if (user !== null && python !== null) checkPython(user, python)
+  const read = await readerFor(user, read => readDescription({ path: app, env, read }))
+  const languages = languagesOf(app, env, read)
+  const python = await pythonOf({ path: app, env, read: read ?? textOf }, config, user, link.log)
+  const { host_memory_mb: memory_mb, host_threads: threads } = config
   const { path: node } = chooseHostNode(config, user, link.log, app)
   /** How every child with code of the application is started. */
   const child = {
-    programOf: (language: Language) => programOf(language, { app, env, memory_mb, node, python, threads }),
+    programOf: (language: Language) => programOf(language, { app, env, memory_mb, node, python, threads, read }),
     app,
     memory_mb,
     user,
@@ -148,6 +148,8 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     const files = watchAppFiles({
       app,
       env: process.env,
+      user,
+      node,
       loaded_at,
       onChange: file => link.log.warn({ file }, 'a file of the application has changed; restart Weft to use it'),
       onError: error => link.log.warn({ err: error }, 'the files of the application are not watched'),
@@ -212,17 +214,12 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
 }
 
 /** The interpreter; null without code in Python. Throws one sentence when there is no Python for it. */
-async function pythonOf(
-  app: string,
-  env: { [name: string]: string | undefined },
-  { python, fetch_uv }: Config,
-  log: Log,
-) {
-  const read = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : null)
-  const description = describeIn({ path: app, env, read })
+async function pythonOf(source: AppSource, { python, fetch_uv }: Config, user: HostUser | null, log: Log) {
+  const description = describeIn(source)
   if (description === null || !usesPython(description)) return null
   const onLine = (line: string) => log.info({ python: line }, 'python')
-  return (await findPython({ description, given: python, env: process.env, fetchesUv: fetch_uv, log: onLine })).file
+  const options = { description, given: python, env: process.env, user, fetchesUv: fetch_uv, log: onLine }
+  return (await findPython(options)).file
 }
 
 /** Null for a file that cannot be read: hosts report the reason. */

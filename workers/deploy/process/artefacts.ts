@@ -3,10 +3,12 @@
  * its note is written last, so a tree whose note has the right checksum is complete after any crash.
  */
 import { hash, randomUUID } from 'node:crypto'
-import { chmod, lchown, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import PQueue from 'p-queue'
 import type { HostUser } from '../../child/process.js'
+import { erase, ForeignFile, keepReadOnly } from '../../child/user-tree.js'
+import { Fault } from '../fault.js'
 import { hashOf } from './fetch.js'
 
 /** Inputs of a build; two builds with equal inputs are the same artefact. */
@@ -49,7 +51,8 @@ const KEY = /^[0-9a-f]{64}$/
 const NOTE = 'artefact.json'
 const DRAFT = '.new'
 
-export async function openArtefacts(folder: string): Promise<Artefacts> {
+/** `builder`: the user who makes the trees; our own when null. */
+export async function openArtefacts(folder: string, builder: HostUser | null = null): Promise<Artefacts> {
   await mkdir(folder, { recursive: true })
   const at = (key: string) => {
     if (!KEY.test(key)) throw new RangeError('an artefact key is 64 hex digits')
@@ -92,7 +95,9 @@ export async function openArtefacts(folder: string): Promise<Artefacts> {
     await chmod(place, 0o755)
     const kept = join(place, 'tree')
     await rename(tree, kept)
-    await setReadOnly(kept)
+    await keepReadOnly(kept, builder).catch(error => {
+      throw error instanceof ForeignFile ? new Fault(`build: ${error.message}`) : error
+    })
     const checksum = await hashOf(kept, Number.POSITIVE_INFINITY)
     const note: Note = { key, config, checksum, made_at: Date.now() }
     await writeDurably(join(place, NOTE), `${JSON.stringify(note)}\n`)
@@ -116,41 +121,6 @@ export async function openArtefacts(folder: string): Promise<Artefacts> {
       return removed
     },
   }
-}
-
-/** Removes a folder, also with read-only content. A missing folder is not an error. */
-export async function erase(path: string): Promise<void> {
-  await setWritable(path).catch(() => {})
-  await rm(path, { recursive: true, force: true })
-}
-
-/** Gives the folders of a tree back their write permission; links are not followed. */
-async function setWritable(path: string): Promise<void> {
-  const found = await lstat(path)
-  if (!found.isDirectory()) return
-  await chmod(path, found.mode | 0o200)
-  for (const name of await readdir(path)) await setWritable(join(path, name))
-}
-
-/**
- * Makes a tree ours and read-only, for everybody who can enter its folder; links are not followed. Parents come first:
- * another user who built it can exchange nothing in a folder that is ours, so each path is what `lstat` has seen.
- */
-async function setReadOnly(path: string): Promise<void> {
-  const found = await lstat(path)
-  const own = process.getuid?.() ?? found.uid
-  if (found.uid !== own) await lchown(path, own, process.getgid!())
-  if (found.isSymbolicLink()) return
-  const readable = found.mode | ((found.mode & 0o500) >> 3) | ((found.mode & 0o500) >> 6)
-  await chmod(path, readable & 0o555)
-  if (found.isDirectory()) for (const name of await readdir(path)) await setReadOnly(join(path, name))
-}
-
-/** Makes another user the owner of a whole tree; links are not followed. */
-export async function giveTo(user: HostUser, path: string): Promise<void> {
-  await lchown(path, user.uid, user.gid)
-  if (!(await lstat(path)).isDirectory()) return
-  for (const name of await readdir(path)) await giveTo(user, join(path, name))
 }
 
 /**

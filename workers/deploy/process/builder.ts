@@ -3,16 +3,20 @@
  * build, probe. Each attempt has its own folder. A finished artefact is found again by its key.
  */
 import { hash } from 'node:crypto'
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { chmod, mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DeployTask, Graph } from '../../../schemas/deploy-calls.js'
+import { readDescription } from '../../../schemas/description.js'
 import { openRedactor } from '../../../schemas/redact.js'
 import { programOf } from '../../child/languages.js'
+import { readerFor } from '../../child/user-file.js'
+import { erase, give, makeFor } from '../../child/user-tree.js'
 import { findUv } from '../../child/uv.js'
+import { pipSettings } from '../../child/wheel.js'
 import type { Step } from '../driver.js'
 import { Fault, retry, Stopped, throwIfStopped } from '../fault.js'
 import { abortedWithin } from '../wait.js'
-import { type Artefacts, erase, giveTo, keyOf, writeDurably } from './artefacts.js'
+import { type Artefacts, keyOf, writeDurably } from './artefacts.js'
 import { describe } from './describe.js'
 import { hostEnv } from './environment.js'
 import { fetchSource } from './fetch.js'
@@ -85,7 +89,12 @@ export function openBuilder(
     const work = join(attemptsFolder, `${task.epoch}`)
     const home = join(folder, 'home', task.deployment_id)
     const temporary = join(work, 'tmp')
-    for (const each of [work, home, temporary]) await mkdir(each, { recursive: true })
+    // Closed to the user until it is theirs.
+    await mkdir(attemptsFolder, { recursive: true })
+    await mkdir(work, { mode: 0o700 })
+    await mkdir(temporary)
+    if (user === null) await mkdir(home, { recursive: true })
+    else await makeFor(user, home)
     const mark = `${markOf(folder)}${task.revision_id}.${task.epoch}`
     try {
       const wanted = { url: source_config.repo_url ?? '', ref: repo_ref ?? '', commit: task.repo_commit_sha }
@@ -127,12 +136,17 @@ export function openBuilder(
         bytes: config.build_disk_mb * 1024 ** 2,
         hint: 'WEFT_BUILD_DISK_MB allows more',
       }
-      const uv = (log: (line: string) => void) =>
-        findUv({ env, cache: join(folder, 'tools'), fetches: config.fetch_uv, log })
+      const uv = async (log: (line: string) => void) => {
+        const read = await readerFor(user, read => pipSettings(env, read))
+        return findUv({ env, cache: join(folder, 'tools'), fetches: config.fetch_uv, log, read })
+      }
       const python = base === null ? null : { ...described.python!, base, findUv: uv }
       const building = { tree, folder: inner, install_command, build_command, python, env, redactor, limit, user }
-      // Fetched by us, and changed by the commands of the user from here on.
-      if (user !== null) for (const each of [attemptsFolder, home]) await giveTo(user, each)
+      if (user !== null) {
+        for (const each of [tree, temporary]) await give(user, each)
+        // The folder stays ours: what is in it keeps its name, however the user changes its content from here on.
+        for (const each of [attemptsFolder, work]) await chmod(each, 0o711)
+      }
       await retry(INSTALL_RETRIES, signal, warn, () => runInstall(building, signal, say))
       await retry(BUILD_RETRIES, signal, warn, () => runBuild(building, signal, say))
       const size = sizeOf(source_config.resource_spec, config)
@@ -140,6 +154,7 @@ export function openBuilder(
       const { memory_mb } = size
       const variables = hostEnv({ ours, config }, task, task.env)
       const interpreter = python === null ? null : interpreterOf(python)
+      const read = await readerFor(user, read => readDescription({ path: app, env: variables, read }))
       const programs = languages.map(language =>
         language === 'javascript'
           ? javascriptProbe(node.path, memory_mb)
@@ -151,6 +166,7 @@ export function openBuilder(
                 node: node.path,
                 python: interpreter,
                 threads: config.host_threads,
+                read,
               }),
             ),
       )

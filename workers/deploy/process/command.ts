@@ -42,7 +42,9 @@ export interface Ran {
   tail: string
 }
 
-const GUARD = `exec 3<&0
+const GUARD = `cd -- "$1" || exit
+shift
+exec 3<&0
 "$@" </dev/null 3<&- &
 child=$!
 ( while read -r _ <&3; do :; done; kill -9 -$$ ) >/dev/null 2>&1 &
@@ -63,8 +65,9 @@ const ANSI = /\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])/
 export async function run(command: Command, signal: AbortSignal, say: Say): Promise<Ran> {
   throwIfStopped(signal)
   const { name, file, args, cwd, env, timeout_ms, user = null, redactor, read, limit } = command
-  const child = spawn('sh', ['-c', GUARD, 'weft-build', file, ...args], {
-    cwd,
+  // It enters the folder by itself: the path may lead to another place by now, which only we can enter.
+  const child = spawn('/bin/sh', ['-c', GUARD, 'weft-build', cwd, file, ...args], {
+    cwd: '/',
     env,
     ...asUser(user),
     stdio: ['pipe', 'pipe', 'pipe'],

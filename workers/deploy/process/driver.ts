@@ -7,7 +7,7 @@ import { chmod, mkdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { ActiveDeployment, Graph, PoolUser } from '../../../schemas/deploy-calls.js'
 import { openRedactor } from '../../../schemas/redact.js'
-import { checkReach, type HostUser } from '../../child/process.js'
+import { checkOurs, checkReach, type HostUser } from '../../child/process.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault } from '../fault.js'
 import { natsUrlOf } from '../nats-url.js'
@@ -43,7 +43,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
   const { folder, config, ours, log, versions } = options
   // Builds of an earlier process of this folder.
   await killMarked(markOf(folder))
-  const artefacts = await openArtefacts(join(folder, 'artefacts'))
+  const artefacts = await openArtefacts(join(folder, 'artefacts'), options.user)
   if (options.user !== null) await openFolders(options.user, options)
   const builder = openBuilder(options, artefacts)
   const records = await openRecords(join(folder, 'deployments'))
@@ -307,4 +307,5 @@ async function openFolders(user: HostUser, { folder, config }: ProcessOptions): 
   for (const each of [resolve(config.data), folder, ...inner])
     await chmod(each, ((await stat(each)).mode & 0o700) | 0o011)
   for (const each of inner) checkReach(user, each)
+  checkOurs(user, folder, 'WEFT_DATA')
 }

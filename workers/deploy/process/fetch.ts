@@ -8,6 +8,7 @@ import { createReadStream } from 'node:fs'
 import { cp, mkdir, readdir, readlink, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { openRedactor, type Redactor } from '../../../schemas/redact.js'
+import { erase } from '../../child/user-tree.js'
 import { Fault } from '../fault.js'
 import { type Ran, run, runOrFail, type Say } from './command.js'
 import { type CredentialFiles, type Credentials, findCredentials, keyFile, NO_CREDENTIALS } from './credentials.js'
@@ -71,7 +72,7 @@ async function fetchWith(given: Access, source: Source, tree: string, signal: Ab
   const size = await treeSize(git, commit)
   if (size > MAX_TREE) throw new Fault(`fetch: the commit holds ${size} bytes; expected at most ${MAX_TREE}`)
   await git(['checkout', '-q', '--detach', commit])
-  await rm(join(tree, '.git'), { recursive: true, force: true })
+  await erase(join(tree, '.git'))
   say('INFO', `commit ${commit}`)
   return { tree, commit, content: commit }
 }

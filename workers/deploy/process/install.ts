@@ -3,14 +3,14 @@
  * `build_command` in the folder of langgraph.json. Without an install command the lock file selects the package
  * manager. The environment of the commands has no secret and no setting of Weft.
  */
-import { mkdir, readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { delimiter, join, relative, sep } from 'node:path'
 import type { Redactor } from '../../../schemas/redact.js'
 import type { HostUser } from '../../child/process.js'
 import type { Interpreter, PythonNeeds } from '../../child/python-install.js'
+import { readAs } from '../../child/user-file.js'
 import type { Uv } from '../../child/uv.js'
 import { Fault } from '../fault.js'
-import { giveTo } from './artefacts.js'
 import { type Command, runOrFail, type Say } from './command.js'
 import { MARK } from './leftovers.js'
 import { findMissing } from './managers.js'
@@ -64,14 +64,14 @@ const MANAGERS: { [name: string]: string[] } = {
  * The install command of a project without `install_command`; null when there is no package.json. The lock file of a
  * workspace stands in a folder above: the nearest one counts.
  */
-export async function detect({ tree, folder }: Pick<Building, 'tree' | 'folder'>): Promise<Plan | null> {
+export async function detect({ tree, folder, user }: Pick<Building, 'tree' | 'folder' | 'user'>): Promise<Plan | null> {
   const folders = foldersUp(folder, tree)
   for (const cwd of folders)
     for (const [file, ...words] of LOCKS)
       if (await isFile(join(cwd, file)))
-        return { cwd, words: words[0] === 'yarn' ? await yarnWords(cwd, words) : words }
+        return { cwd, words: words[0] === 'yarn' ? await yarnWords(user, cwd, words) : words }
   for (const cwd of folders) {
-    const manager = managerOf(await readManifest(cwd))
+    const manager = managerOf(await readManifest(user, cwd))
     if (manager !== null) return { cwd, words: manager }
   }
   for (const cwd of folders) if (await isFile(join(cwd, 'package.json'))) return { cwd, words: MANAGERS.npm! }
@@ -86,8 +86,8 @@ function foldersUp(folder: string, tree: string): string[] {
 }
 
 /** Yarn 2 and later has another name for the switch. */
-async function yarnWords(cwd: string, words: string[]): Promise<string[]> {
-  const text = await readFile(join(cwd, 'yarn.lock'), 'utf8')
+async function yarnWords(user: HostUser | null, cwd: string, words: string[]): Promise<string[]> {
+  const text = (await readAs(user, join(cwd, 'yarn.lock'))) ?? ''
   return text.includes('__metadata:') ? ['yarn', 'install', '--immutable'] : words
 }
 
@@ -103,11 +103,11 @@ function managerOf(found: Manifest | null): string[] | null {
   return typeof name === 'string' && Object.hasOwn(MANAGERS, name) ? MANAGERS[name]! : null
 }
 
-async function readManifest(cwd: string): Promise<Manifest | null> {
+async function readManifest(user: HostUser | null, cwd: string): Promise<Manifest | null> {
+  const text = await readAs(user, join(cwd, 'package.json'))
   try {
-    return JSON.parse(await readFile(join(cwd, 'package.json'), 'utf8')) as Manifest
+    return text === null ? null : (JSON.parse(text) as Manifest)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw new Fault(`install: package.json is not valid JSON: ${(error as Error).message}`)
   }
 }
@@ -139,16 +139,18 @@ export async function runInstall(building: Building, signal: AbortSignal, say: S
 
 /** Installs the package manager when it is not here. */
 async function provideManager({ cwd, words }: Plan, building: Building, signal: AbortSignal, say: Say): Promise<void> {
-  const { env, tree } = building
-  const manifests = await Promise.all(foldersUp(cwd, tree).map(readManifest))
+  const { env, tree, user } = building
+  const manifests = await Promise.all(foldersUp(cwd, tree).map(folder => readManifest(user, folder)))
   const declared = manifests.map(found => found?.packageManager).find(text => typeof text === 'string')
-  const missing = await findMissing({ manager: words[0]!, cwd, declared: `${declared ?? ''}`, env })
+  const missing = await findMissing({ manager: words[0]!, cwd, declared: `${declared ?? ''}`, env, user })
   if (missing === null) return
   say('INFO', `install: ${words[0]} is not on this machine, npm installs ${missing.package}`)
-  await mkdir(missing.folder, { recursive: true })
-  if (building.user !== null) await giveTo(building.user, missing.folder)
   const npm = ['npm', 'install', '--prefix', missing.folder, '--no-audit', '--no-fund', '--no-save', missing.package]
-  await runOrFail(commandOf('install', { cwd: missing.folder, words: npm }, building, INSTALL_MS), signal, say)
+  const steps = [
+    { cwd: tree, words: ['mkdir', '-p', '--', missing.folder] },
+    { cwd: missing.folder, words: npm },
+  ]
+  for (const step of steps) await runOrFail(commandOf('install', step, building, INSTALL_MS), signal, say)
   building.env = { ...env, PATH: [missing.bin, env.PATH].join(delimiter) }
 }
 

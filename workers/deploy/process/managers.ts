@@ -2,8 +2,10 @@
  * Package managers that this machine lacks. Corepack is not part of every Node.js, and npm always is: npm installs the
  * version that the repository names into the HOME of the deployment, and the commands of the build find it there.
  */
-import { access, constants, readFile } from 'node:fs/promises'
+import { access, constants } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
+import type { HostUser } from '../../child/process.js'
+import { readAs } from '../../child/user-file.js'
 
 /** Where it is installed, and what npm installs there. */
 export interface Missing {
@@ -20,13 +22,17 @@ interface Wanted {
   /** `packageManager` of package.json; '' when absent. */
   declared: string
   env: { [name: string]: string | undefined }
+  user: HostUser | null
 }
 
 /** Null when the manager is on PATH, or comes with Node.js. */
-export async function findMissing({ manager, cwd, declared, env }: Wanted): Promise<Missing | null> {
+export async function findMissing({ manager, cwd, declared, env, user }: Wanted): Promise<Missing | null> {
   if (!Object.hasOwn(DEFAULTS, manager) || (await isOnPath(manager, env.PATH ?? ''))) return null
   const [, name, version] = /^([a-z]+)@(\d[\w.-]*)/.exec(declared) ?? []
-  const wanted = packageOf(manager, name === manager ? version! : await DEFAULTS[manager]!(cwd))
+  const wanted = packageOf(
+    manager,
+    name === manager ? version! : await DEFAULTS[manager]!(name => readAs(user, join(cwd, name))),
+  )
   const folder = join(env.HOME ?? '', 'package-managers', wanted.replace(/[@/]/g, '_'))
   return { folder, bin: join(folder, 'node_modules/.bin'), package: wanted }
 }
@@ -36,16 +42,16 @@ const packageOf = (manager: string, version: string): string =>
   `${manager === 'yarn' && !/^[01](\.|$)/.test(version) ? '@yarnpkg/cli-dist' : manager}@${version}`
 
 /** The major version that reads the lock file, where package.json names none. */
-const DEFAULTS: { readonly [manager: string]: (cwd: string) => Promise<string> } = {
-  async pnpm(cwd) {
-    const [, format] = /^lockfileVersion: *'?(\d+)/m.exec(await read(join(cwd, 'pnpm-lock.yaml'))) ?? []
+const DEFAULTS: {
+  readonly [manager: string]: (read: (name: string) => Promise<string | null>) => Promise<string>
+} = {
+  async pnpm(read) {
+    const [, format] = /^lockfileVersion: *'?(\d+)/m.exec((await read('pnpm-lock.yaml')) ?? '') ?? []
     return format === '5' ? '7' : format === '6' ? '8' : '10'
   },
-  yarn: async cwd => ((await read(join(cwd, 'yarn.lock'))).includes('__metadata:') ? '4' : '1'),
+  yarn: async read => (((await read('yarn.lock')) ?? '').includes('__metadata:') ? '4' : '1'),
   bun: async () => '1',
 }
-
-const read = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '')
 
 async function isOnPath(name: string, path: string): Promise<boolean> {
   for (const folder of path.split(delimiter))

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import type { Graph } from '../../../schemas/deploy-calls.js'
 import { validateHello } from '../../../schemas/host.js'
 import type { Redactor } from '../../../schemas/redact.js'
-import { asUser, type HostUser, homeOf, killGroup } from '../../child/process.js'
+import { asUser, type HostUser, homeOf, killGroup, startIn } from '../../child/process.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import { lines, type Say } from './command.js'
 import { killMarked, MARK } from './leftovers.js'
@@ -61,12 +61,13 @@ export async function probe(
   say: Say,
 ): Promise<Graph[]> {
   throwIfStopped(signal)
-  const child = spawn(program.command, program.args, {
+  // As the hosts of the application: for relative files and path aliases.
+  const { cwd, command, args } = startIn(user, dirname(app), program.command, program.args)
+  const child = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe', program.reports === 'message' ? 'ipc' : 'pipe'],
     ...asUser(user),
     env: { ...env, ...homeOf(user), ...program.env, WEFT_APP: app, [MARK]: mark },
-    // As the hosts of the application: for relative files and path aliases.
-    cwd: dirname(app),
+    cwd,
     detached: true,
   })
   const pid = child.pid ?? 0

@@ -15,7 +15,7 @@ from typing import Any, cast
 from .loopback import EdgeApp
 
 # schemas/app-host.ts
-APP_SOCKET = "app.sock"
+APP_SOCKET = "app/app.sock"
 # The edge closes unused connections.
 KEEP_ALIVE_S = 24 * 3600
 # Of the lifespan's end. The parent kills this process after 3 s.
