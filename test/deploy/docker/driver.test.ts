@@ -37,14 +37,12 @@ async function bench(
   t: Test,
   more: { [name: string]: FakeImage } = {},
   settings: object = {},
+  kind: { podman?: boolean } = {},
 ): Promise<Bench & { beat(container: FakeContainer): void }> {
   const { beats, beat } = openTestBeats()
   const good: FakeImage = { program: worker(beat), labels: { 'org.opencontainers.image.version': '1.2' } }
-  const engine = await startEngine({
-    'registry.test/team/app:1': good,
-    'registry.test/team/app:2': { ...good },
-    ...more,
-  })
+  const images = { 'registry.test/team/app:1': good, 'registry.test/team/app:2': { ...good }, ...more }
+  const engine = await startEngine(images, kind)
   const lines: string[] = []
   const retired: string[] = []
   const drivers: Driver[] = []
@@ -166,9 +164,58 @@ t.test('a redeployed revision is pulled by its digest', async t => {
   const driver = await open()
   const { artefact } = await rollOut(driver, taskOf(1))
   t.ok(await driver.has(artefact, taskOf(2)))
-  const other = await driver.build(stepOf(taskOf(2, {}, { artefact })), async () => {})
-  t.equal(other.artefact, artefact)
+  const pulls = engine.pulls.length
+  const build = () => driver.build(stepOf(taskOf(2, {}, { artefact })), async () => {})
+  t.equal((await build()).artefact, artefact)
+  t.equal(engine.pulls.length, pulls, 'not while the engine has it')
+  engine.prune()
+  t.equal((await build()).artefact, artefact)
   t.equal(engine.pulls.at(-1), artefact)
+})
+
+for (const podman of [false, true])
+  t.test(`a registry that cannot be reached, with ${podman ? 'Podman' : 'Docker'}`, async t => {
+    const { engine, open } = await bench(t, { 'proxy:1': { program: idle } }, {}, { podman })
+    const driver = await open()
+    const spec = { sidecars: [{ name: 'proxy', image: 'proxy:1' }] }
+    const build = (lines: string[], task = taskOf(1, spec)) => driver.build(stepOf(task, lines), async () => {})
+    const { artefact } = await build([])
+    engine.cutRegistry()
+    const lines: string[] = []
+    t.match(await build(lines), { artefact }, 'the engine has the image')
+    t.match(lines.at(-1), /connection refused; the engine has the image registry\.test\/team\/app:1 and uses it/)
+    const strict = { sidecars: [{ name: 'proxy', image: 'proxy:1', imagePullPolicy: 'Always' as const }] }
+    await t.rejects(build([], taskOf(1, strict)), { name: 'Fault', message: /proxy:1: .*connection refused/ })
+    engine.prune()
+    await t.rejects(build([]), { name: 'Fault', message: /app:1: .*connection refused/ }, 'it has it no longer')
+  })
+
+t.test('Podman does not restart replicas of an active revision', async t => {
+  const { engine, open, retired } = await bench(t, { 'proxy:1': { program: idle } }, {}, { podman: true })
+  const driver = await open()
+  const task = taskOf(1, { sidecars: [{ name: 'proxy', image: 'proxy:1' }], labels: { team: 'a' } })
+  const { artefact } = await rollOut(driver, task)
+  const active = activeOf(task, artefact)
+  await driver.reconcile([active], NOBODY)
+  const main = () => [...engine.containers.values()].find(({ name }) => name === 'dep-support-1a2b3c4d-r1-g1-1')!
+  const { id } = main()
+  main().exit(1)
+  await until('the deploy worker has started it', () => engine.running().length === 1)
+  t.equal(main().id, id, 'with its sidecar')
+  await until('its sidecar is in its new network', () => engine.requests.some(one => one.endsWith('/restart')))
+
+  engine.mute()
+  main().exit(1)
+  await driver.reconcile([active], NOBODY)
+  t.same(engine.running(), ['dep-support-1a2b3c4d-r1-g1-1'], 'also when the event of its end is lost')
+  t.not(main().id, id, 'the dead one was in the way')
+  t.equal(engine.containers.size, 2)
+
+  // The replica of a revision that is no longer active, and that has ended by itself.
+  main().exit(0)
+  await driver.reconcile([], NOBODY)
+  await until('it is removed', () => engine.containers.size === 0)
+  t.same(retired, ['rev_r1'])
 })
 
 t.test('credentials of registries', async t => {

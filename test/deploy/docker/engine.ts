@@ -1,6 +1,6 @@
 /**
  * A Docker Engine for tests: an HTTP server on a Unix socket with the paths of the published API that the driver uses, and
- * their state. What a container does is decided by the program of its image.
+ * their state. What a container does is decided by the program of its image. With `podman` it differs as Podman 4.3 does.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -64,13 +64,17 @@ export interface FakeEngine {
   up(): Promise<void>
   /** No event is sent any more. */
   mute(): void
+  /** The registry does not answer any more; the images that were pulled stay. */
+  cutRegistry(): void
+  /** The engine has no image any more. */
+  prune(): void
   close(): Promise<void>
 }
 
 /** Stays until it is ended. */
 export const idle: Program = container => signal => container.exit(signal === 'SIGKILL' ? 137 : 0)
 
-export async function startEngine(images: { [name: string]: FakeImage }): Promise<FakeEngine> {
+export async function startEngine(images: { [name: string]: FakeImage }, { podman = false } = {}): Promise<FakeEngine> {
   const folder = mkdtempSync(join(tmpdir(), 'weft-engine-'))
   const socket = join(folder, 'docker.sock')
   const containers = new Map<string, FakeContainer>()
@@ -82,6 +86,7 @@ export async function startEngine(images: { [name: string]: FakeImage }): Promis
   const pulls: string[] = []
   const followers = new Set<ServerResponse>()
   let isMute = false
+  let hasRegistry = true
   const waiting = new Map<string, Set<ServerResponse>>()
   const signals = new Map<string, (signal: string) => void>()
   const logs = new Map<string, { lines: string[]; followers: Set<ServerResponse> }>()
@@ -198,6 +203,10 @@ export async function startEngine(images: { [name: string]: FakeImage }): Promis
       pulls.push(name)
       const found = imageOf(name)
       if (found === null) return refuse(404, `pull access denied for ${name}, repository does not exist`)
+      if (!hasRegistry) {
+        const error = 'initializing source: pinging container registry: dial tcp: connect: connection refused'
+        return podman ? answer(200, { error, errorDetail: { message: error } }) : refuse(500, error)
+      }
       const lines = known.get(found)!.pull?.shift() ?? [{ status: `Downloaded ${name}` }]
       response.writeHead(200, { 'content-type': 'application/json' })
       for (const line of lines) response.write(`${JSON.stringify(line)}\n`)
@@ -257,7 +266,8 @@ export async function startEngine(images: { [name: string]: FakeImage }): Promis
       )
     if (path === '/containers/create') {
       const name = query.get('name')!
-      if (find(name) !== undefined) return refuse(409, `Conflict. The container name "/${name}" is already in use`)
+      if (find(name) !== undefined)
+        return refuse(podman ? 500 : 409, `Conflict. The container name "/${name}" is already in use`)
       const image = imageOf(body.Image)
       if (image === null || !pulled.has(image)) return refuse(404, `No such image: ${body.Image}`)
       const network = (body as CreateBody).HostConfig.NetworkMode ?? ''
@@ -274,7 +284,8 @@ export async function startEngine(images: { [name: string]: FakeImage }): Promis
       return start(container)
     }
     if (verb === 'kill') {
-      if (container.state !== 'running') return refuse(409, `Container ${key} is not running`)
+      if (container.state !== 'running')
+        return refuse(podman ? 500 : 409, `can only kill running containers. ${key} is in state ${container.state}`)
       answer(204)
       return signals.get(container.id)?.(query.get('signal') ?? 'SIGKILL')
     }
@@ -284,6 +295,7 @@ export async function startEngine(images: { [name: string]: FakeImage }): Promis
       return
     }
     if (verb === 'update') {
+      if (podman) return void response.writeHead(404, { 'content-type': 'text/plain' }).end('Not Found\n')
       Object.assign(container.body.HostConfig, body)
       return answer(200, { Warnings: [] })
     }
@@ -307,6 +319,11 @@ export async function startEngine(images: { [name: string]: FakeImage }): Promis
       return
     }
     if (request.method === 'DELETE') {
+      const dependents = [...containers.values()].filter(({ networks }) =>
+        networks.includes(`container:${container.id}`),
+      )
+      if (podman && dependents.length > 0)
+        return refuse(500, `container ${key} has dependent containers which must be removed before it`)
       if (container.state === 'running') signals.get(container.id)?.('SIGKILL')
       for (const one of waiting.get(container.id) ?? []) one.end(JSON.stringify({ StatusCode: 137 }))
       containers.delete(container.id)
@@ -350,6 +367,10 @@ export async function startEngine(images: { [name: string]: FakeImage }): Promis
     mute() {
       isMute = true
     },
+    cutRegistry() {
+      hasRegistry = false
+    },
+    prune: () => pulled.clear(),
     async close() {
       for (const { id, body } of containers.values()) {
         body.HostConfig.RestartPolicy = { Name: 'no' }

@@ -31,7 +31,7 @@ const READY_MS = 10 * 60_000
 const LOOK_MS = 2_000
 const LOOP_EXITS = 3
 const LOOP_MS = 60_000
-const RESTART_MS = [1_000, 2_000, 4_000]
+const RESTART_MS = [1_000, 2_000, 4_000, 8_000, 15_000]
 
 export interface DockerOptions extends ImageOptions {
   config: Config
@@ -101,7 +101,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
     outputs.delete(id)
     beats.forget(labels[LABEL.revision]!, replica)
     if (group === undefined || group.draining || labels[LABEL.generation] !== String(group.plan.generation)) return
-    if (group.deploying && group.down.has(id)) return
+    if (group.down.has(id)) return
     group.down.add(id)
     const { memory_limit_mb } = group.plan.size
     const reason = isOom
@@ -110,20 +110,29 @@ export function openDockerDriver(options: DockerOptions): Driver {
     options.figures.count('weft_replica_exits_total')
     log.warn({ revision_id: group.plan.revision_id, replica, reason }, 'a replica exited')
     options.logOf(group.plan).of('runtime')('ERROR', `a replica exited: ${reason}`)
-    group.exits.push(performance.now())
-    // An active revision is restarted by the engine.
-    if (!group.deploying) return
+    const now = performance.now()
+    group.exits = [...group.exits.filter(at => at > now - LOOP_MS), now]
     // The same files would fail to load again.
-    if (code === 2 || isOom) void explain(id, group, reason)
-    else
-      setTimeout(
-        () => {
-          group.down.delete(id)
-          if (group.deploying) ensure(engine.getContainer(id).start()).catch(() => {})
-        },
-        RESTART_MS[Math.min(group.exits.length, RESTART_MS.length) - 1],
-      ).unref()
+    if (group.deploying && (code === 2 || isOom)) return void explain(id, group, reason)
+    // An engine restarts the replicas of an active revision earlier than this, but Podman does not know that it should.
+    setTimeout(
+      () => {
+        group.down.delete(id)
+        if (isWanted(group, replica)) ensure(engine.getContainer(id).start()).catch(() => {})
+      },
+      RESTART_MS[Math.min(group.exits.length, RESTART_MS.length) - 1],
+    ).unref()
   }
+
+  /** It is not being stopped. */
+  const isWanted = (group: Group, replica: string): boolean =>
+    !stopping.signal.aborted &&
+    !group.draining &&
+    groups.get(group.plan.revision_id) === group &&
+    namesOf(group).includes(replica)
+
+  const namesOf = ({ plan, count }: Group): string[] =>
+    Array.from({ length: count }, (_, i) => replicaName(plan, i + 1))
 
   async function explain(id: string, group: Group, reason: string): Promise<void> {
     const said = await lastOutput(engine, id, redactorOf(group.plan), 5)
@@ -483,7 +492,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
         const group = groups.get(revision_id)
         if (group === undefined || group.deploying || group.draining) return
         group.count = n
-        const names = new Set(Array.from({ length: n }, (_, i) => replicaName(group.plan, i + 1)))
+        const names = new Set(namesOf(group))
         const surplus = (await mains({ [LABEL.revision]: revision_id })).filter(one => !names.has(nameOf(one)))
         const start = async () => {
           await complete(group, stopping.signal)

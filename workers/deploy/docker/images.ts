@@ -35,11 +35,7 @@ export function openImages({ engine, config, pull_pauses_ms = [5_000, 15_000, 45
     const image = task.artefact ?? task.revision.source_revision_config.image_uri!
     const names = (spec?.image_pull_secrets ?? []).map(({ name }) => name)
     try {
-      await pull(withTag(image), names, step).catch(async error => {
-        const isHere = error instanceof Fault && !error.retryable && (await inspectImage(engine, image)) !== null
-        if (!isHere) throw error
-        step.log('deploy')('WARNING', `${error.message}; the engine has the image ${image} and uses it`)
-      })
+      await pullOrUse(image, names, step)
       await checkPlatform(image)
       for (const part of [...(spec?.init_containers ?? []), ...(spec?.sidecars ?? [])])
         await pullPart(part.image, part.imagePullPolicy ?? null, names, step)
@@ -52,13 +48,23 @@ export function openImages({ engine, config, pull_pauses_ms = [5_000, 15_000, 45
     }
   }
 
+  /** The same bytes need no registry, and one that cannot be reached is none for an image that the engine has. */
+  async function pullOrUse(image: string, names: readonly string[], step: Step): Promise<void> {
+    if (DIGEST.test(image) && (await inspectImage(engine, image)) !== null) return
+    await pull(withTag(image), names, step).catch(async error => {
+      if (!(error instanceof Fault) || (await inspectImage(engine, image)) === null) throw error
+      step.log('deploy')('WARNING', `${error.message}; the engine has the image ${image} and uses it`)
+    })
+  }
+
   async function pullPart(image: string, policy: string | null, names: readonly string[], step: Step): Promise<void> {
     const isLatest = !/[:@][^/]*$/.test(image) || image.endsWith(':latest')
     const wanted = policy ?? (isLatest ? 'Always' : 'IfNotPresent')
     if (wanted !== 'Always' && (await inspectImage(engine, image)) !== null) return
     if (wanted === 'Never')
       throw new Fault(`image pull: ${image} is not on the engine, and its imagePullPolicy is Never`)
-    await pull(withTag(image), names, step)
+    if (policy === 'Always') await pull(withTag(image), names, step)
+    else await pullOrUse(image, names, step)
   }
 
   async function checkPlatform(image: string): Promise<void> {
@@ -72,6 +78,9 @@ export function openImages({ engine, config, pull_pauses_ms = [5_000, 15_000, 45
 
   return { build }
 }
+
+/** Of a digest in a registry, or of an image of the engine. */
+const DIGEST = /(^|@)sha256:[0-9a-f]{64}$/
 
 /** Without a tag the engine would pull all of them. */
 const withTag = (image: string): string => (/(@|:[^/]*$)/.test(image) ? image : `${image}:latest`)

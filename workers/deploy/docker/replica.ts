@@ -16,7 +16,7 @@ import {
   sidecarContainer,
   volumesOf,
 } from './container.js'
-import { ensure, faultOf, listContainers, statusOf, unlessMissing } from './engine.js'
+import { ensure, faultOf, listContainers, unlessMissing } from './engine.js'
 import { lastOutput } from './output.js'
 
 export interface Creation {
@@ -31,6 +31,7 @@ export interface Creation {
 export async function createReplica(creation: Creation, n: number): Promise<string> {
   const { engine, plan, signal } = creation
   try {
+    await removeDead(engine, mainContainer(plan, n))
     if (plan.network !== 'host') await ensureNetwork(engine, plan)
     for (const volume of volumesOf(plan, n)) await engine.createVolume(volume)
     for (const container of plan.spec?.init_containers ?? []) await runInit(creation, initContainer(plan, n, container))
@@ -60,19 +61,34 @@ async function ensureNetwork(engine: Docker, plan: ReplicaPlan): Promise<void> {
     await ensure(engine.createNetwork(options))
 }
 
+type Creating = ContainerCreateOptions & { name: string }
+
+/** Its sidecars hold the network of a main container that has ended: Podman removes it after them only. */
+async function removeDead(engine: Docker, main: Creating): Promise<void> {
+  if ((await findSame(engine, main)) === null) await removeReplica(engine, main.name)
+}
+
 /** Creates the container. One of the same name is kept when it is of the same epoch; else it is in the way. */
-async function create(engine: Docker, options: ContainerCreateOptions & { name: string }): Promise<string> {
+async function create(engine: Docker, options: Creating): Promise<string> {
   for (let n = 0; ; n++) {
+    // Asked for before: an engine says in its own way that a name is in use, Podman by a status 500.
+    const same = await findSame(engine, options)
+    if (same !== null) return same
+    await ensure(engine.getContainer(options.name).remove({ force: true, v: true }))
     try {
       return (await engine.createContainer(options)).id
     } catch (error) {
-      if (statusOf(error) !== 409 || n > 0) throw error
-      const found = await unlessMissing(engine.getContainer(options.name).inspect())
-      const isSame = found?.Config.Labels[LABEL.epoch] === options.Labels?.[LABEL.epoch] && found?.State.Running
-      if (found !== null && isSame) return found.Id
-      await ensure(engine.getContainer(options.name).remove({ force: true, v: true }))
+      // Another deploy worker has created it meanwhile.
+      if (n > 0 || (await unlessMissing(engine.getContainer(options.name).inspect())) === null) throw error
     }
   }
+}
+
+/** The id of the container of this name, if it runs and is of the same epoch. */
+async function findSame(engine: Docker, { name, Labels }: Creating): Promise<string | null> {
+  const found = await unlessMissing(engine.getContainer(name).inspect())
+  const isSame = found?.Config.Labels[LABEL.epoch] === Labels?.[LABEL.epoch] && found?.State.Running
+  return found !== null && isSame ? found.Id : null
 }
 
 async function runInit(
@@ -115,10 +131,11 @@ export async function endMain(engine: Docker, id: string, signal: 'SIGTERM' | 'S
   const container = engine.getContainer(id)
   await ensure(container.update({ RestartPolicy: { Name: 'no' } }))
   const ended = container.wait().catch(() => {})
-  // 409: it does not run.
-  await ensure(container.kill({ signal }))
+  // Docker says by a status 409 that it does not run, Podman by 500.
+  const failure = await ensure(container.kill({ signal })).catch(error => error as Error)
   const found = await unlessMissing(container.inspect())
   if (found === null || !found.State.Running) return
+  if (failure !== undefined) throw failure
   const timer = setTimeout(() => void ensure(container.kill({ signal: 'SIGKILL' })).catch(() => {}), ms)
   await ended
   clearTimeout(timer)
