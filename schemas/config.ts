@@ -364,6 +364,11 @@ export const SETTINGS = {
     '',
     'Comma-separated service accounts that deployments may use.',
   ),
+  image_labels: setting(
+    'WEFT_IMAGE_LABELS',
+    '',
+    'Comma-separated names of labels and annotations that deployments of images may have; `*` at the end stands for any text.',
+  ),
   kubernetes_keda: setting(
     'WEFT_KUBERNETES_KEDA',
     '',

@@ -41,6 +41,10 @@ type Positive = Whole & tags.Minimum<1>
 type Label = string & tags.Pattern<'^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'>
 type Text = string & tags.MaxLength<4096>
 
+/** A name of an image, as engines take it. */
+export const IMAGE_REFERENCE =
+  /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d{1,5})?\/)?[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:\/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/
+
 export interface VolumeMount {
   name?: Text | null
   mountPath?: Text | null

@@ -54,7 +54,7 @@ async function bench(
   const say = (_: string, line: string) => void lines.push(line)
   const config = readConfig(
     {},
-    { deploy_stable_ms: 20, stop_ms: 200, drain_ms: 500, docker_host: engine.host, ...settings },
+    { deploy_stable_ms: 20, stop_ms: 200, drain_ms: 500, docker_host: engine.host, image_labels: 'team', ...settings },
   )
   return {
     engine,
@@ -468,10 +468,12 @@ t.test('what needs a cluster is refused', async t => {
             name: 's',
             image: 's:1',
             envFrom: [{}],
-            securityContext: { privileged: true },
-            resources: { limits: { gpu: 1 } },
-          },
+            securityContext: { privileged: true, runAsGroup: 5 },
+            resources: { limits: { gpu: 1, cpu: 'much' } },
+            ports: [{ hostPort: 22 }],
+          } as never,
         ],
+        labels: { team: 'a', 'traefik.enable': 'true' },
       },
       { secret_references: [{ name: 'A', secret_name: 'b', secret_key: 'c' }] },
     ),
@@ -481,13 +483,67 @@ t.test('what needs a cluster is refused', async t => {
     [
       'secret_references',
       'resource_spec.service_account_name',
+      'resource_spec.labels:',
       'resource_spec.volumes[0].configMap',
       'resource_spec.volume_mounts[0].subPath',
       'resource_spec.sidecars[0].envFrom',
       'resource_spec.sidecars[0].securityContext.privileged',
       'resource_spec.sidecars[0].resources.limits.gpu',
+      'resource_spec.sidecars[0].resources.limits.cpu',
+      'resource_spec.sidecars[0].ports',
+      'resource_spec.sidecars[0].securityContext.runAsUser',
     ],
   )
+})
+
+t.test('texts that become options of the engine', async t => {
+  const { open } = await bench(t)
+  const driver = await open()
+  const refused = (volume: object, image = 'x:1') =>
+    driver
+      .problems(taskOf(1, { volumes: [{ name: 'a', ...volume }], sidecars: [{ name: 's', image }] }))
+      .map(sentence => sentence.replace('resource_spec.', ''))
+  for (const server of ['files.test', '10.0.0.1', 'fd00::1'])
+    t.same(refused({ nfs: { server, path: '/a b/c' } }), [], server)
+  for (const server of ['files.test,nosuid', 'a b', '', '-o', 'a\nb', 5])
+    t.same(refused({ nfs: { server, path: '/' } }), ['volumes[0].nfs.server must be a host'], `${server}`)
+  for (const path of ['share', '/a,exec', '/a\nb'])
+    t.same(refused({ nfs: { server: 'files.test', path } }), ['volumes[0].nfs.path must be a path'], path)
+  t.same(refused({ nfs: {} }), ['volumes[0].nfs.server must be given', 'volumes[0].nfs.path must be given'])
+  for (const claimName of ['../other', 'a,b', 'A', ''])
+    t.same(
+      refused({ persistentVolumeClaim: { claimName } }),
+      ['volumes[0].persistentVolumeClaim.claimName must be a name'],
+      claimName,
+    )
+  t.same(refused({ emptyDir: { sizeLimit: '1m,uid=0' } }), [
+    'volumes[0].emptyDir.sizeLimit must be a quantity, as 256Mi',
+  ])
+  for (const image of ['../containers/json?all=1', '-x', 'a b', 'x:1?y=2'])
+    t.same(refused({ emptyDir: {} }, image), ['sidecars[0].image must be [registry/]name[:tag][@sha256:digest]'], image)
+})
+
+t.test('an active revision gets no size that is refused', async t => {
+  const { engine, open } = await bench(t)
+  const driver = await open()
+  const task = taskOf(1)
+  const { artefact } = await rollOut(driver, task)
+  const active = activeOf(task, artefact)
+  await driver.reconcile([active], NOBODY)
+  const changed = { ...active, generation: 2, resource_spec: { labels: { 'traefik.enable': 'true' } } }
+  const before = engine.requests.length
+  await driver.reconcile([changed], NOBODY)
+  await driver.reconcile([changed], NOBODY)
+  t.same(engine.running(), ['dep-support-1a2b3c4d-r1-g1-1'], 'it keeps its old one')
+  t.notOk(engine.requests.slice(before).some(one => one.includes('/create')))
+  // The next deploy worker does not know the old size.
+  await driver.stop(10)
+  const next = await open()
+  await next.reconcile([changed], NOBODY)
+  t.same(engine.running(), ['dep-support-1a2b3c4d-r1-g1-1'])
+  t.notOk(engine.requests.slice(before).some(one => one.includes('/create')))
+  await next.reconcile([{ ...changed, generation: 3, resource_spec: { memory_mb: 256 } }], NOBODY)
+  await until('another one is taken', () => engine.running().join() === 'dep-support-1a2b3c4d-r1-g3-1')
 })
 
 t.test('another size, and more replicas', async t => {

@@ -324,7 +324,7 @@ t.test('another size, and more replicas', async t => {
       return () => {}
     },
   })
-  const driver = await open()
+  const driver = await open({ image_labels: 'a' })
   const task = taskOf(3, { queue_max_scale: 5 })
   const { artefact } = await rollOut(driver, task)
   const active = activeOf(task, artefact)
@@ -447,6 +447,29 @@ t.test('what gives power over the cluster is refused', async t => {
     ],
   )
   t.same(driver.problems(taskOf(1, { service_account_name: 'models' })), [])
+})
+
+t.test('an active revision gets no size that is refused', async t => {
+  const { cluster, open } = await bench(t)
+  const driver = await open()
+  const task = taskOf(1)
+  const { artefact } = await rollOut(driver, task)
+  const active = activeOf(task, artefact)
+  await driver.reconcile([active], NOBODY)
+  const sidecars = [{ name: 's', image: 's:1', securityContext: { privileged: true } }]
+  const changed = { ...active, generation: 2, resource_spec: { sidecars } }
+  await driver.reconcile([changed], NOBODY)
+  await driver.reconcile([changed], NOBODY)
+  t.same(cluster.names('Deployment'), ['support-1a2b3c4d-r1-g1'], 'it keeps its old one')
+  t.equal(driver.scaling!.replicas('r1'), 1)
+  // The next deploy worker does not know the old size.
+  const next = await open()
+  await next.reconcile([changed], NOBODY)
+  t.same(cluster.names('Deployment'), ['support-1a2b3c4d-r1-g1'])
+  await next.reconcile([{ ...active, namespace: 'kube-system', generation: 3 }], NOBODY)
+  t.same(cluster.names('Deployment'), ['support-1a2b3c4d-r1-g1'], 'nor another namespace')
+  await next.reconcile([{ ...changed, generation: 4, resource_spec: { memory_mb: 256 } }], NOBODY)
+  await until('another one is taken', () => cluster.names('Deployment').join() === 'support-1a2b3c4d-r1-g4')
 })
 
 t.test('a cluster that is not there', async t => {

@@ -12,6 +12,8 @@ import type { ActiveDeployment, DeployTask, EnvOf, Graph, PoolUser } from '../..
 import { openRedactor } from '../../../schemas/redact.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
+import { labelPolicy } from '../images/allowed.js'
+import { askedByActive, askedByTask } from '../images/asked.js'
 import type { Beats } from '../images/beats.js'
 import { loopbackHosts, platformEnv } from '../images/environment.js'
 import { imageSizeOf } from '../images/size.js'
@@ -64,6 +66,7 @@ interface Group {
 
 export function openDockerDriver(options: DockerOptions): Driver {
   const { engine, config, beats, log } = options
+  const labels = labelPolicy(config)
   const groups = new Map<string, Group>()
   /** Generations whose replicas did not become ready: they are not tried again. */
   const failed = new Set<string>()
@@ -340,7 +343,10 @@ export function openDockerDriver(options: DockerOptions): Driver {
     drains.set(revision_id, done)
   }
 
-  async function planActive(active: ActiveDeployment): Promise<ReplicaPlan> {
+  /** Throws a Fault for what was changed since it was deployed, and is not allowed. `isThere`: it runs already. */
+  async function planActive(active: ActiveDeployment, isThere: boolean): Promise<ReplicaPlan> {
+    const problems = isThere ? [] : problemsOf(askedByActive(active), labels)
+    if (problems.length > 0) throw new Fault(problems.join('; '))
     const { env, pool_user } = await options.env(active.deployment_id, active.revision_id)
     const image = active.artefact ?? active.image_uri!
     return planOf(active, { spec: active.resource_spec, image, epoch: 'active', secrets: env, pool_user })
@@ -351,13 +357,18 @@ export function openDockerDriver(options: DockerOptions): Driver {
     const { revision_id, generation } = active
     let group = groups.get(revision_id)
     const present = containers.filter(isRunning)
-    if (group !== undefined && !group.deploying && group.plan.generation !== generation) {
-      if (failed.has(`${revision_id} ${generation}`)) return
-      return resize(group, active, containers)
-    }
-    if (group === undefined) {
-      const plan = await planActive(active)
-      const earlier = present.filter(one => one.Labels[LABEL.generation] !== String(generation))
+    const isOfIt = ({ Labels }: ContainerInfo) => Labels[LABEL.generation] === String(generation)
+    const earlier = present.filter(one => !isOfIt(one))
+    if (group === undefined || (!group.deploying && group.plan.generation !== generation)) {
+      const isServed = group !== undefined || earlier.length > 0
+      if (isServed && failed.has(`${revision_id} ${generation}`)) return
+      const plan = await planActive(active, present.some(isOfIt)).catch(error => {
+        if (!isServed || !(error instanceof Fault)) throw error
+        giveUp(active, error)
+        return null
+      })
+      if (plan === null) return
+      if (group !== undefined) return resize(group, plan, active, containers)
       // An earlier worker may have replaced some of them.
       if (earlier.length > 0) {
         const old = { ...plan, generation: Number(earlier[0]!.Labels[LABEL.generation]) }
@@ -372,7 +383,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
           draining: false,
         }
         groups.set(revision_id, before)
-        return resize(before, active, containers)
+        return resize(before, plan, active, containers)
       }
       const count = within(plan.size.range, countOf(plan, present) || 1)
       group = { plan, count, deploying: false, exits: [], down: new Set<string>(), broken: null, draining: false }
@@ -401,9 +412,19 @@ export function openDockerDriver(options: DockerOptions): Driver {
       await ensure(engine.getContainer(Id).update({ RestartPolicy: { Name: 'unless-stopped' } }))
   }
 
+  /** The generation is not tried again. */
+  function giveUp({ revision_id, generation }: ActiveDeployment, error: unknown): void {
+    log.error({ err: error, revision_id }, 'a revision could not be resized; it keeps its old size')
+    failed.add(`${revision_id} ${generation}`)
+  }
+
   /** Starts replicas of the new size, then ends the old ones, which hand back their runs. */
-  async function resize(group: Group, active: ActiveDeployment, containers: readonly ContainerInfo[]): Promise<void> {
-    const plan = await planActive(active)
+  async function resize(
+    group: Group,
+    plan: ReplicaPlan,
+    active: ActiveDeployment,
+    containers: readonly ContainerInfo[],
+  ): Promise<void> {
     const next: Group = {
       plan,
       count: within(plan.size.range, group.count),
@@ -421,11 +442,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
         await ready(next, 0, stopping.signal)
       } catch (error) {
         if (error instanceof Stopped) return
-        log.error(
-          { err: error, revision_id: active.revision_id },
-          'a revision could not be resized; it keeps its old size',
-        )
-        failed.add(`${active.revision_id} ${active.generation}`)
+        giveUp(active, error)
         groups.set(active.revision_id, group)
         const made = await mains({ [LABEL.revision]: active.revision_id, [LABEL.generation]: String(plan.generation) })
         return end(made, 'SIGINT', config.stop_ms)
@@ -464,7 +481,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
 
   return {
     sources: ['external_docker'],
-    problems: problemsOf,
+    problems: task => problemsOf(askedByTask(task), labels),
     build: openImages(options).build,
     has: async artefact => (await inspectImage(engine, artefact)) !== null,
     deploy,

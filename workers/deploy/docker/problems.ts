@@ -1,61 +1,96 @@
-/** Members of resource_spec that an engine without a cluster does not have, one sentence each. Pure. */
-import type { DeployTask } from '../../../schemas/deploy-calls.js'
-import type { Container, ResourceSpec, VolumeMount } from '../../../schemas/deployments.js'
+/** Members of resource_spec that an engine without a cluster does not have, or must not be given, one sentence each. Pure. */
+import type { ResourceSpec } from '../../../schemas/deployments.js'
+import {
+  flag,
+  image,
+  type LabelPolicy,
+  labelProblems,
+  list,
+  matching,
+  members,
+  NFS_HOST,
+  oneOf,
+  type Refusal,
+  refusedIn,
+  sentencesOf,
+  text,
+  whole,
+} from '../images/allowed.js'
+import type { Asked } from '../images/asked.js'
 import { megabytesOf, millicoresOf } from './quantity.js'
 
-const VOLUMES = ['configMap', 'secret', 'projected', 'downwardAPI', 'csi'] as const
-const SECURITY = ['readOnlyRootFilesystem', 'runAsUser', 'runAsGroup', 'allowPrivilegeEscalation']
+const UNKNOWN = 'needs a cluster, which the docker driver does not have'
 
-export function problemsOf({
-  deployment,
-  secret_references,
-}: Pick<DeployTask, 'deployment' | 'secret_references'>): string[] {
-  const { resource_spec: spec, listener_config } = deployment.source_config
+export function problemsOf({ spec, namespace, hasSecretReferences }: Asked, labels: LabelPolicy): string[] {
   const found: string[] = []
-  const refuse = (member: string) => found.push(`${member} needs a cluster, which the docker driver does not have`)
-  if (secret_references.length > 0) refuse('secret_references')
-  if (listener_config?.k8s_namespace) refuse('listener_config.k8s_namespace')
+  const refuse = (member: string) => found.push(`${member} ${UNKNOWN}`)
+  if (hasSecretReferences) refuse('secret_references')
+  if (namespace) refuse('listener_config.k8s_namespace')
   if (spec?.service_account_name) refuse('resource_spec.service_account_name')
-  for (const [i, volume] of (spec?.volumes ?? []).entries()) {
+  const refused = refusedIn(spec, { volumes, volume_mounts: mounts, init_containers: containers, sidecars: containers })
+  return [...found, ...labelProblems(spec, labels), ...sentencesOf([...refused, ...contradictions(spec)], UNKNOWN)]
+}
+
+/** Of a volume: the engine takes it as a part of a name. */
+const NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/
+/** The engine separates the options of a mount by commas. */
+const NFS_PATH = /^\/[^,\x00-\x1f\x7f]*$/
+
+const quantity = (parse: (value: unknown) => number | null, example: string) => (value: unknown, at: string) =>
+  parse(value) === null ? [{ at, must: `a quantity, as ${example}` }] : []
+const cpu = quantity(millicoresOf, '500m')
+const memory = quantity(megabytesOf, '256Mi')
+const amounts = members({ cpu, memory })
+const mounts = list(members({ name: text, mountPath: text, readOnly: flag }))
+
+const containers = list(
+  members({
+    name: text,
+    image,
+    imagePullPolicy: text,
+    command: list(text),
+    args: list(text),
+    workingDir: text,
+    env: list(members({ name: text, value: text })),
+    resources: members({ limits: amounts, requests: amounts }),
+    volumeMounts: mounts,
+    securityContext: members({
+      readOnlyRootFilesystem: flag,
+      runAsUser: whole,
+      runAsGroup: whole,
+      allowPrivilegeEscalation: oneOf(false),
+    }),
+    restartPolicy: text,
+  }),
+)
+
+const volumes = list(
+  members({
+    name: text,
+    emptyDir: members({ medium: text, sizeLimit: memory }),
+    persistentVolumeClaim: members({ claimName: matching(NAME, 'a name'), readOnly: flag }),
+    nfs: members({ server: matching(NFS_HOST, 'a host'), path: matching(NFS_PATH, 'a path'), readOnly: flag }),
+  }),
+)
+
+/** What is missing, or does not fit together. */
+function contradictions(spec: ResourceSpec | null): Refusal[] {
+  const found: Refusal[] = []
+  const say = (at: string, must: string) => found.push({ at, must })
+  for (const [i, { name, emptyDir, nfs, persistentVolumeClaim: claim }] of (spec?.volumes ?? []).entries()) {
     const at = `resource_spec.volumes[${i}]`
-    for (const source of VOLUMES) if (volume[source]) refuse(`${at}.${source}`)
-    const { emptyDir, nfs, persistentVolumeClaim: claim } = volume
-    if (claim && typeof claim.claimName !== 'string') found.push(`${at}.persistentVolumeClaim.claimName must be a name`)
-    if (nfs && (typeof nfs.server !== 'string' || typeof nfs.path !== 'string'))
-      found.push(`${at}.nfs must have server and path`)
-    if (emptyDir?.medium === 'Memory' && usesInInit(spec!, volume.name))
-      found.push(`${at}: an emptyDir in memory does not outlive init containers; leave out its medium`)
+    if (claim && (claim.claimName ?? null) === null) say(`${at}.persistentVolumeClaim.claimName`, 'a name')
+    for (const member of nfs ? ['server', 'path'] : [])
+      if ((nfs![member] ?? null) === null) say(`${at}.nfs.${member}`, 'given')
+    if (emptyDir?.medium === 'Memory' && usesInInit(spec!, name))
+      say(`${at}.emptyDir.medium`, 'left out: an emptyDir in memory does not outlive init containers')
   }
-  mountProblems(spec?.volume_mounts, 'resource_spec.volume_mounts', found)
-  for (const list of ['init_containers', 'sidecars'] as const)
-    for (const [i, container] of (spec?.[list] ?? []).entries())
-      containerProblems(container, `resource_spec.${list}[${i}]`, found)
+  for (const part of ['init_containers', 'sidecars'] as const)
+    for (const [i, { securityContext: security }] of (spec?.[part] ?? []).entries())
+      if (typeof security?.runAsGroup === 'number' && typeof security.runAsUser !== 'number')
+        say(`resource_spec.${part}[${i}].securityContext.runAsUser`, 'given with runAsGroup')
   return found
 }
 
 const usesInInit = ({ init_containers }: ResourceSpec, volume: string): boolean =>
   (init_containers ?? []).some(({ volumeMounts }) => volumeMounts?.some(({ name }) => name === volume))
-
-function mountProblems(mounts: readonly VolumeMount[] | null | undefined, at: string, found: string[]): void {
-  for (const [i, { subPath, subPathExpr, mountPropagation }] of (mounts ?? []).entries())
-    for (const [member, value] of Object.entries({ subPath, subPathExpr, mountPropagation }))
-      if (value) found.push(`${at}[${i}].${member} needs a cluster, which the docker driver does not have`)
-}
-
-function containerProblems(container: Container, at: string, found: string[]): void {
-  const { env, envFrom, resources, securityContext, volumeMounts } = container
-  const refuse = (member: string) =>
-    found.push(`${at}.${member} needs a cluster, which the docker driver does not have`)
-  if (env?.some(({ valueFrom }) => valueFrom)) refuse('env.valueFrom')
-  if (envFrom && envFrom.length > 0) refuse('envFrom')
-  mountProblems(volumeMounts, `${at}.volumeMounts`, found)
-  for (const member of Object.keys(securityContext ?? {}))
-    if (!SECURITY.includes(member)) refuse(`securityContext.${member}`)
-  if (securityContext?.allowPrivilegeEscalation === true) refuse('securityContext.allowPrivilegeEscalation')
-  for (const part of ['limits', 'requests'] as const)
-    for (const [name, value] of Object.entries(resources?.[part] ?? {})) {
-      const parsed = name === 'cpu' ? millicoresOf(value) : name === 'memory' ? megabytesOf(value) : undefined
-      if (parsed === undefined) refuse(`resources.${part}.${name}`)
-      else if (parsed === null) found.push(`${at}.resources.${part}.${name} must be a quantity, as 500m or 256Mi`)
-    }
-}

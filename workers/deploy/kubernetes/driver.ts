@@ -9,6 +9,7 @@ import type { Config } from '../../../schemas/config.js'
 import { type ActiveDeployment, type EnvOf, type PoolUser, poolOf } from '../../../schemas/deploy-calls.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault, retry, Stopped } from '../fault.js'
+import { askedByActive, askedByTask } from '../images/asked.js'
 import { loopbackHosts, platformEnv } from '../images/environment.js'
 import { imageSizeOf } from '../images/size.js'
 import { natsUrlOf } from '../nats-url.js'
@@ -94,7 +95,10 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
     }
   }
 
-  async function planActive(active: ActiveDeployment): Promise<Workload> {
+  /** Throws a Fault for what was changed since it was deployed, and is not allowed. `isThere`: it runs already. */
+  async function planActive(active: ActiveDeployment, isThere: boolean): Promise<Workload> {
+    const problems = isThere ? [] : problemsOf(askedByActive(active), policy)
+    if (problems.length > 0) throw new Fault(problems.join('; '))
     const { env, pool_user } = await options.env(active.deployment_id, active.revision_id)
     return workloadOf(active, {
       namespace: namespaceOf(active.namespace),
@@ -166,8 +170,14 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
         return pods.follow(group.workload)
       }
     } else if (isTried && deployments.length > 0) return
-    const workload = await planActive(active)
     const earlier = deployments.find(one => one !== of(generation))
+    const workload = await planActive(active, of(generation) !== undefined).catch(error => {
+      if (earlier === undefined || !(error instanceof Fault)) throw error
+      failed.add(`${revision_id} ${generation}`)
+      log.error({ err: error, revision_id }, 'a revision could not be resized; it keeps its old size')
+      return null
+    })
+    if (workload === null) return
     const present = (of(generation) ?? earlier)?.spec?.replicas ?? Math.max(1, workload.size.range.min)
     const next: Group = {
       workload,
@@ -336,7 +346,7 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
 
   return {
     sources: ['external_docker'],
-    problems: task => problemsOf(task, policy),
+    problems: task => problemsOf(askedByTask(task), policy),
     /** The kubelet pulls the image. */
     build: async ({ task }) => ({ artefact: task.artefact ?? task.revision.source_revision_config.image_uri! }),
     has: async () => true,

@@ -6,6 +6,7 @@ import { isAbsolute, normalize, resolve } from 'node:path'
 import {
   CLUSTER_ONLY,
   type DeploymentPatch,
+  IMAGE_REFERENCE,
   type ResourceSpec,
   type Secret,
   type SecretReference,
@@ -131,9 +132,6 @@ export function repositoryOf(text: string): string {
 }
 
 const REF = /^(?!-|\/|.*(\/\/|\/\.|\.\.|@\{|\.lock(\/|$)))[^\x00-\x20\x7f~^:?*[\\]+(?<![./])$/
-const IMAGE =
-  /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d{1,5})?\/)?[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:\/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/
-
 function revisionProblems(config: SourceRevisionConfigInput, say: Say): void {
   const { repo_ref, graph_config_path, langgraph_config_path, image_uri } = config
   if (repo_ref && !REF.test(repo_ref))
@@ -145,7 +143,7 @@ function revisionProblems(config: SourceRevisionConfigInput, say: Say): void {
     if (path && (/[\x00-\x1f\x7f\\]/.test(path) || /^[-/]/.test(path) || path.split('/').includes('..')))
       say(name, 'expected a path relative to the root of the repository, without ".."')
   }
-  if (image_uri && !IMAGE.test(image_uri)) say('image_uri', 'expected [registry/]name[:tag][@sha256:digest]')
+  if (image_uri && !IMAGE_REFERENCE.test(image_uri)) say('image_uri', 'expected [registry/]name[:tag][@sha256:digest]')
 }
 
 function secretProblems(secrets: readonly Secret[], say: (loc: (string | number)[], msg: string) => void): void {

@@ -1,0 +1,25 @@
+/** What a deployment of an image asks of its engine, in a task and while it is active. */
+import type { ActiveDeployment, DeployTask } from '../../../schemas/deploy-calls.js'
+import type { ResourceSpec } from '../../../schemas/deployments.js'
+
+export interface Asked {
+  spec: ResourceSpec | null
+  /** `listener_config.k8s_namespace`. */
+  namespace: string | null
+  hasSecretReferences: boolean
+}
+
+export const askedByTask = ({
+  deployment,
+  secret_references,
+}: Pick<DeployTask, 'deployment' | 'secret_references'>): Asked => ({
+  spec: deployment.source_config.resource_spec,
+  namespace: deployment.source_config.listener_config?.k8s_namespace ?? null,
+  hasSecretReferences: secret_references.length > 0,
+})
+
+export const askedByActive = ({ resource_spec, namespace, secret_references }: ActiveDeployment): Asked => ({
+  spec: resource_spec,
+  namespace,
+  hasSecretReferences: secret_references.length > 0,
+})
