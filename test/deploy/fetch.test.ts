@@ -61,6 +61,8 @@ function gitBackend(folder: string, request: IncomingMessage, response: ServerRe
   child.stdout.on('end', () => response.end())
 }
 
+t.setTimeout(120_000)
+
 t.test('fetching', async t => {
   const { folder, remove } = sourcesFolder()
   t.teardown(remove)
@@ -344,6 +346,9 @@ t.test('refused sources', async t => {
     ['https://localhost/a', /public address/],
     ['https://user:secret@github.com/a', /without user and password/],
     ['https://github.com:22/a', /port/],
+    ...[';', '"', "'", ',', '=', '*', '$(id)'].map(
+      text => [`https://a${text}b.test/a`, /host name made of/] as [string, RegExp],
+    ),
     ['ssh://git:secret@github.com/a', /password/],
     [`file://${outside.folder}`, /below WEFT_LOCAL_SOURCES/],
     [outside.folder, /below WEFT_LOCAL_SOURCES/],
@@ -363,6 +368,7 @@ t.test('refused sources', async t => {
   t.match(readSource('https://10.1.2.3:3000/a', opened), { kind: 'https', port: '3000' })
   t.throws(() => readSource('ssh://git@11.1.2.3:2222/a', opened), /port 22 or 443/)
   t.match(readSource('git@github.com:a/b.git', sources), { kind: 'ssh', host: 'github.com' })
+  t.match(readSource('https://a_b.test/a', sources), { kind: 'https', host: 'a_b.test' })
   t.match(readSource('https://github.com/a/b', sources), { kind: 'https', host: 'github.com', port: '443' })
   const inner = readSource('ssh://git@127.0.0.1/a', sources) as Remote
   await t.rejects(resolveAddress(inner, sources), /not public/, 'also over ssh')

@@ -23,6 +23,7 @@ import { root } from '../../scripts/root.js'
 import { aside, findHostUser, type HostUser } from '../../workers/child/process.js'
 import { findPython } from '../../workers/child/python.js'
 import { pruneEnvironments } from '../../workers/child/python-cache.js'
+import { stepsFor } from '../../workers/child/python-install.js'
 import { makeWheel, wheelEnv } from '../helpers/wheels.js'
 
 t.setTimeout(300_000)
@@ -98,6 +99,19 @@ t.test('one sentence when there is no Python, an old one, or one without langgra
   await t.rejects(find(application(), { given: old }).found, /is Python 3\.9\.2; Weft runs graphs with Python 3\.11/)
   const early = fake('early', { python: '3.12.1', library: '0.5.4' })
   await t.rejects(find(application(), { given: early }).found, /has langgraph 0\.5\.4; Weft runs langgraph 0\.6/)
+})
+
+t.test('what langgraph.json says is no option of an installer', { skip }, async t => {
+  const app = application()
+  const needs = {
+    folder: app.folder,
+    given: { dependencies: ['--index-url=http://127.0.0.1:1/', 'a', '-r/etc/hosts'] },
+  }
+  for (const uv of [null, { file: 'uv', env: {} }]) {
+    const options = { base: { file: 'python3', python: '3.12.1' }, target: '/t', editable: true, uv }
+    const { words } = stepsFor(needs, options).at(-1)!
+    t.same(words.slice(words.indexOf('--')), ['--', ...needs.given.dependencies, 'langgraph'])
+  }
 })
 
 t.test('an environment is made once, and made again when its inputs change', { skip }, async t => {

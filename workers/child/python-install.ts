@@ -39,6 +39,8 @@ export interface Python extends Interpreter {
   library: string
 }
 
+const VERSION = /^\d+(\.\d+)*$/
+
 export const interpreterIn = (environment: string): string => join(environment, 'bin', 'python')
 
 /** `user`: whose it is, and who executes it, therefore; ourselves when null. */
@@ -72,8 +74,10 @@ export function wantedVersion({ given }: Pick<PythonNeeds, 'given'>): string | n
 
 /** A Python on PATH: of the wanted version, else the first that is new enough. */
 export async function baseInterpreter(wanted: string | null): Promise<Interpreter> {
-  const names = wanted === null ? ['python3', 'python3.13', 'python3.12', 'python3.11', 'python'] : [`python${wanted}`]
-  for (const file of wanted === null ? names : [...names, 'python3']) {
+  const names =
+    wanted === null ? ['python3', 'python3.13', 'python3.12', 'python3.11', 'python'] : [`python${wanted}`, 'python3']
+  // The application says it: it must not become a path.
+  for (const file of wanted === null || VERSION.test(wanted) ? names : []) {
     const found = await probe(file).catch(() => null)
     if (found === null || isBefore(found.python, OLDEST_PYTHON)) continue
     if (wanted === null || found.python.startsWith(`${wanted}.`)) return { file, python: found.python }
@@ -114,7 +118,8 @@ export function stepsFor(needs: PythonNeeds, options: EnvironmentOptions): Insta
       return editable ? ['--editable', place] : [place]
     return files.includes('requirements.txt') ? ['--requirement', join(place, 'requirements.txt')] : []
   })
-  const wanted = [...packages, ...others]
+  // Requirements of the application are no options of the installer.
+  const wanted = [...packages, '--', ...others]
   if (uv === null) {
     const options = ['--disable-pip-version-check', '--progress-bar=off', '--no-input']
     return [

@@ -29,7 +29,8 @@ export const localSources = (text: string): string[] => text.split(',').flatMap(
 
 /** 443: some hosts offer ssh there for networks that block 22. */
 const SSH_PORTS = new Set(['22', '443'])
-const HOST = /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/
+/** A URL may have more in it, and the host becomes a part of git's configuration. */
+const HOST = /^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?$/
 const SCP = /^([A-Za-z0-9_][A-Za-z0-9_.-]*)@([^:/@\s]+):(?!\/\/)([^\s]+)$/
 
 /** Parses the source. Throws a Fault with one sentence. `resolveAddress` looks up its name. */
@@ -61,17 +62,21 @@ export function readSource(url: string, sources: Sources): Source {
     throw new Fault(`repo_url: ${parsed.protocol}// is not fetched from; expected https://, ssh:// or file://`)
   const reason = refusal(url, sources.allowed)
   if (reason !== null) throw new Fault(`repo_url: ${reason}`)
-  const host = parsed.hostname.replace(/^\[|\]$/g, '')
+  const host = hostOf(parsed.hostname)
   const port = parsed.port || (parsed.protocol === 'https:' ? '443' : '80')
   return { kind: 'https', url, host, port, opened: isOpened(parsed, sources.allowed) }
 }
 
 const isOpened = ({ hostname, host }: URL, { hosts }: Allowed): boolean => hosts.has(hostname) || hosts.has(host)
 
-function sshSource(url: string, given: string, port: string, { allowed }: Sources): Source {
+function hostOf(given: string): string {
   const host = given.replace(/^\[|\]$/g, '').toLowerCase()
-  if (!HOST.test(host) && isIP(host) === 0)
-    throw new Fault('repo_url: expected a host name made of letters, digits, "." and "-"')
+  if (HOST.test(host) || isIP(host) !== 0) return host
+  throw new Fault('repo_url: expected a host name made of letters, digits, ".", "-" and "_"')
+}
+
+function sshSource(url: string, given: string, port: string, { allowed }: Sources): Source {
+  const host = hostOf(given)
   const opened = allowed.hosts.has(host) || allowed.hosts.has(`${host}:${port}`)
   if (!opened && !isOpenedAddress(host, allowed) && !SSH_PORTS.has(port))
     throw new Fault('repo_url: expected port 22 or 443 for ssh; WEFT_ALLOW_HOSTS opens others')
