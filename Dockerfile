@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # An image for every role. The default command serves one machine; docker-compose.yml and deploy/kubernetes run the roles
 # apart. Build: docker build -t weft .
 # An application is mounted, or copied on top:
@@ -6,7 +5,11 @@
 #   COPY --chown=weft . /app
 #   RUN npm --prefix /app ci --omit=dev
 
-FROM node:22-bookworm-slim AS build
+# The images that this one is made of; docs/operations.md says how to renew them.
+ARG NODE_IMAGE=node:22.23.3-bookworm-slim@sha256:43ac6c60b8f89723f746e8a92ce91abd5017e627ce1ddfe4238355d3a30b772c
+ARG NATS_IMAGE=nats:2.12.15-alpine@sha256:b270f5e2428354c0335612694d7dd2fb588148e567a5757fdff325ef9c9332e6
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /source
 COPY package.json package-lock.json ./
 # Not npm ci: it refuses a lock file without the packages of another platform.
@@ -19,7 +22,7 @@ RUN npm run build \
   && tar --extract --file="$(ls /tmp/weft-*.tgz)" --strip-components=1 --directory=/opt/weft \
   && cp package-lock.json /opt/weft
 
-FROM node:22-bookworm-slim AS install
+FROM ${NODE_IMAGE} AS install
 WORKDIR /opt/weft
 COPY --from=build /opt/weft .
 # The HTTP library brings a native part for each platform and version of Node.js: one is enough.
@@ -31,9 +34,9 @@ RUN npm install --omit=dev --no-audit --no-fund \
   && find node_modules -name 'uws_*.node' \
     ! -name "uws_linux_$(node -p 'process.arch')_$(node -p 'process.versions.modules').node" -delete
 
-FROM nats:2.12-alpine AS nats
+FROM ${NATS_IMAGE} AS nats
 
-FROM node:22-bookworm-slim
+FROM ${NODE_IMAGE}
 # For graphs in Python and deployments. Security updates of Debian decide the versions.
 # hadolint ignore=DL3008
 RUN apt-get update \

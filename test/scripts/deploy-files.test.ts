@@ -38,6 +38,20 @@ t.test('the Dockerfile', async t => {
   t.match(last, 'WEFT_REQUIRE_KEYS=1', 'it listens on all addresses')
 })
 
+t.test('images of others are pinned by their digest', async t => {
+  const PINNED = /^[a-z][a-z0-9./-]*:[\w.-]+@sha256:[0-9a-f]{64}$/
+  const dockerfile = read('Dockerfile')
+  const given = new Map([...dockerfile.matchAll(/^ARG (\w+_IMAGE)=(\S+)$/gm)].map(([, name, image]) => [name!, image!]))
+  const stages = new Set([...dockerfile.matchAll(/^FROM \S+ AS (\w+)$/gm)].map(([, stage]) => stage!))
+  for (const [, text] of dockerfile.matchAll(/^FROM (\S+)/gm)) {
+    const image = given.get(/^\$\{(\w+)\}$/.exec(text!)?.[1] ?? '') ?? text!
+    t.ok(stages.has(image) || PINNED.test(image), `Dockerfile: ${text} is ${image}`)
+  }
+  t.notMatch(dockerfile, /^# *syntax=/m, 'the program that reads the Dockerfile is an image, too')
+  const { services } = parse(read('deploy/docker/servers.yml')) as { services: { [name: string]: { image: string } } }
+  for (const { image } of Object.values(services)) t.match(image, PINNED)
+})
+
 interface Compose {
   services: { [name: string]: { volumes?: string[]; depends_on?: object; networks?: string[] } }
   networks?: object

@@ -19,6 +19,7 @@ const NOT_EXECUTED: { readonly [begin: string]: string } = {
   'NATS_URL=nats://resources:':
     'a NATS server of the reader; test/deploy/cluster-files.test.ts starts the same commands',
   'cp deploy/systemd/': 'folders of the system; test/scripts/deploy-files.test.ts reads the units',
+  'docker buildx imagetools': 'a registry; test/scripts/deploy-files.test.ts reads the digests',
   'export MONGODB_URL=': 'a MongoDB of the reader; the tests of MongoDB start the same command',
   'export WEFT_LOCAL_SOURCES=': 'a repository of the reader; test/api/control-plane makes the same call',
   'source <(weft complete bash)': 'shells that may be missing; test/scripts/completion.test.ts reads the same scripts',
