@@ -53,7 +53,7 @@ export const TO_HOST = {
   ping: 19,
   /** A call to graph code. id = number of the call. Body: Call as JSON. `slot` is lent for its asks. */
   call: 20,
-  /** The leases of all runs were confirmed. id = when the heartbeat was sent (monotonicMs). */
+  /** The lease of the run in `slot` was confirmed. id = when the heartbeat was sent (monotonicMs). */
   confirm: 21,
   /** Send nothing more of the run in `slot`. For hosts with HELLO.pauses only. */
   pause: 22,
@@ -123,7 +123,7 @@ const MAX_BODY = 256 * 1024 * 1024
 const EMPTY = new Uint8Array(0)
 const KINDS = new Set<number>([...Object.values(FROM_HOST), ...Object.values(TO_HOST)])
 
-/** Milliseconds of the machine's monotonic clock: both ends of a pipe read the same. */
+/** Milliseconds of the machine's monotonic clock: both ends of a pipe read the same, and it goes on while one is paused. */
 export const monotonicMs = (): number => Number(process.hrtime.bigint() / 1_000_000n)
 
 /** `onWritten`: all of the frame has left this process. */

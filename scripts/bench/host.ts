@@ -198,7 +198,10 @@ export async function measureHost({ kind, warm, seconds, quick, python, app: fol
     running.set(slot, { since: performance.now(), text: input.text as string | undefined, first: null, next: 0 })
     child.send({ kind: TO_HOST.start, slot, id: monotonicMs(), body: pack(head) })
   }
-  const confirms = setInterval(() => child.send({ kind: TO_HOST.confirm, id: monotonicMs() }), 5_000)
+  const confirm = () => {
+    for (const slot of running.keys()) child.send({ kind: TO_HOST.confirm, slot, id: monotonicMs() })
+  }
+  const confirms = setInterval(confirm, 5_000)
 
   const meter = budgetMeter({ pids: () => [child.pid], data: null, monitor: null })
   try {

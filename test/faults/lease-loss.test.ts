@@ -2,30 +2,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { openCaller } from '../../bus/call.js'
-import type { Link } from '../../bus/connect.js'
-import { entriesOf, KIND } from '../../bus/envelope.js'
 import { openMux } from '../../bus/mux.js'
 import { wake } from '../../bus/queue.js'
-import type { Claim, Heartbeat } from '../../schemas/calls.js'
-import { BUILT_IN_APP, token } from '../../schemas/ids.js'
+import type { Claim } from '../../schemas/calls.js'
+import { token } from '../../schemas/ids.js'
 import { poolCall } from '../../schemas/subjects.js'
 import { until } from '../helpers/until.js'
-import { type Started, startWorkers, within } from './worker-helper.js'
+import { SENDER, type Started, startWorkers, tokenOf, within } from './worker-helper.js'
 
 t.setTimeout(240_000)
-const SENDER = { app: BUILT_IN_APP, pool: 'default' }
-/** The token of the worker that has the run, from its next heartbeat. */
-const tokenOf = (link: Link, run_id: string) =>
-  new Promise<string>(found => {
-    const heartbeats = link.subscribe(poolCall(SENDER, 'runs', 'heartbeat'), ({ data }) => {
-      for (const { body } of entriesOf(data).filter(({ kind }) => kind === KIND.whole))
-        for (const one of (JSON.parse(Buffer.from(body).toString()) as Heartbeat).runs)
-          if (one.run_id === run_id) {
-            heartbeats.unsubscribe()
-            found(one.token)
-          }
-    })
-  })
 const stepsOf = (run: Started) => run.steps().map(({ step }) => step)
 const alive = (pid: number) => {
   try {

@@ -9,15 +9,17 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Caller, openCaller } from '../../bus/call.js'
 import { type Link, openLink, type Role } from '../../bus/connect.js'
+import { entriesOf, KIND } from '../../bus/envelope.js'
 import { after, type Batch, type Ending, type Follower, follows, openFollower } from '../../bus/follow.js'
 import { type Lifecycle, lifecycle } from '../../bus/lifecycle.js'
 import { openLog } from '../../bus/log.js'
 import { type Mux, openMux } from '../../bus/mux.js'
+import type { Heartbeat } from '../../schemas/calls.js'
 import { type Config, readConfig, servedBy } from '../../schemas/config.js'
-import { type RunId, token } from '../../schemas/ids.js'
+import { BUILT_IN_APP, type RunId, token } from '../../schemas/ids.js'
 import type { MetricName } from '../../schemas/metrics.js'
 import type { RunMode } from '../../schemas/runs.js'
-import { rpc } from '../../schemas/subjects.js'
+import { poolCall, rpc } from '../../schemas/subjects.js'
 import { issuerSeedOf } from '../../scripts/nats/config.js'
 import { startGraphs } from '../../workers/graph/main.js'
 import { startResources } from '../../workers/resources/main.js'
@@ -263,6 +265,22 @@ const eventsIn = (text: string): Event[] =>
       const [id, event, data] = part.split('\n')
       return { id: Number(id!.slice(4)), event: event!.slice(7), data: JSON.parse(data!.slice(6)) }
     })
+
+/** The graph workers. */
+export const SENDER = { app: BUILT_IN_APP, pool: 'default' }
+
+/** The token of the worker that has the run, from its next heartbeat. */
+export const tokenOf = (link: Link, run_id: string) =>
+  new Promise<string>(found => {
+    const heartbeats = link.subscribe(poolCall(SENDER, 'runs', 'heartbeat'), ({ data }) => {
+      for (const { body } of entriesOf(data).filter(({ kind }) => kind === KIND.whole))
+        for (const one of (JSON.parse(Buffer.from(body).toString()) as Heartbeat).runs)
+          if (one.run_id === run_id) {
+            heartbeats.unsubscribe()
+            found(one.token)
+          }
+    })
+  })
 
 /** Rejects instead of hanging. */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {

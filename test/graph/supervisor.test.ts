@@ -4,20 +4,23 @@ import { openMux } from '../../bus/mux.js'
 import { readConfig } from '../../schemas/config.js'
 import { token } from '../../schemas/ids.js'
 import { unpack } from '../../schemas/packed.js'
+import { poolCall } from '../../schemas/subjects.js'
+import { openHeldTime } from '../../workers/graph/held-time.js'
 import type { GraphHost } from '../../workers/graph/host-process.js'
+import type { HostPool } from '../../workers/graph/pool.js'
 import { openSupervisor } from '../../workers/graph/supervisor.js'
 import { ANSWER, ASK, FROM_HOST, type Frame, TO_HOST } from '../../workers/pipe.js'
-import { startWorkers, within } from '../faults/worker-helper.js'
+import { SENDER, type Started, startWorkers, tokenOf, type Workers, within } from '../faults/worker-helper.js'
 import { until } from '../helpers/until.js'
 
-const weft = await startWorkers()
-t.teardown(() => weft.stop())
+const shared = await startWorkers()
+t.teardown(() => shared.stop())
 const json = (value: unknown) => Buffer.from(JSON.stringify(value))
 const body = Buffer.from('id: 0\nevent: x\ndata: {}\n\n')
 const frame = { flags: ASK.save, slot: 7, id: 0, count: 1, body }
 
 /** A supervisor without a pool of hosts, and a host that records what it is sent. */
-async function stage() {
+async function stage(weft: Workers = shared) {
   const link = await weft.open('graphs')
   const mux = openMux(link)
   const caller = openCaller(link)
@@ -27,10 +30,12 @@ async function stage() {
     const sent: Partial<Frame>[] = []
     const host = {
       slots: new Set(),
+      held: openHeldTime(),
       send: (frame: Partial<Frame>) => sent.push(frame),
       pause() {},
       resume() {},
       drained: async () => {},
+      kill: () => supervisor.onHostEnd(host, { slot: 0, error: 'E', message: 'killed' }),
     } as unknown as GraphHost
     return { host, sent }
   }
@@ -49,7 +54,7 @@ t.test('frames for a slot that was not assigned are dropped and counted', async 
   for (const kind of [FROM_HOST.chunk, FROM_HOST.ask, FROM_HOST.finish]) supervisor.onFrame(host, { ...frame, kind })
   t.equal(supervisor.foreignFrames(), 3)
   t.equal(supervisor.leaseAge(), 0, 'without runs')
-  const call = supervisor.call(host, json({ thread_id: await weft.thread() }))
+  const call = supervisor.call(host, json({ thread_id: await shared.thread() }))
   const { slot = 0, id = 0 } = sent.shift()!
   supervisor.onFrame(host, { ...frame, slot, kind: FROM_HOST.ask })
   t.equal(supervisor.foreignFrames(), 4, 'a lent slot may not save')
@@ -63,13 +68,13 @@ t.test('a slot reads the checkpoints of its own thread, not of one that its host
   const { supervisor, fakeHost, stop } = await stage()
   t.teardown(stop)
   const { host, sent } = fakeHost()
-  const own = await weft.thread()
-  const other = await weft.thread()
+  const own = await shared.thread()
+  const other = await shared.thread()
   for (const [thread_id, steps] of [
     [own, 1],
     [other, 2],
   ] as const)
-    await within(20_000, (await weft.run('steps', { steps }, { thread_id })).ended)
+    await within(20_000, (await shared.run('steps', { steps }, { thread_id })).ended)
   const call = supervisor.call(host, json({ thread_id: own }))
   const { slot = 0, id = 0 } = sent.shift()!
   const tuples = async (flags: number, thread_id: string) => {
@@ -92,7 +97,7 @@ t.test('a malformed body is thrown, for the host to be killed', async t => {
   const { supervisor, fakeHost, stop } = await stage()
   t.teardown(stop)
   const { host, sent } = fakeHost()
-  const call = supervisor.call(host, json({ thread_id: await weft.thread() }))
+  const call = supervisor.call(host, json({ thread_id: await shared.thread() }))
   const { slot = 0, id = 0 } = sent.shift()!
   const malformed = { name: 'MalformedFrame' }
   const ask = { ...frame, kind: FROM_HOST.ask, slot, flags: ASK.get }
@@ -103,4 +108,40 @@ t.test('a malformed body is thrown, for the host to be killed', async t => {
   t.throws(() => supervisor.onFrame(fakeHost().host, { ...called, flags: 0 }), malformed, 'the answer of another host')
   supervisor.onFrame(host, { ...called, body: json({ code: 'constructor', detail: 'd' }) })
   await t.rejects(call, { code: 'internal', message: 'd' })
+})
+
+t.test('the answer to a heartbeat stops the runs that are lost, and confirms the others', async t => {
+  const weft = await startWorkers()
+  t.teardown(() => weft.stop())
+  await weft.graphs.stop()
+  const { supervisor, fakeHost, stop } = await stage(weft)
+  t.teardown(stop)
+  const { host, sent } = fakeHost()
+  const hosts = { hasReadyHost: () => true, pick: () => host, all: () => [host], isolate() {}, quiet() {} }
+  supervisor.offer(hosts as unknown as HostPool, ['steps'], token('member', 'm'))
+  supervisor.start()
+  const framesOf = (kind: number) => sent.filter(frame => frame.kind === kind)
+  const [kept, lost] = [await weft.run('steps', {}), await weft.run('steps', {})]
+  await until(() => framesOf(TO_HOST.start).length === 2)
+  const slotOf = ({ run_id }: Started) =>
+    framesOf(TO_HOST.start).find(({ body }) => unpack<{ run_id: string }>(body!).head.run_id === run_id)!.slot
+  const held = await tokenOf(await weft.open('resources'), lost.run_id)
+  await until(() => framesOf(TO_HOST.confirm).length >= 2)
+  const other = openCaller(await weft.open('graphs'))
+  const { run_id, thread_id } = lost
+  const lease = { run_id, thread_id, attempt: 1, token: held }
+  const back = { charge: false, end: null, error: { error: 'E', message: 'm' }, last_event_id: null }
+  await Promise.all([
+    other.ask(poolCall(SENDER, 'runs', 'release'), { request_id: 't', lease }, json(back)),
+    other.ask(poolCall(SENDER, 'runs', 'claim'), { request_id: 't' }, json({ run_id, thread_id, worker: 'w2' })),
+  ])
+  other.close()
+  const before = sent.length
+  await until(() => sent.slice(before).some(({ kind, slot }) => kind === TO_HOST.confirm && slot === slotOf(kept)))
+  const after = sent.slice(before).filter(({ kind }) => kind === TO_HOST.confirm || kind === TO_HOST.cancel)
+  t.match(after.slice(0, 2), [
+    { kind: TO_HOST.cancel, slot: slotOf(lost) },
+    { kind: TO_HOST.confirm, slot: slotOf(kept) },
+  ])
+  t.notOk(after.some(({ kind, slot }) => kind === TO_HOST.confirm && slot === slotOf(lost)))
 })

@@ -129,6 +129,14 @@ def sleeps_long(state: State) -> State:
 
 sleeping = single(sleeps)
 sleeping_long = single(sleeps_long)
+
+
+def notes(state: State) -> State:
+    entered.append("noted")
+    return {}
+
+
+noting = single(notes)
 model = GenericFakeChatModel(messages=iter(AIMessage("one two three", id=f"m{n}") for n in range(1000)))
 
 
@@ -173,6 +181,7 @@ fanned = StateGraph(State).add_node("each", each).add_conditional_edges(START, f
 
 @task
 async def double(value: int) -> int:
+    entered.append("doubled")
     return value * 2
 
 

@@ -218,6 +218,13 @@ class Supervisor:
         self.server.on_frame(ToHost.START, flags, slot, confirmed_at, pack(head | options, [newest]))
         return slot
 
+    def confirm(self, slot: int, at: int) -> None:
+        """The lease of the run in this slot was confirmed by a heartbeat that was sent at this time."""
+        self.server.on_frame(ToHost.CONFIRM, 0, slot, at, b"")
+
+    def cancel(self, slot: int) -> None:
+        self.server.on_frame(ToHost.CANCEL, 0, slot, 0, b"")
+
     async def end(self, slot: int) -> Ended:
         return await asyncio.wait_for(self.finished[slot], 30)
 

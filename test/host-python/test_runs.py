@@ -7,7 +7,6 @@ import pytest
 from supervisor import Supervisor, source
 
 from weft_host.frames import Answer, FromHost, Start, ToHost
-from weft_host.node_gate import monotonic_ms
 
 GRAPHS = Path(__file__).parent / "graphs.py"
 EXPORTS = ["graph", "asking", "outer", "failing", "exiting", "waiting", "deaf", "sleeping", "speaking"]
@@ -204,20 +203,6 @@ async def test_the_item_store_travels_with_the_run(supervisor: Supervisor):
     supervisor.answer_items = lambda operations: [{"error": "namespace: reserved"} for _ in operations]
     refused = await supervisor.run("remembering", "t2", input={"steps": []})
     assert refused["error"] == {"error": "RefusedOperation", "message": "namespace: reserved"}
-
-
-async def test_no_node_starts_long_after_the_last_confirmation(supervisor: Supervisor):
-    slot = supervisor.start("graph", input={"steps": []}, confirmed_at=monotonic_ms() - 60_000)
-    await asyncio.sleep(0.2)
-    assert not supervisor.finished[slot].done()
-    supervisor.server.on_frame(ToHost.CONFIRM, 0, 0, monotonic_ms(), b"")
-    assert (await supervisor.end(slot))["status"] == "success"
-
-    stopped = supervisor.start("graph", "t2", input={"steps": []}, confirmed_at=monotonic_ms() - 60_000)
-    supervisor.host.gates.confirmed_at = 0
-    await asyncio.sleep(0.1)
-    supervisor.server.on_frame(ToHost.CANCEL, 0, stopped, 0, b"")
-    assert (await supervisor.end(stopped))["values"] == {"steps": []}
 
 
 async def test_protocol_v2_tells_the_life_of_a_run(supervisor: Supervisor):

@@ -243,7 +243,7 @@ export async function startHost(
     },
     pause: (slot: number) => write({ kind: TO_HOST.pause, slot }),
     resume: (slot: number) => write({ kind: TO_HOST.resume, slot }),
-    confirm: (id: number) => write({ kind: TO_HOST.confirm, id }),
+    confirm: (slot: number, id: number) => write({ kind: TO_HOST.confirm, slot, id }),
     ping: () =>
       new Promise<number>(resolve => {
         pong = resolve

@@ -1,6 +1,6 @@
 /**
- * Nodes of a run wait while its lease is not confirmed. A stopped run ends with its nodes, and a node that executes for
- * longer is reported.
+ * Nodes of a run wait while its lease is not confirmed. A run that was stopped or has ended starts none, whatever is
+ * confirmed. A stopped run ends with its nodes, and a node that executes for longer is reported.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -20,8 +20,8 @@ const hostFor = async (t: Test) => {
   return host
 }
 
-/** In nanoseconds, less the millisecond by which a timer may be early. */
-const ms = (count: number) => BigInt(count - 1) * 1_000_000n
+/** Less the millisecond by which a timer may be early. */
+const nanoseconds = (ms: number) => BigInt(ms - 1) * 1_000_000n
 
 const LEFT_MS = 3_000
 /** A lease whose last confirmation is so old that it remains valid for another 3 s. */
@@ -48,7 +48,7 @@ for (const [graph_id, durability] of [
     t.ok(steps > 0 && steps <= LEFT_MS / 100, `${steps} steps while it was confirmed`)
     await sleep(500)
     t.equal(log.steps().length, steps, 'and none after that')
-    host.confirm(monotonicMs())
+    host.confirm(run.slot, monotonicMs())
     t.match(await run.ended, { status: 'success' })
     t.equal(log.steps().length, 50, 'each step once')
   })
@@ -64,6 +64,96 @@ t.test('a run that waits for its lease can be cancelled', async t => {
   t.same(log.steps(), [])
 })
 
+t.test('a run that is stopped starts no node, whatever is confirmed before, with or after the stop', async t => {
+  const host = await hostFor(t)
+  type Waiting = { slot: number; cancel(): void }
+  const confirm = ({ slot }: Waiting) => host.confirm(slot, monotonicMs())
+  const orders: { [name: string]: (run: Waiting) => void } = {
+    'confirmed, then stopped': run => {
+      confirm(run)
+      run.cancel()
+    },
+    'stopped, then confirmed': run => {
+      run.cancel()
+      confirm(run)
+    },
+    // The node that waits looks again between the two.
+    'stopped, confirmed later': run => {
+      run.cancel()
+      setImmediate(confirm, run)
+    },
+  }
+  for (const graph_id of ['steps', 'nested', 'tasks'])
+    for (const [name, order] of Object.entries(orders)) {
+      const log = logs.log()
+      const input = { log: log.file, steps: 3 }
+      const run = host.start({ graph_id, confirmed_at: monotonicMs() - CONFIRMED_MS, kwargs: { input } })
+      // It answers after the run has come to its gate.
+      await host.ping()
+      await sleep(100)
+      order(run)
+      t.match(await run.ended, { status: 'interrupted' }, `${graph_id}: ${name}`)
+      t.same(log.steps(), [], 'no node')
+    }
+  const log = logs.log()
+  const run = host.start({ graph_id: 'steps', kwargs: { input: { log: log.file, steps: 3 } } })
+  run.cancel()
+  t.match(await run.ended, { status: 'interrupted' }, 'stopped with its start')
+  t.same(log.steps(), [])
+})
+
+t.test('a confirmation opens the gate of its run alone, and counts from when it was sent', async t => {
+  const host = await hostFor(t)
+  const [first, second] = [logs.log(), logs.log()]
+  const start = ({ file }: { file: string }) =>
+    host.start({
+      graph_id: 'steps',
+      confirmed_at: monotonicMs() - CONFIRMED_MS,
+      kwargs: { input: { log: file, steps: 3 } },
+    })
+  const [kept, lost] = [start(first), start(second)]
+  await sleep(200)
+  // The answer to a heartbeat that was sent before a pause.
+  host.confirm(kept.slot, monotonicMs() - CONFIRMED_MS)
+  host.confirm(lost.slot, monotonicMs() - 3 * CONFIRMED_MS)
+  await sleep(200)
+  t.same([first.steps(), second.steps()], [[], []])
+  host.confirm(kept.slot, monotonicMs())
+  // The answer to an earlier one is late.
+  host.confirm(kept.slot, monotonicMs() - CONFIRMED_MS)
+  t.match(await kept.ended, { status: 'success' })
+  t.same([first.steps(), second.steps()], [[1, 2, 3], []])
+  lost.cancel()
+  t.match(await lost.ended, { status: 'interrupted' })
+  t.same(second.steps(), [])
+})
+
+t.test('a run that waits to begin keeps what is confirmed meanwhile', async t => {
+  const host = await hostFor(t)
+  const log = logs.log()
+  const run = host.start({
+    graph_id: 'steps',
+    confirmed_at: monotonicMs() - CONFIRMED_MS,
+    kwargs: { input: { log: log.file, steps: 3 } },
+  })
+  host.confirm(run.slot, monotonicMs())
+  t.match(await run.ended, { status: 'success' })
+})
+
+t.test('a function that a stopped run leaves behind starts no task, during the stop and after the end', async t => {
+  const host = await hostFor(t)
+  // Its first task ends while the run waits for it, and after the run has ended without it.
+  for (const ms of [1_500, 5_000]) {
+    const log = logs.log()
+    const run = host.start({ graph_id: 'tasks', kwargs: { input: { log: log.file, steps: 3, ms } } })
+    const [task] = await log.begun(1)
+    run.cancel()
+    t.match(await run.ended, { status: 'interrupted' })
+    await until(() => process.hrtime.bigint() >= task!.at + nanoseconds(ms + 500))
+    t.same(log.steps(), [1], `after ${ms} ms`)
+  }
+})
+
 t.test('a stopped run ends with its node, also when that ignores its signal', async t => {
   const host = await hostFor(t)
   for (const graph_id of ['poison', 'nested']) {
@@ -73,7 +163,7 @@ t.test('a stopped run ends with its node, also when that ignores its signal', as
     const [, node] = await log.begun(2)
     run.cancel()
     t.match(await run.ended, { status: 'interrupted' })
-    t.ok(process.hrtime.bigint() >= node!.at + ms(1_000), graph_id)
+    t.ok(process.hrtime.bigint() >= node!.at + nanoseconds(1_000), graph_id)
     t.same(log.steps(), [1, 2], 'no further node')
   }
   t.notMatch(host.output.stderr, /ignores config\.signal/)

@@ -231,16 +231,24 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
 
   // Leases.
 
+  /** `sent_at`: of the heartbeat. Its answer may be late, and later than that of a newer one. */
+  function confirm(run: ActiveRun, sent_at: number): void {
+    run.confirmed_at = Math.max(run.confirmed_at, sent_at)
+    // A stopped run starts no node any more.
+    if (run.phase === 'running' && run.stopReason === null)
+      run.host?.send({ kind: TO_HOST.confirm, slot: run.slot, id: sent_at })
+  }
+
+  /** What the answer takes away is passed on before what it permits. */
   async function heartbeat(runs: ActiveRun[]): Promise<void> {
     if (runs.length === 0) return
     const sent_at = monotonicMs()
     try {
       const { cancel: cancelled, lost } = await leases.heartbeat(runs.map(run => run.lease))
-      for (const run of runs) run.confirmed_at = sent_at
-      for (const host of hosts?.all() ?? []) host.send({ kind: TO_HOST.confirm, id: sent_at })
-      for (const run_id of cancelled) cancel(token('run', run_id))
       const lostRuns = new Set(lost)
       for (const run of runs) if (lostRuns.has(run.run_id)) stopping.stop(run, 'lost')
+      for (const run_id of cancelled) cancel(token('run', run_id))
+      for (const run of runs) if (!lostRuns.has(run.run_id)) confirm(run, sent_at)
     } catch (error) {
       log.warn({ err: error, runs: runs.length }, 'a heartbeat was not confirmed')
     }

@@ -13,6 +13,8 @@ const PER_TURN = 4
 export interface Admission {
   /** Starts the work soon, in the order of arrival. */
   add(start: Frame): void
+  /** The lease of a run that is still queued was confirmed at this time. False: it is not queued. */
+  confirm(slot: number, at: number): boolean
   /** Starts the work now if it is still queued, because something else addresses its slot. */
   expedite(slot: number): void
 }
@@ -38,6 +40,12 @@ export function openAdmission(begin: (start: Frame) => void): Admission {
     add(start) {
       if (waiting.size === 0) setImmediate(turn)
       waiting.set(start.slot, start)
+    },
+    confirm(slot, at) {
+      const start = waiting.get(slot)
+      if (start === undefined) return false
+      start.id = Math.max(start.id, at)
+      return true
     },
     expedite(slot) {
       const start = waiting.get(slot)

@@ -1,8 +1,12 @@
 /**
  * In every durability, no node starts 11 s after the last confirmation of its run's lease: a resource worker takes a
  * run from its holder after 12 s without a heartbeat (resources/runs/holders.ts). A worker that is cut off or paused
- * therefore executes at most one node of a run beside its successor. The nodes wait until a heartbeat is confirmed, or
- * until the run is stopped.
+ * therefore starts no node beside its successor, and what executes then is at most the node that was under way. The nodes
+ * wait until a heartbeat is confirmed, or until the run is stopped. A stopped run starts no node any more, whatever is
+ * confirmed.
+ *
+ * A confirmation counts from when its heartbeat was sent, not from when it arrived. Its clock goes on while a process is
+ * paused.
  *
  * The gate also knows whether a node still executes after the library has rejected.
  *
@@ -11,7 +15,7 @@
  * would cost each node a tree of handlers.
  */
 
-import { TransientMap, TransientSet } from '../../schemas/transient.js'
+import { TransientMap } from '../../schemas/transient.js'
 import { monotonicMs } from '../pipe.js'
 
 export const CONFIRMED_MS = 11_000
@@ -19,14 +23,15 @@ export const CONFIRMED_MS = 11_000
 export interface NodeGate {
   /** Resolves when no node of the run executes. */
   idle(): Promise<void>
+  /** The run has ended: what it left behind has no lease. */
   close(): void
 }
 
 export interface NodeGates {
   /** Opens the gate of a run; `confirmed_at` is the time of the last confirmation of its lease (monotonic). */
   open(slot: number, confirmed_at: number, signal: AbortSignal): NodeGate
-  /** Records that the leases of all runs were confirmed at this time (monotonic). */
-  confirm(at: number): void
+  /** Records that the lease of the run in this slot was confirmed by a heartbeat sent at this time (monotonic). */
+  confirm(slot: number, at: number): void
   /** Makes the nodes of this graph, and of other graphs of its class, pass the gate of the slot that executes them. */
   guard(graph: object): void
 }
@@ -49,11 +54,10 @@ interface Runnable {
 interface RunsLoop {
   _runLoop(params: { loop: Loop }): Promise<void>
 }
-interface Gate {
-  /** Null if a node may start now; else resolves when it may start. */
-  wait(): Promise<void> | null
-  /** Counts a node as executing until this promise settles. */
-  follow<T>(node: Promise<T>): Promise<T>
+interface Gate extends NodeGate {
+  confirm(at: number): void
+  /** Starts a node as soon as it may start; rejects when the run is stopped before. */
+  pass<T>(node: () => Promise<T>): Promise<T>
 }
 
 export function openNodeGates(slotNow: () => number): NodeGates {
@@ -61,28 +65,28 @@ export function openNodeGates(slotNow: () => number): NodeGates {
   const guarded = new WeakSet<object>()
   const behind = new WeakMap<Runnable, Runnable>()
   const passing = new WeakSet<Runnable>()
-  const waiting = new TransientSet<() => void>()
-  let confirmedAt = Number.NEGATIVE_INFINITY
 
   function open(slot: number, claimedAt: number, signal: AbortSignal): NodeGate {
+    let confirmedAt = claimedAt
+    let hasEnded = false
     let executing = 0
     let onIdle: (() => void)[] = []
+    let waiting: (() => void)[] = []
 
-    const isConfirmed = () => monotonicMs() - Math.max(confirmedAt, claimedAt) < CONFIRMED_MS
-    async function untilConfirmed(): Promise<void> {
-      while (!isConfirmed()) {
+    const isConfirmed = () => monotonicMs() - confirmedAt < CONFIRMED_MS
+    const mayStart = () => !signal.aborted && (hasEnded || isConfirmed())
+    async function untilItMay(): Promise<void> {
+      while (!mayStart()) {
         signal.throwIfAborted()
-        await new Promise<void>(resolve => {
-          const resume = () => {
-            waiting.delete(resume)
-            signal.removeEventListener('abort', resume)
-            resolve()
-          }
-          waiting.add(resume)
-          signal.addEventListener('abort', resume)
-        })
+        await new Promise<void>(resolve => waiting.push(resolve))
       }
     }
+    function look(): void {
+      const now = waiting
+      waiting = []
+      for (const resolve of now) resolve()
+    }
+    signal.addEventListener('abort', look, { once: true })
 
     function onEnd(): void {
       if (--executing > 0) return
@@ -90,26 +94,31 @@ export function openNodeGates(slotNow: () => number): NodeGates {
       onIdle = []
     }
 
-    gates.set(slot, {
-      wait: () => (isConfirmed() ? null : untilConfirmed()),
-      follow(node) {
-        executing++
-        node.then(onEnd, onEnd)
-        return node
+    const gate: Gate = {
+      confirm(at) {
+        confirmedAt = Math.max(confirmedAt, at)
+        look()
       },
-    })
-    return {
+      pass(node) {
+        executing++
+        const started = mayStart() ? node() : untilItMay().then(node)
+        started.then(onEnd, onEnd)
+        return started
+      },
       idle: () => new Promise(resolve => (executing === 0 ? resolve() : onIdle.push(resolve))),
-      close: () => gates.delete(slot),
+      close() {
+        hasEnded = true
+        gates.delete(slot)
+        look()
+      },
     }
+    gates.set(slot, gate)
+    return gate
   }
 
   return {
     open,
-    confirm(at) {
-      confirmedAt = Math.max(confirmedAt, at)
-      for (const resume of [...waiting]) resume()
-    },
+    confirm: (slot, at) => gates.get(slot)?.confirm(at),
     guard(graph) {
       let proto: object | null = graph
       while (proto !== null && !Object.hasOwn(proto, '_runLoop')) proto = Object.getPrototypeOf(proto)
@@ -140,9 +149,7 @@ export function openNodeGates(slotNow: () => number): NodeGates {
 
   function invoke(node: Runnable, args: unknown[]): Promise<unknown> {
     const gate = gates.get(slotNow())
-    if (gate === undefined) return node.invoke(...args)
-    const waiting = gate.wait()
-    return gate.follow(waiting === null ? node.invoke(...args) : waiting.then(() => node.invoke(...args)))
+    return gate === undefined ? node.invoke(...args) : gate.pass(() => node.invoke(...args))
   }
 }
 

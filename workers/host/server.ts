@@ -97,7 +97,9 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       // The listeners of the signal run synchronously.
       watchdog.enter(slot, () => run.cancel(flags === STOP.timeout))
     },
-    [TO_HOST.confirm]: ({ id }) => gates.confirm(id),
+    [TO_HOST.confirm]({ slot, id }) {
+      if (!admission.confirm(slot, id)) gates.confirm(slot, id)
+    },
     [TO_HOST.pause]: ({ slot }) => lanes.pause(slot),
     [TO_HOST.resume]: ({ slot }) => lanes.resume(slot),
     [TO_HOST.ping]() {

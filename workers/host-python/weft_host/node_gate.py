@@ -1,20 +1,28 @@
 """
 In every durability, no node starts 11 s after the last confirmation of its run's lease: a resource worker takes a run
-from its holder after 12 s without a heartbeat. A worker that is cut off or paused therefore executes at most one node
-of a run beside its successor. The nodes wait until a heartbeat is confirmed, or until the run is stopped.
+from its holder after 12 s without a heartbeat. A worker that is cut off or paused therefore starts no node beside its
+successor, and what executes then is at most the node that was under way. The nodes wait until a heartbeat is confirmed,
+or until the run is stopped. A stopped run starts no node any more, whatever is confirmed.
+
+A confirmation counts from when its heartbeat was sent, not from when it arrived. Its clock goes on while a process is
+paused.
 
 The gate wraps the function that the library calls for each task: nodes of graphs and subgraphs, and tasks of the
-functional API. It knows how many of them execute.
+functional API.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
-from .node_spans import NodeSpans
+if TYPE_CHECKING:
+    # It imports the library, which an app host does not need.
+    from .node_spans import NodeSpans
 
 CONFIRMED_MS = 11_000
 
@@ -25,50 +33,76 @@ def monotonic_ms() -> int:
 
 
 class NodeGate:
-    """`spans`: measures the nodes; None: the run is not traced."""
+    """The gate of one run. `spans`: measures the nodes; None: the run is not traced."""
 
-    def __init__(self, gates: NodeGates, confirmed_at: int, spans: NodeSpans | None) -> None:
-        self.gates, self.confirmed_at, self.spans = gates, confirmed_at, spans
+    def __init__(self, confirmed_at: int, spans: NodeSpans | None) -> None:
+        self.confirmed_at, self.spans = confirmed_at, spans
+        self.is_stopped = False
+        self.has_ended = False
+        self.waiting: list[asyncio.Future[None]] = []
+
+    def may_start(self) -> bool:
+        return not self.is_stopped and (self.has_ended or self.is_confirmed())
 
     def is_confirmed(self) -> bool:
-        return monotonic_ms() - max(self.confirmed_at, self.gates.confirmed_at) < CONFIRMED_MS
+        return monotonic_ms() - self.confirmed_at < CONFIRMED_MS
 
-    async def confirmed(self) -> None:
-        """Returns when a node may start. A stopped run is cancelled here."""
-        while not self.is_confirmed():
-            await asyncio.shield(self.gates.next_confirmation())
+    async def wait(self) -> None:
+        """Returns when a node may start. What waits in a stopped run is cancelled, at its end at the latest."""
+        while not self.may_start():
+            if self.has_ended:
+                raise asyncio.CancelledError("The run has ended")
+            changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.waiting.append(changed)
+            await changed
+
+    def confirm(self, at: int) -> None:
+        self.confirmed_at = max(self.confirmed_at, at)
+        self.wake()
+
+    def stop(self) -> None:
+        """No node of the run starts from now on."""
+        self.is_stopped = True
+
+    def end(self) -> None:
+        """The run has ended: what it left behind has no lease. If it was stopped, that starts no node."""
+        self.has_ended = True
+        self.wake()
+
+    def wake(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for changed in waiting:
+            # Code of the run may have an event loop of its own, which may have ended.
+            with contextlib.suppress(RuntimeError):
+                changed.get_loop().call_soon_threadsafe(settle, changed)
+
+
+# The gate of the run whose code this is.
+current_gate: ContextVar[NodeGate | None] = ContextVar("weft_gate", default=None)
 
 
 class NodeGates:
-    """`slot_now`: the slot whose code calls."""
+    """The gates of the runs of a host, by slot."""
 
-    def __init__(self, slot_now: Callable[[], int]) -> None:
-        self.slot_now = slot_now
+    def __init__(self) -> None:
         self.gates: dict[int, NodeGate] = {}
-        self.confirmed_at = 0
-        self.waiting: asyncio.Future[None] | None = None
 
-    def open(self, slot: int, confirmed_at: int, spans: NodeSpans | None = None) -> None:
+    def open(self, slot: int, confirmed_at: int, spans: NodeSpans | None = None) -> NodeGate:
         """`confirmed_at`: when the lease of the run was last confirmed (monotonic)."""
-        self.gates[slot] = NodeGate(self, confirmed_at, spans)
+        gate = self.gates[slot] = NodeGate(confirmed_at, spans)
+        return gate
 
     def close(self, slot: int) -> None:
-        self.gates.pop(slot, None)
+        if (gate := self.gates.pop(slot, None)) is not None:
+            gate.end()
 
-    def confirm(self, at: int) -> None:
-        """The leases of all runs were confirmed at this time (monotonic)."""
-        self.confirmed_at = max(self.confirmed_at, at)
-        waiting, self.waiting = self.waiting, None
-        if waiting is not None and not waiting.done():
-            waiting.set_result(None)
-
-    def next_confirmation(self) -> asyncio.Future[None]:
-        if self.waiting is None:
-            self.waiting = asyncio.get_running_loop().create_future()
-        return self.waiting
+    def confirm(self, slot: int, at: int) -> None:
+        """The lease of the run in this slot was confirmed by a heartbeat that was sent at this time (monotonic)."""
+        if (gate := self.gates.get(slot)) is not None:
+            gate.confirm(at)
 
     def guard(self) -> bool:
-        """Makes every node pass the gate of the slot that executes it. False: this library has no place for it."""
+        """Makes every node pass the gate of the run that executes it. False: this library has no place for it."""
         try:
             from langgraph.pregel import _runner as found
         except ImportError:
@@ -81,9 +115,9 @@ class NodeGates:
         unguarded = getattr(run_task, "unguarded", run_task)
 
         async def guarded(task: Any, *args: Any, **options: Any) -> Any:
-            gate = self.gates.get(self.slot_now())
-            if gate is not None and not gate.is_confirmed():
-                await gate.confirmed()
+            gate = current_gate.get()
+            if gate is not None and not gate.may_start():
+                await gate.wait()
             # The library's own tasks are no nodes: `__start__` writes the input.
             if gate is None or gate.spans is None or task.name.startswith("__"):
                 return await unguarded(task, *args, **options)
@@ -93,3 +127,8 @@ class NodeGates:
         guarded.__dict__["unguarded"] = unguarded
         runner.arun_with_retry = guarded
         return True
+
+
+def settle(changed: asyncio.Future[None]) -> None:
+    if not changed.done():
+        changed.set_result(None)

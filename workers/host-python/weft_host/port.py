@@ -14,7 +14,6 @@ from .limits import Refused, Unanswered
 from .node_gate import NodeGates
 from .pipe import Pipe
 from .threads import SlotThreads
-from .watchdog import current_slot
 
 
 class Host:
@@ -22,7 +21,7 @@ class Host:
         self.application, self.threads = application, threads
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
-        self.gates = NodeGates(current_slot.get)
+        self.gates = NodeGates()
         self.asked: dict[int, asyncio.Future[bytes]] = {}
         self.last_ask = 0
         self.connected: Pipe | None = None

@@ -38,8 +38,10 @@ TIMED_OUT = {"error": "RunTimeout", "message": "The run took too long"}
 class Run(RunState):
     """`newest`: the newest checkpoint of the thread, packed; empty: it has none."""
 
-    def __init__(self, host: Host, slot: int, start: JsonObject, newest: bytes, traced: bool) -> None:
-        super().__init__(host, slot, start, traced)
+    def __init__(
+        self, host: Host, slot: int, confirmed_at: int, start: JsonObject, newest: bytes, traced: bool
+    ) -> None:
+        super().__init__(host, slot, confirmed_at, start, traced)
         self.newest = newest
 
     async def execute(self) -> None:

@@ -18,13 +18,14 @@ from .streaming.events import RunEvents
 
 
 class RunState:
-    """`start`: StartHead (schemas/host.ts)."""
+    """`confirmed_at`: of its lease (monotonic). `start`: StartHead (schemas/host.ts)."""
 
-    def __init__(self, host: Host, slot: int, start: JsonObject, traced: bool) -> None:
+    def __init__(self, host: Host, slot: int, confirmed_at: int, start: JsonObject, traced: bool) -> None:
         self.host, self.slot, self.start = host, slot, start
         self.events = Events(start["first_id"], start["first_seq"], self.send_chunk)
         self.v2 = RunEvents(self.events, start["graph_id"]) if start["events"] else None
         self.spans = NodeSpans(self.send_spans) if traced else None
+        self.gate = host.gates.open(slot, confirmed_at, self.spans)
         # None: a run without a thread.
         self.saver: WeftSaver | None = None
         self.graph: AnyGraph | None = None
@@ -63,5 +64,6 @@ class RunState:
         self.halt()
 
     def halt(self) -> None:
+        self.gate.stop()
         if not self.stopping.done():
             self.stopping.set_result(None)

@@ -14,6 +14,7 @@ import orjson
 from .call import answer_call
 from .frames import FromHost, Start, Stop, ToHost
 from .limits import CallFailure
+from .node_gate import NodeGate, current_gate
 from .packed import unpack
 from .port import Host
 from .run import Run
@@ -65,9 +66,8 @@ class Server:
     def begin(self, slot: int) -> None:
         flags, confirmed_at, body = self.starting.pop(slot)
         start, newest = unpack(body)
-        run = self.runs[slot] = Run(self.host, slot, start, newest, flags == Start.TRACED)
-        self.host.gates.open(slot, confirmed_at, run.spans)
-        self.spawn(slot, run.execute()).add_done_callback(lambda _: self.on_end(slot))
+        run = self.runs[slot] = Run(self.host, slot, confirmed_at, start, newest, flags == Start.TRACED)
+        self.spawn(slot, run.execute(), run.gate).add_done_callback(lambda _: self.on_end(slot))
 
     def on_end(self, slot: int) -> None:
         self.runs.pop(slot, None)
@@ -88,7 +88,10 @@ class Server:
             run.cancel(flags == Stop.TIMEOUT)
 
     def on_confirm(self, flags: int, slot: int, id: int, body: bytes) -> None:
-        self.host.gates.confirm(id)
+        if slot in self.starting:
+            start_flags, confirmed_at, start = self.starting[slot]
+            self.starting[slot] = (start_flags, max(confirmed_at, id), start)
+        self.host.gates.confirm(slot, id)
 
     def on_pause(self, flags: int, slot: int, id: int, body: bytes) -> None:
         self.host.pipe.pause(slot)
@@ -121,10 +124,12 @@ class Server:
         else:
             send(FromHost.CALLED, 0, slot, id, body=answer)
 
-    def spawn(self, slot: int, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Starts a task whose code is that of the slot."""
+    def spawn(self, slot: int, work: Coroutine[Any, Any, None], gate: NodeGate | None = None) -> asyncio.Task[None]:
+        """Starts a task whose code is that of the slot, and whose nodes pass the gate."""
         self.watchdog.use(1)
-        task = self.host.loop.create_task(work, context=self.watchdog.enter(slot))
+        context = self.watchdog.enter(slot)
+        context.run(current_gate.set, gate)
+        task = self.host.loop.create_task(work, context=context)
         self.tasks.add(task)
         task.add_done_callback(self.on_task_end)
         return task

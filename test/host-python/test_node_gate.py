@@ -1,0 +1,70 @@
+"""Nodes of a run wait while its lease is not confirmed, and a stopped run starts none, whatever is confirmed."""
+
+import asyncio
+from pathlib import Path
+
+import graphs
+import pytest
+from supervisor import Supervisor, source
+
+from weft_host.node_gate import CONFIRMED_MS, monotonic_ms
+
+GRAPHS = Path(__file__).parent / "graphs.py"
+EXPORTS = ["graph", "noting", "functional"]
+
+
+@pytest.fixture
+async def supervisor() -> Supervisor:
+    graphs.entered.clear()
+    return Supervisor([source(name, GRAPHS, name) for name in EXPORTS], "/")
+
+
+def expired() -> int:
+    return monotonic_ms() - CONFIRMED_MS
+
+
+async def test_nodes_wait_until_their_lease_is_confirmed(supervisor: Supervisor):
+    slot = supervisor.start("graph", input={"steps": []}, confirmed_at=expired())
+    await asyncio.sleep(0.2)
+    assert not supervisor.finished[slot].done()
+    supervisor.confirm(slot, monotonic_ms())
+    assert (await supervisor.end(slot))["status"] == "success"
+
+
+async def test_a_confirmation_opens_the_gate_of_its_run_alone_and_counts_from_when_it_was_sent(supervisor: Supervisor):
+    kept, lost = (supervisor.start("noting", thread, input={}, confirmed_at=expired()) for thread in ("t1", "t2"))
+    await asyncio.sleep(0.1)
+    # The answers to heartbeats that were sent before a pause.
+    supervisor.confirm(kept, expired())
+    supervisor.confirm(lost, expired() - CONFIRMED_MS)
+    await asyncio.sleep(0.1)
+    assert graphs.entered == []
+    supervisor.confirm(kept, monotonic_ms())
+    # The answer to an earlier one is late.
+    supervisor.confirm(kept, expired())
+    assert (await supervisor.end(kept))["status"] == "success"
+    await asyncio.sleep(0.1)
+    supervisor.cancel(lost)
+    assert (await supervisor.end(lost))["status"] == "interrupted"
+    assert graphs.entered == ["noted"]
+
+
+@pytest.mark.parametrize("order", ["confirmed, then stopped", "stopped, then confirmed", "stopped, confirmed later"])
+@pytest.mark.parametrize("graph_id", ["noting", "functional"])
+async def test_a_run_that_is_stopped_starts_no_node(supervisor: Supervisor, graph_id: str, order: str):
+    slot = supervisor.start(graph_id, input={} if graph_id == "noting" else 1, confirmed_at=expired())
+    await asyncio.sleep(0.1)
+    if order == "confirmed, then stopped":
+        supervisor.confirm(slot, monotonic_ms())
+    supervisor.cancel(slot)
+    if order == "stopped, confirmed later":
+        await asyncio.sleep(0)
+    supervisor.confirm(slot, monotonic_ms())
+    ended = await supervisor.end(slot)
+    assert (ended["status"], graphs.entered) == ("interrupted", [])
+
+
+async def test_a_run_that_waits_to_begin_keeps_what_is_confirmed_meanwhile(supervisor: Supervisor):
+    slot = supervisor.start("noting", input={}, confirmed_at=expired())
+    supervisor.confirm(slot, monotonic_ms())
+    assert (await supervisor.end(slot))["status"] == "success"
