@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from operator import add
@@ -16,7 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_store, get_stream_writer
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import Send, interrupt
+from langgraph.types import RetryPolicy, Send, interrupt
 
 
 class State(TypedDict, total=False):
@@ -129,6 +130,13 @@ def sleeps_long(state: State) -> State:
 
 sleeping = single(sleeps)
 sleeping_long = single(sleeps_long)
+released = threading.Event()
+
+
+def holds(state: State) -> State:
+    """Takes a thread until the test releases it."""
+    released.wait(30)
+    return {}
 
 
 def notes(state: State) -> State:
@@ -136,7 +144,30 @@ def notes(state: State) -> State:
     return {}
 
 
+def invokes(state: State) -> State:
+    """Invokes a graph in its thread when the test lets it."""
+    entered.append("invokes")
+    released.wait(30)
+    noting.invoke({})
+    return {}
+
+
+async def tries_again(state: State) -> State:
+    entered.append("tried")
+    if entered.count("tried") == 1:
+        raise ConnectionError("the first try fails")
+    return {}
+
+
+holding = single(holds)
 noting = single(notes)
+invoking = single(invokes)
+trying = (
+    StateGraph(State)
+    .add_node("node", tries_again, retry_policy=RetryPolicy(initial_interval=0.5, jitter=False))
+    .add_edge(START, "node")
+    .compile()
+)
 model = GenericFakeChatModel(messages=iter(AIMessage("one two three", id=f"m{n}") for n in range(1000)))
 
 

@@ -106,9 +106,9 @@ class Checkpoints:
 class Supervisor:
     """The `pipe` of a host, and what is at its other end."""
 
-    def __init__(self, graphs: list[GraphSource], folder: str | Path, **description: Any) -> None:
+    def __init__(self, graphs: list[GraphSource], folder: str | Path, threads: int = 256, **description: Any) -> None:
         loop = asyncio.get_running_loop()
-        self.threads = SlotThreads(current_slot.get)
+        self.threads = SlotThreads(current_slot.get, threads)
         loop.set_default_executor(self.threads)
         self.application = Application(Description(str(folder), graphs, **description))
         self.host = Host(self.application, self.threads)

@@ -1,6 +1,7 @@
 """Nodes of a run wait while its lease is not confirmed, and a stopped run starts none, whatever is confirmed."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import graphs
@@ -10,17 +11,30 @@ from supervisor import Supervisor, source
 from weft_host.node_gate import CONFIRMED_MS, monotonic_ms
 
 GRAPHS = Path(__file__).parent / "graphs.py"
-EXPORTS = ["graph", "noting", "functional"]
+EXPORTS = ["graph", "noting", "functional", "holding", "invoking", "trying"]
+# A lease that is valid for so long.
+LEFT_MS = 300
 
 
 @pytest.fixture
 async def supervisor() -> Supervisor:
     graphs.entered.clear()
-    return Supervisor([source(name, GRAPHS, name) for name in EXPORTS], "/")
+    graphs.released.clear()
+    return Supervisor([source(name, GRAPHS, name) for name in EXPORTS], "/", threads=1)
 
 
 def expired() -> int:
     return monotonic_ms() - CONFIRMED_MS
+
+
+def expiring() -> int:
+    return expired() + LEFT_MS
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not happened():
+            await asyncio.sleep(0.01)
 
 
 async def test_nodes_wait_until_their_lease_is_confirmed(supervisor: Supervisor):
@@ -68,3 +82,49 @@ async def test_a_run_that_waits_to_begin_keeps_what_is_confirmed_meanwhile(super
     slot = supervisor.start("noting", input={}, confirmed_at=expired())
     supervisor.confirm(slot, monotonic_ms())
     assert (await supervisor.end(slot))["status"] == "success"
+
+
+async def test_a_node_that_waited_for_its_thread_starts_under_a_lease(supervisor: Supervisor):
+    holder = supervisor.start("holding", "t1", input={})
+    await until(lambda: supervisor.threads.in_use.total() == 1)
+    waiting = supervisor.start("noting", "t2", input={}, confirmed_at=expiring())
+    await until(lambda: supervisor.threads.in_use.total() == 2)
+    await asyncio.sleep(LEFT_MS / 1000)
+    graphs.released.set()
+    await supervisor.end(holder)
+    await asyncio.sleep(0.2)
+    assert graphs.entered == []
+    supervisor.confirm(waiting, monotonic_ms())
+    assert (await supervisor.end(waiting))["status"] == "success"
+    assert graphs.entered == ["noted"]
+
+
+async def test_each_try_of_a_node_starts_under_a_lease(supervisor: Supervisor):
+    slot = supervisor.start("trying", input={}, confirmed_at=expiring())
+    await until(lambda: graphs.entered == ["tried"])
+    await asyncio.sleep(1)
+    assert graphs.entered == ["tried"]
+    supervisor.confirm(slot, monotonic_ms())
+    assert (await supervisor.end(slot))["status"] == "success"
+
+
+async def test_nodes_of_a_graph_that_a_synchronous_node_invokes_start_under_its_lease(supervisor: Supervisor):
+    kept = supervisor.start("invoking", input={}, confirmed_at=expiring())
+    await until(lambda: graphs.entered == ["invokes"])
+    await asyncio.sleep(LEFT_MS / 1000)
+    graphs.released.set()
+    await asyncio.sleep(0.2)
+    assert graphs.entered == ["invokes"]
+    supervisor.confirm(kept, monotonic_ms())
+    assert (await supervisor.end(kept))["status"] == "success"
+    assert graphs.entered == ["invokes", "noted"]
+
+
+async def test_a_node_that_a_stopped_run_leaves_behind_starts_no_other(supervisor: Supervisor):
+    slot = supervisor.start("invoking", input={})
+    await until(lambda: graphs.entered == ["invokes"])
+    supervisor.cancel(slot)
+    assert (await supervisor.end(slot))["status"] == "interrupted"
+    graphs.released.set()
+    await until(lambda: supervisor.threads.in_use.total() == 0)
+    assert graphs.entered == ["invokes"]

@@ -7,7 +7,7 @@ or until the run is stopped. A stopped run starts no node any more, whatever is 
 A confirmation counts from when its heartbeat was sent, not from when it arrived. Its clock goes on while a process is
 paused.
 
-The gate wraps the function that the library calls for each task: nodes of graphs and subgraphs, and tasks of the
+The gate wraps the functions that the library calls for each task: nodes of graphs and subgraphs, and tasks of the
 functional API.
 """
 
@@ -16,8 +16,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from .node_spans import NodeSpans
 
 CONFIRMED_MS = 11_000
+# A thread cannot await: it looks whether its node may start.
+LOOK_S = 0.02
 
 
 def monotonic_ms() -> int:
@@ -56,6 +59,13 @@ class NodeGate:
             self.waiting.append(changed)
             await changed
 
+    def wait_in_thread(self) -> None:
+        """As `wait`. The event loop, which would have to read the confirmation, is not waited for."""
+        while not self.may_start() and not is_on_loop():
+            if self.is_stopped:
+                raise asyncio.CancelledError("The run was stopped")
+            time.sleep(LOOK_S)
+
     def confirm(self, at: int) -> None:
         self.confirmed_at = max(self.confirmed_at, at)
         self.wake()
@@ -79,6 +89,26 @@ class NodeGate:
 
 # The gate of the run whose code this is.
 current_gate: ContextVar[NodeGate | None] = ContextVar("weft_gate", default=None)
+
+
+class Gated:
+    """The code of a task that may be tried again: each try passes the gate."""
+
+    def __init__(self, gate: NodeGate, proc: Any) -> None:
+        self.gate, self.proc = gate, proc
+
+    def invoke(self, *args: Any, **options: Any) -> Any:
+        self.gate.wait_in_thread()
+        return self.proc.invoke(*args, **options)
+
+    async def ainvoke(self, *args: Any, **options: Any) -> Any:
+        await self.gate.wait()
+        return await self.proc.ainvoke(*args, **options)
+
+    async def astream(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        await self.gate.wait()
+        async for each in self.proc.astream(*args, **options):
+            yield each
 
 
 class NodeGates:
@@ -114,21 +144,49 @@ class NodeGates:
         # The gates of an earlier host in this process.
         unguarded = getattr(run_task, "unguarded", run_task)
 
-        async def guarded(task: Any, *args: Any, **options: Any) -> Any:
+        async def guarded(task: Any, retry_policy: Any, *args: Any, **options: Any) -> Any:
             gate = current_gate.get()
-            if gate is not None and not gate.may_start():
-                await gate.wait()
+            if gate is not None:
+                if not gate.may_start():
+                    await gate.wait()
+                task = each_try_gated(gate, task, retry_policy)
             # The library's own tasks are no nodes: `__start__` writes the input.
             if gate is None or gate.spans is None or task.name.startswith("__"):
-                return await unguarded(task, *args, **options)
+                return await unguarded(task, retry_policy, *args, **options)
             with gate.spans.measure(task.id, task.name):
-                return await unguarded(task, *args, **options)
+                return await unguarded(task, retry_policy, *args, **options)
 
         guarded.__dict__["unguarded"] = unguarded
         runner.arun_with_retry = guarded
+        self.guard_threads(runner)
         return True
+
+    def guard_threads(self, runner: Any) -> None:
+        """The same for graphs that synchronous nodes invoke."""
+        unguarded = getattr(runner.run_with_retry, "unguarded", runner.run_with_retry)
+
+        def guarded(task: Any, retry_policy: Any, *args: Any, **options: Any) -> Any:
+            if (gate := current_gate.get()) is not None:
+                gate.wait_in_thread()
+                task = each_try_gated(gate, task, retry_policy)
+            return unguarded(task, retry_policy, *args, **options)
+
+        guarded.__dict__["unguarded"] = unguarded
+        runner.run_with_retry = guarded
+
+
+def each_try_gated(gate: NodeGate, task: Any, retry_policy: Any) -> Any:
+    return replace(task, proc=Gated(gate, task.proc)) if task.retry_policy or retry_policy else task
 
 
 def settle(changed: asyncio.Future[None]) -> None:
     if not changed.done():
         changed.set_result(None)
+
+
+def is_on_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

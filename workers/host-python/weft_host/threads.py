@@ -13,6 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
+from .node_gate import current_gate
+
 THREADS = 256
 # Threads do not wake the event loop: it looks whether they have ended.
 LOOK_S = 0.02
@@ -31,7 +33,7 @@ class SlotThreads(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         slot = self.slot_now()
-        future = super().submit(fn, *args, **kwargs)
+        future = super().submit(behind_gate(fn), *args, **kwargs)
         with self.counting:
             self.in_use[slot] += 1
 
@@ -54,3 +56,16 @@ class SlotThreads(ThreadPoolExecutor):
         """More than half of the threads execute nodes of ended runs. `active`: whether the slot has a run."""
         ended = sum(count for slot, count in list(self.in_use.items()) if slot != 0 and not active(slot))
         return ended > self.threads // 2
+
+
+def behind_gate(fn: Callable[P, T]) -> Callable[P, T]:
+    """A node that may start now, but waits for a thread: when it has one, the lease may be older."""
+    gate = current_gate.get()
+    if gate is None or not gate.may_start():
+        return fn
+
+    def node(*args: P.args, **kwargs: P.kwargs) -> T:
+        gate.wait_in_thread()
+        return fn(*args, **kwargs)
+
+    return node
