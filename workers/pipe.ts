@@ -123,7 +123,10 @@ const MAX_BODY = 256 * 1024 * 1024
 const EMPTY = new Uint8Array(0)
 const KINDS = new Set<number>([...Object.values(FROM_HOST), ...Object.values(TO_HOST)])
 
-/** Milliseconds of the machine's monotonic clock: both ends of a pipe read the same, and it goes on while one is paused. */
+/**
+ * Milliseconds of the machine's monotonic clock: both ends of a pipe read the same. It goes on while a process is paused,
+ * and stands still while the machine is suspended.
+ */
 export const monotonicMs = (): number => Number(process.hrtime.bigint() / 1_000_000n)
 
 /** `onWritten`: all of the frame has left this process. */

@@ -8,7 +8,7 @@ import graphs
 import pytest
 from supervisor import Supervisor, source
 
-from weft_host.node_gate import CONFIRMED_MS, monotonic_ms
+from weft_host.node_gate import CONFIRMED_MS, Suspends, monotonic_ms
 
 GRAPHS = Path(__file__).parent / "graphs.py"
 EXPORTS = ["graph", "noting", "functional", "holding", "invoking", "trying"]
@@ -128,3 +128,15 @@ async def test_a_node_that_a_stopped_run_leaves_behind_starts_no_other(superviso
     graphs.released.set()
     await until(lambda: supervisor.threads.in_use.total() == 0)
     assert graphs.entered == ["invokes"]
+
+
+def test_a_suspend_of_the_machine_is_noticed_by_the_clock_that_goes_on():
+    monotonic, boot = 1_000, 5_000
+    suspends = Suspends(lambda: monotonic, lambda: boot)
+    assert suspends.resumed_at() == 0
+    monotonic, boot = 2_000, 6_000
+    assert suspends.resumed_at() == 0
+    monotonic, boot = 2_100, 40_000
+    assert suspends.resumed_at() == 2_100
+    monotonic, boot = 3_000, 40_900
+    assert suspends.resumed_at() == 2_100

@@ -6,7 +6,7 @@
  * confirmed.
  *
  * A confirmation counts from when its heartbeat was sent, not from when it arrived. Its clock goes on while a process is
- * paused.
+ * paused; what was confirmed before the machine was suspended is void.
  *
  * The gate also knows whether a node still executes after the library has rejected.
  *
@@ -15,10 +15,13 @@
  * would cost each node a tree of handlers.
  */
 
+import { uptime } from 'node:os'
 import { TransientMap } from '../../schemas/transient.js'
 import { monotonicMs } from '../pipe.js'
 
 export const CONFIRMED_MS = 11_000
+/** Half of what lies between the last start of a node and a takeover. */
+const LEAST_SUSPEND_MS = 500
 
 export interface NodeGate {
   /** Resolves when no node of the run executes. */
@@ -65,6 +68,7 @@ export function openNodeGates(slotNow: () => number): NodeGates {
   const guarded = new WeakSet<object>()
   const behind = new WeakMap<Runnable, Runnable>()
   const passing = new WeakSet<Runnable>()
+  const resumedAt = watchSuspends()
 
   function open(slot: number, claimedAt: number, signal: AbortSignal): NodeGate {
     let confirmedAt = claimedAt
@@ -73,7 +77,7 @@ export function openNodeGates(slotNow: () => number): NodeGates {
     let onIdle: (() => void)[] = []
     let waiting: (() => void)[] = []
 
-    const isConfirmed = () => monotonicMs() - confirmedAt < CONFIRMED_MS
+    const isConfirmed = () => monotonicMs() - confirmedAt < CONFIRMED_MS && confirmedAt >= resumedAt()
     const mayStart = () => !signal.aborted && (hasEnded || isConfirmed())
     async function untilItMay(): Promise<void> {
       while (!mayStart()) {
@@ -170,4 +174,26 @@ function guardLoop(loop: Loop, gated: (node: Runnable) => Runnable): void {
   if (acceptPush !== undefined) loop.acceptPush = async (...args) => guardTask(await acceptPush.apply(loop, args))
   if (scheduleErrorHandler !== undefined)
     loop.scheduleErrorHandler = (...args) => guardTask(scheduleErrorHandler.apply(loop, args))
+}
+
+const CLOCKS = { monotonic: monotonicMs, wall: () => Date.now(), boot: () => uptime() * 1000 }
+
+/**
+ * Notices that the machine was suspended: the monotonic clock stands still meanwhile. Of the clocks that go on, Node.js
+ * reads only the wall clock without a system call for a file; the uptime says whether that was merely set. The returned
+ * function returns when the end of the last suspend was noticed (monotonic); before one -Infinity.
+ */
+export function watchSuspends({ monotonic, wall, boot } = CLOCKS): () => number {
+  let offset = wall() - monotonic()
+  let asleep = boot() - monotonic()
+  let resumed_at = Number.NEGATIVE_INFINITY
+  return () => {
+    const now = wall() - monotonic()
+    if (Math.abs(now - offset) < LEAST_SUSPEND_MS) return resumed_at
+    offset = now
+    const slept = boot() - monotonic()
+    if (slept - asleep >= LEAST_SUSPEND_MS) resumed_at = monotonic()
+    asleep = slept
+    return resumed_at
+  }
 }

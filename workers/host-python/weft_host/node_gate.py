@@ -5,7 +5,7 @@ successor, and what executes then is at most the node that was under way. The no
 or until the run is stopped. A stopped run starts no node any more, whatever is confirmed.
 
 A confirmation counts from when its heartbeat was sent, not from when it arrived. Its clock goes on while a process is
-paused.
+paused; what was confirmed before the machine was suspended is void.
 
 The gate wraps the functions that the library calls for each task: nodes of graphs and subgraphs, and tasks of the
 functional API.
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from .node_spans import NodeSpans
 
 CONFIRMED_MS = 11_000
+# Half of what lies between the last start of a node and a takeover.
+LEAST_SUSPEND_MS = 500
 # A thread cannot await: it looks whether its node may start.
 LOOK_S = 0.02
+BOOT_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def monotonic_ms() -> int:
@@ -35,11 +38,33 @@ def monotonic_ms() -> int:
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000_000
 
 
+def boot_ms() -> int:
+    """A clock that also goes on while the machine is suspended."""
+    return time.clock_gettime_ns(BOOT_CLOCK) // 1_000_000
+
+
+class Suspends:
+    """Notices that the machine was suspended, when the monotonic clock stands still."""
+
+    def __init__(self, monotonic: Callable[[], int] = monotonic_ms, boot: Callable[[], int] = boot_ms) -> None:
+        self.monotonic, self.boot = monotonic, boot
+        self.asleep = boot() - monotonic()
+        self.noticed = 0
+
+    def resumed_at(self) -> int:
+        """When the end of the last suspend was noticed (monotonic); before one 0."""
+        now = self.monotonic()
+        asleep = self.boot() - now
+        if asleep - self.asleep >= LEAST_SUSPEND_MS:
+            self.asleep, self.noticed = asleep, now
+        return self.noticed
+
+
 class NodeGate:
     """The gate of one run. `spans`: measures the nodes; None: the run is not traced."""
 
-    def __init__(self, confirmed_at: int, spans: NodeSpans | None) -> None:
-        self.confirmed_at, self.spans = confirmed_at, spans
+    def __init__(self, suspends: Suspends, confirmed_at: int, spans: NodeSpans | None) -> None:
+        self.suspends, self.confirmed_at, self.spans = suspends, confirmed_at, spans
         self.is_stopped = False
         self.has_ended = False
         self.waiting: list[asyncio.Future[None]] = []
@@ -48,7 +73,7 @@ class NodeGate:
         return not self.is_stopped and (self.has_ended or self.is_confirmed())
 
     def is_confirmed(self) -> bool:
-        return monotonic_ms() - self.confirmed_at < CONFIRMED_MS
+        return monotonic_ms() - self.confirmed_at < CONFIRMED_MS and self.confirmed_at >= self.suspends.resumed_at()
 
     async def wait(self) -> None:
         """Returns when a node may start. What waits in a stopped run is cancelled, at its end at the latest."""
@@ -116,10 +141,11 @@ class NodeGates:
 
     def __init__(self) -> None:
         self.gates: dict[int, NodeGate] = {}
+        self.suspends = Suspends()
 
     def open(self, slot: int, confirmed_at: int, spans: NodeSpans | None = None) -> NodeGate:
         """`confirmed_at`: when the lease of the run was last confirmed (monotonic)."""
-        gate = self.gates[slot] = NodeGate(confirmed_at, spans)
+        gate = self.gates[slot] = NodeGate(self.suspends, confirmed_at, spans)
         return gate
 
     def close(self, slot: int) -> None:
