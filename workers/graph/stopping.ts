@@ -49,9 +49,9 @@ export function openStopping({ log, table, handBack, onStop, isolate, suspect }:
     const { host, slot, run_id, lease } = run
     if (reason !== 'cancel') log.warn({ run_id, attempt: lease.attempt, reason }, 'a run is stopped')
     if (host === null) return onStopped(run)
-    // A run that waits cannot end.
-    resumeFlow(run)
     host.send({ kind: TO_HOST.cancel, slot, flags: reason === 'timeout' ? STOP.timeout : STOP.cancelled })
+    // A paused run cannot send its end. Resumed before the cancel it would start its next node.
+    resumeFlow(run)
     run.graceTimer ??= setTimeout(() => kill(host, run), GRACE_MS)
     if (host.blocked && host.holder === slot) kill(host, run)
   }
