@@ -223,36 +223,30 @@ const settled = async (run: () => Promise<{ status: string }>) => {
   while ((await run()).status === 'running') await new Promise(next => setTimeout(next, 10))
 }
 
-t.test('a cancelled run whose worker died ends at once', async t => {
-  const { deps, claim, run, run_id } = await stage(t)
-  await claim('a worker that has no connection')
-  await cancel(deps, run_id, 'interrupt', REASONS.client)
-  await settled(run)
-  t.match(await run(), { status: 'interrupted', attempt: 1 }, 'no other worker had to claim it')
-})
-
-t.test(
-  'a cancelled run is left to its holder while that receives signals, and ended when it is found dead',
-  async t => {
-    const { deps, connect, clock, claim, run, run_id } = await stage(t)
-    const supervisor = await connect('graphs')
-    const signals: string[] = []
-    supervisor.subscribe(
-      control(token('pool', 'default'), token('run', run_id)),
-      message => void signals.push(message.string()),
-    )
-    await supervisor.nc.flush()
-    await claim('w')
-    await cancel(deps, run_id, 'interrupt', REASONS.client)
-    while (signals.length === 0) await new Promise(next => setTimeout(next, 10))
-    t.match(JSON.parse(signals[0]!), { do: 'cancel' })
-    t.match(await run(), { status: 'running', cancel: 'interrupt' })
-    while (!deps.holders.prune()) await new Promise(next => setTimeout(next, 10))
-    clock.ms += WATCH_MS
-    await settled(run)
-    t.match(await run(), { status: 'interrupted', attempt: 1 })
-  },
-)
+for (const receives of [true, false])
+  t.test(
+    `a cancelled run is left to a holder that ${receives ? 'receives' : 'misses'} signals, and ended when that is dead`,
+    async t => {
+      const { deps, connect, clock, claim, run, run_id } = await stage(t)
+      const supervisor = await connect('graphs')
+      const signals: string[] = []
+      if (receives)
+        supervisor.subscribe(
+          control(token('pool', 'default'), token('run', run_id)),
+          message => void signals.push(message.string()),
+        )
+      await supervisor.nc.flush()
+      await claim('w')
+      await cancel(deps, run_id, 'interrupt', REASONS.client)
+      while (receives && signals.length === 0) await new Promise(next => setTimeout(next, 10))
+      if (receives) t.match(JSON.parse(signals[0]!), { do: 'cancel' })
+      while (!deps.holders.prune()) await new Promise(next => setTimeout(next, 10))
+      t.match(await run(), { status: 'running', cancel: 'interrupt' }, 'a holder that is cut off still starts nodes')
+      clock.ms += WATCH_MS
+      await settled(run)
+      t.match(await run(), { status: 'interrupted', attempt: 1 }, 'no other worker had to claim it')
+    },
+  )
 
 t.test('hosts stop starting nodes before their runs may be taken over', async t => {
   // A heartbeat is confirmed after it was sent, and is stored in between: what the host counts began earlier.

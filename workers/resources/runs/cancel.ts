@@ -106,8 +106,9 @@ const LOOK_MS = 1_000
 const AGAIN_MS = 100
 
 /**
- * Signals the holder of a run to stop. When no worker receives the signal, or the holder turns out to be dead, the run is
- * ended here: its next attempt would end it at once, but only after the wake-up is delivered again.
+ * Signals the holder of a run to stop. When the holder turns out to be dead, the run is ended here: its next attempt would
+ * end it at once, but only after the wake-up is delivered again. A holder that nobody can signal may be cut off and start
+ * nodes until its lease is too old (host/node-gate.ts), so that alone ends no run.
  */
 async function endAbandoned(
   deps: Deps,
@@ -122,11 +123,7 @@ async function endAbandoned(
       for (const pool of pools) isReached ||= await cancelReaches(deps.mux, token('pool', pool), token('run', run_id))
       const [run] = await store.runs.summary([run_id])
       if (run === undefined || run.status !== 'running' || run.attempt !== attempt) return
-      if (!isReached && mayBeUnderWay(run)) {
-        await sleep(AGAIN_MS, undefined, { ref: false })
-        continue
-      }
-      if (!isReached || holders.isDead(run)) {
+      if (holders.isDead(run)) {
         const error = { error: 'Cancelled', message: 'the run was cancelled' }
         const body = { charge: false, end: null, error, last_event_id: null }
         const { heartbeats } = run
@@ -135,11 +132,10 @@ async function endAbandoned(
             release(deps, { run_id, thread_id, attempt, token: lease! }, body, { heartbeats }),
           )
           .then(() => true, isFenced)
+        // Else a heartbeat arrived meanwhile: the holder is alive.
         if (ended === true) return
-        // A heartbeat arrived meanwhile: the holder is alive.
-        isReached = true
       }
-      await sleep(LOOK_MS, undefined, { ref: false })
+      await sleep(!isReached && mayBeUnderWay(run) ? AGAIN_MS : LOOK_MS, undefined, { ref: false })
     }
   } catch (error) {
     link.log.warn({ err: error, run_id }, 'a cancelled run could not be ended; its next claim ends it')

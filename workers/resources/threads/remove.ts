@@ -12,10 +12,14 @@ import { clearCrons } from '../crons/record.js'
 import { pages } from '../rows/pages.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { cancel, ignoreEnded, REASONS } from '../runs/cancel.js'
+import { WATCH_MS } from '../runs/holders.js'
 import { clearKeys } from '../runs/idempotency.js'
 
-/** How long a run may take to stop; then its thread is removed without it, and its saves are refused. */
-const STOP_MS = 10_000
+/**
+ * How long a run may take to stop, also one whose worker is dead; then its thread is removed without it, and its saves are
+ * refused.
+ */
+const STOP_MS = WATCH_MS + 5_000
 
 /** Runs are not examined when they were created earlier than the lifetime of stored streams and this. */
 const LONGEST_RUN_MS = 24 * 3_600_000
