@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openFigures } from '../../bus/figures.js'
 import { openLog } from '../../bus/log.js'
@@ -286,3 +286,53 @@ t.test('a task that comes again after its lease has expired begins when its firs
   await deployer.stop(0)
   t.same(steps, ['1 deploy', '1 undo', '2 deploy', '2 DEPLOYED'])
 })
+
+for (const answered of ['never', 'late'] as const)
+  t.test(`a task whose renewals are answered ${answered} stops before another worker can claim it`, async t => {
+    const LEASE_MS = 600
+    const steps: string[] = []
+    const tasks = [taskOf('r', { artefact: 'a' })]
+    let ended = () => {}
+    const done = new Promise<void>(end => (ended = end))
+    /** As the store counts it: from when the call arrives there. */
+    const lease = (ms: number) => setTimeout(() => steps.push('expired'), LEASE_MS + ms)
+    let expiry: NodeJS.Timeout | undefined
+    const client = {
+      async claim() {
+        const task = tasks.shift() ?? null
+        if (task === null) return { task }
+        expiry = lease(30)
+        await sleep(LEASE_MS / 4)
+        return { task }
+      },
+      active: async () => [],
+      async renew() {
+        if (answered === 'never' || steps.includes('renewed')) return new Promise(() => {})
+        clearTimeout(expiry)
+        expiry = lease(30)
+        await sleep(LEASE_MS / 4)
+        steps.push('renewed')
+        return { interrupt: false }
+      },
+    } as unknown as TaskClient
+    const driver = {
+      sources: ['github'],
+      problems: () => [],
+      has: async () => true,
+      async deploy({ signal }: { signal: AbortSignal }) {
+        if (!signal.aborted) await new Promise(stopped => signal.addEventListener('abort', stopped))
+        steps.push(signal.reason)
+        throw signal.reason
+      },
+      undo: async () => ended(),
+      reconcile: async () => {},
+      stop: async () => {},
+    } as unknown as Driver
+    const figures = openFigures()
+    const deployer = openDeployer({ client, driver, logOf, log, figures, lease_ms: LEASE_MS })
+    await done
+    deployer.quiet()
+    await deployer.stop(0)
+    clearTimeout(expiry)
+    t.same(steps, answered === 'never' ? ['lost'] : ['renewed', 'lost'])
+  })

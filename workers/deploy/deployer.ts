@@ -1,6 +1,7 @@
 /**
  * The loop of a deploy worker: claims tasks, executes them stage by stage and reports their progress. A lost wake-up
- * delays a task by one sweep period at most. A task that has lost its lease stops here without a further call.
+ * delays a task by one sweep period at most. A task whose lease is lost, or was not renewed in time, stops here before
+ * another worker can claim it, without a further call.
  */
 import { randomUUID } from 'node:crypto'
 import { type Figures, sample } from '../../bus/figures.js'
@@ -20,7 +21,6 @@ const MAX_TASKS = 16
 /** Builds at the same time: each one loads the whole machine. Deletes and interrupts do not wait for them. */
 const MAX_BUILDS = 2
 const SWEEP_MS = 30_000
-const RENEW_MS = LEASE_MS / 3
 
 export interface Deployer {
   /** Looks for tasks, and compares the running revisions with the active ones. */
@@ -39,6 +39,8 @@ interface DeployerOptions {
   figures: Figures
   /** Null when the driver does not scale. */
   scaler?: Pick<Scaler, 'update' | 'stop'> | null
+  /** Of a task: LEASE_MS. */
+  lease_ms?: number
 }
 
 interface ActiveTask {
@@ -56,7 +58,8 @@ const INTERRUPTED = 'interrupted'
 const LOST = 'lost'
 const LEAVING = 'leaving'
 
-export function openDeployer({ client, driver, logOf, log, figures, scaler = null }: DeployerOptions): Deployer {
+export function openDeployer(options: DeployerOptions): Deployer {
+  const { client, driver, logOf, log, figures, scaler = null, lease_ms = LEASE_MS } = options
   const active = new Set<ActiveTask>()
   const limitBuilds = openLimit(MAX_BUILDS)
   let open = true
@@ -65,9 +68,10 @@ export function openDeployer({ client, driver, logOf, log, figures, scaler = nul
 
   async function checkOnce(): Promise<void> {
     while (open && active.size < MAX_TASKS) {
+      const claimed_at = performance.now()
       const { task } = await client.claim(driver.sources)
       if (task === null) break
-      begin(task)
+      begin(task, claimed_at)
     }
     if (!open) return
     // Before the question: a task that ends meanwhile may have changed what is active.
@@ -93,25 +97,34 @@ export function openDeployer({ client, driver, logOf, log, figures, scaler = nul
       })
   }
 
-  function begin(task: DeployTask): void {
+  function begin(task: DeployTask, claimed_at: number): void {
     const stop = new AbortController()
-    let held = performance.now() + LEASE_MS
+    let renewed_at = claimed_at
+    let expiry: NodeJS.Timeout | undefined
+    /** The lease counts from when a call was sent: its answer may be late, and later than that of a newer call. */
+    const hold = (sent_at: number) => {
+      renewed_at = Math.max(renewed_at, sent_at)
+      clearTimeout(expiry)
+      expiry = setTimeout(() => stop.abort(LOST), renewed_at + lease_ms - performance.now())
+    }
+    hold(claimed_at)
     const one: ActiveTask = {
       task,
       stop,
       async renew() {
+        const sent_at = performance.now()
         try {
           const { interrupt } = await client.renew(task)
-          held = performance.now() + LEASE_MS
+          hold(sent_at)
           if (interrupt && task.kind === 'deploy') stop.abort(INTERRUPTED)
         } catch (error) {
-          if (isFenced(error) || performance.now() > held) stop.abort(LOST)
+          if (isFenced(error)) stop.abort(LOST)
           else log.warn({ err: error, deployment_id: task.deployment_id }, 'a lease was not renewed')
         }
       },
       done: Promise.resolve(),
     }
-    const timer = setInterval(() => void one.renew(), RENEW_MS)
+    const timer = setInterval(() => void one.renew(), lease_ms / 3)
     // After a pause its own lease may have expired, and the task comes again: what the first execution undoes is not to be
     // what the second one has started.
     const before = [...active].filter(other => other.task.deployment_id === task.deployment_id)
@@ -121,6 +134,7 @@ export function openDeployer({ client, driver, logOf, log, figures, scaler = nul
       before.length === 0 ? execute(task, stop.signal) : afterAll(before).then(() => execute(task, stop.signal))
     one.done = execution.finally(() => {
       clearInterval(timer)
+      clearTimeout(expiry)
       active.delete(one)
       check()
     })
