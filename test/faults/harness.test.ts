@@ -15,7 +15,7 @@ import { optionsOf } from './harness/options.js'
 import { randomOf } from './harness/random.js'
 import { merge } from './harness/report.js'
 import type { Result, Size } from './harness/result.js'
-import { type Begin, overlaps, wrongExecution } from './harness/witness.js'
+import { type Begin, lateNodes, overlaps, wrongExecution } from './harness/witness.js'
 
 t.setTimeout(300_000)
 
@@ -36,7 +36,7 @@ t.test('executions', async t => {
   t.equal(wrong([node(1, 1, 0), node(2, 1, 10), node(3, 1, 20)]), null)
   t.equal(wrong([node(1, 1, 0), node(2, 1, 10), node(2, 2, 20), node(3, 2, 30)]), null, 'the step in progress')
   const beside = [node(1, 1, 0), node(2, 1, 10), node(2, 2, 20), node(3, 1, 25), node(3, 2, 30)]
-  t.equal(wrong(beside), null, 'one node of the old attempt beside the new one')
+  t.match(wrong(beside), /beside/, 'one node of the old attempt beside the new one')
   const repeated = [node(1, 1, 0), node(2, 1, 10), node(1, 2, 20), node(2, 2, 30), node(3, 2, 40)]
   t.match(wrong(repeated), /continued at step 1 after step 2/)
   t.equal(wrong(repeated, false), null, 'without sync')
@@ -47,6 +47,15 @@ t.test('executions', async t => {
     wrong([node(1, 1, 0), node(1, 2, 5), node(2, 1, 10), node(3, 1, 12), node(2, 2, 20), node(3, 2, 30)]),
     /beside/,
   )
+})
+
+t.test('nodes of attempts that are over', async t => {
+  const other = { run_id: 's' }
+  t.same(lateNodes([node(1, 1, 0), node(2, 1, 10), node(2, 2, 20), node(1, 1, 30, other)]), [])
+  t.same(lateNodes([node(1, 1, 0), node(1, 1, 5, { ...other, thread_id: 'u' }), node(2, 1, 10)]), [], 'another thread')
+  const late = node(2, 1, 30)
+  t.same(lateNodes([node(1, 1, 0), late, node(1, 2, 20)]), [late], 'beside the next attempt')
+  t.same(lateNodes([node(1, 1, 0), late, node(1, 1, 20, other)]), [late], 'beside the next run of the thread')
 })
 
 t.test('overlaps of a thread', async t => {

@@ -1,7 +1,7 @@
 // A graph that a checker can follow without the records of the server: it appends a line when a node begins and when it
 // ends (mark, run, thread, attempt, step, process id, monotonic nanoseconds, key of the input) to the file `file` of its
 // input, which is opened with O_APPEND, so that lines of several processes stay whole.
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Annotation, END, START, StateGraph } from '@langchain/langgraph'
 
@@ -16,6 +16,8 @@ const State = Annotation.Root({
    * `throw`: the last step throws.
    */
   how: Annotation(),
+  /** This step waits until the file `file` with `.released` exists. */
+  hold: Annotation(),
   /** Custom events of each step, spread over its duration. */
   events: Annotation(),
   done: Annotation({ reducer: (left, right) => left.concat(right), default: () => [] }),
@@ -34,7 +36,7 @@ const HOW = {
   throw: ms => sleep(ms),
 }
 
-async function step({ file, key, steps = 3, ms = 5, how = 'wait', events = 0, done }, config) {
+async function step({ file, key, steps = 3, ms = 5, how = 'wait', hold, events = 0, done }, config) {
   const n = done.length + 1
   const { run_id, thread_id, run_attempt } = { ...config.configurable, ...config.metadata }
   const note = mark =>
@@ -44,6 +46,7 @@ async function step({ file, key, steps = 3, ms = 5, how = 'wait', events = 0, do
     )
   note('B')
   try {
+    while (n === hold && !existsSync(`${file}.released`)) await sleep(20)
     for (let i = 1; i <= events; i++) {
       config.writer({ step: n, i })
       if (how !== 'none') await HOW[how](ms / events, config.signal)

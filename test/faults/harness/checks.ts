@@ -9,7 +9,7 @@ import { until } from '../../helpers/until.js'
 import { wrongStream } from './follow.js'
 import type { Item, Load } from './load.js'
 import type { Stage } from './stage.js'
-import { begunIn, byKey, overlaps, wrongExecution } from './witness.js'
+import { begunIn, byKey, lateNodes, overlaps, wrongExecution } from './witness.js'
 
 type Roles = Pick<AnyRoles<Broker>, 'urls' | 'nats'>
 
@@ -50,6 +50,8 @@ export async function checkAll(
   const nodes = begunIn(stage.witness)
   const clashes = overlaps(nodes)
   stage.expect(clashes.length === 0, `${clashes.length} overlaps: ${clashes[0]}`)
+  const late = lateNodes(nodes).length
+  stage.expect(late === 0, `${late} nodes of old attempts began beside what followed them`)
   if (executions !== false) {
     const keys = byKey(nodes)
     const ended = items.filter(({ status }) => status === 'success')

@@ -45,8 +45,7 @@ export function byKey(all: readonly Begin[]): Map<string, Begin[]> {
 
 /**
  * What is wrong with the executions of one run; null: nothing. Each attempt continues where the one before it stopped.
- * With `sync` only the step that was in progress may run again; otherwise also steps whose checkpoint was on its way. Beside
- * a new attempt the old one executes one node at most (docs/promises.md).
+ * With `sync` only the step that was in progress may run again; otherwise also steps whose checkpoint was on its way.
  */
 export function wrongExecution(
   nodes: readonly Begin[],
@@ -59,15 +58,35 @@ export function wrongExecution(
   let last = 0
   for (const [i, [, all]] of attempts.entries()) {
     const taken = attempts[i + 1]?.[1][0]?.at
-    const own = taken === undefined ? all : all.filter(({ at }) => at < taken)
-    if (all.length - own.length > 1)
-      return `${all.length - own.length} nodes of an old attempt beside the new one (${said})`
-    const first = own[0]?.step ?? last + 1
+    if (taken !== undefined && all.at(-1)!.at > taken) return `an old attempt went on beside the new one (${said})`
+    const first = all[0]!.step
     if (first > last + 1 || (sync && first < last)) return `continued at step ${first} after step ${last} (${said})`
-    for (const [n, { step }] of own.entries()) if (step !== first + n) return `steps out of order (${said})`
-    last = own.at(-1)?.step ?? last
+    for (const [n, { step }] of all.entries()) if (step !== first + n) return `steps out of order (${said})`
+    last = all.at(-1)!.step
   }
   return last === steps ? null : `stopped at step ${last} of ${steps} (${said})`
+}
+
+/**
+ * Nodes that began after their attempt was over: a later attempt of their run had begun a node, or a later run of their
+ * thread. A node that began before may execute beside them (docs/promises.md).
+ */
+export function lateNodes(all: readonly Begin[]): Begin[] {
+  const late: Begin[] = []
+  for (const nodes of grouped(all, one => one.thread_id).values()) {
+    nodes.sort((a, b) => (a.at < b.at ? -1 : 1))
+    const over = new Set<string>()
+    let current = ''
+    for (const node of nodes) {
+      const attempt = `${node.run_id} ${node.attempt}`
+      if (over.has(attempt)) late.push(node)
+      else if (attempt !== current) {
+        over.add(current)
+        current = attempt
+      }
+    }
+  }
+  return late
 }
 
 /** Pairs of nodes of different runs that executed on a thread at the same time. */

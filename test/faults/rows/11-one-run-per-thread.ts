@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../../helpers/until.js'
 import type { Row } from '../harness/row.js'
-import { type Begin, begunIn, overlaps } from '../harness/witness.js'
+import { type Begin, begunIn, lateNodes, overlaps } from '../harness/witness.js'
 
 const STRATEGIES = ['enqueue', 'reject', 'interrupt', 'rollback'] as const
 const STEPS = 3
@@ -93,8 +93,11 @@ export const row: Row = {
       said.push(`${strategy}: ${accepted} of ${calls.length} accepted`)
     }
     stage.expect(order === 0, `${order} runs began before one that was accepted earlier`)
-    const clashes = overlaps(begunIn(stage.witness))
+    const nodes = begunIn(stage.witness)
+    const clashes = overlaps(nodes)
     stage.expect(clashes.length === 0, `${clashes.length} overlaps: ${clashes[0]}`)
+    const late = lateNodes(nodes).length
+    stage.expect(late === 0, `${late} nodes of old attempts began beside what followed them`)
     await stage.noChildLeft()
     return {
       load: `${clients} clients, ${each} creates each, on ${threads} threads, with each of ${STRATEGIES.length} strategies`,
