@@ -95,6 +95,8 @@ const { create, get, join, state } = {
 const RUN: readonly AuthEvent[] = ['threads:create_run', 'assistants:read']
 /** A command of protocol v2 creates a run or reads the thread. */
 const COMMAND: readonly AuthEvent[] = [...RUN, 'threads:read']
+/** To change a provider, or to remove it and to make another one of the same id. */
+const PROVIDER: readonly Scope[] = ['deployments', 'oauth']
 
 // biome-ignore format: a table
 const ROWS: readonly Row[] = [
@@ -220,13 +222,13 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/v2/keys', answer: 'json', subject: rpc('keys', 'list'), auth: 'control', scope: 'admin' },
   { method: 'DELETE', path: '/v2/keys/:key_id', answer: 'json', subject: rpc('keys', 'revoke'), auth: 'control', scope: 'admin' },
 
-  { method: 'POST', path: '/v2/auth/providers', answer: 'json', subject: rpc('providers', 'create'), auth: 'control' },
+  // The `token_url` of a provider receives refresh tokens and its client secret.
+  { method: 'POST', path: '/v2/auth/providers', answer: 'json', subject: rpc('providers', 'create'), auth: 'control', scope: PROVIDER },
   { method: 'GET', path: '/v2/auth/providers', answer: 'json', subject: rpc('providers', 'search'), auth: 'control' },
   { method: 'GET', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'get'), auth: 'control' },
-  // Its `token_url` receives refresh tokens and the client secret.
-  { method: 'PATCH', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'update'), auth: 'control', scope: ['deployments', 'oauth'] },
-  { method: 'DELETE', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'delete'), auth: 'control' },
-  { method: 'POST', path: '/v2/auth/providers/mcp-discover', answer: 'json', subject: rpc('oauth', 'discover'), auth: 'control' },
+  { method: 'PATCH', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'update'), auth: 'control', scope: PROVIDER },
+  { method: 'DELETE', path: '/v2/auth/providers/:provider_id', answer: 'json', subject: rpc('providers', 'delete'), auth: 'control', scope: PROVIDER },
+  { method: 'POST', path: '/v2/auth/providers/mcp-discover', answer: 'json', subject: rpc('oauth', 'discover'), auth: 'control', scope: PROVIDER },
 
   { method: 'POST', path: '/v2/auth/authenticate', answer: 'json', subject: rpc('oauth', 'authenticate'), auth: 'control', scope: 'oauth' },
   { method: 'GET', path: '/v2/auth/wait/:auth_id', answer: 'oauth-wait', subject: rpc('oauth', 'peek'), auth: 'control', scope: 'oauth' },

@@ -132,6 +132,7 @@ export async function hostileRows(t: Test, stage: OauthStage): Promise<void> {
     t.equal((await deploys('GET', '/v2/auth/providers')).status, 200)
     const change = { token_url: 'https://evil.example/token' }
     t.equal((await deploys('PATCH', '/v2/auth/providers/oidc', change)).status, 403, 'it would receive refresh tokens')
+    t.equal((await deploys('DELETE', '/v2/auth/providers/oidc')).status, 403, 'nor replaces it by another one')
     const both = await keyed('deployments', 'oauth')
     t.equal((await both('PATCH', '/v2/auth/providers/oidc', { name: 'The <b>oidc</b> provider' })).status, 200)
     for (const path of ['/v2/auth/wait/x', '/v2/auth/tokens', '/v2/auth/token-events', '/v2/auth/agents/a/connections'])
