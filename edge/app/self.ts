@@ -81,14 +81,20 @@ async function textOf(incoming: IncomingMessage): Promise<string> {
 
 /** Where the application does not authenticate its callers, the request has not kept its headers. */
 function headersOf(exchange: Exchange): { [name: string]: string } {
-  const { key, host, traceparent, deployment, configurable } = exchange.received
+  const { mount, received, requestId } = exchange
+  const { key, host, traceparent, deployment, encryption, configurable } = received
+  const known = {
+    'x-api-key': key,
+    traceparent,
+    // A request that an application passes on names its deployment by the socket that it comes over.
+    'x-deployment-id': mount !== null && 'id' in mount ? mount.id : deployment,
+    'x-encryption-context': encryption,
+  }
   return {
     ...configurable,
     ...Object.fromEntries(headersFor(exchange).filter(([name]) => !DROPPED.test(name))),
-    ...(key === '' ? {} : { 'x-api-key': key }),
-    ...(traceparent === '' ? {} : { traceparent }),
-    ...(deployment === '' ? {} : { 'x-deployment-id': deployment }),
+    ...Object.fromEntries(Object.entries(known).filter(([, value]) => value !== '')),
     host,
-    'x-request-id': exchange.requestId,
+    'x-request-id': requestId,
   }
 }

@@ -186,7 +186,7 @@ export async function openStage(given: Partial<Config> = {}, application: AppCon
   }
   noun('runs', runs, ['create', 'join', 'peek', 'result', 'disconnect', 'get'])
   noun('threads', {}, ['create', 'get', 'state'])
-  noun('assistants', {}, ['create', 'get'])
+  noun('assistants', {}, ['create', 'get', 'search'])
   noun('system', {}, ['check', 'ready', 'info'])
   await worker.nc.flush()
   try {

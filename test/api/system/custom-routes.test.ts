@@ -83,6 +83,13 @@ for (const [kind, folder, [where, start], skipped] of [
       },
     )
 
+    await t.test('MCP behind its middleware serves its own graphs', async t => {
+      const accept = { accept: 'application/json, text/event-stream' }
+      const listed = await send('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' }, accept)
+      const { tools } = (listed.body as { result: { tools: { name: string }[] } }).result
+      t.same([listed.headers.get('x-middleware'), tools.map(({ name }) => name)], ['yes', ['agent']])
+    })
+
     await t.test('what neither serves is 404 of the server, not of the application', async t => {
       t.match(await send('GET', '/nowhere'), { status: 404, body: { detail: /^Not found/ } })
       t.match(await send('DELETE', '/threads'), { status: 405 })
