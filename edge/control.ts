@@ -4,12 +4,14 @@
  */
 
 import { allows, keyIdOf } from '../schemas/auth/keys.js'
+import type { CallHead } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
 import { callThrough } from './calls.js'
 import type { Edge } from './context.js'
 import { MANY_KEY_STREAMS, MANY_REQUESTS, REVOKED, scopesOf } from './guard.js'
 import type { Exchange } from './http/exchange.js'
+import { checksHosts } from './http/guards.js'
 import { waitForConsent } from './oauth-wait.js'
 import type { Route } from './routes.js'
 
@@ -47,10 +49,13 @@ export async function answerControl(edge: Edge, exchange: Exchange, route: Route
   if (route.answer !== 'json') throw fail('internal')
   await callThrough(edge, exchange, route, body, {
     by,
-    origin: originOf(edge.config, received.host),
+    ...originOf(edge.config, received.host),
     if_match: received.ifMatch,
   })
 }
 
 /** Where clients reach this server: the operator's setting, else the Host that this client used. */
-const originOf = ({ public_url }: Config, host: string): string => public_url || `http://${host}`
+function originOf(config: Config, host: string): Pick<CallHead, 'origin' | 'origin_is_claimed'> {
+  if (config.public_url !== '') return { origin: config.public_url }
+  return { origin: `http://${host}`, ...(checksHosts(config) ? {} : { origin_is_claimed: true }) }
+}

@@ -87,7 +87,7 @@ function bundleIn(bytes: Uint8Array): Bundle {
 const GLOBAL = /^__LGUI_[0-9a-f]+$/
 
 /** Where browsers reach the routes of the application, which send no header that names a deployment. */
-async function addressOf({ application, config, deployed }: Edge, exchange: Exchange): Promise<string> {
+export async function addressOf({ application, config, deployed }: Edge, exchange: Exchange): Promise<string> {
   const origin = config.public_url || `//${exchange.received.host}`
   const { mount } = exchange
   if (mount === null) return `${origin}${application?.http.mount_prefix ?? ''}`

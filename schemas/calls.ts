@@ -32,6 +32,8 @@ export interface CallHead {
   traceparent?: string
   /** Control plane: where the client finds this server, and the headers of the same names. */
   origin?: string
+  /** `origin` is what the client says in its Host header: nobody has checked it. */
+  origin_is_claimed?: true
   if_match?: string
   idempotency_key?: string
   /** rpc.deployments.github_push and gitlab_push: the headers of the git host, by lower-case name. */

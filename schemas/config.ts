@@ -257,7 +257,7 @@ export const SETTINGS = {
   public_url: setting(
     'WEFT_PUBLIC_URL',
     '',
-    'Address at which clients reach this server: the prefix of the URLs of deployments (the `Host` of the request when empty), and `langgraph_api_url` of runs.',
+    'Address at which clients reach this server: the prefix of the URLs of deployments and agents (the `Host` of the request when empty), where OAuth providers send users back to, and `langgraph_api_url` of runs.',
   ),
   oauth_redirects: setting(
     'WEFT_OAUTH_REDIRECTS',

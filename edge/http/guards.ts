@@ -44,17 +44,25 @@ const FOREIGN = {
   detail: 'This Host is not served here; WEFT_ALLOWED_HOSTS names the ones that are',
 }
 
+/** The names that the operator lists. */
+const namesOf = ({ allowed_hosts }: Config): string[] =>
+  allowed_hosts.split(',').flatMap(name => name.trim().toLowerCase() || [])
+
+/** Whether only hosts that the operator knows are served: then a Host header is one of them. */
+export function checksHosts(config: Config): boolean {
+  const names = namesOf(config)
+  return !names.includes('*') && (names.length > 0 || isLoopback(config.host))
+}
+
 /**
  * Why a Host header is refused, else null: it is not `host[:port]`, so what is made of it would be another address; or it
  * may not reach this server. A page of another name that resolves to 127.0.0.1 (DNS rebinding) sends its name. Bound to
  * other than loopback, the operator lists the names; without a list each is served.
  */
-export function hostGuard({
-  host,
-  allowed_hosts,
-}: Config): (header: string) => { status: number; detail: string } | null {
-  const names = allowed_hosts.split(',').flatMap(name => name.trim().toLowerCase() || [])
-  const isOpen = names.includes('*') || (names.length === 0 && !isLoopback(host))
+export function hostGuard(config: Config): (header: string) => { status: number; detail: string } | null {
+  const { host } = config
+  const names = namesOf(config)
+  const isOpen = !checksHosts(config)
   const allowed = new Set([host.toLowerCase(), ...names])
   let last = ''
   return header => {

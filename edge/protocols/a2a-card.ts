@@ -3,6 +3,7 @@ import { fail } from '../../schemas/errors.js'
 import { isObject, type Json, type JsonObject } from '../../schemas/json.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
+import { addressOf } from '../ui.js'
 import { type Assistant, readAssistant, readInputSchema } from './a2a-agent.js'
 import { takesMessages } from './a2a-send.js'
 import type { Requester } from './api-request.js'
@@ -28,7 +29,7 @@ export async function agentCard(edge: Edge, exchange: Exchange): Promise<void> {
 export async function readCard(requester: Requester, assistant: Assistant, id: string): Promise<JsonObject> {
   const { assistant_id, name, metadata, version } = assistant
   const schema = await readInputSchema(requester, assistant)
-  const url = `${baseOf(requester.exchange)}/a2a/${encodeURIComponent(id)}`
+  const url = `${await baseOf(requester)}/a2a/${encodeURIComponent(id)}`
   const description = assistant.description ?? `${name} assistant`
   const own = isObject(metadata.a2a) ? metadata.a2a : {}
   const inputModes = modesOf(own.input_modes)
@@ -69,8 +70,13 @@ function modesOf(modes: Json): string[] {
   return own.length > 0 ? own : MODES
 }
 
-/** What is in front of `/a2a`, as the client sees it: behind a proxy that says so, with its scheme and host. */
-function baseOf({ url, path, received }: Exchange): string {
+/**
+ * What is in front of `/a2a`: as the operator says, else as the client sees it, behind a proxy that says so with its scheme
+ * and host.
+ */
+async function baseOf({ edge, exchange }: Requester): Promise<string> {
+  if (edge.config.public_url !== '') return addressOf(edge, exchange)
+  const { url, path, received } = exchange
   const { pathname } = new URL(url)
   const prefix = pathname.endsWith(path) ? pathname.slice(0, pathname.length - path.length) : ''
   const proto = received.forwardedProto.split(',', 1)[0]!.trim().toLowerCase() === 'https' ? 'https' : 'http'

@@ -2,11 +2,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import type { TokenSummary } from '../../../schemas/oauth.js'
+import { openControl } from '../../helpers/control.js'
 import { newPerson } from '../../helpers/oidc.js'
 import { FOREIGN, type OauthStage } from './stage.js'
 
 export async function hostileRows(t: Test, stage: OauthStage): Promise<void> {
-  const { oidc, url, call, callbackOf, begin, pending, consented, wait, keyed } = stage
+  const { oidc, url, roles, call, callbackOf, begin, pending, consented, wait, keyed } = stage
   const visit = async (address: string, headers: { [name: string]: string } = {}) => {
     const answer = await fetch(address, { redirect: 'manual', headers })
     return { status: answer.status, headers: answer.headers, text: await answer.text() }
@@ -65,6 +66,32 @@ export async function hostileRows(t: Test, stage: OauthStage): Promise<void> {
       t.match(refused, { status: 422, body: { detail: [{ loc: ['body', 'redirect_uri'] }] } }, redirect_uri)
     }
     t.match(await begin({ user_id: 'h3', redirect_uri: own }), { status: 'pending' })
+  })
+
+  await t.test('the Host of a request does not decide where providers send users back to', async t => {
+    const asked = { provider: 'oidc', scopes: [], user_id: 'h3', force_new: true }
+    const open = ['--port', '0', '--host', '0.0.0.0', '--insecure']
+    const at = async (flags: string[], env: { [name: string]: string }) => {
+      const { port } = await roles.add('edge', flags, env)
+      return openControl(`http://127.0.0.1:${port}`)
+    }
+    const claimed = await at(open, {})
+    for (const given of [{}, { redirect_uri: null }])
+      t.match(await claimed('POST', '/v2/auth/authenticate', { ...asked, ...given }), {
+        status: 400,
+        body: { detail: /set WEFT_PUBLIC_URL/ },
+      })
+    const mcp = { provider_id: 'mcp', name: 'mcp', mcp_server_url: 'https://mcp.example/' }
+    t.match(await claimed('POST', '/v2/auth/providers/mcp-discover', mcp), {
+      status: 400,
+      body: { detail: /set WEFT_PUBLIC_URL/ },
+    })
+    t.match(await claimed('POST', '/v2/auth/authenticate', { ...asked, redirect_uri: FOREIGN }), { status: 200 })
+    const known = await at(open, { WEFT_PUBLIC_URL: 'https://weft.example' })
+    const { body } = await known<{ url: string }>('POST', '/v2/auth/authenticate', asked)
+    t.match(body.url, /^https:\/\/weft\.example\/v2\/auth\/start\//)
+    const named = await at(open, { WEFT_ALLOWED_HOSTS: 'weft.example' })
+    t.match(await named('POST', '/v2/auth/authenticate', asked), { status: 200 })
   })
 
   await t.test('states that are guessed', async t => {

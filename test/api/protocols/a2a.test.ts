@@ -270,6 +270,11 @@ t.test('cards', async t => {
     'x-forwarded-host': 'agents.example.com',
   })
   t.match(proxied.body, { url: `https://agents.example.com/deployments/guarded/a2a/${talk}` })
+  const { port } = await roles.add('edge', ['--port', '0'], { WEFT_PUBLIC_URL: 'https://weft.example/base' })
+  const named = await fetch(`http://127.0.0.1:${port}/deployments/guarded/a2a/${talk}/.well-known/agent-card.json`, {
+    headers: { ...as('alice'), 'x-forwarded-host': 'agents.example.com' },
+  })
+  t.match(await named.json(), { url: `https://weft.example/base/deployments/guarded/a2a/${talk}` })
   t.match(await read('/.well-known/agent-card.json'), { status: 422, body: { detail: /assistant_id/ } })
   t.equal((await send('GET', `/a2a/${talk}/.well-known/agent-card.json`, undefined, as('bob'))).status, 404)
   const metadata = { a2a: { input_modes: ['image/png'], output_modes: ['text/plain'] } }

@@ -20,6 +20,7 @@ export async function discover(deps: Deps, given: McpDiscover, head: CallHead): 
     const msg = 'expected an absolute https URL without user, password and fragment'
     throw new InvalidFields([{ loc: ['body', 'mcp_server_url'], msg, type: 'url_parsing' }])
   }
+  const { uri } = redirectOf(deps.config, head, provider_id, null)
   const server = await serverOf(deps, await issuerOf(deps, new URL(mcp_server_url)))
   const { authorization_endpoint, token_endpoint, registration_endpoint } = server
   if (authorization_endpoint === undefined || token_endpoint === undefined)
@@ -38,7 +39,7 @@ export async function discover(deps: Deps, given: McpDiscover, head: CallHead): 
         server,
         {
           client_name: 'Weft',
-          redirect_uris: [redirectOf(deps.config, head.origin ?? '', provider_id, null).uri],
+          redirect_uris: [uri],
           grant_types: ['authorization_code', 'refresh_token'],
           response_types: ['code'],
           token_endpoint_auth_method: method,

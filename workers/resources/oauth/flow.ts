@@ -78,7 +78,7 @@ export async function authenticate(deps: Deps, given: Authenticate, head: CallHe
     const { token, access_token } = fresh
     return { status: 'completed', token: access_token, user_id: subject.user_id, metadata: token.body.metadata }
   }
-  const { auth_id, url } = await begin(deps, provider, { ...subject, scopes }, given, head.origin ?? '')
+  const { auth_id, url } = await begin(deps, provider, { ...subject, scopes }, given, head)
   return { status: wanted === null || given.force_new ? 'pending' : 'token_expired', url, auth_id }
 }
 
@@ -95,10 +95,10 @@ async function begin(
   provider: Row<ProviderBody>,
   { scopes, ...subject }: Subject & { scopes: string[] },
   given: Authenticate,
-  origin: string,
+  head: CallHead,
 ): Promise<{ auth_id: string; url: string }> {
   const { provider: provider_id } = given
-  const redirect = redirectOf(deps.config, origin, provider_id, given.redirect_uri)
+  const redirect = redirectOf(deps.config, head, provider_id, given.redirect_uri)
   const auth_id = randomUUID()
   const state = randomBytes(32).toString('base64url')
   const verifier = provider.body.uses_pkce ? randomBytes(48).toString('base64url') : null
@@ -123,7 +123,7 @@ async function begin(
   if ((await deps.store.apply([{ step: 'records.insert', row: { ...row, due_at } }])) !== -1) throw fail('unavailable')
   const url =
     body.bound === 'cookie'
-      ? `${origin}/v2/auth/start/${auth_id}?state=${state}`
+      ? `${head.origin ?? ''}/v2/auth/start/${auth_id}?state=${state}`
       : authorizationUrl(provider, body, state, verifier)
   return { auth_id, url }
 }
