@@ -72,8 +72,8 @@ export interface Edge {
   stalls: Stalls
   bodies: Budget
   clients: Clients
-  /** Slows down clients that guess the control key. */
-  penalty: Penalty
+  /** Slows down clients that guess keys of the control plane; those of other routes are counted by the guard. */
+  controlPenalty: Penalty
   versions: Versions
   /** Null when nothing is traced. */
   tracer: Tracer | null

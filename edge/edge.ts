@@ -67,7 +67,8 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   const stopping = new AbortController()
   const figures = openMetrics(mux)
   const keys = openKeys(link, caller)
-  const penalty = openPenalty()
+  const penalties = (plane: string) =>
+    openPenalty({ onMany: who => link.log.warn({ ...who, plane }, 'many wrong keys') })
   const auth = application?.auth ?? null
   const studio = config.studio_auth && isLoopback(config.host)
   const check = appHost === null || auth === null ? null : openCheck(appHost.check, { app: BUILT_IN_APP, auth, studio })
@@ -92,7 +93,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     stalls: openStalls(config.stall_ms, () => link.figures.count('weft_edge_stalled_total')),
     bodies: openBudget(config.bodies_in_flight, config.body_limit),
     clients: openClients(config.streams_per_address),
-    penalty,
+    controlPenalty: penalties('control'),
     versions: readVersions(),
     tracer: await openTracer(config, 'edge', link.log),
     traffic: openTraffic(ROUTES),
@@ -106,7 +107,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     library: openLibrary(link, caller),
     controlKey: openControlKey(config, caller),
     keys,
-    guard: openGuard({ config, check, deployed, keys, penalty }),
+    guard: openGuard({ config, check, deployed, keys, penalty: penalties('run') }),
     appHost,
     open: new TransientSet(),
     sockets: new Set(),

@@ -3,7 +3,7 @@
  * built-in key, else the server is open. Only this sets the identity and the filters of a call.
  */
 import type { AuthEvent } from '../schemas/auth/auth.js'
-import { allows, type Scope, scopesFor } from '../schemas/auth/keys.js'
+import { allows, keyIdOf, type Scope, scopesFor } from '../schemas/auth/keys.js'
 import type { CallHead } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
 import { isLoopback } from '../schemas/loopback.js'
@@ -22,6 +22,8 @@ export interface Guard {
   refuses(exchange: Exchange, route: Route): boolean
   /** The pass of a WebSocket whose upgrade was admitted. */
   passOf(exchange: Exchange): SocketPass
+  /** The key that the request carries; null for none or a wrong one. Its limits are not checked. */
+  keyOf(exchange: Exchange): Promise<Key | null>
 }
 
 /** Whom a WebSocket belongs to. */
@@ -44,7 +46,6 @@ interface Options {
 
 export const NO_KEY = 'This server needs a key in X-Api-Key or as Authorization: Bearer; `weft keys create` makes one'
 const WRONG_KEY = 'This is not a key of this server, or it was revoked or has expired'
-const MANY_KEYS = 'Too many requests with a wrong key from this address'
 export const MANY_REQUESTS = 'Too many requests with this key'
 export const MANY_KEY_STREAMS = 'Too many open streams of this key'
 /** The error of a stream whose key is revoked or expires. */
@@ -92,18 +93,12 @@ export function openGuard({ config, check, deployed, keys, penalty }: Options): 
   }
 
   function ofKey(exchange: Exchange, route: Route, body: Uint8Array): Uint8Array | null | Promise<Uint8Array | null> {
-    const { received, requestId } = exchange
-    const found = keys.find(received.key, requestId)
+    const found = keys.find(exchange.received.key, exchange.requestId)
     if (found !== null && !(found instanceof Promise)) return withKey(exchange, route, body, found)
-    return (async () => {
-      const { remoteAddress } = exchange
-      if (!(await penalty.admit(remoteAddress))) return refused(exchange, 429, MANY_KEYS)
-      const key = await found
+    return penalty.check(exchange, found).then(key => {
       if (exchange.over) return null
-      if (key !== null) return withKey(exchange, route, body, key)
-      penalty.refused(remoteAddress)
-      return refused(exchange, 401, WRONG_KEY, CHALLENGE)
-    })()
+      return key === null ? refused(exchange, 401, WRONG_KEY, CHALLENGE) : withKey(exchange, route, body, key)
+    })
   }
 
   return {
@@ -142,6 +137,10 @@ export function openGuard({ config, check, deployed, keys, penalty }: Options): 
         },
         hold: () => () => {},
       }
+    },
+    async keyOf(exchange) {
+      const { key } = exchange.received
+      return keyIdOf(key) === null ? null : penalty.check(exchange, keys.find(key, exchange.requestId))
     },
   }
 }

@@ -5,7 +5,7 @@
 import { openProcessFigures, sample } from '../bus/figures.js'
 import { expositionOf, openReports, samplesOf } from '../bus/metrics.js'
 import type { Mux } from '../bus/mux.js'
-import { allows, keyIdOf } from '../schemas/auth/keys.js'
+import { allows } from '../schemas/auth/keys.js'
 import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
 import {
@@ -113,13 +113,9 @@ export async function metrics(edge: Edge, exchange: Exchange): Promise<void> {
  * all; without one, runs of an application are named whose API is open to everybody.
  */
 async function mayReadRuns(edge: Edge, exchange: Exchange): Promise<(host: HostReport) => boolean> {
-  const { received, requestId, remoteAddress } = exchange
   const isOpen = !edge.guard.needsKey && edge.application?.auth == null
-  if (keyIdOf(received.key) !== null && (await edge.penalty.admit(remoteAddress))) {
-    const key = await edge.keys.find(received.key, requestId)
-    if (key !== null && allows(key.record.scopes, ['read'])) return () => true
-    if (key === null) edge.penalty.refused(remoteAddress)
-  }
+  const key = await edge.guard.keyOf(exchange)
+  if (key !== null && allows(key.record.scopes, ['read'])) return () => true
   return ({ app }) => isOpen && app === BUILT_IN_APP
 }
 

@@ -16,6 +16,7 @@ import { forward } from './app/proxy.js'
 import type { Deployment, Edge } from './context.js'
 import { CHALLENGE, NO_KEY } from './control.js'
 import { readBody } from './http/body.js'
+import { openClientAddress } from './http/client-address.js'
 import { type Cors, openCors } from './http/cors.js'
 import { Exchange } from './http/exchange.js'
 import { framingFault, hostGuard, isJson, isStrictJson, originAllowed } from './http/guards.js'
@@ -47,7 +48,11 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   if (!isLoopback(config.host) && !config.insecure && !isClosed) throw new Error(openBind(config.host))
   const policy = openPolicy(config, edge.application?.http ?? null, { isClosed, keepsHeaders: edge.appHost !== null })
   const { cors } = policy
-  const policies = { own: policy, deployed: openDeployedPolicy(config, policy, { isClosed, keepsHeaders: true }) }
+  const policies: Policies = {
+    clientAddress: openClientAddress(config.trusted_proxies),
+    own: policy,
+    deployed: openDeployedPolicy(config, policy, { isClosed, keepsHeaders: true }),
+  }
   /** Of a deployment that was not asked for: what the settings of the server say. */
   const unknown = openPolicy(config, null)
   const routes = ROUTES.filter(route => !route.test || config.test)
@@ -289,6 +294,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   /** Listens for what an application passes on, and for the requests of its own code, which carry no credentials. */
   async function listenForApplication(path: string, app: string): Promise<uWS.TemplatedApp> {
     const policyOfInner = {
+      ...policies,
       own: { ...policies.own, prefix: '', cors: NO_CORS },
       deployed: { ...policies.deployed, cors: NO_CORS },
       ...(app === BUILT_IN_APP ? {} : { mount: { id: app } }),

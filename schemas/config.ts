@@ -163,7 +163,12 @@ export const SETTINGS = {
   streams_per_address: setting(
     'WEFT_STREAMS_PER_ADDRESS',
     1000,
-    'Streams, waits and WebSockets of one remote address at once, beyond that 429; 0 sets no limit. All clients of a proxy share its address.',
+    'Streams, waits and WebSockets of one remote address at once, beyond that 429; 0 sets no limit. All clients of a proxy share its address, unless `WEFT_TRUSTED_PROXIES` names it.',
+  ),
+  trusted_proxies: setting(
+    'WEFT_TRUSTED_PROXIES',
+    '',
+    'Comma-separated addresses and CIDRs of proxies whose `X-Forwarded-For` names the client, for limits by address and the log.',
   ),
   socket_bytes: setting(
     'WEFT_SOCKET_BYTES',

@@ -99,7 +99,7 @@ export class Exchange {
   constructor(
     private readonly res: HttpResponse,
     req: HttpRequest,
-    policies: Policies,
+    private readonly policies: Policies,
     private readonly onFault: (exchange: Exchange, error: unknown) => void,
   ) {
     const target = req.getUrl()
@@ -179,9 +179,11 @@ export class Exchange {
     return head
   }
 
-  /** Address of the peer: a proxy's, when one is in front. */
+  /** Address of the client, which trusted proxies name. Empty once the exchange is over, and on a socket of the server itself. */
   get remoteAddress(): string {
-    return this.over ? '' : Buffer.from(this.res.getRemoteAddressAsText()).toString()
+    if (this.over) return ''
+    const peer = Buffer.from(this.res.getRemoteAddressAsText()).toString()
+    return this.policies.clientAddress(peer, this.received.forwardedFor)
   }
 
   /** The whole answer at once; null means no body. A body is JSON unless `headers` give its Content-Type. */

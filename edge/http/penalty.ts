@@ -1,15 +1,17 @@
 /**
- * Slows down a client that guesses keys: after some refused keys within a minute, the requests of its address with a key
- * are checked one after the other, with a pause before each. The pause comes before the check, so that it cannot be
- * skipped by leaving early.
+ * Slows down a client that guesses keys: after some wrong keys within a minute, the answers to further wrong keys of its
+ * address wait, one after the other. Keys are checked first, so that a right key never waits for the wrong ones of others
+ * who share its address.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fail } from '../../schemas/errors.js'
 
 const FREE = 10
 const WINDOW_MS = 60_000
 const PAUSE_MS = 50
 const MAX_WAITING = 100
 const MAX_ADDRESSES = 10_000
+const MANY_KEYS = 'Too many requests with a wrong key from this address'
 
 interface Entry {
   refused: number
@@ -18,41 +20,50 @@ interface Entry {
   line: Promise<void>
 }
 
-export interface Penalty {
-  /** Resolves when the key may be checked; false: too many requests of this address wait. */
-  admit(address: string): Promise<boolean>
-  /** A key was refused. True for the first of a window beyond the free ones: worth a log line. */
-  refused(address: string): boolean
+interface Client {
+  /** Empty for the sockets of the server itself, whose clients were counted before. */
+  readonly remoteAddress: string
+  readonly requestId: string
 }
 
-export function openPenalty(now: () => number = Date.now): Penalty {
+export interface Penalty {
+  /** The key that was found; null for a wrong one, after the pause. Rejects with `too_many` when too many of them wait. */
+  check<T>(client: Client, found: T | null | Promise<T | null>): Promise<T | null>
+}
+
+interface Options {
+  /** Called with the first wrong key of a window beyond the free ones: worth a log line. */
+  onMany(client: { remote_address: string; request_id: string }): void
+  now?(): number
+}
+
+export function openPenalty({ onMany, now = Date.now }: Options): Penalty {
   const entries = new Map<string, Entry>()
 
-  function find(address: string): Entry | undefined {
-    const entry = entries.get(address)
-    if (entry === undefined || now() - entry.since < WINDOW_MS || entry.waiting > 0) return entry
+  function entryOf(address: string): Entry {
+    const known = entries.get(address)
+    if (known !== undefined && (now() - known.since < WINDOW_MS || known.waiting > 0)) return known
     entries.delete(address)
-    return undefined
+    if (entries.size >= MAX_ADDRESSES) entries.delete(entries.keys().next().value!)
+    const entry = { refused: 0, since: now(), waiting: 0, line: Promise.resolve() }
+    entries.set(address, entry)
+    return entry
   }
 
   return {
-    async admit(address) {
-      const entry = find(address)
-      if (entry === undefined || entry.refused < FREE) return true
-      if (entry.waiting >= MAX_WAITING) return false
+    async check({ remoteAddress, requestId }, found) {
+      const key = await found
+      if (key !== null || remoteAddress === '') return key
+      const entry = entryOf(remoteAddress)
+      if (++entry.refused === FREE) onMany({ remote_address: remoteAddress, request_id: requestId })
+      if (entry.refused <= FREE) return null
+      if (entry.waiting >= MAX_WAITING) throw fail('too_many', MANY_KEYS)
       entry.waiting++
       const turn = entry.line.then(() => sleep(PAUSE_MS))
       entry.line = turn
       await turn
       entry.waiting--
-      return true
-    },
-    refused(address) {
-      const entry = find(address) ?? { refused: 0, since: now(), waiting: 0, line: Promise.resolve() }
-      entry.refused++
-      if (entries.size >= MAX_ADDRESSES && !entries.has(address)) entries.delete(entries.keys().next().value!)
-      entries.set(address, entry)
-      return entry.refused === FREE
+      return null
     },
   }
 }

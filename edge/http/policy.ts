@@ -4,6 +4,7 @@
  */
 import type { HttpConfig, RouteGroup } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
+import type { ClientAddress } from './client-address.js'
 import { type Cors, openCors } from './cors.js'
 import type { Mount } from './mount.js'
 import { openPatterns } from './patterns.js'
@@ -50,6 +51,7 @@ export function openPolicy(
 }
 
 export interface Policies {
+  clientAddress: ClientAddress
   own: Policy
   /** Of a request for a deployment, until its own policy is known: every header that a graph may see is read. */
   deployed: Policy

@@ -37,6 +37,8 @@ export interface Received {
   a2aVersion: string
   /** LangGraph-A2A-History-Scope. */
   historyScope: string
+  /** X-Forwarded-For; several of them are one list. */
+  forwardedFor: string
   /** X-Forwarded-Proto and X-Forwarded-Host, as a proxy sets them. */
   forwardedProto: string
   forwardedHost: string
@@ -126,6 +128,7 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
     mcpVersion: '',
     a2aVersion: '',
     historyScope: '',
+    forwardedFor: '',
     forwardedProto: '',
     forwardedHost: '',
     acceptsGzip: false,
@@ -205,6 +208,9 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
         break
       case 'langgraph-a2a-history-scope':
         received.historyScope = value
+        break
+      case 'x-forwarded-for':
+        received.forwardedFor = received.forwardedFor === '' ? value : `${received.forwardedFor},${value}`
         break
       case 'x-forwarded-proto':
         received.forwardedProto = joined(received.forwardedProto, value)

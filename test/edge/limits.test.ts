@@ -1,10 +1,14 @@
 /** Limits of one client: connections, streams, WebSocket memory, guesses of the control key. */
 import t from 'tap'
+import { openClientAddress } from '../../edge/http/client-address.js'
 import { openClients } from '../../edge/http/clients.js'
 import { openPenalty } from '../../edge/http/penalty.js'
 import { ROUTES } from '../../edge/routes.js'
 import { openRaw, type Raw, request } from '../helpers/raw.js'
-import { openStage, THREAD } from './stage.js'
+import { eventually, keyOf, openStage, THREAD } from './stage.js'
+
+const CONTROL_KEY = 'the-control-key-of-tests'
+const JSON_TYPE = { 'content-type': 'application/json' }
 
 const upgrade =
   `GET /threads/${THREAD}/stream/events HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
@@ -132,31 +136,117 @@ t.test('only routes that take values of graphs accept large bodies', async t => 
   }
 })
 
-t.test('requests with wrong keys of one address are checked slowly after ten', async t => {
-  const penalty = openPenalty()
-  for (let i = 0; i < 9; i++) {
-    t.ok(await penalty.admit('a'))
-    t.notOk(penalty.refused('a'))
-  }
-  t.ok(penalty.refused('a'), 'the tenth is reported')
+t.test('after ten wrong keys the answers to further ones of an address wait, and right keys do not', async t => {
+  const many: object[] = []
+  const penalty = openPenalty({ onMany: client => many.push(client) })
+  const from = (remoteAddress: string) => ({ remoteAddress, requestId: 'r' })
+  for (let i = 0; i < 10; i++) t.equal(await penalty.check(from('a'), null), null)
+  t.same(many, [{ remote_address: 'a', request_id: 'r' }], 'the tenth is reported')
   const order: string[] = []
-  const slow = [1, 2, 3].map(n => penalty.admit('a').then(() => order.push(`a${n}`)))
-  await penalty.admit('b').then(() => order.push('b'))
+  const wrong = (address: string, name: string) => penalty.check(from(address), null).then(() => order.push(name))
+  const slow = ['a1', 'a2', 'a3'].map(name => wrong('a', name))
+  await wrong('b', 'b')
+  order.push((await penalty.check(from('a'), Promise.resolve('right')))!)
+  await wrong('', 'a socket of the server')
   await Promise.all(slow)
-  t.same(order, ['b', 'a1', 'a2', 'a3'], 'another address does not wait')
-  const many = Array.from({ length: 101 }, () => penalty.admit('a'))
-  t.equal(await many[100], false, 'the line has an end')
+  t.same(order, ['b', 'right', 'a socket of the server', 'a1', 'a2', 'a3'])
+  const line = Array.from({ length: 100 }, () => penalty.check(from('a'), null))
+  await t.rejects(penalty.check(from('a'), null), { code: 'too_many' }, 'the line has an end')
+  t.equal(await penalty.check(from('a'), 'right'), 'right')
+  await Promise.all(line)
+  t.equal(many.length, 1)
 })
 
 t.test('a penalty ends', async t => {
-  let now = 0
-  const penalty = openPenalty(() => now)
-  for (let i = 0; i < 20; i++) penalty.refused('a')
-  now += 61_000
+  let time = 0
+  const penalty = openPenalty({ onMany: () => {}, now: () => time })
+  const client = { remoteAddress: 'a', requestId: 'r' }
+  for (let i = 0; i < 10; i++) await penalty.check(client, null)
+  time += 61_000
   let done = false
-  void penalty.admit('a').then(() => (done = true))
+  void penalty.check(client, null).then(() => (done = true))
   await new Promise(setImmediate)
   t.ok(done)
+})
+
+t.test('wrong keys of one address leave right keys of it alone, on both planes', async t => {
+  const stage = await openStage({ require_keys: true, control_key: CONTROL_KEY })
+  t.teardown(() => stage.close())
+  const key = keyOf(stage, 1, ['admin'])
+  const ask = (path: string, key: string) =>
+    fetch(`http://127.0.0.1:${stage.port}${path}`, {
+      method: 'POST',
+      body: '{}',
+      headers: { ...JSON_TYPE, 'x-api-key': key },
+    })
+  const [run, control] = ['/threads', '/v2/deployments'] as const
+  const statuses: number[] = []
+  let done = false
+  // As many at once as the line of a plane takes, without an end.
+  const wrong = Array.from({ length: 120 }, async (_, i) => {
+    const unknown = `weft_${`${i}`.padStart(16, '0')}_${'x'.repeat(43)}`
+    while (!done) statuses.push((await ask(i % 2 ? run : control, unknown)).status)
+  })
+  await eventually(t, () => statuses.length >= 20, 'the free ones are answered')
+  const right: number[] = []
+  for (let i = 0; i < 14; i++)
+    for (const [path, own] of [
+      [run, key],
+      [control, key],
+      [control, CONTROL_KEY],
+    ] as const)
+      right.push((await ask(path, own)).status)
+  done = true
+  t.same(new Set(right), new Set([200]))
+  const during = statuses.length
+  await Promise.all(wrong)
+  t.ok(statuses.length - during >= 100, 'the wrong ones waited meanwhile')
+  t.same(new Set(statuses), new Set([401]))
+})
+
+t.test('behind a proxy that the operator trusts, each client has its own address', async t => {
+  const of = openClientAddress('127.0.0.1, 10.0.0.0/8, fd00::/8')
+  for (const [peer, forwarded, client] of [
+    ['192.0.2.1', '', '192.0.2.1'],
+    ['192.0.2.1', '203.0.113.9', '192.0.2.1'],
+    ['127.0.0.1', '', '127.0.0.1'],
+    ['127.0.0.1', '203.0.113.9', '203.0.113.9'],
+    ['127.0.0.1', '198.51.100.7, 203.0.113.9', '203.0.113.9'],
+    ['127.0.0.1', '198.51.100.7, 203.0.113.9, 10.1.2.3', '203.0.113.9'],
+    ['127.0.0.1', '10.1.2.3', '10.1.2.3'],
+    ['127.0.0.1', '198.51.100.7, garbage', '127.0.0.1'],
+    ['127.0.0.1', '198.51.100.7, unknown, 10.1.2.3', '10.1.2.3'],
+    ['127.0.0.1', '203.0.113.9:4711', '203.0.113.9'],
+    ['127.0.0.1', '[2001:DB8::1]:4711', '2001:db8::1'],
+    ['0000:0000:0000:0000:0000:ffff:7f00:0001', '203.0.113.9', '203.0.113.9'],
+    ['fd00:0000:0000:0000:0000:0000:0000:0001', '203.0.113.9', '203.0.113.9'],
+    ['', '203.0.113.9', ''],
+  ])
+    t.equal(of(peer!, forwarded!), client, `${peer} with "${forwarded}"`)
+  t.equal(openClientAddress('')('127.0.0.1', '203.0.113.9'), '127.0.0.1', 'no proxy is trusted without the setting')
+  for (const wrong of ['proxy.example', '10.0.0.0/', '10.0.0.0/33', '10.0.0.0/8/8', '::1/129', '/8'])
+    t.throws(() => openClientAddress(wrong), /WEFT_TRUSTED_PROXIES: expected addresses or ranges/, wrong)
+
+  const stage = await openStage({ streams_per_address: 1, trusted_proxies: '127.0.0.1' })
+  t.teardown(() => stage.close())
+  const run = stage.add()
+  const join = (...forwarded: string[]) =>
+    openRaw(
+      stage.port,
+      request(
+        'GET',
+        `/threads/${THREAD}/runs/${run.head.run_id}/stream`,
+        forwarded.map(one => `X-Forwarded-For: ${one}\r\n`).join(''),
+      ),
+    )
+  const open = [join('203.0.113.1'), join('203.0.113.2'), join('203.0.113.1', '203.0.113.3')]
+  t.same(await Promise.all(open.map(statusOf)), [200, 200, 200])
+  for (const raw of [join('203.0.113.2'), join('203.0.113.9, 203.0.113.2'), join('203.0.113.9', '203.0.113.2')]) {
+    t.equal(await statusOf(raw), 429)
+    raw.socket.destroy()
+  }
+  for (const raw of open) raw.socket.destroy()
+  await t.rejects(openStage({ trusted_proxies: 'all' }), /WEFT_TRUSTED_PROXIES/, 'a start with a wrong setting ends')
 })
 
 t.test('calls carry the configured request headers but no credentials', async t => {

@@ -2,6 +2,7 @@
  * An edge on a real broker with fake workers that a test controls: runs are rows in a map, the test publishes their
  * events, and replays are answered from the published events.
  */
+import { hash } from 'node:crypto'
 import { headers as natsHeaders } from 'nats'
 import type { Test } from 'tap'
 import { type Link, openLink } from '../../bus/connect.js'
@@ -10,6 +11,7 @@ import { openLog } from '../../bus/log.js'
 import { bytesHandler, type Handler, serve } from '../../bus/serve.js'
 import { openEdge } from '../../edge/edge.js'
 import type { AppConfig } from '../../schemas/application.js'
+import type { KeyLimits, KeyRecord, Scope } from '../../schemas/auth/keys.js'
 import type { CallHead, Peek } from '../../schemas/calls.js'
 import { type Config, readConfig } from '../../schemas/config.js'
 import { type RunId, token } from '../../schemas/ids.js'
@@ -47,6 +49,8 @@ export interface Stage {
   template: Partial<RunView>
   /** Replaces the handler of a verb. */
   handlers: { [verb: string]: Handler }
+  /** By id: `keyOf` makes them. */
+  keys: Map<string, KeyRecord>
   /** Resolves with the run of the next create. */
   created(): Promise<FakeRun>
   add(head?: Partial<RunView>): FakeRun
@@ -85,6 +89,7 @@ export async function openStage(given: Partial<Config> = {}, application: AppCon
     replays: [],
     template: {},
     handlers: {},
+    keys: new Map(),
     created: () => new Promise(done => waiting.push(done)),
     add(head = {}) {
       const run: FakeRun = {
@@ -188,6 +193,8 @@ export async function openStage(given: Partial<Config> = {}, application: AppCon
   noun('threads', {}, ['create', 'get', 'state'])
   noun('assistants', {}, ['create', 'get', 'search'])
   noun('system', {}, ['check', 'ready', 'info'])
+  noun('deployments', {}, ['create'])
+  noun('keys', { get: bytesHandler(bytes => ({ body: JSON.stringify(stage.keys.get(idIn(bytes)) ?? null) })) }, ['get'])
   await worker.nc.flush()
   try {
     stage.port = (await openEdge({ config, application, link: edge, life })).port
@@ -196,6 +203,17 @@ export async function openStage(given: Partial<Config> = {}, application: AppCon
     throw error
   }
   return stage
+}
+
+const idIn = (bytes: Uint8Array) => (JSON.parse(Buffer.from(bytes).toString()) as { id: string }).id
+
+/** The text of a new key that the workers know. */
+export function keyOf({ keys }: Stage, n: number, scopes: Scope[], limits: Partial<KeyLimits> = {}): string {
+  const id = n.toString(16).padStart(16, '0')
+  const text = `weft_${id}_${'A'.repeat(43)}`
+  const all = { requests_per_second: null, running_runs: null, open_streams: null, ...limits }
+  keys.set(id, { id, name: `key ${n}`, scopes, limits: all, expires_at: null, sha256: hash('sha256', text) })
+  return text
 }
 
 const echo = bytesHandler((bytes, { head }) => ({ body: JSON.stringify({ head, bytes: bytes.length }) }))
