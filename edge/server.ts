@@ -152,6 +152,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   /** `route`: the built-in route that the application may wrap or replace. It is authenticated when it is reached. */
   function passOn(exchange: Exchange, routes: AppRoutes, route: Route | null, read?: Uint8Array): void {
     const { middleware_order, enable_custom_route_auth } = routes
+    if (route?.long && !takePlace(exchange)) return exchange.refuse('too_many', MANY_STREAMS)
     const isFirst =
       enable_custom_route_auth || (middleware_order === 'auth_first' && route !== null && route.auth !== 'public')
     const deps = { stalls: edge.stalls, bodies: edge.bodies, bodyLimit: config.body_limit }
@@ -219,7 +220,8 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   function run(exchange: Exchange, route: Route, body: Uint8Array): void {
-    if (route.long && !exchange.isSelf && !exchange.over && !takePlace(exchange))
+    const isCounted = exchange.isSelf || (exchange.isPassedOn && !exchange.isLoopback)
+    if (route.long && !isCounted && !exchange.over && !takePlace(exchange))
       return exchange.refuse('too_many', MANY_STREAMS)
     try {
       void answer(exchange, route, body)?.catch(error => failed(exchange, error))
@@ -303,6 +305,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       // The code of an application has no rights in another one.
       const isOwn = app !== BUILT_IN_APP || exchange.mount === null
       exchange.isLoopback = isOwn && exchange.received.all.some(([name]) => name === LOOPBACK)
+      exchange.isPassedOn = true
       if (exchange.isLoopback) exchange.caller = { checked: app }
       onRequest(exchange, true)
     })

@@ -67,6 +67,8 @@ export class Exchange {
   isLoopback = false
   /** Made by this edge for the caller of another request, which counts among the streams. */
   isSelf = false
+  /** Passed on by an application: the request that it was counts among the streams. */
+  isPassedOn = false
   /** The caller, as authenticated: part of every call for this request. */
   caller: Pick<CallHead, 'identity' | 'filters' | 'checked' | 'key'> | null = null
   /** The key of the caller, if a key authenticated it. */
