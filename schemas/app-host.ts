@@ -46,6 +46,11 @@ export type AppPart = 'auth' | 'embed' | 'encryption' | 'http' | 'ui'
 export const APP_SOCKET = 'app/app.sock'
 export const HTTP_SOCKET = 'http.sock'
 export const EDGE_SOCKET = 'edge.sock'
+/** Headers of a request that carried a key of Weft, which code of the application does not get. */
+export const KEY_ID = 'x-weft-key-id'
+export const KEY_SCOPES = 'x-weft-key-scopes'
+/** The ticket of its caller: the app host returns it with what it passes on. Known on sockets of the edge only. */
+export const CALLER = 'x-weft-caller'
 /** Header of a request that code of the application makes by itself. Known on the socket of the edge only. */
 export const LOOPBACK = 'x-weft-loopback'
 

@@ -8,7 +8,7 @@ import { Agent, createServer, type IncomingMessage, type ServerResponse, request
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
-import { APP_SOCKET, EDGE_SOCKET, LOOPBACK } from '../../../schemas/app-host.js'
+import { APP_SOCKET, CALLER, EDGE_SOCKET, LOOPBACK } from '../../../schemas/app-host.js'
 import { isObject } from '../../../schemas/json.js'
 
 type Fetch = (request: Request) => Response | Promise<Response>
@@ -146,7 +146,8 @@ async function toEdge(folder: string, request: Request, more: { [name: string]: 
   const body = request.body === null ? null : Buffer.from(await request.arrayBuffer())
   const { pathname, search } = new URL(request.url)
   const headers: { [name: string]: string } = { ...more }
-  for (const [name, value] of request.headers) if (!HOP.has(name) && !name.startsWith('x-weft-')) headers[name] = value
+  for (const [name, value] of request.headers)
+    if (!HOP.has(name) && (!name.startsWith('x-weft-') || name === CALLER)) headers[name] = value
   delete headers['content-length']
   if (body !== null) headers['content-length'] = `${body.length}`
   const socketPath = join(folder, EDGE_SOCKET)

@@ -18,6 +18,7 @@ import httpx
 # schemas/app-host.ts
 EDGE_SOCKET = "edge.sock"
 LOOPBACK = "x-weft-loopback"
+CALLER = b"x-weft-caller"
 # Headers of one connection, which are not passed on.
 HOP = frozenset(
     (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer", b"proxy-connection")
@@ -121,7 +122,7 @@ def request_of(scope: Any, body: bytes) -> httpx.Request:
     headers = [
         (name, value)
         for name, value in scope["headers"]
-        if name not in HOP and name != b"content-length" and not name.startswith(b"x-weft-")
+        if name not in HOP and name != b"content-length" and (not name.startswith(b"x-weft-") or name == CALLER)
     ]
     url = httpx.URL(scheme="http", host="localhost", raw_path=path + (f"?{query}".encode() if query else b""))
     extensions = {"timeout": NO_TIMEOUT}
