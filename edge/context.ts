@@ -13,6 +13,7 @@ import type { RunView } from '../schemas/runs.js'
 import { rpc } from '../schemas/subjects.js'
 import type { TransientSet } from '../schemas/transient.js'
 import type { Check } from './app/check.js'
+import type { HandOver } from './app/hand-over.js'
 import type { AppRoutes, EdgeAppHost } from './app/host.js'
 import type { Self } from './app/self.js'
 import type { ControlKey } from './control-key.js'
@@ -85,6 +86,8 @@ export interface Edge {
   controlKey: ControlKey
   keys: Keys
   guard: Guard
+  /** What code of applications gets of requests. */
+  handOver: HandOver
   /** What deployments bring. */
   deployed: Deployed
   /** Requests of this edge to its own API. */

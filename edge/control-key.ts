@@ -10,6 +10,8 @@ import { rpc } from '../schemas/subjects.js'
 export interface ControlKey {
   /** Whether this is the key; rejects with `unavailable` when no worker can tell. */
   matches(key: string, request_id: string): Promise<boolean>
+  /** The same for a text that is probably none: the answer may be half a minute old. */
+  isKey(text: string, request_id: string): boolean | Promise<boolean>
 }
 
 /** Cache lifetime of the key digest; a replaced key stops working after this. */
@@ -22,6 +24,21 @@ export function openControlKey({ control_key }: Config, caller: Caller): Control
   const configured = control_key === '' ? null : sha256(control_key)
   let cached: Buffer | null = null
   let cachedAt = 0
+
+  async function read(request_id: string): Promise<Buffer> {
+    const { body } = await caller.ask(rpc('control', 'key'), { request_id }, undefined, { repeat: true })
+    cached = Buffer.from((JSON.parse(Buffer.from(body).toString()) as { sha256: string }).sha256, 'hex')
+    cachedAt = performance.now()
+    return cached
+  }
+
+  /** One question at a time. */
+  let asking: Promise<Buffer> | null = null
+  const ask = (request_id: string): Promise<Buffer> => {
+    asking ??= read(request_id).finally(() => (asking = null))
+    return asking
+  }
+
   return {
     async matches(key, request_id) {
       const digest = sha256(key)
@@ -31,10 +48,15 @@ export function openControlKey({ control_key }: Config, caller: Caller): Control
         if (timingSafeEqual(digest, cached)) return true
         if (age < ASK_AGAIN_MS) return false
       }
-      const { body } = await caller.ask(rpc('control', 'key'), { request_id }, undefined, { repeat: true })
-      cached = Buffer.from((JSON.parse(Buffer.from(body).toString()) as { sha256: string }).sha256, 'hex')
-      cachedAt = performance.now()
-      return timingSafeEqual(digest, cached)
+      return timingSafeEqual(digest, await ask(request_id))
+    },
+    isKey(text, request_id) {
+      const digest = sha256(text)
+      if (configured !== null) return timingSafeEqual(digest, configured)
+      if (cached !== null && performance.now() - cachedAt < CACHE_MS) return timingSafeEqual(digest, cached)
+      // While no worker answers, the last known key is still the one to look for.
+      const known = ask(request_id).catch(error => cached ?? Promise.reject(error))
+      return known.then(one => timingSafeEqual(digest, one))
     },
   }
 }

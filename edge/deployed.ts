@@ -63,12 +63,13 @@ export function openDeployed({ config, link, caller, tunnels, isClosed, studio }
     return check
   }
 
-  function routesOf({ pool, app_host, http }: AppInfo): AppRoutes | null {
+  function routesOf({ app, pool, app_host, http }: AppInfo): AppRoutes | null {
     const prefixes = app_host?.routes ?? null
     if (prefixes === null || pool === null || !http) return null
     const to = token('pool', pool)
     return {
       ...http,
+      application: app,
       mayHandle: handlerOf(prefixes),
       // A stream of the broker costs a message, so none is kept between requests.
       via: { createConnection: () => tunnels.open(to) },

@@ -14,6 +14,7 @@ import { BUILT_IN_APP } from '../schemas/ids.js'
 import { isLoopback } from '../schemas/loopback.js'
 import { TransientSet } from '../schemas/transient.js'
 import { openCheck } from './app/check.js'
+import { openHandOver } from './app/hand-over.js'
 import { startEdgeAppHost } from './app/host.js'
 import { openSelf } from './app/self.js'
 import { callThrough } from './calls.js'
@@ -81,6 +82,8 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     isClosed: config.require_keys || auth !== null,
     studio,
   })
+  const controlKey = openControlKey(config, caller)
+  const handOver = openHandOver({ config, keys, controlKey, penalty: penalties('run') })
   const edge: Edge = {
     config,
     application,
@@ -105,9 +108,10 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     console: openConsole(),
     guide: openGuide(),
     library: openLibrary(link, caller),
-    controlKey: openControlKey(config, caller),
+    controlKey,
     keys,
-    guard: openGuard({ config, check, deployed, keys, penalty: penalties('run') }),
+    guard: openGuard({ config, check, deployed, handOver }),
+    handOver,
     appHost,
     open: new TransientSet(),
     sockets: new Set(),

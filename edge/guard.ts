@@ -8,9 +8,9 @@ import type { CallHead } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
 import { isLoopback } from '../schemas/loopback.js'
 import type { Asked, Check, Refused } from './app/check.js'
+import type { HandOver } from './app/hand-over.js'
 import type { Exchange } from './http/exchange.js'
-import type { Penalty } from './http/penalty.js'
-import { isExpired, type Key, type Keys } from './keys.js'
+import { isExpired, type Key } from './keys.js'
 import type { Route } from './routes.js'
 
 export interface Guard {
@@ -40,8 +40,7 @@ interface Options {
   check: Check | null
   /** Rejects for a deployment that is unknown or does not serve. */
   deployed: { find(exchange: Exchange): Promise<{ check: Check | null }> }
-  keys: Keys
-  penalty: Penalty
+  handOver: HandOver
 }
 
 export const NO_KEY = 'This server needs a key in X-Api-Key or as Authorization: Bearer; `weft keys create` makes one'
@@ -55,7 +54,7 @@ const CHALLENGE = { 'WWW-Authenticate': 'Bearer' }
 /** The events of a command on a WebSocket. */
 const COMMAND: readonly AuthEvent[] = ['threads:create_run', 'assistants:read', 'threads:read']
 
-export function openGuard({ config, check, deployed, keys, penalty }: Options): Guard {
+export function openGuard({ config, check, deployed, handOver }: Options): Guard {
   // What no `auth` guards is closed where others than this machine can reach it.
   const needsKey = config.require_keys || (check !== null && !isLoopback(config.host) && !config.insecure)
 
@@ -75,7 +74,7 @@ export function openGuard({ config, check, deployed, keys, penalty }: Options): 
   function decide(exchange: Exchange, route: Route, body: Uint8Array, check: Check | null) {
     if (check !== null) return ofApplication(check, exchange, route, body)
     if (!needsKey) return body
-    return exchange.received.key === '' ? refused(exchange, 401, NO_KEY, CHALLENGE) : ofKey(exchange, route, body)
+    return hasKey(exchange) ? ofKey(exchange, route, body) : refused(exchange, 401, NO_KEY, CHALLENGE)
   }
 
   async function ofApplication(
@@ -84,7 +83,7 @@ export function openGuard({ config, check, deployed, keys, penalty }: Options): 
     { auth }: Route,
     body: Uint8Array,
   ): Promise<Uint8Array | null> {
-    const answer = await check(askedOf(exchange), auth as readonly AuthEvent[], body)
+    const answer = await check(await askedOf(exchange), auth as readonly AuthEvent[], body)
     if (exchange.over) return null
     if ('refused' in answer) return refuse(exchange, answer)
     exchange.caller = answer.head
@@ -93,18 +92,25 @@ export function openGuard({ config, check, deployed, keys, penalty }: Options): 
   }
 
   function ofKey(exchange: Exchange, route: Route, body: Uint8Array): Uint8Array | null | Promise<Uint8Array | null> {
-    const found = keys.find(exchange.received.key, exchange.requestId)
-    if (found !== null && !(found instanceof Promise)) return withKey(exchange, route, body, found)
-    return penalty.check(exchange, found).then(key => {
+    const decide = (key: Key | null) => {
       if (exchange.over) return null
       return key === null ? refused(exchange, 401, WRONG_KEY, CHALLENGE) : withKey(exchange, route, body, key)
-    })
+    }
+    const found = handOver.keyOf(exchange)
+    return found instanceof Promise ? found.then(decide) : decide(found)
+  }
+
+  /** The request as the `auth` of the application gets it. */
+  async function askedOf(exchange: Exchange): Promise<Asked> {
+    const { method, url, params } = exchange
+    const { headers, query } = await handOver.handedTo(null, exchange)
+    return { method, url: url.replace(/\?.*$/s, query === '' ? '' : `?${query}`), headers, params, query }
   }
 
   return {
     needsKey,
     refuses(exchange, { auth }) {
-      if (typeof auth === 'string' || !needsKey || exchange.received.key !== '') return false
+      if (typeof auth === 'string' || !needsKey || hasKey(exchange)) return false
       // The `auth` of a deployment is known only when a worker was asked.
       if (exchange.mount !== null || check !== null) return false
       exchange.refuse('unauthorized', NO_KEY, CHALLENGE)
@@ -128,19 +134,17 @@ export function openGuard({ config, check, deployed, keys, penalty }: Options): 
           },
           hold: end => key.openStream(end),
         }
-      const asked = exchange.mount === null && check === null ? null : askedOf(exchange)
       return {
         async command(body) {
           // Another revision of a deployment has another `auth`.
-          const by = asked === null ? null : await checkOf(exchange)
-          return by === null || asked === null ? { head, body } : by(asked, COMMAND, body)
+          const by = await checkOf(exchange)
+          return by === null ? { head, body } : by(await askedOf(exchange), COMMAND, body)
         },
         hold: () => () => {},
       }
     },
     async keyOf(exchange) {
-      const { key } = exchange.received
-      return keyIdOf(key) === null ? null : penalty.check(exchange, keys.find(key, exchange.requestId))
+      return exchange.ticket === null && keyIdOf(exchange.received.key) === null ? null : handOver.keyOf(exchange)
     },
   }
 }
@@ -175,14 +179,7 @@ export function scopesOf(route: Route): Scope[] {
   return found
 }
 
-/** The headers of a client that nobody else may set are not passed on. */
-const askedOf = ({ method, url, received, params, query }: Exchange): Asked => ({
-  method,
-  url,
-  headers: received.all.filter(([name]) => !name.startsWith('x-weft-')),
-  params,
-  query,
-})
+const hasKey = ({ received, ticket }: Exchange): boolean => received.key !== '' || ticket !== null
 
 function refuse(exchange: Exchange, { refused: { status, detail, headers } }: Refused): null {
   return refused(exchange, status, detail, headers)

@@ -2,7 +2,7 @@
  * Verifies built-in keys (schemas/auth/keys.ts). The resource worker has their digests; this caches them, so that a revoked or
  * expired key stops working within half a minute, for requests and for open streams. Limits of a key are counted here.
  */
-import { hash, timingSafeEqual } from 'node:crypto'
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import { type KeyRecord, type KeysUsed, keyIdOf } from '../schemas/auth/keys.js'
@@ -11,7 +11,20 @@ import { event, rpc } from '../schemas/subjects.js'
 export interface Keys {
   /** The key, once its secret is verified; null for a text that is no valid key. Rejects with `unavailable` when no worker can tell. */
   find(text: string, request_id: string): Key | null | Promise<Key | null>
+  /**
+   * A text that stands for the key in requests that an application passes on to any edge. The digest of the key signs it,
+   * which no code of applications knows.
+   */
+  ticketOf(key: Key, app: string): string
+  /** The key that a ticket for this application stands for; null for anything else. */
+  redeem(ticket: Ticket, request_id: string): Key | null | Promise<Key | null>
   close(): void
+}
+
+export interface Ticket {
+  text: string
+  /** The application that the request came from. */
+  app: string
 }
 
 /** A key that was verified. */
@@ -29,6 +42,9 @@ const CACHE_MS = 30_000
 const MISSING_MS = 1_000
 const MAX_CACHED = 10_000
 const REPORT_MS = 60_000
+/** Lifetime of a ticket, longer than middleware holds a request. */
+const TICKET_MS = 3_600_000
+const TICKET = /^([0-9a-f]{16})\.([0-9a-z]{1,11})\.([\w-]{43})$/
 
 interface Entry extends Key {
   record: KeyRecord
@@ -104,14 +120,38 @@ export function openKeys(link: Link, caller: Caller): Keys {
     recheck([...cached.values()].filter(entry => entry.streams.size > 0))
   })
 
+  /** The key with this id, if it passes. */
+  function lookUp(
+    id: string,
+    request_id: string,
+    passes: (entry: Entry) => boolean,
+  ): Entry | null | Promise<Entry | null> {
+    const verify = (entry: Entry | null): Entry | null => {
+      if (entry === null || !passes(entry) || isExpired(entry.record)) return null
+      entry.usedAt = Date.now()
+      return entry
+    }
+    const entry = cached.get(id)
+    if (entry !== undefined && performance.now() - entry.fetchedAt < CACHE_MS) return verify(entry)
+    if ((missing.get(id) ?? 0) > performance.now()) return null
+    return fetch(id, request_id).then(verify)
+  }
+
   return {
     find(text, request_id) {
       const id = keyIdOf(text)
-      if (id === null) return null
-      const entry = cached.get(id)
-      if (entry !== undefined && performance.now() - entry.fetchedAt < CACHE_MS) return verify(entry, text)
-      if ((missing.get(id) ?? 0) > performance.now()) return null
-      return fetch(id, request_id).then(found => (found === null ? null : verify(found, text)))
+      return id === null ? null : lookUp(id, request_id, ({ digest }) => isDigestOf(text, digest))
+    },
+    ticketOf({ record }, app) {
+      const at = Date.now().toString(36)
+      return `${record.id}.${at}.${signatureOf(digestOf(record), app, at)}`
+    },
+    redeem({ text, app }, request_id) {
+      const [, id, at, signature] = TICKET.exec(text) ?? []
+      if (id === undefined || Math.abs(Date.now() - Number.parseInt(at!, 36)) > TICKET_MS) return null
+      return lookUp(id, request_id, ({ digest }) =>
+        timingSafeEqual(Buffer.from(signatureOf(digest, app, at!)), Buffer.from(signature!)),
+      )
     },
     close() {
       clearInterval(timer)
@@ -120,12 +160,13 @@ export function openKeys(link: Link, caller: Caller): Keys {
   }
 }
 
-function verify(entry: Entry, text: string): Key | null {
+function isDigestOf(text: string, digest: Buffer): boolean {
   given.write(hash('sha256', text, 'binary'), 'binary')
-  if (!timingSafeEqual(given, entry.digest) || isExpired(entry.record)) return null
-  entry.usedAt = Date.now()
-  return entry
+  return timingSafeEqual(given, digest)
 }
+
+const signatureOf = (digest: Buffer, app: string, at: string): string =>
+  createHmac('sha256', digest).update(`caller ${at} ${app}`).digest('base64url')
 
 export const isExpired = ({ expires_at }: KeyRecord): boolean => expires_at !== null && expires_at <= Date.now()
 const digestOf = ({ sha256 }: KeyRecord): Buffer => Buffer.from(sha256, 'hex')

@@ -7,7 +7,7 @@
 import * as uWS from 'uWebSockets.js'
 import { type AddressInfo, createServer } from 'node:net'
 import type { Tracer } from '../bus/trace.js'
-import { LOOPBACK } from '../schemas/app-host.js'
+import { CALLER, LOOPBACK } from '../schemas/app-host.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
 import { isLoopback } from '../schemas/loopback.js'
 import type { AppRoutes } from './app/host.js'
@@ -25,6 +25,7 @@ import { openDeployedPolicy, openPolicy, type Policies } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, type Match, openRouter } from './http/router.js'
 import { openSpareResponse } from './http/spare-response.js'
+import type { Ticket } from './keys.js'
 import { type AnswerKind, CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
 import { type Admitted, MANY_STREAMS, type OpenSocket, serveSockets } from './upgrade.js'
 
@@ -155,10 +156,13 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (route?.long && !takePlace(exchange)) return exchange.refuse('too_many', MANY_STREAMS)
     const isFirst =
       enable_custom_route_auth || (middleware_order === 'auth_first' && route !== null && route.auth !== 'public')
-    const deps = { stalls: edge.stalls, bodies: edge.bodies, bodyLimit: config.body_limit }
-    if (!isFirst) return forward(exchange, routes, deps, read)
+    const { stalls, bodies, handOver } = edge
+    const deps = { stalls, bodies, bodyLimit: config.body_limit, handOver }
+    const go = (body: Uint8Array | null | undefined) => {
+      if (body !== null) forward(exchange, routes, deps, body)?.catch(error => failed(exchange, error))
+    }
+    if (!isFirst) return go(read)
     if (edge.guard.refuses(exchange, CUSTOM)) return
-    const go = (body: Uint8Array | null) => (body === null ? undefined : forward(exchange, routes, deps, body))
     const decide = (body: Uint8Array) => {
       const admitted = edge.guard.admit(exchange, CUSTOM, body)
       if (admitted instanceof Promise) admitted.then(go).catch(error => failed(exchange, error))
@@ -306,6 +310,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       const isOwn = app !== BUILT_IN_APP || exchange.mount === null
       exchange.isLoopback = isOwn && exchange.received.all.some(([name]) => name === LOOPBACK)
       exchange.isPassedOn = true
+      if (isOwn) exchange.ticket = ticketIn(exchange, app)
       if (exchange.isLoopback) exchange.caller = { checked: app }
       onRequest(exchange, true)
     })
@@ -316,6 +321,8 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
 
   const selfApp = appOf({ ...policies, own: { ...policies.own, prefix: '' } }, exchange => {
     exchange.isSelf = true
+    const { mount } = exchange
+    exchange.ticket = ticketIn(exchange, mount !== null && 'id' in mount ? mount.id : BUILT_IN_APP)
     onRequest(exchange, true)
   })
   await edge.self.serve(selfApp)
@@ -356,6 +363,12 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       app.close()
     },
   }
+}
+
+/** The ticket that a request on a socket of the edge brings back, for this application. */
+function ticketIn({ received }: Exchange, app: string): Ticket | null {
+  const text = received.all.find(([name]) => name === CALLER)?.[1]
+  return text === undefined ? null : { text, app }
 }
 
 const openBind = (host: string): string =>

@@ -2,6 +2,7 @@
  * Authentication and authorization by the `auth` of an application (API: assistants-crons-store 6): one question to its
  * app host per request. It fails closed: a request passes only with an answer that says so.
  */
+import { KEY_ID } from '../../schemas/app-host.js'
 import type { AuthConfig } from '../../schemas/application.js'
 import type { AuthEvent, AuthUser, CheckAsk } from '../../schemas/auth/auth.js'
 import type { CallHead } from '../../schemas/calls.js'
@@ -69,7 +70,8 @@ const DEFAULT_SIZE = 1_000
 /** Users by the headers that `auth.cache` names; none are kept without that section. */
 function openUsers(config: AuthConfig['cache']) {
   const { cache_keys = DEFAULT_KEYS, ttl_seconds = DEFAULT_TTL_SECS, max_size = DEFAULT_SIZE } = config ?? {}
-  const names = cache_keys.map(name => name.toLowerCase())
+  // A key of Weft is not among the headers; its id is.
+  const names = [...cache_keys.map(name => name.toLowerCase()), KEY_ID]
   const users = new Map<string, { user: AuthUser; until: number }>()
   return {
     /** Null for a request with none of the headers, whose user is not kept. */

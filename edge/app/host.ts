@@ -12,6 +12,7 @@ import { type AppPart, EDGE_SOCKET } from '../../schemas/app-host.js'
 import type { AppConfig, HttpConfig } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
 import { usesPython } from '../../schemas/description.js'
+import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { openAppHost } from '../../workers/child/app-host.js'
 import { chooseHostNode } from '../../workers/child/node.js'
 import { findHostUser, type HostUser, inheritedEnv } from '../../workers/child/process.js'
@@ -33,6 +34,8 @@ export interface EdgeAppHost {
 
 /** The routes of `http.app`. */
 export interface AppRoutes extends Pick<HttpConfig, 'middleware_order' | 'enable_custom_route_auth'> {
+  /** The application that they belong to. */
+  application: string
   /** Whether the application may handle the path. */
   mayHandle(path: string): boolean
   /** How a request reaches the application. */
@@ -90,6 +93,7 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
       ? null
       : {
           ...application.http,
+          application: BUILT_IN_APP,
           mayHandle: handlerOf(prefixes),
           via: { socketPath: httpSocket(sockets.path), agent },
           connect: () => connect(httpSocket(sockets.path)),

@@ -2,29 +2,15 @@
  * Passes a request on to the `http.app` of the application and its answer back, both as streams; neither is
  * parsed. The answer has the speed of the client.
  */
-import { type IncomingMessage, request as send } from 'node:http'
-import { LOOPBACK } from '../../schemas/app-host.js'
+import { type ClientRequest, type IncomingMessage, request as send } from 'node:http'
 import { ERRORS } from '../../schemas/errors.js'
 import type { Budget } from '../http/body.js'
+import { crosses } from '../http/crossing.js'
 import type { Exchange } from '../http/exchange.js'
 import { Outlet, type Stalls } from '../http/outlet.js'
+import type { Handed, HandOver } from './hand-over.js'
 import type { AppRoutes } from './host.js'
 
-/** Headers of one connection, and those that the edge writes or answers itself. */
-const OWN = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'expect',
-  'date',
-  'uwebsockets',
-  'x-request-id',
-  'x-content-type-options',
-])
 /** An answer up to this size is sent with its length. */
 const SMALL = 1024 * 1024
 /** Of an answer to a request without a length, which is collected: its connection can only be closed behind a length. */
@@ -37,16 +23,21 @@ interface ProxyDeps {
   stalls: Stalls
   bodies: Budget
   bodyLimit: number
+  handOver: HandOver
 }
 
-/** `body`: the one of the request, if it was read already. */
-export function forward(exchange: Exchange, { via, isReady }: AppRoutes, deps: ProxyDeps, body?: Uint8Array): void {
-  const { stalls, bodies, bodyLimit } = deps
-  if (!isReady()) return exchange.refuse('unavailable', STARTING)
-  const { method, path, query, received } = exchange
-  const headers = headersFor(exchange).flat()
-  const target = query === '' ? path : `${path}?${query}`
-  const outgoing = send({ ...via, method, path: target, headers: headers as never })
+/** `body`: the one of the request, if it was read already. Rejects when nobody can tell whose key the request has. */
+export function forward(
+  exchange: Exchange,
+  routes: AppRoutes,
+  deps: ProxyDeps,
+  body?: Uint8Array,
+): void | Promise<void> {
+  const { via, application } = routes
+  const { stalls, bodies, bodyLimit, handOver } = deps
+  if (!routes.isReady()) return exchange.refuse('unavailable', STARTING)
+  const { method, path, received } = exchange
+  const outgoing = new Outgoing()
   let failed = false
   const fail = (status: number, detail: string) => {
     if (failed) return
@@ -55,17 +46,33 @@ export function forward(exchange: Exchange, { via, isReady }: AppRoutes, deps: P
     else exchange.error(status, detail)
     outgoing.destroy()
   }
+  const begin = ({ headers, query }: Handed) => {
+    if (exchange.over || failed) return
+    const target = query === '' ? path : `${path}?${query}`
+    const request = send({ ...via, method, path: target, headers: headers.flat() as never })
+    request.on('error', () => fail(503, STARTING))
+    request.on('response', incoming => {
+      // The application may answer before it has read the body.
+      failed = true
+      relay(exchange, incoming, stalls)
+    })
+    outgoing.begin(request)
+  }
   exchange.onAbort = () => outgoing.destroy()
-  outgoing.on('error', () => fail(503, STARTING))
-  outgoing.on('response', incoming => {
-    // The application may answer before it has read the body.
-    failed = true
-    relay(exchange, incoming, stalls)
-  })
-  if (body !== undefined) return void outgoing.end(body)
-  if (received.length > bodyLimit) return fail(413, ERRORS.too_large.sentence)
-  if (received.length <= 0 && received.encodings === 0) return void outgoing.end()
-  // What the application has not read yet is in memory: it counts as the bodies of other requests do.
+  const handed = handOver.handedTo(application, exchange)
+  const begun = handed instanceof Promise ? handed.then(begin) : begin(handed)
+  if (body !== undefined || (received.length <= 0 && received.encodings === 0)) outgoing.end(body)
+  else if (received.length > bodyLimit) fail(413, ERRORS.too_large.sentence)
+  else sendBody(exchange, outgoing, { bodies, bodyLimit, fail })
+  return begun
+}
+
+/** What the application has not read yet is in memory: it counts as the bodies of other requests do. */
+function sendBody(
+  exchange: Exchange,
+  outgoing: Outgoing,
+  { bodies, bodyLimit, fail }: Pick<ProxyDeps, 'bodies' | 'bodyLimit'> & { fail(status: number, detail: string): void },
+): void {
   let bytes = 0
   const { onOver } = exchange
   exchange.onOver = () => {
@@ -83,19 +90,40 @@ export function forward(exchange: Exchange, { via, isReady }: AppRoutes, deps: P
   })
 }
 
-/** The headers of the request as the application gets them. */
-export const headersFor = ({ received, requestId }: Exchange): [name: string, value: string][] => [
-  ...received.all.filter(([name]) => !OWN.has(name) && !name.startsWith('x-weft-') && name !== LOOPBACK),
-  ['x-request-id', requestId],
-]
+/** The body of a request to the application. It arrives while a worker may still be asked whose key the request has. */
+class Outgoing {
+  private request: ClientRequest | null = null
+  private readonly early: Uint8Array[] = []
+  private ended = false
+
+  begin(request: ClientRequest): void {
+    this.request = request
+    for (const part of this.early.splice(0)) request.write(part)
+    if (this.ended) request.end()
+  }
+
+  write(part: Uint8Array): void {
+    if (this.request === null) this.early.push(part)
+    else this.request.write(part)
+  }
+
+  end(part?: Uint8Array): void {
+    if (this.request !== null) return void this.request.end(part)
+    if (part !== undefined) this.early.push(part)
+    this.ended = true
+  }
+
+  destroy(): void {
+    this.request?.destroy()
+  }
+}
 
 /** The answer of the application. */
 function relay(exchange: Exchange, incoming: IncomingMessage, stalls: Stalls): void {
   const { statusCode = 502, statusMessage = '', rawHeaders } = incoming
   const headers: [name: string, value: string][] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!.toLowerCase()
-    if (!OWN.has(name) && name !== 'content-length') headers.push([rawHeaders[i]!, rawHeaders[i + 1]!])
+    if (crosses(rawHeaders[i]!.toLowerCase(), 'client')) headers.push([rawHeaders[i]!, rawHeaders[i + 1]!])
   }
   const length = Number(incoming.headers['content-length'] ?? Number.NaN)
   const status = `${statusCode} ${statusMessage.replace(/[^\x20-\x7e]/g, '')}`

@@ -6,9 +6,10 @@
 import type { TemplatedApp } from 'uWebSockets.js'
 import { Agent, type IncomingMessage, request as send } from 'node:http'
 import { join } from 'node:path'
+import { CALLER } from '../../schemas/app-host.js'
 import { openSocketFolder } from '../../workers/child/socket-folder.js'
+import { crosses } from '../http/crossing.js'
 import type { Exchange } from '../http/exchange.js'
-import { headersFor } from './proxy.js'
 
 export interface SelfCall {
   method: 'GET' | 'POST' | 'PATCH'
@@ -81,7 +82,7 @@ async function textOf(incoming: IncomingMessage): Promise<string> {
 
 /** Where the application does not authenticate its callers, the request has not kept its headers. */
 function headersOf(exchange: Exchange): { [name: string]: string } {
-  const { mount, received, requestId } = exchange
+  const { mount, received, requestId, ticket } = exchange
   const { key, host, traceparent, deployment, encryption, configurable } = received
   const known = {
     'x-api-key': key,
@@ -89,10 +90,11 @@ function headersOf(exchange: Exchange): { [name: string]: string } {
     // A request that an application passes on names its deployment by the socket that it comes over.
     'x-deployment-id': mount !== null && 'id' in mount ? mount.id : deployment,
     'x-encryption-context': encryption,
+    [CALLER]: ticket?.text ?? '',
   }
   return {
     ...configurable,
-    ...Object.fromEntries(headersFor(exchange).filter(([name]) => !DROPPED.test(name))),
+    ...Object.fromEntries(received.all.filter(([name]) => crosses(name, 'app') && !DROPPED.test(name))),
     ...Object.fromEntries(Object.entries(known).filter(([, value]) => value !== '')),
     host,
     'x-request-id': requestId,

@@ -7,8 +7,9 @@ import { WebSocket } from 'ws'
 import type { Config } from '../../schemas/config.js'
 import type { Exchange } from '../http/exchange.js'
 import type { Peer, Socket } from '../http/socket.js'
+import type { HandOver } from './hand-over.js'
 import type { AppRoutes } from './host.js'
-import { headersFor, STARTING } from './proxy.js'
+import { STARTING } from './proxy.js'
 
 /** The application has this time to accept a connection. */
 const OPEN_MS = 10_000
@@ -21,6 +22,7 @@ const REVOKED = 4401
 
 interface Deps {
   config: Config
+  handOver: HandOver
   sockets: Set<{ restart(): void }>
 }
 
@@ -37,14 +39,21 @@ export interface Upstream {
 type Hold = (end: () => void) => (() => void) | null
 
 /** Opens the WebSocket of the application that the request asks for; null: it was refused, and the request is answered. */
-export function openUpstream(deps: Deps, exchange: Exchange, routes: AppRoutes, hold: Hold): Promise<Upstream | null> {
-  const { path, query, received } = exchange
+export async function openUpstream(
+  deps: Deps,
+  exchange: Exchange,
+  routes: AppRoutes,
+  hold: Hold,
+): Promise<Upstream | null> {
   if (!routes.isReady()) {
     exchange.refuse('unavailable', STARTING)
-    return Promise.resolve(null)
+    return null
   }
-  const headers = Object.fromEntries(headersFor(exchange).filter(([name]) => !name.startsWith('sec-websocket-')))
-  const protocols = received.all.find(([name]) => name === 'sec-websocket-protocol')?.[1].split(/\s*,\s*/) ?? []
+  const { path } = exchange
+  const { headers: all, query } = await deps.handOver.handedTo(routes.application, exchange)
+  if (exchange.over) return null
+  const headers = Object.fromEntries(all.filter(([name]) => !name.startsWith('sec-websocket-')))
+  const protocols = all.find(([name]) => name === 'sec-websocket-protocol')?.[1].split(/\s*,\s*/) ?? []
   const upstream = new WebSocket(`ws://localhost${query === '' ? path : `${path}?${query}`}`, protocols, {
     headers,
     createConnection: routes.connect,

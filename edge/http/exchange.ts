@@ -8,7 +8,7 @@ import { v7 as uuid } from 'uuid'
 import type { CallHead } from '../../schemas/calls.js'
 import { ERRORS, type ErrorCode, errorBody, fail, InvalidFields, WeftError } from '../../schemas/errors.js'
 import { TRACEPARENT } from '../../schemas/trace.js'
-import type { Key } from '../keys.js'
+import type { Key, Ticket } from '../keys.js'
 import type { Cors } from './cors.js'
 import { isMounted, type Mount, NO_PATH, routed, unmount } from './mount.js'
 import type { Policies, Policy } from './policy.js'
@@ -69,6 +69,8 @@ export class Exchange {
   isSelf = false
   /** Passed on by an application: the request that it was counts among the streams. */
   isPassedOn = false
+  /** Stands for the key of the request in what an application passes on; null: it has none. */
+  ticket: Ticket | null = null
   /** The caller, as authenticated: part of every call for this request. */
   caller: Pick<CallHead, 'identity' | 'filters' | 'checked' | 'key'> | null = null
   /** The key of the caller, if a key authenticated it. */

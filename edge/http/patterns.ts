@@ -3,16 +3,15 @@
  * that the development server of LangGraph gives them. A credential never matches.
  */
 import type { HeaderPatterns } from '../../schemas/application.js'
-
-const PRIVATE = /^(authorization|proxy-authorization|cookie|x-(api-key|tenant-id|service-key|weft-.*))$/
+import { crosses } from './crossing.js'
 
 /** Whether a header, by its lower-case name, matches one of `includes` and none of `excludes`. */
 export function openPatterns({ includes, excludes }: HeaderPatterns = NONE): (name: string) => boolean {
   if (includes.length === 0) return () => false
   const wanted = patternOf(includes)
-  if (excludes.length === 0) return name => wanted.test(name) && !PRIVATE.test(name)
+  if (excludes.length === 0) return name => wanted.test(name) && crosses(name, 'graph')
   const refused = patternOf(excludes)
-  return name => wanted.test(name) && !refused.test(name) && !PRIVATE.test(name)
+  return name => wanted.test(name) && !refused.test(name) && crosses(name, 'graph')
 }
 
 const NONE: HeaderPatterns = { includes: [], excludes: [] }

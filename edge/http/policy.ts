@@ -6,6 +6,7 @@ import type { HttpConfig, RouteGroup } from '../../schemas/application.js'
 import type { Config } from '../../schemas/config.js'
 import type { ClientAddress } from './client-address.js'
 import { type Cors, openCors } from './cors.js'
+import { openKeyFinder } from './crossing.js'
 import type { Mount } from './mount.js'
 import { openPatterns } from './patterns.js'
 
@@ -17,6 +18,8 @@ export interface Policy {
   isConfigurable(name: string): boolean
   /** Whether the log may show it. */
   isLogged(name: string): boolean
+  /** Whether a value has a key of Weft in it, which no graph and no log gets. */
+  holdsKey(value: string): boolean
   /** Requests keep all their headers, for the `auth` of the application. */
   keepsHeaders: boolean
   /** False when one of the groups is switched off. */
@@ -44,6 +47,7 @@ export function openPolicy(
     prefix: http?.mount_prefix ?? '',
     cors: openCors(config.cors_origins || (isClosed ? '' : '*'), { config: http?.cors }),
     keepsHeaders,
+    holdsKey: openKeyFinder(config),
     isConfigurable: name => ofApplication(name) || (configured(name) && !excluded(name)),
     isLogged: openPatterns(http?.logging_headers),
     serves: groups => disabled.size === 0 || !groups.some(group => disabled.has(group)),

@@ -148,8 +148,8 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
       seen |= 1 << place
     }
     if (policy.keepsHeaders) addTo(received.all, name, bytesOf(value))
-    if (policy.isConfigurable(name)) addMember((received.configurable ??= {}), name, value)
-    if (policy.isLogged(name)) addMember((received.logged ??= {}), name, value)
+    if (policy.isConfigurable(name) && !policy.holdsKey(value)) addMember((received.configurable ??= {}), name, value)
+    if (policy.isLogged(name) && !policy.holdsKey(value)) addMember((received.logged ??= {}), name, value)
     switch (name) {
       case 'host':
         received.host = value

@@ -113,6 +113,38 @@ t.test('while no worker answers, a key that is not remembered is neither right n
   t.ok(await keys.find(text, 'x'))
 })
 
+t.test('a ticket stands for its key in requests of one application, for an hour', async t => {
+  const { keys, add, revoke, changed } = stage()
+  t.teardown(() => keys.close())
+  const key = (await keys.find(add(9), 'x'))!
+  const other = (await keys.find(add(10), 'x'))!
+  const text = keys.ticketOf(key, 'one')
+  t.notOk(text.includes('A'.repeat(43)), 'the secret is not in it')
+  t.equal(keys.redeem({ text, app: 'one' }, 'x'), key)
+  t.equal(keys.find(text, 'x'), null, 'it is no key')
+  const [id, at, signature] = text.split('.') as [string, string, string]
+  for (const wrong of [
+    `${other.record.id}.${at}.${signature}`,
+    `${id}.${(Number.parseInt(at, 36) + 1).toString(36)}.${signature}`,
+    `${id}.${at}.${signature.slice(0, -1)}${signature.endsWith('A') ? 'E' : 'A'}`,
+    `${id}.${at}`,
+    'nobody',
+    '',
+  ])
+    t.equal(await keys.redeem({ text: wrong, app: 'one' }, 'x'), null, wrong)
+  t.equal(await keys.redeem({ text, app: 'two' }, 'x'), null, 'of another application')
+  const { now } = Date
+  t.teardown(() => Object.assign(Date, { now }))
+  Object.assign(Date, { now: () => now() + 3_500_000 })
+  t.equal(await keys.redeem({ text, app: 'one' }, 'x'), key)
+  Object.assign(Date, { now: () => now() + 3_700_000 })
+  t.equal(await keys.redeem({ text, app: 'one' }, 'x'), null, 'an old one')
+  Object.assign(Date, { now })
+  revoke(9)
+  changed()
+  t.equal(await keys.redeem({ text, app: 'one' }, 'x'), null, 'of a revoked key')
+})
+
 t.test('limits', async t => {
   const { keys, add } = stage()
   t.teardown(() => keys.close())

@@ -194,6 +194,9 @@ export async function openStage(given: Partial<Config> = {}, application: AppCon
   noun('assistants', {}, ['create', 'get', 'search'])
   noun('system', {}, ['check', 'ready', 'info'])
   noun('deployments', {}, ['create'])
+  noun('control', { key: bytesHandler(() => ({ body: JSON.stringify({ sha256: hash('sha256', 'generated') }) })) }, [
+    'key',
+  ])
   noun('keys', { get: bytesHandler(bytes => ({ body: JSON.stringify(stage.keys.get(idIn(bytes)) ?? null) })) }, ['get'])
   await worker.nc.flush()
   try {

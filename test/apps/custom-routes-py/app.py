@@ -14,6 +14,7 @@ go_on = asyncio.Event()
 closed = 0
 hooks: list[dict] = []
 life: list[str] = []
+seen: list[dict] = []
 
 
 @asynccontextmanager
@@ -38,6 +39,8 @@ class Around:
         if scope["type"] == "lifespan":
             return await self.inner(scope, receive, send)
         headers = dict(scope["headers"])
+        text = {name.decode(): value.decode("latin-1") for name, value in headers.items()}
+        seen.append({"path": scope["path"], "headers": text})
         if b"x-stop" in headers:
             response = PlainTextResponse("stopped", 418)
             if scope["type"] == "http":
@@ -113,6 +116,11 @@ async def hook(request: Request):
 @app.get("/custom/hooks")
 async def get_hooks():
     return hooks
+
+
+@app.get("/custom/seen")
+async def get_seen():
+    return seen
 
 
 @app.get("/custom/life")

@@ -7,6 +7,7 @@ import { HTTPException } from 'hono/http-exception'
 
 let goOn = () => {}
 let closed = 0
+const seen: { path: string; headers: Record<string, string> }[] = []
 const hooks: { run_id: string; status: string; query: string | undefined; signed: boolean }[] = []
 
 export const app = new Hono()
@@ -16,6 +17,7 @@ export { injectWebSocket }
 
 app
   .use('*', async (c, next) => {
+    seen.push({ path: c.req.path, headers: c.req.header() })
     if (c.req.header('x-stop') !== undefined) return c.text('stopped', 418)
     await next()
     c.header('x-middleware', 'yes')
@@ -38,6 +40,7 @@ app
     return c.body(null, 204)
   })
   .get('/custom/hooks', c => c.json(hooks))
+  .get('/custom/seen', c => c.json(seen))
   .get('/custom/go-on', c => {
     goOn()
     return c.body(null, 204)

@@ -1,0 +1,87 @@
+/**
+ * Headers between clients and the code of applications. One row for each that does not simply pass:
+ *
+ * app     from a client to `http.app` and `auth` of an application
+ * graph   from a client into `config.configurable` of a run and into the log, where a setting names the header
+ * client  from `http.app` and `auth` into an answer
+ *
+ * Whatever its row says, no header passes to an application whose value has a key of Weft in it: such a key opens more than
+ * this application. docs/authentication.md lists the credentials.
+ */
+import type { Config } from '../../schemas/config.js'
+
+/** `cleaned`: it passes without the parts that are credentials of Weft. `replaced`: the edge writes its own. */
+export type Fate = 'passed' | 'stripped' | 'cleaned' | 'replaced'
+
+export interface Crossing {
+  /** Lower-case; `*` at its end matches any text. */
+  name: string
+  app: Fate
+  graph: Fate
+  client: Fate
+}
+
+// biome-ignore format: a table
+export const CROSSINGS: readonly Crossing[] = [
+  // They belong to one connection (RFC 9110, 7.6.1).
+  { name: 'connection', app: 'stripped', graph: 'passed', client: 'stripped' },
+  { name: 'keep-alive', app: 'stripped', graph: 'passed', client: 'stripped' },
+  { name: 'proxy-connection', app: 'stripped', graph: 'passed', client: 'stripped' },
+  { name: 'te', app: 'stripped', graph: 'passed', client: 'stripped' },
+  { name: 'trailer', app: 'stripped', graph: 'passed', client: 'stripped' },
+  { name: 'transfer-encoding', app: 'stripped', graph: 'passed', client: 'replaced' },
+  { name: 'upgrade', app: 'stripped', graph: 'passed', client: 'stripped' },
+
+  // The edge writes or answers them.
+  { name: 'expect', app: 'stripped', graph: 'passed', client: 'stripped' },
+  { name: 'uwebsockets', app: 'stripped', graph: 'passed', client: 'replaced' },
+  { name: 'content-length', app: 'passed', graph: 'passed', client: 'replaced' },
+  { name: 'date', app: 'passed', graph: 'passed', client: 'replaced' },
+  { name: 'x-request-id', app: 'replaced', graph: 'passed', client: 'replaced' },
+  // What the edge says about a caller, and what an application says about its own requests.
+  { name: 'x-weft-*', app: 'replaced', graph: 'stripped', client: 'stripped' },
+
+  // Credentials. Those of the application pass to it.
+  { name: 'authorization', app: 'cleaned', graph: 'stripped', client: 'passed' },
+  { name: 'x-api-key', app: 'cleaned', graph: 'stripped', client: 'passed' },
+  { name: 'cookie', app: 'cleaned', graph: 'stripped', client: 'passed' },
+  { name: 'sec-websocket-protocol', app: 'cleaned', graph: 'stripped', client: 'passed' },
+  { name: 'proxy-authorization', app: 'stripped', graph: 'stripped', client: 'passed' },
+  { name: 'x-tenant-id', app: 'passed', graph: 'stripped', client: 'passed' },
+  { name: 'x-service-key', app: 'passed', graph: 'stripped', client: 'passed' },
+  // WEFT_PUSH_SECRET.
+  { name: 'x-gitlab-token', app: 'stripped', graph: 'stripped', client: 'passed' },
+]
+
+type Column = 'app' | 'graph' | 'client'
+
+const ANY: Crossing = { name: '*', app: 'passed', graph: 'passed', client: 'passed' }
+const byName = new Map(CROSSINGS.map(row => [row.name, row]))
+const byPrefix = CROSSINGS.flatMap(row => (row.name.endsWith('*') ? [{ prefix: row.name.slice(0, -1), row }] : []))
+
+/** `name`: in lower case. */
+export function fateOf(name: string, column: Column): Fate {
+  const row = byName.get(name) ?? byPrefix.find(({ prefix }) => name.startsWith(prefix))?.row ?? ANY
+  return row[column]
+}
+
+/** Whether a header of this name crosses, maybe without a part of its value. */
+export function crosses(name: string, column: Column): boolean {
+  const fate = fateOf(name, column)
+  return fate === 'passed' || fate === 'cleaned'
+}
+
+/** Cookies that bind a browser to an OAuth flow of the control plane. */
+export const OAUTH_COOKIE = /^(__Host-)?weft_oauth_/
+
+/** The form of keys of clients, and of a key of the control plane that Weft has made. */
+const KEY = /weft_[\w-]{40}/
+
+/** Whether a text has a key of Weft in it. An operator may give the control plane a key of any form. */
+export function openKeyFinder({ control_key }: Config): (text: string) => boolean {
+  const hasForm = (text: string) => text.includes('weft_') && KEY.test(text)
+  if (control_key === '') return hasForm
+  // Values for applications have a character for each byte.
+  const bytes = Buffer.from(control_key).toString('latin1')
+  return text => hasForm(text) || text.includes(control_key) || text.includes(bytes)
+}
