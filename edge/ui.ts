@@ -29,13 +29,16 @@ const TYPES: { readonly [extension: string]: string } = {
   '.woff2': 'font/woff2',
 }
 
+/** Elements and files are parts of pages. Opened as a page, they would run code of the application on this origin. */
+const INERT = { 'Content-Security-Policy': "default-src 'none'; sandbox" }
+
 /** Answers with the elements that load the component; the SDK puts them into the page. */
 export async function component(edge: Edge, exchange: Exchange, route: Route, body: Uint8Array): Promise<void> {
   const name = nameIn(body)
   if (name === null) return exchange.refuse('invalid', 'name: expected the name of a component')
   const bundle = await ask(edge, exchange, route)
   const base = await addressOf(edge, exchange)
-  exchange.reply(200, elementsOf(base, name, bundle), { 'Content-Type': 'text/html; charset=utf-8' })
+  exchange.reply(200, elementsOf(base, name, bundle), { ...INERT, 'Content-Type': 'text/html; charset=utf-8' })
 }
 
 /** A file of a bundle. */
@@ -47,7 +50,7 @@ export async function componentFile(edge: Edge, exchange: Exchange, route: Route
   const bytes = files.get(file)
   if (bytes === undefined) return exchange.refuse('not_found')
   const type = TYPES[extname(file)] ?? 'application/octet-stream'
-  exchange.reply(200, bytes, { 'Content-Type': type, 'Cache-Control': 'max-age=60' })
+  exchange.reply(200, bytes, { ...INERT, 'Content-Type': type, 'Cache-Control': 'max-age=60' })
 }
 
 /** Throws bad_request. */

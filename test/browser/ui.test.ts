@@ -103,12 +103,13 @@ t.test('a component is bundled, loaded and works with the React of the page', as
 
   const ask = (path: string, body: unknown) =>
     fetch(`${api}/ui/${path}`, { method: 'POST', body: JSON.stringify(body) })
-  const html = await (await ask('agent', { name: `"'><img src=x onerror=alert(1)>` })).text()
+  const elements = await ask('agent', { name: `"'><img src=x onerror=alert(1)>` })
+  const html = await elements.text()
   t.notMatch(html, '<img')
-  t.match(
-    (await fetch(`${api}${/src="[^"]*?(\/ui\/[^"]+)"/.exec(html)![1]}`)).headers.get('content-type'),
-    'text/javascript',
-  )
+  const file = await fetch(`${api}${/src="[^"]*?(\/ui\/[^"]+)"/.exec(html)![1]}`)
+  t.match(file.headers.get('content-type'), 'text/javascript')
+  for (const { headers } of [elements, file])
+    t.match(headers.get('content-security-policy'), /sandbox$/, 'opened as a page it runs nothing')
   t.equal((await ask('agent', {})).status, 422)
   const broken = await ask('broken', { name: 'x' })
   t.equal(broken.status, 500)
