@@ -15,6 +15,8 @@ export const openConsole = (folder = join(import.meta.dirname, '../console')): B
 
 /** The page. The addresses in it are relative, so that it also works behind a prefix. */
 export async function consolePage(edge: Edge, exchange: Exchange): Promise<void> {
+  if (exchange.mount === null && !isOff(edge) && isElsewhere(edge, exchange))
+    return exchange.reply(303, null, { Location: addressOf(edge) })
   const files = await filesFor(edge, exchange)
   if (files !== null) await replyFile(exchange, files.get(PAGE)!, FRESH)
 }
@@ -30,14 +32,27 @@ export async function consoleFile(edge: Edge, exchange: Exchange): Promise<void>
 }
 
 /** The address that existing clients of the control plane show for a deployment. Relative, as those in the page. */
-export function consoleLink(exchange: Exchange): void {
+export function consoleLink(edge: Edge, exchange: Exchange): void {
   const { tenant_id, deployment_id } = exchange.params
   if (!isUuid(tenant_id!) || !isUuid(deployment_id!)) return exchange.refuse('not_found')
-  exchange.reply(303, null, { Location: `../../../../console#/deployments/${deployment_id}` })
+  const page = edge.config.console_url === '' ? '../../../../console' : addressOf(edge)
+  exchange.reply(303, null, { Location: `${page}#/deployments/${deployment_id}` })
 }
+
+/** Whether the console has an origin of its own, which is another one. */
+const isElsewhere = ({ config, pages }: Edge, exchange: Exchange): boolean =>
+  config.console_url !== '' && !pages.isConsole(exchange)
+
+const addressOf = ({ config, application }: Edge): string =>
+  `${config.console_url}${application?.http.mount_prefix ?? ''}/console`
 
 /** Null: the request was refused and answered. */
 async function filesFor(edge: Edge, exchange: Exchange): Promise<ReadonlyMap<string, BuiltFile> | null> {
+  // A deployment has no console.
+  if (exchange.mount !== null || isElsewhere(edge, exchange)) {
+    exchange.refuse('not_found')
+    return null
+  }
   const files = isOff(edge) ? null : await edge.console.files().catch(() => null)
   if (files?.has(PAGE)) return files
   exchange.refuse('not_found', isOff(edge) ? OFF : MISSING)

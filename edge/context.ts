@@ -15,6 +15,7 @@ import type { TransientSet } from '../schemas/transient.js'
 import type { Check } from './app/check.js'
 import type { HandOver } from './app/hand-over.js'
 import type { AppRoutes, EdgeAppHost } from './app/host.js'
+import type { Pages } from './app/pages.js'
 import type { Self } from './app/self.js'
 import type { ControlKey } from './control-key.js'
 import type { BuiltFolder } from './files.js'
@@ -88,6 +89,8 @@ export interface Edge {
   guard: Guard
   /** What code of applications gets of requests. */
   handOver: HandOver
+  /** What pages of applications may do. */
+  pages: Pages
   /** What deployments bring. */
   deployed: Deployed
   /** Requests of this edge to its own API. */

@@ -16,6 +16,7 @@ import { TransientSet } from '../schemas/transient.js'
 import { openCheck } from './app/check.js'
 import { openHandOver } from './app/hand-over.js'
 import { startEdgeAppHost } from './app/host.js'
+import { openPages } from './app/pages.js'
 import { openSelf } from './app/self.js'
 import { callThrough } from './calls.js'
 import { consoleFile, consoleLink, consolePage, openConsole } from './console.js'
@@ -84,6 +85,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   })
   const controlKey = openControlKey(config, caller)
   const handOver = openHandOver({ config, keys, controlKey, penalty: penalties('run') })
+  const pages = openPages(config)
   const edge: Edge = {
     config,
     application,
@@ -110,8 +112,9 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     library: openLibrary(link, caller),
     controlKey,
     keys,
-    guard: openGuard({ config, check, deployed, handOver }),
+    guard: openGuard({ config, check, deployed, handOver, pages }),
     handOver,
+    pages,
     appHost,
     open: new TransientSet(),
     sockets: new Set(),
@@ -202,7 +205,7 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   'guide-file': exchange => guideFile(edge, exchange),
   console: exchange => consolePage(edge, exchange),
   'console-file': exchange => consoleFile(edge, exchange),
-  'console-link': consoleLink,
+  'console-link': exchange => consoleLink(edge, exchange),
   'oauth-start': (exchange, route) => startConsent(edge, exchange, route),
   'oauth-callback': (exchange, route) => endConsent(edge, exchange, route),
   // Control plane only: edge/control.ts.

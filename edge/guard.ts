@@ -9,6 +9,7 @@ import type { Config } from '../schemas/config.js'
 import { isLoopback } from '../schemas/loopback.js'
 import type { Asked, Check, Refused } from './app/check.js'
 import type { HandOver } from './app/hand-over.js'
+import type { Pages } from './app/pages.js'
 import type { Exchange } from './http/exchange.js'
 import { isExpired, type Key } from './keys.js'
 import type { Route } from './routes.js'
@@ -41,6 +42,7 @@ interface Options {
   /** Rejects for a deployment that is unknown or does not serve. */
   deployed: { find(exchange: Exchange): Promise<{ check: Check | null }> }
   handOver: HandOver
+  pages: Pages
 }
 
 export const NO_KEY = 'This server needs a key in X-Api-Key or as Authorization: Bearer; `weft keys create` makes one'
@@ -54,7 +56,7 @@ const CHALLENGE = { 'WWW-Authenticate': 'Bearer' }
 /** The events of a command on a WebSocket. */
 const COMMAND: readonly AuthEvent[] = ['threads:create_run', 'assistants:read', 'threads:read']
 
-export function openGuard({ config, check, deployed, handOver }: Options): Guard {
+export function openGuard({ config, check, deployed, handOver, pages }: Options): Guard {
   // What no `auth` guards is closed where others than this machine can reach it.
   const needsKey = config.require_keys || (check !== null && !isLoopback(config.host) && !config.insecure)
 
@@ -85,7 +87,10 @@ export function openGuard({ config, check, deployed, handOver }: Options): Guard
   ): Promise<Uint8Array | null> {
     const answer = await check(await askedOf(exchange), auth as readonly AuthEvent[], body)
     if (exchange.over) return null
-    if ('refused' in answer) return refuse(exchange, answer)
+    if ('refused' in answer) {
+      const { status, detail, headers = {} } = answer.refused
+      return refused(exchange, status, detail, pages.refusalHeaders(exchange, headers))
+    }
     exchange.caller = answer.head
     exchange.query = answer.query
     return answer.body
@@ -180,10 +185,6 @@ export function scopesOf(route: Route): Scope[] {
 }
 
 const hasKey = ({ received, ticket }: Exchange): boolean => received.key !== '' || ticket !== null
-
-function refuse(exchange: Exchange, { refused: { status, detail, headers } }: Refused): null {
-  return refused(exchange, status, detail, headers)
-}
 
 function refused(exchange: Exchange, status: number, detail: string, headers?: { [name: string]: string }): null {
   exchange.error(status, detail, headers)

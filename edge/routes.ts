@@ -68,6 +68,9 @@ export const CONTROL = /^\/(v[12]|host-oauth-callback)\//
 /** Clients of a self-hosted control plane put this in front of its paths (API: control-plane 2.1). */
 export const CONTROL_PREFIX = '/api-host'
 
+/** Pages of Weft, where a person may enter a key. */
+export const PAGES = /^\/(console|docs)(\/|$)|^\/o\/[^/]+\/host\/deployments\//
+
 export interface Route extends Row {
   /** Its place in the table. */
   index: number

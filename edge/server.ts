@@ -19,14 +19,14 @@ import { readBody } from './http/body.js'
 import { openClientAddress } from './http/client-address.js'
 import { type Cors, openCors } from './http/cors.js'
 import { Exchange } from './http/exchange.js'
-import { framingFault, hostGuard, isJson, isStrictJson, originAllowed } from './http/guards.js'
+import { framingFault, hostGuard, isJson, isPart, isStrictJson, originAllowed } from './http/guards.js'
 import { NO_PATH } from './http/mount.js'
 import { openDeployedPolicy, openPolicy, type Policies } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, type Match, openRouter } from './http/router.js'
 import { openSpareResponse } from './http/spare-response.js'
 import type { Ticket } from './keys.js'
-import { type AnswerKind, CONTROL, CONTROL_PREFIX, ROUTES, type Route } from './routes.js'
+import { type AnswerKind, CONTROL, CONTROL_PREFIX, PAGES, ROUTES, type Route } from './routes.js'
 import { type Admitted, MANY_STREAMS, type OpenSocket, serveSockets } from './upgrade.js'
 
 export interface Server {
@@ -56,6 +56,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
   /** Of a deployment that was not asked for: what the settings of the server say. */
   const unknown = openPolicy(config, null)
+  const servesPages = policy.serves(['meta'])
   const routes = ROUTES.filter(route => !route.test || config.test)
   const router = openRouter(routes)
   const own = openRouter(routes, route => policy.serves(route.groups))
@@ -110,7 +111,10 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     const isCustom = routes !== null && isForRoutes(routes, path, match)
     if (exchange.method === 'OPTIONS' && (!isCustom || isPreflight(exchange)))
       return onOptions(exchange, found === null ? null : router.find('', path))
-    if (!originAllowed(received, exchange.cors)) return exchange.error(403, NO_ORIGIN)
+    // Pages of a deployment have no origin, so that each of their parts comes from another site.
+    const isOwnPart = exchange.mount !== null && isCustom && found === null && isPart(exchange.method, received)
+    if (!isOwnPart && !originAllowed(received, exchange.cors)) return exchange.error(403, NO_ORIGIN)
+    if (received.isWorker && !(isCustom && edge.pages.mayServeWorker(exchange))) return exchange.error(403, NO_WORKER)
     if (isCustom) return passOn(exchange, routes, match?.route ?? null, read)
     if (found === null) return exchange.refuse('not_found')
     if (typeof found === 'string') return exchange.refuse('method_not_allowed', undefined, { Allow: found })
@@ -134,13 +138,14 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   /**
-   * `http.app` handles requests of its application, but never those of the control plane, which carry its key, and the
-   * built-in one none that name another application, even if its name is none.
+   * `http.app` handles requests of its application, but never those of the control plane, which carry its key, nor the
+   * pages where a person enters one, and the built-in one none that name another application, even if its name is none.
    */
   const isForApplication = ({ path, mount, received: { deployment } }: Exchange) =>
     !CONTROL.test(path) &&
     !path.startsWith(`${CONTROL_PREFIX}/`) &&
     path !== NO_PATH &&
+    !(servesPages && PAGES.test(path)) &&
     (mount !== null || deployment === '')
 
   /**
@@ -156,8 +161,8 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (route?.long && !takePlace(exchange)) return exchange.refuse('too_many', MANY_STREAMS)
     const isFirst =
       enable_custom_route_auth || (middleware_order === 'auth_first' && route !== null && route.auth !== 'public')
-    const { stalls, bodies, handOver } = edge
-    const deps = { stalls, bodies, bodyLimit: config.body_limit, handOver }
+    const { stalls, bodies, handOver, pages } = edge
+    const deps = { stalls, bodies, bodyLimit: config.body_limit, handOver, pages }
     const go = (body: Uint8Array | null | undefined) => {
       if (body !== null) forward(exchange, routes, deps, body)?.catch(error => failed(exchange, error))
     }
@@ -383,6 +388,8 @@ const CUSTOM: Route = {
 /** The outer request has the headers for browsers. */
 const NO_CORS: Cors = { allows: () => true, answer: () => [], preflight: () => [] }
 const NO_ORIGIN = 'Pages of this origin may not call this server; CORS_ALLOW_ORIGINS names the ones that may'
+const NO_WORKER =
+  'A service worker here would control pages of this server; an application serves one below a folder, as /app/worker.js'
 const FULL = 'Too many open connections; WEFT_MAX_CONNECTIONS sets the limit'
 /**
  * Largest body of a route that takes no values of graphs: 1 MB of characters of an assistant, 512 KiB of secrets of a

@@ -264,6 +264,11 @@ export const SETTINGS = {
     '',
     'Address at which clients reach this server: the prefix of the URLs of deployments and agents (the `Host` of the request when empty), where OAuth providers send users back to, and `langgraph_api_url` of runs.',
   ),
+  console_url: setting(
+    'WEFT_CONSOLE_URL',
+    '',
+    'Origin of the console alone, as `https://console.example.com`: on any other host `/console` leads there, and pages of applications have no access to it. When empty, the console shares the origin of the server.',
+  ),
   oauth_redirects: setting(
     'WEFT_OAUTH_REDIRECTS',
     '',
@@ -478,17 +483,29 @@ export function readConfig(
   if (![1, 2, 3, 4, 5].includes(out.nats_replicas as number))
     throw new RangeError(`WEFT_NATS_REPLICAS must be a whole number from 1 to 5, not "${out.nats_replicas}"`)
   if ((out.trace_ratio as number) > 1) throw new RangeError('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1')
-  out.public_url = addressOf(out.public_url as string)
+  out.public_url = addressOf('WEFT_PUBLIC_URL', out.public_url as string)
+  out.console_url = addressOf('WEFT_CONSOLE_URL', out.console_url as string)
+  checkConsole(out as Pick<Config, 'console_url' | 'public_url'>)
   return Object.freeze(out) as Config
 }
 
+/** An origin that is not that of the server, where pages of applications are. */
+function checkConsole({ console_url, public_url }: Pick<Config, 'console_url' | 'public_url'>): void {
+  if (console_url === '') return
+  const { origin } = new URL(console_url)
+  if (origin !== console_url)
+    throw new RangeError('WEFT_CONSOLE_URL must be an origin without a path, as https://console.example.com')
+  if (public_url !== '' && new URL(public_url).host === new URL(console_url).host)
+    throw new RangeError('WEFT_CONSOLE_URL must have another host than WEFT_PUBLIC_URL')
+}
+
 /** Without the slash at its end. */
-function addressOf(text: string): string {
+function addressOf(variable: string, text: string): string {
   if (text === '') return ''
   const url = URL.canParse(text) ? new URL(text) : null
   const isPlain = url !== null && url.username === '' && url.search === '' && url.hash === ''
   if (!isPlain || !/^https?:$/.test(url.protocol))
-    throw new RangeError('WEFT_PUBLIC_URL must be an http or https URL without user, query and fragment')
+    throw new RangeError(`${variable} must be an http or https URL without user, query and fragment`)
   return url.href.replace(/\/+$/, '')
 }
 

@@ -5,11 +5,11 @@
 import { type ClientRequest, type IncomingMessage, request as send } from 'node:http'
 import { ERRORS } from '../../schemas/errors.js'
 import type { Budget } from '../http/body.js'
-import { crosses } from '../http/crossing.js'
 import type { Exchange } from '../http/exchange.js'
 import { Outlet, type Stalls } from '../http/outlet.js'
 import type { Handed, HandOver } from './hand-over.js'
 import type { AppRoutes } from './host.js'
+import type { Pages } from './pages.js'
 
 /** An answer up to this size is sent with its length. */
 const SMALL = 1024 * 1024
@@ -24,6 +24,7 @@ interface ProxyDeps {
   bodies: Budget
   bodyLimit: number
   handOver: HandOver
+  pages: Pages
 }
 
 /** `body`: the one of the request, if it was read already. Rejects when nobody can tell whose key the request has. */
@@ -34,7 +35,7 @@ export function forward(
   body?: Uint8Array,
 ): void | Promise<void> {
   const { via, application } = routes
-  const { stalls, bodies, bodyLimit, handOver } = deps
+  const { bodies, bodyLimit, handOver } = deps
   if (!routes.isReady()) return exchange.refuse('unavailable', STARTING)
   const { method, path, received } = exchange
   const outgoing = new Outgoing()
@@ -54,7 +55,7 @@ export function forward(
     request.on('response', incoming => {
       // The application may answer before it has read the body.
       failed = true
-      relay(exchange, incoming, stalls)
+      relay(exchange, incoming, deps)
     })
     outgoing.begin(request)
   }
@@ -119,12 +120,11 @@ class Outgoing {
 }
 
 /** The answer of the application. */
-function relay(exchange: Exchange, incoming: IncomingMessage, stalls: Stalls): void {
+function relay(exchange: Exchange, incoming: IncomingMessage, { stalls, pages }: ProxyDeps): void {
   const { statusCode = 502, statusMessage = '', rawHeaders } = incoming
-  const headers: [name: string, value: string][] = []
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (crosses(rawHeaders[i]!.toLowerCase(), 'client')) headers.push([rawHeaders[i]!, rawHeaders[i + 1]!])
-  }
+  const given: [name: string, value: string][] = []
+  for (let i = 0; i < rawHeaders.length; i += 2) given.push([rawHeaders[i]!, rawHeaders[i + 1]!])
+  const headers = pages.answerHeaders(exchange, given)
   const length = Number(incoming.headers['content-length'] ?? Number.NaN)
   const status = `${statusCode} ${statusMessage.replace(/[^\x20-\x7e]/g, '')}`
   const isWhole = length <= SMALL || exchange.method === 'HEAD' || statusCode === 204 || statusCode === 304

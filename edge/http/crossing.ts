@@ -51,6 +51,24 @@ export const CROSSINGS: readonly Crossing[] = [
   { name: 'x-service-key', app: 'passed', graph: 'stripped', client: 'passed' },
   // WEFT_PUSH_SECRET.
   { name: 'x-gitlab-token', app: 'stripped', graph: 'stripped', client: 'passed' },
+
+  // What an answer says about more than itself: about the whole origin, its other pages, or the windows that open it.
+  { name: 'set-cookie', app: 'passed', graph: 'passed', client: 'cleaned' },
+  { name: 'service-worker-allowed', app: 'passed', graph: 'passed', client: 'stripped' },
+  { name: 'clear-site-data', app: 'passed', graph: 'passed', client: 'stripped' },
+  { name: 'strict-transport-security', app: 'passed', graph: 'passed', client: 'stripped' },
+  { name: 'public-key-pins', app: 'passed', graph: 'passed', client: 'stripped' },
+  { name: 'expect-ct', app: 'passed', graph: 'passed', client: 'stripped' },
+  { name: 'alt-svc', app: 'passed', graph: 'passed', client: 'stripped' },
+  { name: 'nel', app: 'passed', graph: 'passed', client: 'stripped' },
+  { name: 'report-to', app: 'passed', graph: 'passed', client: 'stripped' },
+  { name: 'accept-ch', app: 'passed', graph: 'passed', client: 'stripped' },
+  { name: 'critical-ch', app: 'passed', graph: 'passed', client: 'stripped' },
+  { name: 'set-login', app: 'passed', graph: 'passed', client: 'stripped' },
+  { name: 'use-as-dictionary', app: 'passed', graph: 'passed', client: 'stripped' },
+  { name: 'origin-agent-cluster', app: 'passed', graph: 'passed', client: 'stripped' },
+  // With the value of the console a page could keep the window of the console that it has opened.
+  { name: 'cross-origin-opener-policy', app: 'passed', graph: 'passed', client: 'stripped' },
 ]
 
 type Column = 'app' | 'graph' | 'client'

@@ -48,6 +48,8 @@ const FOREIGN = {
 const namesOf = ({ allowed_hosts }: Config): string[] =>
   allowed_hosts.split(',').flatMap(name => name.trim().toLowerCase() || [])
 
+const consoleOf = ({ console_url }: Config): string[] => (console_url === '' ? [] : [new URL(console_url).hostname])
+
 /** Whether only hosts that the operator knows are served: then a Host header is one of them. */
 export function checksHosts(config: Config): boolean {
   const names = namesOf(config)
@@ -63,7 +65,7 @@ export function hostGuard(config: Config): (header: string) => { status: number;
   const { host } = config
   const names = namesOf(config)
   const isOpen = !checksHosts(config)
-  const allowed = new Set([host.toLowerCase(), ...names])
+  const allowed = new Set([host.toLowerCase(), ...names, ...consoleOf(config)])
   let last = ''
   return header => {
     if (header === last) return null
@@ -87,6 +89,10 @@ export function originAllowed({ origin, host, fetchSite, fetchMode }: Received, 
   if (origin !== '') return sameHost(origin, host) || cors.allows(origin)
   return fetchSite !== 'cross-site' || fetchMode === 'navigate' || cors.allows(origin)
 }
+
+/** A part of a page, which loads without being read: a link to it has the same effect. */
+export const isPart = (method: string, { origin, fetchMode }: Received): boolean =>
+  (method === 'GET' || method === 'HEAD') && origin === '' && fetchMode === 'no-cors'
 
 function sameHost(origin: string, host: string): boolean {
   try {

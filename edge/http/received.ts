@@ -18,6 +18,8 @@ export interface Received {
   /** Sec-Fetch-Site and Sec-Fetch-Mode: browsers send them with every request. */
   fetchSite: string
   fetchMode: string
+  /** Service-Worker: a browser asks for the script of a service worker. */
+  isWorker: boolean
   requestId: string
   traceparent: string
   lastEventId: string
@@ -115,6 +117,7 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
     origin: '',
     fetchSite: '',
     fetchMode: '',
+    isWorker: false,
     requestId: '',
     traceparent: '',
     lastEventId: '',
@@ -172,6 +175,9 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
         break
       case 'sec-fetch-mode':
         received.fetchMode = value
+        break
+      case 'service-worker':
+        received.isWorker = true
         break
       case 'x-request-id':
         received.requestId = joined(received.requestId, value)

@@ -63,6 +63,7 @@ export function docs(_edge: Edge, exchange: Exchange): void {
     'Content-Security-Policy': POLICY,
     'Referrer-Policy': 'no-referrer',
     'X-Frame-Options': 'DENY',
+    'Cross-Origin-Opener-Policy': 'same-origin',
   })
 }
 

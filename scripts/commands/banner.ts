@@ -15,8 +15,8 @@ export interface Banner {
   app: Description
   data: string
   url: string
-  /** The console is served. */
-  hasConsole: boolean
+  /** The address of the console; null: it is not served. */
+  console: string | null
   graphs: readonly GraphReport[]
   /** Requests need a key. */
   keys: boolean
@@ -24,7 +24,7 @@ export interface Banner {
 
 const SAMPLE = [{ role: 'user', content: 'Tell me a story' }]
 
-export function banner({ app, data, url, hasConsole, graphs, keys }: Banner): string {
+export function banner({ app, data, url, console, graphs, keys }: Banner): string {
   const files = Object.fromEntries(app.graphs.map(({ graph_id, path }) => [graph_id, path]))
   const width = Math.max(0, ...graphs.map(({ graph_id }) => graph_id.length))
   const rows = graphs.map(
@@ -34,7 +34,7 @@ export function banner({ app, data, url, hasConsole, graphs, keys }: Banner): st
   const example = graphs.find(({ error }) => error === null)
   return `
 Weft serves ${app.path}
-at ${url} (data in ${resolve(data)}; Ctrl-C stops it)${hasConsole ? `\nwith its console at ${url}/console` : ''}
+at ${url} (data in ${resolve(data)}; Ctrl-C stops it)${console === null ? '' : `\nwith its console at ${console}`}
 and its API described at ${url}/docs, its guide at ${url}/docs/guide
 
 ${rows.length > 0 ? `${rows.join('\n')}\n\n` : ''}${keys ? KEYS : ''}${example === undefined ? '' : exampleOf(url, example, keys)}`

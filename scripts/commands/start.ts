@@ -256,14 +256,15 @@ async function greet(run: Start): Promise<void> {
   if (run.roles!.child() === null) return
   if (!(await becomesReady(`${url}/ready`))) say(`${url}/ready does not answer 200 yet`)
   process.send?.({ ready: true, port, graphs } satisfies Ready)
-  // Settings of the server and of the application switch the console off.
-  const hasConsole = (await statusOf(`${url}/console`)) === 200
+  // Settings of the server and of the application switch the console off. With an origin of its own, the server leads there.
+  const isServed = [200, 303].includes((await statusOf(`${url}/console`)) ?? 0)
+  const console = isServed ? `${config.console_url || url}/console` : null
   const keys = config.require_keys && app!.given.auth == null
   if (json)
     return void process.stdout.write(
-      `${JSON.stringify({ url, data: resolve(config.data), console: hasConsole, graphs: graphs.map(({ graph_id, error }) => ({ graph_id, error })) })}\n`,
+      `${JSON.stringify({ url, data: resolve(config.data), console: isServed, graphs: graphs.map(({ graph_id, error }) => ({ graph_id, error })) })}\n`,
     )
-  process.stdout.write(banner({ app: app!, data: config.data, url, hasConsole, graphs, keys }))
+  process.stdout.write(banner({ app: app!, data: config.data, url, console, graphs, keys }))
   if (hadKey || !existsSync(keyFile(config))) return
   // A service manager keeps what a program prints, so the key itself is for a terminal only.
   const key = process.stdout.isTTY ? `\n  ${readFileSync(keyFile(config), 'utf8').trim()}` : ''

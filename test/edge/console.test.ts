@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { get } from 'node:http'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
@@ -79,6 +80,32 @@ t.test('the address of a deployment that clients of the control plane show', asy
   t.equal(target.href, `http://weft/prefix/console#/deployments/${id}`)
   for (const other of ['1', '%2f%2fevil.example', `${id}x`])
     t.equal((await ask(`/o/${id}/host/deployments/${other}`, { redirect: 'manual' })).status, 404)
+})
+
+t.test('with an origin of its own it is there alone', async t => {
+  const stage = await openStage({ console_url: 'https://console.example.com' })
+  t.teardown(() => stage.close())
+  const ask = (host: string, path: string) =>
+    new Promise<{ status: number; location: string | undefined }>((resolve, reject) => {
+      const { port } = stage
+      get({ port, path, headers: { host } }, answer => {
+        answer.resume()
+        resolve({ status: answer.statusCode!, location: answer.headers.location })
+      }).on('error', reject)
+    })
+  for (const host of ['console.example.com', 'Console.Example.COM', 'console.example.com:443'])
+    t.match(await ask(host, '/console'), { status: 200 }, host)
+  const id = '0198aaaa-0000-7000-8000-000000000001'
+  const page = 'https://console.example.com/console'
+  for (const host of ['localhost', '127.0.0.1:2024', 'console.example.com:8443']) {
+    t.same(await ask(host, '/console'), { status: 303, location: page }, host)
+    t.match(await ask(host, '/console/index.js'), { status: 404 }, host)
+    const link = await ask(host, `/o/${id}/host/deployments/${id}`)
+    t.same(link, { status: 303, location: `${page}#/deployments/${id}` }, host)
+  }
+  t.match(await ask('other.example.com', '/console'), { status: 403 }, 'a host that is not served')
+  const exposed = await open(t, { host: '0.0.0.0', insecure: true, console_url: 'https://console.example.com' })
+  t.equal((await exposed('/console')).status, 404, 'it is still off without authentication')
 })
 
 t.test('text is sent compressed to those who take it', async t => {

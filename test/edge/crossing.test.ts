@@ -186,6 +186,28 @@ t.test('an application gets the id and the scopes of a right key, and nothing th
   }
 })
 
+t.test('a refusal of auth keeps its own headers, and none that concern more than itself', async t => {
+  const { stage } = await openApplication(t, {})
+  const given = {
+    'www-authenticate': 'Basic realm="x"',
+    'content-type': 'text/html',
+    'service-worker-allowed': '/',
+    'clear-site-data': '"*"',
+    'set-cookie': 'weft_oauth_0123456789abcdef=mine',
+    'x-weft-caller': 'x',
+  }
+  const headers = { 'x-refuse': JSON.stringify(given) }
+  const { status, headers: got } = await fetch(`http://127.0.0.1:${stage.port}/threads`, {
+    method: 'POST',
+    body: '{}',
+    headers,
+  })
+  t.equal(status, 418)
+  t.equal(got.get('www-authenticate'), given['www-authenticate'])
+  t.equal(got.get('content-type'), 'application/json', 'its sentence is no page')
+  for (const name of Object.keys(given).slice(2)) t.equal(got.get(name), null, name)
+})
+
 t.test('an edge that knows the digest of the control key only hands it to nobody', async t => {
   const { stage, echoed, authenticated } = await openApplication(t, {})
   let asked = 0
