@@ -175,9 +175,15 @@ t.test('a cron fires with the context of its creation', { skip }, async t => {
   const body = { assistant_id: 'echo', schedule: '* * * * * *', input: { text: `${CANARY} cron` }, metadata }
   const { cron_id } = await ok('POST', `/threads/${thread.thread_id}/runs/crons`, body, asTenant('acme'))
   const runs = () => ok('GET', `/threads/${thread.thread_id}/runs`)
-  await until(async () => (await runs()).some((run: Answer['body']) => run.metadata.cron_id === cron_id), 60_000)
+  // The second one begins only after the first has moved the cron to its next time.
+  await until(async () => {
+    const fired = (await runs()).filter((run: Answer['body']) => run.metadata.cron_id === cron_id)
+    return fired.length > 1
+  }, 60_000)
+  const changed = { metadata: { note: `${CANARY} changed` } }
+  t.match(await ok('PATCH', `/runs/crons/${cron_id}`, changed), { metadata: { ...metadata, ...changed.metadata } })
   t.match(await ok('POST', '/runs/crons/search', { metadata: { owner: 'ann' } }), [
-    { cron_id, payload: { input: body.input }, metadata },
+    { cron_id, payload: { input: body.input }, metadata: { ...metadata, ...changed.metadata } },
   ])
   t.match(await http('DELETE', `/runs/crons/${cron_id}`), { status: 204 })
 })

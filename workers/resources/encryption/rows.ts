@@ -19,17 +19,18 @@ const BYTES: ReadonlySet<string> = new Set(['values', 'rest', 'result'])
 
 const decoder = new TextDecoder()
 
-/** Of a row, a list of rows, or a page of them. */
-export function sealedCells(read: unknown, found: SealedCell[] = []): SealedCell[] {
-  if (Array.isArray(read)) for (const each of read) sealedCells(each, found)
-  else if (typeof read === 'object' && read !== null && !(read instanceof Uint8Array)) inRow(read, found)
+/** Of a row, a list of rows, a page of them, or a step; `kind` is that of the step around a row. */
+export function sealedCells(read: unknown, found: SealedCell[] = [], kind?: unknown): SealedCell[] {
+  if (Array.isArray(read)) for (const each of read) sealedCells(each, found, kind)
+  else if (typeof read === 'object' && read !== null && !(read instanceof Uint8Array)) inRow(read, found, kind)
   return found
 }
 
-function inRow(row: object, found: SealedCell[]): void {
+function inRow(row: object, found: SealedCell[], outer: unknown): void {
   const columns = row as { [column: string]: unknown }
   for (const each of [VALUE, METADATA]) typedCell(columns, each, found)
-  if (columns.kind === CRON_KIND) return inCron(columns as { body: string }, found)
+  const { kind = outer, body } = columns
+  if (kind === CRON_KIND && typeof body === 'string') return inCron(columns as { body: string }, found)
   for (const [column, value] of Object.entries(columns)) {
     if (typeof value === 'string') {
       const sealed = TEXTS.has(column) ? fromText(value) : null
@@ -43,7 +44,7 @@ function inRow(row: object, found: SealedCell[]): void {
         columns[column] = plain
       }
       if (sealed !== null) found.push({ sealed, row, put })
-    } else sealedCells(value, found)
+    } else sealedCells(value, found, kind)
   }
 }
 
