@@ -206,7 +206,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'contract/run-stream': [14, 0.4],
   'bus/replicas': [61, 0.1],
   'api/threads': [14, 0.4],
-  'resources/oauth': [15, 0.4],
+  'resources/oauth/tokens': [15, 0.4],
   'api/crons': [34, 0.15],
   'api/api-details': [41, 0.15],
   'resources/lease': [26, 0.2],
