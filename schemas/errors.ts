@@ -36,6 +36,16 @@ export class WeftError extends Error {
   }
 }
 
+/**
+ * `unavailable`: the database cannot be used at the moment. Calls that wait behind the one that found out are refused with it:
+ * each would wait for the same timeout.
+ */
+export class StoreOutage extends WeftError {
+  constructor(detail: string) {
+    super('unavailable', detail)
+  }
+}
+
 /** One mistake in a request, where it is and what was expected; never what was given, which may be a secret. */
 export interface Problem {
   /** Begins with body, query or path. */

@@ -3,7 +3,7 @@
  * each atomic by itself, and stops at the first whose condition fails; completed steps are on the disks of a majority
  * when it resolves. No transactions, so a single server will do where losing it is acceptable.
  */
-import { fail } from '../schemas/errors.js'
+import { StoreOutage } from '../schemas/errors.js'
 import { TransientSet } from '../schemas/transient.js'
 import { collections, ensureIndexes } from './mongo/collections.js'
 import { connect, hostsOf, isOutage, type MongoOptions, patiently } from './mongo/connection.js'
@@ -44,7 +44,7 @@ export async function openMongo(options: MongoOptions): Promise<Store> {
   let closed: Promise<void> | null = null
   let out = false
   const call = async <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
-    if (closed) throw fail('unavailable', 'The store is closed')
+    if (closed) throw new StoreOutage('The store is closed')
     const answer = work()
     underWay.add(answer)
     try {
@@ -56,7 +56,7 @@ export async function openMongo(options: MongoOptions): Promise<Store> {
       if (!isOutage(error)) throw error
       if (!out) options.log?.warn({ err: error }, 'the database cannot be used')
       out = true
-      throw fail('unavailable', 'The database cannot be used at the moment')
+      throw new StoreOutage('The database cannot be used at the moment')
     } finally {
       underWay.delete(answer)
     }

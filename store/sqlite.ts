@@ -5,7 +5,7 @@
 import { mkdirSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fail } from '../schemas/errors.js'
+import { StoreOutage } from '../schemas/errors.js'
 import type { Store } from './port.js'
 import type { AssistantRow, AssistantVersionRow } from './rows/assistants.js'
 import type { Tuple } from './rows/checkpoints.js'
@@ -56,14 +56,14 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
   let scanner: Promise<Thread> | null = null
   /** Queries that take longer than a look-up run in a separate thread, started at first use. */
   async function scan<Answer>(...call: unknown[]): Promise<Answer> {
-    if (closed) throw fail('unavailable', 'The store is closed')
+    if (closed) throw new StoreOutage('The store is closed')
     scanner ??= openReader(file).then(({ thread }) => thread)
     return (await scanner).call<Answer>(call)
   }
 
   return {
     async apply(steps) {
-      if (closed) throw fail('unavailable', 'The store is closed')
+      if (closed) throw new StoreOutage('The store is closed')
       const transfer: ArrayBuffer[] = []
       const call = pack(steps, numbers, transfer)
       return writer.call<number>(call, transfer)

@@ -7,7 +7,7 @@ export type Row = Param[]
 
 /** Wait for another connection's lock at the start, when a schema may have to be changed. */
 const OPEN_MS = 5_000
-/** Wait for another connection's lock by one group of calls. A call waits for at most two groups: it fails within 2 s. */
+/** Wait for another connection's lock by one group of calls; those that arrive meanwhile fail with it. So a call fails within 2 s. */
 const LOCK_MS = 800
 
 /** From now on a locked database fails soon: the caller is answered `unavailable` instead of waiting. */

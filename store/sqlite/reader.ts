@@ -3,7 +3,7 @@ import { workerData } from 'node:worker_threads'
 import { failFast, openDatabase } from './database.js'
 import type { Read } from './query.js'
 import { reads } from './reads.js'
-import { type Answers, failureOf, serve } from './serve.js'
+import { answer, type Done, type Failure, serve } from './serve.js'
 
 export interface ReaderData {
   file: string
@@ -18,19 +18,12 @@ serve(() => {
   const begin = db.prepare('BEGIN')
   const commit = db.prepare('COMMIT')
 
-  function run(calls: [name: string, ...args: never[]][], transfer: ArrayBuffer[]): Answers {
-    const answers: Answers = { values: [], failures: null }
+  function run(calls: [name: string, ...args: never[]][], transfer: ArrayBuffer[], locked: Failure | null): Done {
+    const done: Done = { values: [], failures: null, locked }
     begin.run([])
-    for (const [name, ...args] of calls) {
-      try {
-        answers.values.push(ways[name]!(transfer, ...args))
-      } catch (error) {
-        answers.failures ??= new Map()
-        answers.failures.set(answers.values.push(null) - 1, failureOf(error))
-      }
-    }
+    for (const [name, ...args] of calls) answer(done, () => ways[name]!(transfer, ...args))
     if (db.inTransaction) commit.run([])
-    return answers
+    return done
   }
 
   return { started: null, run, close: () => db.close() }

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { fail } from '../../schemas/errors.js'
+import { StoreOutage } from '../../schemas/errors.js'
 import type { Answers, Failure } from './serve.js'
 
 interface Waiting {
@@ -55,7 +55,7 @@ export class Thread {
   async close(): Promise<void> {
     if (!this.#ended) {
       this.#flush()
-      this.#ended = fail('unavailable', 'The store is closed')
+      this.#ended = new StoreOutage('The store is closed')
       this.#worker.postMessage(null)
     }
     await this.#exit
@@ -90,7 +90,7 @@ export class Thread {
   }
 
   #end(reason: string): void {
-    this.#ended ??= fail('unavailable', `The database thread does not answer: ${reason}`)
+    this.#ended ??= new StoreOutage(`The database thread does not answer: ${reason}`)
     for (const { reject } of this.#waiting.splice(0)) reject(this.#ended)
   }
 }
@@ -99,7 +99,7 @@ export class Thread {
 const UNAVAILABLE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|NOMEM)/
 
 function errorOf({ message, code, stack }: Failure): Error {
-  if (code && UNAVAILABLE.test(code)) return fail('unavailable', `The database cannot be used: ${message} (${code})`)
+  if (code && UNAVAILABLE.test(code)) return new StoreOutage(`The database cannot be used: ${message} (${code})`)
   const error = new Error(message)
   if (stack) error.stack = stack
   return error

@@ -10,7 +10,7 @@ import type { Statement as Prepared } from 'libsql'
 import { failFast, openDatabase, type Param } from './database.js'
 import { claimFolder } from './owner.js'
 import { migrate } from './schema.js'
-import { type Answers, type Failure, failureOf, serve } from './serve.js'
+import { answer, type Done, type Failure, failureOf, isBusy, refuse, serve } from './serve.js'
 
 export interface WriterData {
   folder: string
@@ -42,25 +42,19 @@ serve<WriterStarted>(() => {
 
     return { started: { checked_ms }, run, close }
 
-    function run(calls: Sent[][]): Answers {
+    function run(calls: Sent[][], _: ArrayBuffer[], locked: Failure | null): Done {
       number(calls)
+      const done: Done = { values: [], failures: null, locked }
       try {
-        return { values: together(calls), failures: null }
+        if (locked === null) done.values = together(calls)
       } catch (error) {
-        if (calls.length === 1 || isBusy(error)) return all(calls, failureOf(error))
+        const failure = failureOf(error)
+        if (isBusy(failure)) done.locked = failure
+        else if (calls.length === 1) refuse(done, failure)
       }
-      // One of them broke the transaction: each for itself, so that the others are done.
-      const values: number[] = []
-      const failures = new Map<number, Failure>()
-      for (const [i, call] of calls.entries()) {
-        try {
-          values.push(together([call])[0]!)
-        } catch (error) {
-          values.push(-1)
-          failures.set(i, failureOf(error))
-        }
-      }
-      return { values, failures }
+      // Locked, or one of them broke the transaction: each for itself, so that the others are done.
+      for (const call of calls.slice(done.values.length)) answer(done, () => together([call])[0]!)
+      return done
     }
 
     function together(calls: Sent[][]): number[] {
@@ -124,10 +118,3 @@ serve<WriterStarted>(() => {
 })
 
 type Three = [Prepared<unknown[]>, Prepared<unknown[]>, Prepared<unknown[]>]
-
-const isBusy = (error: unknown) => (error as { code?: string }).code?.startsWith('SQLITE_BUSY') === true
-
-const all = (calls: unknown[], failure: Failure): Answers => ({
-  values: calls.map(() => -1),
-  failures: new Map(calls.map((_, i) => [i, failure])),
-})

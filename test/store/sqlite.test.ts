@@ -13,6 +13,7 @@ import type { ItemRow } from '../../store/rows/items.js'
 import type { ThreadSort } from '../../store/rows/threads.js'
 import { reads } from '../../store/sqlite/reads.js'
 import { migrate } from '../../store/sqlite/schema.js'
+import { answer, type Done } from '../../store/sqlite/serve.js'
 import { statements } from '../../store/sqlite/statements.js'
 import { Thread } from '../../store/sqlite/thread.js'
 import { openSqlite } from '../../store/sqlite.js'
@@ -254,6 +255,62 @@ t.test('calls to a locked database fail within 2 s, reads go on', async t => {
   db.exec('ROLLBACK')
   db.close()
   await store.ping()
+})
+
+t.test('calls that arrive while others wait for a lock fail with them', async t => {
+  const { folder, open } = place(t)
+  const store = await open()
+  const db = new Libsql(join(folder, 'weft.db'))
+  db.exec('BEGIN IMMEDIATE')
+  const insert = () => store.apply([{ step: 'threads.insert', row: thread() }])
+  const before = insert()
+  // In messages of their own, more than a group takes, and one with a text that is sent for the first time.
+  const after: Promise<unknown>[] = []
+  const add = (call: Promise<unknown>) =>
+    after.push(
+      call.then(
+        () => 'done',
+        error => error.code,
+      ),
+    )
+  for (let i = 0; i < 10; i++) {
+    await new Promise(done => setTimeout(done, 10))
+    for (let n = 0; n < 150; n++) add(insert())
+  }
+  add(store.ping())
+  await t.rejects(before, { code: 'unavailable' })
+  db.exec('ROLLBACK')
+  db.close()
+  t.same([...new Set(await Promise.all(after))], ['unavailable'], 'none of them tries again')
+  t.equal(await insert(), -1)
+  await store.ping()
+})
+
+t.test('once the database is locked, no other call of the group waits for the lock', t => {
+  const done: Done = { values: [], failures: null, locked: null }
+  const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
+  const begun: number[] = []
+  const add = (n: number, error?: Error) =>
+    answer(done, () => {
+      begun.push(n)
+      if (error !== undefined) throw error
+      return n
+    })
+  add(1)
+  add(2, new Error('no such table'))
+  add(3, busy)
+  add(4)
+  t.same(begun, [1, 2, 3])
+  t.same(done.values, [1, null, null, null])
+  t.match(
+    [...done.failures!],
+    [
+      [1, { message: 'no such table' }],
+      [2, { code: 'SQLITE_BUSY' }],
+      [3, { code: 'SQLITE_BUSY' }],
+    ],
+  )
+  t.end()
 })
 
 t.test('the calls of one turn are one commit', async t => {
