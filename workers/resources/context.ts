@@ -13,7 +13,6 @@ import type { SlotOffer } from '../../schemas/calls.js'
 import type { Config } from '../../schemas/config.js'
 import type { Pool } from '../../schemas/ids.js'
 import type { ItemIndex, ItemTtlDefaults } from '../../schemas/items/items.js'
-import { TransientMap } from '../../schemas/transient.js'
 import type { Store } from '../../store/port.js'
 import type { RunSummary } from '../../store/rows/runs.js'
 import type { Allowed } from '../outbound.js'
@@ -26,6 +25,7 @@ import type { KeyRing } from './keys/ring.js'
 import type { AppWebhooks } from './keys/webhook-settings.js'
 import type { PoolSettings } from './rows/pool-settings.js'
 import type { Ttls } from './rows/thread-ttl.js'
+import type { Serialize } from './serialize.js'
 import type { Rankings } from './vectors/ranking.js'
 import type { Workspace } from './workspace.js'
 
@@ -59,7 +59,7 @@ export interface Deps {
   /** Encrypts secrets at rest. */
   ring: KeyRing
   workspace: Workspace
-  serialize: ReturnType<typeof serializer>
+  serialize: Serialize
   slots: Slots
   alarms: Alarms
   holders: Holders
@@ -67,24 +67,6 @@ export interface Deps {
   disk: Disk
   /** Null when nothing is traced. */
   tracer: Tracer | null
-}
-
-/**
- * Serialises the work of this worker on one thread. The compare-and-set alone would be correct, but a hundred callers
- * at once would spend their time losing races (300 parallel cancels took 20 s). A call must not enter it twice.
- */
-export function serializer(): <T>(thread_id: string, work: () => Promise<T>) => Promise<T> {
-  const last = new TransientMap<string, Promise<unknown>>()
-  return (thread_id, work) => {
-    const mine = (last.get(thread_id) ?? Promise.resolve()).then(work, work)
-    const done = mine.then(
-      () => {},
-      () => {},
-    )
-    last.set(thread_id, done)
-    void done.then(() => last.get(thread_id) === done && last.delete(thread_id))
-    return mine
-  }
 }
 
 export interface Alarms {

@@ -41,7 +41,7 @@ export async function freshToken(
     const found = await findToken(deps, id)
     if (found === null) return null
     if (!isDue(found)) return opened(deps, found)
-    const done = await deps.serialize(`oauth token ${id}`, () => refreshIfDue(deps, id))
+    const done = await deps.serialize(`oauth token ${id}`, () => refreshIfDue(deps, id), LEASE_MS)
     if (done === 'removed') return null
     if (done === 'held') await sleep(LOOK_MS)
     if (done !== 'refreshed') continue

@@ -20,6 +20,9 @@ import { claim } from './claim.js'
 import { release } from './release.js'
 import { finish } from './settle.js'
 
+/** A supervisor waits so long for the end of a run to be stored (STORE_MS of graph/lease-client.ts). */
+const SUPERVISOR_MS = 60_000
+
 export const leases = (deps: Deps) => ({
   claim: jsonHandler<Claim>(validateClaim, (body, { sender }) =>
     deps.serialize(body.thread_id, () => claim(deps, body, requireSender(sender))),
@@ -38,11 +41,11 @@ export const leases = (deps: Deps) => ({
   heartbeat: jsonHandler<Heartbeat>(validateHeartbeat, body => heartbeat(deps, body)),
   finish: bytesHandler((bytes, { head }) => {
     const lease = leaseOf(head.lease)
-    return deps.serialize(lease.thread_id, () => finish(deps, lease, bytes))
+    return deps.serialize(lease.thread_id, () => finish(deps, lease, bytes), SUPERVISOR_MS)
   }),
   release: jsonHandler<Release>(validateRelease, (body, { head }) => {
     const lease = leaseOf(head.lease)
-    return deps.serialize(lease.thread_id, () => release(deps, lease, body))
+    return deps.serialize(lease.thread_id, () => release(deps, lease, body), SUPERVISOR_MS)
   }),
 })
 

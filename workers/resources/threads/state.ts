@@ -110,11 +110,13 @@ export async function history(deps: Deps, row: ThreadRow, { limit, before, metad
 
 /** Tries of an update; it restarts when the thread changed meanwhile. */
 const TRIES = 3
+/** How long an update waits for the ones before it: a host has 30 s for each. */
+const UPDATE_MS = 30_000
 
 async function update(deps: Deps, access: Access, thread_id: string, body: StateUpdate): Promise<string> {
   const { values = null, as_node } = body
   const checkpoint = { checkpoint_id: body.checkpoint_id ?? null, ...body.checkpoint }
-  return deps.serialize(thread_id.toLowerCase(), async () => {
+  const work = async () => {
     for (let tries = 0; tries < TRIES; tries++) {
       const row = await requireThread(deps.store, access, thread_id)
       if (row.status === 'busy') break
@@ -127,7 +129,8 @@ async function update(deps: Deps, access: Access, thread_id: string, body: State
       }
     }
     throw fail('conflict', 'Thread is busy with a run: cancel it, or wait for its end')
-  })
+  }
+  return deps.serialize(thread_id.toLowerCase(), work, UPDATE_MS)
 }
 
 /** A new thread with the history of the supersteps, stored completely or not at all; null when its id is taken. */
