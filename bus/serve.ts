@@ -7,7 +7,7 @@
 import type { Msg } from 'nats'
 import type { IValidation } from 'typia'
 import type { AnswerHead, CallHead } from '../schemas/calls.js'
-import { fail, InvalidFields, WeftError } from '../schemas/errors.js'
+import { fail, InvalidFields, StoreOutage, WeftError } from '../schemas/errors.js'
 import { type Member, token } from '../schemas/ids.js'
 import { all, inboxFor, inboxPrefix, one, poolOfInbox, type Sender, senderOf } from '../schemas/subjects.js'
 import { TransientMap, TransientSet } from '../schemas/transient.js'
@@ -208,10 +208,17 @@ export function serve(
     try {
       tickets.set(
         call,
-        lane.enter(time, () => {
-          bodies.announce(name, time, call)
-          requestWindow(call)
-        }),
+        lane.enter(
+          time,
+          () => {
+            bodies.announce(name, time, call)
+            requestWindow(call)
+          },
+          error => {
+            drop(call)
+            refuse(call, error, head)
+          },
+        ),
       )
     } catch (error) {
       announced.delete(waiting)
@@ -280,6 +287,8 @@ export function serve(
       answers.send(call, { status, ...reply.head }, reply.body)
     } catch (error) {
       status = refuse(call, error as Error, call.head)
+      // Each body of the lane would be received to fail in the same way, after the same wait.
+      if (error instanceof StoreOutage && tickets.has(call)) lane.refuse(error)
     } finally {
       span?.end(status >= 500 ? `status ${status}` : null)
       running.delete(mine)

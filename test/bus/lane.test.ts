@@ -6,12 +6,19 @@ import { openLink } from '../../bus/connect.js'
 import { openLane } from '../../bus/lane.js'
 import { openLog } from '../../bus/log.js'
 import { bytesHandler, serve } from '../../bus/serve.js'
+import { StoreOutage } from '../../schemas/errors.js'
 import { startNats } from '../helpers/nats.js'
 
 t.test('bodies pass in order, as many as there is room for', async t => {
   const lane = openLane(10, 100)
   const started: string[] = []
-  const enter = (name: string, size: number) => lane.enter(size, () => started.push(name))
+  const refused: string[] = []
+  const enter = (name: string, size: number) =>
+    lane.enter(
+      size,
+      () => started.push(name),
+      () => refused.push(name),
+    )
   const a = enter('a', 4)
   const b = enter('b', 5)
   const c = enter('c', 5)
@@ -34,8 +41,19 @@ t.test('bodies pass in order, as many as there is room for', async t => {
   )
   t.throws(() => enter('too many', 51), { code: 'too_many' })
   large()
-  enter('any', 1_000)
+  const any = enter('any', 1_000)
   t.equal(started.at(-1), 'any')
+  any()
+  const passes = enter('passes', 8)
+  const waits = enter('waits', 60)
+  enter('waits, too', 3)
+  lane.refuse(new Error('no use'))
+  t.same(refused, ['waits', 'waits, too'])
+  waits()
+  passes()
+  t.equal(started.at(-1), 'passes', 'what was refused does not start')
+  enter('fits again', 1_000)
+  t.equal(started.at(-1), 'fits again')
 })
 
 t.test('large calls are handled one after the other; small ones pass, and none counts as silent', async t => {
@@ -91,4 +109,54 @@ t.test('large calls are handled one after the other; small ones pass, and none c
   })
   const after = await caller.call('rpc.threads.work', head, Buffer.alloc(2 * MB), options)
   t.equal(Buffer.from(after.body).toString(), `${2 * MB}`, 'a call whose caller gave up leaves the lane')
+})
+
+t.test('when the database fails a large call, those that wait behind it are refused with it', async t => {
+  const nats = await startNats()
+  const log = openLog('test', 'silent')
+  const worker = await openLink({ url: nats.url('resources'), role: 'resources', log })
+  const edge = await openLink({ url: nats.url('edge'), role: 'edge', log })
+  const caller = openCaller(edge)
+  t.teardown(async () => {
+    caller.close()
+    await edge.close()
+    await worker.close()
+    await nats.stop()
+  })
+  const MB = 1024 * 1024
+  let entered = 0
+  let begun = 0
+  let isLocked = true
+  const all: Promise<string>[] = []
+  const served = openLane(4 * MB, 64 * MB)
+  serve(
+    worker,
+    'rpc.threads',
+    'threads',
+    {
+      work: bytesHandler(async () => {
+        begun++
+        if (!isLocked) return {}
+        // The others have entered the lane.
+        while (entered < all.length) await new Promise(setImmediate)
+        throw new StoreOutage('locked')
+      }),
+    },
+    {
+      lane: {
+        ...served,
+        enter(...one) {
+          entered++
+          return served.enter(...one)
+        },
+      },
+    },
+  )
+  await worker.nc.flush()
+  const call = () => caller.call('rpc.threads.work', { request_id: 'r' }, Buffer.alloc(3 * MB), { timeout: 60_000 })
+  for (let i = 0; i < 8; i++) all.push(call().then(({ head }) => `${head.status}`))
+  t.same([...new Set(await Promise.all(all))], ['503'])
+  t.equal(begun, 1)
+  isLocked = false
+  t.equal((await call()).head.status, 200)
 })

@@ -222,10 +222,15 @@ async function enter(lane: Lane, size: number): Promise<() => void> {
       leave()
       reject(fail('too_many', MANY_BODIES))
     }, CALL_MS)
-    leave = lane.enter(size, () => {
+    const ended = (settle: () => void) => {
       clearTimeout(timer)
-      resolve()
-    })
+      settle()
+    }
+    leave = lane.enter(
+      size,
+      () => ended(resolve),
+      error => ended(() => reject(error)),
+    )
   })
   return leave
 }
