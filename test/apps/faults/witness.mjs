@@ -20,7 +20,8 @@ const State = Annotation.Root({
   hold: Annotation(),
   /** Custom events of each step, spread over its duration. */
   events: Annotation(),
-  done: Annotation({ reducer: (left, right) => left.concat(right), default: () => [] }),
+  /** An input with null begins anew on a thread that had runs. */
+  done: Annotation({ reducer: (left, right) => (right === null ? [] : left.concat(right)), default: () => [] }),
 })
 
 function busy(ms) {

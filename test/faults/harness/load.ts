@@ -22,6 +22,8 @@ export interface LoadOptions {
   follow?: number
   /** At most this many runs. */
   most?: number
+  /** The runs share these threads, in turn; each has one of its own when absent. */
+  threads?: readonly string[]
   /** Further members of the create. */
   body?: object
 }
@@ -60,8 +62,24 @@ const AT_ONCE = 20
 
 let named = 0
 
+/** Null: the call was not answered 2xx. */
+export async function newThread({ ledger }: Stage, url: string): Promise<string | null> {
+  const { outcome, body } = await ledger.call<{ thread_id: string }>({ url, path: '/threads', body: {} })
+  return outcome === 'ok' ? body!.thread_id : null
+}
+
 export function startLoad(stage: Stage, options: LoadOptions): Load {
-  const { urls, perSecond, steps = 5, ms = 100, how = 'wait', events = 0, follow = 5, most = Infinity } = options
+  const {
+    urls,
+    perSecond,
+    steps = 5,
+    ms = 100,
+    how = 'wait',
+    events = 0,
+    follow = 5,
+    most = Infinity,
+    threads,
+  } = options
   const { ledger, witness } = stage
   const items: Item[] = []
   let on = true
@@ -80,14 +98,14 @@ export function startLoad(stage: Stage, options: LoadOptions): Load {
   const bodies = new Map<Item, object>()
 
   const one = async (n: number) => {
-    const thread = await ledger.call<{ thread_id: string }>({ url: urlOf(), path: '/threads', body: {} })
-    if (thread.outcome !== 'ok') return
+    const thread_id = threads === undefined ? await newThread(stage, urlOf()) : threads[n % threads.length]!
+    if (thread_id === null) return
     const key = `${process.pid}-${++named}`
     const isFollowed = n % follow === 0
     const sync = n % 2 === 0
     const item: Item = {
       key,
-      thread_id: thread.body!.thread_id,
+      thread_id,
       run_id: null,
       sent: performance.now(),
       steps,
@@ -95,7 +113,7 @@ export function startLoad(stage: Stage, options: LoadOptions): Load {
       follower: null,
       status: null,
     }
-    const input = { file: witness, key, steps, how, events, ms: typeof ms === 'function' ? ms() : ms }
+    const input = { file: witness, key, steps, how, events, ms: typeof ms === 'function' ? ms() : ms, done: null }
     const body = {
       assistant_id: 'witness',
       input,

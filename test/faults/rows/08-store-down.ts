@@ -4,13 +4,15 @@ import Libsql from 'libsql'
 import { startOwnMongo } from '../../helpers/mongo-server.js'
 import { until } from '../../helpers/until.js'
 import { checkAll } from '../harness/checks.js'
-import { startLoad } from '../harness/load.js'
+import { newThread, startLoad } from '../harness/load.js'
 import type { Row } from '../harness/row.js'
 
 /** Every call is answered within this time, /ready says 503 within DOWN_MS and 200 again within UP_MS. */
 const CALL_MS = 5_000
 const DOWN_MS = 2_000
 const UP_MS = 5_000
+/** Creates that come together for a few threads: none waits for the timeouts of those before it. */
+const THREADS = 5
 
 export const row: Row = {
   number: 8,
@@ -27,6 +29,8 @@ export const row: Row = {
     const seconds = mongo === null ? 10 : stage.size(8, 20)
     const perSecond = stage.size(10, 30)
     const load = startLoad(stage, { urls: () => roles.urls, perSecond, steps: 4, ms: 100 })
+    const threads = (await Promise.all(Array.from({ length: THREADS }, () => newThread(stage, url)))) as string[]
+    const crowd = startLoad(stage, { urls: () => roles.urls, perSecond, steps: 1, ms: 1, threads })
     await sleep(2_000)
     const ready = () => fetch(`${url}/ready`).then(({ status }) => status)
     const statusAfter = async (wanted: number) => {
@@ -55,10 +59,10 @@ export const row: Row = {
     const { call, slowest } = stage.ledger
     const { outcome } = await call({ url, path: '/threads', body: {} })
     stage.expect(outcome === 'ok', 'a call fails although the edge is ready')
-    await load.stop()
+    await Promise.all([load.stop(), crowd.stop()])
     const slow = slowest()
     const refused = stage.ledger.count('fail')
-    await checkAll(stage, roles, load)
+    for (const each of [load, crowd]) await checkAll(stage, roles, each)
     const foreign = [...stage.ledger.refused()].filter(status => status !== 503)
     stage.expect(foreign.length === 0, `calls were refused with ${foreign}`)
     stage.expect(refused > 0, 'no call was refused: the fault had no effect')
@@ -67,9 +71,9 @@ export const row: Row = {
     stage.expectTime(up <= UP_MS, `/ready said 200 after ${Math.round(up)} ms`)
     const { length } = load.items
     return {
-      load: `${length} runs at ${perSecond} a second; ${mongo === null ? 'locked' : 'away'} for ${seconds} s`,
+      load: `${length} runs at ${perSecond} a second on threads of their own, ${crowd.items.length} at ${perSecond} a second on ${THREADS} threads; ${mongo === null ? 'locked' : 'away'} for ${seconds} s`,
       measured:
-        `${load.succeeded()} of ${length} accepted runs succeeded; ${refused} calls were refused, the slowest call took ` +
+        `${load.succeeded() + crowd.succeeded()} of ${length + crowd.items.length} accepted runs succeeded; ${refused} calls were refused, the slowest call took ` +
         `${(slow / 1_000).toFixed(1)} s; \`/ready\` said 503 after ${Math.round(down)} ms, 200 after ${Math.round(up)} ms`,
     }
   },
