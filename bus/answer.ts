@@ -32,6 +32,8 @@ export interface RetryOptions extends Omit<CallOptions, 'repeat'> {
   retryIf?: (answer: Answer) => boolean
   /** Called before each pause: the error of the last try, or its refused answer. */
   onRetry?: (last: Error | Answer) => void
+  /** Whether another try makes sense; asked before each pause. It always does when absent. */
+  mayRetry?: () => Promise<boolean>
 }
 
 type Call = (subject: string, head: CallHead, body?: Uint8Array, options?: CallOptions) => Promise<Answer>
@@ -43,7 +45,7 @@ const PAUSE_MS = 250
 export const callUntilAnswered =
   (call: Call, isClosed: () => boolean) =>
   async (subject: string, head: CallHead, body?: Uint8Array, options: RetryOptions = {}): Promise<Answer> => {
-    const { until = Infinity, pause = PAUSE_MS, signal, retryIf, onRetry, timeout = TIMEOUT_MS, ...others } = options
+    const { until = Infinity, pause = PAUSE_MS, signal, retryIf, onRetry, mayRetry, timeout = TIMEOUT_MS, ...others } = options
     for (;;) {
       const left = Math.max(1, Math.min(timeout, until - performance.now()))
       const last = await call(subject, head, body, { ...others, timeout: left, repeat: true }).catch(
@@ -51,7 +53,7 @@ export const callUntilAnswered =
       )
       if (!(last instanceof Error) && !retryIf?.(last)) return last
       const tryAgain = () => !isClosed() && !signal?.aborted
-      if (tryAgain() && performance.now() + pause < until) {
+      if (tryAgain() && performance.now() + pause < until && (mayRetry === undefined || (await mayRetry()))) {
         onRetry?.(last)
         await sleep(pause, undefined, { signal }).catch(() => {})
         if (tryAgain()) continue

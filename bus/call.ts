@@ -70,6 +70,8 @@ interface Waiting {
   repeat: boolean
   /** The call was offered to all workers, and none has replied yet. */
   isOffered: boolean
+  /** A worker may have received it. */
+  mayBeKnown: boolean
   /** Last sign of its worker, or when the call was sent. */
   heardAt: number
   resolve(answer: Answer): void
@@ -168,7 +170,7 @@ export function openCaller(link: Link): Caller {
     for (const call of waiting.values()) {
       if (call.message !== message || call.pool !== pool) continue
       if (now < call.retryUntil) setTimeout(() => waiting.has(call.id) && enqueue(call), NOBODY_MS).unref()
-      else reject(call, new NobodyServes(call.subject))
+      else reject(call, call.mayBeKnown ? fail('unavailable', nobody(call.subject)) : new NobodyServes(call.subject))
     }
   }
 
@@ -217,6 +219,7 @@ export function openCaller(link: Link): Caller {
 
   function onSilence(call: Waiting): void {
     if (call.isOffered) return reject(call, fail('unavailable', noneReady(call.subject)))
+    call.mayBeKnown = true
     if (!call.repeat) return reject(call, fail('unavailable', silent(call)))
     link.log.warn({ subject: call.subject, ms: call.silence }, 'a worker is silent; its call is offered to all')
     call.isOffered = true
@@ -229,15 +232,19 @@ export function openCaller(link: Link): Caller {
     enqueue(call, memberOf(call.subject, token('member', member)))
   }
 
+  /** When the connection was lost, as far as calls have noticed; null: it stands. */
+  let awaySince: number | null = null
+
   const sweep = openSweep(SWEEP_MS, (now, since) => {
     const paused = since > PAUSED_MS ? since : 0
     const isConnected = link.connected()
+    awaySince = isConnected ? null : (awaySince ?? now)
     for (const call of waiting.values()) {
       if (call.due <= now) reject(call, fail('unavailable', `${call.subject} did not answer in time`))
-      else if (!isConnected) {
+      else if (awaySince !== null) {
         call.heardAt = now
-        if (call.message === 0 && call.retryUntil <= now)
-          reject(call, fail('unavailable', 'The broker cannot be reached'))
+        if (call.message === 0 && call.retryUntil <= now) reject(call, new NotSent('The broker cannot be reached'))
+        else if (call.message !== 0 && now - awaySince >= call.silence) reject(call, fail('unavailable', LOST))
       } else {
         call.heardAt += paused
         if (now - call.heardAt >= (call.isOffered ? OFFER_MS : call.silence)) onSilence(call)
@@ -248,12 +255,14 @@ export function openCaller(link: Link): Caller {
 
   // The answers to calls that were sent before a disconnect may be lost.
   const stopListening = link.onReconnect(() => {
+    awaySince = null
     const before = lastMessage
     const lost = setTimeout(() => {
       for (const call of waiting.values()) {
         if (call.message === 0 || call.message > before) continue
+        call.mayBeKnown = true
         if (call.repeat) enqueue(call)
-        else reject(call, fail('unavailable', 'The connection to the broker was lost before the answer'))
+        else reject(call, fail('unavailable', LOST))
       }
     }, LOST_MS)
     lost.unref()
@@ -295,6 +304,7 @@ export function openCaller(link: Link): Caller {
         silence,
         repeat,
         isOffered,
+        mayBeKnown: false,
         heardAt: now,
         resolve,
         reject,
@@ -328,12 +338,24 @@ const numberOf = (subject: string): number => Number(subject.slice(subject.lastI
 
 const roleOf = (subject: string) => (subject.startsWith('host.') ? 'graphs' : 'resources')
 
-/** `unavailable`: the broker delivered the call to no worker. */
-export class NobodyServes extends WeftError {
-  constructor(subject: string) {
-    super('unavailable', `No worker serves this request at the moment: start "weft ${roleOf(subject)}"`)
+/** `unavailable`: no worker has received the call. */
+export class NotSent extends WeftError {
+  constructor(detail: string) {
+    super('unavailable', detail)
   }
 }
+
+/** The broker delivered the call to nobody. */
+export class NobodyServes extends NotSent {
+  constructor(subject: string) {
+    super(nobody(subject))
+  }
+}
+
+const LOST = 'The connection to the broker was lost before the answer'
+
+const nobody = (subject: string): string =>
+  `No worker serves this request at the moment: start "weft ${roleOf(subject)}"`
 
 const noneReady = (subject: string): string => `No "weft ${roleOf(subject)}" worker can take this request at the moment`
 

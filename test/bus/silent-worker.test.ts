@@ -1,7 +1,7 @@
 /** Calls to workers that give no sign: paused, cut off, or dead without the broker's notice. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { type Caller, openCaller } from '../../bus/call.js'
+import { type Caller, NotSent, openCaller } from '../../bus/call.js'
 import { type Link, openLink } from '../../bus/connect.js'
 import { entriesOf, KIND, messagesOf, NOTHING } from '../../bus/envelope.js'
 import { openLog } from '../../bus/log.js'
@@ -82,6 +82,20 @@ t.test('a call is refused when every worker is silent', async t => {
     code: 'unavailable',
     message: /can take this request/,
   })
+})
+
+t.test('only a call that nobody has received is known as not sent', async t => {
+  const all = await stage(t)
+  const options = { silence: 500, repeat: true, patience: 100, timeout: 20_000 }
+  const call = () => all.caller.call('rpc.threads.echo', head, NOTHING, options)
+  t.ok((await call().catch(error => error)) instanceof NotSent)
+  const link = await all.worker()
+  link.subscribe('rpc.threads.*', () => {}, { queue: 'threads' })
+  await link.nc.flush()
+  // Its worker is silent, and it is offered to nobody.
+  const error = await call().catch(error => error)
+  t.match(error, { code: 'unavailable', message: /No worker serves/ })
+  t.notOk(error instanceof NotSent)
 })
 
 t.test('a slow call is reported as in progress, a quick one is not', async t => {
@@ -202,4 +216,40 @@ t.test('calls in flight while the broker was away are sent again', async t => {
   await nats.restart()
   await refused
   t.equal(taken, 1, 'one that must not be repeated is refused')
+})
+
+t.test('a call in flight does not wait for a broker that stays away', async t => {
+  const nats = await startNats()
+  const link = await openLink({ url: nats.url('edge'), role: 'edge', log })
+  const worker = await openLink({ url: nats.url('resources'), role: 'resources', log })
+  const caller = openCaller(link)
+  t.teardown(async () => {
+    caller.close()
+    await link.close()
+    await worker.close()
+    await nats.stop()
+  })
+  let taken = 0
+  worker.subscribe('rpc.threads.*', message => {
+    // The first two answers get lost.
+    if (++taken < 3) return
+    const [entry] = entriesOf(message.data)
+    const answer = { ...entry!, head: Buffer.from('{"status":200}'), body: NOTHING }
+    for (const bytes of messagesOf([answer])) worker.nc.publish(message.reply!, bytes)
+  })
+  await worker.nc.flush()
+  const call = (silence: number) =>
+    caller.call('rpc.threads.echo', head, NOTHING, { timeout: 30_000, silence, repeat: true })
+  const lost = t.rejects(call(500), { message: /connection to the broker was lost before the answer/ })
+  while (taken < 1) await sleep(5)
+  nats.kill()
+  await lost
+  await nats.restart()
+  while (!link.connected()) await sleep(20)
+  await sleep(5_000)
+  const again = call(5_000)
+  while (taken < 2) await sleep(5)
+  nats.kill()
+  await nats.restart()
+  t.equal((await again).head.status, 200, 'the earlier outage does not count')
 })

@@ -2,7 +2,7 @@
  * Claiming a run with the commit that accepts it, for a graph worker that keeps a slot free (decision 052). The run has no
  * wake-up then: what goes wrong is found by the answer of the graph worker, else by the sweep for dead holders.
  */
-import { NobodyServes } from '../../../bus/call.js'
+import { NotSent } from '../../../bus/call.js'
 import { type SlotOffer, validateSlotOffer } from '../../../schemas/calls.js'
 import { WeftError } from '../../../schemas/errors.js'
 import { type Pool, token } from '../../../schemas/ids.js'
@@ -78,7 +78,7 @@ export function handOver(deps: Deps, run: RunRow, claim: EarlyClaim, tuple: Tupl
         figures.count('weft_run_hand_overs_total', { answer: isRefused ? 'refused' : 'unknown' })
         const { run_id } = run
         // A worker refuses it when it needs its slots for runs that wait.
-        const level = isRefused && !(error instanceof NobodyServes) ? 'debug' : 'warn'
+        const level = isRefused && !(error instanceof NotSent) ? 'debug' : 'warn'
         log[level]({ err: error, run_id, worker: slot.worker }, 'a claimed run could not be handed over')
         // A worker that may have begun it keeps it while its heartbeats arrive.
         if (!isRefused) return
@@ -91,4 +91,4 @@ export function handOver(deps: Deps, run: RunRow, claim: EarlyClaim, tuple: Tupl
 
 /** No worker received the run, or the one that did has refused it. */
 const hasNotBegun = (error: unknown): boolean =>
-  error instanceof NobodyServes || (error instanceof WeftError && error.code === 'conflict')
+  error instanceof NotSent || (error instanceof WeftError && error.code === 'conflict')
