@@ -45,7 +45,16 @@ const PAUSE_MS = 250
 export const callUntilAnswered =
   (call: Call, isClosed: () => boolean) =>
   async (subject: string, head: CallHead, body?: Uint8Array, options: RetryOptions = {}): Promise<Answer> => {
-    const { until = Infinity, pause = PAUSE_MS, signal, retryIf, onRetry, mayRetry, timeout = TIMEOUT_MS, ...others } = options
+    const {
+      until = Infinity,
+      pause = PAUSE_MS,
+      signal,
+      retryIf,
+      onRetry,
+      mayRetry,
+      timeout = TIMEOUT_MS,
+      ...others
+    } = options
     for (;;) {
       const left = Math.max(1, Math.min(timeout, until - performance.now()))
       const last = await call(subject, head, body, { ...others, timeout: left, repeat: true }).catch(

@@ -1,18 +1,15 @@
 /** Health and version of this server (API: assistants 5). Never needs credentials. */
-import type { Answer } from '../bus/answer.js'
 import type { RouteGroup } from '../schemas/application.js'
 import { validateAppInfo } from '../schemas/calls.js'
-import { ERRORS } from '../schemas/errors.js'
 import { isTrue } from '../schemas/query.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Edge } from './context.js'
 import type { Exchange } from './http/exchange.js'
+import { ask, notReady } from './readiness.js'
 
 const decoder = new TextDecoder()
 const OK = '{"ok":true}'
 const CHECK_MS = 5_000
-/** A probe learns within 2 s that the store does not answer. */
-const READY_MS = 1_500
 
 export const root = (edge: Edge, exchange: Exchange): void | Promise<void> =>
   exchange.mount === null ? exchange.reply(200, OK) : check(edge, exchange, () => exchange.reply(200, OK))
@@ -30,13 +27,9 @@ export function ok(edge: Edge, exchange: Exchange): void | Promise<void> {
 
 /** 503 until broker, store and a worker answer. */
 export async function ready(edge: Edge, exchange: Exchange): Promise<void> {
-  const asked = edge.stopping.aborted
-    ? unavailable('The edge is stopping')
-    : edge.link.connected()
-      ? await ask(edge, exchange, rpc('system', 'ready'), READY_MS)
-      : unavailable('The broker cannot be reached')
-  if ('detail' in asked) exchange.error(asked.status, asked.detail)
-  else exchange.reply(200, OK)
+  const fault = await notReady(edge, exchange.callHead())
+  if (fault === null) exchange.reply(200, OK)
+  else exchange.error(fault.status, fault.detail)
 }
 
 /** The LangGraph version is that of the application; Weft's own while no graph worker has announced it. */
@@ -47,7 +40,7 @@ export function info(edge: Edge, exchange: Exchange): void | Promise<void> {
 }
 
 async function deploymentInfo(edge: Edge, exchange: Exchange): Promise<void> {
-  const asked = await ask(edge, exchange, rpc('system', 'info'), CHECK_MS)
+  const asked = await ask(edge, exchange.callHead(), rpc('system', 'info'), CHECK_MS)
   if ('detail' in asked) return exchange.error(asked.status, asked.detail)
   const parsed = validateAppInfo(JSON.parse(decoder.decode(asked.body)))
   const { langgraph_version, http } = parsed.success ? parsed.data : { langgraph_version: null, http: null }
@@ -67,27 +60,9 @@ function infoText({ versions }: Edge, library: string | null, disabled: readonly
   })
 }
 
-interface Fault {
-  status: number
-  detail: string
-}
-
-const unavailable = (detail: string): Fault => ({ status: ERRORS.unavailable.status, detail })
-
 /** Answers `good` when the store answers and knows the deployment; a deployment that does not serve says why. */
 async function check(edge: Edge, exchange: Exchange, good: () => void): Promise<void> {
-  const asked = await ask(edge, exchange, rpc('system', 'check'), CHECK_MS)
+  const asked = await ask(edge, exchange.callHead(), rpc('system', 'check'), CHECK_MS)
   if ('detail' in asked) exchange.error(exchange.mount === null ? 500 : asked.status, asked.detail)
   else good()
-}
-
-/** The answer of a worker, or the reason why none came. */
-async function ask(edge: Edge, exchange: Exchange, subject: string, timeout: number): Promise<Answer | Fault> {
-  try {
-    const answer = await edge.caller.call(subject, exchange.callHead(), undefined, { timeout, patience: 0 })
-    const { status, detail = 'Not ready' } = answer.head
-    return status < 400 ? answer : { status, detail }
-  } catch (error) {
-    return unavailable((error as Error).message)
-  }
 }

@@ -5,10 +5,11 @@
 import { v7 as uuid } from 'uuid'
 import { decodeJson } from '../../bus/decode.js'
 import type { CallHead } from '../../schemas/calls.js'
+import { fail, WeftError } from '../../schemas/errors.js'
 import { type EdgeAction, type EventsAsked, errorText, successText } from '../../schemas/protocols/v2.js'
 import { rpc } from '../../schemas/subjects.js'
 import type { Refused } from '../app/check.js'
-import { repeatOptions } from '../calls.js'
+import { createCall } from '../calls.js'
 import type { Edge } from '../context.js'
 import { REVOKED, type SocketPass } from '../guard.js'
 import { EDGE_VALUES } from '../http/body.js'
@@ -86,20 +87,20 @@ export class EventSocket implements Socket, StallEntry {
       if ('refused' in passed) return this.refuse(bytes, passed)
       const own = { ...this.head, ...passed.head }
       const call = { ...own, ...bound, run: { run_id: uuid(), mode: 'events' as const } }
-      const { head, body } = await this.edge.caller.callUntilAnswered(
-        rpc('threads', 'socket_command'),
-        call,
-        passed.body,
-        repeatOptions(this.edge),
-      )
+      const { head, body } = await createCall(this.edge, rpc('threads', 'socket_command'), call, passed.body)
       if (this.over) return
+      if (head.code === 'unavailable') throw fail('unavailable', head.detail)
       if (head.status >= 400 && body.length === 0) throw new Error(head.detail)
       this.assistant ??= head.assistant_id ?? null
       if (head.action === true) await this.perform(JSON.parse(Buffer.from(body).toString()) as EdgeAction, own)
       else this.send(body)
     } catch (error) {
       this.edge.link.log.warn({ err: error, request_id: this.head.request_id }, 'a command could not be answered')
-      this.end(FAILED, 'try again')
+      const id = idOf(bytes)
+      // The connection can be used again when the cluster is ready.
+      if (id !== null && error instanceof WeftError && error.code === 'unavailable')
+        this.send(errorText(id, 'unknown_error', error.message))
+      else this.end(FAILED, 'try again')
     } finally {
       this.commands--
       bodies.held -= bytes.length

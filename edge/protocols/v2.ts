@@ -6,7 +6,7 @@ import { v7 as uuid } from 'uuid'
 import type { Batch } from '../../bus/follow.js'
 import type { EventsAsked, EventsFilter } from '../../schemas/protocols/v2.js'
 import type { FollowedRun, From } from '../../schemas/thread-stream.js'
-import { forward, repeatOptions } from '../calls.js'
+import { createCall, forward } from '../calls.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import type { Route } from '../routes.js'
@@ -16,7 +16,7 @@ import { openForwarder } from './v2-forwarder.js'
 
 export async function sendCommand(edge: Edge, exchange: Exchange, { subject }: Route, body: Uint8Array): Promise<void> {
   const head = { ...exchange.callHead(), run: { run_id: uuid(), mode: 'events' as const } }
-  const answer = await edge.caller.callUntilAnswered(subject, head, body, repeatOptions(edge))
+  const answer = await createCall(edge, subject, head, body)
   exchange.releaseBody()
   // A body that is no command is answered in the protocol's form.
   if (answer.head.status === 400 && answer.body.length > 0) exchange.reply(400, answer.body)

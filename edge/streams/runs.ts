@@ -7,7 +7,7 @@ import type { Answer } from '../../bus/answer.js'
 import { fail } from '../../schemas/errors.js'
 import { isTrue } from '../../schemas/query.js'
 import { isTerminal, type RunMode } from '../../schemas/runs.js'
-import { forward, repeatOptions } from '../calls.js'
+import { createCall, forward } from '../calls.js'
 import { type Edge, runPath } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import type { Route } from '../routes.js'
@@ -26,11 +26,10 @@ export async function createRun(edge: Edge, exchange: Exchange, route: Route, bo
       : mode === 'wait'
         ? new RunWait(edge, exchange, run_id, { joined: false })
         : null
-  // A worker that finds the run stored answers its row, so a repeat makes no second one.
   const head = { ...exchange.callHead(), run: { run_id, mode } }
   let answer: Answer
   try {
-    answer = await edge.caller.callUntilAnswered(route.subject, head, body, repeatOptions(edge))
+    answer = await createCall(edge, route.subject, head, body)
   } catch (error) {
     follower?.drop()
     throw error

@@ -62,6 +62,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['app/'],
     ['guard.ts', 'files.ts'],
     ['context.ts'],
+    ['readiness.ts'],
     [
       'calls.ts',
       'system.ts',

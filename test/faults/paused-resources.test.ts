@@ -39,6 +39,25 @@ t.test('calls to a paused resource worker are refused with Retry-After, and succ
     t.match(await answer.json(), { detail: /^(The "weft resources" worker of this request has been silent|No "weft)/ })
   }
 
+  // So are creates, because the cluster is not ready. The worker may carry them out later, as their answers say.
+  const creates = await Promise.all(
+    [`/threads/${thread_id}/runs`, `/threads/${thread_id}/runs/stream`, '/runs', '/runs/wait'].map(path =>
+      call('POST', path, {
+        assistant_id: 'steps',
+        input: { steps: 2 },
+        on_completion: 'keep',
+        on_disconnect: 'continue',
+      }),
+    ),
+  )
+  t.equal((await call('GET', '/ready')).status, 503)
+  const told: string[] = []
+  for (const answer of creates) {
+    t.equal(answer.status, 503)
+    const { detail } = (await answer.json()) as { detail: string }
+    told.push(/not known: GET (\S+) answers 200 then$/.exec(detail)?.[1] ?? detail)
+  }
+
   // A create carries its id, so that it is sent again until the worker continues.
   const run = call('POST', `/threads/${thread_id}/runs`, { assistant_id: 'steps', input: { steps: 2 } })
   setTimeout(() => worker.kill('SIGCONT'), 2_000)
@@ -47,5 +66,6 @@ t.test('calls to a paused resource worker are refused with Retry-After, and succ
   const { run_id } = (await created.json()) as { run_id: string }
   t.same(await finalStatuses(url, [{ thread_id, run_id }]), ['success'])
   const all = (await (await call('GET', `/threads/${thread_id}/runs`)).json()) as object[]
-  t.equal(all.length, 1, 'the run exists once')
+  t.equal(all.length, 3, 'the run exists once, beside the two of the thread that were answered 503')
+  for (const path of told) t.equal((await call('GET', path)).status, 200, path)
 })
