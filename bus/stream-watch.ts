@@ -3,23 +3,27 @@
  * without the streams. One whose disk was full keeps refusing writes to a stream after there is space again (measured on
  * 2.15.1: publishes are not answered, only a restart of the server or a new stream ends it). Both are repaired here:
  *
- * - A missing stream is created.
- * - RUNS, when it stores nothing in two checks, is created anew. With copies it gets a minute: it has no leader for 5 to
- *   10 s after its server died. Its wake-ups carry ids only; the sweeper repeats them.
+ * - A stream that the server does not know is created.
+ * - RUNS, when it stores nothing in two checks in a row, is created anew. With copies it gets a minute: it has no leader for
+ *   5 to 10 s after its server died. Its wake-ups carry ids only; the sweeper repeats them.
  * - EVENTS likewise, but only while RUNS stores, so never for want of space: its stored events are lost, and a reader
  *   that needs them is refused, as with expired ones.
+ *
+ * A check counts against a stream only when the server answers a question about the stream that it received behind the
+ * message which it did not confirm. A broker that is paused, cut off or slow answers neither: that says nothing about the
+ * stream, and ends the row. So do a reconnect, and a stream that refuses the message.
  */
-import { headers } from 'nats'
+import { headers, type Msg } from 'nats'
 import type { Config } from '../schemas/config.js'
 import { PROBE_CHUNK, PROBE_QUEUE } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import type { Mux } from './mux.js'
-import { createStream, isMissing, type StreamName } from './streams.js'
+import { createStream, type StreamName } from './streams.js'
 
 const PERIOD_MS = 10_000
 const FAILING_PERIOD_MS = 1_000
 const ANSWER_MS = 2_000
-/** Failed checks in a row before a stream is created anew, and the least time of them for one with copies. */
+/** Checks in a row that count before a stream is created anew, and the least time of them for one with copies. */
 const FAILURES = 2
 const LEADERLESS_MS = 60_000
 const NOTHING = new Uint8Array(0)
@@ -57,38 +61,55 @@ export function watchStreams({ link, mux, config, onCreated }: StreamWatchOption
 
   /**
    * Stores a message and removes it, with those whose confirmation or removal was lost before (an election, a cut
-   * connection). Rejects when the stream is missing or does not confirm.
+   * connection). Null: it was stored.
    */
-  async function probe(name: StreamName): Promise<void> {
+  async function probe(name: StreamName): Promise<Failed | null> {
     const subject = name === 'RUNS' ? PROBE_QUEUE : PROBE_CHUNK
-    const answer = await mux.ask(subject, NOTHING, {
-      headers: headers(),
-      timeout: ANSWER_MS,
-    })
-    // Nobody listens: it is missing, or has no leader at the moment.
-    if (answer.headers?.code === 503) throw (await isMissing(link, name)) ? new Missing(name) : new Leaderless(name)
-    const { seq, error } = answer.json<{ seq?: number; error?: { description: string } }>()
-    if (seq === undefined) throw new Error(error?.description ?? 'no sequence number')
+    const [answer, known] = await Promise.all([
+      mux.ask(subject, NOTHING, { headers: headers(), timeout: ANSWER_MS }).catch((error: Error) => error),
+      look(name),
+    ])
+    const isConfirmed = !(answer instanceof Error) && answer.headers?.code !== 503
+    if (!isConfirmed && known !== 'there') return { cause: known, why: `the stream is ${known}` }
+    if (!isConfirmed) return { cause: 'stuck', why: answer instanceof Error ? answer.message : 'it has no leader' }
+    const why = refusalOf(answer)
+    if (why !== null) return { cause: 'refuses', why }
     await mux.ask(`$JS.API.STREAM.PURGE.${name}`, json({ filter: subject }), { timeout: ANSWER_MS })
+    return null
+  }
+
+  /** What the server says of a stream. `silent`: it does not answer. While its servers elect, a stream is there. */
+  async function look(name: StreamName): Promise<'there' | 'missing' | 'silent'> {
+    try {
+      const answer = await mux.ask(`$JS.API.STREAM.INFO.${name}`, NOTHING, { timeout: ANSWER_MS })
+      if (answer.headers?.code === 503) return 'silent'
+      return answer.json<{ error?: { code: number } }>().error?.code === 404 ? 'missing' : 'there'
+    } catch {
+      return 'silent'
+    }
   }
 
   async function checkStream(name: StreamName, mayRecreate: boolean): Promise<boolean> {
-    try {
-      await probe(name)
+    const failed = await probe(name)
+    if (failed === null) {
       failures[name] = 0
       return true
-    } catch (error) {
-      if (failures[name]++ === 0) failingSince[name] = performance.now()
-      const isOver = failures[name] >= FAILURES && performance.now() - failingSince[name] >= patience_ms
-      const missing = error instanceof Missing
-      link.log.error({ err: error, stream: name, failures: failures[name] }, 'a stream of the broker stores nothing')
-      problem = `The broker does not store ${name === 'RUNS' ? 'wake-ups' : 'events'} at the moment (stream ${name})`
-      if (!link.connected() || !(missing || (mayRecreate && isOver))) return false
     }
+    const { cause, why } = failed
+    if (cause !== 'stuck') failures[name] = 0
+    else if (failures[name]++ === 0) failingSince[name] = performance.now()
+    link.log.error({ stream: name, cause, why, failures: failures[name] }, 'a stream of the broker stores nothing')
+    problem =
+      cause === 'silent'
+        ? 'The broker does not answer at the moment'
+        : `The broker does not store ${name === 'RUNS' ? 'wake-ups' : 'events'} at the moment (stream ${name})`
+    const isOver = failures[name] >= FAILURES && performance.now() - failingSince[name] >= patience_ms
+    if (!link.connected() || !(cause === 'missing' || (mayRecreate && isOver))) return false
     await createStream(link, config, name)
     link.log.warn({ stream: name }, 'a stream of the broker was created anew')
     onCreated()
-    await probe(name)
+    const again = await probe(name)
+    if (again !== null) throw new Error(again.why)
     failures[name] = 0
     return true
   }
@@ -121,7 +142,10 @@ export function watchStreams({ link, mux, config, onCreated }: StreamWatchOption
     return checking
   }
 
-  const off = link.onReconnect(() => void check())
+  const off = link.onReconnect(() => {
+    for (const name of Object.keys(failures) as StreamName[]) failures[name] = 0
+    void check()
+  })
   void check()
   return {
     problem: () => (link.connected() ? problem : 'The broker cannot be reached'),
@@ -135,14 +159,21 @@ export function watchStreams({ link, mux, config, onCreated }: StreamWatchOption
   }
 }
 
-class Missing extends Error {
-  constructor(name: StreamName) {
-    super(`the stream ${name} is missing`)
-  }
+/** Why a message was not stored. */
+interface Failed {
+  /**
+   * `missing`: the server does not know the stream. `silent`: the server does not answer at all. `refuses`: it has a reason
+   * for not storing. `stuck`: it answers, and does not store.
+   */
+  cause: 'missing' | 'silent' | 'refuses' | 'stuck'
+  why: string
 }
 
-class Leaderless extends Error {
-  constructor(name: StreamName) {
-    super(`the stream ${name} has no leader`)
-  }
+/** A stream that is full does what it should: workers empty it. */
+const FULL = /^maximum (messages|bytes)/
+
+/** Null: the message was stored. */
+function refusalOf(answer: Msg): string | null {
+  const { error } = answer.json<{ error?: { description: string } }>()
+  return error === undefined || FULL.test(error.description) ? null : error.description
 }

@@ -108,18 +108,6 @@ async function ensureStream(link: Link, wanted: Wanted): Promise<StreamConfig> {
 
 const persistModeOf = (config: object): string => (config as { persist_mode?: string }).persist_mode || 'default'
 
-/** True when the servers know no such stream. Throws when they cannot tell, as while they elect a leader. */
-export async function isMissing(link: Link, name: StreamName): Promise<boolean> {
-  const { streams } = await managerOf(link)
-  return streams.info(name).then(
-    () => false,
-    error => {
-      if (isNotFound(error)) return true
-      throw error
-    },
-  )
-}
-
 /** Creates a stream, without the messages of an existing one. */
 export async function createStream(link: Link, config: Config, name: StreamName): Promise<void> {
   const { streams } = await managerOf(link)

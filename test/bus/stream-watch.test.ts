@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Link, openLink } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
-import { openMux } from '../../bus/mux.js'
+import { type Mux, openMux } from '../../bus/mux.js'
 import { wake } from '../../bus/queue.js'
 import { watchStreams } from '../../bus/stream-watch.js'
 import { ensureStreams } from '../../bus/streams.js'
@@ -29,8 +29,9 @@ const until = async (what: string, done: () => boolean | Promise<boolean>) => {
   }
 }
 
-function watch(t: Test, link: Link) {
-  const mux = openMux(link)
+/** `wrap`: what the watch sends, as the test wants it. */
+function watch(t: Test, link: Link, wrap: (mux: Mux) => Mux = mux => mux) {
+  const mux = wrap(openMux(link))
   let created = 0
   const streams = watchStreams({ link, mux, config, onCreated: () => created++ })
   t.teardown(() => {
@@ -72,6 +73,98 @@ t.test('streams that a lost disk took along are created again', async t => {
   t.equal(await publishes(), false)
   await streams.check()
   t.equal(await publishes(), true, 'a failed publish leads to the repair, without a reconnect')
+})
+
+/** A watch of streams that store a wake-up and an event; `kept` says whether they still do. */
+async function watchStored(t: Test, wrap?: (mux: Mux) => Mux) {
+  const nats = await startNats()
+  const link = await openLink({ url: nats.url('resources'), role: 'resources', log })
+  t.teardown(async () => {
+    await link.close()
+    await nats.stop()
+  })
+  await ensureStreams(link, config)
+  const watched = watch(t, link, wrap)
+  await watched.streams.check()
+  t.equal(await watched.publishes(), true)
+  const graphs = await openLink({ url: nats.url('graphs'), role: 'graphs', log })
+  const graphsMux = openMux(graphs)
+  await graphsMux.ask('chunk.r.0', Buffer.from('x'))
+  graphsMux.close()
+  await graphs.close()
+  const manager = await link.nc.jetstreamManager()
+  const kept = async () => {
+    const [runs, events] = await Promise.all(['RUNS', 'EVENTS'].map(name => manager.streams.info(name)))
+    return [runs!.state.messages, events!.state.messages]
+  }
+  t.same(await kept(), [1, 1])
+  return { ...watched, nats, link, manager, kept }
+}
+
+t.test('a pause of the broker costs no stream', async t => {
+  const { streams, nats, created, kept } = await watchStored(t)
+  const pid = nats.pid()!
+  process.kill(pid, 'SIGSTOP')
+  t.teardown(() => process.kill(pid, 'SIGCONT'))
+  for (let n = 0; n < 4; n++) {
+    await streams.check()
+    t.match(streams.problem(), /does not answer|cannot be reached/)
+  }
+  process.kill(pid, 'SIGCONT')
+  await until('the end of the pause', () => streams.problem() === null)
+  t.equal(created(), 0)
+  t.same(await kept(), [1, 1])
+})
+
+t.test('single checks that fail do not add up over an outage', async t => {
+  /** Answers of the broker that get lost. */
+  let losses = 0
+  const { streams, nats, link, created, kept } = await watchStored(t, mux => ({
+    ...mux,
+    ask(subject, ...rest) {
+      if (subject !== PROBE_CHUNK || losses === 0) return mux.ask(subject, ...rest)
+      losses--
+      return Promise.reject(new Error('no answer'))
+    },
+  }))
+  const pid = nats.pid()!
+  const lose = async () => {
+    losses = 1
+    await streams.check()
+    t.match(streams.problem(), /does not store events/)
+  }
+  await lose()
+  await streams.check()
+  t.equal(streams.problem(), null, 'a success')
+  await lose()
+  process.kill(pid, 'SIGSTOP')
+  t.teardown(() => process.kill(pid, 'SIGCONT'))
+  await streams.check()
+  process.kill(pid, 'SIGCONT')
+  await lose()
+  t.equal(created(), 0, 'a pause')
+  losses = 1
+  await link.nc.reconnect()
+  await until('the check after the reconnect', () => losses === 0)
+  await until('repair', () => streams.problem() === null)
+  t.equal(created(), 0, 'a reconnect')
+  t.same(await kept(), [1, 1])
+  await lose()
+  losses = 1
+  await streams.check()
+  t.equal(created(), 1, 'two in a row do')
+  t.same(await kept(), [1, 0])
+})
+
+t.test('a stream that is full is kept', async t => {
+  const { streams, publishes, created, kept, manager } = await watchStored(t)
+  const { config } = await manager.streams.info('RUNS')
+  await manager.streams.update('RUNS', { ...config, max_msgs: 1 })
+  t.equal(await publishes(), false)
+  for (let n = 0; n < 3; n++) await streams.check()
+  t.equal(streams.problem(), null, 'workers empty it')
+  t.equal(created(), 0)
+  t.same(await kept(), [1, 1])
 })
 
 /** A NATS server whose folder is a file system of 24 MB; `root` is that folder as this process sees it. */
