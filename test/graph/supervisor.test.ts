@@ -1,5 +1,6 @@
 import t from 'tap'
 import { openCaller } from '../../bus/call.js'
+import { entriesOf, KIND } from '../../bus/envelope.js'
 import { openMux } from '../../bus/mux.js'
 import { readConfig } from '../../schemas/config.js'
 import { token } from '../../schemas/ids.js'
@@ -11,8 +12,10 @@ import type { HostPool } from '../../workers/graph/pool.js'
 import { openSupervisor } from '../../workers/graph/supervisor.js'
 import { ANSWER, ASK, FROM_HOST, type Frame, TO_HOST } from '../../workers/pipe.js'
 import { SENDER, type Started, startWorkers, tokenOf, type Workers, within } from '../faults/worker-helper.js'
+import { halfOpenProxy } from '../helpers/half-open-proxy.js'
 import { until } from '../helpers/until.js'
 
+t.setTimeout(180_000)
 const shared = await startWorkers()
 t.teardown(() => shared.stop())
 const json = (value: unknown) => Buffer.from(JSON.stringify(value))
@@ -144,4 +147,39 @@ t.test('the answer to a heartbeat stops the runs that are lost, and confirms the
     { kind: TO_HOST.confirm, slot: slotOf(kept) },
   ])
   t.notOk(after.some(({ kind, slot }) => kind === TO_HOST.confirm && slot === slotOf(lost)))
+})
+
+t.test('a graph worker that is connected again sends a heartbeat before the next one is due', async t => {
+  const own = await startWorkers({ slots: 1 })
+  const proxy = await halfOpenProxy(own.nats.url('graphs'))
+  t.teardown(async () => {
+    await own.stop()
+    await proxy.stop()
+  })
+  const beats: string[] = []
+  const spy = await own.open('resources')
+  spy.subscribe(poolCall(SENDER, 'runs', 'heartbeat'), ({ data }) => {
+    for (const { kind, body } of entriesOf(data)) {
+      if (kind !== KIND.whole) continue
+      const { runs } = JSON.parse(Buffer.from(body).toString()) as { runs: { run_id: string }[] }
+      for (const { run_id } of runs) beats.push(run_id)
+    }
+  })
+  await spy.nc.flush()
+  const steady = await own.run('slow', { ms: 60_000 }, { thread_id: await own.thread() })
+  await steady.begun(1)
+  // The first worker has no slot left.
+  await own.addGraphs({}, proxy.url)
+  const cut = await own.run('slow', { ms: 60_000 }, { thread_id: await own.thread() })
+  await cut.begun(1)
+  const of = ({ run_id }: { run_id: string }) => beats.filter(one => one === run_id).length
+  const before = of(steady)
+  for (let n = 0; n < 8; n++) {
+    const seen = of(cut)
+    proxy.cut()
+    await until(() => of(cut) > seen, 60_000)
+  }
+  const periods = of(steady) - before
+  t.ok(periods < 5, `eight heartbeats after eight cuts, in ${periods} periods of the other worker`)
+  await Promise.all([own.cancel(steady.run_id), own.cancel(cut.run_id)])
 })

@@ -177,6 +177,81 @@ t.test('heartbeats that the store could not take do not count against a run', as
   t.equal((await claim('other')).claim, 'taken', 'a dead holder is still replaced')
 })
 
+t.test('outages pause the wait for a dead holder and do not start it again', async t => {
+  const { clock, claim, holders, run } = await stage(t)
+  await claim('first')
+  await claim('other')
+  let outages = 0
+  while ((await claim('other')).claim === 'held') {
+    clock.ms += 5_000
+    // The broker answers, and is away a moment later.
+    await holders.track(Promise.resolve())
+    clock.ms += 1_000
+    holders.reset()
+    outages++
+    if (outages > 10) break
+  }
+  t.equal(outages, 3, 'three times four or five seconds in which heartbeats could arrive')
+  t.match(await run(), { attempt: 2, worker: 'other' })
+})
+
+t.test('the time of an outage does not count, however late it is noticed', async t => {
+  const { clock, claim, holders } = await stage(t)
+  await claim('first')
+  await claim('other')
+  for (let n = 0; n < 10; n++) {
+    clock.ms += 11_000
+    t.equal((await claim('other')).claim, 'held')
+    holders.reset()
+  }
+})
+
+t.test('a holder that is heard between two outages keeps its run', async t => {
+  const { clock, claim, heartbeat, holders, run } = await stage(t)
+  const lease = (await claim('first')).lease!
+  for (let n = 0; n < 10; n++) {
+    clock.ms += 3_000
+    await heartbeat(lease)
+    clock.ms += 2_000
+    holders.reset()
+    t.equal((await claim('other')).claim, 'held')
+  }
+  t.match(await run(), { attempt: 1, worker: 'first' })
+})
+
+t.test('a holder whose heartbeats arrive and cannot be stored keeps its run', async t => {
+  let away = false
+  const { clock, claim, heartbeat, holders, run } = await stage(t, store => ({
+    ...store,
+    apply: steps =>
+      away && steps.some(({ step }) => step === 'runs.beat')
+        ? Promise.reject(new Error('the database is locked'))
+        : store.apply(steps),
+  }))
+  const lease = (await claim('first')).lease!
+  for (let n = 0; n < 10; n++) {
+    clock.ms += 5_000
+    await holders.track(Promise.resolve())
+    away = true
+    await t.rejects(heartbeat(lease))
+    away = false
+    t.equal((await claim('other')).claim, 'held')
+  }
+  t.match(await run(), { attempt: 1, worker: 'first' })
+})
+
+t.test('a run whose holder is seen to end is taken over at once', async t => {
+  const { clock, claim, holders, run } = await stage(t)
+  await claim('first')
+  t.equal((await claim('other')).claim, 'held')
+  holders.end((await run()) as never)
+  holders.reset()
+  t.equal((await claim('other')).claim, 'taken')
+  t.match(await run(), { attempt: 2, worker: 'other' })
+  clock.ms += WATCH_MS - 1
+  t.equal((await claim('third')).claim, 'held', 'that says nothing about the next holder')
+})
+
 t.test('a heartbeat that waits for the store keeps its run', async t => {
   let locked: Promise<void> = Promise.resolve()
   const { clock, claim, heartbeat } = await stage(t, store => ({

@@ -267,6 +267,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
     }
     void heartbeat(runs)
   }, HEARTBEAT_MS)
+  // An outage may have taken the last one along, and the next one may come too late (resources/runs/holders.ts).
+  const stopListening = link.onReconnect(() => void heartbeat([...table.runs.values()]))
 
   return {
     offer(hostPool, graph_ids, member) {
@@ -318,6 +320,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
       // Without a broker nothing can be given back: the runs are taken over.
       if (!isCutOff()) await Promise.all(runs.map(run => run.left))
       clearInterval(heartbeats)
+      stopListening()
       signals.close()
     },
   }

@@ -117,7 +117,11 @@ export type Look = Pick<RunSummary, 'attempt' | 'heartbeats'>
 export interface Holders {
   /** True when the holder is dead: it sent no heartbeat between the calls of this function for the run. */
   isDead(run: Look & Pick<RunSummary, 'run_id'>): boolean
-  /** Heartbeats were lost or delayed until now: the wait starts again for all runs. */
+  /** Heartbeats of these runs arrived and could not be stored. */
+  heard(run_ids: readonly string[]): void
+  /** The process that holds this attempt has ended. */
+  end(run: Look & Pick<RunSummary, 'run_id'>): void
+  /** Heartbeats were lost or delayed until now: the time since the last proof that they arrive does not count. */
   reset(): void
   /** A heartbeat that is being stored, or a ping: while it is late, no holder is taken for dead. */
   track<T>(work: Promise<T>): Promise<T>

@@ -3,8 +3,10 @@
  * heartbeat (every 5 s); a holder is dead when both stay the same for 12 s in which its heartbeats could be stored:
  * longer than its hosts start nodes without a confirmed heartbeat (host/node-gate.ts), so old and new attempt overlap by
  * the node that executes at most.
- * No clocks of two machines are compared. An outage of the store or the broker, and a pause of this process, start the
- * wait again: a heartbeat that could not arrive never counts against a run.
+ * No clocks of two machines are compared. An outage of the store or the broker, and a pause of this process, interrupt the
+ * wait: a heartbeat that could not arrive never counts against a run. They do not start it again, or a dead holder would
+ * keep its runs for as long as outages follow each other; graph workers send a heartbeat as soon as they are connected
+ * again, so a living one is heard between two outages. A holder whose process has been seen to end is dead at once.
  */
 import type { Link } from '../../../bus/connect.js'
 import type { Lifecycle } from '../../../bus/lifecycle.js'
@@ -14,6 +16,8 @@ import type { Holders, Look } from '../context.js'
 
 /** A live holder sends two heartbeats within this time. */
 export const WATCH_MS = 12_000
+/** After an outage graph workers connect again and send a heartbeat. */
+const RECOVERY_MS = 1_000
 /** A heartbeat or a ping that takes longer may hide that the holder is alive. */
 const LATE_MS = 500
 const TICK_MS = 500
@@ -25,36 +29,64 @@ const OUTAGE_MS = 2_000
 /** An entry of a run is dropped when no claim looked at it for this time. */
 const FORGET_MS = 60_000
 
+/** Instead of a time: the holder has ended. */
+const ENDED = Number.NEGATIVE_INFINITY
+
+interface Watched extends Look {
+  /** `calm` at the first look at this attempt and count. */
+  calm: number
+  /** Time of the last look. */
+  last: number
+}
+
 /** `clock`: milliseconds of a clock that never jumps. Heartbeats before the call count as lost. */
 export function openHolders(clock = () => performance.now()): Holders {
-  let calm_since = clock()
-  const looks = new TransientMap<string, Look & { since: number; last: number }>()
+  /** Milliseconds in which heartbeats could be stored, up to `good_at`; it is in the future right after an outage. */
+  let certain = 0
+  let good_at = clock()
+  const looks = new TransientMap<string, Watched>()
   /** Start times, oldest first. */
   const tracked = new TransientSet<{ started: number }>()
 
-  /** Milliseconds up to now in which every heartbeat could be stored. */
-  function calm(now: number): number {
+  /** The time since the last proof counts, too, until an outage takes it back. */
+  const calm = (now: number) => certain + Math.max(0, now - good_at)
+
+  const isLate = (now: number) => {
     const [oldest] = tracked
-    return oldest !== undefined && now - oldest.started > LATE_MS ? 0 : now - calm_since
+    return oldest !== undefined && now - oldest.started > LATE_MS
   }
 
   return {
     isDead({ run_id, attempt, heartbeats }) {
       const now = clock()
+      // Nobody has looked for outages.
+      if (looks.size === 0) good_at = Math.max(good_at, now)
       const known = looks.get(run_id)
       const isSame = known !== undefined && known.attempt === attempt && known.heartbeats === heartbeats
-      const since = isSame ? known.since : now
-      looks.set(run_id, { attempt, heartbeats, since, last: now })
-      return Math.min(now - since, calm(now)) >= WATCH_MS
+      const before = isSame ? known.calm : calm(now)
+      looks.set(run_id, { attempt, heartbeats, calm: before, last: now })
+      return before === ENDED || (!isLate(now) && calm(now) - before >= WATCH_MS)
+    },
+    heard(run_ids) {
+      for (const run_id of run_ids) looks.delete(run_id)
+    },
+    end({ run_id, attempt, heartbeats }) {
+      looks.set(run_id, { attempt, heartbeats, calm: ENDED, last: clock() })
     },
     reset() {
-      calm_since = clock()
+      good_at = clock() + RECOVERY_MS
     },
     async track(work) {
       const one = { started: clock() }
       tracked.add(one)
       try {
-        return await work
+        const value = await work
+        const now = clock()
+        if (now - one.started <= LATE_MS && now > good_at) {
+          certain += now - good_at
+          good_at = now
+        }
+        return value
       } finally {
         tracked.delete(one)
       }
@@ -71,9 +103,11 @@ export function openHolders(clock = () => performance.now()): Holders {
 export const trackHeartbeats = (store: Store, holders: Holders): Store => ({
   ...store,
   apply(steps) {
-    if (!steps.some(({ step }) => step === 'runs.beat')) return store.apply(steps)
+    const runs = steps.flatMap(one => (one.step === 'runs.beat' ? one.runs.map(({ run_id }) => run_id) : []))
+    if (runs.length === 0) return store.apply(steps)
     return holders.track(
       store.apply(steps).catch(error => {
+        holders.heard(runs)
         holders.reset()
         throw error
       }),
@@ -81,7 +115,7 @@ export const trackHeartbeats = (store: Store, holders: Holders): Store => ({
   },
 })
 
-/** Resets the holders after an outage of the broker or a pause of this process, until the lifecycle stops it. */
+/** Interrupts the wait for holders after an outage of the broker or a pause of this process, until the lifecycle stops it. */
 export function watchOutages(holders: Holders, link: Link, life: Lifecycle): void {
   let last = performance.now()
   const tick = setInterval(() => {
