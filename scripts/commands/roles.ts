@@ -20,6 +20,15 @@ import type { GraphReport } from './banner.js'
 
 export type RoleName = Extract<Role, 'edge' | 'resources' | 'graphs' | 'deployer'>
 
+/** The first message of a parent to a process with roles: its settings, and which processes it has had before. */
+export interface Launch {
+  config: Config
+  /** Names this process among all: its graph worker has it in its name. */
+  instance: string
+  /** Those before it, which have ended: their runs need not be waited for. */
+  ended: readonly string[]
+}
+
 /** The message of a process to its parent when all its roles have started. */
 export interface Ready {
   ready: true
@@ -46,11 +55,15 @@ export function stopShare(role: RoleName, roles: readonly RoleName[]): number {
   return SHARE[role] / present.reduce((sum, share) => sum + share, 0)
 }
 
-/** With `json` it prints one line of JSON when it serves. */
+interface RunOptions extends Partial<Pick<Launch, 'instance' | 'ended'>> {
+  /** It prints one line of JSON when it serves. */
+  json?: boolean
+}
+
 export async function runRoles(
   roles: readonly RoleName[],
   config: Config,
-  { json = false }: { json?: boolean } = {},
+  { json = false, instance, ended }: RunOptions = {},
 ): Promise<void> {
   const log = openLog(roles.length === 1 ? roles[0]! : 'weft', config.log_level, config.log_format)
   collectLargeGarbage()
@@ -110,10 +123,11 @@ export async function runRoles(
       process.exit(1)
     })
     if (role === 'resources') {
-      await (await import('../../workers/resources/main.js')).startResources(withIssuer(config), link, life)
+      const { startResources } = await import('../../workers/resources/main.js')
+      await startResources(withIssuer(config), link, life, ended)
       sayControlKey(config, own)
     } else if (role === 'graphs') {
-      const started = await graphs(config, link, life)
+      const started = await graphs(config, link, life, instance)
       reports = started.reports
       replica = started.replica
     } else if (role === 'deployer') await deployer(config, link, life)
@@ -166,6 +180,7 @@ async function graphs(
   config: Config,
   link: Link,
   life: Lifecycle,
+  instance?: string,
 ): Promise<{ reports: GraphReport[]; replica: Replica | null }> {
   const refuse = (error: Error) => {
     throw new UserError(error.message, 2)
@@ -176,6 +191,6 @@ async function graphs(
     return { reports: replica.reports, replica }
   }
   const { startGraphs } = await import('../../workers/graph/main.js')
-  const { reports } = await startGraphs(config, link, life).catch(refuse)
+  const { reports } = await startGraphs(config, link, life, { instance }).catch(refuse)
   return { reports, replica: null }
 }

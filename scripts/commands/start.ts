@@ -3,6 +3,7 @@
  * they exit, and stops both in order. It loads neither the HTTP server nor the broker's client nor a database.
  */
 import { fork } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { join, resolve } from 'node:path'
@@ -18,7 +19,7 @@ import { isFree } from '../ports.js'
 import { UserError } from '../user-error.js'
 import { describeApplication } from './application.js'
 import { banner, type GraphReport } from './banner.js'
-import type { Ready } from './roles.js'
+import type { Launch, Ready } from './roles.js'
 
 /** Time limit for the roles to start. Large applications take a while to load. */
 const START_MS = 60_000
@@ -173,6 +174,7 @@ async function startBroker(run: Start): Promise<void> {
 
 async function startRoles(run: Start): Promise<void> {
   const { config, say, giveUp, dev } = run
+  const ended: string[] = []
   run.roles = keepRunning({
     name: 'server process',
     log: say,
@@ -191,7 +193,9 @@ async function startRoles(run: Start): Promise<void> {
           detached: true,
         },
       )
-      child.send({ ...config, port: run.port })
+      const instance = randomUUID()
+      child.send({ config: { ...config, port: run.port }, instance, ended } satisfies Launch)
+      child.once('exit', () => void ended.push(instance))
       run.nats?.outlive(child.pid!)
       return child
     },

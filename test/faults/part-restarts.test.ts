@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { readStream } from '../helpers/sse.js'
+import { until } from '../helpers/until.js'
 import { survives, untilServed } from './survives.js'
 
 t.setTimeout(280_000)
@@ -19,6 +20,9 @@ t.test('kill -9 of the process with all roles: the launcher restarts it and runs
     const url = cluster.url
     process.kill(pidOf(cluster, /roles-main/), 'SIGKILL')
     await untilServed(async () => (await fetch(`${url}/ready`)).status === 200)
+    const taken = 'runs of a process that has ended are taken over'
+    await until(() => cluster.output().includes(taken), 30_000)
+    t.notMatch(cluster.output().split(taken)[0], /run taken from a dead worker/, 'nobody waits for their heartbeats')
     return cluster
   })
 })

@@ -15,6 +15,7 @@ import type { Deps } from '../../workers/resources/context.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
 import { cancel, REASONS } from '../../workers/resources/runs/cancel.js'
 import { create } from '../../workers/resources/runs/create.js'
+import { endHolders } from '../../workers/resources/runs/ended-holders.js'
 import { openHolders, trackHeartbeats, WATCH_MS } from '../../workers/resources/runs/holders.js'
 import { leases } from '../../workers/resources/runs/lease.js'
 import { figureOf } from '../helpers/figures.js'
@@ -241,10 +242,13 @@ t.test('a holder whose heartbeats arrive and cannot be stored keeps its run', as
 })
 
 t.test('a run whose holder is seen to end is taken over at once', async t => {
-  const { clock, claim, holders, run } = await stage(t)
-  await claim('first')
+  const { clock, claim, deps, holders, run } = await stage(t)
+  await claim('default-first')
   t.equal((await claim('other')).claim, 'held')
-  holders.end((await run()) as never)
+  await endHolders(deps, ['irst', 'second', 'default'])
+  t.equal((await claim('other')).claim, 'held', 'those were others')
+  await endHolders(deps, ['second', 'first'])
+  // An outage does not bring it back.
   holders.reset()
   t.equal((await claim('other')).claim, 'taken')
   t.match(await run(), { attempt: 2, worker: 'other' })

@@ -36,7 +36,9 @@ export async function startReplica(config: Config, link: Link, life: Lifecycle):
   const { revision: revision_id, health_port } = config
   let isReady = false
   if (health_port !== 0) await answerProbes(health_port, () => isReady && link.connected(), life)
-  const worker = await startGraphs(config, link, life, { revision: revision_id, env: definedIn(inheritedEnv()) })
+  const worker = await startGraphs(config, link, life, {
+    deployed: { revision: revision_id, env: definedIn(inheritedEnv()) },
+  })
   isReady = true
   const beat: ReplicaBeat = { revision_id, replica: config.replica || hostname(), graphs: worker.graphs }
   const body = Buffer.from(JSON.stringify(beat))

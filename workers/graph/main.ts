@@ -47,6 +47,13 @@ export interface Deployed {
   env: { [name: string]: string }
 }
 
+export interface GraphsOptions {
+  /** A deployment; absent: the application of the settings. */
+  deployed?: Deployed
+  /** Of `weft start`: its resource workers know these processes by their ends (resources/runs/ended-holders.ts). */
+  instance?: string | undefined
+}
+
 export interface Graphs {
   graphs: Registration['graphs']
   /** All graphs of the application, also those that could not be loaded. */
@@ -59,7 +66,12 @@ export interface Graphs {
  * Loads the application in hosts, announces its graphs and takes runs; resolves to the graphs. Throws an Error with
  * one sentence when the application cannot be loaded.
  */
-export async function startGraphs(config: Config, link: Link, life: Lifecycle, deployed?: Deployed): Promise<Graphs> {
+export async function startGraphs(
+  config: Config,
+  link: Link,
+  life: Lifecycle,
+  { deployed, instance = `${process.pid}` }: GraphsOptions = {},
+): Promise<Graphs> {
   const app = applicationFile(config.app, deployed?.env ?? process.env)
   const sender = servedBy(config)
   const pool = token<'pool'>('pool', sender.pool)
@@ -74,7 +86,7 @@ export async function startGraphs(config: Config, link: Link, life: Lifecycle, d
     mux,
     caller,
     pool,
-    worker: `${pool}-${hostname()}-${process.pid}`,
+    worker: `${pool}-${hostname()}-${instance}`,
   })
   const loaded_at = Date.now()
   const env = deployed?.env ?? ownEnv(config)

@@ -55,8 +55,16 @@ import { threads } from './threads/rpc.js'
 import { openRankings } from './vectors/ranking.js'
 import { workspaceOf } from './workspace.js'
 
-/** Serves `rpc.*` on this link until the lifecycle stops it. Throws an Error with one sentence when it cannot. */
-export async function startResources(config: Config, link: Link, life: Lifecycle): Promise<void> {
+/**
+ * Serves `rpc.*` on this link until the lifecycle stops it. Throws an Error with one sentence when it cannot. `ended`: the
+ * processes of graph workers that have ended, as their launcher has named them.
+ */
+export async function startResources(
+  config: Config,
+  link: Link,
+  life: Lifecycle,
+  ended: readonly string[] = [],
+): Promise<void> {
   await mkdir(config.data, { recursive: true, mode: 0o700 })
   const holders = openHolders()
   const encryption = await openEncryption(trackHeartbeats(measureWrites(await openStore(config, link), link), holders))
@@ -164,7 +172,7 @@ export async function startResources(config: Config, link: Link, life: Lifecycle
   reportMetrics(deps, life)
   deps.alarms.start(deps)
   life.push({ name: 'alarms', quiet: () => deps.alarms.stop() })
-  const sweeper = startSweeper(deps)
+  const sweeper = startSweeper(deps, ended)
   life.push({ name: 'sweeper', quiet: () => sweeper.stop() })
 }
 

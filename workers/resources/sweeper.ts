@@ -14,6 +14,7 @@ import { sweepKeys } from './keys/rpc.js'
 import { sweepOauth } from './oauth/sweep.js'
 import { pages } from './rows/pages.js'
 import { firstEligible } from './rows/thread-status.js'
+import { endHolders } from './runs/ended-holders.js'
 import { removeExpiredKeys } from './runs/idempotency.js'
 import { dropOrphan, repair } from './runs/repair.js'
 import { wakeRun } from './runs/wake.js'
@@ -78,7 +79,11 @@ export function openSweeps(): readonly Sweep[] {
   ]
 }
 
-export function startSweeper(deps: Deps): { stop(): void } {
+/** Hosts with runs end within 50 ms of their graph worker (host/watchdog.ts), or they would execute beside the next attempt. */
+const HOSTS_END_MS = 1_000
+
+/** `ended`: processes of graph workers that have ended before. */
+export function startSweeper(deps: Deps, ended: readonly string[] = []): { stop(): void } {
   const timers = openSweeps().map(({ name, every_ms, at_start, work }) => {
     let isRunning = false
     const run = () => {
@@ -91,6 +96,13 @@ export function startSweeper(deps: Deps): { stop(): void } {
     if (at_start) run()
     return setInterval(run, every_ms)
   })
+  const takeOver = () =>
+    void endHolders(deps, ended)
+      .then(() => wakeLost(deps))
+      .catch(error =>
+        deps.link.log.warn({ err: error }, 'the runs of an ended process could not be taken over at once'),
+      )
+  if (ended.length > 0) timers.push(setTimeout(takeOver, HOSTS_END_MS))
   return { stop: () => timers.forEach(clearInterval) }
 }
 

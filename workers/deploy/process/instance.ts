@@ -46,7 +46,7 @@ async function start({ config, nats_url, revision_id, env }: Start): Promise<voi
   const tls = nats_url.startsWith('tls:') ? tlsFilesOf(config) : undefined
   const link = await openLink({ url: nats_url, role: 'graphs', sender: servedBy(config), log, tls })
   life.push({ name: 'broker connection', stop: () => link.close() })
-  const worker = await startGraphs(config, link, life, { revision: revision_id, env })
+  const worker = await startGraphs(config, link, life, { deployed: { revision: revision_id, env } })
   const mux = openMux(link)
   const view = openPoolView(mux, token('pool', config.pool))
   process.on('message', async message => {
