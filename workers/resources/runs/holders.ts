@@ -17,13 +17,14 @@ import type { Holders, Look } from '../context.js'
 /** A live holder sends two heartbeats within this time. */
 export const WATCH_MS = 12_000
 /** After an outage graph workers connect again and send a heartbeat. */
-const RECOVERY_MS = 1_000
+const RECOVERY_MS = 500
 /** A heartbeat or a ping that takes longer may hide that the holder is alive. */
 const LATE_MS = 500
 const TICK_MS = 500
 /** A tick that is later than this means that the process was paused, or its event loop blocked. */
 const PAUSE_MS = 1_500
-const PING_MS = 2_000
+/** What passed since the last ping is lost for the wait when an outage begins. */
+const PING_MS = 500
 /** A ping that takes longer is an outage. */
 const OUTAGE_MS = 2_000
 /** An entry of a run is dropped when no claim looked at it for this time. */
@@ -103,11 +104,11 @@ export function openHolders(clock = () => performance.now()): Holders {
 export const trackHeartbeats = (store: Store, holders: Holders): Store => ({
   ...store,
   apply(steps) {
-    const runs = steps.flatMap(one => (one.step === 'runs.beat' ? one.runs.map(({ run_id }) => run_id) : []))
-    if (runs.length === 0) return store.apply(steps)
+    const beat = steps.find(one => one.step === 'runs.beat')
+    if (beat === undefined) return store.apply(steps)
     return holders.track(
       store.apply(steps).catch(error => {
-        holders.heard(runs)
+        holders.heard(beat.runs.map(({ run_id }) => run_id))
         holders.reset()
         throw error
       }),
