@@ -27,6 +27,7 @@ const ANSWER_MS = 2_000
 const FAILURES = 2
 const LEADERLESS_MS = 60_000
 const NOTHING = new Uint8Array(0)
+const SILENT = 'The broker does not answer at the moment'
 const json = (value: unknown) => Buffer.from(JSON.stringify(value))
 
 export interface StreamWatch {
@@ -101,7 +102,7 @@ export function watchStreams({ link, mux, config, onCreated }: StreamWatchOption
     link.log.error({ stream: name, cause, why, failures: failures[name] }, 'a stream of the broker stores nothing')
     problem =
       cause === 'silent'
-        ? 'The broker does not answer at the moment'
+        ? SILENT
         : `The broker does not store ${name === 'RUNS' ? 'wake-ups' : 'events'} at the moment (stream ${name})`
     const isOver = failures[name] >= FAILURES && performance.now() - failingSince[name] >= patience_ms
     if (!link.connected() || !(cause === 'missing' || (mayRecreate && isOver))) return false
@@ -120,6 +121,11 @@ export function watchStreams({ link, mux, config, onCreated }: StreamWatchOption
       return
     }
     const runs = await checkStream('RUNS', true)
+    // Without an answer for one stream there is none for the other.
+    if (!runs && problem === SILENT) {
+      failures.EVENTS = 0
+      return
+    }
     const events = await checkStream('EVENTS', runs)
     if (!runs || !events) return
     if (problem === null) return
