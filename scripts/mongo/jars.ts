@@ -46,6 +46,9 @@ export const JARS: readonly [group: string, artifact: string, version: string, s
   ['org.slf4j', 'slf4j-api', '2.0.17', '7b751d952061954d5abfed7181c1f645d336091b679891591d63329c622eb832'],
 ]
 
+/** Name and version of the server. */
+export const JAVA_SERVER = `mongo-java-server ${JARS[0]![2]}`
+
 /** Beside this file. Their classes come before those of the archives. */
 const SOURCES = [
   'WeftTestMongo.java',

@@ -14,6 +14,8 @@ const READY_MS = 120_000
 const STOP_MS = 10_000
 
 export interface MongoProcess {
+  /** What it is, with its version. */
+  name: string
   /** The URL of this database. */
   url(database: string): string
   /** Process id of the server; null while it is down. */
@@ -56,6 +58,7 @@ export async function startMongoProcess(way: OwnWay): Promise<MongoProcess> {
     while (pid !== null) await sleep(10)
   }
   return {
+    name: way.name,
     url: database => `mongodb://127.0.0.1:${port}/${database}`,
     pid: () => pid,
     async kill() {

@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { javaServer } from './jars.js'
+import { JAVA_SERVER, javaServer } from './jars.js'
 
 export const MONGO_IMAGE = 'mongo:7'
 
@@ -27,6 +27,8 @@ export type MongoWay = { kind: 'url'; url: string } | OwnWay
 
 export interface OwnWay {
   kind: 'mongod' | 'docker' | 'java'
+  /** What it is, with its version. */
+  name: string
   command(data: string, port: number): string[]
   /** Set when a signal to the process does not reach the server. */
   kill?(port: number): Promise<void>
@@ -46,13 +48,16 @@ export async function findMongo({
 }: MongoFindOptions = {}): Promise<MongoWay> {
   const given = env.WEFT_TEST_MONGODB_URL || env.MONGODB_URL
   if (given && !own) return { kind: 'url', url: given }
-  if (await works('mongod', ['--version'], env)) return { kind: 'mongod', command: mongod }
-  if (await works('docker', ['info'], env)) return docker(env)
+  const version = await outputOf('mongod', ['--version'], env)
+  if (version !== null)
+    return { kind: 'mongod', name: `mongod ${/v(\d\S*)/.exec(version)?.[1] ?? ''}`, command: mongod }
+  if ((await outputOf('docker', ['info'], env)) !== null) return docker(env)
   const base = cache ?? join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'weft')
   let why = 'there is no JDK'
   try {
     const java = await javaServer({ cache: base, env, log, lasting, ...(repository ? { repository } : {}) })
-    if (java !== null) return { kind: 'java', command: (data, port) => [...java, join(data, 'mongo.h2'), `${port}`] }
+    if (java !== null)
+      return { kind: 'java', name: JAVA_SERVER, command: (data, port) => [...java, join(data, 'mongo.h2'), `${port}`] }
   } catch (error) {
     why = (error as Error).message.split('\n')[0]!
   }
@@ -78,6 +83,7 @@ function docker(env: Env): OwnWay {
   const name = (port: number) => `weft-mongo-${process.pid}-${port}`
   return {
     kind: 'docker',
+    name: `mongod of the image ${MONGO_IMAGE}`,
     command: (data, port) => [
       ...['docker', 'run', '--rm', '--name', name(port), '--publish', `127.0.0.1:${port}:27017`],
       ...['--volume', `${data}:/data/db`, MONGO_IMAGE],
@@ -86,8 +92,9 @@ function docker(env: Env): OwnWay {
   }
 }
 
-const works = (command: string, args: string[], env: Env): Promise<boolean> =>
+/** Null: the command is not there, or fails. */
+const outputOf = (command: string, args: string[], env: Env): Promise<string | null> =>
   run(command, args, { env, timeout: 20_000 }).then(
-    () => true,
-    () => false,
+    ({ stdout }) => stdout,
+    () => null,
   )

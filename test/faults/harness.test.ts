@@ -13,8 +13,9 @@ import { openRaw, request } from '../helpers/raw.js'
 import { type Followed, wrongStream } from './harness/follow.js'
 import { optionsOf } from './harness/options.js'
 import { randomOf } from './harness/random.js'
-import { merge } from './harness/report.js'
+import { merge, pageOf } from './harness/report.js'
 import type { Result, Size } from './harness/result.js'
+import type { Row } from './harness/row.js'
 import { type Begin, lateNodes, overlaps, wrongExecution } from './harness/witness.js'
 
 t.setTimeout(300_000)
@@ -133,6 +134,32 @@ t.test('results of other rows and of other loads stay, but for small loads', asy
     ),
     ['a', 'h', 'e', 'i', 'f'],
   )
+})
+
+t.test('a row on MongoDB names the server that answered', t => {
+  const row = { number: 1, name: 'A row', fault: 'f', promised: 'p' } as Row
+  const result = (store: 'sqlite' | 'mongo', server?: string): Result => ({
+    ...{
+      number: 1,
+      store,
+      load: 'l',
+      measured: 'm',
+      short: [],
+      date: '',
+      command: '',
+      size: 'full',
+      seconds: 1,
+      busy: 0,
+    },
+    ...(server === undefined ? {} : { server }),
+  })
+  const results = [result('sqlite'), result('mongo', 'mongod 8.0.1'), result('mongo')]
+  const page = pageOf('<!-- results -->\n<!-- results -->', [row], { machine: '', results })
+  t.same(
+    [...page.matchAll(/^\| (\S+(?: \([^|]*\))?) \| l \|/gm)].map(([, cell]) => cell),
+    ['SQLite', 'MongoDB (mongod 8.0.1)', 'MongoDB (server not noted)'],
+  )
+  t.end()
 })
 
 t.test('the command line', async t => {

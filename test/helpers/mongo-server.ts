@@ -4,6 +4,8 @@ import { type MongoProcess, startMongoProcess } from '../../scripts/mongo/proces
 import { findMongo } from '../../scripts/mongo/server.js'
 
 export interface TestMongo {
+  /** What the server is, with its version. */
+  name: string
   /** The URL of a new database; `stop` removes it. */
   url(): string
   stop(): Promise<void>
@@ -15,6 +17,7 @@ export async function startMongo({ lasting = false } = {}): Promise<TestMongo> {
   const server = way.kind === 'url' ? null : await startMongoProcess(way)
   const urls: string[] = []
   return {
+    name: way.kind === 'url' ? await nameOf(way.url) : way.name,
     url() {
       const database = `weft-test-${randomUUID()}`
       const url = way.kind === 'url' ? inDatabase(way.url, database) : server!.url(database)
@@ -61,6 +64,18 @@ export async function startOwnMongo(): Promise<MongoProcess> {
   const way = await findMongo({ own: true })
   if (way.kind === 'url') throw new Error('a server that is not ours cannot be killed')
   return startMongoProcess(way)
+}
+
+/** As the server introduces itself. */
+async function nameOf(url: string): Promise<string> {
+  const { MongoClient } = await import('mongodb')
+  const client = await new MongoClient(url).connect()
+  try {
+    const { version, ferretdb } = await client.db('admin').command({ buildInfo: 1 })
+    return ferretdb === undefined ? `MongoDB ${version}` : `FerretDB ${ferretdb.version ?? ''}`.trim()
+  } finally {
+    await client.close()
+  }
 }
 
 /** The same URL with another database. */

@@ -91,6 +91,7 @@ async function execute(row: Row, store: StoreName, seed: number, { options, mong
   return {
     number: row.number,
     store,
+    ...(stage.server === null ? {} : { server: stage.server }),
     ...measured,
     short: stage.short,
     date,

@@ -81,11 +81,11 @@ function sectionOf(row: Row, results: readonly Result[]): string[] {
   if (row.oneStore !== undefined) lines.push(`On one store, unless it is selected: ${row.oneStore}.`, '')
   if (results.length === 0) return [...lines, 'Not run yet.', '']
   lines.push(rowOf(['store', 'load', 'measured', 'date, command']), rowOf(['---', '---', '---', '---']))
-  for (const { store, load, measured, short, date, command, busy } of results) {
+  for (const { store, server, load, measured, short, date, command, busy } of results) {
     const verdict = short.length === 0 ? 'Held.' : `**Short**: ${short.join('; ')}.`
     lines.push(
       rowOf([
-        NAMES[store],
+        store === 'mongo' ? `${NAMES[store]} (${server ?? 'server not noted'})` : NAMES[store],
         load,
         [measured, verdict].filter(Boolean).join('. '),
         `${date}, load ${busy}, \`${command}\``,

@@ -17,6 +17,8 @@ export interface Measured {
 export interface Result extends Measured {
   number: number
   store: StoreName
+  /** The database server that answered, with its version; absent: there was none, or it was not noted. */
+  server?: string
   /** What fell short; empty: the promise was held. */
   short: string[]
   /** Day, as 2026-01-31. */

@@ -22,6 +22,8 @@ export interface Tally {
 
 export interface Stage {
   store: StoreName
+  /** The database server that answers, with its version; null: there is none. */
+  server: string | null
   /** The size of the load: `--quick`, the usual one, `--long` (the usual one when there is none). */
   size(quick: number, usual: number, long?: number): number
   quick: boolean
@@ -84,6 +86,7 @@ export function openStage({ store, quick, long, times, random, folder, mongo, ta
   let load: Size = 'full'
   const stage: Stage = {
     store,
+    server: mongo?.name ?? null,
     quick,
     random,
     tally,

@@ -23,7 +23,10 @@ export const row: Row = {
     `${DOWN_MS / 1_000} s and 200 within ${UP_MS / 1_000} s. Runs in flight wait and go on; no accepted run is lost.`,
   async run(stage) {
     const mongo = stage.store === 'mongo' ? await startOwnMongo() : null
-    if (mongo !== null) stage.defer(() => mongo.stop())
+    if (mongo !== null) {
+      stage.server = mongo.name
+      stage.defer(() => mongo.stop())
+    }
     const roles = await stage.roles(mongo === null ? {} : { env: { MONGODB_URL: mongo.url('weft') } })
     const url = roles.urls[0]!
     const seconds = mongo === null ? 10 : stage.size(8, 20)
