@@ -8,6 +8,7 @@ import { openLog } from '../../bus/log.js'
 import { bytesHandler, serve } from '../../bus/serve.js'
 import { startNats } from '../helpers/nats.js'
 
+t.setTimeout(120_000)
 const head = { request_id: 'r1' }
 const log = openLog('test', 'silent')
 

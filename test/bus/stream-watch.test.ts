@@ -16,6 +16,7 @@ import { PROBE_CHUNK, PROBE_QUEUE } from '../../schemas/subjects.js'
 import { findNatsServer } from '../../scripts/nats/server.js'
 import { startNats } from '../helpers/nats.js'
 
+t.setTimeout(180_000)
 const log = openLog('test', 'silent')
 const config = readConfig({}, { max_file_store: 1024 ** 3 })
 const pool = token<'pool'>('pool', 'default')

@@ -24,6 +24,8 @@ import { stage as openStage } from './stage.js'
 
 const SENDER = { app: BUILT_IN_APP, pool: 'default' }
 
+t.setTimeout(120_000)
+
 interface Handler {
   handle(value: unknown, context: Context): Promise<Reply>
 }
