@@ -31,9 +31,10 @@ export const row: Row = {
     const url = roles.urls[0]!
     const seconds = mongo === null ? 10 : stage.size(8, 20)
     const perSecond = stage.size(10, 30)
-    const load = startLoad(stage, { urls: () => roles.urls, perSecond, steps: 4, ms: 100 })
+    const half = { urls: () => roles.urls, perSecond: perSecond / 2 }
+    const load = startLoad(stage, { ...half, steps: 4, ms: 100 })
     const threads = (await Promise.all(Array.from({ length: THREADS }, () => newThread(stage, url)))) as string[]
-    const crowd = startLoad(stage, { urls: () => roles.urls, perSecond, steps: 1, ms: 1, threads })
+    const crowd = startLoad(stage, { ...half, steps: 1, ms: 1, threads })
     await sleep(2_000)
     const ready = () => fetch(`${url}/ready`).then(({ status }) => status)
     const statusAfter = async (wanted: number) => {
@@ -74,7 +75,7 @@ export const row: Row = {
     stage.expectTime(up <= UP_MS, `/ready said 200 after ${Math.round(up)} ms`)
     const { length } = load.items
     return {
-      load: `${length} runs at ${perSecond} a second on threads of their own, ${crowd.items.length} at ${perSecond} a second on ${THREADS} threads; ${mongo === null ? 'locked' : 'away'} for ${seconds} s`,
+      load: `${length + crowd.items.length} runs at ${perSecond} a second, ${crowd.items.length} of them on ${THREADS} threads; ${mongo === null ? 'locked' : 'away'} for ${seconds} s`,
       measured:
         `${load.succeeded() + crowd.succeeded()} of ${length + crowd.items.length} accepted runs succeeded; ${refused} calls were refused, the slowest call took ` +
         `${(slow / 1_000).toFixed(1)} s; \`/ready\` said 503 after ${Math.round(down)} ms, 200 after ${Math.round(up)} ms`,
