@@ -223,7 +223,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'bus/silent-worker': [22, 0.15],
   'resources/hand-over': [16, 0.2],
   'api/system/traces': [21, 0.15],
-  'edge/stored-streams': [16, 0.15],
+  'edge/streams/stored-streams': [16, 0.15],
   'api/runs': [15, 0.1],
   'api/run-joins': [22, 0.05],
 }

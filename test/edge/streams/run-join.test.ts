@@ -1,7 +1,7 @@
 import t from 'tap'
-import { bytesHandler } from '../../bus/serve.js'
-import { openRaw, request } from '../helpers/raw.js'
-import { eventually, frame, idsIn, openStage, THREAD } from './stage.js'
+import { bytesHandler } from '../../../bus/serve.js'
+import { openRaw, request } from '../../helpers/raw.js'
+import { eventually, frame, idsIn, openStage, THREAD } from '../stage.js'
 
 const stage = await openStage({ heartbeat_ms: 500 })
 t.teardown(() => stage.close())

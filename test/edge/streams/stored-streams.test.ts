@@ -1,12 +1,12 @@
 import t from 'tap'
-import { openMux } from '../../bus/mux.js'
-import { openPublisher } from '../../bus/publish.js'
-import { openRings } from '../../bus/ring.js'
-import { ensureStreams } from '../../bus/streams.js'
-import { readConfig } from '../../schemas/config.js'
-import { chunks, EVENTS_STREAM, firstIdOf } from '../../schemas/subjects.js'
-import { openRaw, request } from '../helpers/raw.js'
-import { type FakeRun, frames, idOf, idsIn, openStage, THREAD } from './stage.js'
+import { openMux } from '../../../bus/mux.js'
+import { openPublisher } from '../../../bus/publish.js'
+import { openRings } from '../../../bus/ring.js'
+import { ensureStreams } from '../../../bus/streams.js'
+import { readConfig } from '../../../schemas/config.js'
+import { chunks, EVENTS_STREAM, firstIdOf } from '../../../schemas/subjects.js'
+import { openRaw, request } from '../../helpers/raw.js'
+import { type FakeRun, frames, idOf, idsIn, openStage, THREAD } from '../stage.js'
 
 const stage = await openStage({})
 await ensureStreams(stage.worker, readConfig({}, { max_file_store: 1024 ** 3 }))

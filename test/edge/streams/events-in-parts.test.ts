@@ -1,12 +1,12 @@
 import t from 'tap'
-import { openCors } from '../../edge/http/cors.js'
-import { hostGuard, isJson } from '../../edge/http/guards.js'
-import { readCursor } from '../../edge/streams/cursor.js'
-import { openFilter, readModes } from '../../edge/streams/filter.js'
-import { readConfig } from '../../schemas/config.js'
-import { isLoopback } from '../../schemas/loopback.js'
-import { isTrue } from '../../schemas/query.js'
-import { frame } from './stage.js'
+import { openCors } from '../../../edge/http/cors.js'
+import { hostGuard, isJson } from '../../../edge/http/guards.js'
+import { readCursor } from '../../../edge/streams/cursor.js'
+import { openFilter, readModes } from '../../../edge/streams/filter.js'
+import { readConfig } from '../../../schemas/config.js'
+import { isLoopback } from '../../../schemas/loopback.js'
+import { isTrue } from '../../../schemas/query.js'
+import { frame } from '../stage.js'
 
 const query = (text: string) => new URLSearchParams(text)
 

@@ -2,11 +2,11 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { openLink } from '../../bus/connect.js'
-import { entriesOf, KIND, messagesOf, NOTHING } from '../../bus/envelope.js'
-import { openLog } from '../../bus/log.js'
-import { root } from '../../scripts/root.js'
-import { openStage, THREAD } from './stage.js'
+import { openLink } from '../../../bus/connect.js'
+import { entriesOf, KIND, messagesOf, NOTHING } from '../../../bus/envelope.js'
+import { openLog } from '../../../bus/log.js'
+import { root } from '../../../scripts/root.js'
+import { openStage, THREAD } from '../stage.js'
 
 t.setTimeout(120_000)
 

@@ -1,10 +1,10 @@
 import t from 'tap'
-import { bytesHandler } from '../../bus/serve.js'
-import { fail } from '../../schemas/errors.js'
-import { firstIdOf } from '../../schemas/subjects.js'
-import { figureOf } from '../helpers/figures.js'
-import { openRaw, request } from '../helpers/raw.js'
-import { eventually, frame, frames, idsIn, openStage, THREAD } from './stage.js'
+import { bytesHandler } from '../../../bus/serve.js'
+import { fail } from '../../../schemas/errors.js'
+import { firstIdOf } from '../../../schemas/subjects.js'
+import { figureOf } from '../../helpers/figures.js'
+import { openRaw, request } from '../../helpers/raw.js'
+import { eventually, frame, frames, idsIn, openStage, THREAD } from '../stage.js'
 
 const HELLO = ': connected\n'
 const stage = await openStage({ heartbeat_ms: 500 })
