@@ -30,7 +30,7 @@ COPY --from=build /opt/weft .
 RUN npm install --omit=dev --no-audit --no-fund \
   && npm install --no-save --omit=dev --no-audit --no-fund \
     $(node -p "Object.entries(require('./package.json').peerDependencies).map(one => one.join('@')).join(' ')") \
-  && chmod +x dist/scripts/weft.js \
+  && chmod +x dist/cli/weft.js \
   && find node_modules -name 'uws_*.node' \
     ! -name "uws_linux_$(node -p 'process.arch')_$(node -p 'process.versions.modules').node" -delete
 
@@ -45,7 +45,7 @@ RUN apt-get update \
   && useradd --uid 10001 --create-home --shell /usr/sbin/nologin weft \
   && install --directory --owner=weft --group=weft --mode=0700 /data \
   && install --directory --owner=weft --group=weft /app \
-  && ln -s /opt/weft/dist/scripts/weft.js /usr/local/bin/weft
+  && ln -s /opt/weft/dist/cli/weft.js /usr/local/bin/weft
 COPY --from=nats /usr/local/bin/nats-server /usr/local/bin/nats-server
 COPY --from=install /opt/weft /opt/weft
 # A container is reached from other machines, so that callers need a key: weft keys create NAME --scope run

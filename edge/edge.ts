@@ -19,13 +19,13 @@ import { startEdgeAppHost } from './app/host.js'
 import { openPages } from './app/pages.js'
 import { openSelf } from './app/self.js'
 import { callThrough } from './calls.js'
-import { consoleFile, consoleLink, consolePage, openConsole } from './console.js'
 import type { Edge } from './context.js'
-import { answerControl } from './control.js'
+import { answerControl } from './control/control.js'
+import { endConsent, startConsent } from './control/oauth.js'
+import { receiveUpload } from './control/upload.js'
 import { openControlKey } from './control-key.js'
 import { inDeployment, openDeployed } from './deployed.js'
 import { openGuard } from './guard.js'
-import { guide, guideFile, openGuide } from './guide.js'
 import { openBudget } from './http/body.js'
 import { openClients } from './http/clients.js'
 import { openStalls } from './http/outlet.js'
@@ -34,8 +34,10 @@ import { openTraffic } from './http/traffic.js'
 import { openKeys } from './keys.js'
 import { openLibrary } from './library.js'
 import { metrics, openMetrics } from './metrics.js'
-import { endConsent, startConsent } from './oauth.js'
 import { docs, docsFile, openapi } from './openapi/pages.js'
+import { consoleFile, consoleLink, consolePage, openConsole } from './pages/console.js'
+import { guide, guideFile, openGuide } from './pages/guide.js'
+import { component, componentFile } from './pages/ui.js'
 import { a2a } from './protocols/a2a.js'
 import { agentCard } from './protocols/a2a-card.js'
 import { mcp } from './protocols/mcp.js'
@@ -47,8 +49,6 @@ import { cancelRun } from './streams/run-cancel.js'
 import { createRun, joinStream, joinWait } from './streams/runs.js'
 import { joinThread } from './streams/thread-stream.js'
 import { info, ok, ready, root } from './system.js'
-import { component, componentFile } from './ui.js'
-import { receiveUpload } from './upload.js'
 import { openWatch } from './watch.js'
 import { openWheel } from './wheel.js'
 
@@ -208,7 +208,7 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   'console-link': exchange => consoleLink(edge, exchange),
   'oauth-start': (exchange, route) => startConsent(edge, exchange, route),
   'oauth-callback': (exchange, route) => endConsent(edge, exchange, route),
-  // Control plane only: edge/control.ts.
+  // Control plane only: edge/control/control.ts.
   'oauth-wait': () => {
     throw fail('internal')
   },

@@ -15,8 +15,8 @@ const programs = join(dist, 'programs')
 
 /** Name and source of the programs of the server: they share files, and load what is imported late in its own file. */
 const SERVER = {
-  weft: 'scripts/commands/weft',
-  'roles-main': 'scripts/commands/roles-main',
+  weft: 'cli/main',
+  'roles-main': 'cli/commands/roles-main',
   replica: 'workers/deploy/process/instance',
 }
 /** Threads of the embedded store, in CommonJS: for an ES module a thread starts the loader of modules, too. */
@@ -30,8 +30,8 @@ const ALONE = {
   ranking: 'workers/resources/vectors/rank-thread',
   probe: 'workers/deploy/process/probe-child',
   host: 'workers/host/main',
-  watchdog: 'workers/host/watchdog-thread',
-  'resolve-hook': 'workers/host/resolve-hook',
+  watchdog: 'workers/host/guards/watchdog-thread',
+  'resolve-hook': 'workers/host/library/resolve-hook',
   'static-schemas': 'workers/host/schemas/extract-thread',
   'app-host': 'workers/host/app/main',
   'app-files': 'workers/graph/app-files-child',
@@ -126,7 +126,7 @@ function licenseOf(folder) {
 
 /** The latest change of a compiled file, of these two, or of the installed packages. */
 function changedAt() {
-  const compiled = ['schemas', 'bus', 'store', 'edge', 'workers', 'scripts'].flatMap(folder =>
+  const compiled = ['schemas', 'bus', 'store', 'edge', 'workers', 'cli'].flatMap(folder =>
     readdirSync(join(dist, folder), { recursive: true })
       .filter(path => path.endsWith('.js'))
       .map(path => join(dist, folder, path)),

@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
 /** What makes every compiled file stale. */
 const ALL = ['tsconfig.json', 'package-lock.json', 'scripts/build.mjs']
-const ROOMS = ['bus', 'store', 'edge', 'workers', 'scripts', 'test']
+const ROOMS = ['bus', 'store', 'edge', 'workers', 'cli', 'scripts', 'test']
 /** They have compilers of their own, or none. */
 const ELSEWHERE = /(^|\/)node_modules\/|^test\/(apps|saver|lines)\/|^scripts\/guide\/page\//
 

@@ -1,6 +1,6 @@
 // Bundles the copy of LangGraph that Weft lends to applications, with what it needs, into one file of dist/programs/library/
 // (docs/decisions/hosts/065). Beside it: a module for each entry of the packages, which re-exports its names, and table.json,
-// which says what each one replaces (workers/host/bundled.ts).
+// which says what each one replaces (workers/host/library/bundled.ts).
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'

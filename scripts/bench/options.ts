@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { UserError } from '../user-error.js'
+import { UserError } from '../../cli/user-error.js'
 import type { Windows } from './measure.js'
 import type { Scenario } from './scenario.js'
 import { SCENARIOS } from './scenarios.js'
@@ -82,7 +82,7 @@ export function optionsOf(args: string[]): Options | null {
   })
   if (values.help) return null
   const { quick, url = null, apart, against = null } = values
-  if (against !== null && !existsSync(join(against, 'dist/scripts/weft.js')))
+  if (against !== null && !existsSync(join(against, 'dist/cli/weft.js')))
     throw new UserError(`there is no built Weft in ${against}: expected a checkout in which npm run build has run`, 2)
   const number = (name: 'seconds' | 'rounds' | 'minutes' | 'size' | keyof Counts, fallback: number, most: number) => {
     const value = Number(values[name] ?? fallback)

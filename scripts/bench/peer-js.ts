@@ -8,7 +8,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { readManifest } from '../../bus/versions.js'
-import { freePort } from '../ports.js'
+import { freePort } from '../../cli/ports.js'
 import { benchApp, endsWithUs, type Kind, plainEnv, type Server, stopAll, untilServed } from './server.js'
 
 const CLI = '2.0.0'

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { freePort } from '../../cli/ports.js'
+import { isRunning } from '../../cli/processes.js'
+import { root } from '../../cli/root.js'
 import { isLoopback } from '../../schemas/loopback.js'
-import { freePort } from '../ports.js'
-import { isRunning } from '../processes.js'
-import { root } from '../root.js'
 import type { Watched } from './budget.js'
 import { authenticate, openConnection, requestText } from './http.js'
 import { benchMongo } from './mongo.js'
@@ -135,7 +135,7 @@ export const weftWithAuth = (): Kind =>
 
 /** A key for everything; waits until the server can make it. */
 async function createKey(folder: string): Promise<string> {
-  const args = [join(root, 'dist/scripts/weft.js'), 'keys', 'create', 'bench', '--scope', 'admin', '--data', folder]
+  const args = [join(root, 'dist/cli/weft.js'), 'keys', 'create', 'bench', '--scope', 'admin', '--data', folder]
   for (const deadline = Date.now() + READY_MS; ; await sleep(200))
     try {
       return (await promisify(execFile)(process.execPath, args)).stdout.trim()
@@ -153,7 +153,7 @@ export const plainEnv = (): NodeJS.ProcessEnv =>
 /** Its output goes to a file: the bench would spend CPU time on a pipe. */
 export function spawnWeft(args: string[], folder: string, env: { [name: string]: string }, build = root): ChildProcess {
   const log = openSync(join(folder, 'bench.log'), 'a')
-  const child = fork(join(build, 'dist/scripts/weft.js'), args, {
+  const child = fork(join(build, 'dist/cli/weft.js'), args, {
     execArgv: [],
     stdio: ['ignore', log, log, 'ipc'],
     env: { ...plainEnv(), ...env },

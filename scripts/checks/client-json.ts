@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from '../root.js'
+import { root } from '../../cli/root.js'
 import { filesIn, linesOf } from './imports.js'
 
 const PARSES = /\bJSON\.parse\(|\.json\(\)|json\.loads\(/g
@@ -18,10 +18,10 @@ const MAY_PARSE: { readonly [file: string]: string } = {
   'edge/keys.ts': WORKER,
   'edge/library.ts': WORKER,
   'edge/metrics.ts': WORKER,
-  'edge/oauth-wait.ts': WORKER,
-  'edge/oauth.ts': WORKER,
+  'edge/control/oauth-wait.ts': WORKER,
+  'edge/control/oauth.ts': WORKER,
   'edge/system.ts': WORKER,
-  'edge/upload.ts': WORKER,
+  'edge/control/upload.ts': WORKER,
   'edge/watch.ts': WORKER,
   'edge/protocols/v2-socket.ts': WORKER,
   'edge/protocols/v2.ts': WORKER,

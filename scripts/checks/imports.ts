@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { root } from '../root.js'
+import { root } from '../../cli/root.js'
 
 /** The first row whose path is a prefix of the file's path lists what the file may import, besides its own folder. */
 const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
@@ -32,8 +32,9 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ['workers/outbound.ts'],
   // Runs in browsers, and knows the public API only.
   ['console/'],
-  ['scripts/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
-  ['test/', 'scripts/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
+  ['cli/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
+  ['scripts/', 'cli/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
+  ['test/', 'scripts/', 'cli/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
 ]
 
 /** The floors of a folder, ground first: a file or subfolder imports from lower floors only. Each must have a floor. */
@@ -63,21 +64,8 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['guard.ts', 'files.ts'],
     ['context.ts'],
     ['readiness.ts'],
-    [
-      'calls.ts',
-      'system.ts',
-      'metrics.ts',
-      'openapi/',
-      'ui.ts',
-      'deployed.ts',
-      'console.ts',
-      'guide.ts',
-      'upgrade.ts',
-      'oauth.ts',
-      'oauth-wait.ts',
-      'upload.ts',
-    ],
-    ['streams/', 'control.ts'],
+    ['calls.ts', 'system.ts', 'metrics.ts', 'openapi/', 'deployed.ts', 'pages/', 'upgrade.ts'],
+    ['streams/', 'control/'],
     ['protocols/', 'server.ts'],
     ['edge.ts'],
     ['main.ts'],
@@ -111,7 +99,7 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   esbuild: ['workers/graph/', 'workers/host/app/ui.ts', 'scripts/guide/'],
   typia: ['schemas/'],
   oauth4webapi: ['workers/resources/oauth/'],
-  tar: ['workers/deploy/process/unpack.ts', 'scripts/commands/upload.ts'],
+  tar: ['workers/deploy/process/unpack.ts', 'cli/commands/upload.ts'],
   'p-queue': ['workers/deploy/', 'workers/graph/', 'workers/resources/oauth/'],
   dockerode: ['workers/deploy/docker/'],
   '@kubernetes/client-node': ['workers/deploy/kubernetes/'],
@@ -132,6 +120,7 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   '@dagrejs/dagre': ['console/'],
   // Who starts a program decides whose rights and which variables it gets.
   'node:child_process': [
+    'cli/',
     'scripts/',
     'workers/host/',
     ...['node', 'output', 'process', 'python', 'python-install', 'start', 'user-file', 'uv'].map(
@@ -155,14 +144,14 @@ const NEVER_REACHES: readonly { start: string; rooms: readonly string[]; late: b
     late: false,
   },
   // The launcher starts in an instant and stays small.
-  { start: 'scripts/commands/weft.ts', rooms: ['bus/', 'edge/', 'workers/', 'store/'], late: true },
+  { start: 'cli/main.ts', rooms: ['bus/', 'edge/', 'workers/', 'store/'], late: true },
 ]
 
 const READS_ENV = [
-  /^scripts\//,
+  /^(cli|scripts)\//,
   /^test\//,
   /(^|\/)main\.ts$/,
-  /^workers\/host\/(main|application|context|tuning)\.ts$/,
+  /^workers\/host\/(main|application|library\/(context|tuning))\.ts$/,
   /^workers\/child\/process\.ts$/,
   /^workers\/deploy\/process\/probe-child\.ts$/,
 ]

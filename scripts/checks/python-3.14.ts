@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
-import { fetchPinned } from '../fetch-pinned.js'
+import { fetchPinned } from '../../cli/fetch-pinned.js'
 import { cached, newestPython, once } from './venv.js'
 
 const run = promisify(execFile)

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from '../root.js'
+import { root } from '../../cli/root.js'
 import type { Counts } from './tap-report.js'
 import { venvOf, withoutPython } from './venv.js'
 

@@ -8,7 +8,7 @@ import { closeSync, createWriteStream, mkdirSync, openSync, readFileSync } from 
 import { availableParallelism, cpus } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { root } from '../root.js'
+import { root } from '../../cli/root.js'
 import { type TapReport, tapReader } from './tap-report.js'
 import type { TestFile } from './test-files.js'
 

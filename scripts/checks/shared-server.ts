@@ -6,8 +6,8 @@ import { fork } from 'node:child_process'
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Ready } from '../commands/roles.js'
-import { root } from '../root.js'
+import type { Ready } from '../../cli/commands/roles.js'
+import { root } from '../../cli/root.js'
 
 export interface SharedServer {
   url: string
@@ -28,7 +28,7 @@ export async function startSharedServer(
   const output = openSync(log, 'w')
   const data = mkdtempSync(join(tmpdir(), 'weft-'))
   const args = ['start', '--port', '0', '--app', 'test/apps/basic', '--data', data]
-  const child = fork(join(root, 'dist/scripts/weft.js'), args, {
+  const child = fork(join(root, 'dist/cli/weft.js'), args, {
     cwd: root,
     execPath: node,
     execArgv: [],

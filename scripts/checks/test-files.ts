@@ -1,7 +1,7 @@
 /** Which test files run, on which store, in which order, and how many cores each keeps busy. */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from '../root.js'
+import { root } from '../../cli/root.js'
 
 export interface TestFile {
   /** Path of the compiled file below the root. */
@@ -146,7 +146,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'faults/rolling-restart': [21, 0.85],
   'deploy/langgraph-cli': [38, 0.45],
   'api/python-graphs': [42, 0.4],
-  'scripts/client-commands': [33, 0.55],
+  'cli/client-commands': [33, 0.55],
   'api/python': [59, 0.3],
   'api/system/openapi': [36, 0.45],
   'api/thread-copy-prune-ttl': [52, 0.3],
@@ -155,7 +155,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'console/outcomes': [24, 0.6],
   'faults/python-hosts': [34, 0.4],
   'host/run-payload': [20, 0.7],
-  'scripts/weft': [25, 0.55],
+  'cli/weft': [25, 0.55],
   'deploy/auth': [20, 0.65],
   'browser/use-stream': [33, 0.4],
   'faults/slow-clients': [12, 1.05],
@@ -163,10 +163,10 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'host/conformance': [31, 0.4],
   'api/disconnect': [19, 0.65],
   'faults/paused-worker': [65, 0.15],
-  'scripts/command-output': [22, 0.5],
+  'cli/command-output': [22, 0.5],
   'deploy/host-user': [15, 0.75],
   'console/deployments': [27, 0.4],
-  'scripts/one-machine': [15, 0.7],
+  'cli/one-machine': [15, 0.7],
   'store/sqlite': [15, 0.7],
   'console/shell': [20, 0.5],
   'console/data': [14, 0.7],
@@ -210,14 +210,14 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'api/crons': [34, 0.15],
   'api/api-details': [41, 0.15],
   'resources/lease': [26, 0.2],
-  'scripts/leaf-nodes': [16, 0.3],
+  'cli/leaf-nodes': [16, 0.3],
   'api/protocols/mcp': [16, 0.3],
   'deploy/replica': [14, 0.35],
   'deploy/kubernetes/driver': [16, 0.3],
   'resources/mongo-vector-search': [16, 0.3],
   'resources/crons/firing': [15, 0.3],
   'faults/store-locked': [15, 0.3],
-  'host/node-gate': [42, 0.1],
+  'host/guards/node-gate': [42, 0.1],
   'api/stream-resume': [16, 0.25],
   'api/webhooks': [19, 0.2],
   'bus/silent-worker': [22, 0.15],

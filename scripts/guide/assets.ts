@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, transform } from 'esbuild'
-import { root } from '../root.js'
+import { root } from '../../cli/root.js'
 
 /** Family in the style → package and file. Both are under the SIL Open Font License, whose text is put beside them. */
 const FONTS = [

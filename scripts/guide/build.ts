@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
-import { root } from '../root.js'
+import { root } from '../../cli/root.js'
 import { findPages, type Site } from './pages.js'
 
 const target = join(root, 'dist/guide')

@@ -1,7 +1,7 @@
 /** The pages of the guide: every Markdown file of docs/, and those beside the code, each with the name of its page. */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from '../root.js'
+import { root } from '../../cli/root.js'
 
 export interface Page {
   /** Below the root; null: the build makes it from something else. */

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, extname, join } from 'node:path'
-import { root } from '../root.js'
+import { root } from '../../cli/root.js'
 import { makeAssets } from './assets.js'
 import { type NavSection, pageOf } from './layout.js'
 import { openLinks } from './links.js'

@@ -9,8 +9,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, w
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
-import { fetchPinned } from '../fetch-pinned.js'
-import { root } from '../root.js'
+import { fetchPinned } from '../../cli/fetch-pinned.js'
+import { root } from '../../cli/root.js'
 
 const run = promisify(execFile)
 const CENTRAL = 'https://repo.maven.apache.org/maven2'

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { keepRunning } from '../keep-running.js'
-import { answersAt, freePort } from '../ports.js'
-import { spawnTied } from '../tied-process.js'
+import { keepRunning } from '../../cli/keep-running.js'
+import { answersAt, freePort } from '../../cli/ports.js'
+import { spawnTied } from '../../cli/tied-process.js'
 import type { OwnWay } from './server.js'
 
 /** docker may have to download an image first. */

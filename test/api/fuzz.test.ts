@@ -5,8 +5,8 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
+import { isRunning } from '../../cli/processes.js'
 import { ROUTES } from '../../edge/routes.js'
-import { isRunning } from '../../scripts/processes.js'
 import { startCluster } from '../helpers/cluster.js'
 import { hostileBody, pathOf, sendBody } from '../helpers/hostile-bodies.js'
 

@@ -5,8 +5,8 @@
 import { randomUUID } from 'node:crypto'
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
+import { isRunning } from '../../cli/processes.js'
 import { ROUTES, type Route } from '../../edge/routes.js'
-import { isRunning } from '../../scripts/processes.js'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 
 t.setTimeout(180_000)

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import { type Browser, chromium } from 'playwright-core'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 
 /** The first starts with a third of the CPU time of the others. */
 const NAMES = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']

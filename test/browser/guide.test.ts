@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import t from 'tap'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 import { openStage, type Stage } from '../edge/stage.js'
 import { openBrowser } from './browser.js'
 

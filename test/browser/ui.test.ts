@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import t from 'tap'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 import { startCluster } from '../helpers/cluster.js'
 import { openBrowser } from './browser.js'
 

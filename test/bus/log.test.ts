@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { prettyLine } from '../../bus/log-pretty.js'
 import { sourceStack } from '../../bus/log-stack.js'
+import { root } from '../../cli/root.js'
 import { readConfig } from '../../schemas/config.js'
-import { root } from '../../scripts/root.js'
 
 const time = new Date(2026, 10, 22, 9, 5, 7).getTime()
 const line = (record: object) => JSON.stringify({ level: 30, time, pid: 1, name: 'edge', ...record })
@@ -75,7 +75,7 @@ t.test('the stack of an error names the source, not the bundle that was executed
       .split('\n')
       .findIndex(line => line.includes('must be a whole number')) + 1
   const at = (file: string) => `${join(root, 'dist/programs', file)}:${lineOf(`dist/programs/${file}`)}:15`
-  const source = `scripts/program.ts:${lineOf('scripts/program.ts')}`
+  const source = `cli/program.ts:${lineOf('cli/program.ts')}`
   const [message, named, bare] = sourceStack(
     `Error: x\n    at f (file://${at('weft.js')})\n    at ${at('weft.js')}`,
   ).split('\n')

@@ -10,10 +10,10 @@ import { type Mux, openMux } from '../../bus/mux.js'
 import { wake } from '../../bus/queue.js'
 import { watchStreams } from '../../bus/stream-watch.js'
 import { ensureStreams } from '../../bus/streams.js'
+import { findNatsServer } from '../../cli/nats/server.js'
 import { readConfig } from '../../schemas/config.js'
 import { token } from '../../schemas/ids.js'
 import { PROBE_CHUNK, PROBE_QUEUE } from '../../schemas/subjects.js'
-import { findNatsServer } from '../../scripts/nats/server.js'
 import { startNats } from '../helpers/nats.js'
 
 t.setTimeout(180_000)

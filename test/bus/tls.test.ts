@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openLink, type TlsFiles } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
-import { findNatsServer } from '../../scripts/nats/server.js'
+import { findNatsServer } from '../../cli/nats/server.js'
 
 const silent = openLog('test', 'silent')
 const open = (url: string, tls?: TlsFiles, log = silent) => openLink({ url, role: 'graphs', log, tls })

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 import { openStage, photograph, type Stage, seriousDefects } from './stage.js'
 
 t.setTimeout(120_000)
@@ -17,7 +17,7 @@ t.teardown(() => stage?.close())
 function createKey(): string {
   const args = ['keys', 'create', 'console', '--scope', 'admin', '--data', stage.cluster.data]
   const env = { ...process.env, WEFT_REQUIRE_KEYS: '1', NODE_OPTIONS: '' }
-  return execFileSync(process.execPath, [join(root, 'dist/scripts/weft.js'), ...args], {
+  return execFileSync(process.execPath, [join(root, 'dist/cli/weft.js'), ...args], {
     env,
     encoding: 'utf8',
     stdio: 'pipe',

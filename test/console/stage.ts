@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 import { openBrowser } from '../browser/browser.js'
 import { type Cluster, startCluster, type TestServer } from '../helpers/cluster.js'
 

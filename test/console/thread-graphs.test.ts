@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 import { until } from '../helpers/until.js'
 import { openStage, photograph, type Stage, seriousDefects } from './stage.js'
 

@@ -6,10 +6,10 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { findNatsServer } from '../../scripts/nats/server.js'
-import { freePort } from '../../scripts/ports.js'
-import { root } from '../../scripts/root.js'
-import { spawnTied } from '../../scripts/tied-process.js'
+import { findNatsServer } from '../../cli/nats/server.js'
+import { freePort } from '../../cli/ports.js'
+import { root } from '../../cli/root.js'
+import { spawnTied } from '../../cli/tied-process.js'
 import { launch, type Proc } from '../helpers/cluster.js'
 import { runWeft } from '../helpers/command.js'
 import { storeEnv } from '../helpers/mongo.js'
@@ -122,7 +122,7 @@ function makeEnv(t: Test) {
   const folder = t.testdir({ deploy: { docker: {} }, bin: {} })
   cpSync(join(root, 'deploy/docker/make-env.sh'), join(folder, 'deploy/docker/make-env.sh'))
   const docker = join(folder, 'bin/docker')
-  const weft = join(root, 'dist/scripts/weft.js')
+  const weft = join(root, 'dist/cli/weft.js')
   writeFileSync(
     docker,
     `#!/bin/sh

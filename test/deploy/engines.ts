@@ -3,7 +3,7 @@
  * with the environment that the driver gave them; or real ones. The image `<name>:<word>` has the application of the word.
  */
 import { join } from 'node:path'
-import { freePort } from '../../scripts/ports.js'
+import { freePort } from '../../cli/ports.js'
 import { startEngine } from './docker/engine.js'
 import { startImageWorker } from './image-worker.js'
 import { startApiServer } from './kubernetes/api-server.js'

@@ -1,9 +1,9 @@
 /** The process that an image of a deployment runs, `weft graphs`, for engines and clusters of the tests. */
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 
-const WEFT = fileURLToPath(new URL('../../scripts/weft.js', import.meta.url))
+const WEFT = fileURLToPath(new URL('../../cli/weft.js', import.meta.url))
 
 interface WorkerOptions {
   /** Folder of the application in the image. */

@@ -2,11 +2,11 @@
 import t, { type Test } from 'tap'
 import { openLink } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
+import { freePort } from '../../cli/ports.js'
 import { poolOf, type ReplicaBeat, validateReplicaBeat } from '../../schemas/deploy-calls.js'
 import type { Deployment } from '../../schemas/deployments.js'
 import { token } from '../../schemas/ids.js'
 import { beat } from '../../schemas/subjects.js'
-import { freePort } from '../../scripts/ports.js'
 import { startRoles } from '../helpers/cluster.js'
 import { image, KEY, openControl } from '../helpers/control.js'
 

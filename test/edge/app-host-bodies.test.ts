@@ -2,10 +2,10 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openLog } from '../../bus/log.js'
+import { root } from '../../cli/root.js'
 import type { CheckAnswer } from '../../schemas/auth/auth.js'
 import { unpack } from '../../schemas/packed.js'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
-import { root } from '../../scripts/root.js'
 import { type AppHost, openAppHost } from '../../workers/child/app-host.js'
 
 t.setTimeout(180_000)

@@ -4,10 +4,10 @@ import { type IncomingHttpHeaders, request } from 'node:http'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { bytesHandler } from '../../bus/serve.js'
+import { findApplication } from '../../cli/commands/application.js'
+import { root } from '../../cli/root.js'
 import { CROSSINGS, type Crossing } from '../../edge/http/crossing.js'
 import type { Config } from '../../schemas/config.js'
-import { findApplication } from '../../scripts/commands/application.js'
-import { root } from '../../scripts/root.js'
 import { keyOf, openStage } from './stage.js'
 
 t.setTimeout(120_000)

@@ -2,8 +2,8 @@
 import { request } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
-import { findApplication } from '../../scripts/commands/application.js'
-import { root } from '../../scripts/root.js'
+import { findApplication } from '../../cli/commands/application.js'
+import { root } from '../../cli/root.js'
 import { openStage } from './stage.js'
 
 t.setTimeout(60_000)

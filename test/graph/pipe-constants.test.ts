@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { root } from '../../cli/root.js'
 import { withoutPython } from '../../scripts/checks/venv.js'
-import { root } from '../../scripts/root.js'
+import { CONFIRMED_MS } from '../../workers/host/guards/node-gate.js'
 import { LARGEST_ANSWER, LARGEST_STATE } from '../../workers/host/limits.js'
-import { CONFIRMED_MS } from '../../workers/host/node-gate.js'
 import { ANSWER, ASK, CHUNK, FROM_HOST, HELLO, START, STOP, TO_HOST } from '../../workers/pipe.js'
 
 const folder = join(root, 'workers/host-python')

@@ -8,13 +8,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { Ready, RoleName } from '../../scripts/commands/roles.js'
-import { isRunning } from '../../scripts/processes.js'
-import { root } from '../../scripts/root.js'
+import type { Ready, RoleName } from '../../cli/commands/roles.js'
+import { isRunning } from '../../cli/processes.js'
+import { root } from '../../cli/root.js'
 import { storeEnv } from './mongo.js'
 import { type Broker, startNats, type TestNats } from './nats.js'
 
-const weft = fileURLToPath(new URL('../../scripts/weft.js', import.meta.url))
+const weft = fileURLToPath(new URL('../../cli/weft.js', import.meta.url))
 export const exampleApp = join(root, 'examples/chat/langgraph.json')
 const START_MS = 60_000
 const STOP_MS = 15_000

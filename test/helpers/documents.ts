@@ -8,8 +8,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
-import { freePort } from '../../scripts/ports.js'
-import { root } from '../../scripts/root.js'
+import { freePort } from '../../cli/ports.js'
+import { root } from '../../cli/root.js'
 import { allGone, below } from './cluster.js'
 
 export interface Block {
@@ -64,7 +64,7 @@ const SHOWN = 2_000
 export async function openReader(python: string | null = null): Promise<Reader> {
   const folder = mkdtempSync(join(tmpdir(), 'weft-reader-'))
   mkdirSync(join(folder, 'bin'))
-  const weft = join(root, 'dist/scripts/weft.js')
+  const weft = join(root, 'dist/cli/weft.js')
   writeFileSync(join(folder, 'bin/weft'), `#!/bin/sh\nexec "${process.execPath}" "${weft}" "$@"\n`, { mode: 0o755 })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   const port = await freePort()

@@ -7,12 +7,12 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Role } from '../../bus/connect.js'
+import { keepRunning } from '../../cli/keep-running.js'
+import { passwordsOf, writeNatsConfig } from '../../cli/nats/config.js'
+import { findNatsServer } from '../../cli/nats/server.js'
+import { answersAt, freePort } from '../../cli/ports.js'
+import { spawnTied } from '../../cli/tied-process.js'
 import { SETTINGS } from '../../schemas/config.js'
-import { keepRunning } from '../../scripts/keep-running.js'
-import { passwordsOf, writeNatsConfig } from '../../scripts/nats/config.js'
-import { findNatsServer } from '../../scripts/nats/server.js'
-import { answersAt, freePort } from '../../scripts/ports.js'
-import { spawnTied } from '../../scripts/tied-process.js'
 import { until } from './until.js'
 
 export interface Node {

@@ -4,7 +4,7 @@
  */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 
 export interface LibraryLine {
   /** `LangGraph 0.2.20` */

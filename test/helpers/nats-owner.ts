@@ -1,6 +1,6 @@
 /** Starts a NATS server on the folder of its argument, prints its process id and waits to be killed. */
-import { startNatsProcess } from '../../scripts/nats/process.js'
-import { findNatsServer } from '../../scripts/nats/server.js'
+import { startNatsProcess } from '../../cli/nats/process.js'
+import { findNatsServer } from '../../cli/nats/server.js'
 
 const nats = await startNatsProcess({
   server: await findNatsServer(),

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Role } from '../../bus/connect.js'
+import { startNatsProcess } from '../../cli/nats/process.js'
+import { findNatsServer } from '../../cli/nats/server.js'
 import { SETTINGS } from '../../schemas/config.js'
-import { startNatsProcess } from '../../scripts/nats/process.js'
-import { findNatsServer } from '../../scripts/nats/server.js'
 
 /** One server, or several (nats-cluster.ts). */
 export interface Broker {

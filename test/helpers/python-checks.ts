@@ -1,7 +1,7 @@
 /** Programs of test/python, which check a server through a published Python client and print a line per check. */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 
 /** What `t.test` gives, as far as it is used here. */
 interface Checks {

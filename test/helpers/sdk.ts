@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Client } from '@langchain/langgraph-sdk'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 
 const require = createRequire(join(root, 'test', 'sdk', 'package.json'))
 type Sdk = { Client: new (options: { apiUrl: string }) => Client }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { loadApplication } from '../../workers/host/application.js'
-import { NEWEST_LIBRARY, OLDEST_LIBRARY, refusalOf, warningOf } from '../../workers/host/library-versions.js'
+import { NEWEST_LIBRARY, OLDEST_LIBRARY, refusalOf, warningOf } from '../../workers/host/library/library-versions.js'
 import { startHost } from './host-helper.js'
 
 const root = mkdtempSync(join(tmpdir(), 'weft-app-'))

@@ -4,9 +4,9 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { root } from '../../cli/root.js'
 import { python314 } from '../../scripts/checks/python-3.14.js'
 import { newestPython, venvBy, venvOf } from '../../scripts/checks/venv.js'
-import { root } from '../../scripts/root.js'
 import { programOf } from '../../workers/child/languages.js'
 import { ANSWER, HELLO } from '../../workers/pipe.js'
 import { until } from '../helpers/until.js'

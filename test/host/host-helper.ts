@@ -8,7 +8,7 @@ import { cutter, pack, unpack } from '../../schemas/packed.js'
 import type { RunKwargs } from '../../schemas/runs.js'
 import type { Tuple } from '../../store/rows/checkpoints.js'
 import type { Program } from '../../workers/child/start.js'
-import { LARGE_FRAME } from '../../workers/host/frame-lanes.js'
+import { LARGE_FRAME } from '../../workers/host/guards/frame-lanes.js'
 import { ASK, FROM_HOST, type Frame, frameWriter, monotonicMs, readFrames, TO_HOST } from '../../workers/pipe.js'
 import { packTuples, rowsOf } from '../../workers/resources/rows/checkpoint.js'
 

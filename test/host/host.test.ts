@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { LARGE_FRAME } from '../../workers/host/frame-lanes.js'
+import { LARGE_FRAME } from '../../workers/host/guards/frame-lanes.js'
 import type { Ended } from './host-helper.js'
 import { appOf, exampleApp, startHost } from './host-helper.js'
 

@@ -6,7 +6,7 @@ import { RunnableLambda } from '@langchain/core/runnables'
 import { AsyncLocalStorageProviderSingleton } from '@langchain/core/singletons'
 import { Annotation, getConfig, START, StateGraph } from '@langchain/langgraph'
 import t from 'tap'
-import { type Provider, shareUntracedRun } from '../../workers/host/context.js'
+import { type Provider, shareUntracedRun } from '../../workers/host/library/context.js'
 
 const provider = AsyncLocalStorageProviderSingleton as unknown as Provider
 const theirs = provider.runWithConfig

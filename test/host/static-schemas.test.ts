@@ -1,7 +1,7 @@
 /** JSON Schemas from the types of TypeScript graphs. */
 import { join } from 'node:path'
 import t from 'tap'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 import { extractionsOf } from '../../workers/host/loading.js'
 import { extract } from '../../workers/host/schemas/extract.js'
 import { openStaticSchemas } from '../../workers/host/schemas/static-schemas.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { watchSuspends } from '../../workers/host/node-gate.js'
+import { watchSuspends } from '../../workers/host/guards/node-gate.js'
 
 t.test('a suspend of the machine is noticed by the clocks that go on', async t => {
   const now = { monotonic: 10_000, wall: 1_000_000, boot: 50_000 }

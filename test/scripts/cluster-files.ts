@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 
 export interface Program {
   name: string

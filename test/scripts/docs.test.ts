@@ -2,15 +2,15 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { RIGHTS } from '../../bus/rights.js'
+import { ROLES as ROLES_AT_BROKER } from '../../cli/nats/config.js'
+import { makeProgram, SCOPE_NAMES } from '../../cli/program.js'
+import { root } from '../../cli/root.js'
 import { ROUTES } from '../../edge/routes.js'
 import { SCOPES } from '../../schemas/auth/keys.js'
 import { SETTINGS } from '../../schemas/config.js'
 import { METRICS } from '../../schemas/metrics.js'
-import { ROLES as ROLES_AT_BROKER } from '../../scripts/nats/config.js'
-import { makeProgram, SCOPE_NAMES } from '../../scripts/program.js'
-import { root } from '../../scripts/root.js'
 import { OLDEST_PYTHON } from '../../workers/child/python-install.js'
-import { NEWEST_LIBRARY, OLDEST_LIBRARY } from '../../workers/host/library-versions.js'
+import { NEWEST_LIBRARY, OLDEST_LIBRARY } from '../../workers/host/library/library-versions.js'
 import { pageOf, readResults } from '../faults/harness/report.js'
 import { loadRows } from '../faults/harness/rows.js'
 import { commandLines } from '../helpers/command-lines.js'
@@ -259,7 +259,7 @@ t.test('no folder has more than 35 files', async t => {
 /** Folders with source files, below the five layers, scripts and examples. */
 function sourceFolders(): string[] {
   const found = new Set<string>()
-  for (const top of ['schemas', 'bus', 'store', 'edge', 'workers', 'scripts'])
+  for (const top of ['schemas', 'bus', 'store', 'edge', 'workers', 'cli', 'scripts'])
     for (const file of readdirSync(join(root, top), { recursive: true }) as string[])
       if (file.endsWith('.ts')) found.add(dirname(join(top, file)))
   return [...found].sort()

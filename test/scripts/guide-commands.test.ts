@@ -6,8 +6,8 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { root } from '../../cli/root.js'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
-import { root } from '../../scripts/root.js'
 import { type Block, blocksOf, openReader } from '../helpers/documents.js'
 
 t.setTimeout(600_000)
@@ -22,11 +22,11 @@ const NOT_EXECUTED: { readonly [begin: string]: string } = {
   'docker buildx imagetools': 'a registry; test/scripts/deploy-files.test.ts reads the digests',
   'export MONGODB_URL=': 'a MongoDB of the reader; the tests of MongoDB start the same command',
   'export WEFT_LOCAL_SOURCES=': 'a repository of the reader; test/api/control-plane makes the same call',
-  'source <(weft complete bash)': 'shells that may be missing; test/scripts/completion.test.ts reads the same scripts',
-  'weft backup /backups': 'a server between the two; test/scripts/one-machine.test.ts executes both',
+  'source <(weft complete bash)': 'shells that may be missing; test/cli/completion.test.ts reads the same scripts',
+  'weft backup /backups': 'a server between the two; test/cli/one-machine.test.ts executes both',
   'cd weft && npm install': 'test/scripts/package.test.ts packs the build',
   ...(spawnSync('jq', ['--version']).status === 0 ? {} : { 'ask() {': 'jq is not installed' }),
-  'weft import http': 'a server of the reader; test/scripts/client-commands.test.ts imports from one',
+  'weft import http': 'a server of the reader; test/cli/client-commands.test.ts imports from one',
 }
 interface Instead {
   text?: string

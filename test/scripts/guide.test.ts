@@ -4,11 +4,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import MiniSearch from 'minisearch'
 import t from 'tap'
+import { root } from '../../cli/root.js'
 import { openLinks } from '../../scripts/guide/links.js'
 import { render } from '../../scripts/guide/markdown.js'
 import { findPages } from '../../scripts/guide/pages.js'
 import { FIELDS } from '../../scripts/guide/search-fields.js'
-import { root } from '../../scripts/root.js'
 
 const folder = join(root, 'dist/guide')
 t.before(() => {

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { root } from '../../cli/root.js'
 import { checkImports, importsOf } from '../../scripts/checks/imports.js'
-import { root } from '../../scripts/root.js'
 
 t.test('the repository has no violation', async t => {
   t.same(checkImports(), [])
@@ -17,7 +17,19 @@ t.test('no folder holds more than 35 files', async t => {
     for (const entry of entries)
       if (entry.isDirectory() && !/^(\.|node_modules$|dist$)/.test(entry.name)) look(join(folder, entry.name))
   }
-  for (const folder of ['bus', 'console', 'docs', 'edge', 'examples', 'schemas', 'scripts', 'store', 'test', 'workers'])
+  for (const folder of [
+    'bus',
+    'cli',
+    'console',
+    'docs',
+    'edge',
+    'examples',
+    'schemas',
+    'scripts',
+    'store',
+    'test',
+    'workers',
+  ])
     look(folder)
   t.same(crowded, [])
 })
@@ -98,7 +110,7 @@ t.test('a planted violation of each rule is caught, with file and line', async t
       'edge/d.ts:3: a subject is spelled by schemas/subjects.ts only',
       'edge/e.ts:1: messages are received through link.subscribe only',
       'schemas/x.ts:1: schemas/ does not import bus/call.ts',
-      'scripts/commands/weft.ts reaches bus/call.ts: scripts/commands/weft.ts → scripts/commands/launcher.ts → bus/call.ts',
+      'cli/main.ts reaches bus/call.ts: cli/main.ts → scripts/commands/launcher.ts → bus/call.ts',
       'store/rows.ts:1: store/ does not import bus/call.ts',
       'workers/graph/main.ts reaches store/rows.ts: workers/graph/main.ts → workers/graph/pool.ts → store/rows.ts',
       'workers/graph/pool.ts:1: workers/graph/ does not import store/port.ts',

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { root } from '../../scripts/root.js'
+import { root } from '../../cli/root.js'
 
 const run = promisify(execFile)
 
@@ -13,7 +13,7 @@ t.test('the npm package contains the command and the guide, and no tests, bench 
   const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
   const paths = files.map(({ path }) => path)
   for (const wanted of [
-    'dist/scripts/weft.js',
+    'dist/cli/weft.js',
     'dist/programs/weft.js',
     'dist/programs/host.js',
     'dist/programs/LICENSES.txt',
@@ -37,7 +37,7 @@ t.test('the licences of the libraries whose code is in the bundles are beside th
 })
 
 t.test('an unsupported Node.js gets one sentence and exit code 2 before anything native is loaded', async t => {
-  const weft = join(root, 'dist/scripts/weft.js')
+  const weft = join(root, 'dist/cli/weft.js')
   const as = (version: string, ...args: string[]) => {
     const versions = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`
     const hook = `data:text/javascript,${encodeURIComponent(versions)}`

@@ -123,7 +123,7 @@ t.test('so does what was answered after another process has opened and closed th
   for await (const line of createInterface({ input: child.stdout })) {
     const count = ids.push(line)
     if (count === 100) {
-      const weft = fileURLToPath(new URL('../../scripts/weft.js', import.meta.url))
+      const weft = fileURLToPath(new URL('../../cli/weft.js', import.meta.url))
       const copy = spawn(process.execPath, [weft, 'backup', join(folder, 'copy'), '--data', folder], {
         stdio: 'ignore',
       })

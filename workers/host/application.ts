@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path'
 import { type GraphConfig, readAppConfig, settingsOf } from '../../schemas/application.js'
 import type { Hello } from '../../schemas/host.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
-import { refusalOf, warningOf } from './library-versions.js'
+import { refusalOf, warningOf } from './library/library-versions.js'
+import { registerLogger } from './library/logger.js'
 import {
   extractionsOf,
   hasLoader,
@@ -23,7 +24,6 @@ import {
   useBundle,
   withoutSourceMaps,
 } from './loading.js'
-import { registerLogger } from './logger.js'
 import { openStaticSchemas, type StaticSchemas } from './schemas/static-schemas.js'
 import { tuneStores } from './storage/item-queue.js'
 

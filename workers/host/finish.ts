@@ -5,12 +5,12 @@ import { pack } from '../../schemas/packed.js'
 import { interruptsOf, type ThreadState } from '../../schemas/threads.js'
 import { FROM_HOST } from '../pipe.js'
 import type { Graph, Snapshot } from './application.js'
-import type { Ended } from './events.js'
 import { failureOf } from './failure.js'
 import { LARGEST_STATE, StateTooLarge } from './limits.js'
 import { errorOf, render } from './render.js'
 import type { RunState } from './run-state.js'
 import { stateOf } from './state.js'
+import type { Ended } from './streaming/events.js'
 
 /** The receiver rejects a larger finish frame as invalid. */
 const LARGEST = 250 * 1024 * 1024

@@ -8,9 +8,9 @@ import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { GraphConfig } from '../../schemas/application.js'
 import type { JsonObject } from '../../schemas/json.js'
-import { bundledModules, packageAt } from './bundled.js'
-import { type Provider, shareUntracedRun } from './context.js'
-import { resolveFromWeft } from './lending.js'
+import { bundledModules, packageAt } from './library/bundled.js'
+import { type Provider, shareUntracedRun } from './library/context.js'
+import { resolveFromWeft } from './library/lending.js'
 import type { Extraction } from './schemas/extract.js'
 
 export type Library = typeof import('@langchain/langgraph')

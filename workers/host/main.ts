@@ -6,12 +6,12 @@
  * Before the process dies (exit, an uncaught exception or an unhandled rejection), it reports the cause and the
  * responsible run in a last message. The other runs in the host are handed back and lose nothing but time.
  */
-import './tuning.js'
+import './library/tuning.js'
 import { Socket } from 'node:net'
 import { loadApplication } from './application.js'
+import { startWatchdog } from './guards/watchdog.js'
 import { Stopped } from './run.js'
 import { serveHost } from './server.js'
-import { startWatchdog } from './watchdog.js'
 
 const { WEFT_APP: path, WEFT_NOTES_FD: notes } = process.env
 const watchdog = startWatchdog(notes === undefined ? null : Number(notes))

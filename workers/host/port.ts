@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../schemas/errors.js'
 import type { CallFailure } from '../../schemas/host.js'
 import { ASK, type Frame } from '../pipe.js'
 import type { Application } from './application.js'
-import type { NodeGates } from './node-gate.js'
+import type { NodeGates } from './guards/node-gate.js'
 import type { SaverTransport } from './storage/saver.js'
 
 const encoder = new TextEncoder()

@@ -2,9 +2,9 @@
 import type { JsonObject } from '../../schemas/json.js'
 import type { Graph } from './application.js'
 import type { Library } from './loading.js'
-import type { Chunk, Modes } from './modes.js'
-import { CustomChunk, currentOrigin } from './origins/custom.js'
 import type { RunState } from './run-state.js'
+import type { Chunk, Modes } from './streaming/modes.js'
+import { CustomChunk, currentOrigin } from './streaming/origins/custom.js'
 
 export interface Job {
   graph: Graph

@@ -2,12 +2,12 @@
 
 import type { StartHead } from '../../schemas/host.js'
 import type { Graph } from './application.js'
-import type { RunEvents } from './events.js'
-import type { NodeGate } from './node-gate.js'
+import type { NodeGate } from './guards/node-gate.js'
 import type { NodeSpans } from './node-spans.js'
 import type { Host } from './port.js'
 import type { WeftSaver } from './storage/saver.js'
-import type { EventBuffer } from './stream.js'
+import type { RunEvents } from './streaming/events.js'
+import type { EventBuffer } from './streaming/stream.js'
 
 export interface RunState {
   host: Host

@@ -1,6 +1,6 @@
 /** What `weft size` knows: the costs of each role, from the figures of a bench with a process per role. */
 import { readFileSync, writeFileSync } from 'node:fs'
-import type { Costs, RoleCosts } from '../../commands/size-of.js'
+import type { Costs, RoleCosts } from '../../../cli/commands/size-of.js'
 import type { Line } from '../report.js'
 import type { Results } from '../table.js'
 

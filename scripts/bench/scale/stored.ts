@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { root } from '../../root.js'
+import { root } from '../../../cli/root.js'
 import { requestText } from '../http.js'
 import type { Bench, Scenario } from '../scenario.js'
 import { askJson, createThread } from '../scenarios-resources.js'
@@ -67,7 +67,7 @@ async function sizeOf(data: string): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'weft-stored-'))
   try {
     const target = join(folder, 'copy')
-    await run(process.execPath, [join(root, 'dist/scripts/weft.js'), 'backup', target, '--data', data])
+    await run(process.execPath, [join(root, 'dist/cli/weft.js'), 'backup', target, '--data', data])
     return readdirSync(target).reduce((sum, file) => sum + statSync(join(target, file)).size, 0)
   } finally {
     rmSync(folder, { recursive: true, force: true })

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import t from 'tap'
-import { root } from '../../../scripts/root.js'
+import { root } from '../../../cli/root.js'
 import { startRoles } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'
 

@@ -1,8 +1,8 @@
 /** A server with keys in front of the middleware of an application: it never gets a key, and callers stay who they are. */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { root } from '../../../cli/root.js'
 import { venvOf, withoutPython } from '../../../scripts/checks/venv.js'
-import { root } from '../../../scripts/root.js'
 import { type Roles, startCluster, startRoles } from '../../helpers/cluster.js'
 import { runWeft } from '../../helpers/command.js'
 import { sender } from '../../helpers/http.js'

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { root } from '../../../scripts/root.js'
+import { root } from '../../../cli/root.js'
 import { startCluster } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'
 import { until } from '../../helpers/until.js'
@@ -37,7 +37,7 @@ const send = sender(cluster.url)
 const weft = async (...args: string[]) => {
   const env = { ...process.env, WEFT_REQUIRE_KEYS: '1', NODE_OPTIONS: '' }
   const data = args.includes('--data') || args.includes('--url') ? [] : ['--data', cluster.data]
-  return run(process.execPath, [join(root, 'dist/scripts/weft.js'), 'keys', ...args, ...data], { env })
+  return run(process.execPath, [join(root, 'dist/cli/weft.js'), 'keys', ...args, ...data], { env })
 }
 const create = async (name: string, ...flags: string[]) => {
   const { stdout, stderr } = await weft('create', name, ...flags)
@@ -207,7 +207,7 @@ t.test('the command asks at the broker as an edge, too, and not as a user who ge
   const passwords = JSON.parse(readFileSync(join(cluster.data, 'nats-users.json'), 'utf8'))
   const { port } = JSON.parse(readFileSync(join(cluster.data, 'nats-server.json'), 'utf8')) as { port: number }
   const createAs = (user: string) =>
-    run(process.execPath, [join(root, 'dist/scripts/weft.js'), 'keys', 'create', `by ${user}`, '--scope', 'read'], {
+    run(process.execPath, [join(root, 'dist/cli/weft.js'), 'keys', 'create', `by ${user}`, '--scope', 'read'], {
       env: { ...process.env, NODE_OPTIONS: '', NATS_URL: `nats://${user}:${passwords[user]}@127.0.0.1:${port}` },
     })
   t.match((await createAs('edge')).stdout, /^weft_/)

@@ -1,8 +1,8 @@
 /** An `auth` in Python: the rows of the one in JavaScript, and the end of its process. */
 import { join } from 'node:path'
 import t from 'tap'
+import { root } from '../../../cli/root.js'
 import { venvOf, withoutPython } from '../../../scripts/checks/venv.js'
-import { root } from '../../../scripts/root.js'
 import { type Cluster, startCluster } from '../../helpers/cluster.js'
 import { until } from '../../helpers/until.js'
 import { callerOf, callerRows } from './caller-rows.js'

@@ -7,7 +7,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { root } from '../../../scripts/root.js'
+import { root } from '../../../cli/root.js'
 import { startRoles } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'
 import { until } from '../../helpers/until.js'
@@ -529,7 +529,7 @@ t.test('other users and other agents', async t => {
 
 t.test('the built-in application behind a key', async t => {
   const open = sender(roles.urls[0]!)
-  const weft = [join(root, 'dist/scripts/weft.js'), 'keys', 'create', 'a2a', '--data', roles.nats.data]
+  const weft = [join(root, 'dist/cli/weft.js'), 'keys', 'create', 'a2a', '--data', roles.nats.data]
   const key = async (scope: string) => {
     const env = { ...process.env, WEFT_REQUIRE_KEYS: '1', NODE_OPTIONS: '' }
     const flags = ['--scope', scope, '--open-streams', '1']

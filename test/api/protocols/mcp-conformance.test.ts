@@ -4,7 +4,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { root } from '../../../scripts/root.js'
+import { root } from '../../../cli/root.js'
 import { basicServer } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'
 

@@ -1,8 +1,8 @@
 /** `enable_custom_route_auth` against requests that two parsers read differently, as bytes. */
 import { join } from 'node:path'
 import t from 'tap'
+import { root } from '../../../cli/root.js'
 import { venvOf, withoutPython } from '../../../scripts/checks/venv.js'
-import { root } from '../../../scripts/root.js'
 import { startCluster, startRoles } from '../../helpers/cluster.js'
 import { openRaw, request } from '../../helpers/raw.js'
 

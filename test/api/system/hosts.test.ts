@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { root } from '../../../scripts/root.js'
+import { root } from '../../../cli/root.js'
 import { startCluster } from '../../helpers/cluster.js'
 import { lines } from '../../helpers/sdk.js'
 import { until } from '../../helpers/until.js'
@@ -25,7 +25,7 @@ async function hostsOf(url: string, headers: { [name: string]: string } = {}): P
 
 /** A new key with one scope. */
 async function newKey(data: string, scope: string): Promise<string> {
-  const args = ['dist/scripts/weft.js', 'keys', 'create', scope, '--scope', scope, '--data', data]
+  const args = ['dist/cli/weft.js', 'keys', 'create', scope, '--scope', scope, '--data', data]
   const env = { ...process.env, WEFT_REQUIRE_KEYS: '1', NODE_OPTIONS: '' }
   return (await promisify(execFile)(process.execPath, args, { cwd: root, env })).stdout.trim()
 }

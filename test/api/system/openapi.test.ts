@@ -4,10 +4,10 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import t from 'tap'
+import { root } from '../../../cli/root.js'
 import { operationNames, operationOf } from '../../../edge/openapi/operations.js'
 import { ROUTES } from '../../../edge/routes.js'
 import { venvOf, withoutPython } from '../../../scripts/checks/venv.js'
-import { root } from '../../../scripts/root.js'
 import { startCluster } from '../../helpers/cluster.js'
 
 t.setTimeout(300_000)

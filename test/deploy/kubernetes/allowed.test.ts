@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import ts from 'typescript'
+import { root } from '../../../cli/root.js'
 import type { ResourceSpec } from '../../../schemas/deployments.js'
-import { root } from '../../../scripts/root.js'
 import { policyOf, problemsOf } from '../../../workers/deploy/kubernetes/problems.js'
 
 t.setTimeout(120_000)

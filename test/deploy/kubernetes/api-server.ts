@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
-import { root } from '../../../scripts/root.js'
+import { root } from '../../../cli/root.js'
 import { type Nodes, openNodes, type Program } from './nodes.js'
 import { type FakeObject, type Objects, openObjects, Refusal } from './objects.js'
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
-import { root } from '../../../scripts/root.js'
+import { root } from '../../../cli/root.js'
 
 const folder = join(root, 'deploy/kubernetes-deployer')
 

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { openLink } from '../../../bus/connect.js'
 import { entriesOf, KIND, messagesOf, NOTHING } from '../../../bus/envelope.js'
 import { openLog } from '../../../bus/log.js'
-import { root } from '../../../scripts/root.js'
+import { root } from '../../../cli/root.js'
 import { openStage, THREAD } from '../stage.js'
 
 t.setTimeout(120_000)

@@ -1,6 +1,6 @@
 /** The command line of `npm run faults`. */
 import { parseArgs } from 'node:util'
-import { UserError } from '../../../scripts/user-error.js'
+import { UserError } from '../../../cli/user-error.js'
 import { STORES, type StoreName } from './result.js'
 
 export const HELP = `npm run faults -- [--only 1,5,13] [--quick [--no-times] | --long] [--store sqlite|mongo|both]

@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startNatsProcess } from '../../../scripts/nats/process.js'
-import { findNatsServer } from '../../../scripts/nats/server.js'
+import { startNatsProcess } from '../../../cli/nats/process.js'
+import { findNatsServer } from '../../../cli/nats/server.js'
 import type { Broker } from '../../helpers/nats.js'
 
 export interface SmallDisks extends Broker {

@@ -4,7 +4,7 @@
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RoleName } from '../../../scripts/commands/roles.js'
+import type { RoleName } from '../../../cli/commands/roles.js'
 import { allGone, below, type Proc, type Roles, type RolesOptions, startRoles } from '../../helpers/cluster.js'
 import type { TestMongo } from '../../helpers/mongo-server.js'
 import type { Broker, TestNats } from '../../helpers/nats.js'

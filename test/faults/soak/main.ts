@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { root } from '../../../scripts/root.js'
+import { root } from '../../../cli/root.js'
 import { plotsOf, soakText, summaryOf } from './report.js'
 import { soak } from './soak.js'
 

@@ -44,7 +44,7 @@ import { deploymentAfter, isOver, mayBecome } from './status.js'
 import { deploymentOut, revisionOut, secretsOf } from './text.js'
 import { change, outcomeSteps, removeDeployment, wakeDeployers } from './write.js'
 
-/** Only the deployer receives messages to its inboxes: permissions of the broker (scripts/nats/config.ts). */
+/** Only the deployer receives messages to its inboxes: permissions of the broker (cli/nats/config.ts). */
 export const DEPLOYER_INBOX = '_INBOX_deployer.'
 
 /** A door for deploy workers alone. */
