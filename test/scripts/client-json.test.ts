@@ -27,7 +27,7 @@ t.test('a parser where bytes of clients arrive is caught, with file and line', a
     broken.filter(line => !line.endsWith('parses nothing')),
     [
       'edge/protocols/mcp.ts:1: what a client sent is parsed by bus/decode.ts only',
-      'edge/pages/ui.ts:2: what a client sent is parsed by bus/decode.ts only',
+      'edge/ui.ts:2: what a client sent is parsed by bus/decode.ts only',
       'workers/host/app/http.ts:1: what a client sent is parsed by bus/decode.ts only',
       'workers/host-python/weft_host/app/http.py:2: what a client sent is parsed by bus/decode.ts only',
       'workers/resources/push.ts:1: what a client sent is parsed by bus/decode.ts only',

@@ -215,7 +215,7 @@ t.test('every command line `weft …` of a page is one that weft accepts', async
 t.test('every source file that a page names exists', async t => {
   for (const page of pages)
     for (const [, file = ''] of read(page).matchAll(
-      /`((?:schemas|bus|store|edge|workers|scripts|test|examples)\/[\w./-]+)`/g,
+      /`((?:schemas|bus|store|edge|workers|cli|scripts|test|examples)\/[\w./-]+)`/g,
     ))
       t.ok(existsSync(join(root, file)), `${page}: ${file}`)
 })

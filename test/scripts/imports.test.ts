@@ -73,12 +73,10 @@ t.test('a planted violation of each rule is caught, with file and line', async t
         runs: { 'create.ts': "import { text } from '../rows/text.js'\n" },
       },
     },
-    scripts: {
-      commands: {
-        'weft.ts':
-          "import type { Role } from '../../bus/connect.js'\nimport './launcher.js'\nawait import('../../edge/main.js')\n",
-        'launcher.ts': "import { call } from '../../bus/call.js'\n",
-      },
+    cli: {
+      'main.ts':
+        "import type { Role } from '../bus/connect.js'\nimport './commands/launcher.js'\nawait import('../edge/main.js')\n",
+      commands: { 'launcher.ts': "import { call } from '../../bus/call.js'\nimport '../../scripts/bench.js'\n" },
     },
     console: {
       src: {
@@ -110,8 +108,10 @@ t.test('a planted violation of each rule is caught, with file and line', async t
       'edge/d.ts:3: a subject is spelled by schemas/subjects.ts only',
       'edge/e.ts:1: messages are received through link.subscribe only',
       'schemas/x.ts:1: schemas/ does not import bus/call.ts',
-      'cli/main.ts reaches bus/call.ts: cli/main.ts → scripts/commands/launcher.ts → bus/call.ts',
+      'cli/commands/launcher.ts:2: cli/ does not import scripts/bench.ts',
+      'cli/main.ts reaches bus/call.ts: cli/main.ts → cli/commands/launcher.ts → bus/call.ts',
       'store/rows.ts:1: store/ does not import bus/call.ts',
+      'workers/graph/log.ts:1: workers/graph/log.ts has no floor in workers/graph/',
       'workers/graph/main.ts reaches store/rows.ts: workers/graph/main.ts → workers/graph/pool.ts → store/rows.ts',
       'workers/graph/pool.ts:1: workers/graph/ does not import store/port.ts',
       'workers/graph/pool.ts:2: workers/graph/ does not import store/rows.ts',

@@ -9,15 +9,14 @@ import type { Hello } from '../../schemas/host.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
 import { refusalOf, warningOf } from './library/library-versions.js'
 import { registerLogger } from './library/logger.js'
+import type { Graph, GraphOf, Library, SchemaTools } from './library/types.js'
 import {
   extractionsOf,
   hasLoader,
   importExport,
-  type Library,
   libraryOf,
   libraryVersion,
   prepareLoading,
-  type SchemaTools,
   schemaToolsOf,
   storeWrapperOf,
   tuneLibrary,
@@ -25,54 +24,13 @@ import {
   withoutSourceMaps,
 } from './loading.js'
 import { openStaticSchemas, type StaticSchemas } from './schemas/static-schemas.js'
-import { tuneStores } from './storage/item-queue.js'
-
-/**
- * The members of a compiled graph that the host uses. Never use instanceof: the application may bring its own copy of
- * the library.
- */
-export interface Graph {
-  lg_is_pregel: true
-  channels: { [name: string]: { lc_graph_name?: string } }
-  /** `__end__` for an entrypoint of the functional API. */
-  outputChannels?: unknown
-  builder?: { _inputDefinition?: object }
-  stream(input: unknown, options: JsonObject): Promise<AsyncIterable<unknown>>
-  streamEvents(input: unknown, options: JsonObject): AsyncIterable<unknown>
-  _streamIterator?(input: unknown, options: JsonObject): AsyncIterable<unknown>
-  getState(config: JsonObject, options?: { subgraphs?: boolean }): Promise<Snapshot>
-  getStateHistory(config: JsonObject, options: JsonObject): AsyncIterable<Snapshot>
-  bulkUpdateState(
-    config: JsonObject,
-    supersteps: { updates: { values: unknown; asNode?: string }[] }[],
-  ): Promise<{ configurable?: JsonObject }>
-}
-
-/** The library's StateSnapshot. */
-export interface Snapshot {
-  values: unknown
-  next: string[]
-  config: { configurable?: JsonObject }
-  metadata?: JsonObject
-  createdAt?: string
-  parentConfig?: { configurable?: JsonObject }
-  tasks: {
-    id: string
-    name: string
-    path?: unknown[]
-    error?: unknown
-    interrupts?: { id?: string; value?: unknown }[]
-    state?: Snapshot | { configurable?: JsonObject }
-    result?: unknown
-  }[]
-}
-
-export type GraphOf = (config: JsonObject) => Graph | Promise<Graph>
 
 export interface Application {
   hello: Hello
   graphs: Map<string, GraphOf>
   library: Library | null
+  /** The class that the library puts around the store of a run. */
+  storeWrapper: { prototype: object } | undefined
   /** Loads the functions that derive schemas; null if the library of the application has none. */
   schemaTools(): Promise<SchemaTools | null>
   /** What the types of TypeScript graphs say. */
@@ -155,16 +113,17 @@ export async function loadApplication(path: string): Promise<Application> {
       }
     }
     await tuneLibrary(folder, files)
-    tuneStores(await storeWrapperOf(folder, files))
+    const storeWrapper = await storeWrapperOf(folder, files)
     const schemaTools = () => schemaToolsOf(folder, files)
     const types = openStaticSchemas(extractionsOf(folder, entries))
-    return { hello, graphs, library, schemaTools, types, execution: executionOf(version) }
+    return { hello, graphs, library, storeWrapper, schemaTools, types, execution: executionOf(version) }
   } catch (error) {
     const hello = { error: (error as Error).message, graphs: [] }
     return {
       hello,
       graphs,
       library: null,
+      storeWrapper: undefined,
       schemaTools: async () => null,
       types: openStaticSchemas([]),
       execution: executionOf('unknown'),

@@ -4,7 +4,7 @@ import type { StartHead } from '../../schemas/host.js'
 import type { JsonObject } from '../../schemas/json.js'
 import type { RunKwargs, Send } from '../../schemas/runs.js'
 import type { Execution } from './application.js'
-import type { Library } from './loading.js'
+import type { Library } from './library/types.js'
 
 /** Keys of `configurable` that the server sets; the other keys belong to the user. */
 const SYSTEM =

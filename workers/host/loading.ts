@@ -11,9 +11,8 @@ import type { JsonObject } from '../../schemas/json.js'
 import { bundledModules, packageAt } from './library/bundled.js'
 import { type Provider, shareUntracedRun } from './library/context.js'
 import { resolveFromWeft } from './library/lending.js'
+import type { Library, SchemaTools } from './library/types.js'
 import type { Extraction } from './schemas/extract.js'
-
-export type Library = typeof import('@langchain/langgraph')
 
 const TYPESCRIPT = /\.[cm]?tsx?$/
 const LIBRARY = '@langchain/langgraph'
@@ -167,9 +166,6 @@ export async function libraryOf(folder: string, files: readonly string[]): Promi
   const [provider] = await providersOf(entry)
   return { ...library, getConfig: () => provider?.getRunnableConfig?.() as ReturnType<Library['getConfig']> }
 }
-
-/** The functions of the library that derive JSON Schemas from zod and StateSchema definitions. */
-export type SchemaTools = Partial<typeof import('@langchain/langgraph/zod/schema')>
 
 /** Null if the library of the application has none. */
 export async function schemaToolsOf(folder: string, files: readonly string[]): Promise<SchemaTools | null> {

@@ -12,6 +12,7 @@ import { loadApplication } from './application.js'
 import { startWatchdog } from './guards/watchdog.js'
 import { Stopped } from './run.js'
 import { serveHost } from './server.js'
+import { tuneStores } from './storage/item-queue.js'
 
 const { WEFT_APP: path, WEFT_NOTES_FD: notes } = process.env
 const watchdog = startWatchdog(notes === undefined ? null : Number(notes))
@@ -66,4 +67,6 @@ if (path === undefined) {
   console.error('WEFT_APP must name the langgraph.json of the application.')
   process.exit(1)
 }
-goesOn = serveHost(stream, await loadApplication(path), watchdog).goesOn
+const application = await loadApplication(path)
+tuneStores(application.storeWrapper)
+goesOn = serveHost(stream, application, watchdog).goesOn

@@ -5,7 +5,6 @@ import type { CallFailure } from '../../schemas/host.js'
 import { ASK, type Frame } from '../pipe.js'
 import type { Application } from './application.js'
 import type { NodeGates } from './guards/node-gate.js'
-import type { SaverTransport } from './storage/saver.js'
 
 const encoder = new TextEncoder()
 
@@ -25,6 +24,18 @@ export interface Host {
   later(callback: () => void): void
   /** Null while the pipe accepts frames of this slot; else resolves when it accepts them again. */
   drained(slot: number): Promise<void> | null
+}
+
+/** Where a saver keeps checkpoints. */
+export interface SaverTransport {
+  save(thread_id: string, body: Uint8Array): Promise<void>
+  /** Packed TuplesHead and parts. */
+  get(query: CheckpointQuery): Promise<Uint8Array>
+  list(query: CheckpointQuery): Promise<Uint8Array>
+  /** Absent for a saver that must not delete threads: inside a run. */
+  remove?(thread_id: string): Promise<void>
+  /** The threads for a list that names no thread; absent inside a run, which has one thread. */
+  threads?(): Promise<string[]>
 }
 
 /** Sends the requests of a saver in the frames of a slot; the supervisor adds run, attempt and token. */

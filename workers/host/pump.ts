@@ -1,7 +1,6 @@
 /** Reads the library's stream and produces the events of a run. */
 import type { JsonObject } from '../../schemas/json.js'
-import type { Graph } from './application.js'
-import type { Library } from './loading.js'
+import type { Graph, Library } from './library/types.js'
 import type { RunState } from './run-state.js'
 import type { Chunk, Modes } from './streaming/modes.js'
 import { CustomChunk, currentOrigin } from './streaming/origins/custom.js'

@@ -1,8 +1,8 @@
 /** The state of one run in its slot, shared by the modules that execute it. */
 
 import type { StartHead } from '../../schemas/host.js'
-import type { Graph } from './application.js'
 import type { NodeGate } from './guards/node-gate.js'
+import type { Graph } from './library/types.js'
 import type { NodeSpans } from './node-spans.js'
 import type { Host } from './port.js'
 import type { WeftSaver } from './storage/saver.js'

@@ -2,7 +2,7 @@
 import type { Checkpoint } from '../../schemas/checkpoints.js'
 import type { JsonObject } from '../../schemas/json.js'
 import type { Task, ThreadState } from '../../schemas/threads.js'
-import type { Snapshot } from './application.js'
+import type { Snapshot } from './library/types.js'
 import { errorOf } from './render.js'
 
 /** Returns the ThreadState object. Its members hold the graph's own values, so the renderer must process it. */

@@ -3,7 +3,7 @@ import { PassThrough, type Readable } from 'node:stream'
 import type Docker from 'dockerode'
 import type { Redactor } from '../../../schemas/redact.js'
 import type { Say } from '../log.js'
-import { lines, parseLogLine } from '../process/command.js'
+import { lines, parseLogLine } from '../output-lines.js'
 
 /**
  * Follows the output from now on (`since`: seconds since the epoch), until the container exits. Returns how to stop.

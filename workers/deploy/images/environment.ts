@@ -1,7 +1,7 @@
 /** The environment of a container that serves a revision: what makes `weft graphs` of the image a worker of its pool. */
 import type { Config } from '../../../schemas/config.js'
 import { isLoopback } from '../../../schemas/loopback.js'
-import { addressEnv } from '../process/environment.js'
+import { addressEnv } from '../server-address.js'
 import type { ImageSize } from './size.js'
 
 export interface ImageRevision {

@@ -2,7 +2,7 @@
 import { PassThrough } from 'node:stream'
 import type { Redactor } from '../../../schemas/redact.js'
 import type { Say } from '../log.js'
-import { lines, parseLogLine } from '../process/command.js'
+import { lines, parseLogLine } from '../output-lines.js'
 import type { Cluster } from './cluster.js'
 
 export interface PodLogs {

@@ -11,6 +11,7 @@ import { isReason } from '../../child/output.js'
 import { asUser, type HostUser, killGroup } from '../../child/process.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import type { Say } from '../log.js'
+import { lines } from '../output-lines.js'
 import { killMarked, MARK } from './leftovers.js'
 
 export type { Say } from '../log.js'
@@ -54,12 +55,10 @@ code=$?
 kill -9 $watcher 2>/dev/null
 exit $code`
 
-const MAX_LINE = 16 * 1024
 const MEASURE_MS = 1_000
 /** A large folder takes long to measure: the pause is so many times as long. */
 const MEASURE_SHARE = 10
 const TAIL = 20
-const ANSI = /\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])/g
 
 /** Runs the command; any exit code is a result. Throws Stopped when the signal is aborted, a Fault at the deadline. */
 export async function run(command: Command, signal: AbortSignal, say: Say): Promise<Ran> {
@@ -135,41 +134,6 @@ function waitForExit(
   })
 }
 
-/**
- * Calls back once per line: without colours, with secrets redacted, then cut at MAX_LINE. The returned function passes
- * on an unfinished last line.
- */
-export function lines(stream: NodeJS.ReadableStream, redactor: Redactor, onLine: (text: string) => void): () => void {
-  /** Of a line that continues: a secret that begins before the cut must be complete to be found. */
-  const enough = 2 * MAX_LINE + redactor.longest
-  let rest = ''
-  /** The current line was cut and passed on already. */
-  let isCut = false
-  const pass = (text: string, { unfinished = false } = {}) => {
-    let clean = redactor.redact(text.replace(ANSI, '')).trimEnd()
-    if (unfinished) clean = clean.slice(0, Math.max(0, clean.length - redactor.longest))
-    if (clean !== '' && !isCut) onLine(clean.length > MAX_LINE || unfinished ? `${clean.slice(0, MAX_LINE)}…` : clean)
-    isCut = unfinished
-  }
-  stream.setEncoding('utf8')
-  stream.on('data', (text: string) => {
-    const [first, ...more] = text.split(/\r\n|\n|\r/)
-    rest += first
-    for (const next of more) {
-      pass(rest)
-      rest = next
-    }
-    if (isCut) rest = ''
-    if (rest.length <= enough) return
-    pass(rest, { unfinished: true })
-    rest = ''
-  })
-  return () => {
-    pass(rest)
-    rest = ''
-  }
-}
-
 type SizeLimit = NonNullable<Command['limit']>
 
 const tooLarge = ({ bytes, hint }: SizeLimit): string =>
@@ -196,11 +160,4 @@ function sizeOf(folders: readonly string[]): Promise<number> {
       resolve(stdout.split('\n').reduce((sum, line) => sum + 1024 * (Number.parseInt(line, 10) || 0), 0)),
     ),
   )
-}
-
-/** Log lines of Weft are JSON with a level; all other lines are output of the application. */
-export function parseLogLine(text: string): ['INFO' | 'WARNING' | 'ERROR', string] {
-  if (!text.startsWith('{"level":')) return ['INFO', text]
-  const level = Number(/^\{"level":(\d+)/.exec(text)![1])
-  return [level >= 50 ? 'ERROR' : level >= 40 ? 'WARNING' : 'INFO', text]
 }

@@ -1,5 +1,6 @@
 /** The environment of the programs of a deployment. */
 import type { Config } from '../../../schemas/config.js'
+import { addressEnv } from '../server-address.js'
 import { withoutCredentials } from './credentials.js'
 
 interface RevisionNames {
@@ -26,9 +27,6 @@ export const hostEnv = (
   LANGSMITH_HOST_PROJECT_ID: deployment_id,
   LANGSMITH_HOST_REVISION_ID: revision_id,
 })
-
-export const addressEnv = (server: string, slug: string): { LANGGRAPH_API_URL?: string } =>
-  server === '' ? {} : { LANGGRAPH_API_URL: `${server}/deployments/${slug}` }
 
 const INHERITED = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE']
 const PROXIES = ['http_proxy', 'https_proxy', 'no_proxy', 'all_proxy']

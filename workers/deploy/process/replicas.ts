@@ -9,8 +9,9 @@ import type { Log } from '../../../bus/log.js'
 import type { Graph } from '../../../schemas/deploy-calls.js'
 import type { Redactor } from '../../../schemas/redact.js'
 import { Fault, Stopped } from '../fault.js'
+import type { Say } from '../log.js'
+import { lines, parseLogLine } from '../output-lines.js'
 import { nextChange } from '../wait.js'
-import { lines, parseLogLine, type Say } from './command.js'
 import type { Drain, InstanceMessage, Start } from './instance.js'
 
 const PROGRAM = fileURLToPath(new URL('../../../programs/replica.js', import.meta.url))

@@ -16,7 +16,7 @@ export function resolveFromWeft(isLending: boolean, bundled: ReadonlyMap<string,
   const { registerHooks } = Module as { registerHooks?(hooks: { resolve: Resolve }): void }
   // In this thread, since Node.js 22.15: a module costs no message to another one.
   if (registerHooks !== undefined) return registerHooks({ resolve: resolveHere(isLending, bundled) })
-  register('../../programs/resolve-hook.js', {
+  register('../../../programs/resolve-hook.js', {
     parentURL: import.meta.url,
     data: { lent: isLending ? LENT.source : null, ours: import.meta.url, bundled } satisfies HookData,
   })

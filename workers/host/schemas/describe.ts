@@ -4,8 +4,7 @@
  */
 import type { DrawCall, SchemasCall, SubgraphsCall } from '../../../schemas/host.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
-import type { Graph } from '../application.js'
-import type { SchemaTools } from '../loading.js'
+import type { Graph, SchemaTools } from '../library/types.js'
 import type { TypeSchemas } from './extract.js'
 import { MESSAGES } from './message-schema.js'
 import type { StaticSchemas } from './static-schemas.js'

@@ -4,7 +4,7 @@
  */
 import type { Item, ItemAnswer, ItemOperation } from '../../../schemas/items/items.js'
 import { ASK } from '../../pipe.js'
-import type { Library } from '../loading.js'
+import type { Library } from '../library/types.js'
 import type { Host } from '../port.js'
 import { render } from '../render.js'
 import { type Operation, RefusedOperation } from './item-queue.js'

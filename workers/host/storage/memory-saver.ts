@@ -4,7 +4,7 @@
  */
 import type { RunnableConfig } from '@langchain/core/runnables'
 import type { BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTuple } from '@langchain/langgraph'
-import type { Library } from '../loading.js'
+import type { Library } from '../library/types.js'
 import { nextVersion, placeOf, type Write, writeIndex } from './saver-parts.js'
 
 interface Kept {

@@ -11,8 +11,9 @@ import type { CheckpointQuery, TuplesHead } from '../../../schemas/checkpoints.j
 import { contains } from '../../../schemas/contains.js'
 import { cutter, unpack } from '../../../schemas/packed.js'
 import type { Durability } from '../../../schemas/runs.js'
+import type { Library } from '../library/types.js'
 import { LARGEST_STATE, StateTooLarge } from '../limits.js'
-import type { Library } from '../loading.js'
+import type { SaverTransport } from '../port.js'
 import { type Outbox, outbox } from './saver-outbox.js'
 import { nextVersion, type Place, placeOf, type Write, writeIndex } from './saver-parts.js'
 import {
@@ -28,17 +29,6 @@ import {
   writeKey,
 } from './saver-tuples.js'
 import { dump } from './saver-values.js'
-
-export interface SaverTransport {
-  save(thread_id: string, body: Uint8Array): Promise<void>
-  /** Packed TuplesHead and parts. */
-  get(query: CheckpointQuery): Promise<Uint8Array>
-  list(query: CheckpointQuery): Promise<Uint8Array>
-  /** Absent for a saver that must not delete threads: inside a run. */
-  remove?(thread_id: string): Promise<void>
-  /** The threads for a list that names no thread; absent inside a run, which has one thread. */
-  threads?(): Promise<string[]>
-}
 
 export interface SaverOptions {
   transport: SaverTransport

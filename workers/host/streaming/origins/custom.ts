@@ -4,8 +4,7 @@
  * the library passes to nodes records the origin.
  */
 import type { JsonObject } from '../../../../schemas/json.js'
-import type { Graph } from '../../application.js'
-import type { Library } from '../../loading.js'
+import type { Graph, Library } from '../../library/types.js'
 import { type Origin, originOf } from './task.js'
 
 type Writer = (chunk: unknown) => void
