@@ -108,7 +108,7 @@ install() {
 
 # One number over the names and contents of all sources of dist/.
 sources() {
-  (cd "$root" && find schemas bus store edge workers scripts test console -name node_modules -prune -o \( -name '*.ts' -o -name '*.tsx' -o -name '*.mjs' -o -path 'console/*' -type f \) -print | LC_ALL=C sort | tr '\n' '\0' |
+  (cd "$root" && find schemas bus store edge workers cli scripts test console -name node_modules -prune -o \( -name '*.ts' -o -name '*.tsx' -o -name '*.mjs' -o -path 'console/*' -type f \) -print | LC_ALL=C sort | tr '\n' '\0' |
     xargs -0 cksum tsconfig.json package-lock.json | cksum)
 }
 

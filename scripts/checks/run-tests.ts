@@ -1,5 +1,5 @@
 /**
- * Runs every check of the project: types, the linter, the test files (those of the API and of faults also on MongoDB), and the
+ * Runs every check of the project: types, the linter, the test files (those in the table of test-files.ts also on MongoDB), and the
  * published suite for checkpointers under vitest, and the checks of the Python host. The last line is "N passed, N failed".
  */
 import { spawn } from 'node:child_process'
@@ -33,12 +33,14 @@ const {
   jobs,
   'without-browser': withoutBrowser = false,
   'embedded-only': embeddedOnly = false,
+  'all-stores': allStores = false,
 } = parseArgs({
   options: {
     only: { type: 'string' },
     jobs: { type: 'string' },
     'without-browser': { type: 'boolean' },
     'embedded-only': { type: 'boolean' },
+    'all-stores': { type: 'boolean' },
   },
 }).values
 /**
@@ -61,7 +63,7 @@ const nodeOf = (onMongo: boolean) => (onMongo ? undefined : process.env.WEFT_TES
 const hostNode = (onMongo: boolean) =>
   onMongo || !process.env.WEFT_NEWEST_NODE ? {} : { WEFT_NEWEST_NODE: process.env.WEFT_NEWEST_NODE }
 /** What the test files print: TAP and stderr. */
-const out = join(root, '.tap/files')
+const out = join(root, only === undefined ? '.tap/files' : '.tap/some-files')
 const failedFiles: string[] = []
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 const bin = (path: string) => join(root, 'node_modules', path)
@@ -79,7 +81,7 @@ async function check(...args: string[]): Promise<Counts | null> {
 }
 
 async function tap(): Promise<Counts | null> {
-  const files = testFiles({ only, withoutBrowser, embeddedOnly })
+  const files = testFiles({ only, withoutBrowser, embeddedOnly, allStores })
   if (only !== undefined && files.length === 0) return null
   say('getting a NATS server')
   say(`  ${await findNatsServer({ log: line => say(`  ${line}`) })}`)

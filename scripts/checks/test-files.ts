@@ -24,6 +24,8 @@ export interface Choice {
   withoutBrowser: boolean
   /** Not those that need a MongoDB server. */
   embeddedOnly: boolean
+  /** All that depends on stored rows runs on each store. */
+  allStores?: boolean
 }
 
 const BROWSER = /^(browser|console)\//
@@ -53,57 +55,38 @@ const SHARED: readonly string[] = [
 ]
 /** What needs a MongoDB server in any case. */
 const MONGO = /(^|\/)mongo[\w-]*$/
-/** What runs a second time, on MongoDB: calls whose answers depend on stored rows. */
-const BOTH_STORES = /^(api|contract|faults)\//
-/** But not these, because the second run would check nothing that depends on the store. */
-const ONE_STORE: { readonly [name: string]: string } = {
-  'api/protocols/a2a-python': 'the requests of api/protocols/a2a, by other clients',
-  'api/protocols/mcp-conformance': 'the requests of api/protocols/mcp, by another client',
-  'api/protocols/a2a': 'requests of the edge to the API, which other files test',
-  'api/protocols/mcp': 'requests of the edge to the API, which other files test',
-  'faults/store-locked': 'locks the file of the embedded store',
-  'faults/host-crashes': 'harms hosts; their rows are those of lease-loss, full-restart and paused-worker',
-  'faults/malformed-frames': 'harms hosts, as faults/host-crashes',
-  'faults/isolated-graph': 'harms hosts, as faults/host-crashes',
-  'faults/poison': 'harms hosts, as faults/host-crashes',
-  'faults/python-hosts': 'harms hosts, as faults/host-crashes',
-  'faults/load-spread': 'wake-ups of the broker; its runs are rows as those of faults/killed-worker',
-  'faults/nats-cluster': 'NATS servers; its runs are rows as those of faults/broker-wiped',
-  'faults/slow-clients': 'events on their way to a client; they are kept by the broker',
-  'faults/mongo': 'uses MongoDB in any case',
-  'faults/mongo-crons': 'uses MongoDB in any case',
-  'faults/mongo-clock': 'uses MongoDB in any case',
-  'faults/half-open': 'the connection of a graph worker to the broker',
-  'api/disconnect': 'connections of clients; its runs are rows as those of api/cancel',
-  'api/run-failure-log': 'a line of the log',
-  'api/system/application-file': 'what a langgraph.json says; its rows are those of api/runs and api/webhooks',
-  'api/system/config': 'a merge of configs; its runs are rows as those of api/runs',
-  'api/first-steps': 'the rows of api/runs, by the commands of the README',
-  'api/examples': 'the rows of api/runs, with other graphs',
-  'api/oauth/https': 'a cookie and addresses; its rows are those of api/oauth/flow',
-  'api/oauth/python': 'the rows of api/oauth/flow, by another client',
-  'api/python': 'the rows of api/runs and api/threads, by another client',
-  'api/python-graphs': 'the rows of api/runs and api/threads, by another host',
-  'api/remote-graph': 'the rows of api/runs and api/threads, by another client',
-  'api/protocols/v2': 'events on their way to a client; its runs are rows as those of api/runs',
-  'api/protocols/v2-socket': 'events on their way to a client; its runs are rows as those of api/runs',
-  'api/stream-resume': 'events on their way to a client; they are kept by the broker',
-  'api/thread-stream': 'events on their way to a client; they are kept by the broker',
-  'api/messages': 'events on their way to a client',
-  'api/large-streams': 'events on their way to a client',
-  'api/system/traces': 'spans; the column of the store is in its conformance rows',
-  'api/system/hosts': 'figures of hosts, which graph workers keep',
-  'api/system/openapi': 'the document, and requests that are generated from it',
-  'api/system/custom-routes': 'requests on their way to the application and back',
-  'api/auth/matrix-beside': 'the rows of api/auth/matrix, by the auth of another application',
-  'api/too-large-states': 'a state that does not reach the store',
-  'api/cancel-hosts': 'what hosts do with a stopped run; its rows are those of api/cancel',
-  'faults/part-restarts': 'restarts of one process; their rows are those of faults/full-restart and killed-worker',
-  'api/auth/python': 'the rows of api/auth/matrix and callers, by another host',
-  'api/auth/deployed': 'who decides about a request; its rows are those of api/auth/matrix',
-  'api/descriptions': 'drawings and schemas, which hosts compute from code',
-  'api/library-lines': 'the rows of api/runs, with other versions of the library',
+/**
+ * What runs a second time, on MongoDB, and why: the short set of faults, and one file for each family of calls whose answers
+ * depend on stored rows. The rows themselves are compared by the conformance suite of store/. --all-stores runs all of ROWS.
+ */
+const EVERY_STORE: { readonly [name: string]: string } = {
+  'faults/full-restart': 'faults: the server dies between two writes',
+  'faults/killed-worker': 'faults: runs are taken over',
+  'faults/rolling-restart': 'faults: workers stop while runs go on',
+  'faults/broker-wiped': 'faults: wake-ups are found again in the store',
+  'faults/paused-resources': 'faults: calls wait for a resource worker',
+  'faults/webhook-deliveries': 'faults: deliveries are repeated',
+  'faults/large-states': 'faults: large values that are in several parts',
+  'api/assistants': 'assistants and their versions',
+  'api/auth/callers': 'filters of owners',
+  'api/control-plane/deployments': 'the control plane',
+  'api/control-plane/secrets-not-in-clear': 'bytes of the store',
+  'api/crons': 'crons',
+  'api/delayed-runs': 'runs that are due later',
+  'api/large-values': 'large values',
+  'api/oauth/flow': 'tokens and consents',
+  'api/run-lists': 'lists, pages and counts of runs',
+  'api/runs': 'runs',
+  'api/store/items': 'items',
+  'api/store/semantic-search': 'vectors',
+  'api/thread-copy-prune-ttl': 'threads: copies, prunes, expiry',
+  'api/thread-state': 'states and histories',
+  'api/threads': 'threads: searches and counts',
+  'api/webhooks': 'deliveries of webhooks',
 }
+const ROWS = /^(api|contract|faults)\//
+/** Locks the file of the embedded store. */
+const EMBEDDED = 'faults/store-locked'
 
 /**
  * [seconds, cores] of files that differ from the rest, measured on two cores: the time, and the CPU time of a file and its
@@ -230,12 +213,12 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
 const USUAL = [4, 0.4] as const
 
 /** In the order of starting: the longest first, so that no long file begins when all others have ended. */
-export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): TestFile[] {
+export function testFiles({ only = '', withoutBrowser, embeddedOnly, allStores = false }: Choice): TestFile[] {
   const names = readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
     .filter(path => path.endsWith('.test.js') && `dist/test/${path}`.includes(only))
     .map(path => path.replaceAll('\\', '/').slice(0, -'.test.js'.length))
     .filter(name => !(withoutBrowser && BROWSER.test(name)) && !(embeddedOnly && MONGO.test(name)))
-  for (const name of [...SHARED, ...Object.keys(ONE_STORE), ...Object.keys(MEASURED)])
+  for (const name of [...SHARED, ...Object.keys(EVERY_STORE), ...Object.keys(MEASURED)])
     if (!existsSync(join(root, `test/${name}.test.ts`)))
       throw new Error(`test-files.ts names ${name}, which does not exist`)
   const file = (name: string, onMongo: boolean): TestFile & { seconds: number } => {
@@ -251,7 +234,9 @@ export function testFiles({ only = '', withoutBrowser, embeddedOnly }: Choice): 
       cores,
     }
   }
-  const again = embeddedOnly ? [] : names.filter(name => BOTH_STORES.test(name) && !(name in ONE_STORE))
+  const isRepeated = (name: string) =>
+    allStores ? ROWS.test(name) && !MONGO.test(name) && name !== EMBEDDED : Object.hasOwn(EVERY_STORE, name)
+  const again = embeddedOnly ? [] : names.filter(isRepeated)
   return [...names.map(name => file(name, false)), ...again.map(name => file(name, true))].sort(
     (a, b) => b.seconds - a.seconds || (a.name < b.name ? -1 : 1),
   )

@@ -120,7 +120,8 @@ async function make(folder: string, sources: string[], { cache, env, log, reposi
         )
       }),
     )
-    await run('javac', ['-cp', classPath(made), '-d', made, ...sources], { env })
+    // Without a locale it reads ASCII.
+    await run('javac', ['-encoding', 'UTF-8', '-cp', classPath(made), '-d', made, ...sources], { env })
     try {
       renameSync(made, folder)
     } catch (error) {

@@ -1,10 +1,10 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import t from 'tap'
-import { repositoryOf } from '../../scripts/mongo/jars.js'
+import { javaServer, repositoryOf } from '../../scripts/mongo/jars.js'
 import { findMongo } from '../../scripts/mongo/server.js'
 
 /** A folder with commands that always succeed, and an environment with no other commands. */
@@ -46,6 +46,27 @@ t.test('an archive with another sum is refused and leaves no file', async t => {
   const repository = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   await t.rejects(findMongo({ env, cache, repository }), { message: /has the sha256 [0-9a-f]{64}, expected/ })
   t.same(readdirSync(cache), [])
+})
+
+t.test('the sources are compiled without a locale', async t => {
+  const { PATH, HOME } = process.env
+  const env = { PATH, HOME }
+  const found = await findMongo({ env, log: () => {} }).catch(() => null)
+  if (found?.kind !== 'java') return t.plan(0, 'no JDK runs the server here')
+  const jars = dirname(
+    found
+      .command('/data', 1)
+      .find(part => part.endsWith('.jar'))!
+      .split(':')
+      .at(-1)!,
+  )
+  const server = createServer((request, answer) => answer.end(readFileSync(join(jars, basename(request.url!)))))
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
+  t.teardown(() => server.close())
+  const cache = t.testdir()
+  const repository = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const command = await javaServer({ cache, env: { ...env, LC_ALL: 'C' }, log: () => {}, repository })
+  t.equal(command?.at(-1), 'WeftTestMongo')
 })
 
 t.test('archives come from the mirror that Maven is configured for', t => {
