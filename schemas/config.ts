@@ -9,9 +9,22 @@ interface Setting<T> {
   env: string
   default: T
   doc: string
+  /** Set by drivers, scripts and tests only; in no list for operators, and it may change with any version. */
+  isInternal: boolean
 }
 
-const setting = <T>(env: string, fallback: T, doc: string): Setting<T> => ({ env, default: fallback, doc })
+const setting = <T>(env: string, fallback: T, doc: string): Setting<T> => ({
+  env,
+  default: fallback,
+  doc,
+  isInternal: false,
+})
+const internal = <T>(env: string, fallback: T, doc: string): Setting<T> => ({
+  env,
+  default: fallback,
+  doc,
+  isInternal: true,
+})
 
 export const SETTINGS = {
   host: setting(
@@ -28,24 +41,24 @@ export const SETTINGS = {
     'Name of the application that a graph worker serves; an application other than `built-in` is served below `/deployments/<name>`.',
   ),
   pool: setting('WEFT_POOL', 'default', 'Pool of a graph worker: the work queue that it takes runs from.'),
-  revision: setting(
+  revision: internal(
     'WEFT_REVISION',
     '',
     'Revision of the deployment `WEFT_APP_ID` that a graph worker in a container serves. The drivers for images set it.',
   ),
-  replica: setting('WEFT_REPLICA', '', 'Name of this replica of `WEFT_REVISION`; the host name when empty.'),
+  replica: internal('WEFT_REPLICA', '', 'Name of this replica of `WEFT_REVISION`; the host name when empty.'),
   drain_ms: setting(
     'WEFT_DRAIN_MS',
     300000,
     'Milliseconds for which a replica of `WEFT_REVISION` that is stopped goes on with the runs queued for its revision.',
   ),
-  health_port: setting(
+  health_port: internal(
     'WEFT_HEALTH_PORT',
     0,
     'Port on which a replica of `WEFT_REVISION` answers the probes `/ok` (ready) and `/live`; none with 0.',
   ),
   slots: setting('N_JOBS_PER_WORKER', 1000, 'Runs that one graph worker executes at the same time.'),
-  hand_over: setting(
+  hand_over: internal(
     'WEFT_HAND_OVER',
     true,
     'Resource workers claim runs for this graph worker when they create them. With `false` all its runs go through the work queue, whose length scalers may read.',
@@ -61,17 +74,17 @@ export const SETTINGS = {
     '',
     'Path of the Node.js (20 or newer) that executes graph hosts, and installs, builds and probes of deployments; that of Weft when empty.',
   ),
-  newest_node: setting(
+  newest_node: internal(
     'WEFT_NEWEST_NODE',
     '',
     'Path of a newer Node.js that takes the place of `WEFT_HOST_NODE` when that is empty and no package of the application is compiled for another one. `./scripts/start` downloads one and sets it.',
   ),
-  host_reads_per_second: setting(
+  host_reads_per_second: internal(
     'WEFT_HOST_READS_PER_SECOND',
     5000,
     'Reads of checkpoints and calls of the item store that the graphs of one host may begin in a second; further ones wait.',
   ),
-  host_bytes_in_flight: setting(
+  host_bytes_in_flight: internal(
     'WEFT_HOST_BYTES_IN_FLIGHT',
     64 * 1024 * 1024,
     'Bytes of questions of one graph host, and of answers that it has not read; beyond that the host waits.',
@@ -81,7 +94,7 @@ export const SETTINGS = {
     '',
     'User of graph hosts, and of builds and probes of deployments: a name or uid:gid. Needs a start as root.',
   ),
-  host_threads: setting(
+  host_threads: internal(
     'WEFT_HOST_THREADS',
     256,
     'Threads of one graph host for Python, for nodes that are not async; further ones wait.',
@@ -150,7 +163,7 @@ export const SETTINGS = {
     64 * 1024 * 1024,
     'Largest request body in bytes; a larger one is answered 413. Bodies without input, state or items have at most 4 MB, as have those of MCP; those of A2A have 16 MB.',
   ),
-  bodies_in_flight: setting(
+  bodies_in_flight: internal(
     'WEFT_BODY_BYTES_IN_FLIGHT',
     256 * 1024 * 1024,
     'Bytes of all request bodies in memory at once; beyond that 429.',
@@ -170,13 +183,13 @@ export const SETTINGS = {
     '',
     'Comma-separated addresses and CIDRs of proxies whose `X-Forwarded-For` names the client, for limits by address and the log.',
   ),
-  socket_bytes: setting(
+  socket_bytes: internal(
     'WEFT_SOCKET_BYTES',
     4 * 1024 * 1024,
     'Largest message of a WebSocket client in bytes, and the unread bytes beyond which its connection is closed.',
   ),
-  heartbeat_ms: setting('WEFT_HEARTBEAT_MS', 5000, 'Milliseconds between heartbeat comments on an idle stream.'),
-  stall_ms: setting(
+  heartbeat_ms: internal('WEFT_HEARTBEAT_MS', 5000, 'Milliseconds between heartbeat comments on an idle stream.'),
+  stall_ms: internal(
     'WEFT_STALL_MS',
     30000,
     'A stream whose client reads nothing for this many milliseconds is closed; the client may resume.',
@@ -207,12 +220,12 @@ export const SETTINGS = {
     false,
     'For development, on loopback only: requests with `x-auth-scheme: langsmith` pass the `auth` of the application as LangGraph Studio, without a check.',
   ),
-  disconnect_grace_ms: setting(
+  disconnect_grace_ms: internal(
     'WEFT_DISCONNECT_GRACE_MS',
     5000,
     'Milliseconds before `on_disconnect=cancel` takes effect on a resumable run.',
   ),
-  keep_ended_ms: setting(
+  keep_ended_ms: internal(
     'WEFT_KEEP_ENDED_MS',
     60000,
     'Milliseconds after its end for which a run without a stored stream can be joined.',
@@ -222,7 +235,7 @@ export const SETTINGS = {
     3600000,
     'Milliseconds for which the stored stream of a resumable run is kept.',
   ),
-  resumable_bytes: setting(
+  resumable_bytes: internal(
     'WEFT_RESUMABLE_BYTES',
     256 * 1024 * 1024,
     'Bytes of the stored stream of one resumable run.',
@@ -314,7 +327,7 @@ export const SETTINGS = {
     '',
     'Folder of a delegated cgroup (version 2) below which replicas of deployments get their limits; when empty, that of the deploy worker.',
   ),
-  deploy_stable_ms: setting(
+  deploy_stable_ms: internal(
     'WEFT_DEPLOY_STABLE_MS',
     10000,
     'Milliseconds for which the replicas of a new revision must stay ready before it serves.',
@@ -409,7 +422,7 @@ export const SETTINGS = {
     1,
     'Part of the traces that begin here and are recorded, from 0 to 1; a `traceparent` of the client decides for its own.',
   ),
-  test: setting(
+  test: internal(
     'WEFT_TEST',
     false,
     'For tests only: adds `POST /internal/truncate`, which empties the store without authentication.',

@@ -61,10 +61,13 @@ for (const signal of ['SIGINT', 'SIGTERM'])
 
 if (!build()) process.exit(1)
 start()
-watch(SOURCES.map(folder => join(root, folder)), {
-  ignoreInitial: true,
-  ignored: (path, stats) => /node_modules|__pycache__/.test(path) || (stats?.isFile() && !ENDINGS.test(path)),
-}).on('all', (_, path) => {
+watch(
+  SOURCES.map(folder => join(root, folder)),
+  {
+    ignoreInitial: true,
+    ignored: (path, stats) => /node_modules|__pycache__/.test(path) || (stats?.isFile() && !ENDINGS.test(path)),
+  },
+).on('all', (_, path) => {
   changed = relative(root, path)
   clearTimeout(timer)
   timer = setTimeout(() => (work = work.then(() => changed && restart())), PAUSE_MS)

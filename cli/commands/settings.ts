@@ -12,11 +12,13 @@ const OF_COMMANDS = [
 ]
 
 export function listSettings({ json }: { json?: true }): void {
-  const all = [...Object.values(SETTINGS), ...OF_COMMANDS].map(({ env, default: fallback, doc }) => ({
-    variable: env,
-    default: `${fallback}`,
-    meaning: doc,
-  }))
+  const all = [...Object.values(SETTINGS).filter(({ isInternal }) => !isInternal), ...OF_COMMANDS].map(
+    ({ env, default: fallback, doc }) => ({
+      variable: env,
+      default: `${fallback}`,
+      meaning: doc,
+    }),
+  )
   if (json) return printJson(all)
   const width = Math.min(process.stdout.columns ?? 80, 100)
   for (const { variable, default: fallback, meaning } of all) {
