@@ -7,6 +7,7 @@ import { allows, keyIdOf, type Scope, scopesFor } from '../schemas/auth/keys.js'
 import type { CallHead } from '../schemas/calls.js'
 import type { Config } from '../schemas/config.js'
 import { isLoopback } from '../schemas/loopback.js'
+import { cancelsByLeaving } from '../schemas/query.js'
 import type { Asked, Check, Refused } from './app/check.js'
 import type { HandOver } from './app/hand-over.js'
 import type { Pages } from './app/pages.js'
@@ -157,7 +158,7 @@ export function openGuard({ config, check, deployed, handOver, pages }: Options)
 /** The request passes if the key has the scopes of the route and is within its limits. */
 function withKey(exchange: Exchange, route: Route, body: Uint8Array, key: Key): Uint8Array | null {
   const { id, name, scopes, limits } = key.record
-  const wanted = scopesOf(route)
+  const wanted = cancels(route, exchange) ? CANCEL : scopesOf(route)
   if (!allows(scopes, wanted))
     return refused(exchange, 403, `The key lacks the scope ${wanted.find(one => !allows(scopes, [one]))}`)
   const wait = key.take()
@@ -174,6 +175,11 @@ function withKey(exchange: Exchange, route: Route, body: Uint8Array, key: Key): 
     return refused(exchange, 429, MANY_KEY_STREAMS)
   return body
 }
+
+/** What a key needs to cancel a run. */
+const CANCEL: readonly Scope[] = ['run']
+const cancels = ({ answer }: Route, { query }: Exchange): boolean =>
+  (answer === 'join-stream' || answer === 'join-wait') && cancelsByLeaving(new URLSearchParams(query))
 
 const needed = new WeakMap<Route, Scope[]>()
 

@@ -98,6 +98,8 @@ const { create, get, join, state } = {
 const RUN: readonly AuthEvent[] = ['threads:create_run', 'assistants:read']
 /** A command of protocol v2 creates a run or reads the thread. */
 const COMMAND: readonly AuthEvent[] = [...RUN, 'threads:read']
+/** A reader that leaves with `cancel_on_disconnect` cancels the run; its key then needs what a cancel needs. */
+const JOIN: readonly AuthEvent[] = ['threads:read', 'threads:update']
 /** To change a provider, or to remove it and to make another one of the same id. */
 const PROVIDER: readonly Scope[] = ['deployments', 'oauth']
 
@@ -181,8 +183,8 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/runs/stream', answer: 'create', subject: create, auth: RUN, mode: 'stream' },
   { method: 'POST', path: '/runs/wait', answer: 'create', subject: create, auth: RUN, mode: 'wait' },
   { method: 'GET', path: '/runs/:run_id', answer: 'json', subject: get, auth: ['threads:read'] },
-  { method: 'GET', path: '/runs/:run_id/stream', answer: 'join-stream', subject: join, auth: ['threads:read'] },
-  { method: 'GET', path: '/runs/:run_id/join', answer: 'join-wait', subject: join, auth: ['threads:read'] },
+  { method: 'GET', path: '/runs/:run_id/stream', answer: 'join-stream', subject: join, auth: JOIN, scope: 'read' },
+  { method: 'GET', path: '/runs/:run_id/join', answer: 'join-wait', subject: join, auth: JOIN, scope: 'read' },
   { method: 'GET', path: '/runs/:run_id/webhook', answer: 'json', subject: rpc('runs', 'webhook'), auth: ['threads:read'] },
   { method: 'POST', path: '/runs/:run_id/webhook/repeat', answer: 'json', subject: rpc('runs', 'repeat_webhook'), auth: ['threads:update'], scope: 'run' },
 
@@ -192,8 +194,8 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/threads/:thread_id/runs/wait', answer: 'create', subject: create, auth: RUN, mode: 'wait' },
   { method: 'GET', path: '/threads/:thread_id/runs/:run_id', answer: 'json', subject: get, auth: ['threads:read'] },
   { method: 'DELETE', path: '/threads/:thread_id/runs/:run_id', answer: 'cancel', subject: rpc('runs', 'delete'), auth: ['threads:delete'] },
-  { method: 'GET', path: '/threads/:thread_id/runs/:run_id/stream', answer: 'join-stream', subject: join, auth: ['threads:read'] },
-  { method: 'GET', path: '/threads/:thread_id/runs/:run_id/join', answer: 'join-wait', subject: join, auth: ['threads:read'] },
+  { method: 'GET', path: '/threads/:thread_id/runs/:run_id/stream', answer: 'join-stream', subject: join, auth: JOIN, scope: 'read' },
+  { method: 'GET', path: '/threads/:thread_id/runs/:run_id/join', answer: 'join-wait', subject: join, auth: JOIN, scope: 'read' },
   { method: 'POST', path: '/threads/:thread_id/runs/:run_id/cancel', answer: 'cancel', subject: rpc('runs', 'cancel'), auth: ['threads:update'], scope: 'run' },
   { method: 'GET', path: '/threads/:thread_id/runs/:run_id/webhook', answer: 'json', subject: rpc('runs', 'webhook'), auth: ['threads:read'] },
   { method: 'POST', path: '/threads/:thread_id/runs/:run_id/webhook/repeat', answer: 'json', subject: rpc('runs', 'repeat_webhook'), auth: ['threads:update'], scope: 'run' },

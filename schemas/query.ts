@@ -4,6 +4,9 @@ import { fail } from './errors.js'
 /** true, 1 and yes in any case; everything else is false. */
 export const isTrue = (text: string | null): boolean => text !== null && /^(1|true|yes)$/i.test(text)
 
+/** Whether a reader of a run cancels it by leaving (API: threads-and-runs 11). */
+export const cancelsByLeaving = (query: URLSearchParams): boolean => isTrue(query.get('cancel_on_disconnect'))
+
 /** A boolean in any of its forms, false when it is absent or empty; throws `invalid`. */
 export function readBoolean(query: URLSearchParams, name: string): boolean {
   const text = query.get(name)?.trim() ?? ''

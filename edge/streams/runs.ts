@@ -5,7 +5,7 @@
 import { v7 as uuid } from 'uuid'
 import type { Answer } from '../../bus/answer.js'
 import { fail } from '../../schemas/errors.js'
-import { isTrue } from '../../schemas/query.js'
+import { cancelsByLeaving } from '../../schemas/query.js'
 import { isTerminal, type RunMode } from '../../schemas/runs.js'
 import { createCall, forward } from '../calls.js'
 import { type Edge, runPath } from '../context.js'
@@ -53,7 +53,7 @@ export async function joinStream(edge: Edge, exchange: Exchange, route: Route): 
   const { view } = found
   const stream = new RunStream(edge, exchange, view.run_id, {
     joined: true,
-    cancels: isTrue(query.get('cancel_on_disconnect')),
+    cancels: cancelsByLeaving(query),
     filter: openFilter(readModes(query), view.stream_mode),
   })
   try {
@@ -74,7 +74,7 @@ export async function joinWait(edge: Edge, exchange: Exchange, route: Route): Pr
     return exchange.reply(200, answer.body, { Location: `${path}/join`, 'Content-Location': path })
   }
   const wait = new RunWait(edge, exchange, view.run_id, { joined: true })
-  wait.open(view, { cancels: isTrue(query.get('cancel_on_disconnect')) })
+  wait.open(view, { cancels: cancelsByLeaving(query) })
   if (!isTerminal(view.status)) wait.recheck()
 }
 

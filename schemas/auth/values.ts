@@ -5,7 +5,7 @@
 
 import { fail } from '../errors.js'
 import { isObject, type JsonObject } from '../json.js'
-import { readBoolean } from '../query.js'
+import { cancelsByLeaving, readBoolean } from '../query.js'
 import type { AuthEvent } from './auth.js'
 
 /** A request while its handlers run. */
@@ -72,6 +72,10 @@ export function openCheck({ events, params, query, body }: AuthRequest): OpenChe
 const isCommand = (events: readonly AuthEvent[]): boolean =>
   events.includes('threads:create_run') && events.includes('threads:read')
 
+/** To leave a run that one has joined may cancel it. */
+const isJoin = (events: readonly AuthEvent[]): boolean =>
+  events.includes('threads:read') && events.includes('threads:update')
+
 /** The objects of the body that events are about: several in a batch of runs. */
 function partsOf(events: readonly AuthEvent[], whole: unknown): JsonObject[] {
   if (Array.isArray(whole) && events.includes('threads:create_run')) return whole.filter(isObject)
@@ -88,6 +92,7 @@ function eventsOf(events: readonly AuthEvent[], { query }: Draft, whole: unknown
     const creates = isObject(whole) && CREATES_RUN.includes(whole.method)
     return events.filter(event => (event === 'threads:read') !== creates)
   }
+  if (isJoin(events) && !cancelsByLeaving(query)) return ['threads:read']
   if (events.includes('assistants:delete') && !readBoolean(query, 'delete_threads')) return ['assistants:delete']
   return events
 }

@@ -116,6 +116,18 @@ t.test('threads of an assistant are deleted by their own event', async t => {
   t.throws(() => check(route, { params, query: 'delete_threads=maybe' }), { code: 'invalid' })
 })
 
+t.test('a join that cancels the run when its client leaves is an update of the thread', async t => {
+  for (const route of ROUTES.filter(({ answer }) => answer === 'join-stream' || answer === 'join-wait'))
+    for (const [query, events] of [
+      ['', ['threads:read']],
+      ['cancel_on_disconnect=0', ['threads:read']],
+      ['cancel_on_disconnect=false&cancel_on_disconnect=true', ['threads:read']],
+      ['cancel_on_disconnect=true', ['threads:read', 'threads:update']],
+      ['stream_mode=values&cancel_on_disconnect=1', ['threads:read', 'threads:update']],
+    ] as const)
+      t.same(check(`${route.method} ${route.path}`, { params: {}, query }).events, events, `${route.path}?${query}`)
+})
+
 t.test('a copy gets the metadata of its handler, not of its client', async t => {
   const route = 'POST /threads/:thread_id/copy'
   const params = { thread_id: THREAD }

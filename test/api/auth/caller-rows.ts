@@ -102,6 +102,18 @@ export async function callerRows(t: Test, url: string): Promise<void> {
     t.match((await as('alice', 'GET', `/runs/${run.run_id}/join`)).body, { done: true })
   })
 
+  await t.test('to cancel a run by leaving it is an update of its thread', async t => {
+    const thread_id = await threadOf('alice')
+    const slow = { assistant_id: 'slow', input: { ms: 1_000 } }
+    const { run_id } = (await as('alice', 'POST', `/threads/${thread_id}/runs`, slow)).body as { run_id: string }
+    for (const path of ['join', 'stream']) {
+      const join = `/threads/${thread_id}/runs/${run_id}/${path}?cancel_on_disconnect=true`
+      t.equal((await as('alice', 'GET', join, undefined, 'deny threads:update')).status, 403, path)
+    }
+    const joined = await as('alice', 'GET', `/runs/${run_id}/join`, undefined, 'deny threads:update')
+    t.match(joined, { status: 200, body: { done: true } })
+  })
+
   await t.test('a run needs both of its events', async t => {
     const body = { assistant_id: 'echo', input: {} }
     for (const event of ['threads:create_run', 'assistants:read'])

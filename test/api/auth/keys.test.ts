@@ -117,6 +117,28 @@ t.test('an SDK with a key works, and its graph sees who called', async t => {
   t.notOk(JSON.stringify(await client.runs.list(thread.thread_id)).includes(key))
 })
 
+t.test('who may only read a run cannot cancel it by leaving', async t => {
+  const [reader, runner] = await Promise.all(['read', 'run'].map(scope => create(scope, '--scope', scope)))
+  const slow = { assistant_id: 'slow', input: { ms: 20_000 } }
+  const { run_id, thread_id } = (await by(runner!.key, 'POST', '/runs', slow)).body as {
+    run_id: string
+    thread_id: string
+  }
+  for (const path of [`/runs/${run_id}`, `/threads/${thread_id}/runs/${run_id}`])
+    for (const join of ['stream', 'join'])
+      t.match(await by(reader!.key, 'GET', `${path}/${join}?cancel_on_disconnect=true`), {
+        status: 403,
+        body: { detail: 'The key lacks the scope run' },
+      })
+  for (const { key } of [reader!, runner!]) {
+    const query = key === runner!.key ? '?cancel_on_disconnect=true' : ''
+    const joined = await fetch(`${cluster.url}/runs/${run_id}/stream${query}`, { headers: { 'x-api-key': key } })
+    t.equal(joined.status, 200)
+    await joined.body!.cancel()
+  }
+  t.match(await by(reader!.key, 'GET', `/runs/${run_id}/join`), { status: 200 }, 'it ends, because the last one left')
+})
+
 t.test('the key is not stored', async t => {
   const { key } = await create('secret', '--scope', 'read')
   await by(key, 'POST', '/threads/search', {})

@@ -10,7 +10,7 @@ import {
   validateRunIds,
 } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
-import { isTrue } from '../../../schemas/query.js'
+import { cancelsByLeaving } from '../../../schemas/query.js'
 import {
   isTerminal,
   type RunBatch,
@@ -66,6 +66,7 @@ export const runs = (deps: Deps) => ({
   /** Authorises a reader and answers where it may start. A reader clears a cancel that waits for its grace. */
   join: bytesHandler(async (_, { head }) => {
     const found = await summary(deps, head, 'threads:read')
+    if (cancelsByLeaving(new URLSearchParams(head.query))) await requireRun(deps, found, head, 'threads:update')
     const { temporary, resumable, ended_at } = found
     const over = (ended_at ?? 0) < clock.now() - deps.config.keep_ended_ms
     if (isTerminal(found.status) && temporary && !resumable && over) throw fail('not_found', 'Run not found')
@@ -143,7 +144,7 @@ const ACTIVE = ['pending', 'running'] as const
 
 /** Revokes the cancel that the end of an earlier connection caused, or will cause when it is reported late. */
 async function rejoin({ store }: Deps, row: RunSummary, { query, run }: CallHead): Promise<RunSummary> {
-  const cancels = row.on_disconnect === 'cancel' || isTrue(new URLSearchParams(query).get('cancel_on_disconnect'))
+  const cancels = row.on_disconnect === 'cancel' || cancelsByLeaving(new URLSearchParams(query))
   if (isTerminal(row.status) || !row.resumable || (!cancels && row.cancel_due_at === null)) return row
   const set = {
     joined_at: clock.now(),
