@@ -23,6 +23,8 @@ const MAX_KEYS = 64
 /** Characters of a text that are kept as they are. */
 const MAX_TEXT = 40
 const MAX_MEMBER = 64
+/** More conditions than this do not narrow a search: each is a part of the query of the store. */
+const MAX_CONDITIONS = 20
 /** More alternatives of `$in` than this do not narrow a search. */
 const MAX_ALTERNATIVES = 20
 /** After every character that is kept, and before. */
@@ -44,13 +46,19 @@ export function itemKeys(value: JsonObject): string[] {
 }
 
 /** What an item must have to pass the filter; members that compare with objects or lists narrow nothing. */
-export const itemConditions = (filter: JsonObject): KeyCondition[] =>
-  Object.entries(filter).flatMap(([member, wanted]) => {
+export function itemConditions(filter: JsonObject): KeyCondition[] {
+  const conditions: KeyCondition[] = []
+  for (const [member, wanted] of Object.entries(filter)) {
     const name = nameOf(member)
     const operators =
       isObject(wanted) && Object.keys(wanted).some(key => key.startsWith('$')) ? wanted : { $eq: wanted }
-    return conditionsOf(operators).map(ranges => ranges.map(({ from, to }) => ({ from: name + from, to: name + to })))
-  })
+    for (const ranges of conditionsOf(operators)) {
+      conditions.push(ranges.map(({ from, to }) => ({ from: name + from, to: name + to })))
+      if (conditions.length === MAX_CONDITIONS) return conditions
+    }
+  }
+  return conditions
+}
 
 /** Comparisons of one member narrow the same ranges, one for each type. */
 function conditionsOf(operators: JsonObject): KeyCondition[] {

@@ -76,6 +76,10 @@ async function searches(t: Test, send: Send) {
   t.same(await keys({ namespace_prefix: ['s', 'odd'], limit: 2, offset: 2 }), ['k7', 'k5'])
   t.same(await keys({ namespace_prefix: ['s'], filter: { kind: 'fizz' }, limit: 2, offset: 1 }), ['k6', 'k3'])
   t.same(await keys({ namespace_prefix: ['s'], filter: { nested: { i: 4 } } }), ['k4'])
+  const wide = Object.fromEntries(Array.from({ length: 3_000 }, (_, i) => [`member ${i}`, i]))
+  await send('PUT', '/store/items', { namespace: ['wide'], key: 'wide', value: wide })
+  t.same(await keys({ namespace_prefix: ['wide'], filter: wide }), ['wide'], 'a filter of many members')
+  t.same(await keys({ namespace_prefix: ['wide'], filter: { ...wide, 'member 2999': 0 } }), [], 'each of them counts')
   t.same(await keys({ namespace_prefix: ['s'], filter: { i: { $gte: 10 } }, query: 'ignored without an index' }), [
     'k11',
     'k10',
