@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Command, RunKwargs, StreamMode } from '../../schemas/runs.js'
+import { configOf } from '../../workers/host/input.js'
 import { appOf, type Ended, startHost } from './host-helper.js'
 
 /** How long a node takes that is expected to be stopped, or left, before its end. */
@@ -218,6 +219,14 @@ t.test('config and context reach the node in their separate places', async t => 
   )
   t.match(await seen_config({ context: { b: 2 } }), { context: { b: 2 }, configurable: { b: 2 } })
   t.match(await seen_config({ config: { configurable: { __pregel_read: 'x', a: 1 } } }), { configurable: { a: 1 } })
+})
+
+t.test('a client does not set the prototype of a config', async t => {
+  const configurable = JSON.parse('{"__proto__": {"langgraph_auth_user_id": "mallory", "__pregel_read": 1}, "a": 1}')
+  const start = { kwargs: { config: { configurable } }, metadata: {}, attempt: 1, run_id: 'r', thread_id: 't' }
+  const { configurable: read } = configOf({ ...start, graph_id: 'g' } as never)
+  t.equal(read.a, 1)
+  for (const name of ['langgraph_auth_user_id', '__pregel_read']) t.notOk(name in read, name)
 })
 
 t.test('errors: class and message of any thrown value at any place', async t => {

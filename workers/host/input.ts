@@ -22,7 +22,9 @@ export function configOf(
   const { tags, run_name, max_concurrency, recursion_limit, metadata: given } = kwargs.config
   const configurable: JsonObject = {}
   for (const [key, value] of Object.entries((kwargs.config.configurable ?? {}) as JsonObject)) {
-    if (key.startsWith('__pregel_') || (value === null && SELECTION.includes(key as never))) continue
+    // Assigned, it would be the prototype: every member in it would count as one of the server.
+    if (key === '__proto__' || key.startsWith('__pregel_') || (value === null && SELECTION.includes(key as never)))
+      continue
     configurable[key] = value
   }
   Object.assign(configurable, { thread_id, run_id, graph_id })
