@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { type Cluster, startCluster } from '../../helpers/cluster.js'
+import { sender } from '../../helpers/http.js'
 import { lines } from '../../helpers/sdk.js'
 
 interface SeenConfig {
@@ -33,6 +34,40 @@ t.before(async () => {
   cluster = await startCluster({ app: 'test/apps/basic', env: { LANGGRAPH_API_URL: API_URL } })
 })
 t.teardown(() => cluster.stop())
+
+t.test('a config that would hold up other runs is refused wherever it is given', async t => {
+  const send = sender(cluster.url)
+  const idOf = async (path: string, body: object) => Object.values((await send('POST', path, body)).body as object)[0]
+  const wide = Object.fromEntries(Array.from({ length: 1_001 }, (_, i) => [`member ${i}`, i]))
+  const thread = `/threads/${await idOf('/threads', {})}`
+  const assistant = `/assistants/${await idOf('/assistants', { graph_id: 'seen_config' })}`
+  const cron = { assistant_id: 'seen_config', schedule: '0 0 1 1 *' }
+  const run = { assistant_id: 'seen_config' }
+  for (const [given, says] of [
+    [{ config: { configurable: wide } }, /config\.configurable: expected at most 1000 members, got 1001/],
+    [{ config: { metadata: wide } }, /config\.metadata: expected at most 1000 members/],
+    [{ context: wide }, /context: expected at most 1000 members/],
+    [{ config: { tags: Object.keys(wide) } }, /config\.tags: expected at most 1000 members/],
+    [{ config: { configurable: { checkpoint_map: wide } } }, /checkpoint_map: expected at most 1000 members/],
+    [{ config: { max_concurrency: 0 } }, /config\.max_concurrency: expected a number of at least 1, got 0/],
+  ] as const) {
+    for (const [method, path, body] of [
+      ['POST', '/runs/wait', { ...run, ...given }],
+      ['POST', `${thread}/runs`, { ...run, ...given }],
+      ['POST', '/runs/batch', [{ ...run, ...given }]],
+      ['POST', '/assistants', { graph_id: 'seen_config', ...given }],
+      ['PATCH', assistant, given],
+      ['POST', '/runs/crons', { ...cron, ...given }],
+      ['PATCH', `/runs/crons/${await idOf('/runs/crons', cron)}`, given],
+    ] as const)
+      t.match(await send(method, path, body), { status: 422, body: { detail: says } }, `${method} ${path}`)
+    if (!('config' in given)) continue
+    const command = { id: 1, method: 'run.start', params: { ...run, ...given } }
+    t.match((await send('POST', `${thread}/commands`, command)).body, { type: 'error', message: says })
+  }
+  const { 'member 0': _, ...most } = wide
+  t.match(await send('POST', '/runs/wait', { ...run, input: {}, config: { configurable: most } }), { status: 200 })
+})
 
 for (const { name, connect } of lines)
   t.test(name, async t => {

@@ -7,7 +7,7 @@ import type { AssistantRow } from '../../../store/rows/assistants.js'
 import { type Access, sees } from '../access.js'
 import type { Deps } from '../context.js'
 import { checkGraph, newAssistant } from '../rows/assistant.js'
-import { checkTemplate, metadataText } from '../rows/limits.js'
+import { checkConfig, checkTemplate, metadataText } from '../rows/limits.js'
 
 /** The new assistant, or with `if_exists=do_nothing` the stored one, unchanged. Throws `not_found` and `conflict`. */
 export async function createAssistant({ store }: Deps, access: Access, body: AssistantCreate): Promise<AssistantRow> {
@@ -24,6 +24,7 @@ export async function createAssistant({ store }: Deps, access: Access, body: Ass
     context: JSON.stringify(body.context ?? {}),
     metadata: metadataText(withoutReserved(body.metadata ?? {})),
   })
+  checkConfig(body)
   checkTemplate('assistant', row.config, row.context, row.metadata)
   if ((await store.apply([{ step: 'assistants.insert', row }])) === -1) return row
   const stored = await store.assistants.get(app, row.assistant_id)

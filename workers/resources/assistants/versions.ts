@@ -16,7 +16,7 @@ import { type Access, sees } from '../access.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { checkGraph, versionOf } from '../rows/assistant.js'
-import { checkTemplate, metadataText } from '../rows/limits.js'
+import { checkConfig, checkTemplate, metadataText } from '../rows/limits.js'
 import { pages } from '../rows/pages.js'
 import { withoutReserved } from './create.js'
 
@@ -44,6 +44,7 @@ export async function patchAssistant(deps: Deps, found: AssistantRow, body: Assi
       version: Math.max(newest?.version ?? 0, row.version) + 1,
       updated_at: later(row),
     }
+    checkConfig(body)
     checkTemplate('assistant', next.config, next.context, next.metadata)
     const where = { updated_at: row.updated_at }
     const steps: Step[] = [

@@ -9,7 +9,7 @@ import { CRON_NAMESPACE } from '../../../schemas/ids.js'
 import { type JsonObject, merge, time } from '../../../schemas/json.js'
 import type { RecordRow } from '../../../store/rows/records.js'
 import type { Step } from '../../../store/steps.js'
-import { checkTemplate, metadataText } from '../rows/limits.js'
+import { checkConfig, checkTemplate, metadataText } from '../rows/limits.js'
 import type { Timetable } from './slots.js'
 
 export const CRON = 'cron'
@@ -93,9 +93,10 @@ export function changeStep(row: RecordRow, changed: CronBody): Step {
   return { step: 'records.patch', kind: CRON, id: row.id, where: { rev: row.rev }, set }
 }
 
-/** Throws `invalid` for what is too large. Only a client is asked: what the server changes is stored in any case. */
+/** Throws `invalid` for what no run may have. Only a client is asked: what the server changes is stored in any case. */
 export function checkSize({ firings: _, ...template }: CronBody): void {
   metadataText(template.metadata)
+  checkConfig(template.payload)
   checkTemplate('cron', JSON.stringify(template))
 }
 

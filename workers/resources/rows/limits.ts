@@ -1,10 +1,41 @@
 /** Sizes of what clients store with an assistant, a cron, a thread or a run. */
 import { fail } from '../../../schemas/errors.js'
+import type { RunCreate } from '../../../schemas/runs.js'
 
 /** Metadata of a row, as JSON text. It is read whole by every search. */
 const MAX_METADATA = 64 * 1024
 /** Config, context and metadata of an assistant, and the template of a cron, which each of its runs copies. */
 const MAX_TEMPLATE = 1024 * 1024
+
+/**
+ * Members of the parts of a config, and tags. The library copies them for every call of a node, in time that grows with
+ * their square: 40,000 blocked a graph host, with all of its runs, for 5 s. Each member of a checkpoint map is read.
+ */
+const MAX_MEMBERS = 1_000
+
+/** Throws invalid for a config or a context with which one run would hold up others, or itself. */
+export function checkConfig({
+  config,
+  context,
+  checkpoint,
+}: Pick<RunCreate, 'config' | 'context' | 'checkpoint'>): void {
+  const { configurable, metadata, tags, max_concurrency } = config ?? {}
+  const parts = {
+    'config.configurable': configurable,
+    'config.metadata': metadata,
+    'config.tags': tags,
+    'config.configurable.checkpoint_map': configurable?.checkpoint_map,
+    'checkpoint.checkpoint_map': checkpoint?.checkpoint_map,
+    context,
+  }
+  for (const [name, part] of Object.entries(parts)) {
+    const members = typeof part === 'object' && part !== null ? Object.keys(part).length : 0
+    if (members > MAX_MEMBERS) throw fail('invalid', `${name}: expected at most ${MAX_MEMBERS} members, got ${members}`)
+  }
+  // No node would ever start.
+  if (typeof max_concurrency === 'number' && max_concurrency < 1)
+    throw fail('invalid', `config.max_concurrency: expected a number of at least 1, got ${max_concurrency}`)
+}
 
 /** The JSON text of metadata; throws invalid when it is too large. */
 export function metadataText(metadata: object): string {
