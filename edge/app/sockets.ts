@@ -54,6 +54,10 @@ export async function openUpstream(
   if (exchange.over) return null
   const headers = Object.fromEntries(all.filter(([name]) => !name.startsWith('sec-websocket-')))
   const protocols = all.find(([name]) => name === 'sec-websocket-protocol')?.[1].split(/\s*,\s*/) ?? []
+  if (!protocols.every(isToken) || new Set(protocols).size < protocols.length) {
+    exchange.refuse('bad_request', 'Sec-WebSocket-Protocol: expected names without a repetition, separated by commas')
+    return null
+  }
   const upstream = new WebSocket(`ws://localhost${query === '' ? path : `${path}?${query}`}`, protocols, {
     headers,
     createConnection: routes.connect,
@@ -86,6 +90,9 @@ export async function openUpstream(
     })
   })
 }
+
+/** RFC 6455, 4.1: a token of HTTP. */
+const isToken = (name: string): boolean => /^[\w!#$%&'*+.^`|~-]+$/.test(name)
 
 /** The text of a refusal. */
 async function collect(incoming: IncomingMessage): Promise<string> {

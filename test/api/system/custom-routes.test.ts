@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { root } from '../../../cli/root.js'
+import type { WebhookDeliveries } from '../../../schemas/webhooks.js'
 import { venvOf, withoutPython } from '../../../scripts/checks/venv.js'
 import { type Roles, startCluster, startRoles } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'
@@ -153,6 +154,16 @@ for (const [kind, folder, [where, start], skipped] of [
       const hooks = async () => (await send('GET', '/custom/hooks')).body as { run_id: string }[]
       const hook = await until(async () => (await hooks()).find(one => one.run_id === run_id))
       t.match(hook, { status: 'success', query: 'weft', signed: true })
+      // The application may answer and close its connection before the answer is read.
+      const deliver = async () => {
+        const { run_id } = (await send('POST', `/threads/${thread_id}/runs`, body)).body as { run_id: string }
+        const log = await until(async () => {
+          const { state, attempts } = (await send('GET', `/runs/${run_id}/webhook`)).body as WebhookDeliveries
+          return attempts[0]?.ended_at == null ? undefined : { state, attempts }
+        })
+        t.match(log, { state: 'delivered', attempts: [{ attempt: 1, error: null }] })
+      }
+      for (let i = 0; i < 10; i++) await deliver()
     })
 
     await t.test('its WebSockets are served', async t => {
@@ -174,6 +185,8 @@ for (const [kind, folder, [where, start], skipped] of [
       t.equal(await refusalOf(url, '/custom/hello/x'), plain, 'a route without a WebSocket answers by itself')
       t.equal(await refusalOf(url, '/custom/socket', { 'x-stop': '1' }), 418, 'its middleware may refuse')
       t.equal(await refusalOf(url, '/nowhere'), 404)
+      for (const names of ['a,a', 'a b', 'a,', '@'])
+        t.equal(await refusalOf(url, '/custom/socket', { 'sec-websocket-protocol': names }), 400, names)
       // After an asynchronous check, one in about a thousand would be closed at once.
       for (let i = 0; i < 300; i++) {
         const one = await connectTo(url, '/custom/socket', { 'x-user': 'ada' })
