@@ -331,7 +331,8 @@ export function postOver(
     const request = httpRequest({
       method: 'POST',
       path,
-      headers: { ...headers, host: 'localhost', 'content-length': body.length },
+      // A server that closes its connection behind an answer to a body it has not read cuts the stream, and the answer with it.
+      headers: { ...headers, host: 'localhost', connection: 'keep-alive', 'content-length': body.length },
       createConnection: () => stream,
     })
     const total = setTimeout(
