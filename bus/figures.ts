@@ -109,11 +109,20 @@ export function openProcessFigures(): { samples(): Sample[]; close(): void } {
       delay.reset()
       return [
         ...quantiles,
-        sample('weft_process_resident_bytes', process.memoryUsage.rss()),
+        ...residentBytes(),
         sample('weft_process_cpu_seconds_total', (user + system) / 1e6),
         sample('weft_up', 1),
       ]
     },
     close: () => delay.disable(),
+  }
+}
+
+/** Nothing while there is no file descriptor left: Node.js opens a file for it, and throws. */
+function residentBytes(): Sample[] {
+  try {
+    return [sample('weft_process_resident_bytes', process.memoryUsage.rss())]
+  } catch {
+    return []
   }
 }

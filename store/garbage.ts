@@ -32,7 +32,9 @@ export function collectLargeGarbage(look_ms = LOOK_MS): () => void {
   let pause = SOON
   let loop = performance.eventLoopUtilization()
   const look = () => {
-    const { external, arrayBuffers, heapTotal } = process.memoryUsage()
+    const before = memoryUsage()
+    if (before === null) return
+    const { external, arrayBuffers, heapTotal } = before
     const bytes = external + arrayBuffers
     const { utilization } = performance.eventLoopUtilization(loop)
     loop = performance.eventLoopUtilization()
@@ -49,7 +51,7 @@ export function collectLargeGarbage(look_ms = LOOK_MS): () => void {
       collect = runInNewContext('gc') as () => void
     }
     collect()
-    const after = process.memoryUsage()
+    const after = memoryUsage() ?? before
     kept = after.external + after.arrayBuffers
     keptHeap = after.heapTotal
     const freed = bytes + heapTotal - kept - keptHeap
@@ -59,6 +61,18 @@ export function collectLargeGarbage(look_ms = LOOK_MS): () => void {
   const timer = setInterval(look, look_ms)
   timer.unref()
   return () => clearInterval(timer)
+}
+
+/**
+ * Null while there is no file descriptor left: Node.js opens a file for it. Clients can take all of them, and what a timer
+ * throws ends the process.
+ */
+function memoryUsage(): NodeJS.MemoryUsage | null {
+  try {
+    return process.memoryUsage()
+  } catch {
+    return null
+  }
 }
 
 /**

@@ -1,5 +1,7 @@
 /** Memory of large values is given back by a process that has become idle (store/garbage.ts). */
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 
@@ -32,4 +34,33 @@ t.test('what was in use at a collection is collected when it is garbage later', 
   worker.postMessage('release')
   await once(worker, 'message')
   t.ok(held - process.memoryUsage.rss() > 48 * MB, 'given back')
+})
+
+const figures = new URL('../../bus/figures.js', import.meta.url).href
+/** Opens files until there is no descriptor left, and says so after a few looks. */
+const WITHOUT_FILES = `
+  Promise.all([import('${garbage}'), import('${figures}')]).then(([{ collectLargeGarbage }, { openProcessFigures }]) => {
+    const { openSync, closeSync } = require('node:fs')
+    const { samples } = openProcessFigures()
+    collectLargeGarbage(1)
+    const opened = []
+    try {
+      for (;;) opened.push(openSync('/dev/null'))
+    } catch {}
+    const names = samples().map(({ name }) => name)
+    let looks = 0
+    setInterval(() => {
+      if (++looks < 20) return
+      opened.forEach(closeSync)
+      console.log(JSON.stringify({ names, opened: opened.length }))
+      process.exit(0)
+    }, 1)
+  })`
+
+t.test('a process without a file descriptor goes on', async t => {
+  const shell = ['-c', 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, WITHOUT_FILES]
+  const { stdout } = await promisify(execFile)('sh', shell)
+  const { names, opened } = JSON.parse(stdout) as { names: string[]; opened: number }
+  t.ok(opened > 0, `${opened} files`)
+  t.ok(names.includes('weft_up'))
 })
