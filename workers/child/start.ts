@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { dirname } from 'node:path'
-import type { Duplex } from 'node:stream'
+import { Duplex } from 'node:stream'
 import { type Frame, frameWriter, readFrames } from '../pipe.js'
 import { forwardOutput } from './output.js'
 import { asUser, type HostUser, homeOf, inheritedEnv, killGroup, startIn } from './process.js'
@@ -86,8 +86,7 @@ export function startChild(options: ChildOptions): Child {
     detached: true,
   })
   const pid = child.pid ?? 0
-  const pipe = child.stdio[3] as unknown as Duplex
-  const notes = child.stdio[4] as unknown as Duplex
+  const [pipe, notes] = [streamOf(child, 3), streamOf(child, 4)]
   const output = forwardOutput(child, name)
   const pauses = new Set<object>()
   let hasExited = false
@@ -152,6 +151,11 @@ export function startChild(options: ChildOptions): Child {
         child.kill('SIGTERM')
       }),
   }
+}
+
+/** A child that could not be started for want of file descriptors has no streams, whatever their type says. */
+function streamOf({ stdio }: { stdio?: ChildProcess['stdio'] }, descriptor: number): Duplex {
+  return (stdio?.[descriptor] as Duplex | undefined) ?? new Duplex({ read() {} }).destroy()
 }
 
 /** Reads everything that was sent: the last frames of a child count although it is dead. */
