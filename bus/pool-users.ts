@@ -13,8 +13,7 @@ import type { PoolUser } from '../schemas/deploy-calls.js'
 import { isObject, type JsonObject } from '../schemas/json.js'
 import type { Sender } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
-import type { Mux } from './mux.js'
-import { poolRights } from './rights.js'
+import { POOLS_ACCOUNT, poolRights } from './rights.js'
 
 export interface Issuer {
   /** Named by the configuration of the broker, as `issuer` of `auth_callout`. */
@@ -76,25 +75,13 @@ function encode(claims: JsonObject, key: KeyObject): string {
 
 interface Options {
   link: Link
-  mux: Mux
   issuer: Issuer
   /** Whether the pool exists (still). Rejects when that cannot be found out: the broker then refuses the user for now. */
   isKnown(sender: Sender): Promise<boolean>
 }
 
 /** Answers the broker until `close`. Several resource workers share the questions. */
-export function answerPoolUsers({ link, mux, issuer, isKnown }: Options): { close(): void } {
-  let account: Promise<string> | null = null
-  /** The account of this connection; pools have the same. */
-  const accountName = () => {
-    account ??= mux.ask('$SYS.REQ.USER.INFO', new Uint8Array()).then(({ data }) => {
-      const { data: info } = JSON.parse(decoder.decode(data)) as { data: { account: string } }
-      return info.account
-    })
-    account.catch(() => (account = null))
-    return account
-  }
-
+export function answerPoolUsers({ link, issuer, isKnown }: Options): { close(): void } {
   async function answer(message: Msg): Promise<void> {
     const asked = readRequest(message.data)
     if (asked === null) throw new Error('the broker asked about a user in an unknown form')
@@ -114,7 +101,7 @@ export function answerPoolUsers({ link, mux, issuer, isKnown }: Options): { clos
     const { publish, subscribe } = poolRights(sender)
     const jwt = issuer.encode({
       sub: user_nkey,
-      aud: await accountName(),
+      aud: POOLS_ACCOUNT,
       name: user,
       nats: {
         pub: { allow: publish },

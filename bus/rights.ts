@@ -62,6 +62,40 @@ function ofPool({ app, pool }: Sender): Rights {
   }
 }
 
+/** The accounts of the broker: users of roles have one, users of pools the other. */
+export const ROLES_ACCOUNT = 'WEFT'
+export const POOLS_ACCOUNT = 'POOLS'
+
+/**
+ * What passes between the two accounts; which names a pool may use is a matter of its rights. JetStream answers at the
+ * subject that a request names, with its own rights: in the account of the streams a pool could let it publish anywhere, so
+ * that one request deletes a stream. An answer to another account stays in that account.
+ */
+export const CROSSINGS = {
+  fromPools: [
+    'pool.>',
+    '_INBOX_resources.pool.>',
+    '_INBOX_edge.pool.>',
+    'tunnel.edge.>',
+    'tunnel.resources.at.>',
+    'live.*',
+    'beat.*',
+  ],
+  toPools: [
+    '_INBOX_graphs.>',
+    'ctl.*.*',
+    'event.resources.started',
+    'event.metrics.asked',
+    'host.*.>',
+    'slots.*',
+    'tunnel.graphs.>',
+  ],
+  /** Requests of pools that JetStream answers once. */
+  answeredOnce: ['chunk.*.*', `$JS.API.CONSUMER.INFO.${RUNS_STREAM}.*`, `$JS.ACK.${RUNS_STREAM}.>`],
+  /** With any number of messages. */
+  answeredOften: [`$JS.API.CONSUMER.MSG.NEXT.${RUNS_STREAM}.*`],
+} as const
+
 /** The user of a pool. Throws a RangeError for names that cannot be part of a subject. */
 export const poolRights = ({ app, pool }: Sender): Rights =>
   ofPool({ app: token('app', app), pool: token<'pool'>('pool', pool) satisfies Pool })
@@ -100,7 +134,6 @@ export const RIGHTS: { [role in Role]: Rights } = {
       'tunnel.graphs.>',
       'rpc.>',
       '$JS.API.>',
-      '$SYS.REQ.USER.INFO',
       '$SYS._INBOX.>',
     ],
     subscribe: ['_INBOX_resources.>', 'rpc.>', 'pool.>', 'event.>', 'tunnel.resources.>', '$SYS.REQ.USER.AUTH'],

@@ -38,7 +38,7 @@ function userVariable(seed: string, name: string): [string, string] {
   return [`NATS_POOL_${pool.toUpperCase().replaceAll(/\W/g, '_')}`, `${user}:${password}`]
 }
 
-/** Prints the `authorization` block of the configuration. */
+/** Prints the accounts and users for the configuration. */
 export function printConfig(): void {
   process.stdout.write(natsAuthorization())
 }

@@ -7,7 +7,7 @@ import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { join, resolve } from 'node:path'
 import type { Role } from '../../bus/connect.js'
 import { newIssuerSeed, openIssuer } from '../../bus/pool-users.js'
-import { RIGHTS } from '../../bus/rights.js'
+import { CROSSINGS, POOLS_ACCOUNT, RIGHTS, ROLES_ACCOUNT } from '../../bus/rights.js'
 import { readOrCreateSecret } from '../../workers/resources/keys/secret-file.js'
 
 export const ROLES = ['edge', 'resources', 'graphs', 'deployer'] as const satisfies readonly Role[]
@@ -102,21 +102,46 @@ ${cluster === undefined ? '' : clusterText(cluster)}${authorizationText(role => 
  * configuration: quoted, or variables of its environment.
  */
 export function authorizationText(passwordOf: (role: Role) => string, issuer: string): string {
-  const users = ROLES.map(role => {
+  const userOf = (role: Role) => {
     const { publish, never = [], subscribe } = RIGHTS[role]
     const deny = never.length > 0 ? `, deny: ${list(never)}` : ''
     const permissions = `{ publish: { allow: ${list(publish)}${deny} }, subscribe: { allow: ${list(subscribe)} } }`
-    return `    { user: ${role}, password: ${passwordOf(role)}, permissions: ${permissions} }`
-  })
-  return `authorization {
+    return `{ user: ${role}, password: ${passwordOf(role)}, permissions: ${permissions} }`
+  }
+  const { fromPools, toPools, answeredOnce, answeredOften } = CROSSINGS
+  const exported = (kind: 'stream' | 'service', subjects: readonly string[], more = '') =>
+    subjects.map(subject => `{ ${kind}: ${text(subject)}${more} }`)
+  const imported = (kind: 'stream' | 'service', account: string, subjects: readonly string[]) =>
+    subjects.map(subject => `{ ${kind}: { account: ${account}, subject: ${text(subject)} } }`)
+  return `accounts {
+  ${ROLES_ACCOUNT} {
+    jetstream: enabled
+    ${block('users', ROLES.filter(role => role !== 'graphs').map(userOf))}
+    ${block('exports', [
+      ...exported('stream', toPools),
+      ...exported('service', answeredOnce),
+      ...exported('service', answeredOften, ', response_type: stream'),
+    ])}
+    ${block('imports', imported('stream', POOLS_ACCOUNT, fromPools))}
+  }
+  ${POOLS_ACCOUNT} {
+    ${block('users', [userOf('graphs')])}
+    ${block('exports', exported('stream', fromPools))}
+    ${block('imports', [
+      ...imported('stream', ROLES_ACCOUNT, toPools),
+      ...imported('service', ROLES_ACCOUNT, [...answeredOnce, ...answeredOften]),
+    ])}
+  }
+}
+authorization {
   timeout: 5
-  auth_callout { issuer: ${issuer}, auth_users: ${list(ROLES)} }
-  users: [
-${users.join('\n')}
-  ]
+  auth_callout { issuer: ${issuer}, account: ${ROLES_ACCOUNT}, auth_users: ${list(ROLES)} }
 }
 `
 }
+
+const block = (name: string, lines: readonly string[]): string =>
+  `${name}: [${lines.map(line => `\n      ${line}`).join('')}\n    ]`
 
 const clusterText = ({ cluster, port, routes, tags = [] }: NatsClusterMember): string => `cluster {
   name: ${text(cluster)}

@@ -14,7 +14,7 @@ import { bytesHandler, serve } from '../../bus/serve.js'
 import { openTunnels } from '../../bus/tunnel.js'
 import { issuerSeedOf } from '../../cli/nats/config.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
-import { host, poolCall, type Sender } from '../../schemas/subjects.js'
+import { consumerOf, host, poolCall, type Sender } from '../../schemas/subjects.js'
 import { startWorkers, within } from '../faults/worker-helper.js'
 import { startNats } from '../helpers/nats.js'
 import { until } from '../helpers/until.js'
@@ -52,7 +52,7 @@ t.test('its graph worker waits until a resource worker lets it in', async t => {
   t.match(await Promise.race([warned, opening]), 'the broker refuses this pool')
   const link = await openLink({ url: nats.url('resources'), role: 'resources', log })
   const mux = openMux(link)
-  const users = answerPoolUsers({ link, mux, issuer, isKnown: async () => true })
+  const users = answerPoolUsers({ link, issuer, isKnown: async () => true })
   const graphs = await opening
   t.ok(graphs.connected())
   users.close()
@@ -177,6 +177,44 @@ t.test('with a hostile pool', async t => {
     await until(() => closed.length >= subjects.length)
     t.same(closed.sort(), subjects.sort())
   })
+
+  await t.test(
+    'JetStream answers it in the account of pools only, whatever subject it names for the answer',
+    async t => {
+      const resources = await weft.open('resources')
+      const mux = openMux(resources)
+      t.teardown(() => mux.close())
+      const api = async (name: string, body: object = {}) =>
+        JSON.parse((await mux.ask(`$JS.API.${name}`, json(body))).string()) as { error?: object; state?: object }
+      const consumer = consumerOf(token('pool', HOSTILE.pool))
+      const config = { durable_name: consumer, filter_subject: 'queue.theirs', ack_policy: 'explicit' }
+      await api(`CONSUMER.DURABLE.CREATE.RUNS.${consumer}`, { stream_name: 'RUNS', config })
+      await mux.ask('queue.theirs', json({ run_id: 'r', thread_id: 't' }))
+      const leaked: string[] = []
+      for (const subject of ['rpc.>', 'event.resources.started'])
+        resources.subscribe(subject, ({ subject }) => void leaked.push(subject))
+      await resources.nc.flush()
+      const { nc } = await intruder(t)
+      const asked: [subject: string, body: Uint8Array][] = [
+        [`$JS.API.CONSUMER.MSG.NEXT.RUNS.${consumer}`, json({ batch: 1, no_wait: true })],
+        // Nothing is left: the answer has no body.
+        [`$JS.API.CONSUMER.MSG.NEXT.RUNS.${consumer}`, json({ batch: 1, no_wait: true })],
+        [`$JS.API.CONSUMER.INFO.RUNS.${consumer}`, NOTHING],
+        [`$JS.ACK.RUNS.${consumer}.1.1.1.1.0`, Buffer.from('+ACK')],
+        ['chunk.r1.0', json({})],
+      ]
+      const named = [
+        '$JS.API.STREAM.PURGE.RUNS',
+        '$JS.API.STREAM.DELETE.EVENTS',
+        'rpc.keys.create',
+        'event.resources.started',
+      ]
+      for (const reply of named) for (const [subject, body] of asked) await publish({ nc }, subject, body, reply)
+      await sleep(500)
+      t.same(leaked, [])
+      for (const stream of ['RUNS', 'EVENTS']) t.equal((await api(`STREAM.INFO.${stream}`)).error, undefined, stream)
+    },
+  )
 
   await t.test('its calls are for its own application, whatever they say', async t => {
     const thread_id = await weft.thread()

@@ -157,7 +157,7 @@ export async function startResources(
     life.push({ name: `calls of pools: ${noun}`, stop: () => served.quiet() })
   }
   if (deps.issuer !== null) {
-    const users = answerPoolUsers({ link, mux, issuer: deps.issuer, isKnown: sender => isPool(deps, sender) })
+    const users = answerPoolUsers({ link, issuer: deps.issuer, isKnown: sender => isPool(deps, sender) })
     life.push({ name: 'users of pools', stop: () => users.close() })
   }
   // Another worker may have changed a deployment: drop the cached ones.
