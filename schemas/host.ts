@@ -1,6 +1,6 @@
 /** What the bodies of frames (frames.ts) say. Both ends are ours; nothing here reaches a client. */
 
-import typia from 'typia'
+import typia, { type tags } from 'typia'
 import type { LibraryVersion } from './announcements.js'
 import type { AuthConfig, HttpConfig } from './application.js'
 import type { AuthUser } from './auth/auth.js'
@@ -63,6 +63,9 @@ export interface StartHead {
   user?: AuthUser
 }
 
+/** Of a part, in bytes. */
+type Size = number & tags.Type<'uint32'>
+
 /**
  * Head of `finish`. Parts in this order: `values` (JSON text of the root state), `rest` (the ThreadState without its
  * first member, JSON text beginning `"next":` and ending `}`), `save` (packed SaveHead: the last saves, may be empty).
@@ -71,7 +74,7 @@ export interface StartHead {
 export interface FinishHead {
   status: 'success' | 'error' | 'interrupted' | 'timeout'
   error: { error: string; message: string } | null
-  last_event_id: number
+  last_event_id: number & tags.Minimum<-1> & tags.Maximum<9_007_199_254_740_991>
   /** The newest checkpoint of the root namespace; null when nothing was saved. */
   head: string | null
   /** Nodes that would run next; not empty = the thread is interrupted. */
@@ -80,22 +83,24 @@ export interface FinishHead {
   interrupts: { [task_id: string]: Interrupt[] }
   /** wait and join answer the interrupts only: the values are the result of an earlier run. */
   interrupts_only?: boolean
-  values_size: number
-  rest_size: number
-  save_size: number
+  values_size: Size
+  rest_size: Size
+  save_size: Size
 }
 
 /** Body of `failed`: an error of graph code, for the log. */
 export interface RunFailure {
-  error: string
-  message: string
-  graph_id: string
-  assistant_id: string | null
-  node: string | null
+  error: Line
+  message: Line
+  graph_id: Line
+  assistant_id: Line | null
+  node: Line | null
   /** `file:line:column` in the application. */
-  at: string | null
-  stack: string | null
+  at: Line | null
+  stack: Line | null
 }
+/** Longer than those of our hosts: the log is shared. */
+type Line = string & tags.MaxLength<65_536>
 
 export const validateRunFailure = typia.createValidate<RunFailure>()
 
@@ -176,7 +181,7 @@ export interface StepUpdate {
 export interface UpdatedHead extends Pick<FinishHead, 'head' | 'next' | 'interrupts' | 'values_size' | 'rest_size'> {
   /** The checkpoint that the last update made. */
   checkpoint: Checkpoint | null
-  save_sizes: number[]
+  save_sizes: Size[]
 }
 
 /** Body of `called` with flags 1. */
@@ -186,6 +191,8 @@ export interface CallFailure {
 }
 
 // A host runs user code, so what it sends may be anything.
+export const validateFinishHead = typia.createValidate<FinishHead>()
+export const validateUpdatedHead = typia.createValidate<UpdatedHead>()
 export const validateHello = typia.createValidate<Hello>()
 export const validateLastWords = typia.createValidate<LastWords>()
 export const validateCallFailure = typia.createValidate<CallFailure>()

@@ -9,6 +9,7 @@
  */
 import type { Duplex } from 'node:stream'
 import type { IValidation } from 'typia'
+import { jsonFault } from '../schemas/json.js'
 
 /** Host to supervisor. */
 export const FROM_HOST = {
@@ -120,6 +121,9 @@ export interface Frame {
 const HEAD = 24
 /** Bytes: 64 MB of state with its projections and heads around it. */
 const MAX_BODY = 256 * 1024 * 1024
+/** Bytes of a JSON body that the parent of a host reads. */
+const MAX_JSON = 4 * 1024 * 1024
+const MAX_ID = BigInt(Number.MAX_SAFE_INTEGER)
 const EMPTY = new Uint8Array(0)
 const KINDS = new Set<number>([...Object.values(FROM_HOST), ...Object.values(TO_HOST)])
 
@@ -170,8 +174,12 @@ export class MalformedFrame extends Error {
   override name = 'MalformedFrame'
 }
 
-/** The value of a JSON body; throws MalformedFrame when it is no JSON or of another shape. */
+/** The value of a JSON body; throws MalformedFrame when it is no JSON, too large, or of another shape. */
 export function readJson<T>(body: Uint8Array, validate: (value: unknown) => IValidation<T>): T {
+  // A value may take 24 times its text: what a host sends must not use up the memory of its parent.
+  if (body.length > MAX_JSON) throw new MalformedFrame(`a JSON body is larger than ${MAX_JSON} bytes`)
+  const fault = jsonFault(body)
+  if (fault !== null) throw new MalformedFrame(fault)
   let value: unknown
   try {
     value = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString())
@@ -217,6 +225,9 @@ export function readFrames(
       const length = all.readUInt32LE(20)
       if (length > MAX_BODY) return fail(new MalformedFrame(`a body of ${length} bytes is larger than ${MAX_BODY}`))
       if (!KINDS.has(all[0]!) || all.readUInt16LE(2) !== 0) return fail(new MalformedFrame('its head is not known'))
+      const id = all.readBigUInt64LE(8)
+      // As a number it would be another one, and the largest could not be written in an answer.
+      if (id > MAX_ID) return fail(new MalformedFrame(`the id ${id} is no safe integer`))
       if (all.length < HEAD + length) break
       const slot = all.readUInt32LE(4)
       try {
@@ -224,7 +235,7 @@ export function readFrames(
           kind: all[0]!,
           flags: all[1]!,
           slot,
-          id: Number(all.readBigUInt64LE(8)),
+          id: Number(id),
           count: all.readUInt32LE(16),
           body: all.subarray(HEAD, HEAD + length),
         })

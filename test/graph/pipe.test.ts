@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream'
 import t from 'tap'
-import { FROM_HOST, type Frame, frameBytes, MalformedFrame, readFrames } from '../../workers/pipe.js'
+import { validateLastWords } from '../../schemas/host.js'
+import { FROM_HOST, type Frame, frameBytes, MalformedFrame, readFrames, readJson } from '../../workers/pipe.js'
 
 const read = (bytes: Uint8Array, step = bytes.length, onFrame: (frame: Frame) => void = () => {}) => {
   const stream = new PassThrough()
@@ -39,6 +40,8 @@ t.test('an impossible head is reported once, and nothing is read after it', asyn
     head(bytes => bytes.writeUInt8(99, 0)),
     head(bytes => bytes.writeUInt8(1, 2)),
     head(bytes => bytes.writeUInt32LE(256 * 1024 * 1024 + 1, 20)),
+    // The number nearest to it cannot be written in an answer.
+    head(bytes => bytes.writeBigUInt64LE(2n ** 64n - 1n, 8)),
   ])
     for (const step of [3, 10_000]) {
       const { frames, failures } = read(Buffer.concat([frameBytes(good), bad, frameBytes(good), bad]), step)
@@ -52,4 +55,10 @@ t.test('an error of the handler is reported with the slot of its frame', async t
     throw new MalformedFrame('bad')
   })
   t.same(failures, [['bad', 5]])
+})
+
+t.test('a JSON body that would take much memory is malformed', async t => {
+  const values = (count: number) => Buffer.from(`[${'{},'.repeat(count)}{}]`)
+  for (const body of [Buffer.alloc(5_000_000, ' '), values(1_100_000), Buffer.from('['.repeat(10_000))])
+    t.throws(() => readJson(body, validateLastWords), { name: 'MalformedFrame', message: /larger|values|deeper/ })
 })

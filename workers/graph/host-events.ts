@@ -25,12 +25,15 @@ export function publishEvents(run: ActiveRun, { id, count, body, flags }: Frame)
   return true
 }
 
-/** One entry for an error of graph code. The error itself is in the finish of the run. */
-export function logFailure(log: Log, run: ActiveRun, { body }: Frame): void {
-  if (isMuted(run)) return
+/** One entry for the error of graph code. The error itself is in the finish of the run. False: it was dropped. */
+export function logFailure(log: Log, run: ActiveRun, { body }: Frame): boolean {
+  if (isMuted(run)) return true
+  if (run.isFailureLogged) return false
+  run.isFailureLogged = true
   const { error, message, stack, ...where } = readJson(body, validateRunFailure)
   const { run_id, thread_id, attempt } = run.lease
   log.error({ run_id, thread_id, attempt, ...where, err: errorFrom(error, message, stack) }, 'run failed')
+  return true
 }
 
 /** An error as the logger serialises it: its `type` is the name where there is no constructor. */

@@ -47,6 +47,8 @@ export interface ActiveRun {
   /** Saves on their way to the store. */
   saves: Set<Promise<unknown>>
   stopReason: StopReason | null
+  /** A run logs one failure: code of it could write any number of them. */
+  isFailureLogged: boolean
   graceTimer: NodeJS.Timeout | null
   limitTimer: NodeJS.Timeout | null
   /** Null when the run is not traced. */
@@ -81,6 +83,7 @@ export function newActiveRun(
     streamFullStored: Promise.resolve(),
     saves: new Set(),
     stopReason: null,
+    isFailureLogged: false,
     graceTimer: null,
     limitTimer: null,
     span: null,

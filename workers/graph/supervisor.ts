@@ -206,8 +206,9 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
     } else if (run === undefined) foreign++
     else if (frame.kind === FROM_HOST.chunk) {
       if (!publishEvents(run, frame)) foreign++
-    } else if (frame.kind === FROM_HOST.failed) logFailure(log, run, frame)
-    else if (frame.kind === FROM_HOST.spans) recordNodes(run, frame)
+    } else if (frame.kind === FROM_HOST.failed) {
+      if (!logFailure(log, run, frame)) foreign++
+    } else if (frame.kind === FROM_HOST.spans) recordNodes(run, frame)
     else if (frame.kind === FROM_HOST.finish) finish(run, frame)
     else foreign++
   }
