@@ -77,6 +77,7 @@ export const isUnavailable = ({ head }: Answer) => head.code === 'unavailable'
 /** The answer; throws a WeftError when its status is an error. */
 export function succeed(answer: Answer): Answer {
   const { status, code, detail } = answer.head
-  if (status >= 400) throw fail(code !== undefined && code in ERRORS ? (code as ErrorCode) : 'internal', detail)
+  if (status >= 400)
+    throw fail(code !== undefined && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'internal', detail)
   return answer
 }

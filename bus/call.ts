@@ -34,7 +34,7 @@ import {
   NOTHING,
   sizeOf,
 } from './envelope.js'
-import { openIncoming, windowsOf } from './parts.js'
+import { type Incoming, MAX_BODY, openIncoming, windowsOf } from './parts.js'
 import { openSeal } from './seal.js'
 import { openSweep } from './sweep.js'
 
@@ -79,6 +79,8 @@ interface Waiting {
 }
 
 const TIMEOUT_MS = 10_000
+/** Bytes of answers of one pool that are being received. */
+const MAX_POOL_ANSWERS = 2 * MAX_BODY
 const PATIENCE_MS = 1_500
 const SILENCE_MS = 5_000
 /** A worker that can take an offered call replies at once. */
@@ -96,6 +98,14 @@ export function openCaller(link: Link): Caller {
   const seal = openSeal(link.role)
   const waiting = new TransientMap<number, Waiting>()
   const answers = openIncoming<AnswerHead>(Infinity)
+  const poolAnswers = new TransientMap<string, Incoming<AnswerHead>>()
+  /** Each pool has its own: code of an application could announce any number of large answers. */
+  function answersOf(pool: string): Incoming<AnswerHead> {
+    if (pool === '') return answers
+    const known = poolAnswers.get(pool) ?? openIncoming<AnswerHead>(MAX_POOL_ANSWERS)
+    poolAnswers.set(pool, known)
+    return known
+  }
   let turn = new Map<string, Waiting[]>()
   let lastId = 0
   let lastMessage = 0
@@ -127,19 +137,22 @@ export function openCaller(link: Link): Caller {
     if (kind === KIND.ready) return onReady(call, decodeHead<{ member: string }>(head).member)
     call.heardAt = performance.now()
     if (kind === KIND.whole) resolve(call, { head: decodeHead(head), body })
-    else if (kind === KIND.announce) answers.announce(key, time, decodeHead(head))
+    else if (kind === KIND.announce) answersOf(call.pool).announce(key, time, decodeHead(head))
     else if (kind === KIND.part) {
-      const head = answers.infoOf(key)
-      const whole = answers.add(key, body)
+      const bodies = answersOf(call.pool)
+      const head = bodies.infoOf(key)
+      const whole = bodies.add(key, body)
       if (head !== null && whole !== null && whole !== 'go') resolve(call, { head, body: whole })
     } else if (kind === KIND.go) sendWindow(call, decodeHead<{ inbox: string }>(head).inbox)
   }
 
   const replyTo = (pool: string, number: number) => `${pool === '' ? inbox : inboxFor(pool, inbox)}.${number}`
 
-  function forget({ id }: Waiting): void {
+  function forget({ id, pool }: Waiting): void {
     waiting.delete(id)
-    answers.discard(`${id}`)
+    const bodies = pool === '' ? answers : poolAnswers.get(pool)
+    bodies?.discard(`${id}`)
+    if (pool !== '' && bodies?.count() === 0) poolAnswers.delete(pool)
   }
 
   function resolve(call: Waiting, answer: Answer): void {

@@ -6,6 +6,7 @@
 import type { IValidation } from 'typia'
 import { fail, InvalidFields } from '../schemas/errors.js'
 import { jsonFault } from '../schemas/json.js'
+import { splitPacked } from '../schemas/packed.js'
 import { problemsOf, readable } from '../schemas/problems.js'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
@@ -54,6 +55,37 @@ export function decodeFields<T>(bytes: Uint8Array, validate: (value: unknown) =>
   const result = validate(decodeJson(bytes, { quote: false }) ?? {})
   if (result.success) return result.data
   throw new InvalidFields(problemsOf(result.errors))
+}
+
+/** Members and elements in the head of a packed body: a save may name tens of thousands of values. */
+const MAX_HEAD_VALUES = 2_000_000
+
+/**
+ * The head of a packed body (schemas/packed.ts) as the validator's type, and the bytes after it. Graph workers run code that
+ * is not ours, so a head may be anything. Throws bad_request and invalid.
+ */
+export function unpackAs<T>(
+  bytes: Uint8Array,
+  validate: (value: unknown) => IValidation<T>,
+): { head: T; rest: Uint8Array } {
+  const { head, rest } = cutPacked(bytes)
+  const fault = jsonFault(head, MAX_HEAD_VALUES, MAX_HEAD_VALUES)
+  if (fault !== null) throw fail('bad_request', fault)
+  let value: unknown
+  try {
+    value = JSON.parse(utf8.decode(head))
+  } catch {
+    throw fail('bad_request', 'The head of the body is not valid JSON')
+  }
+  return { head: checkAs(value, validate, 'the head'), rest }
+}
+
+function cutPacked(bytes: Uint8Array): { head: Uint8Array; rest: Uint8Array } {
+  try {
+    return splitPacked(bytes)
+  } catch (error) {
+    throw fail('bad_request', `The body cannot be read: ${(error as Error).message}`)
+  }
 }
 
 function show(value: unknown): string {

@@ -23,7 +23,7 @@ export function* windowsOf(id: number, body: Uint8Array, head: Uint8Array = NOTH
   if (window.length > 0) yield window
 }
 
-interface Incoming<Info> {
+export interface Incoming<Info> {
   /** Allocates the body. Throws too_large, or too_many when the bodies of all callers would exceed the limit. */
   announce(key: string, size: number, info: Info): void
   /**

@@ -60,6 +60,8 @@ export interface ServeOptions {
   isReady?: (verb: string) => boolean
   /** The queue of bodies in parts; each noun has a separate one when absent. */
   lane?: Lane
+  /** Those of graph workers: each pool has its own, so that bodies which never come hold up no other pool. */
+  poolLanes?: PoolLanes
   /** Makes a span of each call whose caller is traced. */
   tracer?: Tracer | null
 }
@@ -68,8 +70,29 @@ export interface ServeOptions {
 const LANE_BYTES = 32 * 1024 * 1024
 /** Bytes of bodies that are announced to one process; beyond it calls are refused with 429. */
 const MAX_IN_FLIGHT = 1024 * 1024 * 1024
+const MAX_POOL_LANES = 1_000
 
-/** A lane for the large bodies of one process. */
+/** The lanes of the pools that call one process. */
+export interface PoolLanes {
+  of(pool: string): Lane
+}
+
+export function openPoolLanes(): PoolLanes {
+  const lanes = new Map<string, Lane>()
+  return {
+    of(pool) {
+      const known = lanes.get(pool)
+      if (known !== undefined) return known
+      // A pool comes and goes with its revision. One that is forgotten with bodies in its lane gets a second lane.
+      if (lanes.size >= MAX_POOL_LANES) lanes.delete(lanes.keys().next().value!)
+      const lane = newLane()
+      lanes.set(pool, lane)
+      return lane
+    },
+  }
+}
+
+/** A lane for the large bodies of one process, or of one pool. */
 export const newLane = (): Lane => openLane(LANE_BYTES, MAX_IN_FLIGHT)
 
 interface Served {
@@ -105,6 +128,8 @@ interface Running {
 
 const MAX_DETAIL = 1_000
 const TIMEOUT_MS = 10_000
+/** A caller waits no longer: a body that never comes holds its place in the lane until then. */
+const MAX_TIMEOUT_MS = 120_000
 const SWEEP_MS = 1_000
 /** A call is reported as in progress this often. Callers give up after 2 s without a sign at the earliest. */
 const SIGN_MS = 1_000
@@ -119,7 +144,7 @@ export function serve(
   prefix: string,
   group: string,
   handlers: { [verb: string]: Handler },
-  { isReady = () => true, lane = newLane(), tracer = null }: ServeOptions = {},
+  { isReady = () => true, lane = newLane(), poolLanes = openPoolLanes(), tracer = null }: ServeOptions = {},
 ): Served {
   const { nc, log, figures } = link
   const inbox = link.inbox()
@@ -187,6 +212,8 @@ export function serve(
     return running.size > 0 || announced.size > 0
   })
 
+  const laneOf = (sender: Sender | null): Lane => (sender === null ? lane : poolLanes.of(sender.pool))
+
   const sign = (to: ReplyTo, id: number, kind: number, head?: object) =>
     answers.enqueue(to, { kind, id, time: 0, head: head === undefined ? NOTHING : encodeHead(head), body: NOTHING })
 
@@ -195,8 +222,9 @@ export function serve(
     const head = readHead(bytes)
     if (kind === KIND.whole) return void run({ ...known, head, deadline: performance.now() + time }, body)
     if (kind !== KIND.announce) throw fail('bad_request', 'A call is whole or announced')
-    const { timeout = TIMEOUT_MS } = head as { timeout?: number }
-    const call = { ...known, head, deadline: performance.now() + timeout }
+    const { timeout = TIMEOUT_MS } = head as { timeout?: unknown }
+    if (typeof timeout !== 'number') throw fail('bad_request', 'The timeout of a call is a number')
+    const call = { ...known, head, deadline: performance.now() + Math.min(timeout, MAX_TIMEOUT_MS) }
     if (time > MAX_BODY) throw fail('too_large')
     const name = `${nameOf(from)} ${id}`
     const before = bodies.infoOf(name)
@@ -208,8 +236,9 @@ export function serve(
     try {
       tickets.set(
         call,
-        lane.enter(
-          time,
+        laneOf(known.sender).enter(
+          // Small ones take memory, too.
+          Math.max(time, MAX_MESSAGE),
           () => {
             bodies.announce(name, time, call)
             requestWindow(call)
@@ -288,7 +317,7 @@ export function serve(
     } catch (error) {
       status = refuse(call, error as Error, call.head)
       // Each body of the lane would be received to fail in the same way, after the same wait.
-      if (error instanceof StoreOutage && tickets.has(call)) lane.refuse(error)
+      if (error instanceof StoreOutage && tickets.has(call)) laneOf(call.sender).refuse(error)
     } finally {
       span?.end(status >= 500 ? `status ${status}` : null)
       running.delete(mine)

@@ -89,6 +89,11 @@ export interface CipherValue {
   size: number
 }
 
+/** Head of the answer. */
+export interface EncryptAnswer {
+  sizes: (number & tags.Type<'uint32'>)[]
+}
+
 /** The `context` handler for the user and the header of a request. Answer: packed { context }. */
 export interface ContextCall {
   verb: 'encryption_context'
@@ -106,7 +111,7 @@ export interface UiHead {
   graph_id: string
   /** The global variable of the page that the script of the bundle sets. */
   global: string
-  files: { name: string; size: number }[]
+  files: { name: string; size: number & tags.Type<'uint32'> }[]
 }
 
 /** The exports that the Python part of an app host loads (host-python/weft_host/app/description.py). */
@@ -158,6 +163,8 @@ export const validatePythonHello = typia.createValidate<PythonHello>()
 export const validatePythonAnswer = typia.createValidate<PythonAnswer>()
 export const validateEmbedCall = typia.createValidate<EmbedCall>()
 export const validateUiCall = typia.createValidate<UiCall>()
+export const validateEncryptAnswer = typia.createValidate<EncryptAnswer>()
+export const validateContextAnswer = typia.createValidate<{ context: JsonObject }>()
 export const validateUiHead = typia.createValidate<UiHead>()
 export const validateAppHello = typia.createValidate<AppHello>()
 export const validateCheckAnswer = typia.createValidate<CheckAnswer>()

@@ -77,6 +77,21 @@ export interface Lease {
   token: string
 }
 
+type Id = string & tags.MinLength<1> & tags.MaxLength<128>
+
+/** What graph workers may say in the head of a call; beside their own programs, code of an application may write it. */
+export interface PoolHead {
+  request_id: string
+  lease?: {
+    run_id: Id
+    thread_id: Id
+    attempt: number & tags.Type<'uint32'>
+    token: Id
+  }
+  kept_until?: number & tags.Minimum<0> & tags.Maximum<9_007_199_254_740_991>
+  traceparent?: string
+}
+
 /** What a worker needs to know of a run that it holds. */
 export interface ClaimedLease extends Lease {
   graph_id: string
@@ -211,6 +226,7 @@ export interface AppInfo {
 }
 
 export const validateAppInfo = typia.createValidate<AppInfo>()
+export const validatePoolHead = typia.createValidate<PoolHead>()
 export const validateClaim = typia.createValidate<Claim>()
 export const validateHandOver = typia.createValidate<HandOver>()
 export const validateSlotRequest = typia.createValidate<SlotRequest>()

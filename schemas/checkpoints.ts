@@ -2,19 +2,22 @@
  * Checkpoints as they travel: a packed head (schemas/packed.ts) with sizes, then the serialised values in the same
  * order. Values are opaque bytes to everything but the host that wrote them. `type` is the serialiser's type name.
  */
-import typia from 'typia'
+import typia, { type tags } from 'typia'
 import type { JsonObject } from './json.js'
+
+/** Of a part, in bytes. */
+type Size = number & tags.Type<'uint32'>
 
 export interface CheckpointEntry {
   ns: string
   id: string
   parent: string | null
   /** Orders the checkpoints of a thread: claim_no · 2²⁴ + n. Never a clock. */
-  seq: number
+  seq: number & tags.Minimum<0> & tags.Maximum<9_007_199_254_740_991>
   type: string
-  size: number
+  size: Size
   meta_type: string
-  meta_size: number
+  meta_size: Size
   /** Channel → version of each channel that has a value: which blobs make up `channel_values`. */
   refs: { [channel: string]: string }
 }
@@ -24,17 +27,17 @@ export interface BlobEntry {
   channel: string
   version: string
   type: string
-  size: number
+  size: Size
 }
 
 export interface WriteEntry {
   ns: string
   checkpoint_id: string
   task_id: string
-  idx: number
+  idx: number & tags.Type<'int32'>
   channel: string
   type: string
-  size: number
+  size: Size
   /** Where in its step the task stood: hosts replay writes in this order. Absent: the library has no paths. */
   path?: string
 }
@@ -79,6 +82,7 @@ export interface TuplesHead {
 }
 
 export const validateCheckpointQuery = typia.createValidate<CheckpointQuery>()
+export const validateSaveHead = typia.createValidate<SaveHead>()
 
 /** 2²⁴ checkpoints or v2 events in one claim. */
 export const PER_CLAIM = 2 ** 24

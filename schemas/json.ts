@@ -49,7 +49,7 @@ const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 
  * Why JSON.parse must not read the bytes, else null. Only an object or an array at their beginning counts: at anything else,
  * and behind it, JSON.parse ends. So bytes of another format pass, however many commas they have.
  */
-export function jsonFault(bytes: Uint8Array, most = MAX_VALUES): string | null {
+export function jsonFault(bytes: Uint8Array, most = MAX_VALUES, mostKeys = MAX_KEYS): string | null {
   let at = startOf(bytes)
   if (bytes[at] !== OPEN_OBJECT && bytes[at] !== OPEN_ARRAY) return null
   let depth = 0
@@ -68,7 +68,7 @@ export function jsonFault(bytes: Uint8Array, most = MAX_VALUES): string | null {
       if (--depth === 0) return null
     } else if (byte === COMMA) {
       if (++values > most) return `The body has more than ${most} values`
-    } else if (byte === COLON && ++keys > MAX_KEYS) return `The body has more than ${MAX_KEYS} keys`
+    } else if (byte === COLON && ++keys > mostKeys) return `The body has more than ${mostKeys} keys`
   }
   return null
 }

@@ -24,19 +24,25 @@ export function packText(head: string, parts: readonly Uint8Array[] = []): Uint8
   return out
 }
 
-/** The head of a packed buffer and the bytes after it; throws a RangeError when it is cut short. */
-export function unpack<Head>(bytes: Uint8Array): { head: Head; rest: Uint8Array } {
+/** The head of a packed buffer as bytes, and the bytes after it; throws a RangeError when it is cut short. */
+export function splitPacked(bytes: Uint8Array): { head: Uint8Array; rest: Uint8Array } {
   if (bytes.length < 4) throw new RangeError('packed buffer is shorter than its length')
   const size = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true)
   if (4 + size > bytes.length) throw new RangeError('packed buffer is shorter than its head')
-  return { head: JSON.parse(decoder.decode(bytes.subarray(4, 4 + size))) as Head, rest: bytes.subarray(4 + size) }
+  return { head: bytes.subarray(4, 4 + size), rest: bytes.subarray(4 + size) }
+}
+
+/** The same with the head as a value, of what our own programs have packed: bus/decode.ts reads that of others. */
+export function unpack<Head>(bytes: Uint8Array): { head: Head; rest: Uint8Array } {
+  const { head, rest } = splitPacked(bytes)
+  return { head: JSON.parse(decoder.decode(head)) as Head, rest }
 }
 
 /** Takes parts of given sizes from the front of `rest`, one after the other. */
 export function cutter(rest: Uint8Array): (size: number) => Uint8Array {
   let at = 0
   return size => {
-    if (at + size > rest.length) throw new RangeError('packed buffer is shorter than its parts')
+    if (!(size >= 0 && at + size <= rest.length)) throw new RangeError('packed buffer is shorter than its parts')
     return rest.subarray(at, (at += size))
   }
 }

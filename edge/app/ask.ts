@@ -3,11 +3,12 @@
  * deployment, which runs beside the graph workers of the deployment, by a call to their pool.
  */
 import type { Caller } from '../../bus/call.js'
+import { unpackAs } from '../../bus/decode.js'
 import { type CheckCall, validateCheckAnswer } from '../../schemas/app-host.js'
 import type { CheckAnswer } from '../../schemas/auth/auth.js'
 import { fail, WeftError } from '../../schemas/errors.js'
 import type { Pool } from '../../schemas/ids.js'
-import { pack, unpack } from '../../schemas/packed.js'
+import { pack } from '../../schemas/packed.js'
 import { host } from '../../schemas/subjects.js'
 
 /**
@@ -41,9 +42,8 @@ export function askPool(caller: Caller, pool: Pool): Ask {
 /** Throws `internal`: code of the application runs there, so the bytes may be anything. */
 export function readAnswer(bytes: Uint8Array): { answer: CheckAnswer; body: Uint8Array } {
   try {
-    const { head, rest: body } = unpack(bytes)
-    const checked = validateCheckAnswer(head)
-    if (checked.success) return { answer: checked.data, body }
+    const { head: answer, rest: body } = unpackAs(bytes, validateCheckAnswer)
+    return { answer, body }
   } catch {
     // As an answer of another shape.
   }

@@ -3,11 +3,11 @@
  * workers keep the bundles, and an edge asks for one again after a few seconds.
  */
 import { extname } from 'node:path'
-import { decodeJson } from '../../bus/decode.js'
+import { decodeJson, unpackAs } from '../../bus/decode.js'
 import { validateUiHead } from '../../schemas/app-host.js'
 import { fail } from '../../schemas/errors.js'
 import { isObject } from '../../schemas/json.js'
-import { cutter, unpack } from '../../schemas/packed.js'
+import { cutter } from '../../schemas/packed.js'
 import type { Bundle, Edge } from '../context.js'
 import { EDGE_VALUES } from '../http/body.js'
 import type { Exchange } from '../http/exchange.js'
@@ -73,9 +73,8 @@ async function ask({ caller, bundles }: Edge, exchange: Exchange, { subject }: R
 /** Throws internal: a process of the application has made the bytes. */
 function bundleIn(bytes: Uint8Array): Bundle {
   try {
-    const { head, rest } = unpack(bytes)
-    const { success, data } = validateUiHead(head)
-    if (success && GLOBAL.test(data.global)) {
+    const { head: data, rest } = unpackAs(bytes, validateUiHead)
+    if (GLOBAL.test(data.global)) {
       const cut = cutter(rest)
       const files = new Map(data.files.map(({ name, size }) => [name, cut(size)]))
       return { graph_id: data.graph_id, global: data.global, files }

@@ -14,6 +14,7 @@ import { bytesHandler, serve } from '../../bus/serve.js'
 import { openTunnels } from '../../bus/tunnel.js'
 import { issuerSeedOf } from '../../cli/nats/config.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
+import { pack } from '../../schemas/packed.js'
 import { consumerOf, host, poolCall, type Sender } from '../../schemas/subjects.js'
 import { startWorkers, within } from '../faults/worker-helper.js'
 import { startNats } from '../helpers/nats.js'
@@ -243,6 +244,77 @@ t.test('with a hostile pool', async t => {
     t.match((await ask('assistants', 'register', { ...HOSTILE, graphs })).head, { status: 200 }, 'its own')
     t.match(await within(60_000, blocking.ended), { status: 'success' })
     t.match(await within(60_000, waiting.ended), { status: 'success' }, 'by its own pool')
+  })
+
+  await t.test('a lease without a token opens no thread, and no run that waits', async t => {
+    const thread_id = await weft.thread()
+    await within(20_000, (await weft.run('steps', { steps: 1 }, { thread_id })).ended)
+    const waiting = await weft.run('steps', { steps: 1 }, { thread_id, after_seconds: 3_600 })
+    const caller = openCaller(await hostile(t))
+    t.teardown(() => caller.close())
+    const save = pack({ checkpoints: [], blobs: [], writes: [] })
+    const sizes = { values_size: 0, rest_size: 0, save_size: 0 }
+    const end = { status: 'success', error: null, last_event_id: 0, head: null, next: [], interrupts: {}, ...sizes }
+    const asked: [noun: 'runs' | 'checkpoints', verb: string, body: Uint8Array][] = [
+      ['checkpoints', 'save', save],
+      ['checkpoints', 'get', json({ thread_id })],
+      ['checkpoints', 'list', json({ thread_id })],
+      ['runs', 'stream_full', NOTHING],
+      ['runs', 'finish', pack(end)],
+    ]
+    const named = { run_id: waiting.run_id, thread_id }
+    for (const lease of [
+      {},
+      named,
+      { ...named, attempt: 0 },
+      { ...named, attempt: 0, token: null },
+      { ...named, attempt: 0, token: '' },
+      { ...named, attempt: 0, token: { $ne: '' } },
+      { run_id: { $ne: '' }, thread_id: { $ne: '' }, attempt: { $ne: -1 }, token: { $ne: '' } },
+    ])
+      for (const [noun, verb, body] of asked) {
+        const head = { request_id: 't', lease: lease as never, kept_until: 0 }
+        const answer = await caller.call(poolCall(HOSTILE, noun, verb), head, body)
+        t.equal(answer.head.status, 422, `${noun}.${verb} ${JSON.stringify(lease)}`)
+      }
+  })
+
+  await t.test('bodies that it announces and never sends hold up no other pool', async t => {
+    const { nc } = await intruder(t)
+    const reply = '_INBOX_graphs.theirs.mine.1'
+    const subject = poolCall(HOSTILE, 'checkpoints', 'save')
+    for (const timeout of [1e15, 'never'])
+      for (let id = 1; id <= 8; id++)
+        for (const message of messagesOf([
+          { kind: KIND.announce, id, time: 256 * 1024 * 1024, head: json({ request_id: 't', timeout }), body: NOTHING },
+        ]))
+          await publish({ nc }, subject, message, reply)
+    const caller = openCaller(await weft.open('graphs'))
+    t.teardown(() => caller.close())
+    const head = { request_id: 't', lease: { run_id: 'r', thread_id: 't', attempt: 1, token: 'x' } }
+    const large = pack({ checkpoints: [], blobs: [], writes: [] }, [Buffer.alloc(2_000_000)])
+    const { head: answer } = await caller.call(poolCall(HOME, 'checkpoints', 'save'), head, large, { timeout: 10_000 })
+    t.match(answer, { code: 'fenced' })
+  })
+
+  await t.test('large answers that it announces are bounded', async t => {
+    const caller = openCaller(await weft.open('edge'))
+    t.teardown(() => caller.close())
+    const link = await hostile(t)
+    const subject = host(token('pool', HOSTILE.pool), 'check')
+    link.subscribe(subject, ({ reply, data }) => {
+      for (const { id } of entriesOf(data))
+        for (const message of messagesOf([
+          { kind: KIND.announce, id, time: 256 * 1024 * 1024, head: json({ status: 200 }), body: NOTHING },
+        ]))
+          link.nc.publish(reply!, message)
+    })
+    await link.nc.flush()
+    const calls = await Promise.allSettled(
+      Array.from({ length: 8 }, () => caller.call(subject, { request_id: 't' }, NOTHING, { timeout: 1_500 })),
+    )
+    const errors = calls.map(one => (one.status === 'rejected' ? (one.reason as { code: string }).code : ''))
+    t.same(errors.sort(), [...Array(6).fill('internal'), ...Array(2).fill('unavailable')])
   })
 
   await t.test('a resource worker answers it at inboxes of its own only', async t => {

@@ -5,7 +5,7 @@ import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { openMux } from '../../bus/mux.js'
 import { answerPoolUsers, openIssuer } from '../../bus/pool-users.js'
-import { type Handler, newLane, serve } from '../../bus/serve.js'
+import { type Handler, newLane, openPoolLanes, serve } from '../../bus/serve.js'
 import { watchStreams } from '../../bus/stream-watch.js'
 import { ensureStreams } from '../../bus/streams.js'
 import { openTracer } from '../../bus/trace.js'
@@ -145,13 +145,14 @@ export async function startResources(
   for (const noun in nouns)
     all[noun] = inApplication(deps.apps, nouns[noun as keyof typeof nouns], encryption.isOn, serving)
   const lane = newLane()
+  const poolLanes = openPoolLanes()
   for (const [noun, handlers] of Object.entries(all)) {
     const served = serve(link, `rpc.${noun}`, noun, handlers, { lane, tracer })
     life.push({ name: `rpc.${noun}`, stop: () => served.quiet() })
   }
   for (const [noun, handlers] of Object.entries(poolCallHandlers(deps))) {
     const served = serve(link, poolCalls(noun as keyof ReturnType<typeof poolCallHandlers>), noun, handlers, {
-      lane,
+      poolLanes,
       tracer,
     })
     life.push({ name: `calls of pools: ${noun}`, stop: () => served.quiet() })

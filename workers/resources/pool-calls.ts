@@ -2,9 +2,10 @@
  * The calls of graph workers. The broker says who calls (schemas/subjects.ts Sender): the application of a call is that of
  * its sender, never one that its head names.
  */
+import { checkAs } from '../../bus/decode.js'
 import { type Handler, jsonHandler } from '../../bus/serve.js'
 import { type Registration, validateRegistration } from '../../schemas/announcements.js'
-import type { CallHead } from '../../schemas/calls.js'
+import { type CallHead, validatePoolHead } from '../../schemas/calls.js'
 import { type ItemBatch, validateItemBatch } from '../../schemas/items/items.js'
 import { register } from './assistants/register.js'
 import { checkpoints } from './checkpoints.js'
@@ -27,12 +28,12 @@ export const poolCallHandlers = (deps: Deps) => ({
   runs: ofSender(leases(deps)),
 })
 
-/** Passes on what graph workers may say in the head of a call, and the application of the sender. */
+/** Passes on what graph workers may say in the head of a call, and the application of the sender. Throws invalid for another form. */
 function ofSender(handlers: Handlers): Handlers {
   return Object.fromEntries(
     Object.entries(handlers).map(([verb, { handle, ...rest }]) => {
       const handleOwn: Handler['handle'] = (value, context) => {
-        const { request_id, lease, kept_until, traceparent } = context.head
+        const { request_id, lease, kept_until, traceparent } = checkAs(context.head, validatePoolHead, 'the head')
         const head: CallHead = { request_id, app: requireSender(context.sender).app }
         if (lease !== undefined) head.lease = lease
         if (kept_until !== undefined) head.kept_until = kept_until

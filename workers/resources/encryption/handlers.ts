@@ -3,12 +3,20 @@
  * graph worker of the application, as its embedder does; without one nothing is stored and nothing is shown.
  */
 import type { Caller } from '../../../bus/call.js'
-import type { CipherValue, ContextCall, EncryptCall, EncryptionHandlers } from '../../../schemas/app-host.js'
+import { unpackAs } from '../../../bus/decode.js'
+import {
+  type CipherValue,
+  type ContextCall,
+  type EncryptCall,
+  type EncryptionHandlers,
+  validateContextAnswer,
+  validateEncryptAnswer,
+} from '../../../schemas/app-host.js'
 import type { AuthUser } from '../../../schemas/auth/auth.js'
 import { fail } from '../../../schemas/errors.js'
 import { token } from '../../../schemas/ids.js'
 import type { JsonObject } from '../../../schemas/json.js'
-import { cutter, pack, unpack } from '../../../schemas/packed.js'
+import { cutter, pack } from '../../../schemas/packed.js'
 import { host } from '../../../schemas/subjects.js'
 import type { Apps } from '../apps.js'
 import type { PoolSettings } from '../rows/pool-settings.js'
@@ -71,7 +79,7 @@ async function callOnce({ caller }: HandlerDeps, pool: string, values: readonly 
       values.map(({ bytes }) => bytes),
     ),
   )
-  const { head, rest } = unpack<{ sizes: number[] }>(body)
+  const { head, rest } = unpackAs(body, validateEncryptAnswer)
   if (head.sizes.length !== values.length) throw fail('unavailable', FOREIGN)
   const cut = cutter(rest)
   return head.sizes.map(size => cut(size))
@@ -85,7 +93,7 @@ export async function contextFor(
   context: JsonObject,
 ): Promise<JsonObject> {
   const call: ContextCall = { verb: 'encryption_context', user, context }
-  return unpack<{ context: JsonObject }>(await ask(caller, pool, pack(call))).head.context
+  return unpackAs(await ask(caller, pool, pack(call)), validateContextAnswer).head.context
 }
 
 async function ask(caller: Caller, pool: string, call: Uint8Array): Promise<Uint8Array> {

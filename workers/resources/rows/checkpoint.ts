@@ -2,9 +2,10 @@
  * Converts checkpoints between the packed form of calls (schemas/checkpoints.ts) and the rows of the store. Bytes are
  * cut and joined, never parsed.
  */
-import type { Checkpoint, SaveHead, TuplesHead } from '../../../schemas/checkpoints.js'
+import { unpackAs } from '../../../bus/decode.js'
+import { type Checkpoint, type TuplesHead, validateSaveHead } from '../../../schemas/checkpoints.js'
 import { fail } from '../../../schemas/errors.js'
-import { cutter, pack, unpack } from '../../../schemas/packed.js'
+import { cutter, pack } from '../../../schemas/packed.js'
 import type { Store } from '../../../store/port.js'
 import type { BlobRow, CheckpointRow, Tuple, WriteRow } from '../../../store/rows/checkpoints.js'
 
@@ -12,11 +13,11 @@ import type { BlobRow, CheckpointRow, Tuple, WriteRow } from '../../../store/row
 export const SEALED_TYPE = 'sealed:'
 
 /**
- * The rows of a packed save. Throws a RangeError when the body is cut short, and bad_request for a value whose type says that
+ * The rows of a packed save. Throws a RangeError when the body is cut short, and bad_request for a head of another form, and for a value whose type says that
  * it is encrypted: only the store writes such.
  */
 export function rowsOf(body: Uint8Array): { checkpoints: CheckpointRow[]; blobs: BlobRow[]; writes: WriteRow[] } {
-  const { head, rest } = unpack<SaveHead>(body)
+  const { head, rest } = unpackAs(body, validateSaveHead)
   for (const { type } of [...head.checkpoints, ...head.blobs, ...head.writes])
     if (type.startsWith(SEALED_TYPE)) throw fail('bad_request', `A value of type ${type} cannot be saved`)
   const cut = cutter(rest)

@@ -3,14 +3,15 @@
  * terminal event → wake the next. Every step is repeatable by run id; a client that reads the thread right after its
  * stream ended sees the final values, because the event comes after the commit.
  */
+import { unpackAs } from '../../../bus/decode.js'
 import { announceEnd } from '../../../bus/events.js'
 import type { Reply } from '../../../bus/serve.js'
 import { purgeEvents } from '../../../bus/streams.js'
 import type { Lease } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
-import type { FinishHead } from '../../../schemas/host.js'
+import { validateFinishHead } from '../../../schemas/host.js'
 import { token } from '../../../schemas/ids.js'
-import { cutter, unpack } from '../../../schemas/packed.js'
+import { cutter } from '../../../schemas/packed.js'
 import type { RunStatus } from '../../../schemas/runs.js'
 import type { Interrupt } from '../../../schemas/threads.js'
 import type { RunSummary } from '../../../store/rows/runs.js'
@@ -46,9 +47,9 @@ interface Outcome {
   }
 }
 
-/** The body of rpc.runs.finish: what the host sent, unread by the supervisor. */
+/** The body of rpc.runs.finish: what the host sent, unread by the supervisor. Throws bad_request and invalid. */
 export async function finish(deps: Deps, lease: Lease, bytes: Uint8Array): Promise<Reply> {
-  const { head, rest: parts } = unpack<FinishHead>(bytes)
+  const { head, rest: parts } = unpackAs(bytes, validateFinishHead)
   const cut = cutter(parts)
   const part = (size: number) => (size > 0 ? cut(size) : null)
   const values = part(head.values_size)

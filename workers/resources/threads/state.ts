@@ -2,11 +2,12 @@
  * The state of threads and its history (API: threads-and-runs 6). A host does what needs graph code, and stores nothing:
  * it answers an update completely, and the update is written here under the thread's `rev`.
  */
+import { unpackAs } from '../../../bus/decode.js'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import { type Checkpoint, PER_CLAIM } from '../../../schemas/checkpoints.js'
 import { fail } from '../../../schemas/errors.js'
-import type { UpdatedHead } from '../../../schemas/host.js'
-import { cutter, unpack } from '../../../schemas/packed.js'
+import { type UpdatedHead, validateUpdatedHead } from '../../../schemas/host.js'
+import { cutter } from '../../../schemas/packed.js'
 import { isTrue, readBoolean, readInteger, readList } from '../../../schemas/query.js'
 import {
   type HistoryQuery,
@@ -171,7 +172,7 @@ async function updateBy(
   const metadata = { ...by, thread_id: row.thread_id }
   const first_seq = (row.claim_no + 1) * PER_CLAIM
   const answer = await askGraph(deps, row, { verb: 'update', supersteps, checkpoint, first_seq, metadata })
-  const { head, rest } = unpack<UpdatedHead>(answer)
+  const { head, rest } = unpackAs(answer, validateUpdatedHead)
   const cut = cutter(rest)
   return {
     by,
