@@ -13,6 +13,8 @@ import { hashOf } from './fetch.js'
 
 /** Inputs of a build; two builds with equal inputs are the same artefact. */
 interface Ingredients {
+  /** A build may be led by what an earlier one has left in the HOME of its deployment. */
+  deployment_id: string
   /** The commit, or the hash of a folder without git. */
   content: string
   repo: string
@@ -42,8 +44,8 @@ export interface Artefacts {
 }
 
 export const keyOf = (ingredients: Ingredients): string => {
-  const { content, repo, config, install_command, build_command, runtime } = ingredients
-  const text = JSON.stringify([content, repo, config, install_command, build_command, runtime])
+  const { deployment_id, content, repo, config, install_command, build_command, runtime } = ingredients
+  const text = JSON.stringify([deployment_id, content, repo, config, install_command, build_command, runtime])
   return hash('sha256', text)
 }
 

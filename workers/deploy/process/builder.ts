@@ -118,6 +118,7 @@ export function openBuilder(
       const { file, folder: inner, languages } = described
       const base = described.python === null ? null : await findBase(described.python)
       const key = keyOf({
+        deployment_id: task.deployment_id,
         content: fetched.content,
         repo: wanted.url,
         config: file,
