@@ -249,7 +249,7 @@ t.test('with a hostile pool', async t => {
   await t.test('a lease without a token opens no thread, and no run that waits', async t => {
     const thread_id = await weft.thread()
     await within(20_000, (await weft.run('steps', { steps: 1 }, { thread_id })).ended)
-    const waiting = await weft.run('steps', { steps: 1 }, { thread_id, after_seconds: 3_600 })
+    const waiting = await weft.run('steps', { steps: 1 }, { thread_id, body: { after_seconds: 3_600 } })
     const caller = openCaller(await hostile(t))
     t.teardown(() => caller.close())
     const save = pack({ checkpoints: [], blobs: [], writes: [] })

@@ -403,6 +403,14 @@ spawn('sleep', ['1000'], { detached: true, stdio: 'inherit' })
 ${application('x')['graph.mjs']}`,
   })
   t.equal((await check(talks)).length, 1, 'neither a message nor a daemon of the application disturbs it')
+  for (const text of ['{"cmd":"NODE_ACK"}\\n', 'no JSON\\n', '['.repeat(1_000)]) {
+    const writes = `import { writeSync } from 'node:fs'\nwriteSync(3, '${text}')\n${application('x')['graph.mjs']}`
+    await t.rejects(
+      check(folder(t, { ...application('x'), 'graph.mjs': writes })),
+      /the process ended/,
+      text.slice(0, 40),
+    )
+  }
 })
 
 const isRoot = process.getuid?.() === 0
@@ -450,14 +458,17 @@ t.test('another user for builds and probes', { skip: !isRoot }, async t => {
 
 t.test('artefacts', async t => {
   const store = folder(t)
-  const key = keyOf({
+  const inputs = {
+    deployment_id: 'd',
     content: 'c',
     repo: 'r',
     config: 'langgraph.json',
     install_command: null,
     build_command: null,
     runtime: 'x',
-  })
+  }
+  const key = keyOf(inputs)
+  t.not(keyOf({ ...inputs, deployment_id: 'other' }), key, 'no deployment executes what another one has built')
   t.match(key, /^[0-9a-f]{64}$/)
   const files = { 'langgraph.json': '{}', 'bin/run': '#!/bin/sh\n', 'deep/er/file': 'text' }
   const artefacts = await openArtefacts(store)

@@ -1,16 +1,17 @@
 /** The program that finds the files of an application for a parent of another user (app-files.ts). */
+import { text } from 'node:stream/consumers'
 import { type Find, findFiles } from './app-modules.js'
 
-/** Its only message. */
+/** What it writes to stdout. */
 export interface FoundFiles {
   files: string[]
   error?: string
 }
 
-process.once('disconnect', () => process.exit(1))
-process.once('message', message => {
-  findFiles(message as Find).then(
-    files => process.send!({ files } satisfies FoundFiles),
-    error => process.send!({ files: [], error: (error as Error).message } satisfies FoundFiles),
+const found = await text(process.stdin)
+  .then(asked => findFiles(JSON.parse(asked) as Find))
+  .then(
+    (files): FoundFiles => ({ files }),
+    (error: Error): FoundFiles => ({ files: [], error: error.message }),
   )
-})
+process.stdout.end(JSON.stringify(found))

@@ -4,11 +4,13 @@
  * the package manager and the modules that the graphs import, without packages. They are found once, 5 s after the start,
  * by esbuild, which resolves imports as tsx does (path aliases of tsconfig.json), and looked at every 5 s from then on.
  */
-import { fork } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { isObject } from '../../schemas/json.js'
 import { aside, type HostUser, killGroup, withoutOwn } from '../child/process.js'
+import { readReport } from '../child/report.js'
 import type { FoundFiles } from './app-files-child.js'
 import { type Find, findFiles, MAX_FILES } from './app-modules.js'
 
@@ -63,33 +65,33 @@ export function watchAppFiles(options: AppFilesOptions): AppFiles {
 
 const PROGRAM = fileURLToPath(new URL('../../programs/app-files.js', import.meta.url))
 const FIND_MS = 60_000
+/** MAX_FILES paths. */
+const MAX_REPORT = 16 * 1024 * 1024
 
 /** By a process of the user: what looks into the files could be led to others that only we can read. */
 function findAs(user: HostUser, { app, env, node }: AppFilesOptions, signal: AbortSignal): Promise<string[]> {
-  const child = fork(PROGRAM, [], {
-    ...aside(user),
-    execPath: node,
-    execArgv: [],
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    detached: true,
-  })
+  const child = spawn(node, [PROGRAM], { ...aside(user), stdio: ['pipe', 'pipe', 'ignore'], detached: true })
   const kill = () => killGroup(child.pid ?? 0)
   const timer = setTimeout(kill, FIND_MS)
   signal.addEventListener('abort', kill, { once: true })
   return new Promise<string[]>((resolve, reject) => {
     child.once('error', reject)
-    child.once('exit', () => reject(new Error('the process that looks for the files of the application has ended')))
-    child.once('message', message => {
-      const { files, error } = message as FoundFiles
-      if (error === undefined) resolve(files.filter(file => typeof file === 'string').slice(0, MAX_FILES))
-      else reject(new Error(`${error}`))
-    })
-    child.send({ app, env: withoutOwn(env) } satisfies Find, () => {})
+    // Other programs of the user can write there, too.
+    readReport(child.stdout, MAX_REPORT).then(report => resolve(filesIn(report)), reject)
+    child.stdin.on('error', () => {})
+    child.stdin.end(JSON.stringify({ app, env: withoutOwn(env) } satisfies Find))
   }).finally(() => {
     clearTimeout(timer)
     signal.removeEventListener('abort', kill)
     kill()
   })
+}
+
+function filesIn(report: unknown): string[] {
+  const { files, error } = (isObject(report) ? report : {}) as Partial<FoundFiles>
+  if (error !== undefined || !Array.isArray(files))
+    throw new Error(`the files of the application cannot be found: ${error}`)
+  return files.filter(file => typeof file === 'string').slice(0, MAX_FILES)
 }
 
 async function versionOf(file: string): Promise<{ version: string; written_at: number }> {

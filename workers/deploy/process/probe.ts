@@ -9,6 +9,8 @@ import type { Graph } from '../../../schemas/deploy-calls.js'
 import { validateHello } from '../../../schemas/host.js'
 import type { Redactor } from '../../../schemas/redact.js'
 import { asUser, type HostUser, homeOf, killGroup, startIn } from '../../child/process.js'
+import { readReport } from '../../child/report.js'
+import type { Program } from '../../child/start.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import type { Say } from '../log.js'
 import { lines } from '../output-lines.js'
@@ -30,29 +32,24 @@ interface Probe {
   mark: string
 }
 
-/** What loads the graphs of one language, and how it reports them. */
-export interface ProbeProgram {
-  command: string
-  args: string[]
-  env: { [name: string]: string }
-  /** A message to its parent, or everything that it writes to descriptor 3. */
-  reports: 'message' | 'text'
-}
+/**
+ * What loads the graphs of one language. It writes its report to descriptor 3 as JSON: code of the application can write
+ * there, too, and messages between programs of Node.js would end this process when they are malformed.
+ */
+export type ProbeProgram = Program
 
 /** `node`: path of the Node.js that executes it. */
 export const javascriptProbe = (node: string, memory_mb: number): ProbeProgram => ({
   command: node,
   args: ['--enable-source-maps', `--max-old-space-size=${memory_mb}`, PROGRAM],
   env: {},
-  reports: 'message',
 })
 
 /** Of the program of a Python host. */
-export const pythonProbe = ({ command, args, env }: Omit<ProbeProgram, 'reports'>): ProbeProgram => ({
+export const pythonProbe = ({ command, args, env }: Program): ProbeProgram => ({
   command,
   args: [...args, 'probe'],
   env,
-  reports: 'text',
 })
 
 /** Resolves to the graphs. Throws a Fault that names the graphs that cannot be loaded. */
@@ -65,7 +62,7 @@ export async function probe(
   // As the hosts of the application: for relative files and path aliases.
   const { cwd, command, args } = startIn(user, dirname(app), program.command, program.args)
   const child = spawn(command, args, {
-    stdio: ['ignore', 'pipe', 'pipe', program.reports === 'message' ? 'ipc' : 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     ...asUser(user),
     env: { ...env, ...homeOf(user), ...program.env, WEFT_APP: app, [MARK]: mark },
     cwd,
@@ -92,8 +89,7 @@ export async function probe(
       result ??= checked.data
       kill()
     }
-    if (program.reports === 'message') child.on('message', onReport)
-    else readText(child.stdio[3] as NodeJS.ReadableStream, onReport)
+    readReport(child.stdio[3] as NodeJS.ReadableStream, MAX_REPORT).then(onReport, () => {})
     const how = await new Promise<string>((resolve, reject) => {
       let ended = ''
       child.once('error', reject)
@@ -115,22 +111,6 @@ export async function probe(
     signal.removeEventListener('abort', kill)
     kill()
   }
-}
-
-/** Calls back with the JSON that was written, if it is JSON. */
-function readText(stream: NodeJS.ReadableStream, onReport: (report: unknown) => void): void {
-  let text = ''
-  stream.setEncoding('utf8').on('data', part => {
-    if (text.length < MAX_REPORT) text += part
-  })
-  stream.on('error', () => {})
-  stream.on('end', () => {
-    try {
-      onReport(JSON.parse(text))
-    } catch {
-      // The process ended before it had reported.
-    }
-  })
 }
 
 function graphsOf(result: ProbeResult | null, how: string, say: Say): Graph[] {
