@@ -11,18 +11,12 @@ import type { Pool, RunId } from '../schemas/ids.js'
 import type { RunStatus } from '../schemas/runs.js'
 import { attemptOf, chunks, control, end, firstIdOf, live } from '../schemas/subjects.js'
 import { TransientMap } from '../schemas/transient.js'
+import { type Batch, openAssemblers } from './assembler.js'
 import type { Link } from './connect.js'
 import type { Mux } from './mux.js'
 import { DIRECT_GET, seek } from './seek.js'
 
-/** Whole SSE events with consecutive ids `first … first + count − 1`. */
-export interface Batch {
-  first: number
-  count: number
-  bytes: Uint8Array
-  /** Of protocol v2: each frame begins with its mark (schemas/events.ts). Else they are classic ones. */
-  v2: boolean
-}
+export type { Batch } from './assembler.js'
 
 /** The terminal event of a run. */
 export interface Ending {
@@ -101,37 +95,6 @@ export function offsetAfter(bytes: Uint8Array, n: number): number {
 export const follows = (last: number, next: number): boolean =>
   next === last + 1 || (attemptOf(next) > attemptOf(Math.max(last, 0)) && next === firstIdOf(attemptOf(next)))
 
-/** Puts the parts of a large event together (headers `part`: "i/n"); hands whole batches on. */
-function assembler(onBatch: (batch: Batch) => void): (message: Msg) => void {
-  let parts: Uint8Array[] = []
-  let expected = 0
-  let of = ''
-  return message => {
-    const headers = message.headers
-    if (headers === undefined) return
-    const first = Number(headers.get('first') || Number.NaN)
-    const count = Number(headers.get('count') || Number.NaN)
-    if (!Number.isInteger(first) || !Number.isInteger(count)) return
-    const part = headers.get('part')
-    const v2 = headers.has('v2')
-    if (part === '') return onBatch({ first, count, bytes: message.data, v2 })
-    const [i = 0, n = 0] = part.split('/').map(Number)
-    const key = `${first}/${n}`
-    if (i === 0) {
-      parts = []
-      expected = 0
-      of = key
-    }
-    // A part out of order belongs to an event that cannot be finished: its id is missing, so the reader replays.
-    if (key !== of || i !== expected) return
-    parts.push(message.data)
-    if (++expected < n) return
-    onBatch({ first, count, bytes: Buffer.concat(parts), v2 })
-    parts = []
-    of = ''
-  }
-}
-
 const encoder = new TextEncoder()
 /** Small: the broker answers a page after the other, so the first events of many readers wait for whole pages of others. */
 const FIRST_PAGE = 8
@@ -152,6 +115,7 @@ interface At {
 
 export function openFollower(link: Link, mux: Mux): Follower {
   const runs = new TransientMap<RunId, ReturnType<typeof feed>>()
+  const assembler = openAssemblers()
 
   /** Subscribes to the events only when a listener reads them: one that waits for the end receives none. */
   function feed(run: RunId) {
@@ -166,7 +130,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
         }
       }
     }
-    const onMessage = assembler(batch => each(listener => listener.onBatch?.(batch)))
+    const assembled = assembler(batch => each(listener => listener.onBatch?.(batch)))
     let events: { unsubscribe(): void } | null = null
     const ending = link.subscribe(end(run), message => {
       const ended = readEnding(message)
@@ -177,11 +141,12 @@ export function openFollower(link: Link, mux: Mux): Follower {
       add(listener: Listener) {
         listeners.add(listener)
         if (listener.onBatch === undefined) return
-        events ??= link.subscribe(live(run), onMessage)
+        events ??= link.subscribe(live(run), assembled.onMessage)
       },
       close() {
         events?.unsubscribe()
         ending.unsubscribe()
+        assembled.close()
       },
     }
   }
@@ -193,18 +158,18 @@ export function openFollower(link: Link, mux: Mux): Follower {
     ms?: number,
   ): Promise<'complete' | 'gone'> {
     let outcome: 'complete' | 'gone' = 'complete'
-    const onMessage = assembler(onBatch)
+    const assembled = assembler(onBatch)
     const ask = encoder.encode(JSON.stringify({ do: 'replay', after }))
     const each = (message: Msg) => {
       if (message.headers?.code === 503) outcome = 'gone'
       else if (message.headers?.get('end')) outcome = message.headers.get('end') as 'complete' | 'gone'
       else {
-        onMessage(message)
+        assembled.onMessage(message)
         return false
       }
       return true
     }
-    await mux.many(control(pool, run), ask, each, ms)
+    await mux.many(control(pool, run), ask, each, ms).finally(assembled.close)
     return outcome
   }
 
@@ -242,7 +207,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
     seq: number,
     onBatch: OnBatch,
   ): Promise<{ outcome: Replayed; whole: boolean }> {
-    const onMessage = assembler(onBatch)
+    const assembled = assembler(onBatch)
     let outcome = 'empty' as Replayed
     let reached = after
     let last = after
@@ -250,24 +215,32 @@ export function openFollower(link: Link, mux: Mux): Follower {
       let pending = 0
       let got = 0
       const request = { seq, batch, max_bytes: PAGE_BYTES, next_by_subj: chunks(run) }
-      await mux.many(DIRECT_GET, encoder.encode(JSON.stringify(request)), message => {
-        const code = message.headers?.code ?? 0
-        if (code === 204 || code === 404) return true
-        if (code >= 400) throw new Error(`replay of run ${run} was refused: ${message.headers?.description}`)
-        const first = Number(message.headers?.get('first'))
-        const end = first + Number(message.headers?.get('count')) - 1
-        const isNext = first <= reached || follows(reached, first)
-        // An event in parts repeats its id; any other jump within an attempt means that events have expired.
-        if (outcome === 'empty') outcome = (after < 0 ? first === 0 : isNext) ? 'complete' : 'gone'
-        if (isNext) reached = Math.max(reached, end)
-        last = Math.max(last, end)
-        seq = Number(message.headers?.get('Nats-Sequence')) + 1
-        pending = Number(message.headers?.get('Nats-Num-Pending'))
-        got++
-        onMessage(message)
-        return false
-      })
-      if (pending === 0 || got === 0) return { outcome, whole: outcome === 'complete' && reached === last }
+      await mux
+        .many(DIRECT_GET, encoder.encode(JSON.stringify(request)), message => {
+          const code = message.headers?.code ?? 0
+          if (code === 204 || code === 404) return true
+          if (code >= 400) throw new Error(`replay of run ${run} was refused: ${message.headers?.description}`)
+          const first = Number(message.headers?.get('first'))
+          const end = first + Number(message.headers?.get('count')) - 1
+          const isNext = first <= reached || follows(reached, first)
+          // An event in parts repeats its id; any other jump within an attempt means that events have expired.
+          if (outcome === 'empty') outcome = (after < 0 ? first === 0 : isNext) ? 'complete' : 'gone'
+          if (isNext) reached = Math.max(reached, end)
+          last = Math.max(last, end)
+          seq = Number(message.headers?.get('Nats-Sequence')) + 1
+          pending = Number(message.headers?.get('Nats-Num-Pending'))
+          got++
+          assembled.onMessage(message)
+          return false
+        })
+        .catch(error => {
+          assembled.close()
+          throw error
+        })
+      if (pending === 0 || got === 0) {
+        assembled.close()
+        return { outcome, whole: outcome === 'complete' && reached === last }
+      }
     }
   }
 

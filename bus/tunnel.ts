@@ -37,6 +37,8 @@ const SIGN_MS = 5_000
 const SILENCE_MS = 20_000
 /** Streams of one process. */
 const MAX_STREAMS = 10_000
+/** Those that the graph workers of one application have opened to an edge. */
+const MAX_OF_ONE = 1_000
 const NOTHING = new Uint8Array(0)
 
 export interface Tunnels {
@@ -99,10 +101,19 @@ export function openTunnels(link: Link): Tunnels {
   const stopListening = link.onReconnect(cutAll)
 
   function acceptAt(subject: string, accept: (stream: TunnelStream, subject: string) => void): void {
+    const counts = new Map<string, number>()
+    const count = (subject: string, by: number) => {
+      const now = (counts.get(subject) ?? 0) + by
+      if (now > 0) counts.set(subject, now)
+      else counts.delete(subject)
+    }
     const onOpen = ({ subject, data, reply }: Msg) => {
       if (reply === undefined || !isAddress(reply) || data.length < HEAD || data[0] !== FRAME.open) return
-      const stream = add(reply)
+      const isTooMany = role === 'edge' && (counts.get(subject) ?? 0) >= MAX_OF_ONE
+      const stream = isTooMany ? null : add(reply)
       if (stream === null) return link.nc.publish(reply, frameOf(FRAME.cut, 0, NOTHING))
+      count(subject, 1)
+      stream.once('close', () => count(subject, -1))
       stream.sayAccepted()
       accept(stream, subject)
     }

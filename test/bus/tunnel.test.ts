@@ -188,3 +188,23 @@ t.test('frames that are none cost their sender only', async t => {
   far.on('error', () => {})
   near.destroy()
 })
+
+t.test('an application has a part of the streams of an edge', async t => {
+  const { nats, links, edge, graphs } = await stage(t)
+  const accepted = { app: 0, other: 0 }
+  edge.serveEdge((_, app) => void accepted[app as keyof typeof accepted]++)
+  const sender = { app: 'other', pool: token<'pool'>('pool', 'two') }
+  const link = await openLink({ url: nats.url('graphs'), role: 'graphs', sender, log: openLog('test', 'silent') })
+  const other = openTunnels(link)
+  t.teardown(async () => {
+    other.close()
+    await link.close()
+  })
+  await Promise.all(links.map(one => one.nc.flush()))
+  const streams = Array.from({ length: 1_001 }, () => graphs.open('any edge'))
+  const refused = await Promise.race(streams.map(endOf))
+  t.match(refused, { code: 'unavailable' })
+  const mine = other.open('any edge')
+  await once(mine.resume().end('x'), 'finish')
+  t.same(accepted, { app: 1_000, other: 1 })
+})
