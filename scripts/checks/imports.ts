@@ -28,7 +28,7 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ['workers/resources/', 'workers/outbound.ts', 'store/', 'bus/', 'schemas/'],
   // Used by two programs each.
   ['workers/child/', 'workers/pipe.ts', 'bus/', 'schemas/'],
-  ['workers/pipe.ts'],
+  ['workers/pipe.ts', 'schemas/'],
   ['workers/outbound.ts'],
   // Runs in browsers, and knows the public API only.
   ['console/'],
