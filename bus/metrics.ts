@@ -2,6 +2,7 @@
  * Metrics. A worker reports its figures (figures.ts) when an edge asks, so that nothing is sent without a scrape; the edge
  * turns the reports into the text of Prometheus.
  */
+import type { Msg } from 'nats'
 import { Registry } from 'prom-client'
 import {
   BOUNDS,
@@ -12,7 +13,7 @@ import {
   type Sample,
   validateMetricsReport,
 } from '../schemas/metrics.js'
-import { event } from '../schemas/subjects.js'
+import { ANY_POOL, event, ownInbox, poolOfInbox } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import { openProcessFigures } from './figures.js'
 import type { Mux } from './mux.js'
@@ -22,8 +23,9 @@ const ASKED = event('metrics', 'asked')
 const ANSWER_MS = 1_000
 /** Workers that were not known before have this time. */
 const NEWCOMER_MS = 150
-/** Reports and samples in them are bounded: a worker that lies costs its own figures only. */
+/** Reports and samples in them are bounded, and those of a pool are its own: a worker that lies costs its own figures only. */
 const MAX_REPORTS = 1_000
+const MAX_OF_POOL = 100
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
@@ -44,7 +46,9 @@ export function answerMetrics(link: Link, { role, worker, hosts }: Reporter): { 
           samples: [...samples, ...own.samples()],
           ...(hosts === undefined ? {} : { hosts: hosts() }),
         }
-        message.respond(encoder.encode(JSON.stringify(report)))
+        const reply = message.reply
+        if (reply !== undefined)
+          link.nc.publish(ownInbox(reply, link.sender?.pool), encoder.encode(JSON.stringify(report)))
       })
       .catch(err => log.warn({ err }, 'the metrics could not be reported'))
   })
@@ -68,9 +72,9 @@ export function openReports(mux: Mux): { ask(): Promise<MetricsReport[]> } {
         ASKED,
         new Uint8Array(),
         message => {
-          const parsed = validateMetricsReport(JSON.parse(decoder.decode(message.data)))
-          if (parsed.success && reports.size < MAX_REPORTS)
-            reports.set(`${parsed.data.role} ${parsed.data.worker}`, parsed.data)
+          const report = reportIn(message)
+          const name = report === null ? '' : `${report.role} ${report.pool ?? ''} ${report.worker}`
+          if (report !== null && mayAdd(reports, name, report.pool)) reports.set(name, report)
           return timer.isOver || isComplete(reports, known, asked)
         },
         ANSWER_MS,
@@ -81,6 +85,27 @@ export function openReports(mux: Mux): { ask(): Promise<MetricsReport[]> } {
       return [...reports.values()]
     },
   }
+}
+
+/**
+ * A report of a graph worker that the broker knows is one of its pool, whatever it says; others come from roles. Null: it
+ * cannot be read.
+ */
+function reportIn({ subject, data }: Msg): MetricsReport | null {
+  const parsed = validateMetricsReport(JSON.parse(decoder.decode(data)))
+  if (!parsed.success) return null
+  const { role, worker, samples, hosts } = parsed.data
+  const pool = poolOfInbox(subject)
+  const given = { worker, samples, ...(hosts === undefined ? {} : { hosts }) }
+  if (pool === ANY_POOL) return { role, ...given }
+  const own = samples.map(one => ({ ...one, labels: { ...one.labels, pool } }))
+  return { role: 'graphs', worker, pool, samples: own, hosts: (hosts ?? []).map(host => ({ ...host, pool })) }
+}
+
+function mayAdd(reports: ReadonlyMap<string, MetricsReport>, name: string, pool: string | undefined): boolean {
+  if (reports.has(name)) return true
+  if (reports.size >= MAX_REPORTS) return false
+  return pool === undefined || [...reports.values()].filter(one => one.pool === pool).length < MAX_OF_POOL
 }
 
 const isComplete = (reports: ReadonlyMap<string, unknown>, known: ReadonlySet<string>, asked: number): boolean =>

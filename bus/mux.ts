@@ -4,7 +4,7 @@
  */
 import type { Msg, MsgHdrs } from 'nats'
 import { fail } from '../schemas/errors.js'
-import { inboxFor, poolOfInbox, poolOfSubject } from '../schemas/subjects.js'
+import { ANY_POOL, inboxFor, poolOfInbox, poolOfSubject } from '../schemas/subjects.js'
 import { TransientMap } from '../schemas/transient.js'
 import { asksPools, type Link } from './connect.js'
 import { openSweep } from './sweep.js'
@@ -47,7 +47,7 @@ export function openMux(link: Link): Mux {
   function onAnswer(pool: string, message: Msg): void {
     const key = message.subject.slice(message.subject.lastIndexOf('.') + 1)
     const entry = waiting.get(key)
-    if (entry === undefined || entry.pool !== pool) return
+    if (entry === undefined || (entry.pool !== pool && entry.pool !== ANY_POOL)) return
     entry.due = performance.now() + entry.patience
     try {
       if (entry.onMessage(message)) waiting.delete(key)

@@ -4,7 +4,7 @@
  */
 
 import { type Pool, token } from '../schemas/ids.js'
-import { ANY_POOL, consumerOf, inboxPrefix, RUNS_STREAM, type Sender } from '../schemas/subjects.js'
+import { consumerOf, inboxPrefix, RUNS_STREAM, type Sender } from '../schemas/subjects.js'
 import type { Role } from './connect.js'
 
 export interface Rights {
@@ -33,8 +33,6 @@ function ofPool({ app, pool }: Sender): Rights {
       `pool.${app}.${pool}.>`,
       `_INBOX_resources.pool.${pool}.>`,
       `_INBOX_edge.pool.${pool}.>`,
-      // Answers to a question for all workers.
-      `_INBOX_edge.pool.${ANY_POOL}.>`,
       `tunnel.edge.open.graphs.${app}`,
       'tunnel.edge.at.>',
       'tunnel.resources.at.>',

@@ -129,6 +129,8 @@ export interface HostReport {
 /** The answer of a worker to `event.metrics.asked`. */
 export interface MetricsReport {
   role: 'resources' | 'graphs' | 'deployer'
+  /** Of a graph worker, as the broker knows it; set by the receiver. */
+  pool?: string
   /** Unique among the workers of the role. */
   worker: string & tags.MinLength<1> & tags.MaxLength<128>
   samples: Sample[] & tags.MaxItems<1000>

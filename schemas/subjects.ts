@@ -102,6 +102,9 @@ export function inboxFor(pool: string, inbox: string): string {
 export const poolOfInbox = (inbox: string): string => inbox.split('.', 3)[2]!
 /** All graph workers answer. Pools do not have this name. */
 export const ANY_POOL = '$any'
+/** Where a graph worker answers what all are asked: at the inbox for its own pool. Others (undefined) answer as they are asked. */
+export const ownInbox = (reply: string, pool: string | undefined): string =>
+  pool === undefined ? reply : reply.replace(`.pool.${ANY_POOL}.`, `.pool.${pool}.`)
 /** The pool whose graph workers receive the subject; '' for other receivers. */
 export function poolOfSubject(subject: string): string {
   const [kind, pool = '', third] = subject.split('.', 3)

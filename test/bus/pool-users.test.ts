@@ -7,6 +7,7 @@ import { openCaller } from '../../bus/call.js'
 import { openLink } from '../../bus/connect.js'
 import { entriesOf, KIND, messagesOf, NOTHING } from '../../bus/envelope.js'
 import { openLog } from '../../bus/log.js'
+import { openReports } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
 import { answerPoolUsers, newIssuerSeed, openIssuer } from '../../bus/pool-users.js'
 import { poolRights } from '../../bus/rights.js'
@@ -315,6 +316,40 @@ t.test('with a hostile pool', async t => {
     )
     const errors = calls.map(one => (one.status === 'rejected' ? (one.reason as { code: string }).code : ''))
     t.same(errors.sort(), [...Array(6).fill('internal'), ...Array(2).fill('unavailable')])
+  })
+
+  await t.test('figures that it reports are those of its own pool', async t => {
+    const mux = openMux(await weft.open('edge'))
+    t.teardown(() => mux.close())
+    const link = await hostile(t)
+    const forged = {
+      role: 'resources' as const,
+      samples: [{ name: 'weft_pool_slots', value: 123_456, labels: { pool: 'default' } }],
+      hosts: [{ app: 'a', pool: 'default', pid: 1, runs: 0, loop_delay_seconds: 0, held_seconds: 0, run: null }],
+    }
+    link.subscribe('event.metrics.asked', ({ reply }) => {
+      link.nc.publish(reply!, json({ ...forged, worker: 'at the address of roles' }))
+      for (let n = 0; n < 200; n++)
+        link.nc.publish(reply!.replace('.$any.', '.theirs.'), json({ ...forged, worker: `w${n}` }))
+    })
+    await link.nc.flush()
+    const found = await openReports(mux).ask()
+    const theirs = found.filter(({ samples }) => samples.some(({ value }) => value === 123_456))
+    t.equal(theirs.length, 100)
+    for (const { role, pool, samples, hosts } of theirs)
+      t.match(
+        { role, pool, samples, hosts },
+        {
+          role: 'graphs',
+          pool: 'theirs',
+          samples: [{ labels: { pool: 'theirs' } }],
+          hosts: [{ pool: 'theirs' }],
+        },
+      )
+    t.ok(
+      found.some(({ role, pool }) => role === 'graphs' && pool !== 'theirs'),
+      'others are heard',
+    )
   })
 
   await t.test('a resource worker answers it at inboxes of its own only', async t => {
