@@ -39,11 +39,20 @@ export function askPool(caller: Caller, pool: Pool): Ask {
   }
 }
 
+const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/
+
+/** What a head of an answer cannot hold would end it, and the rest would be another answer. */
+const isWritable = ({ status, headers = {} }: { status: number; headers?: { [name: string]: string } }): boolean =>
+  Number.isInteger(status) &&
+  status >= 200 &&
+  status < 600 &&
+  Object.entries(headers).every(([name, value]) => TOKEN.test(name) && !/[^\t\x20-\x7e\x80-\xff]/.test(value))
+
 /** Throws `internal`: code of the application runs there, so the bytes may be anything. */
 export function readAnswer(bytes: Uint8Array): { answer: CheckAnswer; body: Uint8Array } {
   try {
     const { head: answer, rest: body } = unpackAs(bytes, validateCheckAnswer)
-    return { answer, body }
+    if (!('refused' in answer) || isWritable(answer.refused)) return { answer, body }
   } catch {
     // As an answer of another shape.
   }

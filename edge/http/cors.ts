@@ -3,6 +3,7 @@
  * that the SDKs read are always exposed.
  */
 import type { CorsConfig } from '../../schemas/application.js'
+import { openOriginPattern } from './origin-pattern.js'
 
 export interface Cors {
   /** Whether pages of this origin may call. */
@@ -30,15 +31,17 @@ interface CorsOptions {
 /** `list` is a comma list of origins. */
 export function openCors(list: string, { wildcards = true, config }: CorsOptions = {}): Cors {
   const origins = new Set(config?.allow_origins ?? list.split(',').flatMap(one => one.trim() || []))
-  const regex = config?.allow_origin_regex === undefined ? null : new RegExp(`^(?:${config.allow_origin_regex})$`)
-  const any = wildcards && regex === null && origins.has('*')
-  const allows = (origin: string) => any || (regex === null ? origins.has(origin) : regex.test(origin))
+  const matches = config?.allow_origin_regex === undefined ? null : openOriginPattern(config.allow_origin_regex)
+  const any = wildcards && matches === null && origins.has('*')
+  const allows = (origin: string) => any || (matches === null ? origins.has(origin) : matches(origin))
   const exposed = ['Access-Control-Expose-Headers', namesOf(EXPOSE, config?.expose_headers)]
   // Listed origins are trusted with credentials unless the application says otherwise; a wildcard never is.
   const credentials =
     (config?.allow_credentials ?? config == null) ? ['Access-Control-Allow-Credentials', 'true'] : NONE
   const wildcard = ['Access-Control-Allow-Origin', '*', ...exposed]
-  const { allow_methods: methods, allow_headers: headers, max_age = MAX_AGE_SECS } = config ?? {}
+  const { allow_headers: headers, max_age = MAX_AGE_SECS } = config ?? {}
+  // What is no list of names would end the header.
+  const methods = config?.allow_methods?.filter(name => name === '*' || HEADER_LIST.test(name))
   const fixed = headers === undefined || headers.includes('*') ? null : namesOf(SIMPLE_HEADERS, headers)
   return {
     allows,

@@ -243,3 +243,36 @@ t.test('below a deployment its own file decides which pages may call, and which 
   t.match(lines, [{ path: '/store/items/search', headers: { 'x-shown': '1' } }])
   t.notOk('x-hidden' in lines[0]!.headers!)
 })
+
+t.test('no pattern of an application takes long for what a client chooses', t => {
+  const { allows } = openCors('', { config: { allow_origin_regex: '(a+)+(/|b)' } })
+  t.equal(allows('aaab'), true)
+  // Each would take longer than the test may.
+  for (let n = 0; n < 100; n++) t.equal(allows(`${'a'.repeat(100 + n)}!`), false)
+  t.equal(allows('aaab'), true, 'an origin that is known is not forgotten')
+  t.equal(allows('ab'), false, 'the pattern was given up')
+  const { isConfigurable } = openPolicy(readConfig({}), {
+    ...applicationWith({}).http,
+    configurable_headers: { includes: [`x-${'*a'.repeat(50)}*b`, 'y-*-z*', 'exact'], excludes: ['y-no-z*'] },
+  })
+  t.equal(isConfigurable(`x-${'a'.repeat(8_000)}`), false)
+  t.equal(isConfigurable(`x-${'a'.repeat(50)}b`), true)
+  for (const [name, is] of [
+    ['y--z', true],
+    ['y-1-z2', true],
+    ['y-z', false],
+    ['y-no-z', false],
+    ['exact', true],
+    ['exactly', false],
+  ] as const)
+    t.equal(isConfigurable(name), is, name)
+  t.end()
+})
+
+t.test('methods that would end the header are left out', t => {
+  const { preflight } = openCors('https://a.example', {
+    config: { allow_origins: ['https://a.example'], allow_methods: ['GET', 'X\r\nSet-Cookie: a=b'] },
+  })
+  t.match(fields(preflight('https://a.example', '')), { 'Access-Control-Allow-Methods': /^GET$/ })
+  t.end()
+})
