@@ -13,11 +13,11 @@ export interface Registration {
   /** The revision that runs there: then its graphs are served from its cutover on. Absent: they are served at once. */
   revision?: string
   pool: string
-  graphs: { graph_id: string; description?: string | null; config?: JsonObject; context?: JsonObject }[]
+  graphs: GraphAnnounced[] & tags.MaxItems<1000>
   /** The version of `@langchain/langgraph` that executes them. */
   library?: LibraryVersion
   /** Graphs of the application that could not be loaded, with the sentence why. */
-  failed?: { graph_id: string; error: string }[]
+  failed?: { graph_id: string; error: string }[] & tags.MaxItems<1000>
   /** It brings its own `auth`: calls of clients must have passed it. */
   auth?: boolean
   /** What runs in the app host beside this graph worker; null or absent: there is none. */
@@ -34,6 +34,13 @@ export interface Registration {
   item_index?: ItemIndexConfig | null
   /** Which values are encrypted before they are stored; null or absent: none. */
   encryption?: EncryptionHandlers | null
+}
+
+export interface GraphAnnounced {
+  graph_id: string & tags.MaxLength<512>
+  description?: string | null
+  config?: JsonObject
+  context?: JsonObject
 }
 
 /** A version of a package, as `1.7.3`. */

@@ -131,9 +131,9 @@ export interface SlotRequest {
  */
 export interface SlotOffer {
   /** Receives `host.<pool>.start`. */
-  member: string
+  member: string & tags.MaxLength<64>
   /** As in `Claim`. */
-  worker: string
+  worker: string & tags.MaxLength<256>
   slots: number & tags.Type<'uint32'>
   /** The worker's monotonic clock, ms: it refuses what cites an older stamp than HAND_OVER_MS. */
   stamp: number

@@ -13,7 +13,9 @@ const READ_MS = 10_000
 /** The text of a file, at most 32 MB; null when the user cannot read it. */
 export async function readAs(user: HostUser | null, path: string): Promise<string | null> {
   if (user === null) return readFile(path, 'utf8').catch(() => null)
-  const options = { ...aside(user), maxBuffer: MAX_BYTES + 1, timeout: READ_MS, killSignal: 'SIGKILL' } as const
+  // Other programs of this user can read its variables.
+  const env = { PATH: process.env.PATH }
+  const options = { ...aside(user), env, maxBuffer: MAX_BYTES + 1, timeout: READ_MS, killSignal: 'SIGKILL' } as const
   return new Promise(resolve =>
     execFile('head', ['-c', `${MAX_BYTES}`, '--', path], options, (error, text) =>
       resolve(error === null ? text : null),

@@ -20,6 +20,10 @@ export interface Beats {
   close(): void
 }
 
+/** Code of an application may send beats, too. */
+const MAX_REPLICAS = 200
+const MAX_BEAT = 256 * 1024
+
 interface Heard {
   at: number
   graphs: Graph[]
@@ -29,6 +33,7 @@ export function openBeats(link: Pick<Link, 'subscribe'>): Beats {
   const revisions = new Map<string, Map<string, Heard>>()
   const listeners = new Map<string, Set<() => void>>()
   const subscription = link.subscribe(beat('*'), ({ data, subject }) => {
+    if (data.length > MAX_BEAT) throw new Error('a beat of a replica is too large')
     const parsed = validateReplicaBeat(JSON.parse(decoder.decode(data)))
     if (!parsed.success) throw new Error('a beat of a replica has a wrong form')
     const { revision_id, replica, graphs } = parsed.data
@@ -36,6 +41,7 @@ export function openBeats(link: Pick<Link, 'subscribe'>): Beats {
     if (subject !== beat(token('pool', poolOf(revision_id))))
       throw new Error('a beat names the revision of another pool')
     const known = revisions.get(revision_id) ?? new Map<string, Heard>()
+    if (known.size >= MAX_REPLICAS && !known.has(replica)) throw new Error('a revision has beats of too many replicas')
     revisions.set(revision_id, known.set(replica, { at: performance.now(), graphs }))
     for (const onBeat of listeners.get(revision_id) ?? []) onBeat()
   })

@@ -25,6 +25,9 @@ const WELCOME_MS = 200
 /** Workers of a pool whose answers come later than this are asked again the next time. */
 const ANSWER_MS = 500
 
+/** Of one pool: code of an application may offer slots of any number of them. */
+const MAX_WORKERS = 1_000
+
 interface Offered extends SlotOffer {
   /** When it was asked for (monotonic). */
   asked_at: number
@@ -61,6 +64,7 @@ export function openSlots(link: Pick<Link, 'log'>, mux: Mux, now = () => perform
 
   function keep(workers: Map<string, Offered>, offer: SlotOffer, asked_at: number): void {
     const known = workers.get(offer.member)
+    if (known === undefined && workers.size >= MAX_WORKERS) return
     // Answers may overtake each other.
     if (known !== undefined && known.stamp > offer.stamp) return
     workers.set(offer.member, { ...offer, asked_at, taken: known?.taken ?? 0 })
