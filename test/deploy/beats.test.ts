@@ -20,7 +20,7 @@ t.test('beats of a revision are its own, and bounded', t => {
   const [mine, other] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002']
   const send = (revision_id: string, replica: string, description = '') => {
     const body = { revision_id, replica, graphs: [{ graph_id: 'g', description }] }
-    receive({ subject: beat(token('pool', poolOf(mine!))), data: Buffer.from(JSON.stringify(body)) } as Msg)
+    receive({ subject: beat(token('pool', poolOf(mine!))), data: Buffer.from(JSON.stringify(body)) } as unknown as Msg)
   }
   for (let n = 0; n < 200; n++) send(mine!, `r${n}`)
   t.throws(() => send(mine!, 'one more'), /too many/)
