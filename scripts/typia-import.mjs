@@ -2,7 +2,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const schemas = fileURLToPath(new URL('../schemas', import.meta.url))
-/** schemas/first-errors.ts has them. */
+/** schemas/problems.ts has them. */
 const REPLACED = ['typia/lib/internal/_validateReport', 'typia/lib/internal/_createStandardSchema']
 
 /**
@@ -18,7 +18,7 @@ export default function typiaImport(_program, _options, { ts }) {
   const moduleOf = statement => (ts.isImportDeclaration(statement) ? statement.moduleSpecifier.text : '')
   return ({ factory }) =>
     file => {
-      const path = relative(dirname(file.fileName), join(schemas, 'first-errors.js'))
+      const path = relative(dirname(file.fileName), join(schemas, 'problems.js'))
       const own = factory.createStringLiteral(path.startsWith('.') ? path : `./${path}`)
       const statements = file.statements
         .filter(statement => moduleOf(statement) !== 'typia')
