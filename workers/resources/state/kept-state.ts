@@ -7,6 +7,7 @@ import type { StateRow, ThreadRow } from '../../../store/rows/threads.js'
 import type { Deps } from '../context.js'
 import { statusOf } from '../rows/thread-status.js'
 import { askHost, authorOf } from './ask-graph.js'
+import { parseState } from './parse-state.js'
 
 interface Refreshed {
   row: ThreadRow
@@ -54,7 +55,7 @@ export const STATE = { verb: 'state', subgraphs: false } as const
 
 /** The stored form of a ThreadState text: `values`, and the rest without its first brace. */
 export function splitState(head: string, text: Uint8Array): StateRow & { values: Uint8Array; rest: Uint8Array } {
-  const { values, ...rest } = JSON.parse(Buffer.from(text).toString()) as ThreadState
+  const { values, ...rest } = parseState<ThreadState>(text)
   return {
     latest_checkpoint_id: head,
     values: Buffer.from(JSON.stringify(values)),
@@ -63,7 +64,7 @@ export function splitState(head: string, text: Uint8Array): StateRow & { values:
 }
 
 export function readLeft(rest: Uint8Array): { next: string[]; interrupts: { [task_id: string]: Interrupt[] } } {
-  const { next, tasks } = JSON.parse(`{${Buffer.from(rest).toString()}`) as ThreadState
+  const { next, tasks } = parseState<ThreadState>(rest, '{')
   return { next, interrupts: interruptsOf(tasks) }
 }
 

@@ -2,6 +2,7 @@
 import { fail } from '../../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import type { ThreadState } from '../../../schemas/threads.js'
+import { parseState } from './parse-state.js'
 
 const FIELDS: readonly (keyof ThreadState)[] = [
   'values',
@@ -15,7 +16,6 @@ const FIELDS: readonly (keyof ThreadState)[] = [
 ]
 const isField = (name: string) => (FIELDS as readonly string[]).includes(name)
 const KEY = 'values.'
-const decoder = new TextDecoder()
 
 /**
  * Reduces the JSON text of a state, or of a list of states, to the selected fields; `values.<key>` selects one key of the
@@ -35,7 +35,7 @@ export function selectFields(select: readonly string[]): (text: string | Uint8Ar
     return reduced
   }
   return text => {
-    const parsed = JSON.parse(typeof text === 'string' ? text : decoder.decode(text)) as JsonObject | JsonObject[]
+    const parsed = parseState<JsonObject | JsonObject[]>(text)
     return JSON.stringify(Array.isArray(parsed) ? parsed.map(reduce) : reduce(parsed))
   }
 }

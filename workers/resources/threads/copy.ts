@@ -18,6 +18,7 @@ import { collect, pages } from '../rows/pages.js'
 import { newThread, requireThread } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { settledOf } from '../state/kept-state.js'
+import { parseState } from '../state/parse-state.js'
 
 /** Size of a page; a single larger value is a page. */
 const PAGE = { limit: 200, bytes: 8 * 1024 * 1024 }
@@ -154,7 +155,7 @@ function stateFor(source: ThreadRow, state: StateRow | null, to: string): { step
     const left = settled === 'error' ? 'idle' : settled
     return { steps: [], left: { settled: left, status: left, interrupts } }
   }
-  const rest = JSON.parse(`{${Buffer.from(state.rest)}`) as ThreadState
+  const rest = parseState<ThreadState>(state.rest, '{')
   const named = <T>(part: T): T => JSON.parse(JSON.stringify(part).replaceAll(source.thread_id, to)) as T
   rest.checkpoint = named(rest.checkpoint)
   rest.parent_checkpoint = named(rest.parent_checkpoint)
