@@ -77,6 +77,9 @@ const ENTER = 'cd -- "$1" && shift && exec "$@"'
 export const aside = (user: HostUser) =>
   ({ ...asUser(user), cwd: '/', env: { ...inheritedEnv(), ...homeOf(user) } }) as const
 
+/** The same without variables that the operator has set. */
+export const asideBare = (user: HostUser) => ({ ...aside(user), env: { PATH: process.env.PATH } }) as const
+
 /** Throws an Error with one sentence when the user cannot enter the folder. */
 export function checkReach(user: HostUser, folder: string): void {
   const { status } = spawnSync('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], { ...aside(user), stdio: 'ignore' })

@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import type { AppSource } from '../../schemas/description.js'
-import { aside, type HostUser } from './process.js'
+import { asideBare, type HostUser } from './process.js'
 
 const MAX_BYTES = 32 * 1024 ** 2
 const READ_MS = 10_000
@@ -13,9 +13,7 @@ const READ_MS = 10_000
 /** The text of a file, at most 32 MB; null when the user cannot read it. */
 export async function readAs(user: HostUser | null, path: string): Promise<string | null> {
   if (user === null) return readFile(path, 'utf8').catch(() => null)
-  // Other programs of this user can read its variables.
-  const env = { PATH: process.env.PATH }
-  const options = { ...aside(user), env, maxBuffer: MAX_BYTES + 1, timeout: READ_MS, killSignal: 'SIGKILL' } as const
+  const options = { ...asideBare(user), maxBuffer: MAX_BYTES + 1, timeout: READ_MS, killSignal: 'SIGKILL' } as const
   return new Promise(resolve =>
     execFile('head', ['-c', `${MAX_BYTES}`, '--', path], options, (error, text) =>
       resolve(error === null ? text : null),
