@@ -194,5 +194,5 @@ export interface CallFailure {
 export const validateFinishHead = typia.createValidate<FinishHead>()
 export const validateUpdatedHead = typia.createValidate<UpdatedHead>()
 export const validateHello = typia.createValidate<Hello>()
-export const validateLastWords = typia.createValidate<LastWords>()
+export const validateLastWords = typia.createValidate<{ [name in keyof LastWords]: Line }>()
 export const validateCallFailure = typia.createValidate<CallFailure>()

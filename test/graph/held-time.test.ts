@@ -26,3 +26,9 @@ t.test('the time of a slot is not its own while another holds the loop', async t
   t.ok(about(held.byOthers(2), 1_199), 'two times of one slot are two')
   t.ok(about(held.byOthers(3), 1_499))
 })
+
+t.test('a host that names slots without end is remembered in part', async t => {
+  const held = openHeldTime()
+  for (let slot = 1; slot <= 50_000; slot++) held.hold(slot, 100)
+  t.equal(held.size(), 10_000)
+})

@@ -1,5 +1,9 @@
 /** How long the event loop of a host was held, and by which slot: it is no time of the other runs. */
 import { TransientMap } from '../../schemas/transient.js'
+
+/** More than the slots of a host: its code may name any number of others. */
+const MAX_SLOTS = 10_000
+
 export interface HeldTime {
   /** The code of `slot` has held the loop for `ms` so far. */
   hold(slot: number, ms: number): void
@@ -11,6 +15,8 @@ export interface HeldTime {
   byOthers(slot: number): number
   /** The slot is free. */
   forget(slot: number): void
+  /** Slots that are remembered. */
+  size(): number
 }
 
 export function openHeldTime(): HeldTime {
@@ -24,6 +30,7 @@ export function openHeldTime(): HeldTime {
     if (holder === 0) return
     total += holding
     held.set(holder, (held.get(holder) ?? 0) + holding)
+    if (held.size > MAX_SLOTS) held.delete(held.keys().next().value!)
     holder = 0
     holding = 0
   }
@@ -46,5 +53,6 @@ export function openHeldTime(): HeldTime {
     now,
     byOthers: slot => total - (held.get(slot) ?? 0) + (holder === slot ? 0 : now()),
     forget: slot => void held.delete(slot),
+    size: () => held.size,
   }
 }
