@@ -5,6 +5,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
+import { parseLarge } from '../../bus/decode.js'
 import { fail } from '../../schemas/errors.js'
 import { isObject } from '../../schemas/json.js'
 import { A2aError } from '../../schemas/protocols/a2a.js'
@@ -109,7 +110,7 @@ async function* eventsOf(incoming: IncomingMessage): AsyncGenerator<EventSourceM
 
 /** A piece of what a chat model says; null: another message, or no text. */
 function messageOf(data: string, { id, run }: Followed): Message | null {
-  const [message] = JSON.parse(data) as [unknown]
+  const [message] = parseLarge<[unknown]>(data)
   if (!isObject(message) || !/^(ai|AIMessageChunk)$/.test(`${message.type}`)) return null
   const parts = partsOf(message.content)
   if (parts.length === 0) return null

@@ -1,4 +1,5 @@
 /** The answers of the API to requests that a protocol makes for its client. */
+import { parseLarge } from '../../bus/decode.js'
 import type { SelfCall } from '../app/self.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
@@ -19,7 +20,7 @@ export async function askApi<T>(
 ): Promise<T> {
   const { status, text } = await edge.self.ask(exchange, call, signal)
   if (status >= 400) throw refusal(status, detailOf(text))
-  return (text === '' ? undefined : JSON.parse(text)) as T
+  return text === '' ? (undefined as T) : parseLarge<T>(text)
 }
 
 /** The sentence in the body of a refusal. */

@@ -1,4 +1,5 @@
 /** The end of a run as its readers know it: from the announcement, or from the row of a run that was found ended. */
+import { parseLarge } from '../../bus/decode.js'
 import type { Ending } from '../../bus/follow.js'
 import { isTerminal } from '../../schemas/runs.js'
 import type { Edge } from '../context.js'
@@ -38,5 +39,5 @@ export async function fetchEndError(
 ): Promise<RunError | null | undefined> {
   const body = await fetchResult(edge, run, `end-${run}`, signal)
   if (body === null) return undefined
-  return (JSON.parse(Buffer.from(body).toString()) as { __error__?: RunError }).__error__ ?? null
+  return parseLarge<{ __error__?: RunError }>(body).__error__ ?? null
 }

@@ -2,6 +2,7 @@
  * The graphs of a run (API: threads-and-runs 17, agent.getTree): the root graph and the subgraphs that it started, read
  * from the lifecycle events of the run while its stream is stored. A run without such events has the root only.
  */
+import { parseLarge } from '../../../bus/decode.js'
 import { openFollower } from '../../../bus/follow.js'
 import { token } from '../../../schemas/ids.js'
 import type { JsonObject } from '../../../schemas/json.js'
@@ -56,6 +57,6 @@ function addEvent(graphs: Map<string, AgentNode>, tag: string, frame: Uint8Array
 
 function dataIn(frame: Uint8Array): JsonObject {
   const text = Buffer.from(frame.buffer, frame.byteOffset, frame.length).toString()
-  const { params } = JSON.parse(text.slice(text.indexOf('\ndata: ') + 7)) as { params: { data: JsonObject } }
+  const { params } = parseLarge<{ params: { data: JsonObject } }>(text.slice(text.indexOf('\ndata: ') + 7))
   return params.data
 }

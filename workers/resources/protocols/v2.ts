@@ -4,7 +4,7 @@
  * needs to know of earlier ones from the rows.
  */
 import type { IValidation } from 'typia'
-import { decodeAs, decodeJson } from '../../../bus/decode.js'
+import { decodeAs, decodeJson, parseLarge } from '../../../bus/decode.js'
 import { bytesHandler, type Context, jsonHandler } from '../../../bus/serve.js'
 import { type ErrorCode, fail, WeftError } from '../../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
@@ -298,7 +298,7 @@ function assistantOf(thread: ThreadRow): string {
 async function stateGet(deps: Deps, { namespace, keys }: v2.StateGet, { head }: Context): Promise<Done> {
   const row = await requireThread(deps.store, accessOf(head, 'threads:read'), head.params?.thread_id ?? '')
   const checkpoint_ns = await namespaceOf(deps, row, namespace)
-  const { values, checkpoint } = parseJson<ThreadState>(await stateOf(deps, row, { checkpoint_ns }, false))
+  const { values, checkpoint } = parseLarge<ThreadState>(await stateOf(deps, row, { checkpoint_ns }, false))
   const all = isObject(values) ? values : { values }
   const shown = keys ? Object.fromEntries(keys.filter(key => Object.hasOwn(all, key)).map(key => [key, all[key]])) : all
   const at = checkpoint?.checkpoint_id
@@ -310,7 +310,7 @@ async function listCheckpoints(deps: Deps, params: v2.ListCheckpoints, { head }:
   const row = await requireThread(deps.store, accessOf(head, 'threads:read'), head.params?.thread_id ?? '')
   const checkpoint = { checkpoint_ns: await namespaceOf(deps, row, namespace) }
   const text = await history(deps, row, { limit: limit ?? LISTED, before: before ?? null, checkpoint })
-  const checkpoints = parseJson<ThreadState[]>(text).map(({ checkpoint, created_at, metadata }) => ({
+  const checkpoints = parseLarge<ThreadState[]>(text).map(({ checkpoint, created_at, metadata }) => ({
     id: checkpoint?.checkpoint_id,
     timestamp: created_at,
     step: metadata.step,
@@ -318,8 +318,6 @@ async function listCheckpoints(deps: Deps, params: v2.ListCheckpoints, { head }:
   }))
   return { result: { checkpoints } }
 }
-
-const parseJson = <T>(text: string | Uint8Array): T => JSON.parse(Buffer.from(text as Uint8Array).toString()) as T
 
 /** Default length of a list of checkpoints. */
 const LISTED = 10

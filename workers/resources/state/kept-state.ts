@@ -2,12 +2,12 @@
  * The finished state of a thread, stored beside its row and valid for the latest checkpoint of the thread; it decides the
  * status of the thread (API: threads-and-runs 4). Only graph code can render it, so a host does.
  */
+import { parseLarge } from '../../../bus/decode.js'
 import { type Interrupt, interruptsOf, type ThreadState } from '../../../schemas/threads.js'
 import type { StateRow, ThreadRow } from '../../../store/rows/threads.js'
 import type { Deps } from '../context.js'
 import { statusOf } from '../rows/thread-status.js'
 import { askHost, authorOf } from './ask-graph.js'
-import { parseState } from './parse-state.js'
 
 interface Refreshed {
   row: ThreadRow
@@ -55,7 +55,7 @@ export const STATE = { verb: 'state', subgraphs: false } as const
 
 /** The stored form of a ThreadState text: `values`, and the rest without its first brace. */
 export function splitState(head: string, text: Uint8Array): StateRow & { values: Uint8Array; rest: Uint8Array } {
-  const { values, ...rest } = parseState<ThreadState>(text)
+  const { values, ...rest } = parseLarge<ThreadState>(text)
   return {
     latest_checkpoint_id: head,
     values: Buffer.from(JSON.stringify(values)),
@@ -64,7 +64,7 @@ export function splitState(head: string, text: Uint8Array): StateRow & { values:
 }
 
 export function readLeft(rest: Uint8Array): { next: string[]; interrupts: { [task_id: string]: Interrupt[] } } {
-  const { next, tasks } = parseState<ThreadState>(rest, '{')
+  const { next, tasks } = parseLarge<ThreadState>(rest, '{')
   return { next, interrupts: interruptsOf(tasks) }
 }
 

@@ -1,8 +1,8 @@
 /** Parts of ThreadStates for clients that select them (API: threads-and-runs 6). */
+import { parseLarge } from '../../../bus/decode.js'
 import { fail } from '../../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import type { ThreadState } from '../../../schemas/threads.js'
-import { parseState } from './parse-state.js'
 
 const FIELDS: readonly (keyof ThreadState)[] = [
   'values',
@@ -35,7 +35,7 @@ export function selectFields(select: readonly string[]): (text: string | Uint8Ar
     return reduced
   }
   return text => {
-    const parsed = parseState<JsonObject | JsonObject[]>(text)
+    const parsed = parseLarge<JsonObject | JsonObject[]>(text)
     return JSON.stringify(Array.isArray(parsed) ? parsed.map(reduce) : reduce(parsed))
   }
 }

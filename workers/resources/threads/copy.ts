@@ -2,7 +2,9 @@
  * Copying a thread with all its checkpoints (API: threads-and-runs 5), page by page: a large history costs time, not
  * memory. The copy is hidden until it is complete; the sweeper removes one that a crash interrupted.
  */
+
 import { v7 } from 'uuid'
+import { parseLarge } from '../../../bus/decode.js'
 import { keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import { type JsonObject, merge } from '../../../schemas/json.js'
@@ -18,7 +20,6 @@ import { collect, pages } from '../rows/pages.js'
 import { newThread, requireThread } from '../rows/thread.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { settledOf } from '../state/kept-state.js'
-import { parseState } from '../state/parse-state.js'
 
 /** Size of a page; a single larger value is a page. */
 const PAGE = { limit: 200, bytes: 8 * 1024 * 1024 }
@@ -155,7 +156,7 @@ function stateFor(source: ThreadRow, state: StateRow | null, to: string): { step
     const left = settled === 'error' ? 'idle' : settled
     return { steps: [], left: { settled: left, status: left, interrupts } }
   }
-  const rest = parseState<ThreadState>(state.rest, '{')
+  const rest = parseLarge<ThreadState>(state.rest, '{')
   const named = <T>(part: T): T => JSON.parse(JSON.stringify(part).replaceAll(source.thread_id, to)) as T
   rest.checkpoint = named(rest.checkpoint)
   rest.parent_checkpoint = named(rest.parent_checkpoint)

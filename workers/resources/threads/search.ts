@@ -3,6 +3,7 @@
  * metadata, and gives pages in order; `contains` decides, before offset and limit. What a search reads is bounded by
  * its pages, and it gives way to other work between them.
  */
+import { parseLarge } from '../../../bus/decode.js'
 import { containsAll, keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import { type Path, readPaths, valueAt } from '../../../schemas/paths.js'
@@ -13,7 +14,6 @@ import type { Deps } from '../context.js'
 import { openPause } from '../rows/pages.js'
 import { threadFields, threadText } from '../rows/text.js'
 import { refreshState } from '../state/kept-state.js'
-import { parseState } from '../state/parse-state.js'
 
 /** Threads in a page at most; at least LEAST when `values` are filtered, because the store cannot narrow by them. */
 const PAGE = 200
@@ -130,7 +130,7 @@ async function filterByValues(deps: Deps, found: Found[], values: object): Promi
     const bytes = one.state?.values
     if (!bytes || !words.every(word => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(word)))
       continue
-    if (isContained(parseState(bytes))) good.push(one)
+    if (isContained(parseLarge(bytes))) good.push(one)
     await pause()
   }
   return good
@@ -179,7 +179,7 @@ function extractedText(row: ThreadRow, state: StateRow | null, paths: [string, P
   const fields: { [name: string]: string | null } = threadFields(row, state)
   const parts = new Map<string | number, unknown>()
   const out = paths.map(([alias, [part, ...path]]) => {
-    if (!parts.has(part!)) parts.set(part!, parseState(fields[part!] ?? 'null'))
+    if (!parts.has(part!)) parts.set(part!, parseLarge(fields[part!] ?? 'null'))
     return `${JSON.stringify(alias)}:${JSON.stringify(valueAt(parts.get(part!), path))}`
   })
   return `{${out.join()}}`
