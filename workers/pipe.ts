@@ -120,7 +120,7 @@ export interface Frame {
 
 const HEAD = 24
 /** Bytes: 64 MB of state with its projections and heads around it. */
-const MAX_BODY = 256 * 1024 * 1024
+export const MAX_BODY = 256 * 1024 * 1024
 /** Bytes of a JSON body that the parent of a host reads. */
 const MAX_JSON = 4 * 1024 * 1024
 const MAX_ID = BigInt(Number.MAX_SAFE_INTEGER)
@@ -175,9 +175,9 @@ export class MalformedFrame extends Error {
 }
 
 /** The value of a JSON body; throws MalformedFrame when it is no JSON, too large, or of another shape. */
-export function readJson<T>(body: Uint8Array, validate: (value: unknown) => IValidation<T>): T {
+export function readJson<T>(body: Uint8Array, validate: (value: unknown) => IValidation<T>, most = MAX_JSON): T {
   // A value may take 24 times its text: what a host sends must not use up the memory of its parent.
-  if (body.length > MAX_JSON) throw new MalformedFrame(`a JSON body is larger than ${MAX_JSON} bytes`)
+  if (body.length > most) throw new MalformedFrame(`a JSON body is larger than ${most} bytes`)
   const fault = jsonFault(body)
   if (fault !== null) throw new MalformedFrame(fault)
   let value: unknown

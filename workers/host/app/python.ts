@@ -23,7 +23,16 @@ import { validateCallFailure } from '../../../schemas/host.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { pack } from '../../../schemas/packed.js'
 import { TransientMap } from '../../../schemas/transient.js'
-import { FROM_HOST, type Frame, frameWriter, MalformedFrame, readFrames, readJson, TO_HOST } from '../../pipe.js'
+import {
+  FROM_HOST,
+  type Frame,
+  frameWriter,
+  MAX_BODY,
+  MalformedFrame,
+  readFrames,
+  readJson,
+  TO_HOST,
+} from '../../pipe.js'
 import type { AuthHandlers } from './auth.js'
 import type { Embedder } from './embed.js'
 
@@ -175,7 +184,8 @@ function handlersOf({ authenticate, handlers }: NonNullable<PythonHello['auth']>
 
 /** Throws an HTTPException of the application as the SDK for JavaScript has it. */
 function readAnswer(body: Uint8Array): Extract<PythonAnswer, { result: unknown }> {
-  const answer = readJson(body, validatePythonAnswer)
+  // The body of the request, as handlers have changed it, is part of it.
+  const answer = readJson(body, validatePythonAnswer, MAX_BODY)
   if (!('refused' in answer)) return answer
   const { status, detail, headers } = answer.refused
   throw { status, headers, message: detail }
