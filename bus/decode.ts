@@ -18,7 +18,7 @@ interface Options {
   most?: number
 }
 
-/** The JSON value in `bytes`; undefined when there are none. Throws bad_request (400). */
+/** The JSON value in `bytes`; undefined when there are none. Throws bad_request (400), or invalid (422) for what no value can hold. */
 export function decodeJson(bytes: Uint8Array, { quote = true, most }: Options = {}): unknown {
   if (bytes.length === 0) return undefined
   let text: string
@@ -28,7 +28,7 @@ export function decodeJson(bytes: Uint8Array, { quote = true, most }: Options = 
     throw fail('bad_request', 'The body is not valid UTF-8')
   }
   const fault = jsonFault(bytes, most)
-  if (fault !== null) throw fail('bad_request', fault)
+  if (fault !== null) throw fail(fault.code, fault.detail)
   try {
     return JSON.parse(text)
   } catch (error) {

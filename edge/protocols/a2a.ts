@@ -43,7 +43,7 @@ export async function a2a(edge: Edge, exchange: Exchange, body: Uint8Array): Pro
     checked = checkAs(request, validateA2aRequest, 'the request')
   } catch (error) {
     const { code, message } = error as WeftError
-    const isParsed = code === 'invalid'
+    const isParsed = request !== undefined && code === 'invalid'
     const known = A2A_ERRORS[isParsed ? 'request' : 'parse']
     return exchange.reply(400, errorText(isParsed ? idOf(request) : null, { code: known, message }))
   }

@@ -91,6 +91,8 @@ const fill = (route: Route, value: (param: string) => string) =>
 const takesBody = ({ method }: Route) => method !== 'GET' && method !== 'DELETE'
 /** They answer browsers with pages. */
 const PAGES: ReadonlySet<string> = new Set(['oauth-start', 'oauth-callback'])
+/** They answer what cannot be parsed as JSON-RPC demands. */
+const PARSES: ReadonlySet<string> = new Set(['mcp', 'a2a'])
 const isControl = ({ control }: Route) => control
 
 /** `{"detail": string}`; A2A answers errors of JSON-RPC, too; on the control plane 422 is a list of {loc, msg, type} (control-plane 2.2). */
@@ -174,6 +176,12 @@ t.test('every route with every kind of invalid input', async t => {
         check(t, route, await send(url, route.method, at, JSON_TYPE, raw), refused, 'with a body that is no UTF-8')
         for (const text of ['[]', '"text"', '17', 'true', '[{}]'])
           check(t, route, await send(url, route.method, at, JSON_TYPE, text), refused, `with the body ${text}`)
+        // JSON.parse takes both: what no value can hold is invalid, never stored.
+        const unfit = route.auth === 'signed' ? [403] : PARSES.has(route.answer) ? [400] : [404, 422]
+        for (const value of ['"\\ud83d"', '1e400', '{"\\udc00":1}']) {
+          const text = `{"x":${value},${(body ?? '{}').slice(1)}`.replace(/,}$/, '}')
+          check(t, route, await send(url, route.method, at, JSON_TYPE, text), unfit, `with a member ${value}`)
+        }
         // An empty body may be a complete request (copy, cancel): it must not be a 5xx.
         const empty = await send(url, route.method, at, {})
         t.ok(empty.status < 500 && wellFormed(route, empty), `${name(route)} with no body: ${empty.status}`)

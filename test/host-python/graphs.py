@@ -185,7 +185,14 @@ async def remembers(state: State) -> State:
     return {"answer": None if found is None else found.value}
 
 
+async def remembers_both(state: State) -> State:
+    store = get_store()
+    _, found = await asyncio.gather(store.aput(("notes",), "a", {"text": "x"}), store.aget(("notes",), "a"))
+    return {"answer": None if found is None else found.value}
+
+
 remembering = single(remembers)
+remembering_both = single(remembers_both)
 
 
 def writes_chunks(state: State) -> State:

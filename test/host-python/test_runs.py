@@ -3,14 +3,16 @@ from pathlib import Path
 from typing import Any
 
 import graphs
+import orjson
 import pytest
 from supervisor import Supervisor, source
 
-from weft_host.frames import Answer, FromHost, Start, ToHost
+from weft_host.frames import Answer, Ask, FromHost, Start, ToHost
+from weft_host.packed import pack
 
 GRAPHS = Path(__file__).parent / "graphs.py"
 EXPORTS = ["graph", "asking", "outer", "failing", "exiting", "waiting", "deaf", "sleeping", "speaking"]
-EXPORTS += ["sleeping_long", "remembering", "chunks", "fanned", "functional"]
+EXPORTS += ["sleeping_long", "remembering", "remembering_both", "chunks", "fanned", "functional"]
 
 
 @pytest.fixture
@@ -237,6 +239,45 @@ async def test_threads_of_ended_runs_retire_the_host(supervisor: Supervisor):
         await supervisor.end(slot)
     await asyncio.sleep(0.05)
     assert supervisor.others == [FromHost.RETIRE]
+
+
+async def test_what_cannot_be_read_costs_its_run_and_not_the_host(supervisor: Supervisor):
+    """Starts of one turn are admitted together: none waits behind one that fails."""
+    slots = [supervisor.start("graph", f"t{n}", input={"steps": ["in"]}) for n in range(3)]
+    flags, at, _ = supervisor.server.starting[slots[1]]
+    supervisor.server.starting[slots[1]] = (flags, at, pack({"kwargs": {}}))
+    supervisor.server.starting[slots[0]] = (flags, at, b"x")
+    ends = [await supervisor.end(slot) for slot in slots]
+    assert [each["status"] for each in ends] == ["error", "error", "success"]
+    assert [each["error"]["error"] for each in ends[:2]] == ["ValueError", "KeyError"]
+    assert ends[0]["last_event_id"] == -1
+    assert supervisor.server.watchdog.busy == 0
+    assert supervisor.server.runs == {}
+
+    supervisor.called[99] = asyncio.get_running_loop().create_future()
+    supervisor.server.on_frame(ToHost.CALL, 0, 99, 99, b"{")
+    failed, answer = await asyncio.wait_for(supervisor.called[99], 30)
+    assert (failed, orjson.loads(answer)["code"]) == (1, "internal")
+
+
+async def test_a_finish_that_fails_is_replaced(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch):
+    async def fails(*given: Any) -> None:
+        raise ZeroDivisionError("finish")
+
+    monkeypatch.setattr("weft_host.run.finish", fails)
+    monkeypatch.setattr("weft_host.run.settle", fails)
+    ended = await supervisor.run("graph", input={"steps": []})
+    assert (ended["status"], ended["error"]["error"]) == ("error", "ZeroDivisionError")
+    assert ended["last_event_id"] >= 0
+
+
+async def test_halves_of_surrogate_pairs_from_javascript_are_read_as_replacements(supervisor: Supervisor):
+    cut = rb'{"value":{"cut \ud83d":"\udc00 \ud83d\ude00 \\ud83d"},"namespace":["notes"],"key":"a",'
+    times = b'"created_at":"2026-01-01T00:00:00.000Z","updated_at":"2026-01-01T00:00:00.000Z"}'
+    text = b"[null," + cut + times + b"]"
+    supervisor.answer = lambda flags, slot, body: text if flags == Ask.ITEMS else b""  # type: ignore[method-assign]
+    ended = await supervisor.run("remembering_both", input={"steps": []})
+    assert ended["values"]["answer"] == {"cut \ufffd": "\ufffd \U0001f600 \\ud83d"}
 
 
 async def test_a_run_of_an_unknown_graph_fails(supervisor: Supervisor):

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { jsonFault, MAX_DEPTH, MAX_KEYS, MAX_VALUES } from '../../schemas/json.js'
 
-const fault = (text: string, most?: number) => jsonFault(Buffer.from(text), most)
+const fault = (text: string, most?: number) => jsonFault(Buffer.from(text), most)?.detail ?? null
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
 const keys = (n: number) => `{${Array.from({ length: n }, (_, i) => `"${i}":0`)}}`
 
@@ -59,4 +59,32 @@ t.test('no text of more values passes that a parser would take', async t => {
   look('', 5)
   look('[1,1', 3)
   t.ok(parsed > 10, `${parsed} texts`)
+})
+
+t.test('a text that is not Unicode, and a number that is no double, are invalid', async t => {
+  const code = (text: string) => jsonFault(Buffer.from(text))?.code
+  const texts = [
+    '"\\ud83d"',
+    '"x\\udc00"',
+    '"\\ud83d\\ud83d\\ude00"',
+    '"\\uD83D\\u0041"',
+    '"\\ud83d\\\\ude00"',
+    '"\\ud83dde00"',
+  ]
+  for (const bad of [...texts, '1e400', '-1E+309', '1'.repeat(310), `[1e5,${'9'.repeat(400)}.5]`]) {
+    t.equal(code(`{"a":[0,${bad}]}`), 'invalid', bad)
+    if (bad.startsWith('"')) t.equal(code(`{${bad}:1}`), 'invalid', `the key ${bad}`)
+  }
+  for (const good of [
+    '"\\ud83d\\ude00"',
+    '"\\uD83D\\uDE00"',
+    '"\\\\ud83d"',
+    '"\\ue000\\ud7ff"',
+    '1e308',
+    '1e-400',
+    '"1e400"',
+    'true',
+    '1.5E2',
+  ])
+    t.equal(code(`{"a":[${good},${good}]}`), undefined, good)
 })

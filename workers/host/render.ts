@@ -44,7 +44,7 @@ function stringify(flat: unknown): string {
 }
 
 /** JSON.stringify writes a lone surrogate as an escape, which strict parsers reject: it becomes U+FFFD. */
-function wellFormed(json: string): string {
+export function wellFormed(json: string): string {
   if (!json.includes('\\ud')) return json
   return json.replace(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g, found => (found === '\\\\' ? found : '\ufffd'))
 }

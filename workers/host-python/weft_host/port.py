@@ -12,6 +12,7 @@ from .application import Application
 from .frames import Answer, Ask, FromHost
 from .limits import Refused, Unanswered
 from .node_gate import NodeGates
+from .packed import read_json
 from .pipe import Pipe
 from .threads import SlotThreads
 
@@ -57,7 +58,7 @@ class Host:
 
 def detail_of(body: bytes) -> str:
     try:
-        return str(orjson.loads(body)["detail"])
+        return str(read_json(body)["detail"])
     except (ValueError, KeyError, TypeError):
         return "The store did not answer"
 

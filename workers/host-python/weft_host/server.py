@@ -9,14 +9,13 @@ import traceback
 from collections.abc import Coroutine
 from typing import Any
 
-import orjson
-
 from .call import answer_call
 from .frames import FromHost, Start, Stop, ToHost
 from .limits import CallFailure
 from .node_gate import NodeGate, current_gate
-from .packed import unpack
+from .packed import pack, read_json, unpack
 from .port import Host
+from .render import error_of, render
 from .run import Run
 from .watchdog import Watchdog
 
@@ -49,8 +48,18 @@ class Server:
         }
 
     def on_frame(self, kind: int, flags: int, slot: int, id: int, body: bytes) -> None:
-        if (handler := self.handlers.get(kind)) is not None:  # type: ignore[call-overload]
+        if (handler := self.handlers.get(kind)) is None:  # type: ignore[call-overload]
+            return
+        try:
             handler(flags, slot, id, body)
+        except Exception as error:
+            self.on_broken(slot, error)
+
+    def on_broken(self, slot: int, error: BaseException) -> None:
+        """A callback failed: it costs the run of its slot, never the host, whose other runs go on."""
+        traceback.print_exception(error)
+        if (run := self.runs.get(slot)) is not None:
+            run.fail(error)
 
     def on_start(self, flags: int, slot: int, id: int, body: bytes) -> None:
         if not self.starting:
@@ -65,12 +74,23 @@ class Server:
 
     def begin(self, slot: int) -> None:
         flags, confirmed_at, body = self.starting.pop(slot)
-        start, newest = unpack(body)
-        run = self.runs[slot] = Run(self.host, slot, confirmed_at, start, newest, flags == Start.TRACED)
-        self.spawn(slot, run.execute(), run.gate).add_done_callback(lambda _: self.on_end(slot))
+        try:
+            start, newest = unpack(body)
+            run = self.runs[slot] = Run(self.host, slot, confirmed_at, start, newest, flags == Start.TRACED)
+            self.spawn(slot, run.execute(), run.gate).add_done_callback(lambda task: self.on_end(slot, task))
+        except Exception as error:
+            traceback.print_exception(error)
+            self.runs.pop(slot, None)
+            self.host.gates.close(slot)
+            self.host.pipe.send(FromHost.FINISH, slot=slot, body=unstarted(error))
 
-    def on_end(self, slot: int) -> None:
-        self.runs.pop(slot, None)
+    def on_end(self, slot: int, task: asyncio.Task[None]) -> None:
+        run = self.runs.pop(slot, None)
+        if run is not None and (task.cancelled() or task.exception() is not None):
+            # Its finish failed. The supervisor drops a second one.
+            error = asyncio.CancelledError("cancelled") if task.cancelled() else task.exception()
+            body = unstarted(error or RuntimeError(), run.events.last_id())
+            self.host.pipe.send(FromHost.FINISH, slot=slot, body=body)
         self.host.gates.close(slot)
         if self.is_retiring or not self.host.threads.is_exhausted(lambda slot: slot in self.runs or slot in self.calls):
             return
@@ -110,19 +130,20 @@ class Server:
 
     def on_call(self, flags: int, slot: int, id: int, body: bytes) -> None:
         self.calls.add(slot)
-        self.spawn(slot, self.answer(slot, id, orjson.loads(body))).add_done_callback(
-            lambda _: self.calls.discard(slot)
-        )
+        self.spawn(slot, self.answer(slot, id, body)).add_done_callback(lambda _: self.calls.discard(slot))
 
-    async def answer(self, slot: int, id: int, call: dict[str, Any]) -> None:
+    async def answer(self, slot: int, id: int, body: bytes) -> None:
+        """Each call gets exactly one answer."""
         send = self.host.pipe.send
         try:
-            answer = await answer_call(self.host, slot, call)
+            send(FromHost.CALLED, 0, slot, id, body=await answer_call(self.host, slot, read_json(body)))
         except CallFailure as error:
-            failure = orjson.dumps({"code": error.code, "detail": error.detail})
-            send(FromHost.CALLED, 1, slot, id, body=failure)
-        else:
-            send(FromHost.CALLED, 0, slot, id, body=answer)
+            send(FromHost.CALLED, 1, slot, id, body=render({"code": error.code, "detail": error.detail}))
+        except BaseException as error:  # Also SystemExit and a cancel.
+            traceback.print_exception(error)
+            shown = error_of(error)
+            failure = {"code": "internal", "detail": f"{shown['error']}: {shown['message']}"}
+            send(FromHost.CALLED, 1, slot, id, body=render(failure))
 
     def spawn(self, slot: int, work: Coroutine[Any, Any, None], gate: NodeGate | None = None) -> asyncio.Task[None]:
         """Starts a task whose code is that of the slot, and whose nodes pass the gate."""
@@ -139,3 +160,17 @@ class Server:
         self.watchdog.use(-1)
         if not task.cancelled() and (error := task.exception()) is not None:
             traceback.print_exception(error)
+
+
+def unstarted(error: BaseException, last_event_id: int = -1) -> bytes:
+    """The finish of a run that reports no state (FinishHead, schemas/host.ts); -1: it has sent no event."""
+    head: dict[str, Any] = {"status": "error", "error": error_of(error), "last_event_id": last_event_id}
+    nothing: dict[str, Any] = {
+        "head": None,
+        "next": [],
+        "interrupts": {},
+        "values_size": 0,
+        "rest_size": 0,
+        "save_size": 0,
+    }
+    return pack(render(head | nothing))

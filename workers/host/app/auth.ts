@@ -17,7 +17,7 @@ import {
 } from '../../../schemas/auth/auth.js'
 import { compileFilter } from '../../../schemas/auth/filter.js'
 import { type Fired, openCheck } from '../../../schemas/auth/values.js'
-import { WeftError } from '../../../schemas/errors.js'
+import { ERRORS, WeftError } from '../../../schemas/errors.js'
 import { isObject, type JsonObject, jsonFault, MAX_VALUES } from '../../../schemas/json.js'
 import { pack } from '../../../schemas/packed.js'
 
@@ -82,7 +82,7 @@ async function pass(handlers: AuthHandlers, call: CheckCall, body: Uint8Array): 
   const { authenticate } = handlers
   // First of all: code of the application may parse it, too.
   const fault = jsonFault(body, MOST)
-  if (fault !== null) throw new Refusal({ status: 400, detail: fault })
+  if (fault !== null) throw new Refusal({ status: ERRORS[fault.code].status, detail: fault.detail })
   // Without `authenticate` there is no user, and no handler runs (API: assistants-crons-store 6.3).
   if (authenticate === undefined) return pack({ passed: { user: null, filters: {} } } satisfies CheckAnswer)
   const turn = async () => void (body.length > LARGE && (await nextTurn()))

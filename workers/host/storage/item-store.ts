@@ -6,7 +6,7 @@ import type { Item, ItemAnswer, ItemOperation } from '../../../schemas/items/ite
 import { ASK } from '../../pipe.js'
 import type { Library } from '../library/types.js'
 import type { Host } from '../port.js'
-import { render } from '../render.js'
+import { render, wellFormed } from '../render.js'
 import { type Operation, RefusedOperation } from './item-queue.js'
 
 type BaseStore = new () => { batch(operations: Operation[]): Promise<unknown[]> }
@@ -20,7 +20,7 @@ export function hostStore(library: Library, host: Host, slot: number): object | 
   if (BaseStore === undefined) return undefined
   return new (class WeftStore extends BaseStore {
     override async batch(operations: Operation[]): Promise<unknown[]> {
-      const body = encoder.encode(`{"operations":[${operations.map(operationText).join()}]}`)
+      const body = encoder.encode(wellFormed(`{"operations":[${operations.map(operationText).join()}]}`))
       const answer = decoder.decode(await host.ask(slot, ASK.items, body))
       const results = (JSON.parse(answer) as ItemAnswer[]).map(resultOf)
       // The queue rejects each refused operation separately.

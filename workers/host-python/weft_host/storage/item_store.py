@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, cast
 
-import orjson
 from langgraph.store.base import (
     BaseStore,
     GetOp,
@@ -24,6 +23,7 @@ from langgraph.store.base import (
 )
 
 from ..objects import JsonObject, member
+from ..packed import read_json
 from ..render import render
 from .base_saver import wait_for
 
@@ -134,7 +134,7 @@ class ItemStore(BaseStore):
             if self.ask is None:
                 raise RuntimeError("A graph has its store during runs only.")
             operations = [operation_of(op) for ops, _ in batch for op in ops]
-            answers: Iterator[Any] = iter(orjson.loads(await self.ask(render({"operations": operations}))))
+            answers: Iterator[Any] = iter(read_json(await self.ask(render({"operations": operations}))))
             for ops, result in batch:
                 settle(result, [result_of(op, next(answers)) for op in ops])
         except BaseException as error:

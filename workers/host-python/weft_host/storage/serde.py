@@ -13,6 +13,7 @@ from typing import Any, NoReturn, cast
 import orjson
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from ..packed import read_json
 from ..render import render
 
 # Everything that JSON has no word for is passed to `refuse`.
@@ -45,7 +46,7 @@ class Serde:
         kind, value = data
         # Text without any "lc" member holds nothing that the library would revive.
         if kind == "json" and b'"lc":' not in value:
-            return orjson.loads(value)
+            return read_json(value)
         return self.inner.loads_typed(data)
 
     def with_msgpack_allowlist(self, extra: Any) -> Serde:
@@ -67,4 +68,4 @@ def json_object(kind: str, data: bytes) -> dict[str, Any]:
     """Raises ValueError for another type than `json`: no host writes one."""
     if kind != "json":
         raise ValueError(f'the metadata of a checkpoint is of type "{kind}", expected "json"')
-    return cast(dict[str, Any], orjson.loads(data))
+    return cast(dict[str, Any], read_json(data))
