@@ -69,7 +69,8 @@ type Size = number & tags.Type<'uint32'>
 /**
  * Head of `finish`. Parts in this order: `values` (JSON text of the root state), `rest` (the ThreadState without its
  * first member, JSON text beginning `"next":` and ending `}`), `save` (packed SaveHead: the last saves, may be empty).
- * A part of size 0 is absent.
+ * A part of size 0 is absent. `output`, after them, is the part of the values that wait and join answer, where the graph
+ * has a schema for its output.
  */
 export interface FinishHead {
   status: 'success' | 'error' | 'interrupted' | 'timeout'
@@ -86,6 +87,7 @@ export interface FinishHead {
   values_size: Size
   rest_size: Size
   save_size: Size
+  output_size?: Size
 }
 
 /** Body of `failed`: an error of graph code, for the log. */

@@ -72,7 +72,9 @@ export async function readTask(agent: Agent, task: TaskRuns, shown: Shown): Prom
   return {
     ...of,
     status,
-    ...(shown.artifacts && status.state === 'completed' ? { artifacts: [artifactOf(latest, state)] } : {}),
+    ...(shown.artifacts && status.state === 'completed'
+      ? { artifacts: [artifactOf(latest, await readOutput(agent, latest, state))] }
+      : {}),
     ...(shown.history > 0 ? { history: historyOf(state, task, shown) } : {}),
   }
 }
@@ -121,9 +123,16 @@ function questionsOf({ tasks, next }: ThreadState): Part[] {
 
 const partOf = (value: Json): Part => (typeof value === 'string' ? { text: value } : { data: value })
 
-/** The answer of the chat model that ends the messages; without one all values. */
-function artifactOf({ run_id }: Run, state: ThreadState | null): Artifact {
+/** The values of the state that the graph returns: those that a client that waits gets. */
+async function readOutput(agent: Agent, latest: Run, state: ThreadState | null): Promise<Json> {
   const values = state?.values ?? {}
+  const output = await joinRun(latest, agent)
+  if (!isObject(values) || !isObject(output)) return values
+  return Object.fromEntries(Object.entries(values).filter(([name]) => Object.hasOwn(output, name)))
+}
+
+/** The answer of the chat model that ends the messages; without one all values. */
+function artifactOf({ run_id }: Run, values: Json): Artifact {
   const last = messagesIn(values).at(-1)
   const spoken = last?.type === 'ai' ? partsOf(last.content) : []
   return { artifactId: run_id, name: 'Assistant Response', parts: spoken.length > 0 ? spoken : [partOf(values)] }

@@ -91,8 +91,8 @@ const fill = (route: Route, value: (param: string) => string) =>
 const takesBody = ({ method }: Route) => method !== 'GET' && method !== 'DELETE'
 /** They answer browsers with pages. */
 const PAGES: ReadonlySet<string> = new Set(['oauth-start', 'oauth-callback'])
-/** They answer what cannot be parsed as JSON-RPC demands. */
-const PARSES: ReadonlySet<string> = new Set(['mcp', 'a2a'])
+/** They answer what cannot be parsed as their protocols demand. */
+const PARSES: ReadonlySet<string> = new Set(['mcp', 'a2a', 'command'])
 const isControl = ({ control }: Route) => control
 
 /** `{"detail": string}`; A2A answers errors of JSON-RPC, too; on the control plane 422 is a list of {loc, msg, type} (control-plane 2.2). */

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
 from operator import add
 from typing import Annotated, Any, TypedDict
 
@@ -17,7 +19,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_store, get_stream_writer
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy, Send, interrupt
+from langgraph_sdk import runtime as sdk_runtime
+from langgraph_sdk.runtime import ServerRuntime as Rt
 
 
 class State(TypedDict, total=False):
@@ -203,6 +208,79 @@ def writes_chunks(state: State) -> State:
 
 
 chunks = single(writes_chunks)
+
+
+class Question(TypedDict, total=False):
+    question: str
+
+
+class Answer(TypedDict, total=False):
+    answer: str
+
+
+class Private(Question, Answer, total=False):
+    note: str
+
+
+def thinks(state: Private) -> Private:
+    return {"note": "margin"}
+
+
+def answers(state: Private) -> Private:
+    return {"answer": "12"}
+
+
+private = (
+    StateGraph(Private, input_schema=Question, output_schema=Answer)
+    .add_sequence([thinks, answers])
+    .add_edge(START, "thinks")
+    .compile()
+)
+
+
+@dataclass
+class Context:
+    model: str = "default"
+    n: int = 3
+
+
+def tells_context(state: State, runtime: Runtime[Context]) -> State:
+    return {"answer": asdict(runtime.context)}
+
+
+contextual = StateGraph(State, context_schema=Context).add_node("node", tells_context).set_entry_point("node").compile()
+contextual_outer = (
+    StateGraph(State, context_schema=Context).add_node("inner", contextual).set_entry_point("inner").compile()
+)
+
+
+def told(**given: Any) -> Any:
+    def node(state: State) -> State:
+        return {"answer": {name: type(value).__name__ for name, value in given.items()}}
+
+    return single(node)
+
+
+def keyword_factory(*, config: RunnableConfig) -> Any:
+    return told(config=config)
+
+
+def runtime_factory(rt: sdk_runtime.ServerRuntime[Context], settings: RunnableConfig) -> Any:
+    context = rt.execution_runtime.context if rt.execution_runtime else None
+    return told(rt=rt, settings=settings, context=context)
+
+
+def annotated_factory(it: Annotated[Rt, "of the server"], /) -> Any:
+    return told(it=it)
+
+
+class Factories:
+    def __call__(self, config: RunnableConfig) -> Any:
+        return told(config=config)
+
+
+object_factory = Factories()
+partial_factory = functools.partial(runtime_factory, settings={})
 
 
 def fan_out(state: State) -> list[Send]:

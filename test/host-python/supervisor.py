@@ -183,12 +183,14 @@ class Supervisor:
         head, parts = unpack(body)
         cut = cutter(parts)
         values, rest, save = cut(head["values_size"]), cut(head["rest_size"]), cut(head["save_size"])
+        output = cut(head.get("output_size", 0))
         if save:
             self.checkpoints.save(self.thread_of[slot], save)
         decoded = {
             "values": orjson.loads(values) if values else None,
             "rest": orjson.loads(b"{" + rest) if rest else None,
             "save": save,
+            "output": orjson.loads(output) if output else None,
         }
         return Ended(head | decoded | {"events": self.events[slot], "v2": self.v2[slot]})
 

@@ -12,7 +12,22 @@ from weft_host.packed import pack
 
 GRAPHS = Path(__file__).parent / "graphs.py"
 EXPORTS = ["graph", "asking", "outer", "failing", "exiting", "waiting", "deaf", "sleeping", "speaking"]
-EXPORTS += ["sleeping_long", "remembering", "remembering_both", "chunks", "fanned", "functional"]
+EXPORTS += [
+    "sleeping_long",
+    "remembering",
+    "remembering_both",
+    "contextual",
+    "contextual_outer",
+    "keyword_factory",
+    "runtime_factory",
+    "annotated_factory",
+    "object_factory",
+    "partial_factory",
+    "private",
+    "chunks",
+    "fanned",
+    "functional",
+]
 
 
 @pytest.fixture
@@ -278,6 +293,49 @@ async def test_halves_of_surrogate_pairs_from_javascript_are_read_as_replacement
     supervisor.answer = lambda flags, slot, body: text if flags == Ask.ITEMS else b""  # type: ignore[method-assign]
     ended = await supervisor.run("remembering_both", input={"steps": []})
     assert ended["values"]["answer"] == {"cut \ufffd": "\ufffd \U0001f600 \\ud83d"}
+
+
+async def test_an_output_schema_hides_the_other_keys(supervisor: Supervisor):
+    ended = await supervisor.run("private", input={"question": "?"}, stream_mode=["values", "updates"])
+    assert ended.named("values") == [{"answer": "12"}]
+    assert ended.named("updates") == [{"thinks": None}, {"answers": {"answer": "12"}}]
+    assert ended["values"] == {"question": "?", "note": "margin", "answer": "12"}
+    assert ended["output"] == {"answer": "12"}
+    temporary = await supervisor.run("private", input={"question": "?"}, temporary=True)
+    assert temporary["values"] == {"answer": "12"}
+    paused = await supervisor.run("private", "t2", input={"question": "?"}, interrupt_before=["answers"])
+    assert (paused["output"], paused["next"]) == ({}, ["answers"])
+    whole = await supervisor.run("graph", "t3", input={"steps": []})
+    assert whole["output"] is None
+
+
+@pytest.mark.parametrize("graph", ["contextual", "contextual_outer"])
+async def test_a_context_has_the_defaults_of_its_schema_and_no_other_keys(supervisor: Supervisor, graph: str):
+    rows: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({}, {"model": "default", "n": 3}),
+        ({"context": {}}, {"model": "default", "n": 3}),
+        ({"context": {"n": 5, "other": 1}}, {"model": "default", "n": 5}),
+        ({"config": {"configurable": {"model": "m", "other": 1}}}, {"model": "m", "n": 3}),
+    ]
+    for n, (options, context) in enumerate(rows):
+        for mode in ("values", "custom"):
+            ended = await supervisor.run(graph, f"t{n}{mode}", input={"steps": []}, stream_mode=[mode], **options)
+            assert ended["values"] == {"steps": [], "answer": context}, options
+
+
+async def test_factories_of_every_form(supervisor: Supervisor):
+    runtime = "_ExecutionRuntime"
+    rows: dict[str, dict[str, str]] = {
+        "keyword_factory": {"config": "dict"},
+        "runtime_factory": {"rt": runtime, "settings": "dict", "context": "dict"},
+        "annotated_factory": {"it": runtime},
+        "object_factory": {"config": "dict"},
+        "partial_factory": {"rt": runtime, "settings": "dict", "context": "dict"},
+    }
+    for name, given in rows.items():
+        ended = await supervisor.run(name, name, input={"steps": []})
+        assert (ended["error"], ended["values"]["answer"]) == (None, given), name
+        assert await supervisor.call("schemas", name), name
 
 
 async def test_a_run_of_an_unknown_graph_fails(supervisor: Supervisor):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from .factory import AnyGraph
 from .failure import failure_of
@@ -34,6 +34,8 @@ class Left:
     rest: bytes = b""
     state: JsonObject | None = None
     interrupts_only: bool = False
+    # The part of the values that clients of wait and join get; empty: all of them.
+    output: bytes = b""
 
     def next(self) -> list[str]:
         return [] if self.state is None else self.state["next"]
@@ -58,6 +60,7 @@ async def settle(run: RunState, outcome: Outcome) -> None:
             left.values = render(left.state["values"])
         elif run.has_values:
             left.values = render(run.values)
+        left.output = output_of(run.graph, run.values if left.state is None else left.state["values"])
         if run.saver is not None and left.state is not None:
             left.rest = rest_of(left.state)
     except Exception as error:
@@ -84,6 +87,15 @@ def is_entrypoint(graph: AnyGraph | None) -> bool:
     nothing yet.
     """
     return graph is not None and graph.output_channels == "__end__"
+
+
+def output_of(graph: AnyGraph | None, values: Any) -> bytes:
+    """The members of the graph's output schema; empty when the state has no others."""
+    if graph is None or isinstance(graph.output_channels, str) or not isinstance(values, dict):
+        return b""
+    members = cast(JsonObject, values)
+    names = set(graph.output_channels)
+    return b"" if names.issuperset(members) else render({name: members[name] for name in members if name in names})
 
 
 async def state_at_end(run: RunState) -> JsonObject | None:
@@ -120,7 +132,7 @@ async def finish(run: RunState, outcome: Outcome, left: Left = NOTHING) -> None:
 def excess_of(left: Left, save: bytes) -> StateTooLarge | None:
     if len(left.values) > LARGEST_STATE:
         return StateTooLarge("The values of the state", len(left.values))
-    size = len(left.values) + len(left.rest) + len(save)
+    size = len(left.values) + len(left.rest) + len(save) + len(left.output)
     return StateTooLarge("The state and what is left to be saved", size) if size > LARGEST_FRAME else None
 
 
@@ -146,8 +158,9 @@ def send(run: RunState, outcome: Outcome, left: Left, save: bytes, head: str | N
             "values_size": len(left.values),
             "rest_size": len(left.rest),
             "save_size": len(save),
+            **({"output_size": len(left.output)} if left.output else {}),
         }
     )
     if run.spans is not None:
         run.spans.flush()
-    run.host.pipe.send(FromHost.FINISH, slot=run.slot, body=pack(text, (left.values, left.rest, save)))
+    run.host.pipe.send(FromHost.FINISH, slot=run.slot, body=pack(text, (left.values, left.rest, save, left.output)))

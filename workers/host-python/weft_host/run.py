@@ -123,14 +123,15 @@ class Run(RunState):
         if found is None:
             raise LookupError(f'Graph "{start["graph_id"]}" is not loaded.')
         config = config_of(start, application.execution)
-        context, is_mirrored = context_of(config["configurable"], kwargs.get("context"))
+        given = kwargs.get("context")
+        context = context_of(config["configurable"], given)
         saver = self.saver_of(config["metadata"])
         store = ItemStore(SlotTransport(self.host, self.slot).items)
         # A factory reads the context in its config.
-        given = config if found.fixed is not None else {**config, "context": context}
-        graph = self.graph = await stack.enter_async_context(found.use(given, "threads.create_run", saver, store))
-        if is_mirrored:
-            context = fitting(context, graph.context_schema)
+        made_with = config if found.fixed is not None else {**config, "context": context}
+        graph = self.graph = await stack.enter_async_context(found.use(made_with, "threads.create_run", saver, store))
+        # What a client put into `configurable` itself stays there.
+        context = fitting(context, graph.context_schema, config["configurable"] if given else {})
         modes = Modes(kwargs["stream_mode"], kwargs["stream_subgraphs"], self.events, self.v2)
         if not application.values_have_interrupts:
             modes.show_interrupts_in_values()
@@ -139,6 +140,8 @@ class Run(RunState):
             "durability": kwargs["durability"],
             "subgraphs": kwargs["stream_subgraphs"],
             "stream_mode": ["values"] if modes.direct else modes.library,
+            # The mode `values` shows what the output schema names, and so does `updates`.
+            "output_keys": graph.output_channels,
         }
         for name in ("interrupt_before", "interrupt_after"):
             if kwargs.get(name) is not None:

@@ -181,8 +181,8 @@ async function requireRun({ store }: Deps, row: RunSummary | null, head: CallHea
 }
 
 /**
- * API: threads-and-runs 10. A temporary run stores its result, as does a run of an entrypoint that stopped at an
- * interrupt; other runs are answered from their thread. Null while the thread still holds the run: a store without transactions shows the end of a run before its final state.
+ * API: threads-and-runs 10. A temporary run stores its result, as do a run of an entrypoint that stopped at an
+ * interrupt and one of a graph with a schema for its output; other runs are answered from their thread. Null while the thread still holds the run: a store without transactions shows the end of a run before its final state.
  */
 async function result({ store }: Deps, row: RunSummary): Promise<string | Uint8Array | null> {
   if (row.temporary) {
@@ -194,7 +194,7 @@ async function result({ store }: Deps, row: RunSummary): Promise<string | Uint8A
   if (thread === null) return '{}'
   if (thread.active?.run_id === row.run_id) return null
   const interrupts = Object.values(JSON.parse(thread.interrupts) as { [task: string]: unknown[] }).flat()
-  const own = interrupts.length > 0 ? (await store.runs.get(row.run_id))?.result : null
+  const own = (await store.runs.get(row.run_id))?.result
   if (own) return own
   const state = await store.threads.state(row.thread_id)
   return resultText(state?.values ?? null, interrupts, null)

@@ -44,6 +44,8 @@ interface Outcome {
     interrupts_only: boolean
     values: Uint8Array | null
     rest: Uint8Array | null
+    /** The part of the values that wait and join answer; null: all of them. */
+    output: Uint8Array | null
   }
 }
 
@@ -55,13 +57,14 @@ export async function finish(deps: Deps, lease: Lease, bytes: Uint8Array): Promi
   const values = part(head.values_size)
   const rest = part(head.rest_size)
   const save = part(head.save_size) ?? undefined
+  const output = part(head.output_size ?? 0)
   const { status, error, last_event_id, next, interrupts, interrupts_only = false } = head
   return settle(deps, lease, {
     status,
     error,
     last_event_id,
     save,
-    state: { head: head.head, next, interrupts, interrupts_only, values, rest },
+    state: { head: head.head, next, interrupts, interrupts_only, values, rest, output },
   })
 }
 
@@ -121,7 +124,7 @@ async function readFinalState(settling: Settling): Promise<Progress> {
   const { deps, thread, run, outcome } = settling
   const left = await finalStateOf(deps, thread, run, outcome)
   const raised = Object.values(left?.interrupts ?? {}).flat()
-  const values = outcome.state?.interrupts_only ? null : (left?.values ?? null)
+  const values = outcome.state?.interrupts_only ? null : (outcome.state?.output ?? left?.values ?? null)
   const isRead = keepsResult(settling) || run.mode === 'wait'
   const result = isRead ? Buffer.from(resultText(values, raised, errorText(outcome))) : null
   settling.final = { left, result, now: clock.now() }
@@ -130,7 +133,8 @@ async function readFinalState(settling: Settling): Promise<Progress> {
 
 const errorText = ({ error }: Outcome): string | null => (error === null ? null : JSON.stringify(error))
 /** The result cannot be read from the thread. */
-const keepsResult = ({ run, outcome }: Settling): boolean => run.temporary || outcome.state?.interrupts_only === true
+const keepsResult = ({ run, outcome: { state } }: Settling): boolean =>
+  run.temporary || state?.interrupts_only === true || (state !== undefined && state.output !== null)
 
 async function store(settling: Settling): Promise<Progress> {
   const { deps, lease, outcome, thread, run } = settling
