@@ -74,22 +74,24 @@ class Fields(BaseModel):
 
 def test_configurable_and_context_mirror_each_other():
     configurable = {"thread_id": "t", "model": "m", "langgraph_x": 1}
-    assert context_of(configurable, {}) == ({"model": "m"}, True)
+    assert context_of(configurable, {}) == {"model": "m"}
     bare: dict[str, Any] = {"thread_id": "t"}
-    assert context_of(bare, {"model": "c"}) == ({"model": "c"}, False)
+    assert context_of(bare, {"model": "c"}) == {"model": "c"}
     assert bare == {"thread_id": "t", "model": "c"}
     nobody: dict[str, Any] = {"thread_id": "t"}
     context_of(nobody, {"model": "c", "langgraph_auth_user_id": "mallory"})
     assert nobody == {"thread_id": "t", "model": "c"}
-    assert context_of(configurable, {"model": "c"}) == ({"model": "c"}, False)
+    assert context_of(configurable, {"model": "c"}) == {"model": "c"}
     assert configurable["model"] == "m"
 
 
 @pytest.mark.parametrize("schema", [Schema, Fields])
 def test_a_mirrored_context_is_cut_to_its_schema(schema: type):
-    assert fitting({"model": "m", "other": 1, "hidden": 2}, schema) == {"model": "m"}
-    assert fitting({"other": 1}, schema) is None
-    assert fitting({"other": 1}, None) == {"other": 1}
+    configurable = {"model": "m", "other": 1, "hidden": 3}
+    assert fitting({"model": "m", "other": 1, "hidden": 2}, schema, configurable) == {"model": "m"}
+    assert configurable == {"model": "m", "hidden": 3}, "what was mirrored is left out there, too"
+    assert fitting({"other": 1}, schema, {}) == {}
+    assert fitting({"other": 1}, None, {}) == {"other": 1}
 
 
 async def pending() -> list[str]:

@@ -295,6 +295,13 @@ t.test('factories, builders, promises and agents', async t => {
     runs.map(({ values }) => values),
     [{ who: 'a' }, { who: 'b' }],
   )
+  for (const [context, who] of [
+    [{ name: 'c' }, 'c'],
+    [null, 'nobody'],
+  ] as const) {
+    const { values } = await host.run({ graph_id: 'factory', kwargs: { input: { who: '' }, context } })
+    t.same(values, { who })
+  }
   for (const [graph_id, values] of [
     ['builder', { text: 'built' }],
     ['promised', { text: 'x', seen: 'x' }],

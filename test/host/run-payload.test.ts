@@ -217,6 +217,7 @@ t.test('config and context reach the node in their separate places', async t => 
     { context: { a: 1 }, configurable: { a: 1 } },
     'mirrored',
   )
+  t.same(((await seen_config({})) as { context: unknown }).context, {}, 'without any it is empty')
   t.match(await seen_config({ context: { b: 2 } }), { context: { b: 2 }, configurable: { b: 2 } })
   t.match(await seen_config({ config: { configurable: { __pregel_read: 'x', a: 1 } } }), { configurable: { a: 1 } })
 })

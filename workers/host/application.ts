@@ -179,8 +179,7 @@ async function load(
       return `Graph "${graph_id}": ${file} has no export named "${name}".`
     const graph = compiled(nested(exported, name))
     if (graph !== null) return { graphOf: () => graph, inputs: inputsOf(graph) }
-    if (typeof exported === 'function')
-      return { graphOf: factory(graph_id, exported as (config: JsonObject) => unknown) }
+    if (typeof exported === 'function') return { graphOf: factory(graph_id, exported as Parameters<typeof factory>[1]) }
     return `Graph "${graph_id}": the export "${name}" of ${file} is not a graph.`
   } catch (error) {
     console.error(error)
@@ -211,9 +210,9 @@ function inputsOf({ builder, channels }: Graph): string[] {
   return Object.keys(builder?._inputDefinition ?? channels).filter(name => !/^(__|branch:)/.test(name))
 }
 
-function factory(graph_id: string, make: (config: JsonObject) => unknown): GraphOf {
-  return async config => {
-    const graph = compiled(await make(config))
+function factory(graph_id: string, make: (...given: Parameters<GraphOf>) => unknown): GraphOf {
+  return async (config, runtime) => {
+    const graph = compiled(await make(config, runtime))
     if (graph === null) throw new TypeError(`The factory of graph "${graph_id}" returned no graph.`)
     return graph
   }

@@ -40,7 +40,7 @@ export async function answerCall(host: Host, slot: number, call: Call): Promise<
 async function describe({ application }: Host, call: DescribeCall): Promise<string> {
   const graphOf = application.graphs.get(call.graph_id)
   if (graphOf === undefined) throw failure('not_found', `Graph "${call.graph_id}" not found`)
-  const graph = await graphOf(call.config)
+  const graph = await graphOf(call.config, { accessContext: 'assistants.read', executionRuntime: null })
   if (call.verb === 'draw') return draw(call, graph)
   const tools = await application.schemaTools()
   return call.verb === 'schemas' ? schemas(call, graph, tools, application.types) : subgraphs(call, graph, tools)
@@ -53,6 +53,7 @@ async function called(host: Host, slot: number, call: ThreadCall, options: Parti
   const graphOf = graphs.get(graph_id)
   if (library === null || graphOf === undefined) throw failure('not_found', `Graph "${graph_id}" not found`)
   const configurable = { ...(config.configurable as JsonObject), ...placeIn(checkpoint), thread_id }
+  const accessContext = call.verb === 'update' ? 'threads.update' : 'threads.read'
   const saver = createSaver(library, {
     transport: transportOf(host, slot),
     durability: 'sync',
@@ -60,7 +61,7 @@ async function called(host: Host, slot: number, call: ThreadCall, options: Parti
     thread_id,
     ...options,
   })
-  const graph = withSaver(await graphOf({ ...config, configurable }), saver)
+  const graph = withSaver(await graphOf({ ...config, configurable }, { accessContext, executionRuntime: null }), saver)
   return { library, graph, saver, configurable: { thread_id, ...placeIn(checkpoint) } }
 }
 

@@ -60,12 +60,15 @@ export function configOf(
   return config
 }
 
-/** Puts `configurable` and `context` in their places; if one is empty, it mirrors the other. */
+/**
+ * Puts `configurable` and `context` in their places; if one is empty, it mirrors the other. Without any the context is
+ * `{}`: the defaults of its schema apply.
+ */
 function mirrored(configurable: JsonObject, context: unknown): { context?: unknown; configurable?: JsonObject } {
   const user = Object.entries(configurable).filter(([key]) => !SYSTEM.test(key))
   const isMap = typeof context === 'object' && context !== null && !Array.isArray(context)
   if (context === undefined || context === null || (isMap && Object.keys(context).length === 0))
-    return user.length > 0 ? { context: Object.fromEntries(user) } : {}
+    return { context: Object.fromEntries(user) }
   // A context is the client's: it says nothing about who called.
   const mirror = isMap ? Object.entries(context).filter(([key]) => !key.startsWith('langgraph_auth_')) : []
   if (isMap && user.length === 0) return { context, configurable: { ...Object.fromEntries(mirror), ...configurable } }

@@ -136,7 +136,10 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
   const graphOf = graphs.get(graph_id)
   if (library === null || graphOf === undefined) throw new Error(`Graph "${graph_id}" is not loaded.`)
   const config = configOf(start, execution)
-  const graph = await graphOf(config)
+  const graph = await graphOf(config, {
+    accessContext: 'threads.create_run',
+    executionRuntime: { context: config.context },
+  })
   host.gates.guard(graph)
   const saver = saverOf(run, library, newest, config.metadata)
   run.graph = withSaver(graph, saver, hostStore(library, host, run.slot))

@@ -104,9 +104,12 @@ export const stream = graphOf(MessagesAnnotation, async ({ messages }) => ({
   messages: [await streaming.invoke(messages)],
 })).compile()
 
-/** A factory: called per run with the run's config. */
-export const factory = async config =>
-  graphOf(Annotation.Root({ who: Annotation() }), () => ({ who: config.configurable?.who ?? 'nobody' }))
+/** A factory: called per run with the run's config, and with what it is called for. */
+export const factory = async (config, { accessContext, executionRuntime }) => {
+  const name = executionRuntime?.context.name ?? 'nobody'
+  if ((accessContext === 'threads.create_run') !== (executionRuntime !== null)) throw new Error(accessContext)
+  return graphOf(Annotation.Root({ who: Annotation() }), () => ({ who: config.configurable?.who ?? name }))
+}
 
 /** A builder that nobody compiled, and a promise of a graph. */
 export const builder = graphOf(Annotation.Root({ text: Annotation() }), () => ({ text: 'built' }))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import re
+import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
 from uuid import UUID
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from .objects import JsonObject, member
 
@@ -99,31 +102,49 @@ def config_of(start: JsonObject, execution: JsonObject) -> JsonObject:
     return config
 
 
-def context_of(configurable: JsonObject, context: Any) -> tuple[Any, bool]:
-    """`configurable` and `context` mirror each other if one is empty. True: the context is the mirrored one."""
+def context_of(configurable: JsonObject, context: Any) -> Any:
+    """
+    `configurable` and `context` mirror each other if one is empty. Without any the context is `{}`: the defaults of its
+    schema apply.
+    """
     own = {key: value for key, value in configurable.items() if not SYSTEM.match(key)}
     if not context:
-        return (own or None), True
+        return own
     if isinstance(context, dict) and not own:
         for key, value in cast(JsonObject, context).items():
             # A context is the client's: it says nothing about who called.
             if not key.startswith("langgraph_auth_"):
                 configurable.setdefault(key, value)
-    return cast(Any, context), False
+    return cast(Any, context)
 
 
-def fitting(context: Any, schema: Any) -> Any:
-    """The part of a mirrored context that the context schema knows: the library refuses other keys."""
+def fitting(context: Any, schema: Any, configurable: JsonObject) -> Any:
+    """
+    The part of a context that the context schema knows: the library refuses other keys. What is left out does not stay
+    in `configurable`, where the context was mirrored.
+    """
     if not isinstance(context, dict) or not isinstance(schema, type):
         return cast(Any, context)
-    kind = cast(type[Any], schema)
-    if issubclass(kind, BaseModel):
-        known = set(kind.model_fields)
-    elif dataclasses.is_dataclass(kind):
-        known = {field.name for field in dataclasses.fields(kind) if field.init}
-    else:
-        return cast(JsonObject, context)
-    return {key: value for key, value in cast(JsonObject, context).items() if key in known} or None
+    members = cast(JsonObject, context)
+    known = names_of(cast(type[Any], schema))
+    if not known:
+        return members
+    for key in members.keys() - known:
+        if not SYSTEM.match(key) and configurable.get(key) == members[key]:
+            del configurable[key]
+    return {key: value for key, value in members.items() if key in known}
+
+
+@functools.lru_cache(maxsize=1000)
+def names_of(schema: type[Any]) -> frozenset[str]:
+    """The keys that a context schema takes; empty: any. A schema is derived once."""
+    if dataclasses.is_dataclass(schema):
+        return frozenset(field.name for field in dataclasses.fields(schema) if field.init)
+    # Those of a model are its aliases, where it has any.
+    with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
+        return frozenset(TypeAdapter(schema).json_schema().get("properties") or ())
+    # A field of a type without a JSON Schema does not hide the names of the fields.
+    return frozenset(schema.model_fields if issubclass(schema, BaseModel) else getattr(schema, "__annotations__", ()))
 
 
 async def is_newest(configurable: JsonObject, newest: Callable[[str], Awaitable[str | None]]) -> bool:

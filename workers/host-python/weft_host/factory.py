@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from typing import Any, Protocol, cast
+from dataclasses import dataclass
+from typing import Any, Protocol, cast, get_args, get_type_hints
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
 from langgraph.types import StateSnapshot
 
@@ -64,8 +67,15 @@ class Graph:
             yield own
 
     async def made(self, stack: contextlib.AsyncExitStack, config: JsonObject, access: str, store: Any) -> AnyGraph:
-        arguments = [runtime_of(config, access, store) if want == "runtime" else config for want in self.wants]
-        found = self.make(*arguments)
+        positional: list[Any] = []
+        named: JsonObject = {}
+        for want in self.wants:
+            value = runtime_of(config, access, store) if want.is_runtime else config
+            if want.is_positional:
+                positional.append(value)
+            else:
+                named[want.name] = value
+        found = self.make(*positional, **named)
         if inspect.isawaitable(found):
             found = await found
         if isinstance(found, contextlib.AbstractAsyncContextManager):
@@ -100,22 +110,58 @@ def inputs_of(graph: AnyGraph) -> list[str]:
     return [name for name in channels if not name.startswith("__")]
 
 
-def parameters_of(make: Any) -> tuple[str, ...]:
-    """The arguments of a factory: `config`, `runtime` (a ServerRuntime), both, or none."""
+@dataclass(frozen=True)
+class Wanted:
+    """A parameter of a factory: a ServerRuntime, else the config."""
+
+    name: str
+    is_runtime: bool
+    is_positional: bool
+
+
+def parameters_of(make: Any) -> tuple[Wanted, ...]:
+    """The config, a ServerRuntime, both in any order, or none. One with a default is left out unless it asks for one."""
     try:
         parameters = inspect.signature(make).parameters.values()
     except (TypeError, ValueError):
         return ()
-    wants: list[str] = []
+    hints = hints_of(make)
+    wants: list[Wanted] = []
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        hint = str(parameter.annotation)
-        if "ServerRuntime" in hint:
-            wants.append("runtime")
-        elif "Config" in hint or parameter.name == "config" or parameter.default is parameter.empty:
-            wants.append("config")
+        hint = hints.get(parameter.name, parameter.annotation)
+        is_runtime = is_runtime_hint(hint)
+        is_config = "Config" in str(hint) or parameter.name == "config" or parameter.default is parameter.empty
+        if is_runtime or is_config:
+            wants.append(Wanted(parameter.name, is_runtime, parameter.kind == parameter.POSITIONAL_ONLY))
     return tuple(wants[:2])
+
+
+def hints_of(make: Any) -> JsonObject:
+    """Also those that are texts. ServerRuntime may be imported for type checkers only."""
+    found: Any = cast(Any, make).func if isinstance(make, functools.partial) else make
+    if not inspect.isroutine(found):
+        found = cast(Any, type(found)).__call__
+    try:
+        from langgraph_sdk.runtime import ServerRuntime
+    except ImportError:
+        return {}
+    names: JsonObject = {"ServerRuntime": ServerRuntime, "RunnableConfig": RunnableConfig}
+    try:
+        return get_type_hints(inspect.unwrap(found), localns=names, include_extras=True)
+    except Exception:
+        return {}
+
+
+def is_runtime_hint(hint: Any) -> bool:
+    """ServerRuntime, one of its two classes, one of a context, and any of them within Annotated or a union."""
+    if isinstance(hint, str):
+        return "ServerRuntime" in hint
+    name = str(hint)
+    if "langgraph_sdk.runtime." in name or name == "ServerRuntime" or name.startswith("ServerRuntime["):
+        return True
+    return any(is_runtime_hint(each) for each in get_args(hint)[:2])
 
 
 def runtime_of(config: JsonObject, access: str, store: Any) -> Any:

@@ -46,4 +46,10 @@ export interface Snapshot {
   }[]
 }
 
-export type GraphOf = (config: JsonObject) => Graph | Promise<Graph>
+/** What a factory is called for; its context is there when a run executes. */
+export interface FactoryRuntime {
+  accessContext: 'threads.create_run' | 'threads.update' | 'threads.read' | 'assistants.read'
+  executionRuntime: { context: unknown } | null
+}
+
+export type GraphOf = (config: JsonObject, runtime: FactoryRuntime) => Graph | Promise<Graph>
