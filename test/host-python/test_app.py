@@ -231,3 +231,27 @@ def test_an_app_host_imports_no_langgraph() -> None:
     program = "import sys, weft_host.app.main; print([name for name in sys.modules if name.startswith('lang')])"
     host = Path(__file__).resolve().parents[2] / "workers" / "host-python"
     assert subprocess.check_output([sys.executable, "-c", program], cwd=host, text=True) == "[]\n"
+
+
+async def test_a_pair_of_permissions_and_user_and_a_value_error() -> None:
+    async def pair(authorization: str) -> Any:
+        return ["read", "write"], {"identity": "ada", "role": "x"}
+
+    assert await answer_of(pair) == {"result": {"identity": "ada", "role": "x", "permissions": ["read", "write"]}}
+
+    async def name_only(authorization: str) -> Any:
+        return ("read",), "ada"
+
+    assert await answer_of(name_only) == {"result": {"identity": "ada", "permissions": ["read"]}}
+
+    async def refuses(authorization: str) -> Any:
+        raise ValueError("no such tenant")
+
+    refused = {"status": 400, "detail": "no such tenant", "headers": {}}
+    assert await answer_of(refuses) == {"refused": refused}
+
+    async def is_no_json(authorization: str) -> Any:
+        return {"identity": "ada", "score": float("nan")}
+
+    with pytest.raises(ValueError):
+        await answer_of(is_no_json)

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -51,6 +52,9 @@ def test_the_user_has_attributes_and_keys():
     assert configurable["langgraph_auth_permissions"] == ["read"]
     assert "langgraph_auth_user" not in str(config["metadata"])
     user = configurable["langgraph_auth_user"]
+    assert {**user} == dict(user) == json.loads(json.dumps(user)) == caller
+    assert isinstance(user, dict) and list(user.keys()) == list(caller)
+    assert user.is_authenticated and user.display_name == "ada" and user.permissions == ["read"]
     assert (user.identity, user["identity"], user.role, user.get("none"), "role" in user) == (
         "ada",
         "ada",

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import re
 import warnings
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 from uuid import UUID
 
@@ -23,48 +23,32 @@ SYSTEM = re.compile(
 SELECTION = ("checkpoint_id", "checkpoint_ns", "checkpoint_map", "thread_ts")
 
 
-class User:
-    """The user of a run, as graphs read it: by attribute and by key."""
-
-    def __init__(self, fields: JsonObject) -> None:
-        self.fields = fields
+class User(dict[str, Any]):
+    """The user of a run, as graphs read it: a mapping, which has its members as attributes, too."""
 
     @property
     def identity(self) -> str:
-        return self.fields.get("identity", "")
+        return super().get("identity", "")
 
     @property
     def display_name(self) -> str:
-        return self.fields.get("display_name") or self.identity
+        return super().get("display_name") or self.identity
 
     @property
     def is_authenticated(self) -> bool:
-        return self.fields.get("is_authenticated", True)
+        return super().get("is_authenticated", True)
 
     @property
     def permissions(self) -> list[str]:
-        return self.fields.get("permissions") or []
+        return super().get("permissions") or []
 
     def __getattr__(self, name: str) -> Any:
-        fields = self.__dict__.get("fields", {})
-        if name in fields:
-            return fields[name]
+        if name in self:
+            return self[name]
         raise AttributeError(name)
 
-    def __getitem__(self, key: str) -> Any:
-        return self.fields[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.fields
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.fields)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self.fields.get(key, default)
-
     def model_dump(self) -> JsonObject:
-        return self.fields
+        return dict(self)
 
 
 def config_of(start: JsonObject, execution: JsonObject) -> JsonObject:

@@ -45,9 +45,10 @@ class AuthHandlers:
         assert self.handler is not None
         try:
             arguments = arguments_for(self.wanted, asked, body)
-            return to_json({"result": user_members(await call(self.handler, **arguments))})
+            returned = await call(self.handler, **arguments)
         except Exception as error:
             return refused(error, UNAUTHORIZED)
+        return to_json({"result": user_members(returned)})
 
     async def authorize(self, asked: JsonObject, value: Any) -> bytes:
         """`asked`: name of the handler, resource, action, user. The answer has `value` when the handler changed it."""
@@ -58,10 +59,10 @@ class AuthHandlers:
         try:
             context = context_of(Auth.types.AuthContext, asked, user)
             result = await call(self.callbacks[asked["name"]], ctx=context, value=value)
-            after = to_json(value)
-            return to_json({"result": result, **({} if after == before else {"value": value})})
         except Exception as error:
             return refused(error, FORBIDDEN)
+        after = to_json(value)
+        return to_json({"result": result, **({} if after == before else {"value": value})})
 
 
 def name_of(resource: str, action: str) -> str:
@@ -87,9 +88,14 @@ async def call(function: Callable[..., Any], *values: Any, **arguments: Any) -> 
 
 
 def refused(error: Exception, asserted: int) -> bytes:
-    """The HTTPException of the SDK or of Starlette, and a failed assertion; any other exception is raised again."""
+    """
+    The HTTPException of the SDK or of Starlette, a failed assertion, and a ValueError, which is 400; any other exception
+    is raised again.
+    """
     if isinstance(error, AssertionError):
         return to_json({"refused": {"status": asserted, "detail": str(error) or "Not allowed", "headers": {}}})
+    if isinstance(error, ValueError) and not hasattr(error, "status_code"):
+        return to_json({"refused": {"status": 400, "detail": str(error) or "Bad request", "headers": {}}})
     status, detail = getattr(error, "status_code", None), getattr(error, "detail", None)
     if not isinstance(status, int) or detail is None or not 400 <= status < 600:
         raise error

@@ -38,14 +38,26 @@ def plain(value: Any) -> Any:
 
 
 def user_members(returned: Any) -> Any:
-    """A text or a mapping as it is; of an object its members. None for anything else."""
+    """
+    A text or a mapping as it is; of an object its members; of a pair of permissions and a user, the user with these
+    permissions. None for anything else.
+    """
+    pair = cast("tuple[Any, ...]", returned) if isinstance(returned, tuple) else ()
+    if len(pair) == 2:
+        permissions, user = pair
+        members = user_members(user)
+        if members is None:
+            return None
+        own = {"identity": members} if isinstance(members, str) else dict(members)
+        return {**own, "permissions": list(permissions)}
     if isinstance(returned, (str, Mapping)):
         return cast(Any, returned)
-    if getattr(returned, "identity", None) is None:
+    if getattr(cast(Any, returned), "identity", None) is None:
         return None
-    members = members_of(returned)
+    anything: Any = cast(Any, returned)
+    members = members_of(anything)
     for name in MEMBERS:
-        if (found := getattr(returned, name, None)) is not None:
+        if (found := getattr(anything, name, None)) is not None:
             members[name] = list(cast("Sequence[str]", found)) if name == "permissions" else found
     return members
 
