@@ -283,6 +283,21 @@ object_factory = Factories()
 partial_factory = functools.partial(runtime_factory, settings={})
 
 
+def returns_message(state: MessagesState) -> Any:
+    return {"messages": [AIMessage("just returned", id="r1")]}
+
+
+def names_chunks_node(state: State) -> State:
+    write = get_stream_writer()
+    write({"name": "a", "more": 1})
+    write({"more": 1})
+    return {}
+
+
+returning = StateGraph(MessagesState).add_node("node", returns_message).add_edge(START, "node").compile()
+names_chunks = single(names_chunks_node)
+
+
 def fan_out(state: State) -> list[Send]:
     return [Send("each", {"limit": n}) for n in range(8)]
 

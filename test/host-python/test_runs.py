@@ -9,6 +9,7 @@ from supervisor import Supervisor, source
 
 from weft_host.frames import Answer, Ask, FromHost, Start, ToHost
 from weft_host.packed import pack
+from weft_host.state import HAS_SCHEMA
 
 GRAPHS = Path(__file__).parent / "graphs.py"
 EXPORTS = ["graph", "asking", "outer", "failing", "exiting", "waiting", "deaf", "sleeping", "speaking"]
@@ -16,6 +17,8 @@ EXPORTS += [
     "sleeping_long",
     "remembering",
     "remembering_both",
+    "returning",
+    "names_chunks",
     "contextual",
     "contextual_outer",
     "keyword_factory",
@@ -74,6 +77,8 @@ async def test_an_interrupt_pauses_and_an_answer_resumes(supervisor: Supervisor)
     [[interrupt]] = paused["interrupts"].values()
     assert interrupt["value"] == {"question": 1}
     assert paused.named("updates")[-1] == {"__interrupt__": [interrupt]}
+    assert ("response_schema" in interrupt) == HAS_SCHEMA
+    assert "response_schema" not in paused["rest"]["interrupts"][0]
     for answer in (None, False, 0, "", {"a": 1}):
         await supervisor.run("asking", f"t{answer}", input={"steps": []})
         resumed = await supervisor.run("asking", f"t{answer}", command={"resume": answer})
@@ -169,13 +174,17 @@ async def test_messages_as_tokens_and_as_a_whole(supervisor: Supervisor):
     tokens = [chunk["content"] for chunk, _ in ended.named("messages")]
     assert "".join(tokens) == "one two three"
     assert len(ended.named("messages/metadata")) == 1
-    assert ended.named("messages/partial")[-1][0]["content"] == "one two three"
+    partial = [each for [each] in ended.named("messages/partial")]
+    assert partial[-1]["content"] == "one two three"
+    assert {each["type"] for each in partial} == {"ai"}
+    assert not [each for each in partial if "tool_call_chunks" in each or "chunk_position" in each]
     assert [each[0]["content"] for each in ended.named("messages/complete")] == ["one two three"]
 
 
 async def test_the_mode_events_streams_callbacks(supervisor: Supervisor):
     ended = await supervisor.run("graph", input={"steps": []}, stream_mode=["events", "values"])
     kinds = {data["event"] for data in ended.named("events")}
+    assert ended.named("events")[0]["name"] == "graph", "the id of the graph"
     assert {"on_chain_start", "on_chain_end"} <= kinds
     assert ended.named("values")[-1] == {"steps": ["first", "second"]}
 
@@ -235,6 +244,11 @@ async def test_protocol_v2_tells_the_life_of_a_run(supervisor: Supervisor):
     assert told[-1] == "message-finish"
     assert told.count("content-block-start") == 1
     assert methods.index("checkpoints") < methods.index("values")
+    returned = await supervisor.run("returning", "t3", input=message, stream_mode=modes, events=True)
+    assert [each["method"] for each in returned["v2"] if each["method"] == "messages"] == [], "it is in the values"
+    named = await supervisor.run("names_chunks", "t4", input={"steps": []}, stream_mode=["custom"], events=True)
+    custom = [(each["tag"][0], each["params"]["data"]) for each in named["v2"] if each["method"] == "custom"]
+    assert custom == [("custom:a", {"name": "a", "more": 1}), ("custom", {"payload": {"more": 1}})]
 
     options: dict[str, Any] = {"stream_mode": modes, "stream_subgraphs": True, "events": True}
     asked = await supervisor.run("outer", "t2", input={"steps": []}, **options)

@@ -16,6 +16,9 @@ from langgraph.types import StateSnapshot
 
 from .objects import JsonObject, member
 
+# The name of a graph that was compiled without one.
+UNNAMED = "LangGraph"
+
 
 class AnyGraph(Protocol):
     """The members of a compiled graph that the host uses. Its types are those of the application."""
@@ -26,6 +29,7 @@ class AnyGraph(Protocol):
     output_channels: str | Sequence[str]
     checkpointer: Any
     store: Any
+    name: Any
     context_schema: Any
 
     @property
@@ -62,6 +66,9 @@ class Graph:
             # The exported graph stays unchanged, because runs of one graph overlap. Subgraphs inherit.
             own = copy.copy(graph)
             own.checkpointer = saver
+            # The name of the root in the mode `events`, unless it has one.
+            if own.name == UNNAMED:
+                own.name = self.graph_id
             if store is not None:
                 own.store = store
             yield own

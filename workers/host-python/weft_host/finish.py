@@ -14,7 +14,7 @@ from .objects import JsonObject
 from .packed import pack
 from .render import error_of, render
 from .run_state import RunState
-from .state import interrupts_of, rest_of, state_of
+from .state import interrupts_of, rest_of, state_of, streamed
 
 
 @dataclass
@@ -41,7 +41,8 @@ class Left:
         return [] if self.state is None else self.state["next"]
 
     def interrupts(self) -> dict[str, list[Any]]:
-        return {} if self.state is None else interrupts_of(self.state["tasks"])
+        found = {} if self.state is None else interrupts_of(self.state["tasks"])
+        return {task: [streamed(each) for each in raised] for task, raised in found.items()}
 
 
 NOTHING = Left()

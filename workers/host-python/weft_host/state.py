@@ -37,6 +37,17 @@ def interrupts_of(tasks: Iterable[JsonObject]) -> dict[str, list[Any]]:
     return {task["id"]: task["interrupts"] for task in tasks if task["interrupts"]}
 
 
+HAS_SCHEMA = hasattr(Interrupt(value=None), "response_schema")
+
+
+def streamed(interrupt: Any) -> Any:
+    """As interrupt_of; in streams, and in the answer of wait, `response_schema` is null for one without."""
+    shown = interrupt_of(interrupt)
+    if not HAS_SCHEMA or not isinstance(shown, dict) or "id" not in shown:
+        return cast(Any, shown)
+    return {**cast(JsonObject, shown), "response_schema": cast(JsonObject, shown).get("response_schema")}
+
+
 def interrupt_of(interrupt: Any) -> Any:
     """`{value, id}`, and `response_schema` if the interrupt has one."""
     if isinstance(interrupt, Interrupt):

@@ -107,7 +107,7 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
       }
     },
     custom(ns, payload) {
-      const named = isObject(payload) && typeof payload.name === 'string' && 'payload' in payload
+      const named = isObject(payload) && typeof payload.name === 'string'
       if (named) send('custom', ns, payload, { channel: `custom:${payload.name}` })
       else send('custom', ns, { payload })
     },

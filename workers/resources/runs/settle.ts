@@ -193,7 +193,7 @@ function threadStep({ lease, outcome, run, thread, final }: Settling, latest_che
       active: null,
       settled,
       error,
-      interrupts: left === null ? thread.interrupts : JSON.stringify(left.interrupts),
+      interrupts: left === null ? thread.interrupts : JSON.stringify(left.interrupts, withoutNoSchema),
       ...leftBy(run, latest_checkpoint_id),
       status: statusOf({ active: null, queue: thread.queue, settled }),
       latest_checkpoint_id,
@@ -202,6 +202,10 @@ function threadStep({ lease, outcome, run, thread, final }: Settling, latest_che
     },
   }
 }
+
+/** API: the interrupts of a thread name a schema for their answer only where there is one; those of wait say null. */
+const withoutNoSchema = (name: string, value: unknown): unknown =>
+  name === 'response_schema' && value === null ? undefined : value
 
 function announce({ deps: { link }, lease, outcome, run, final }: Settling): Progress {
   const { now, result } = final!

@@ -5,7 +5,7 @@ from __future__ import annotations
 from langgraph.types import StateSnapshot
 
 from ..objects import JsonObject
-from ..state import interrupt_of, place_of, reference_of, state_of, visible
+from ..state import place_of, reference_of, state_of, streamed, visible
 
 
 def debug_payload(chunk: JsonObject) -> JsonObject:
@@ -31,7 +31,7 @@ def checkpoint_payload(payload: JsonObject) -> JsonObject:
 def task_payload(payload: JsonObject) -> JsonObject:
     task = {key: value for key, value in payload.items() if key != "state"}
     if "interrupts" in task:
-        task["interrupts"] = [interrupt_of(each) for each in task["interrupts"]]
+        task["interrupts"] = [streamed(each) for each in task["interrupts"]]
     if "metadata" in task:
         task["metadata"] = visible(task["metadata"])
     state = payload.get("state")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, BaseMessageChunk
 
 from ..content import Content
 from ..objects import JsonObject, member
@@ -53,7 +53,9 @@ class RunEvents:
             taker(ns, payload)
 
     def message(self, ns: Namespace, message: BaseMessage, metadata: JsonObject) -> None:
-        """A token or a whole message."""
+        """A token or a whole message of a chat model. What a node returns is in the values."""
+        if not isinstance(message, BaseMessageChunk) and "ls_model_type" not in metadata:
+            return
         self.release()
         self.begin(ns)
         place: str = metadata.get("langgraph_checkpoint_ns") or ""
@@ -134,7 +136,7 @@ class RunEvents:
     def take_custom(self, ns: Namespace, payload: Any) -> None:
         if isinstance(payload, dict):
             members = cast(JsonObject, payload)
-            if isinstance(members.get("name"), str) and "payload" in members:
+            if isinstance(members.get("name"), str):
                 return self.send("custom", ns, members, channel=f"custom:{members['name']}")
         self.send("custom", ns, {"payload": payload})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage, BaseMessageChunk
+from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
 
 from ..objects import JsonObject
 from ..render import render
@@ -37,6 +37,8 @@ class Accumulated:
         self.push = push
         self.growing: dict[str, BaseMessageChunk] = {}
         self.whole: set[str] = set()
+        # Those whose metadata was sent.
+        self.told: set[str] = set()
         self.complete: set[str] = set()
         # Namespaces whose first state was seen: it holds the messages of earlier runs.
         self.started: set[str] = set()
@@ -45,15 +47,17 @@ class Accumulated:
         id = message.id
         if id is None:
             return
+        if id not in self.told:
+            self.told.add(id)
+            self.push("messages/metadata", render({id: {"metadata": metadata}}))
         if not isinstance(message, BaseMessageChunk):
             self.whole.add(id)
             return
         before = self.growing.get(id)
-        if before is None:
-            self.push("messages/metadata", render({id: {"metadata": metadata}}))
         now = message if before is None else before + message
         self.growing[id] = now
-        self.push("messages/partial", render([now]))
+        # Its type is that of the message in the state.
+        self.push("messages/partial", render([message_chunk_to_message(now)]))
 
     def values(self, ns: str, state: Any) -> None:
         is_first = ns not in self.started

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from ..objects import JsonObject
 from ..render import render
-from ..state import interrupt_of
+from ..state import streamed
 from ..stream import Events
 from .debug import checkpoint_payload, debug_payload, task_payload
 from .events import RunEvents
@@ -24,7 +24,7 @@ def with_interrupts(payload: Any) -> Any:
     if not isinstance(payload, dict) or "__interrupt__" not in payload:
         return cast(Any, payload)
     members = cast(JsonObject, payload)
-    return {**members, "__interrupt__": [interrupt_of(each) for each in members["__interrupt__"]]}
+    return {**members, "__interrupt__": [streamed(each) for each in members["__interrupt__"]]}
 
 
 def unchanged(payload: Any) -> Any:
