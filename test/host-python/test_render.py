@@ -3,7 +3,10 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import ipaddress
 import json
+import pathlib
+import re
 from typing import Any, NamedTuple
 
 import pytest
@@ -44,7 +47,16 @@ ROWS: list[tuple[Any, Any]] = [
     ({1, 2}, [1, 2]),
     (collections.deque([1]), [1]),
     (b"ab", "YWI="),
-    (decimal.Decimal("1.50"), "1.50"),
+    (decimal.Decimal("1.50"), 1.5),
+    (decimal.Decimal("12"), 12),
+    (decimal.Decimal("NaN"), None),
+    ([decimal.Decimal(2), "\ud800"], [2, "\ufffd"]),
+    (re.compile("a.b"), "a.b"),
+    (pathlib.Path("/a"), "/a"),
+    (ipaddress.ip_address("::1"), "::1"),
+    (datetime.UTC, "UTC"),
+    (Send("n", {"a": 1}), {"node": "n", "args": {"a": 1}}),
+    ([object(), dict, len, 1j, range(3), re], [None] * 6),
     (datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC), "2026-01-02T00:00:00+00:00"),
     (datetime.timedelta(seconds=90), 90.0),
     (float("nan"), None),

@@ -12,13 +12,17 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import ipaddress
 import math
+import pathlib
+import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import orjson
 from langchain_core.messages import BaseMessage
+from langgraph.types import Send
 from pydantic import BaseModel
 
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
@@ -70,6 +74,13 @@ def listed(value: Iterable[Any]) -> list[Any]:
     return list(value)
 
 
+def number_of(value: decimal.Decimal) -> int | float | None:
+    """An int unless it has decimal places."""
+    if not value.is_finite():
+        return None
+    return float(value) if int(value.as_tuple().exponent) < 0 else int(value)
+
+
 # What orjson does not know, one level. The first class that fits converts.
 CONVERTERS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     (BaseMessage, message_dict),
@@ -78,12 +89,20 @@ CONVERTERS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     ((set, frozenset, collections.deque), listed),
     (tuple, named),
     ((bytes, bytearray, memoryview), encoded),
-    (decimal.Decimal, str),
+    (decimal.Decimal, number_of),
+    (Send, lambda value: {"node": value.node, "args": value.arg}),
     (Mapping, dict),
-    (type, lambda value: f"{value.__module__}.{value.__qualname__}"),
+    (type, lambda value: None),
     (datetime.timedelta, lambda value: value.total_seconds()),
+    (datetime.tzinfo, lambda value: value.tzname(None)),
+    (re.Pattern, lambda value: value.pattern),
+    (
+        (pathlib.PurePath, ipaddress.IPv4Address, ipaddress.IPv4Interface, ipaddress.IPv4Network),
+        str,
+    ),
+    ((ipaddress.IPv6Address, ipaddress.IPv6Interface, ipaddress.IPv6Network), str),
 )
-METHODS = ("model_dump", "dict", "to_dict", "tolist", "_asdict")
+METHODS: tuple[str, ...] = ("model_dump", "dict", "to_dict", "tolist", "_asdict")
 
 
 def plain(value: Any) -> Any:
@@ -102,7 +121,8 @@ def plain(value: Any) -> Any:
         slots: Iterable[str] = getattr(kind, "__slots__", ())
         if found := {name: getattr(value, name) for name in slots if hasattr(value, name)}:
             return found
-    return str(value)
+    # As other servers write it: its text would often be the address of an object.
+    return None
 
 
 def tamed(value: Any, above: tuple[int, ...]) -> Any:
